@@ -1,0 +1,27 @@
+"""The story of one host, from a bare OS to an LLM endpoint that has answered.
+
+Run it with `pyinfra inventory/gb200.py deploy.py`; it is safe to run again at any time.
+"""
+
+from tasks.docker import docker
+from tasks.encodings import encodings
+from tasks.endpoint import endpoint
+from tasks.firewall import firewall
+from tasks.image import image
+from tasks.models import models
+from tasks.preflight import preflight
+from tasks.registry import registry
+from tasks.release import release
+
+preflight()  # is this host able to run its endpoint? a stop ends it before anything is written
+
+docker()  # Docker Engine, the NVIDIA runtime, and who may use them
+firewall()  # who may reach the port, confirmed over a new connection
+registry()  # the login for the image
+
+image()  # stage: by digest
+encodings()  # stage: the tiktoken files, by SHA-256
+models()  # stage: base and draft model, by commit
+release()  # stage: engine YAML and unit
+
+endpoint()  # switch, ask, and go back when the answer is wrong

@@ -1,0 +1,21 @@
+"""DGX B200 hosts: 8 GPUs, x86-64. Their settings are in group_vars/b200.yml."""
+
+from rackwright.inventory import build
+
+globals().update(
+    build(
+        __file__,
+        {
+            "b200": [
+                "b200-01.example.com",
+                ("b200-02.example.com", {"ssh_hostname": "192.0.2.12", "ssh_user": "ops"}),
+            ],
+            # One GPU, one request at a time. A host belongs to one profile: put it here instead of in b200.
+            "low_latency": [],
+            "low_latency_speculative": [],
+            # 8 GPUs with Eagle3-v2 (below 8k tokens of context), or on the newest TensorRT-LLM line.
+            "b200_eagle3_v2": [],
+            "b200_newest": [],
+        },
+    )
+)

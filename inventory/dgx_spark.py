@@ -1,0 +1,15 @@
+"""DGX Spark machines: one GB10 with unified memory, aarch64."""
+
+from rackwright.inventory import build
+
+globals().update(
+    build(
+        __file__,
+        {
+            "dgx_spark_eagle3": [("spark-01.example.com", {"ssh_user": "nvidia"})],
+            "dgx_spark_draft_target": [("spark-02.example.com", {"ssh_user": "nvidia"})],
+            "dgx_spark_newest": [],
+        },
+        children={"dgx_spark": ["dgx_spark_eagle3", "dgx_spark_draft_target", "dgx_spark_newest"]},
+    )
+)

@@ -1,0 +1,9 @@
+"""`python -m rackwright`."""
+
+from __future__ import annotations
+
+import sys
+
+from rackwright.cli import main
+
+sys.exit(main())

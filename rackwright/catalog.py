@@ -1,0 +1,45 @@
+"""All concerns in the order in which a deploy settles them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rackwright.concern import Concern
+from rackwright.concerns.docker import DOCKER
+from rackwright.concerns.encodings import ENCODINGS
+from rackwright.concerns.endpoint import ENDPOINT
+from rackwright.concerns.firewall import FIREWALL
+from rackwright.concerns.gpus import GPUS
+from rackwright.concerns.image import IMAGE
+from rackwright.concerns.models import MODELS
+from rackwright.concerns.options import OPTIONS
+from rackwright.concerns.preflight import PREFLIGHT
+from rackwright.concerns.registry import REGISTRY
+from rackwright.concerns.release import RELEASE
+from rackwright.concerns.retention import RETENTION
+from rackwright.errors import RackwrightError
+from rackwright.ownership import RECORD
+
+ALL: tuple[Concern[Any, Any], ...] = (
+    RECORD,
+    GPUS,
+    PREFLIGHT,
+    DOCKER,
+    FIREWALL,
+    REGISTRY,
+    IMAGE,
+    ENCODINGS,
+    MODELS,
+    RELEASE,
+    OPTIONS,
+    ENDPOINT,
+    RETENTION,
+)
+
+
+def by_name(name: str) -> Concern[Any, Any]:
+    """The concern of that name. Raises RackwrightError listing the names that exist."""
+    for concern in ALL:
+        if concern.name == name:
+            return concern
+    raise RackwrightError(f"no concern is called {name}; there are: {', '.join(concern.name for concern in ALL)}")

@@ -1,0 +1,128 @@
+"""What a plan is made of: changes, and the steps that carry them out. Plain values, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rackwright.settings.secret import Secret
+
+if TYPE_CHECKING:
+    from rackwright.proof import Question
+    from rackwright.reach import Door
+
+
+@dataclass(frozen=True)
+class Shell:
+    """A POSIX sh script, run as root. It must be safe to run twice.
+
+    `stdin` is where secrets go; `timeout` (seconds) ends the script on the host itself.
+    """
+
+    script: str
+    stdin: Secret | str | None = None
+    timeout: int = 300
+
+
+@dataclass(frozen=True)
+class WriteFile:
+    """A whole file, replaced atomically; its content travels by standard input."""
+
+    path: str
+    content: str | Secret
+    mode: str = "0644"
+    owner: str = "root:root"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A long script that the host runs by itself, as a transient systemd unit.
+
+    It goes on when the connection or the control process dies, and the next run joins it instead of starting
+    another. Lines that it prints are shown as progress. `secrets` lie, as long as it runs, in files
+    readable by root only; the script finds their folder in `$SECRETS`.
+    """
+
+    name: str
+    title: str
+    script: str
+    timeout: int = 3600
+    secrets: Mapping[str, Secret] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A script that could lock us out: the host runs `undo` by itself unless a new connection confirms in time."""
+
+    name: str
+    script: str
+    undo: str
+    seconds: int
+
+
+@dataclass(frozen=True)
+class Proved:
+    """A switch that counts only when the endpoint then answers; otherwise the host goes back.
+
+    `go_back` is None when there is no other proven release: then `halt` stops the endpoint. `questions_back`
+    ask the release that was gone back to.
+    """
+
+    endpoint: str
+    switch: Job
+    questions: tuple[Question, ...]
+    commit: Shell
+    go_back: Job | None
+    questions_back: tuple[Question, ...]
+    halt: Job
+    serving: bool
+    """True when the endpoint serves now, so that switching it takes capacity away."""
+    questions_before: tuple[Question, ...] = ()
+    """Asked before the switch, so that rows of the same name can be compared afterwards."""
+    door: Door | None = None
+    """Where clients come in; None when the endpoint listens on loopback only."""
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """Nothing can be done here: what is wrong, where, and the next command to type.
+
+    `final` is False when earlier steps of the same run may still mend it, so that looking ahead must not fail.
+    """
+
+    text: str
+    final: bool = True
+
+
+Step = Shell | WriteFile | Job | Guarded | Proved | Refuse
+
+
+@dataclass(frozen=True, order=True)
+class Owned:
+    """Something on the host that exists because of us: the base of teardown."""
+
+    kind: str
+    """package, hold, group_member, daemon_key, file, directory, unit, rule, login, image, model, apt_source"""
+    name: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference between what is wanted and what was seen, as a sentence, with its reason and its steps."""
+
+    what: str
+    """Imperative sentence without a full stop: "write /etc/docker/daemon.json"."""
+    why: str
+    steps: tuple[Step, ...]
+    owns: tuple[Owned, ...] = ()
+    disowns: tuple[Owned, ...] = ()
+    size: int = 0
+    """Bytes to download, when known."""
+    diff: str = ""
+    """Unified diff of files without secrets."""
+
+    @property
+    def sentence(self) -> str:
+        """What and why, for people."""
+        return f"{self.what} ({self.why})" if self.why else self.what

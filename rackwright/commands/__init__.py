@@ -1,0 +1,1 @@
+"""The verbs of the `rackwright` command, one module each."""

@@ -1,0 +1,60 @@
+"""`rackwright chat INVENTORY QUESTION`: ask every endpoint a question over SSH and print what it answers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from rackwright.change import Shell
+from rackwright.effects import command_of, remote
+from rackwright.proof import Answer, http, parse_answer
+from rackwright.session import Connected, chosen_hosts, connected
+from rackwright.settings.model import EndpointSettings
+from rackwright.spec import local_url, served_name
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser("chat", help="ask every endpoint a question and print what it answers")
+    parser.add_argument("inventory")
+    parser.add_argument("question")
+    parser.add_argument("--limit", action="append", default=[], metavar="HOST|GROUP", help="as pyinfra's --limit")
+    parser.add_argument("--max-tokens", type=int, default=512)
+    parser.set_defaults(handler=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask, print; 1 when an endpoint did not answer."""
+    entries = chosen_hosts(arguments.inventory, arguments.limit)
+    well = True
+    with connected(entries) as hosts:
+        for one in hosts:
+            for name, endpoint in one.entry.settings.all_endpoints.items():
+                text, answered = ask(one, endpoint, arguments.question, arguments.max_tokens)
+                print(f"{one.host.name} {name}: {text}")
+                well = well and answered
+    return 0 if well and len(hosts) == len(entries) else 1
+
+
+def ask(one: Connected, endpoint: EndpointSettings, question: str, max_tokens: int) -> tuple[str, bool]:
+    """The endpoint's answer as text, and whether it is one."""
+    body = {
+        "model": served_name(endpoint),
+        "messages": [{"role": "user", "content": question}],
+        "max_tokens": max_tokens,
+    }
+    script = http(f"{local_url(endpoint)}/v1/chat/completions", 120, post=True)
+    ok, output = remote(one.state, one.host, command_of(Shell(script, stdin=json.dumps(body), timeout=130)))
+    if not ok or not output.stdout_lines:
+        return "could not be asked", False
+    answer = parse_answer(output.stdout_lines)
+    return _content(answer), answer.status == 200
+
+
+def _content(answer: Answer) -> str:
+    if answer.status == 0:
+        return "does not answer; next, on the host: journalctl -u 'rackwright-*' --lines 50"
+    if answer.status != 200:
+        return f"answers {answer.status}: {answer.body[:300]}"
+    message = answer.json()["choices"][0]["message"]["content"]
+    return f"{message} ({answer.seconds:.1f} s)"

@@ -1,0 +1,100 @@
+"""`rackwright check INVENTORY`: everything that can be known to be wrong without touching a host."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rackwright.commands.fix import fix_files
+from rackwright.commands.inventories import add_inventory, hosts_of
+from rackwright.commands.moving import moving
+from rackwright.engines.finding import Level
+from rackwright.engines.problems import engine_notes
+from rackwright.inventory import InventoryHost
+from rackwright.settings.notes import notes
+from rackwright.settings.origin import dotted, origin_of
+from rackwright.settings.validate import leaves, masked
+
+DERIVED = "derived"
+"""Origin of connection data that follows from the rest."""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `check` to the command line."""
+    parser = subparsers.add_parser("check", help="validate an inventory's settings, offline")
+    add_inventory(parser)
+    parser.add_argument("--host", metavar="HOST", help="only this host")
+    parser.add_argument("--show-origin", action="store_true", help="print every value and where it comes from")
+    parser.add_argument("--fix", action="store_true", help="rewrite keys that this version knows by another name")
+    parser.add_argument("--to", metavar="VERSION", help="what would change with another version of the engine")
+    parser.add_argument(
+        "--in-image", action="store_true", help="then connect, and let the hosts' images judge the options"
+    )
+    parser.set_defaults(handler=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Validate and describe; returns 0, or 1 when an image refuses. Raises SettingsError with all problems at once."""
+    if args.fix:
+        for line in fix_files(args):
+            print(line)
+    hosts = hosts_of(args, args.host)
+    if args.to:
+        print("\n".join(line for host in hosts for line in moving(host, args.to)))
+        return 0
+    for host in hosts:
+        print("\n".join(_origins(host) if args.show_origin else [_summary(host)]))
+    for line in _warnings(hosts):
+        print(line)
+    print(f"{args.inventory}: {len(hosts)} host{'' if len(hosts) == 1 else 's'}, the settings are valid")
+    if not args.in_image:
+        return 0
+    # Only here: it makes the standard library cooperative, which checks that connect nowhere must not suffer.
+    from rackwright.commands.in_image import check_in_image  # noqa: PLC0415
+
+    return check_in_image(args.inventory, [args.host] if args.host else [])
+
+
+def _summary(host: InventoryHost) -> str:
+    endpoints = [
+        f"{name}: {endpoint.engine_kind} {endpoint.version} at {endpoint.address}:{endpoint.port}"
+        for name, endpoint in host.settings.all_endpoints.items()
+    ]
+    return f"{host.name} ({', '.join(host.groups) or 'no group'}) {'; '.join(endpoints)}"
+
+
+def _origins(host: InventoryHost) -> list[str]:
+    rows = [(dotted(path), _shown(value), _origin(host, path)) for path, value in _values(host)]
+    wide = max((len(key) for key, _, _ in rows), default=0), max((len(value) for _, value, _ in rows), default=0)
+    return [host.name, *(f"  {key:<{wide[0]}}  {value:<{wide[1]}}  {origin}" for key, value, origin in rows)]
+
+
+def _values(host: InventoryHost) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    for key, value in host.data.items():
+        found = list(leaves(masked(value), (key,)))
+        yield from found or [((key,), value)]
+
+
+def _shown(value: Any) -> str:
+    text = str(value) if not isinstance(value, bool) else str(value).lower()
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _origin(host: InventoryHost, path: tuple[str | int, ...]) -> str:
+    return str(origin_of(host.origins, path) or DERIVED)
+
+
+def _warnings(hosts: Sequence[InventoryHost]) -> list[str]:
+    """Each note once, with the hosts that it is about."""
+    found: dict[str, list[str]] = {}
+    for host in hosts:
+        for note in notes(host.settings):
+            found.setdefault(note, []).append(host.name)
+    return [f"warning: {', '.join(names)}: {note}" for note, names in found.items()] + _notes(hosts)
+
+
+def _notes(hosts: Sequence[InventoryHost]) -> list[str]:
+    """What is no warning, each once."""
+    told = [f"note: {note}" for host in hosts for note in engine_notes(host.settings, Level.NOTE)]
+    return list(dict.fromkeys(told))

@@ -1,0 +1,58 @@
+"""`rackwright drift INVENTORY`: what moved on the hosts by itself since the last deploy."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+
+from rackwright.commands.inventories import add_limit
+from rackwright.fleet.drifting import HostDrift, drift_of
+from rackwright.fleet.survey import Surveyed, survey
+
+_NOTES = {"moved": "", "unclear": " [or the settings changed]", "asked": " [the settings changed]"}
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "drift", help="what moved by itself since the last deploy; 0 nothing, 2 something, 1 not known"
+    )
+    add_limit(parser)
+    parser.set_defaults(handler=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, compare, print; the exit code says whether something moved."""
+    found = [drift_on(one) for one in survey(arguments.inventory, arguments.limit)]
+    for line in lines(found):
+        print(line)
+    return exit_code(found)
+
+
+def drift_on(one: Surveyed) -> HostDrift:
+    """The drift of one host, or why it is not known."""
+    if one.reading is None:
+        return HostDrift(one.name, "unreadable" if one.reached else "unreachable", error=one.trouble)
+    return drift_of(one.name, one.settings, one.reading)
+
+
+def lines(hosts: Sequence[HostDrift]) -> Iterator[str]:
+    """Sentences host by host, and a last line."""
+    for host in hosts:
+        if host.error:
+            yield f"{host.host}: {host.state}: {host.error}"
+        elif host.state == "new":
+            yield f"{host.host}: nothing was deployed yet"
+        for finding in host.findings:
+            first, *rest = finding.text.splitlines()
+            yield f"{host.host}: {finding.concern}: {first}{_NOTES[finding.verdict]}"
+            yield from (f"  {line}" for line in rest)
+    moved = sum(host.drifted for host in hosts)
+    yield f"{moved} of {len(hosts)} hosts moved" if moved else f"nothing moved on {len(hosts)} hosts"
+
+
+def exit_code(hosts: Sequence[HostDrift]) -> int:
+    """0 nothing moved, 2 something did, 1 when nothing is known of a host."""
+    if any(host.error for host in hosts):
+        return 1
+    return 2 if any(host.drifted for host in hosts) else 0

@@ -1,0 +1,25 @@
+"""`rackwright exec INVENTORY -- CMD`: a command of yours on every chosen host."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+
+from rackwright.change import Shell
+from rackwright.commands.inventories import add_limit
+from rackwright.fleet.spread import show, spread
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser("exec", help="run a command on every chosen host; 1 when it failed somewhere")
+    add_limit(parser)
+    parser.add_argument("--timeout", type=int, default=600, metavar="SECONDS", help="end it on the host after this")
+    parser.add_argument("words", nargs="+", metavar="CMD", help="after `--`: the command; `sh -c '...'` for a pipe")
+    parser.set_defaults(handler=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run it, print what every host said."""
+    script = Shell(shlex.join(arguments.words), timeout=arguments.timeout)
+    return show(spread(arguments.inventory, arguments.limit, lambda _: script))

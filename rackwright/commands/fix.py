@@ -1,0 +1,53 @@
+"""`rackwright check --fix`: keys that the engine's version knows by another name are rewritten where they stand."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from rackwright.commands.inventories import hosts_of
+from rackwright.settings.edit import edited
+from rackwright.settings.files import site_root
+from rackwright.settings.origin import dotted
+from rackwright.settings.problems import InvalidSettingsError, Problem
+
+ROUNDS = 32
+"""Every round mends one key in each file that has any."""
+
+
+def fix_files(args: argparse.Namespace) -> Iterator[str]:
+    """Rewrite the files of an inventory's site, and say every edit.
+
+    Ends when nothing is left that is sure; what needs a person is told by the check that follows.
+    """
+    root = site_root(Path(args.inventory))
+    for _ in range(ROUNDS):
+        made = [line for problem in _first_in_each_file(_problems(args)) for line in _mend(root, problem)]
+        if not made:
+            return
+        yield from made
+
+
+def _problems(args: argparse.Namespace) -> tuple[Problem, ...]:
+    try:
+        hosts_of(args)
+    except InvalidSettingsError as error:
+        return error.problems
+    return ()
+
+
+def _first_in_each_file(problems: tuple[Problem, ...]) -> list[Problem]:
+    due = [problem for problem in problems if problem.right and problem.where]
+    return list({problem.where.file: problem for problem in reversed(due) if problem.where}.values())
+
+
+def _mend(root: Path, problem: Problem) -> Iterator[str]:
+    assert problem.where is not None
+    assert problem.right is not None
+    path = root / problem.where.file
+    text = path.read_text() if path.suffix in ("", ".yml", ".yaml") and path.is_file() else ""
+    new = edited(text, problem.path, problem.right) if text else None
+    if new is not None and new != text:
+        path.write_text(new)
+        yield f"{problem.where}: {dotted(problem.path)}: {problem.right}"

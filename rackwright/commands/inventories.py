@@ -1,0 +1,44 @@
+"""What every command that takes an inventory shares."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from rackwright.errors import SettingsError
+from rackwright.inventory import InventoryHost, load_inventory
+from rackwright.settings.problems import nearest
+
+PASSWORD_FILE = "ANSIBLE_VAULT_PASSWORD_FILE"
+
+
+def add_inventory(parser: argparse.ArgumentParser) -> None:
+    """Add INVENTORY and `--vault-password-file` to a command."""
+    parser.add_argument("inventory", metavar="INVENTORY", help="inventory/*.py, or an Ansible inventory")
+    parser.add_argument(
+        "--vault-password-file", metavar="FILE", help=f"file or program with the vault password (${PASSWORD_FILE})"
+    )
+
+
+def add_limit(parser: argparse.ArgumentParser) -> None:
+    """Add INVENTORY and `--limit` to a command that connects to hosts."""
+    parser.add_argument("inventory", metavar="INVENTORY", help="inventory/*.py, or an Ansible inventory")
+    parser.add_argument("--limit", action="append", default=[], metavar="HOST|GROUP", help="as pyinfra's --limit")
+
+
+def hosts_of(args: argparse.Namespace, only: str | None = None) -> list[InventoryHost]:
+    """Hosts of the command's inventory; `only` picks one by name. Raises SettingsError for what is wrong with it."""
+    if args.vault_password_file:
+        os.environ[PASSWORD_FILE] = str(Path(args.vault_password_file).expanduser().absolute())
+    hosts = load_inventory(args.inventory)
+    return hosts if only is None else [_pick(hosts, only, args.inventory)]
+
+
+def _pick(hosts: Sequence[InventoryHost], name: str, inventory: str) -> InventoryHost:
+    for host in hosts:
+        if host.name == name:
+            return host
+    hint = nearest(name, [host.name for host in hosts])
+    raise SettingsError(f"{inventory} has no host {name}{hint}; next: rackwright check {inventory}")

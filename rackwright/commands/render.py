@@ -1,0 +1,38 @@
+"""`rackwright render INVENTORY --host H --out DIR`: every file as it would land, offline, secrets masked."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rackwright.catalog import ALL
+from rackwright.commands.inventories import add_inventory, hosts_of
+from rackwright.lockfile import load_lock, pinned
+from rackwright.settings.files import site_root
+from rackwright.settings.model import HostSettings
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser("render", help="write every file as it would land on a host, offline")
+    add_inventory(parser)
+    parser.add_argument("--host", required=True, metavar="HOST")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR")
+    parser.set_defaults(handler=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the files below DIR, at their paths on the host. Raises SettingsError for an unknown host."""
+    (host,) = hosts_of(arguments, arguments.host)
+    settings = pinned(host.settings, load_lock(site_root(Path(arguments.inventory))))
+    for path, text in sorted(rendered_files(settings).items()):
+        place = arguments.out / path.lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+        print(place)
+    return 0
+
+
+def rendered_files(settings: HostSettings) -> dict[str, str]:
+    """Files by path of all concerns that write whole files, as on a bare host."""
+    return {path: text for concern in ALL if concern.files for path, text in concern.files(settings).items()}

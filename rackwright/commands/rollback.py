@@ -1,0 +1,45 @@
+"""`rackwright rollback INVENTORY`: back to the proven release before, which the hosts keep; nothing is downloaded."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from rackwright.commands.rollout import agreed, go_back
+from rackwright.fleet.running import DONE, ERROR, HANDS_NEEDED, begin, phase
+from rackwright.rollback import LAST
+from rackwright.session import chosen_hosts
+from rackwright.settings.files import site_root
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser("rollback", help="go back to the proven release before, without a download")
+    parser.add_argument("inventory", metavar="INVENTORY")
+    parser.add_argument("--limit", action="append", default=[], metavar="HOST|GROUP", help="as pyinfra's --limit")
+    parser.add_argument("--to", metavar="RELEASE", default=LAST, help="a release that the hosts keep")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.set_defaults(handler=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Go back in waves under the settings' limits; returns the exit status."""
+    hosts = [entry.name for entry in chosen_hosts(args.inventory, args.limit)]
+    if not args.yes and not agreed(f"This takes {len(hosts)} hosts of {args.inventory} back."):
+        print("nothing was done", file=sys.stderr)
+        return ERROR
+    started = begin(args.inventory, site_root(Path(args.inventory)).absolute(), hosts, "rollback")
+    started.note("phase", name="rollback")
+    status = go_back(started, {"*": {"*": args.to}}, hosts)
+    found = phase(started, "rollback")
+    missing = [host for host in hosts if host not in found.states]
+    refused = found.named("refused")
+    bad = [host for host in [*found.failed, *found.named("not switched")] if host not in refused]
+    if bad:
+        return started.end(HANDS_NEEDED, f"going back failed: hands needed on {', '.join(bad)}; see above")
+    if refused or missing or status != DONE:
+        which = ", ".join([*refused, *missing]) or "some hosts"
+        return started.end(ERROR, f"{which} did not go back, and serve what they served; see above")
+    back, same = len(found.named("switched")), len(found.named("unchanged"))
+    return started.end(DONE, f"done: {back} went back, {same} ran it already; the settings still ask for the newer one")

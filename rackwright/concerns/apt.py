@@ -1,0 +1,100 @@
+"""What apt is told: which packages make an engine, where they come from, and through which proxy. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rackwright.settings.model import HostSettings, Proxy
+
+PROXY_FILE = "/etc/apt/apt.conf.d/95rackwright-proxy"
+PIN_FILE = "/etc/apt/preferences.d/rackwright-container-toolkit"
+ENGINES = ("docker.io", "docker-ce", "docker-cli", "docker-ce-cli", "containerd", "containerd.io", "runc")
+TOOLKIT = "nvidia-container-toolkit"
+TOOLKIT_FAMILY = (TOOLKIT, "nvidia-container-toolkit-base", "libnvidia-container-tools", "libnvidia-container1")
+BASICS = ("ca-certificates", "curl", "iptables", "apparmor")
+PACKAGES = (*ENGINES, *TOOLKIT_FAMILY, *BASICS)
+"""All packages whose state is read."""
+FAMILIES = ("debian", "ubuntu")
+DEBIAN_WITH_DOCKER_CLI = 13
+"""From this release on Debian's docker.io only recommends its command line client."""
+
+
+@dataclass(frozen=True)
+class OperatingSystem:
+    """What /etc/os-release and dpkg say."""
+
+    id: str
+    like: tuple[str, ...]
+    codename: str
+    version: str
+    architecture: str
+    """dpkg's name: amd64, arm64."""
+
+    @property
+    def family(self) -> str | None:
+        """`debian` or `ubuntu`, by itself or by descent; None for others."""
+        return next((family for family in (self.id, *self.like) if family in FAMILIES), None)
+
+    @property
+    def major(self) -> int:
+        """First number of the release; 0 when there is none."""
+        number = self.version.split(".")[0]
+        return int(number) if number.isdigit() else 0
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A third party's apt repository."""
+
+    name: str
+    key: str
+    source: str
+
+    @property
+    def files(self) -> tuple[str, str]:
+        """Its keyring and its sources list on the host."""
+        return f"/etc/apt/keyrings/rackwright-{self.name}.asc", f"/etc/apt/sources.list.d/rackwright-{self.name}.list"
+
+
+def toolkit_repository(settings: HostSettings) -> Repository:
+    """NVIDIA's, or the mirror. apt itself replaces `$(ARCH)`."""
+    base = settings.mirrors.container_toolkit.rstrip("/")
+    signed = "signed-by=/etc/apt/keyrings/rackwright-container-toolkit.asc"
+    return Repository("container-toolkit", f"{base}/gpgkey", f"deb [{signed}] {base}/stable/deb/$(ARCH) /")
+
+
+def docker_repository(settings: HostSettings, system: OperatingSystem) -> Repository:
+    """Docker's, or the mirror."""
+    base = f"{settings.mirrors.docker.rstrip('/')}/linux/{system.family}"
+    options = f"arch={system.architecture} signed-by=/etc/apt/keyrings/rackwright-docker.asc"
+    return Repository("docker", f"{base}/gpg", f"deb [{options}] {base} {system.codename} stable")
+
+
+def engine_packages(source: str, system: OperatingSystem) -> tuple[str, ...]:
+    """Packages to install for Docker Engine from `source` (`distribution` or `docker`)."""
+    if source == "docker":
+        return ("docker-ce", "docker-ce-cli", "containerd.io")
+    if system.id == "debian" and system.major >= DEBIAN_WITH_DOCKER_CLI:
+        return ("docker.io", "docker-cli")
+    return ("docker.io",)
+
+
+def pin_text(version: str | None) -> str | None:
+    """apt preferences that pin the whole toolkit family; None without a version.
+
+    `install PACKAGE=VERSION` alone leaves its parts at the newest, which apt then refuses.
+    """
+    if version is None:
+        return None
+    return f"Package: nvidia-container-toolkit* libnvidia-container*\nPin: version {version}\nPin-Priority: 1001\n"
+
+
+def proxy_text(proxy: Proxy) -> str | None:
+    """Our apt configuration file; None without a proxy."""
+    if not (proxy.http or proxy.https):
+        return None
+    chosen = (("http", proxy.http or proxy.https), ("https", proxy.https or proxy.http))
+    lines = [f'Acquire::{scheme}::Proxy "{url}";' for scheme, url in chosen]
+    direct = [host.lstrip(".") for host in proxy.no_proxy if host and "/" not in host and "*" not in host]
+    lines += [f'Acquire::{scheme}::Proxy::{host} "DIRECT";' for host in direct for scheme in ("http", "https")]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,112 @@
+"""The tiktoken vocabularies of gpt-oss: both files by size and SHA-256, so that a start needs no route out.
+
+Without them a server fetches them at its start; without a route, /health stays at 200 and only chat fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rackwright.change import Change, Job, Owned, Shell
+from rackwright.concern import Concern, HostReading
+from rackwright.downloads import proxy_values
+from rackwright.hostside import host_script
+from rackwright.settings.model import HostSettings
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """One vocabulary file as its publisher has it."""
+
+    file: str
+    size: int
+    sha256: str
+
+
+ENCODING_FILES = (
+    Encoding("o200k_base.tiktoken", 3_613_922, "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"),
+    Encoding("cl100k_base.tiktoken", 1_681_126, "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"),
+)
+"""Source: openai-harmony's own table of expected hashes, and the files themselves."""
+
+
+@dataclass(frozen=True)
+class SeenFile:
+    """A file on the host: its SHA-256, and its mode and owner as `644:root`."""
+
+    sha256: str
+    mode: str
+
+
+SeenEncodings = Mapping[str, SeenFile]
+
+
+@dataclass(frozen=True)
+class WantedEncodings:
+    """The files that the host's endpoints need, where, and from where. No files: no endpoint needs them."""
+
+    directory: str
+    files: tuple[Encoding, ...]
+    base: str
+    proxy: Mapping[str, str]
+    stall: int
+
+
+def read(settings: HostSettings) -> str:
+    """Hash both files: 5 MB, some 20 ms."""
+    names = " ".join(encoding.file for encoding in ENCODING_FILES)
+    return f"""\
+cd '{settings.encodings_dir}' 2>/dev/null || exit 0
+for f in {names}; do
+  [ -f "$f" ] && echo "$f $(sha256sum <"$f" | cut -d' ' -f1) $(stat -c %a:%U "$f")"
+done
+exit 0"""
+
+
+def parse(output: str) -> SeenEncodings:
+    """Parse `NAME SHA256 MODE` lines."""
+    rows = (line.split(" ") for line in output.splitlines() if line)
+    return {name: SeenFile(sha256, mode) for name, sha256, mode in rows}
+
+
+def wanted(settings: HostSettings, _: HostReading) -> WantedEncodings:
+    """Both files when any endpoint speaks harmony."""
+    needed = any(endpoint.harmony for endpoint in settings.all_endpoints.values())
+    return WantedEncodings(
+        settings.encodings_dir,
+        ENCODING_FILES if needed else (),
+        settings.mirrors.encodings.rstrip("/"),
+        proxy_values(settings),
+        settings.stall_timeout,
+    )
+
+
+def changes(wanted: WantedEncodings, seen: SeenEncodings) -> list[Change]:
+    """Fetch what is missing or wrong; open to all readers what is right but closed."""
+    return [change for encoding in wanted.files for change in _changes(wanted, encoding, seen.get(encoding.file))]
+
+
+def _changes(wanted: WantedEncodings, encoding: Encoding, seen: SeenFile | None) -> list[Change]:
+    path = f"{wanted.directory}/{encoding.file}"
+    if seen is None or seen.sha256 != encoding.sha256:
+        return [_fetch(wanted, encoding, path, seen)]
+    if seen.mode != "644:root":
+        step = Shell(f"chown root:root '{path}' && chmod 0644 '{path}'")
+        return [Change(f"make {path} readable by all, owned by root", f"its mode and owner are {seen.mode}", (step,))]
+    return []
+
+
+def _fetch(wanted: WantedEncodings, encoding: Encoding, path: str, seen: SeenFile | None) -> Change:
+    url = f"{wanted.base}/{encoding.file}"
+    script = host_script(
+        "fetch_file", url=url, path=path, size=encoding.size, sha256=encoding.sha256, stall=wanted.stall, **wanted.proxy
+    )
+    why = "it is not on the host" if seen is None else "its SHA-256 is not the published one"
+    job = Job(f"fetch-{encoding.file}", f"fetch {encoding.file}", script, timeout=1800)
+    return Change(f"fetch {path} from {wanted.base}", why, (job,), owns=(Owned("file", path),), size=encoding.size)
+
+
+ENCODINGS: Concern[WantedEncodings, SeenEncodings] = Concern("encodings", read, parse, wanted, changes)
+
+__all__: Sequence[str] = ("ENCODINGS", "ENCODING_FILES", "Encoding", "SeenFile", "WantedEncodings")

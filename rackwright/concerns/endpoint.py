@@ -1,0 +1,374 @@
+"""Endpoints: the unit runs the wanted release, it answers, and it has been proven.
+
+Restart by comparison, never by memory: the running container carries the hash of the spec that it was
+started with, and a restart is due exactly when that differs, or when nothing runs that should.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rackwright.change import Change, Job, Owned, Proved, Refuse, Shell, WriteFile
+from rackwright.concern import Concern, HostReading
+from rackwright.concerns.release import Unresolved, wanted_releases
+from rackwright.engines.version import bare
+from rackwright.fullproof import compared_questions, full_questions, gpu_counters
+from rackwright.hostside import host_script
+from rackwright.paths import STATE, container_name, endpoint_dir, unit_name
+from rackwright.proof import Question, chat, gpu_errors, gpus_inside, model_name, release_runs, version
+from rackwright.reach import Door
+from rackwright.reading import decode, files, pairs
+from rackwright.release import Release
+from rackwright.render import render
+from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.spec import last_part, local_url, served_name, url_of
+from rackwright.specdiff import reasons
+from rackwright.switchjob import (
+    UNITS,
+    commit_script,
+    gpus_kept_script,
+    halt_script,
+    join_script,
+    keep_log_script,
+    point_script,
+    remove_script,
+    switch_script,
+)
+
+_SPEC_KEYS = frozenset({"hash", "address", "port", "mounts", "gpus"})
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+BOOT_UNITS = ("rackwright.target", "rackwright-boot.service")
+
+
+@dataclass(frozen=True)
+class SeenEndpoint:
+    """One endpoint as it is on the host."""
+
+    unit: str | None = None
+    """Text of the unit file."""
+    active: str = "inactive"
+    sub: str = "dead"
+    result: str = "success"
+    enabled: bool = False
+    needs_reload: bool = False
+    running_hash: str | None = None
+    """Label of the running container: the spec that it was started with."""
+    health: int | None = None
+    """HTTP status of /health; None when it was not asked."""
+    current: str | None = None
+    proven: str | None = None
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    """spec.json of the current release."""
+    proven_spec: Mapping[str, Any] = field(default_factory=dict)
+    """spec.json of the proven release."""
+
+    @property
+    def serving(self) -> bool:
+        """True when the endpoint answers now."""
+        return self.active == "active" and self.health == 200
+
+    @property
+    def loading(self) -> bool:
+        """True between a start and the first answer of /health; not while systemd waits to start it again."""
+        return self.active == "activating" and self.sub != "auto-restart"
+
+
+@dataclass(frozen=True)
+class SeenEndpoints:
+    """All endpoints on the host by name, and the two units that start them at boot."""
+
+    docker: bool
+    endpoints: Mapping[str, SeenEndpoint]
+    boot_units: Mapping[str, str | None]
+    boot_enabled: bool
+
+
+@dataclass(frozen=True)
+class WantedEndpoint:
+    """One endpoint as it should be."""
+
+    settings: EndpointSettings
+    release: Release | Unresolved
+    keep_releases: int
+
+
+@dataclass(frozen=True)
+class WantedEndpoints:
+    """All endpoints as they should be, and the boot units' text."""
+
+    endpoints: Mapping[str, WantedEndpoint]
+    boot_units: Mapping[str, str]
+
+
+def read(settings: HostSettings) -> str:
+    """State of every endpoint that is wanted or there: unit, container, health, pointers."""
+    urls = "\n".join(f"{name} {local_url(endpoint)}" for name, endpoint in settings.all_endpoints.items())
+    return host_script("read_endpoints", units=UNITS, home=f"{STATE}/endpoints", urls=urls)
+
+
+def parse(output: str) -> SeenEndpoints:
+    """Parse the reading."""
+    head, *blocks = ("\n" + output).split("\nendpoint ")
+    shown, values = files(head), pairs(head)
+    return SeenEndpoints(
+        docker=values["docker"] == "up",
+        endpoints=dict(_endpoint(block) for block in blocks),
+        boot_units={name: shown.get(f"{UNITS}/{name}") for name in BOOT_UNITS},
+        boot_enabled=values.get("boot") == "enabled",
+    )
+
+
+def _endpoint(block: str) -> tuple[str, SeenEndpoint]:
+    name, *lines = block.splitlines()
+    words = dict(line.split(" ", 1) for line in lines if line.startswith(("unit ", "spec ", "proven_spec ")))
+    values = pairs("\n".join(line.removeprefix("value ") for line in lines if line.startswith("value ")))
+    spec = _json(words.get("spec"))
+    return name, SeenEndpoint(
+        unit=decode(words["unit"]) if "unit" in words else None,
+        active=values.get("ActiveState", "inactive"),
+        sub=values.get("SubState", "dead"),
+        result=values.get("Result", "success"),
+        enabled=values.get("UnitFileState") == "enabled",
+        needs_reload=values.get("NeedDaemonReload") == "yes",
+        running_hash=values.get("running") or None,
+        health=int(values["health"]) if values.get("health") else None,
+        current=values.get("current") or None,
+        proven=values.get("proven") or None,
+        spec=spec,
+        proven_spec=_json(words.get("proven_spec")) or (spec if values.get("proven") == values.get("current") else {}),
+    )
+
+
+def _json(word: str | None) -> dict[str, Any]:
+    """A spec.json; one that was spoilt by hand counts as none, and its release is written again."""
+    try:
+        found = json.loads(decode(word)) if word else None
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) and found.keys() >= _SPEC_KEYS else {}
+
+
+def wanted(settings: HostSettings, reading: HostReading) -> WantedEndpoints:
+    """The wanted release of each endpoint, and the boot units."""
+    releases = wanted_releases(settings, reading)
+    return WantedEndpoints(
+        {
+            name: WantedEndpoint(own, releases[name], settings.keep_releases)
+            for name, own in settings.all_endpoints.items()
+        },
+        {name: render(f"{name}.j2") for name in BOOT_UNITS},
+    )
+
+
+def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
+    """What must happen to the host's endpoints, those that are no longer wanted first."""
+    if not seen.docker and all(isinstance(own.release, Release) for own in asked.endpoints.values()):
+        return [Change("switch the endpoints", "Docker does not answer", (Refuse(_DOCKER_DOWN, final=False),))]
+    found = [_remove(name) for name in seen.endpoints if name not in asked.endpoints]
+    found += _boot(asked, seen)
+    for name, own in asked.endpoints.items():
+        found += _endpoint_changes(name, own, seen.endpoints.get(name, SeenEndpoint()))
+    return found
+
+
+_DOCKER_DOWN = "Docker does not answer, so nothing is known of the containers; next: journalctl -u docker --lines 50"
+
+
+def takes_capacity(pending: Sequence[Change], seen: SeenEndpoints) -> bool:
+    """True when these changes stop something that serves now: a switch, or the removal of an endpoint."""
+    switched = any(isinstance(step, Proved) and step.serving for change in pending for step in change.steps)
+    removed = {owned.name for change in pending for owned in change.disowns}
+    return switched or any(own.serving and unit_name(name) in removed for name, own in seen.endpoints.items())
+
+
+def _remove(name: str) -> Change:
+    owned = (Owned("directory", endpoint_dir(name)), Owned("unit", unit_name(name)))
+    return Change(
+        f"stop and remove endpoint {name}",
+        "the settings no longer have it",
+        (Shell(remove_script(name)), Shell(gpus_kept_script())),
+        disowns=owned,
+    )
+
+
+def _boot(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
+    differing = [name for name, text in asked.boot_units.items() if seen.boot_units.get(name) != text]
+    if not differing and seen.boot_enabled:
+        return []
+    writes = [WriteFile(f"{UNITS}/{name}", asked.boot_units[name]) for name in differing]
+    enable = Shell("systemctl daemon-reload && systemctl enable --quiet rackwright-boot.service")
+    why = "it is not enabled" if not differing else f"{', '.join(differing)} differ or are missing"
+    return [
+        Change(
+            "start the endpoints at boot",
+            why,
+            (*writes, enable, Shell(gpus_kept_script())),
+            owns=tuple(Owned("unit", name) for name in BOOT_UNITS),
+        )
+    ]
+
+
+def _endpoint_changes(name: str, own: WantedEndpoint, seen: SeenEndpoint) -> list[Change]:
+    if isinstance(own.release, Unresolved):
+        return [_unresolved(name, own.release)]
+    due = why_switch(own.release, seen)
+    if due:
+        return [_proved(own, own.release, seen, due)]
+    differing = _differing(own.release, seen)
+    return [_rewrite_unit(own.release, differing)] if differing else []
+
+
+def _differing(release: Release, seen: SeenEndpoint) -> list[str]:
+    """What is not as wanted around an endpoint that runs and has been proven."""
+    rows = {
+        "its text differs": seen.unit != release.unit,
+        "systemd has not read it again": seen.needs_reload,
+        "it is not enabled at boot": not seen.enabled,
+        f"`current` points to {seen.current or 'nothing'}": seen.current != release.hash,
+    }
+    return [text for text, differs in rows.items() if differs]
+
+
+def _unresolved(name: str, release: Unresolved) -> Change:
+    text = f"endpoint {name} cannot be switched: unknown: {', '.join(release.missing)}"
+    return Change(f"start endpoint {name} and ask it", "its release is known once staged", (Refuse(text, final=False),))
+
+
+@dataclass(frozen=True)
+class Due:
+    """Why an endpoint must be switched or proven; whether that takes a restart, and keeps the old log first."""
+
+    reason: str
+    restart: bool = True
+    keep_log: bool = False
+
+
+def why_switch(release: Release, seen: SeenEndpoint) -> Due | None:
+    """The reason to switch, or to start and prove; None when the endpoint is as wanted."""
+    at_release = seen.current == release.hash and seen.unit == release.unit and not seen.needs_reload
+    if seen.loading and at_release and seen.running_hash in (None, release.hash):
+        return None if seen.proven == release.hash else Due("it is loading and was never proven", restart=False)
+    if seen.running_hash not in (None, release.hash):
+        return Due(reasons(seen.spec, release.spec.as_json()) or f"it runs release {seen.running_hash}")
+    if seen.running_hash is None or seen.active != "active":
+        return Due(_why_not_running(seen))
+    if seen.health != 200:
+        return Due(f"it runs, but /health answers {seen.health or 'nothing'}", keep_log=True)
+    return None if seen.proven == release.hash else Due("it runs, but was never proven", restart=False)
+
+
+def _why_not_running(seen: SeenEndpoint) -> str:
+    if seen.current is None:
+        return "it has never run here"
+    if seen.active == "failed":
+        return f"it gave up ({seen.result})"
+    return f"it should run, but is {seen.active} ({seen.sub})"
+
+
+def _rewrite_unit(release: Release, differing: list[str]) -> Change:
+    name = release.spec.name
+    unit = unit_name(name)
+    steps = (WriteFile(f"{UNITS}/{unit}", release.unit), Shell(point_script(name, release.hash)))
+    return Change(f"write the unit {unit} without a restart", ", ".join(differing), steps)
+
+
+def _proved(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due) -> Change:
+    name, settings = release.spec.name, own.settings
+    never_proven = seen.proven is None
+    step = Proved(
+        endpoint=name,
+        switch=_switch_job(release, settings, seen.spec.get("port", settings.port), due),
+        questions=questions(release, settings),
+        commit=Shell(commit_script(name, release.hash, own.keep_releases)),
+        go_back=_go_back(name, settings, seen, release.hash),
+        questions_back=basic_questions(name, seen.proven_spec) if seen.proven_spec else (),
+        halt=Job(f"switch-{name}", f"stop endpoint {name}", halt_script(name, release.hash, never_proven), timeout=300),
+        serving=seen.serving,
+        questions_before=_questions_before(settings, seen) if due.restart else (),
+        door=None if settings.address in LOOPBACK else Door(settings.port, settings.allow_from),
+    )
+    doing = "switch endpoint {} to release {}" if due.restart else "prove endpoint {} at release {}"
+    what = f"{doing.format(name, release.hash)} and ask it"
+    return Change(what, due.reason, (step,), owns=(Owned("unit", unit_name(name)),))
+
+
+def _switch_job(release: Release, settings: EndpointSettings, port: int, due: Due) -> Job:
+    """The switch; `port` is that of what runs now, whose connections are drained."""
+    name = release.spec.name
+    if not due.restart:
+        return _wait_job(name, settings)
+    kept = keep_log_script(name, f"unhealthy-{release.hash}", "all") if due.keep_log else ""
+    go = switch_script(name, release.hash, port, settings.drain_timeout, settings.load_timeout)
+    return Job(f"switch-{name}", f"switch endpoint {name}", kept + go, settings.drain_timeout + _start_time(settings))
+
+
+def _wait_job(name: str, settings: EndpointSettings) -> Job:
+    script = join_script(name, settings.load_timeout)
+    return Job(f"wait-{name}", f"wait for endpoint {name}", script, 2 * _start_time(settings))
+
+
+def waits(settings: HostSettings, seen: SeenEndpoints) -> list[Job]:
+    """Jobs that wait for endpoints that are still loading, as after a reboot: nothing to change, but not up yet."""
+    return [
+        _wait_job(name, own)
+        for name, own in settings.all_endpoints.items()
+        if name in seen.endpoints and seen.endpoints[name].loading
+    ]
+
+
+def _go_back(name: str, settings: EndpointSettings, seen: SeenEndpoint, failed: str) -> Job | None:
+    if seen.proven is None or seen.proven == failed:
+        return None
+    back = switch_script(name, seen.proven, settings.port, 0, settings.load_timeout)
+    title = f"put release {seen.proven} of endpoint {name} back"
+    return Job(f"switch-{name}", title, keep_log_script(name, failed) + back, _start_time(settings))
+
+
+def _start_time(settings: EndpointSettings) -> int:
+    return settings.stop_timeout + settings.load_timeout + 300
+
+
+def questions(release: Release, settings: EndpointSettings) -> tuple[Question, ...]:
+    """The basic proof of an endpoint: identity, GPUs, and a chat answer that is read and checked."""
+    rows = basic_questions(release.spec.name, release.facts)
+    errors = gpu_errors(endpoint_dir(release.spec.name))
+    full = full_questions(release.spec.health_url, served_name(settings), settings) if settings.gate == "full" else ()
+    return (*rows[:-1], *_version(release.spec.health_url, settings), rows[-1], *full, errors)
+
+
+def _questions_before(settings: EndpointSettings, seen: SeenEndpoint) -> tuple[Question, ...]:
+    """What the full gate compares: asked of what serves now; of a host that does not serve, its GPUs alone."""
+    if settings.gate == "basic":
+        return ()
+    if not seen.serving or not seen.spec:
+        return (gpu_counters(),)
+    base = url_of(seen.spec["address"], seen.spec["port"])
+    return compared_questions(base, last_part(seen.spec["mounts"][0].split(":")[1]), settings)
+
+
+def basic_questions(name: str, spec: Mapping[str, Any]) -> tuple[Question, ...]:
+    """What any release must answer, from its spec.json alone, so that an old one can be asked as well."""
+    base, container = url_of(spec["address"], spec["port"]), container_name(name)
+    model = last_part(spec["mounts"][0].split(":")[1])  # the model is mounted first
+    return (
+        release_runs(container, spec["hash"]),
+        gpus_inside(container, len(spec["gpus"])),
+        model_name(base, model),
+        chat(base, model),
+    )
+
+
+def _version(base: str, settings: EndpointSettings) -> list[Question]:
+    """SGLang has no /version."""
+    return [] if settings.engine_kind == "sglang" else [version(base, bare(settings.version))]
+
+
+def boot_files(_: HostSettings) -> dict[str, str]:
+    """The two units that start the endpoints at boot."""
+    return {f"{UNITS}/{name}": render(f"{name}.j2") for name in BOOT_UNITS}
+
+
+ENDPOINT: Concern[WantedEndpoints, SeenEndpoints] = Concern("endpoint", read, parse, wanted, changes, files=boot_files)

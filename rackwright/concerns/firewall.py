@@ -1,0 +1,256 @@
+"""Firewall: the seeds' rules for containers, and who may reach each endpoint's port, IPv4 and IPv6.
+
+A published port never passes INPUT: who reaches it is decided in DOCKER-USER, after DNAT, by the port that the
+client asked for. INPUT decides for host-network endpoints, and for what docker-proxy answers by itself.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rackwright.change import Change, Guarded, Owned, Refuse, Shell, Step, WriteFile
+from rackwright.concern import Concern, HostReading
+from rackwright.concerns.daemon import DAEMON_JSON, BrokenDaemonJsonError, parse_daemon_json
+from rackwright.concerns.docker import DOCKER, SeenDocker
+from rackwright.concerns.firewall_rules import (
+    DOCKER_USER,
+    FAMILIES,
+    endpoint_rules,
+    filtered_in_docker_user,
+    forwarding_chain,
+    warnings,
+)
+from rackwright.hostside import host_script
+from rackwright.iptables import CLOSES, TAG, Rule, Table, at_top, in_place, parse_save, shadows, why_pending
+from rackwright.paths import ETC
+from rackwright.reading import decode, files, pairs
+from rackwright.render import render
+from rackwright.settings.model import HostSettings
+
+SCRIPT = f"{ETC}/firewall"
+UNIT = "rackwright-firewall.service"
+UNIT_FILE = f"/etc/systemd/system/{UNIT}"
+GUARD = "firewall"
+OWNS = (Owned("file", SCRIPT), Owned("rule", f"{TAG}*"), Owned("unit", UNIT))
+
+Rules = Mapping[str, tuple[Rule, ...]]
+"""Rules by the command that keeps them: iptables, ip6tables."""
+
+
+@dataclass(frozen=True)
+class SeenFirewall:
+    """The host's filter tables by command (`iptables-legacy` and the like: the backend that is not in use)."""
+
+    tables: Mapping[str, Table]
+    files: Mapping[str, str | None]
+    backend: str = ""
+    """What `iptables -V` says; empty without iptables."""
+    ipv6: bool = False
+    enabled: bool = False
+    active: bool = False
+    unconfirmed: bool = False
+    """True while the guard of an earlier run waits to take its rules back."""
+
+    def table(self, command: str) -> Table:
+        """A table; an empty one when the command is not there."""
+        return self.tables.get(command, Table())
+
+    @property
+    def elsewhere(self) -> dict[str, Table]:
+        """Tables with rules in the backend that `iptables` does not show."""
+        return {
+            name: table for name, table in self.tables.items() if name not in FAMILIES and any(table.chains.values())
+        }
+
+
+@dataclass(frozen=True)
+class WantedFirewall:
+    """Our rules as they should be now, and the files that put them back later."""
+
+    rules: Rules
+    files: Mapping[str, str]
+    seconds: int
+    """Within which a new connection must confirm."""
+    refusal: Refuse | None = None
+    warnings: tuple[str, ...] = ()
+
+
+# -- read
+
+
+def read(_: HostSettings) -> str:
+    """The filter tables, the script and the unit."""
+    return host_script(
+        "firewall_read", paths=f"{SCRIPT} {UNIT_FILE}", unit=UNIT, guard=f"rackwright-guard-{GUARD}.timer"
+    )
+
+
+def parse(output: str) -> SeenFirewall:
+    """Parse the reading."""
+    words = [line.split(" ", 2) for line in output.splitlines() if line.startswith("table ")]
+    values = pairs(output)
+    return SeenFirewall(
+        {name: parse_save(decode(text)) for _, name, text in words},
+        files(output),
+        backend=values.get("backend", ""),
+        ipv6=values.get("ipv6") == "yes",
+        enabled=values["enabled"] == "enabled",
+        active=values["active"] == "active",
+        unconfirmed=values["guard"] == "active",
+    )
+
+
+# -- wanted
+
+
+def wanted(settings: HostSettings, reading: HostReading) -> WantedFirewall:
+    """Our rules for this host's endpoints; those for chains that the host lacks wait in the script."""
+    seen, docker = reading[FIREWALL], reading[DOCKER]
+    bridge = str(_daemon_json(docker).get("bridge") or "docker0")
+    rules = {
+        command: endpoint_rules(settings.all_endpoints, version, bridge, forwarding_chain(seen.table(command)))
+        for command, version in FAMILIES.items()
+        if command == "iptables" or seen.ipv6
+    }
+    kept = {command: at_top(own) for command, own in rules.items()}
+    return WantedFirewall(
+        {command: _possible(own, seen.table(command), docker) for command, own in rules.items()},
+        {SCRIPT: script(kept), UNIT_FILE: render(f"{UNIT}.j2", script=SCRIPT)},
+        settings.firewall_confirm,
+        _refusal(settings, seen, docker),
+        tuple(warnings(settings.all_endpoints)),
+    )
+
+
+def script(rules: Mapping[str, Iterable[str]]) -> str:
+    """Shell text that replaces our rules, whatever they are now, by these insertions."""
+    return render("firewall.j2", rules=rules, tag=TAG)
+
+
+def _possible(rules: Iterable[Rule], table: Table, docker: SeenDocker) -> tuple[Rule, ...]:
+    return tuple(rule for rule in rules if docker.daemon != "up" or table.has(rule.chain))
+
+
+def _daemon_json(docker: SeenDocker) -> Mapping[str, Any]:
+    try:
+        return parse_daemon_json(docker.files.get(DAEMON_JSON))
+    except BrokenDaemonJsonError:  # the docker concern refuses it, with the line
+        return {}
+
+
+def _refusal(settings: HostSettings, seen: SeenFirewall, docker: SeenDocker) -> Refuse | None:
+    """Why `allow_from` cannot be kept on this host, if so."""
+    names = filtered_in_docker_user(settings.all_endpoints)
+    if not names or docker.daemon != "up" or _daemon_json(docker).get("iptables") is False:
+        return None
+    who = f"allow_from of endpoint {', '.join(names)} cannot be kept"
+    if str((docker.info.get("FirewallBackend") or {}).get("Driver", "")).startswith("nftables"):
+        return Refuse(f"{who}: {_NFTABLES}", final=settings.docker_daemon.get("firewall-backend") != "iptables")
+    if jump_position(seen.table("iptables")) is not None:
+        return None
+    there = [name for name, table in seen.elsewhere.items() if table.has(DOCKER_USER)]
+    return Refuse(f"{who}: {_OTHER_BACKEND.format(there[0]) if there else _NO_CHAIN}", final=False)
+
+
+_NFTABLES = (
+    "Docker's firewall backend here is nftables, which has no DOCKER-USER chain; next: set "
+    "docker_daemon: {firewall-backend: iptables} in group_vars, or network: host for the endpoint"
+)
+_NO_CHAIN = (
+    "Docker's chain DOCKER-USER is gone, or FORWARD no longer leads there; next: "
+    "systemctl restart docker, and run again"
+)
+_OTHER_BACKEND = (
+    "Docker keeps its chains in {0}, but `iptables` shows the other backend; next: "
+    "update-alternatives --config iptables, systemctl restart docker, and run again"
+)
+
+# -- changes
+
+
+def changes(asked: WantedFirewall, seen: SeenFirewall) -> list[Change]:
+    """Replace our rules under a guard, then keep them for the next boot: a lock-out is never kept."""
+    if asked.refusal is not None:
+        return [Change("filter who reaches the endpoints", "allow_from is set", (asked.refusal,))]
+    return [*_replace(asked, seen), *_keep(asked, seen)]
+
+
+def _replace(asked: WantedFirewall, seen: SeenFirewall) -> list[Change]:
+    reasons = {command: why_pending(rules, seen.table(command)) for command, rules in asked.rules.items()}
+    stale = {command: table for command, table in seen.tables.items() if command not in asked.rules and table.ours}
+    reasons |= {command: f"{len(table.ours)} to remove" for command, table in stale.items()}
+    if seen.unconfirmed:
+        reasons = {
+            command: reason or "an earlier run set them and never confirmed" for command, reason in reasons.items()
+        }
+    pending = {command: reason for command, reason in reasons.items() if reason}
+    if not pending:
+        return []
+    after = {command: at_top(asked.rules.get(command, ())) for command in pending}
+    guarded = Guarded(GUARD, script(after), _undo(pending, seen), asked.seconds)
+    why = "; ".join(f"{command}: {reason}" for command, reason in pending.items())
+    diff = "".join(_diff(command, seen.table(command).ours, asked.rules.get(command, ())) for command in pending)
+    return [Change("set the firewall rules, and confirm over a new connection", why, (guarded,), OWNS, diff=diff)]
+
+
+def _undo(commands: Iterable[str], seen: SeenFirewall) -> str:
+    """Our rules back to where they stood; or, when foreign ones have gone meanwhile, back in front of the others."""
+    exact = script({command: in_place(seen.table(command)) for command in commands})
+    in_front = script({command: at_top(seen.table(command).ours) for command in commands})
+    return f"(\n{exact}) || (\n{in_front})\n"
+
+
+def _diff(command: str, before: Iterable[Rule], after: Iterable[Rule]) -> str:
+    old, new = ([f"{rule.chain} {rule.text}" for rule in rules] for rules in (before, after))
+    return "\n".join(
+        [*difflib.unified_diff(old, new, f"{command}: ours now", f"{command}: ours then", lineterm=""), ""]
+    )
+
+
+def _keep(asked: WantedFirewall, seen: SeenFirewall) -> list[Change]:
+    differing = [path for path, text in asked.files.items() if seen.files.get(path) != text]
+    if not differing and seen.enabled and seen.active:
+        return []
+    steps: list[Step] = [WriteFile(path, asked.files[path]) for path in differing]
+    reload = "systemctl daemon-reload && " if UNIT_FILE in differing else ""
+    steps.append(Shell(f"{reload}systemctl enable --quiet {UNIT} && systemctl restart {UNIT}"))
+    why = f"{', '.join(differing)} differ or are missing" if differing else f"{UNIT} is not enabled and active"
+    return [Change("keep the firewall rules over reboots and restarts of Docker", why, tuple(steps), OWNS)]
+
+
+def report(asked: WantedFirewall, seen: SeenFirewall) -> str:
+    """Warnings that ask for no change: open ports, and rules that `iptables` does not show."""
+    hidden = [
+        f"{command} has rules of its own beside {seen.backend}: they decide, too; see {command}-save"
+        for command in seen.elsewhere
+    ]
+    return "\n".join([*asked.warnings, *hidden, *_opened_before(asked, seen)])
+
+
+def _opened_before(asked: WantedFirewall, seen: SeenFirewall) -> Iterator[str]:
+    for command, rules in asked.rules.items():
+        table = seen.table(command)
+        ours = [rule for rule in rules if rule.chain == DOCKER_USER]
+        for rule in table.rules("FORWARD")[: jump_position(table) or 0]:
+            if rule.target not in CLOSES and shadows(rule, ours, table):
+                yield (
+                    f"{command}: in FORWARD a rule stands before Docker's, and may let in whom allow_from keeps out: "
+                    f"{rule.text}; next: systemctl restart docker, which puts Docker's first"
+                )
+
+
+def jump_position(table: Table) -> int | None:
+    """How many rules of FORWARD stand before the one that leads to DOCKER-USER; None when none does."""
+    targets = [rule.target for rule in table.rules("FORWARD")]
+    return targets.index(DOCKER_USER) if DOCKER_USER in targets and table.has(DOCKER_USER) else None
+
+
+def remove_script() -> str:
+    """Shell lines that take away our rules, their script and their unit, and nothing else, for teardown."""
+    return host_script("firewall_remove", tag=TAG, paths=f"{SCRIPT} {UNIT_FILE}", unit=UNIT)
+
+
+FIREWALL: Concern[WantedFirewall, SeenFirewall] = Concern("firewall", read, parse, wanted, changes, report)

@@ -1,0 +1,227 @@
+"""GPUs: what NVIDIA's driver and nvidia-smi say of them, and who uses them. Read only; preflight judges it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+from rackwright.concern import Concern
+from rackwright.errors import ReadingError
+from rackwright.hostside import host_script
+from rackwright.reading import decode
+from rackwright.settings.model import HostSettings
+
+ABSENT = frozenset({"", "N/A", "[N/A]", "None", "Requested functionality has been deprecated"})
+"""What nvidia-smi prints where there is no value; it is never a failure by itself."""
+VERSION = re.compile(r"(?<![\d.])(\d{3,4}\.\d+(?:\.\d+)?)(?![\d.])")
+LIBRARY = re.compile(r"NVML library version: (\S+)")
+
+
+@dataclass(frozen=True)
+class GpuProcess:
+    """A process on a GPU. `user` and `container` (Docker's name for it) are empty when unknown."""
+
+    pid: int
+    name: str
+    memory_mib: int | None
+    user: str = ""
+    container: str = ""
+    kind: str = "C"
+    """C computes, G draws (a desktop), M is MPS; several letters are possible."""
+    in_container: bool = False
+    """True when it runs in some container, be it ours or not."""
+
+    @property
+    def computes(self) -> bool:
+        """False for a desktop's processes."""
+        return "C" in self.kind or "M" in self.kind
+
+    @property
+    def ours(self) -> bool:
+        """True when it belongs to a container of ours."""
+        return self.container.startswith("rackwright-")
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU. None means that nvidia-smi has no value for it, as GB10 for memory, ECC and MIG."""
+
+    index: int
+    uuid: str
+    name: str
+    bus_id: str
+    memory_mib: int | None
+    compute_capability: str | None
+    mig: bool | None
+    ecc: bool | None
+    correctable: int
+    """ECC errors since the driver was loaded."""
+    uncorrectable: int
+    threshold_exceeded: bool
+    remap_pending: bool
+    remap_failed: bool
+    fabric_state: str | None
+    fabric_status: str | None
+    fabric_health: str | None
+    recovery: str | None
+    """What the driver asks for: Reset, Reboot, Drain P2P, ..."""
+    processes: tuple[GpuProcess, ...] = ()
+
+
+@dataclass(frozen=True)
+class SeenGpus:
+    """All GPUs of a host in nvidia-smi's order, the driver, and why nothing could be read, if so."""
+
+    gpus: tuple[Gpu, ...] = ()
+    driver: str | None = None
+    """Version of the driver's libraries, as nvidia-smi knows it."""
+    module: str | None = None
+    """Version of the loaded kernel module."""
+    error: str = ""
+    """nvidia-smi's own words when it failed; empty otherwise."""
+
+
+def parse(output: str) -> SeenGpus:
+    """Parse the reading. Raises ReadingError when nvidia-smi ended well, but printed something else."""
+    lines = list(_words(output))
+    first = {kind: rest for kind, rest in lines if kind in ("module", "status", "xml")}
+    module = _version(decode(first.get("module", "")))
+    if "status" not in first:
+        return SeenGpus(module=module, error="nvidia-smi is not installed")
+    text = _unpack(first["xml"])
+    if first["status"] != "0":
+        found = LIBRARY.search(text)
+        return SeenGpus((), found[1] if found else None, module, _said(text, first["status"]))
+    return _parse_xml(text, module, _table(lines), _owners(lines))
+
+
+def _words(output: str) -> Iterator[tuple[str, str]]:
+    for line in output.splitlines():
+        kind, _, rest = line.partition(" ")
+        yield kind, rest
+
+
+def _unpack(packed: str) -> str:
+    try:
+        return gzip.decompress(base64.b64decode(packed, validate=True)).decode(errors="replace")
+    except (ValueError, OSError, EOFError, zlib.error) as error:
+        raise ReadingError(f"what nvidia-smi printed did not arrive whole: {error}") from error
+
+
+def _said(text: str, status: str) -> str:
+    if status == "124":
+        return "nvidia-smi did not answer within 30 s"
+    return " ".join(text.split()) or f"nvidia-smi ended with status {status}"
+
+
+def _version(text: str) -> str | None:
+    found = VERSION.search(text)
+    return found[1] if found else None
+
+
+def _table(lines: Iterable[tuple[str, str]]) -> dict[str, tuple[int, str | None]]:
+    rows = [[cell.strip() for cell in rest.split(",")] for kind, rest in lines if kind == "gpu"]
+    return {row[0]: (int(row[1]), _value(row[2])) for row in rows if len(row) == 3 and row[1].isdigit()}
+
+
+def _owners(lines: Iterable[tuple[str, str]]) -> dict[int, tuple[str, str, bool]]:
+    processes = [rest.split(" ") for kind, rest in lines if kind == "process"]
+    names = dict(rest.split(" ", 1) for kind, rest in lines if kind == "container" and " " in rest)
+    return {int(pid): (user, names.get(container, ""), container != "-") for pid, user, container in processes}
+
+
+def _parse_xml(
+    text: str,
+    module: str | None,
+    table: Mapping[str, tuple[int, str | None]],
+    owners: Mapping[int, tuple[str, str, bool]],
+) -> SeenGpus:
+    # Entities are the one way in which a well-formed document can harm its reader; nvidia-smi has none.
+    if "<!ENTITY" in text:
+        raise ReadingError("nvidia-smi printed XML with entities, which it never does")
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise ReadingError(f"nvidia-smi printed unreadable XML ({error}): {text[:120]!r}") from error
+    gpus = [_gpu(node, place, table, owners) for place, node in enumerate(root.iter("gpu"))]
+    driver = _value(root.findtext("driver_version"))
+    return SeenGpus(tuple(sorted(gpus, key=lambda gpu: gpu.index)), driver, module)
+
+
+def _gpu(
+    node: ElementTree.Element,
+    place: int,
+    table: Mapping[str, tuple[int, str | None]],
+    owners: Mapping[int, tuple[str, str, bool]],
+) -> Gpu:
+    def text(path: str) -> str | None:
+        return _value(node.findtext(path))
+
+    uuid = text("uuid") or ""
+    index, capability = table.get(uuid, (place, None))
+    return Gpu(
+        index=index,
+        uuid=uuid,
+        name=text("product_name") or "unknown",
+        bus_id=node.get("id", ""),
+        memory_mib=_number(text("fb_memory_usage/total")),
+        compute_capability=capability,
+        mig=_switch(text("mig_mode/current_mig")),
+        ecc=_switch(text("ecc_mode/current_ecc")),
+        correctable=_errors(node, "correctable"),
+        uncorrectable=_errors(node, "uncorrectable"),
+        threshold_exceeded=text("ecc_errors/aggregate/sram_threshold_exceeded") == "Yes",
+        remap_pending=text("remapped_rows/remapped_row_pending") == "Yes",
+        remap_failed=text("remapped_rows/remapped_row_failure") == "Yes",
+        fabric_state=text("fabric/state"),
+        fabric_status=text("fabric/status"),
+        fabric_health=text("fabric/health/summary"),
+        recovery=text("gpu_recovery_action"),
+        processes=tuple(_process(entry, owners) for entry in node.findall("processes/process_info")),
+    )
+
+
+def _process(entry: ElementTree.Element, owners: Mapping[int, tuple[str, str, bool]]) -> GpuProcess:
+    pid = int(entry.findtext("pid") or 0)
+    memory = _number(_value(entry.findtext("used_memory")))
+    user, container, inside = owners.get(pid, ("", "", False))
+    name, kind = entry.findtext("process_name") or "?", entry.findtext("type") or "C"
+    return GpuProcess(pid, name, memory, user, container, kind, inside)
+
+
+def _errors(node: ElementTree.Element, kind: str) -> int:
+    counts = node.find("ecc_errors/volatile")
+    found = [] if counts is None else [child for child in counts if f"_{kind}" in child.tag]
+    return sum(_number(_value(child.text)) or 0 for child in found)
+
+
+def _value(text: str | None) -> str | None:
+    stripped = (text or "").strip()
+    return None if stripped in ABSENT else stripped
+
+
+def _number(text: str | None) -> int | None:
+    word = (text or "").split(" ")[0]
+    return int(word) if word.isdigit() else None
+
+
+def _switch(text: str | None) -> bool | None:
+    return None if text is None else text == "Enabled"
+
+
+def _read(_: HostSettings) -> str:
+    return host_script("gpus_read")
+
+
+GPUS: Concern[None, SeenGpus] = Concern(
+    name="gpus",
+    read=_read,
+    parse=parse,
+    wanted=lambda _settings, _reading: None,
+    changes=lambda _wanted, _seen: [],
+)

@@ -1,0 +1,183 @@
+"""The serving images: pulled by digest where one is known, else by tag, whose digest is then recorded.
+
+The record lies on the host (`IMAGES/*`, a line `REFERENCE DIGEST` each): a tag that moves later, here or at
+the registry, changes nothing until somebody asks for it (DECISIONS 12, 18).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rackwright.change import Change, Job, Owned, WriteFile
+from rackwright.concern import Concern, HostReading
+from rackwright.concerns.registry import CONFIG, REGISTRY, at_rest, config_of
+from rackwright.downloads import proxy_values
+from rackwright.hostside import host_script
+from rackwright.paths import RUN, STATE
+from rackwright.references import registry_of, repository_of, slug, tag_of
+from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.secret import Secret
+
+PINS = f"{STATE}/images"
+PULL_TIMEOUT = 4 * 3600
+
+
+@dataclass(frozen=True)
+class LocalImage:
+    """One line of `docker image ls --digests`; `<none>` is None."""
+
+    repository: str
+    tag: str | None
+    digest: str | None
+
+
+@dataclass(frozen=True)
+class SeenImages:
+    """The host's images. `known` is False when dockerd did not answer: nothing is then known of them."""
+
+    known: bool
+    images: tuple[LocalImage, ...]
+    pins: Mapping[str, str]
+    """Digest by reference, as recorded at the first pull."""
+
+    def has(self, reference: str, digest: str) -> bool:
+        """Whether the image of that digest is there."""
+        repository = repository_of(reference)
+        return any(image.repository == repository and image.digest == digest for image in self.images)
+
+    def tagged(self, reference: str) -> str | None:
+        """Digest that the reference's tag names on this host."""
+        repository, tag = repository_of(reference), tag_of(reference)
+        named = (image.digest for image in self.images if (image.repository, image.tag) == (repository, tag))
+        return next((digest for digest in named if digest), None)
+
+
+@dataclass(frozen=True)
+class WantedImage:
+    """One image, and how to get it."""
+
+    reference: str
+    digest: str | None
+    """From the lock file or the profile, or else from the host's record."""
+    pinned: bool
+    """True when the lock file or the profile gives the digest."""
+    pull: Job
+
+
+WantedImages = tuple[WantedImage, ...]
+
+
+def digest_of(endpoint: EndpointSettings, seen: SeenImages) -> str | None:
+    """The image's digest: the lock file's or the profile's, else the recorded one, else what the tag names here."""
+    return endpoint.image_digest or seen.pins.get(endpoint.image) or seen.tagged(endpoint.image)
+
+
+def read(_: HostSettings) -> str:
+    """List the images with their digests, and the records."""
+    return f"""\
+cat {PINS}/* 2>/dev/null | sed 's/^/pin /'
+if have docker; then
+  if out=$(docker image ls --digests --format '{{{{.Repository}}}} {{{{.Tag}}}} {{{{.Digest}}}}' 2>/dev/null); then
+    echo known
+    printf '%s\\n' "$out" | sed '/^$/d; s/^/image /'
+  fi
+fi
+exit 0"""
+
+
+def parse(output: str) -> SeenImages:
+    """Parse the listing."""
+    words = [line.split(" ") for line in output.splitlines()]
+    images = tuple(LocalImage(row[1], _given(row[2]), _given(row[3])) for row in words if row[0] == "image")
+    return SeenImages(["known"] in words, images, {row[1]: row[2] for row in words if row[0] == "pin"})
+
+
+def _given(word: str) -> str | None:
+    return None if word == "<none>" else word
+
+
+def wanted(settings: HostSettings, reading: HostReading) -> WantedImages:
+    """Each image once, in the order of the endpoints."""
+    seen = reading[IMAGE]
+    found: dict[tuple[str, str | None], WantedImage] = {}
+    for endpoint in settings.all_endpoints.values():
+        digest = digest_of(endpoint, seen)
+        pull = _pull(settings, endpoint, digest, at_rest(settings.registry, reading[REGISTRY]))
+        image = WantedImage(endpoint.image, digest, endpoint.image_digest is not None, pull)
+        found.setdefault((endpoint.image, digest), image)
+    return tuple(found.values())
+
+
+def _pull(settings: HostSettings, endpoint: EndpointSettings, digest: str | None, login_kept: bool) -> Job:
+    reference = endpoint.image
+    ours = registry_of(reference) == settings.registry.host
+    login = config_of(settings.registry) if ours and not login_kept else None
+    secrets: dict[str, Secret] = {"config.json": login} if login else {}
+    script = host_script(
+        "pull_image",
+        tagged=reference,
+        reference=f"{repository_of(reference)}@{digest}" if digest else reference,
+        repository=repository_of(reference),
+        pin="" if endpoint.image_digest else pin_path(reference),
+        kept=CONFIG.rpartition("/")[0],
+        key="given" if ours and settings.registry.key else "none",
+        registry=registry_of(reference),
+        stall=settings.stall_timeout,
+        run=RUN,
+        **proxy_values(settings),
+    )
+    name = f"pull-{slug(reference)}"
+    return Job(name, f"pull {reference}", script, timeout=PULL_TIMEOUT, secrets=secrets)
+
+
+def pin_path(reference: str) -> str:
+    """Where the digest of a reference is recorded on the host."""
+    return f"{PINS}/{hashlib.sha256(reference.encode()).hexdigest()[:16]}"
+
+
+def changes(wanted: WantedImages, seen: SeenImages) -> list[Change]:
+    """Pull what is missing; record the digest of a tag that is there without a record."""
+    return [change for image in wanted for change in _changes(image, seen)]
+
+
+def _changes(image: WantedImage, seen: SeenImages) -> list[Change]:
+    if image.digest is None or not seen.has(image.reference, image.digest):
+        return [_pull_change(image, seen)]
+    if image.pinned or image.reference in seen.pins:
+        return []
+    record = WriteFile(pin_path(image.reference), f"{image.reference} {image.digest}\n")
+    what = f"record that {image.reference} is {image.digest[:19]}"
+    return [Change(what, "a tag can move; the lock file has no digest for it", (record,))]
+
+
+def _pull_change(image: WantedImage, seen: SeenImages) -> Change:
+    by = f" at {image.digest[:19]}" if image.digest else ""
+    why = "it is not on the host" if seen.known else "Docker does not answer yet, so whether it is there is unknown"
+    return Change(f"pull {image.reference}{by}", why, (image.pull,), owns=_owned(image, seen) if seen.known else ())
+
+
+def _owned(image: WantedImage, seen: SeenImages) -> tuple[Owned, ...]:
+    """What the pull adds: a tag that was there before is not ours."""
+    names = [] if seen.tagged(image.reference) else [image.reference]
+    names += [f"{repository_of(image.reference)}@{image.digest}"] if image.digest else []
+    return tuple(Owned("image", name) for name in names)
+
+
+def report(wanted: WantedImages, seen: SeenImages) -> str:
+    """Say which tags name something else on this host than what is pinned; nothing is restarted for it."""
+    lines = []
+    for image in wanted:
+        there = seen.tagged(image.reference)
+        if there and image.digest and there != image.digest:
+            lines.append(
+                f"the tag {image.reference} has moved on this host: it names {there[:19]}, while {image.digest[:19]} "
+                "is pinned and stays in use; to change that, run: rackwright lock"
+            )
+    return "\n".join(lines)
+
+
+IMAGE: Concern[WantedImages, SeenImages] = Concern("image", read, parse, wanted, changes, report)
+
+__all__: Sequence[str] = ("IMAGE", "LocalImage", "SeenImages", "WantedImage", "digest_of", "pin_path")

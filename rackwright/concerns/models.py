@@ -1,0 +1,303 @@
+"""Model folders: base and draft models at resolved commits, fetched by the real huggingface_hub and verified.
+
+The download runs inside the serving image: the host needs no Python and no packages of ours, and the library's
+version is the one that the image was tested with. It is a job of the host, one a folder, so that two runs never
+write the same file, and a cut connection stops nothing. What is verified is written down in the folder; a
+converged run compares size, time and inode with that, since hashing 65 GB takes minutes (DECISIONS 20).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rackwright.change import Change, Job, Owned, Refuse
+from rackwright.concern import Concern, HostReading
+from rackwright.concerns.image import IMAGE, digest_of
+from rackwright.downloads import proxy_values
+from rackwright.hostside import host_script
+from rackwright.hostside.packed import packed
+from rackwright.reading import files
+from rackwright.references import repository_of, slug
+from rackwright.settings.model import HostSettings, Mirrors, ModelSource
+from rackwright.settings.secret import Secret
+
+MANIFEST = ".rackwright.json"
+INSIDE = "/run/rackwright"
+"""Where the job's secrets and its program lie in the container."""
+FETCH_TIMEOUT = 24 * 3600
+COMMIT = re.compile(r"^[0-9a-f]{40}$")
+
+
+@dataclass(frozen=True)
+class SeenModel:
+    """A model folder that was verified once, as its manifest says."""
+
+    path: str
+    repository: str
+    revisions: frozenset[str]
+    """Branches and tags by which it was asked for."""
+    commit: str
+    include: frozenset[str]
+    exclude: frozenset[str]
+    fetched: int
+    """Seconds since 1970."""
+    size: int
+    changed: tuple[str, ...]
+    """Files that are gone, or whose size, time or inode is not the verified one."""
+    pinned_files: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    """Size and SHA-256 by file."""
+
+
+@dataclass(frozen=True)
+class SeenModels:
+    """All model folders of the host, and those folders at places of ours that somebody else made."""
+
+    models: tuple[SeenModel, ...]
+    foreign: frozenset[str]
+
+
+@dataclass(frozen=True)
+class WantedModel:
+    """One folder of one model, for all endpoints that share it."""
+
+    source: ModelSource
+    place: str
+    """Its folder; as long as the commit is unknown and decides the folder's name, that name ends in `*`."""
+    fetch: Job | None
+    """None as long as the image is unknown, in which the download runs."""
+    image: str
+
+
+WantedModels = tuple[WantedModel, ...]
+
+
+def host_path(settings: HostSettings, source: ModelSource, commit: str) -> str:
+    """The model's folder on the host."""
+    return f"{settings.models_dir}/{source.directory or f'{folder_name(source)}--{commit[:12]}'}"
+
+
+def folder_name(source: ModelSource) -> str:
+    """The repository's name as part of a folder's name."""
+    return source.repository.replace("/", "--")
+
+
+def commit_of(source: ModelSource, seen: SeenModels) -> str | None:
+    """The commit at which the host has, or must have, this model; None: the first download will tell."""
+    if COMMIT.match(source.revision):
+        return source.revision
+    found = [model for model in seen.models if _is_of(source, model) and source.revision in model.revisions]
+    return max(found, key=lambda model: model.fetched).commit if found else None
+
+
+def _is_of(source: ModelSource, model: SeenModel) -> bool:
+    name = source.directory or f"{folder_name(source)}--{model.commit[:12]}"
+    return model.repository == source.repository and model.path.rpartition("/")[2] == name
+
+
+def sources_of(settings: HostSettings) -> tuple[ModelSource, ...]:
+    """Every model folder once; endpoints that share one with different patterns get what any of them needs."""
+    shared: dict[tuple[str, str, str | None], ModelSource] = {}
+    for endpoint in settings.all_endpoints.values():
+        for source in (endpoint.model, endpoint.draft):
+            if source is not None:
+                key = (source.repository, source.revision, source.directory)
+                shared[key] = _union(shared[key], source) if key in shared else source
+    return tuple(shared.values())
+
+
+def _union(one: ModelSource, other: ModelSource) -> ModelSource:
+    both = bool(one.include and other.include)
+    return one.model_copy(
+        update={
+            "include": tuple(sorted({*one.include, *other.include})) if both else (),
+            "exclude": tuple(sorted({*one.exclude} & {*other.exclude})),
+        }
+    )
+
+
+# -- read
+
+
+def read(settings: HostSettings) -> str:
+    """Print each manifest with its folder's files: one look at each file's inode, none at its bytes."""
+    places = {f"{settings.models_dir}/{s.directory}" for s in sources_of(settings) if s.directory}
+    foreign = "".join(
+        f"[ -d '{place}' ] && [ ! -f '{place}/{MANIFEST}' ] && echo 'foreign {place}'\n" for place in places
+    )
+    return f"""\
+for m in '{settings.models_dir}'/*/{MANIFEST}; do
+  [ -f "$m" ] || continue
+  show "$m"
+  find "${{m%/*}}" -type f -printf 'entry %s %T@ %i %p\\n'
+done
+{foreign}exit 0"""
+
+
+def parse(output: str) -> SeenModels:
+    """Parse manifests and listings. A manifest that cannot be read counts as none: its folder is verified anew."""
+    entries = dict(_entry(line) for line in output.splitlines() if line.startswith("entry "))
+    manifests = {path.rpartition("/")[0]: text for path, text in files(output).items() if text is not None}
+    models = {folder: _model(folder, text, entries) for folder, text in manifests.items()}
+    foreign = {line.split(" ", 1)[1] for line in output.splitlines() if line.startswith("foreign ")}
+    broken = {folder for folder, model in models.items() if model is None}
+    return SeenModels(tuple(model for model in models.values() if model is not None), frozenset(foreign | broken))
+
+
+def _entry(line: str) -> tuple[str, tuple[int, int, int]]:
+    _, size, time, inode, path = line.split(" ", 4)
+    seconds, _, fraction = time.partition(".")
+    return path, (int(size), int(seconds) * 10**9 + int(f"{fraction:0<9}"[:9]), int(inode))
+
+
+def _model(folder: str, text: str, entries: Mapping[str, tuple[int, int, int]]) -> SeenModel | None:
+    try:
+        manifest = json.loads(text)
+        noted = {file["path"]: (file["size"], file["mtime_ns"], file["inode"]) for file in manifest["files"]}
+        return SeenModel(
+            path=folder,
+            repository=manifest["repository"],
+            revisions=frozenset(manifest["revisions"]),
+            commit=manifest["commit"],
+            include=frozenset(manifest["include"]),
+            exclude=frozenset(manifest["exclude"]),
+            fetched=int(manifest["fetched"]),
+            size=sum(size for size, _, _ in noted.values()),
+            changed=tuple(path for path, seen in sorted(noted.items()) if entries.get(f"{folder}/{path}") != seen),
+            pinned_files={file["path"]: (file["size"], file["sha256"]) for file in manifest["files"]},
+        )
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+# -- wanted
+
+
+def wanted(settings: HostSettings, reading: HostReading) -> WantedModels:
+    """Each model folder with the job that completes it."""
+    image = _image(settings, reading)
+    return tuple(_wanted(settings, source, image, reading[MODELS]) for source in sources_of(settings))
+
+
+def _image(settings: HostSettings, reading: HostReading) -> str | None:
+    for endpoint in settings.all_endpoints.values():
+        digest = digest_of(endpoint, reading[IMAGE])
+        if digest:
+            return f"{repository_of(endpoint.image)}@{digest}"
+    return None
+
+
+def _wanted(settings: HostSettings, source: ModelSource, image: str | None, seen: SeenModels) -> WantedModel:
+    commit = commit_of(source, seen)
+    place = host_path(settings, source, commit or "*")
+    pinned = source.model_copy(update={"revision": commit}) if commit else source
+    fetch = fetch_job(settings, source, pinned.revision, image) if image else None
+    return WantedModel(source, place, fetch, image or next(iter(settings.all_endpoints.values())).image)
+
+
+def fetch_job(settings: HostSettings, source: ModelSource, commit: str, image: str) -> Job:
+    """The job that completes one folder. Its name is the folder's: the second to ask joins, or is told to wait."""
+    place = source.directory or f"{folder_name(source)}-{hashlib.sha256(source.revision.encode()).hexdigest()[:8]}"
+    name = f"model-{slug(place)}"
+    spec = {
+        "repository": source.repository,
+        "revision": source.revision,
+        "commit": commit if COMMIT.match(commit) else None,
+        "name": folder_name(source),
+        "directory": source.directory,
+        "include": sorted(source.include),
+        "exclude": sorted(source.exclude),
+        "models_dir": settings.models_dir,
+        "stall": settings.stall_timeout,
+        "rate_mib": settings.download_rate_mib,
+        "secrets": INSIDE,
+    }
+    hub = settings.mirrors.hub.rstrip("/")
+    script = host_script(
+        "fetch_model",
+        container=f"rackwright-job-{name}",
+        image=image,
+        inside=INSIDE,
+        models_dir=settings.models_dir,
+        endpoint="" if hub == Mirrors().hub else hub,
+        program=packed("fetch_model"),
+        spec=json.dumps(spec, sort_keys=True),
+        **proxy_values(settings),
+    )
+    secrets: dict[str, Secret] = {"hub_token": settings.hub_token} if settings.hub_token else {}
+    return Job(name, f"fetch {source.repository}", script, timeout=FETCH_TIMEOUT, secrets=secrets)
+
+
+# -- changes
+
+
+def changes(wanted: WantedModels, seen: SeenModels) -> list[Change]:
+    """Fetch what is missing, put right what is damaged, adopt what somebody else fetched."""
+    by_path = {model.path: model for model in seen.models}
+    found = (_change(model, by_path.get(model.place), seen) for model in wanted)
+    return [change for change in found if change is not None]
+
+
+def _change(wanted: WantedModel, there: SeenModel | None, seen: SeenModels) -> Change | None:
+    source = wanted.source
+    label = f"{source.repository} at {source.revision[:12]}"
+    if there is None:
+        if wanted.place in seen.foreign:
+            why = f"{wanted.place} was made by somebody else: what is right in it is kept"
+            return _job(wanted, f"verify {label}, and complete it", why, owned=False)
+        return _job(wanted, f"fetch {label}", "it is not on the host", owned=True)
+    if there.repository != source.repository or not {source.revision} & {there.commit, *there.revisions}:
+        return _taken(wanted, there)
+    if there.changed:
+        some = ", ".join(there.changed[:3]) + (", ..." if len(there.changed) > 3 else "")
+        return _job(wanted, f"put {label} right", f"not as verified: {some}", owned=False)
+    if (there.include, there.exclude) != (frozenset(source.include), frozenset(source.exclude)):
+        return _job(wanted, f"complete {label}", "the file patterns are other ones", owned=False)
+    return None
+
+
+def _job(wanted: WantedModel, what: str, why: str, owned: bool) -> Change:
+    if wanted.fetch is None:
+        text = f"{what}: the image {wanted.image} is not known on this host, and the download runs in it"
+        return Change(what, why, (Refuse(text, final=False),))
+    owns = (Owned("model", wanted.place),) if owned else ()
+    return Change(f"{what} into {wanted.place}", why, (wanted.fetch,), owns=owns)
+
+
+def hash_changes(seen: SeenModels) -> list[Change]:
+    """Hash each model's files again; what is damaged then shows in the next reading (DECISIONS 20)."""
+    return [_hash_change(model) for model in seen.models]
+
+
+def _hash_change(model: SeenModel) -> Change:
+    name = f"hash-{slug(model.path.rpartition('/')[2])}"
+    job = Job(name, f"hash {model.path}", _hash_script(model), timeout=FETCH_TIMEOUT)
+    why = f"verify_deep asks for it; {model.size / 2**30:.1f} GiB to read"
+    return Change(f"hash the {len(model.pinned_files)} files of {model.path}", why, (job,))
+
+
+def _hash_script(model: SeenModel) -> str:
+    sums = "\n".join(f"{sha256} {path}" for path, (_, sha256) in sorted(model.pinned_files.items()))
+    return host_script("hash_model", place=model.path, sums=sums)
+
+
+def remove_script(place: str) -> str:
+    """Shell lines that remove a model folder of the ownership record, for teardown: only what has our manifest."""
+    return host_script("remove_model", place=place, manifest=MANIFEST)
+
+
+def _taken(wanted: WantedModel, there: SeenModel) -> Change:
+    source = wanted.source
+    text = (
+        f"{there.path} holds {there.repository} at {there.commit}, and the settings want {source.repository} at "
+        f"{source.revision} there; set another `directory` for it in group_vars, or remove the folder"
+    )
+    return Change(f"fetch {source.repository} at {source.revision[:12]}", "its folder is taken", (Refuse(text),))
+
+
+MODELS: Concern[WantedModels, SeenModels] = Concern("models", read, parse, wanted, changes)
+
+__all__: Sequence[str] = ("MODELS", "SeenModel", "SeenModels", "commit_of", "host_path", "sources_of")

@@ -1,0 +1,201 @@
+"""The image has the last word: a release's options are built inside its own image before anything is switched.
+
+The answer is kept beside the releases, by hash: an accepted or unchecked release is not asked again, and a
+refused one is refused again without running. A release that has been proven needs no asking (DECISIONS 27).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rackwright.change import Change, Job, Refuse
+from rackwright.concern import Concern, HostReading
+from rackwright.concerns.endpoint import ENDPOINT
+from rackwright.concerns.release import wanted_releases
+from rackwright.hostside import host_program, host_script
+from rackwright.paths import STATE, container_name, endpoint_dir
+from rackwright.reading import decode
+from rackwright.release import Release
+from rackwright.settings.model import HostSettings
+from rackwright.spec import RELEASE_MOUNT, SCRATCH_MOUNT
+
+LIMIT = 120
+"""Seconds that an image may take to answer; heavy imports included."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What an engine refuses: the key as it names it, if it does, and its reason."""
+
+    key: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an image said of a release, or why it could not be asked."""
+
+    checked: bool
+    refused: tuple[Refusal, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class WantedOptions:
+    """A release whose options its image should have seen, and why it is left alone if it is."""
+
+    release: Release
+    engine_kind: str
+    spared: bool = False
+    """True when it has been proven already, or when a Spark serves and has no memory for a second engine."""
+    crowded: bool = False
+    """True in the second case alone."""
+
+
+SeenOptions = Mapping[tuple[str, str], Verdict]
+"""Verdicts by endpoint and release hash."""
+
+
+def marker(endpoint: str, spec_hash: str) -> str:
+    """File on the host with the image's answer on a release."""
+    return f"{endpoint_dir(endpoint)}/checked/{spec_hash}"
+
+
+def read(_: HostSettings) -> str:
+    """Print every answer that was kept."""
+    return f"""\
+for f in {STATE}/endpoints/*/checked/*; do
+  [ -f "$f" ] && echo "$f $(base64 -w0 <"$f")"
+done
+exit 0"""
+
+
+def parse(output: str) -> dict[tuple[str, str], Verdict]:
+    """Parse the answers; one that was spoilt counts as none, and is asked for again."""
+    found: dict[tuple[str, str], Verdict] = {}
+    for line in output.splitlines():
+        path, _, text = line.partition(" ")
+        verdict = _verdict(decode(text))
+        if verdict:
+            endpoint, spec_hash = path.split("/")[-3::2]
+            found[endpoint, spec_hash] = verdict
+    return found
+
+
+def _verdict(text: str) -> Verdict | None:
+    try:
+        answer = json.loads(text)
+        refused = tuple(Refusal(str(row["key"]), str(row["reason"])) for row in answer["refused"])
+        return Verdict(bool(answer["checked"]), refused, str(answer["why"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def wanted(settings: HostSettings, reading: HostReading) -> tuple[WantedOptions, ...]:
+    """Every release that is known by now; the release's own concern refuses the others."""
+    return tuple(
+        _wanted(release, settings.all_endpoints[name].engine_kind, settings, reading)
+        for name, release in wanted_releases(settings, reading).items()
+        if isinstance(release, Release)
+    )
+
+
+def _wanted(release: Release, engine_kind: str, settings: HostSettings, reading: HostReading) -> WantedOptions:
+    seen = reading[ENDPOINT].endpoints
+    own = seen.get(release.spec.name)
+    proven = own is not None and own.proven == release.hash
+    crowded = settings.hardware.unified_memory and any(one.serving or one.loading for one in seen.values())
+    return WantedOptions(release, engine_kind, proven or crowded, crowded)
+
+
+def changes(releases: tuple[WantedOptions, ...], seen: SeenOptions) -> list[Change]:
+    """Ask the image of each release that has not been asked, and refuse what it has refused."""
+    found: list[Change] = []
+    for own in releases:
+        verdict = seen.get((own.release.spec.name, own.release.hash))
+        if verdict and verdict.refused:
+            found.append(_refuse(own.release, verdict))
+        elif verdict is None and not own.spared:
+            found.append(_ask(own))
+    return found
+
+
+def _refuse(release: Release, verdict: Verdict) -> Change:
+    rows = [f"  {release.spec.engine_file}: {row.key or '(no key named)'}: {row.reason}" for row in verdict.refused]
+    head = f"endpoint {release.spec.name}: release {release.hash} is refused by its own image {release.spec.image}:"
+    text = "\n".join([head, *rows, f"what serves goes on serving; next: {_next(release)}"])
+    return Change(f"switch endpoint {release.spec.name}", "its image refuses its options", (Refuse(text),))
+
+
+def _next(release: Release) -> str:
+    asked = marker(release.spec.name, release.hash)
+    return f"rackwright check INVENTORY, and correct the key; to ask the same release again: rm {asked} on the host"
+
+
+def _ask(own: WantedOptions) -> Change:
+    release = own.release
+    name = release.spec.name
+    script = ask_script(own, release.path, marker(name, release.hash))
+    title = f"ask the image of endpoint {name} whether it accepts release {release.hash}"
+    why = "it has not been asked, and has the last word"
+    return Change(title, why, (Job(f"check-{name}", title, script, LIMIT + 60),))
+
+
+def ask_script(own: WantedOptions, folder: str, answer: str) -> str:
+    """The script that asks the image about the release in `folder`, and keeps the JSON in the file `answer`."""
+    return host_script(
+        "check_options",
+        container=_container(own.release.spec.name),
+        limit=LIMIT,
+        marker=answer,
+        program=base64.b64encode(host_program("build_options").encode()).decode(),
+        releases=f"{endpoint_dir(own.release.spec.name)}/releases",
+        run=shlex.join(docker_run(own, folder)),
+        next=_next(own.release),
+    )
+
+
+def _container(endpoint: str) -> str:
+    return f"{container_name(endpoint)}-check"
+
+
+def docker_run(own: WantedOptions, folder: str) -> list[str]:
+    """The container that only builds the options: one GPU, no network, nothing of the host that it could write to."""
+    spec = own.release.spec
+    binds = [(mount.source, mount.target) for mount in spec.mounts if not mount.writable]
+    words = [
+        "docker",
+        "run",
+        "--rm",
+        "-i",
+        "--name",
+        _container(spec.name),
+        "--network",
+        "none",
+        "--log-driver",
+        "none",
+    ]
+    words += ["--runtime", "nvidia", "--env", f"NVIDIA_VISIBLE_DEVICES={spec.gpu_uuids[0]}", "--tmpfs", SCRATCH_MOUNT]
+    # Unlike --volume, this does not make a folder that is missing.
+    for source, target in (*binds, (folder, RELEASE_MOUNT)):
+        words += ["--mount", f"type=bind,source={source},target={target},readonly"]
+    words += [word for key, value in sorted(spec.environment.items()) for word in ("--env", f"{key}={value}")]
+    words += ["--entrypoint", "python3", spec.image, "-", own.engine_kind, spec.mounts[0].target]
+    return [*words, f"{RELEASE_MOUNT}/{spec.engine_file}", str(len(spec.gpu_uuids))]
+
+
+def report(releases: tuple[WantedOptions, ...], seen: SeenOptions) -> str:
+    """Releases that are not proven and whose image could not be asked."""
+    rows = [(own.release, seen.get((own.release.spec.name, own.release.hash))) for own in releases if not own.spared]
+    return "\n".join(
+        f"options of endpoint {release.spec.name}: not checked inside the image: {verdict.why}"
+        for release, verdict in rows
+        if verdict and not verdict.checked
+    )
+
+
+OPTIONS: Concern[tuple[WantedOptions, ...], SeenOptions] = Concern("options", read, parse, wanted, changes, report)

@@ -1,0 +1,166 @@
+"""The login at the image's registry, for root only, beside other registries' logins.
+
+Docker's own `docker login` asks the registry each time, so an outage would fail a run that has nothing to pull.
+The login is therefore merged into config.json here, and tried only by a pull (DECISIONS 17).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rackwright.change import Change, Owned, Shell
+from rackwright.concern import Concern, HostReading
+from rackwright.hostside import host_script
+from rackwright.ownership import RECORD
+from rackwright.reading import pairs
+from rackwright.references import login_key
+from rackwright.settings.model import HostSettings, Registry
+from rackwright.settings.secret import Secret
+
+CONFIG = "/root/.docker/config.json"
+
+
+@dataclass(frozen=True)
+class SeenLogin:
+    """Root's login at the registry, without the login itself."""
+
+    mode: str | None
+    """Mode and owner of config.json, for example `600:root`; None: there is no such file."""
+    salt: str
+    """The host's own salt, so that `digest` says nothing about the key to anybody else."""
+    digest: str | None
+    """SHA-256 over salt and stored login; None: none is stored for this registry."""
+    helper: str | None
+    """Program that keeps root's logins instead of the file."""
+
+
+@dataclass(frozen=True)
+class WantedLogin:
+    """What the settings ask for."""
+
+    registry: str
+    auth: Secret | None
+    """Login as config.json has it; None: nothing is to be at rest."""
+    key_known: Secret | None
+    """The configured login, kept or not: if it lies there and is not to, it goes."""
+    ours: bool
+    """Whether the ownership record says that the stored login is ours."""
+
+
+def auth_of(registry: Registry) -> Secret | None:
+    """User and key as `auths` in config.json has them; None without a key."""
+    if not registry.key:
+        return None
+    return Secret(base64.b64encode(f"{registry.user}:{registry.key.unmask()}".encode()).decode())
+
+
+def config_of(registry: Registry) -> Secret | None:
+    """A config.json with this login alone, for a pull that leaves nothing at rest; None without a key."""
+    auth = auth_of(registry)
+    if auth is None:
+        return None
+    return Secret(f'{{"auths": {{"{login_key(registry.host)}": {{"auth": "{auth.unmask()}"}}}}}}')
+
+
+def at_rest(registry: Registry, seen: SeenLogin) -> bool:
+    """Whether the login is kept on the host: asked for, and not the business of a credential helper there."""
+    return bool(registry.key) and registry.keep and seen.helper is None
+
+
+def read(settings: HostSettings) -> str:
+    """Print a salted digest of the stored login, never the login (it stays in shell variables and pipes)."""
+    return host_script("login_read", config=CONFIG, registry=login_key(settings.registry.host))
+
+
+def parse(output: str) -> SeenLogin:
+    """Parse the pairs."""
+    values = pairs(output)
+    return SeenLogin(values.get("mode"), values["salt"], values.get("digest"), values.get("helper") or None)
+
+
+def wanted(settings: HostSettings, reading: HostReading) -> WantedLogin:
+    """The login to keep, if any."""
+    registry, auth = settings.registry, auth_of(settings.registry)
+    kept = auth if at_rest(registry, reading[REGISTRY]) else None
+    return WantedLogin(registry.host, kept, auth, Owned("login", registry.host) in reading[RECORD])
+
+
+def digest(salt: str, auth: Secret) -> str:
+    """What the reading prints when this login is stored."""
+    return hashlib.sha256(f"{salt}{auth.unmask()}".encode()).hexdigest()
+
+
+def changes(wanted: WantedLogin, seen: SeenLogin) -> list[Change]:
+    """Store, replace, protect or remove the login; nothing is asked of the registry."""
+    if wanted.auth is not None:
+        return _keep(wanted, wanted.auth, seen)
+    known = wanted.key_known is not None and seen.digest == digest(seen.salt, wanted.key_known)
+    if seen.digest is not None and (wanted.ours or known):
+        return [_remove(wanted.registry)]
+    if wanted.ours:
+        return [
+            Change(f"forget the login at {wanted.registry}", "it is gone from the host", (), disowns=_owned(wanted))
+        ]
+    return []
+
+
+def _keep(wanted: WantedLogin, auth: Secret, seen: SeenLogin) -> list[Change]:
+    if seen.digest == digest(seen.salt, auth):
+        return [] if seen.mode == "600:root" else [_protect(seen)]
+    why = "there is none" if seen.digest is None else "the stored one differs"
+    step = Shell(_edit(wanted.registry, "put"), stdin=auth)
+    return [Change(f"store the login at {wanted.registry} for root only", why, (step,), owns=_owned(wanted))]
+
+
+def _protect(seen: SeenLogin) -> Change:
+    script = f"chown root:root {shlex.quote(CONFIG)} && chmod 0600 {shlex.quote(CONFIG)}"
+    return Change(f"make {CONFIG} readable by root only", f"its mode and owner are {seen.mode}", (Shell(script),))
+
+
+def _remove(registry: str) -> Change:
+    return Change(
+        f"remove the login at {registry} from {CONFIG}",
+        "no login is to be kept",
+        (Shell(_edit(registry, "drop")),),
+        disowns=(Owned("login", registry),),
+    )
+
+
+def _owned(wanted: WantedLogin) -> tuple[Owned, ...]:
+    return (Owned("login", wanted.registry),)
+
+
+def _edit(registry: str, act: str) -> str:
+    return host_script("login_edit", config=CONFIG, registry=login_key(registry), act=act)
+
+
+def try_key(registry: Registry) -> Change | None:
+    """Ask the registry whether it takes the key; None without a key (DECISIONS 17)."""
+    if registry.key is None:
+        return None
+    script = host_script("try_key", registry=registry.host, user=registry.user)
+    return Change(f"try the key at {registry.host}", "check_keys asks for it", (Shell(script, stdin=registry.key),))
+
+
+def remove_script(registry: str) -> str:
+    """Shell lines that take a registry's login out of root's config.json, for teardown; others stay."""
+    return _edit(registry, "drop")
+
+
+def report(wanted: WantedLogin, seen: SeenLogin) -> str:
+    """Say so when a credential helper keeps root's logins."""
+    if seen.helper is None or wanted.key_known is None:
+        return ""
+    return (
+        f"root's Docker logins are kept by docker-credential-{seen.helper}: the login at {wanted.registry} is used "
+        "while an image is pulled, and not stored"
+    )
+
+
+REGISTRY: Concern[WantedLogin, SeenLogin] = Concern("registry", read, parse, wanted, changes, report)
+
+__all__: Sequence[str] = ("REGISTRY", "SeenLogin", "WantedLogin", "at_rest", "auth_of", "config_of", "remove_script")

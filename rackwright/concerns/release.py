@@ -1,0 +1,166 @@
+"""Releases on the host: each endpoint's files in a folder named by content, written whole or not at all."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rackwright.change import Change, Owned, Refuse, Shell
+from rackwright.concern import Concern, HostReading
+from rackwright.concerns.gpus import GPUS
+from rackwright.concerns.image import IMAGE, digest_of
+from rackwright.concerns.models import MODELS, commit_of, host_path
+from rackwright.hostside import host_script
+from rackwright.paths import STATE, endpoint_dir
+from rackwright.reading import decode
+from rackwright.release import SUMS, Release, build_release
+from rackwright.settings.model import EndpointSettings, HostSettings, ModelSource
+from rackwright.spec import Resolved, endpoint_spec
+
+
+@dataclass(frozen=True)
+class Unresolved:
+    """What is still unknown of an endpoint before its image and models are staged."""
+
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SeenReleases:
+    """Release folders on the host by endpoint: hash to the text of SHA256SUMS, or None when files differ from it."""
+
+    sums: Mapping[str, Mapping[str, str | None]]
+
+
+WantedReleases = Mapping[str, "Release | Unresolved"]
+
+
+def wanted_releases(settings: HostSettings, reading: HostReading) -> dict[str, Release | Unresolved]:
+    """The release of each endpoint, as far as the host's reading resolves it."""
+    return {
+        name: wanted_release(name, endpoint, settings, reading) for name, endpoint in settings.all_endpoints.items()
+    }
+
+
+def wanted_release(
+    name: str, endpoint: EndpointSettings, settings: HostSettings, reading: HostReading
+) -> Release | Unresolved:
+    """One endpoint's release, or what is missing to know it."""
+    digest = digest_of(endpoint, reading[IMAGE])
+    uuids = gpu_uuids(endpoint, reading)
+    model, draft = _located(endpoint.model, settings, reading), _located(endpoint.draft, settings, reading)
+    missing = [
+        text
+        for text, known in (
+            (f"the digest of {endpoint.image}", digest),
+            ("the UUIDs of its GPUs", uuids),
+            (f"the commit of {endpoint.model.repository if endpoint.model else 'its model'}", model),
+            (f"the commit of {endpoint.draft.repository if endpoint.draft else ''}", draft or endpoint.draft is None),
+        )
+        if not known
+    ]
+    if digest is None or model is None or missing:
+        return Unresolved(tuple(missing))
+    drafted = draft or (None, None)
+    resolved = Resolved(digest, model[0], model[1], drafted[0], drafted[1], uuids)
+    return build_release(endpoint_spec(name, endpoint, settings.encodings_dir, resolved), endpoint)
+
+
+def gpu_uuids(endpoint: EndpointSettings, reading: HostReading) -> tuple[str, ...]:
+    """UUIDs of the endpoint's GPUs; indices move with the PCI order, UUIDs do not."""
+    chosen = [gpu for gpu in reading[GPUS].gpus if endpoint.gpus == "all" or gpu.index in endpoint.gpus]
+    return tuple(gpu.uuid for gpu in sorted(chosen, key=lambda gpu: gpu.index))
+
+
+def _located(source: ModelSource | None, settings: HostSettings, reading: HostReading) -> tuple[str, str] | None:
+    commit = commit_of(source, reading[MODELS]) if source else None
+    return (commit, host_path(settings, source, commit)) if source and commit else None
+
+
+def read(_: HostSettings) -> str:
+    """List every release folder with its sums, and whether its files still match them."""
+    return f"""\
+for d in {STATE}/endpoints/*/releases/*/; do
+  [ -f "$d/{SUMS}" ] || continue
+  ok=bad; (cd "$d" && sha256sum --check --strict --status {SUMS} 2>/dev/null) && ok=ok
+  echo "$ok $d $(base64 -w0 <"$d/{SUMS}")"
+done
+exit 0"""
+
+
+def parse(output: str) -> SeenReleases:
+    """Parse the listing."""
+    sums: dict[str, dict[str, str | None]] = {}
+    for state, folder, text in (line.split(" ") for line in output.splitlines()):
+        endpoint, release = folder.rstrip("/").split("/")[-3::2]
+        sums.setdefault(endpoint, {})[release] = decode(text) if state == "ok" else None
+    return SeenReleases(sums)
+
+
+def changes(wanted: WantedReleases, seen: SeenReleases) -> list[Change]:
+    """Write each release that is not there, or not as it was written."""
+    found: list[Change] = []
+    for name, release in wanted.items():
+        if isinstance(release, Unresolved):
+            found.append(_unresolved(name, release))
+        elif seen.sums.get(name, {}).get(release.hash) != release.sums:
+            there = release.hash in seen.sums.get(name, {})
+            found.append(_write(release, "its files differ" if there else "it is not on the host"))
+    return found
+
+
+def _unresolved(name: str, release: Unresolved) -> Change:
+    why = f"known once staged: {', '.join(release.missing)}"
+    refusal = Refuse(
+        f"the release of endpoint {name} cannot be made: unknown: {', '.join(release.missing)}", final=False
+    )
+    return Change(f"write the release of endpoint {name}", why, (refusal,))
+
+
+def _write(release: Release, why: str) -> Change:
+    return Change(
+        f"write release {release.hash} of endpoint {release.spec.name}",
+        why,
+        (Shell(host_script("write_release", path=release.path, sums=SUMS), stdin=payload(release)),),
+        owns=(Owned("directory", endpoint_dir(release.spec.name)),),
+    )
+
+
+def payload(release: Release) -> str:
+    """Names and contents, a line a file, base64."""
+    files = {**release.files, SUMS: release.sums}
+    return "".join(f"{name} {base64.b64encode(text.encode()).decode()}\n" for name, text in files.items())
+
+
+def rendered(settings: HostSettings) -> dict[str, str]:
+    """Every file of every release by path, with words in place of what only the host or the lock file knows."""
+    found: dict[str, str] = {}
+    for name, endpoint in settings.all_endpoints.items():
+        release = build_release(
+            endpoint_spec(name, endpoint, settings.encodings_dir, unseen(endpoint, settings)), endpoint
+        )
+        found |= {f"{release.path}/{file}": text for file, text in release.files.items()}
+    return found
+
+
+def unseen(endpoint: EndpointSettings, settings: HostSettings) -> Resolved:
+    """Stand-in words for an offline rendering: the pinned digest and commits where there are any."""
+    chosen = range(settings.hardware.gpu_count or 1) if endpoint.gpus == "all" else endpoint.gpus
+    commits = [source.revision if source else None for source in (endpoint.model, endpoint.draft)]
+    paths = [
+        host_path(settings, source, source.revision) if source else None for source in (endpoint.model, endpoint.draft)
+    ]
+    return Resolved(
+        image_digest=endpoint.image_digest or "DIGEST-SEEN-AT-THE-FIRST-PULL",
+        model_commit=commits[0] or "",
+        model_path=paths[0] or "",
+        draft_commit=commits[1],
+        draft_path=paths[1],
+        gpu_uuids=tuple(f"UUID-OF-GPU-{index}" for index in chosen),
+    )
+
+
+RELEASE: Concern[WantedReleases, SeenReleases] = Concern(
+    "release", read, parse, wanted_releases, changes, files=rendered
+)

@@ -1,0 +1,111 @@
+"""Images and models of ours that no kept release names are pruned; what is not ours stays (DECISIONS 21).
+
+Nothing goes before every endpoint's wanted release lies on the host, so that going back never needs a download.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from rackwright.change import Change, Owned, Shell
+from rackwright.concern import Concern, HostReading
+from rackwright.concerns.image import IMAGE, LocalImage
+from rackwright.concerns.models import MODELS, SeenModel, remove_script
+from rackwright.concerns.release import Unresolved, wanted_releases
+from rackwright.ownership import RECORD
+from rackwright.paths import STATE
+from rackwright.reading import decode
+from rackwright.references import repository_of, tag_of
+from rackwright.settings.model import HostSettings
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What one release on the host needs: its hash, its image, and the host paths that it mounts."""
+
+    hash: str
+    image: str
+    paths: frozenset[str]
+
+
+@dataclass(frozen=True)
+class WantedRetention:
+    """What may go: our models and images that no release on the host needs."""
+
+    models: tuple[SeenModel, ...]
+    images: tuple[LocalImage, ...]
+
+
+def read(_: HostSettings) -> str:
+    """Print the spec of every release on the host."""
+    return f"""\
+for spec in {STATE}/endpoints/*/releases/*/spec.json; do
+  [ -f "$spec" ] && base64 -w0 <"$spec" && echo
+done
+exit 0"""
+
+
+def parse(output: str) -> tuple[Kept, ...]:
+    """Parse the specs. Raises ValueError or KeyError when one is no spec."""
+    specs = [json.loads(decode(line)) for line in output.splitlines() if line]
+    return tuple(
+        Kept(spec["hash"], spec["image"], frozenset(mount.split(":")[0] for mount in spec["mounts"])) for spec in specs
+    )
+
+
+def wanted(settings: HostSettings, reading: HostReading) -> WantedRetention:
+    """What nobody needs; nothing as long as a wanted release is not on the host, or Docker does not answer."""
+    kept: tuple[Kept, ...] = reading[RETENTION]
+    releases = wanted_releases(settings, reading).values()
+    here = {release.hash for release in kept}
+    if not reading[IMAGE].known or any(isinstance(one, Unresolved) or one.hash not in here for one in releases):
+        return WantedRetention((), ())
+    owned: frozenset[Owned] = reading[RECORD]
+    return WantedRetention(
+        tuple(model for model in reading[MODELS].models if _spare_model(model, kept, owned)),
+        tuple(image for image in reading[IMAGE].images if _spare_image(image, kept, owned)),
+    )
+
+
+def _spare_model(model: SeenModel, kept: Iterable[Kept], owned: Iterable[Owned]) -> bool:
+    ours = any(entry.kind == "model" and fnmatchcase(model.path, entry.name) for entry in owned)
+    return ours and not any(model.path in release.paths for release in kept)
+
+
+def _spare_image(image: LocalImage, kept: Iterable[Kept], owned: Iterable[Owned]) -> bool:
+    names = {f"{image.repository}:{image.tag}", f"{image.repository}@{image.digest}"}
+    ours = any(entry.kind == "image" and _listed(entry.name) in names for entry in owned)
+    return ours and not any(_listed(release.image) == f"{image.repository}@{image.digest}" for release in kept)
+
+
+def _listed(reference: str) -> str:
+    """A reference with its repository in the form in which Docker lists it."""
+    bare, at, digest = reference.partition("@")
+    return f"{repository_of(bare)}@{digest}" if at else f"{repository_of(bare)}:{tag_of(bare)}"
+
+
+def changes(spare: WantedRetention, _: tuple[Kept, ...]) -> Sequence[Change]:
+    """Remove each spare model and image."""
+    return [*(_remove_model(model) for model in spare.models), *(_remove_image(image) for image in spare.images)]
+
+
+def _remove_model(model: SeenModel) -> Change:
+    what = f"remove the model {model.path} ({model.size / 2**30:.1f} GiB)"
+    step = Shell(remove_script(model.path), timeout=600)
+    return Change(what, "no kept release names it", (step,), disowns=(Owned("model", model.path),))
+
+
+def _remove_image(image: LocalImage) -> Change:
+    names = [f"{image.repository}:{image.tag}"] if image.tag else []
+    names += [f"{image.repository}@{image.digest}"] if image.digest else []
+    script = "\n".join(f"docker image rm {shlex.quote(name)} >/dev/null 2>&1" for name in names)
+    owned = tuple(Owned("image", name) for name in names)
+    what = f"remove the image {names[0]}"
+    return Change(what, "no kept release names it", (Shell(f"{script}\nexit 0", timeout=600),), disowns=owned)
+
+
+RETENTION: Concern[WantedRetention, tuple[Kept, ...]] = Concern("retention", read, parse, wanted, changes)

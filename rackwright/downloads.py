@@ -1,0 +1,17 @@
+"""What every download on a host honours: the site's proxies."""
+
+from __future__ import annotations
+
+from rackwright.settings.model import HostSettings
+
+
+def proxy_values(settings: HostSettings) -> dict[str, str]:
+    """Parameters `http_proxy`, `https_proxy` and `no_proxy` for a host script; empty where there is no proxy."""
+    proxy = settings.proxy
+    if not (proxy.http or proxy.https):
+        return {"http_proxy": "", "https_proxy": "", "no_proxy": ""}
+    return {
+        "http_proxy": proxy.http or "",
+        "https_proxy": proxy.https or proxy.http or "",
+        "no_proxy": ",".join(proxy.no_proxy),
+    }

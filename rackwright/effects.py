@@ -1,0 +1,227 @@
+"""The only place that writes to a host: steps become pyinfra commands, or are carried out on the spot.
+
+The shell lines here are the same for every concern: an atomic file, a job that the host runs by itself, a
+guarded change that undoes itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import time
+from typing import Any
+
+from paramiko import SSHException
+from pyinfra import logger
+from pyinfra.api.arguments import CONNECTOR_ARGUMENT_KEYS, pop_global_arguments
+from pyinfra.api.command import QuoteString, StringCommand
+from pyinfra.api.exceptions import ConnectError
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+from pyinfra.connectors.util import CommandOutput
+
+from rackwright import jobs
+from rackwright.change import Change, Guarded, Job, Shell, Step, WriteFile
+from rackwright.errors import RackwrightError
+from rackwright.hostside import host_script
+from rackwright.line import is_lost
+from rackwright.ownership import render_record
+from rackwright.paths import RUN
+from rackwright.settings.secret import Secret
+from rackwright.sudo import PasswordWantedError, refuse_passwords
+
+LOST = (OSError, SSHException, EOFError, ConnectError)
+"""What the transport raises when the connection is gone."""
+
+refuse_passwords()
+
+
+class StepFailedError(RackwrightError):
+    """A step did not do what it should; the text says what and what to do next."""
+
+
+class NotStartedError(StepFailedError):
+    """A job was not started, so it has changed nothing."""
+
+
+class ConnectionLostError(StepFailedError):
+    """The connection is gone; what the host does by itself goes on."""
+
+
+def command_of(step: Shell | WriteFile) -> StringCommand:
+    """The pyinfra command of a simple step. File contents and secrets travel by standard input only."""
+    if isinstance(step, WriteFile):
+        script = host_script("write_file", path=step.path, mode=step.mode, owner=step.owner)
+        return command_of(Shell(script, stdin=_encoded(step.content)))
+    words = ["timeout", "-k", "10", str(step.timeout), "sh", "-c", QuoteString(step.script)]
+    if step.stdin is None:
+        return StringCommand(*words)
+    text = step.stdin.unmask() if isinstance(step.stdin, Secret) else step.stdin
+    return StringCommand(*words, _stdin=text)
+
+
+def _encoded(content: str | Secret) -> Secret:
+    text = content.unmask() if isinstance(content, Secret) else content
+    return Secret(base64.b64encode(text.encode()).decode())
+
+
+def remote(state: State, host: Host, command: StringCommand, timeout: int | None = None) -> tuple[bool, CommandOutput]:
+    """Run one command on a host with the host's own arguments (sudo and the like).
+
+    Raises ConnectionLostError, with what that means.
+    """
+    arguments, _ = pop_global_arguments(state, host, {})
+    connector: dict[str, Any] = {key: arguments[key] for key in CONNECTOR_ARGUMENT_KEYS if key in arguments}  # type: ignore[literal-required]
+    connector.update(command.connector_arguments)
+    if timeout:
+        connector["_timeout"] = timeout
+    try:
+        ok, output = host.run_shell_command(
+            command, print_output=state.print_output, print_input=state.print_input, **connector
+        )
+    except PasswordWantedError as error:
+        raise StepFailedError(f"{host.name}: {error}") from error
+    except LOST as error:
+        raise ConnectionLostError(lost(str(error) or type(error).__name__)) from error
+    if not ok and is_lost(host):
+        raise ConnectionLostError(lost("closed"))
+    return ok, output
+
+
+def lost(how: str) -> str:
+    """What to say of a connection that is gone."""
+    return f"the connection was lost ({how}); run the same command again"
+
+
+def say(host: Host, text: str, colour: str = "") -> None:
+    """One line of progress for a host."""
+    host.log_styled(text, fg=colour) if colour else host.log(text)
+
+
+def complain(host: Host, text: str) -> None:
+    """An error for a host, line by line."""
+    for line in text.rstrip().splitlines():
+        host.log_styled(line, fg="red", log_func=logger.error)
+
+
+def run_simple(state: State, host: Host, step: Shell | WriteFile) -> None:
+    """Run a script or write a file on the spot. Raises StepFailedError."""
+    ok, output = remote(state, host, command_of(step))
+    if not ok:
+        what = step.path if isinstance(step, WriteFile) else "a command"
+        raise StepFailedError(f"{what} failed: {tail(output)}")
+
+
+def tail(output: CommandOutput, lines: int = 15) -> str:
+    """Last lines that a command printed, errors preferred."""
+    chosen = output.stderr_lines or output.stdout_lines
+    return "\n".join(chosen[-lines:]) or "it printed nothing"
+
+
+def run_job(state: State, host: Host, job: Job) -> None:
+    """Start or join a job, show what it prints, and wait for its end. Raises StepFailedError."""
+    ok, output = remote(state, host, command_of(Shell(jobs.start_script(job), stdin=Secret(jobs.payload(job)))))
+    if not ok:
+        raise NotStartedError(f"{job.title}: could not be started: {tail(output)}")
+    if "joined" in output.stdout_lines:
+        say(host, f"{job.title}: already under way on the host, joining it")
+    status = _follow(state, host, job)
+    if status != 0:
+        ended = f"was ended after {job.timeout} s or from outside" if status is None else f"failed with status {status}"
+        raise StepFailedError(f"{job.title}: {ended}; its last lines are above")
+
+
+def _follow(state: State, host: Host, job: Job) -> int | None:
+    offset, partial = 0, ""
+    while True:
+        news = _news(state, host, job, offset)
+        offset += len(news.log)
+        *lines, partial = (partial + news.log.decode(errors="replace")).split("\n")
+        for line in lines:
+            say(host, f"  {line}")
+        if not news.running and not news.log:
+            return news.status
+
+
+def _news(state: State, host: Host, job: Job, offset: int) -> jobs.JobNews:
+    try:
+        ok, output = remote(
+            state, host, command_of(Shell(jobs.follow_script(job.name, offset), timeout=60)), timeout=60
+        )
+    except ConnectionLostError as error:
+        raise ConnectionLostError(
+            f"{job.title}: {error}: the host goes on by itself and the next run joins it"
+        ) from error
+    if not ok:
+        raise StepFailedError(f"{job.title}: its state could not be read: {tail(output)}")
+    return jobs.parse_news("\n".join(output.stdout_lines))
+
+
+def run_guarded(state: State, host: Host, step: Guarded) -> None:
+    """Make a change that the host takes back unless a new connection confirms it. Raises StepFailedError."""
+    ok, output = remote(
+        state, host, command_of(Shell(_arm(step), stdin=f"{step.undo.rstrip()}\n", timeout=step.seconds + 60))
+    )
+    if not ok:
+        raise StepFailedError(f"{step.name}: the change failed and was taken back: {tail(output)}")
+    if not _confirm(state, host, step):
+        raise StepFailedError(
+            f"{step.name}: no new SSH connection could confirm the change within {step.seconds} s; "
+            "the host takes it back by itself"
+        )
+
+
+def _undo(step: Guarded) -> str:
+    # pyinfra ends standard input with a line break, which counts for the digest.
+    return f"{step.undo.rstrip()}\n"
+
+
+def _arm(step: Guarded) -> str:
+    folder = f"{RUN}/guards"
+    unit = f"rackwright-guard-{step.name}"
+    undo = f"{folder}/{step.name}"
+    digest = hashlib.sha256(_undo(step).encode()).hexdigest()
+    words = {"unit": unit, "folder": folder, "undo": undo, "sum": digest}
+    return host_script("guard_arm", **words, seconds=step.seconds, change=step.script)
+
+
+def _confirm(state: State, host: Host, step: Guarded) -> bool:
+    confirm = host_script("guard_confirm", unit=f"rackwright-guard-{step.name}")
+    disarm = StringCommand("sh", "-c", QuoteString(confirm))
+    deadline = time.monotonic() + step.seconds
+    while time.monotonic() < deadline:
+        try:
+            return over_new_connection(state, host, disarm)
+        except LOST:
+            time.sleep(0.5)
+    return False
+
+
+def over_new_connection(state: State, host: Host, command: StringCommand) -> bool:
+    """Run a command over an SSH connection made just now. Raises one of LOST when none can be made."""
+    connector = type(host.connector)(state, host)
+    connector.connect()
+    try:
+        arguments, _ = pop_global_arguments(state, host, {})
+        chosen: dict[str, Any] = {key: arguments[key] for key in CONNECTOR_ARGUMENT_KEYS if key in arguments}  # type: ignore[literal-required]
+        ok, _output = connector.run_shell_command(command, **chosen)
+        return ok
+    finally:
+        client = getattr(connector, "client", None)
+        if client is not None:
+            client.close()
+
+
+class Recorder:
+    """Adds a change's belongings to a host's ownership record, before the change is made."""
+
+    def __init__(self, owned: frozenset[Any]) -> None:
+        self.owned = owned
+
+    def __call__(self, change: Change) -> list[Step]:
+        """The step that writes the record, or none when the change adds and takes nothing."""
+        after = (self.owned | set(change.owns)) - set(change.disowns)
+        if after == self.owned:
+            return []
+        self.owned = after
+        return [render_record(after)]

@@ -1,0 +1,54 @@
+"""What changes when a profile moves to another version of its engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rackwright.engines.check import PRODUCTS, check_options
+from rackwright.engines.finding import Finding, Level
+from rackwright.engines.schema import NO_DEFAULT, Key, line_for
+from rackwright.engines.version import bare
+from rackwright.settings.move import as_yaml
+from rackwright.settings.origin import KeyPath
+
+
+def compare(
+    options: Mapping[str, Any], from_version: str, to_version: str, engine_kind: str = "tensorrt-llm"
+) -> list[Finding]:
+    """What the new version says of the options that the old one did not, and defaults that change under them.
+
+    Refusals come with the right key and value, as from `check_options`; a changed default is a note.
+    """
+    before = {(found.path, found.level) for found in check_options(engine_kind, from_version, options)}
+    after = check_options(engine_kind, to_version, options)
+    new = [found for found in after if (found.path, found.level) not in before]
+    return [*new, *_defaults(options, from_version, to_version, engine_kind)]
+
+
+def _defaults(options: Mapping[str, Any], old: str, new: str, engine: str) -> Iterator[Finding]:
+    here, there = (line_for(engine, bare(version))[0].all_keys() for version in (old, new))
+    for path, key in here.items():
+        if path in there and not _is_set(options, path) and _has_section(options, path):
+            yield from _changed(path, key, there[path], f"{PRODUCTS[engine]} {new}")
+
+
+def _changed(path: KeyPath, old: Key, new: Key, product: str) -> Iterator[Finding]:
+    known = old.default is not NO_DEFAULT and new.default is not NO_DEFAULT
+    if known and old.default != new.default:
+        text = f"is not set; its default was {as_yaml(old.default)} and is {as_yaml(new.default)} in {product}"
+        yield Finding(path, text, Level.NOTE)
+
+
+def _is_set(options: Mapping[str, Any], path: KeyPath) -> bool:
+    here: Any = options
+    for part in path:
+        if not isinstance(here, Mapping) or part not in here:
+            return False
+        here = here[part]
+    return True
+
+
+def _has_section(options: Mapping[str, Any], path: KeyPath) -> bool:
+    """Defaults count at top level, in sections that are set, and for the MoE backend, which always runs."""
+    return len(path) == 1 or _is_set(options, path[:-1]) or path == ("moe_config", "backend")

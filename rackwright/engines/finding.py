@@ -1,0 +1,49 @@
+"""One thing that a check has to say of an endpoint's settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from rackwright.settings.move import Move
+from rackwright.settings.origin import KeyPath
+
+
+class Level(Enum):
+    """What a finding means."""
+
+    REFUSE = "refuse"
+    """The engine would not start, or not serve: nothing is connected."""
+    WARN = "warn"
+    """It starts, and is probably not what was meant."""
+    NOTE = "note"
+    """Worth knowing; also what could not be checked."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong at a key of an endpoint, how bad it is, and the right key and value if they are known."""
+
+    path: KeyPath
+    """Keys below the endpoint: `("engine", "moe_config", "backend")`; for bare options, keys below them."""
+    text: str
+    level: Level = Level.REFUSE
+    right: Move | None = None
+    link: str = ""
+    words: str = field(default="", compare=False)
+    """The engine's own words for the same, to be found in its log; empty when they are not known."""
+
+    def below(self, *above: str | int) -> Finding:
+        """The same finding for the mapping that holds these options under `above`."""
+        right = self.right and replace(self.right, path=self.right.path and (*above, *self.right.path))
+        return replace(self, path=(*above, *self.path), right=right)
+
+    @property
+    def sentence(self) -> str:
+        """Everything but the path and the level, in one sentence."""
+        return "".join((self.text, f"; {self.right}" if self.right else "", f" ({self.link})" if self.link else ""))
+
+
+def refused(findings: list[Finding]) -> list[Finding]:
+    """Only what stops a deployment."""
+    return [finding for finding in findings if finding.level is Level.REFUSE]

@@ -1,0 +1,289 @@
+"""Makes a version line's data from TensorRT-LLM's source tree, by reading its pydantic classes and running nothing."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from rackwright.engines.schema import EXTENDS, Json, merged_file
+from rackwright.errors import SettingsError
+
+SOURCE = Path("tensorrt_llm/llmapi/llm_args.py")
+ROOT = "TorchLlmArgs"
+SHARED_BASE = "DecodingBaseConfig"
+STRICT = "StrictBaseModel"
+SCALARS = {
+    "bool": "bool",
+    "int": "int",
+    "StrictInt": "int",
+    "float": "float",
+    "str": "str",
+    "Path": "str",
+    "PositiveInt": "int",
+    "NonNegativeInt": "int",
+    "NonNegativeFloat": "float",
+}
+BOUNDS: dict[str, Json] = {"PositiveInt": {"gt": 0}, "NonNegativeInt": {"ge": 0}, "NonNegativeFloat": {"ge": 0}}
+CONTAINERS = {"List": "list", "list": "list", "Set": "set", "set": "set"}
+KEPT_CONTAINERS = frozenset({"list[int]", "list[float]", "set[int]"})
+KEPT_MAPPINGS = frozenset({"dict[str,str]", "dict[int,int]"})
+
+
+@dataclass(frozen=True)
+class Classes:
+    """What a source file defines: classes, the values of its enumerations, and names that stand for types."""
+
+    classes: Mapping[str, ast.ClassDef]
+    enums: Mapping[str, list[str]]
+    aliases: Mapping[str, ast.expr]
+    used: list[str] = field(default_factory=list)
+    """Sections and unions that some key needs, as they were met."""
+
+
+def read_source(tree: Path) -> Classes:
+    """The classes of a source tree. Raises SettingsError when the tree has no such file or class."""
+    path = tree / SOURCE
+    if not path.is_file():
+        raise SettingsError(f"{path}: there is no such file; next: give the root of a TensorRT-LLM source tree")
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
+    if ROOT not in classes:
+        raise SettingsError(f"{path} has no class {ROOT}: is this a version with the PyTorch backend?")
+    enums = {name: _enum(node) for name, node in classes.items() if _is_enum(node)}
+    return Classes({name: node for name, node in classes.items() if name not in enums}, enums, dict(_aliases(body)))
+
+
+def _is_enum(node: ast.ClassDef) -> bool:
+    return any(_name(base).endswith("Enum") for base in node.bases)
+
+
+def _enum(node: ast.ClassDef) -> list[str]:
+    values = [item.value for item in node.body if isinstance(item, ast.Assign)]
+    return [str(value.value) for value in values if isinstance(value, ast.Constant)]
+
+
+def _aliases(body: list[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
+    for node in body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            yield node.targets[0].id, node.value
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
+            yield node.target.id, node.value
+
+
+def _name(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def line_of(source: Classes, version: str) -> Json:
+    """The whole data of a version: sections that the root needs, and the unions among them."""
+    sections: Json = {ROOT: _section(source, ROOT)}
+    unions: Json = {}
+    while source.used:
+        name = source.used.pop(0)
+        if name in sections or name in unions:
+            continue
+        if name in source.aliases:
+            unions[name] = _union(source, source.aliases[name])
+            source.used.extend(unions[name]["kinds"].values())
+        else:
+            sections[name] = _section(source, name)
+            source.used.extend([SHARED_BASE] if EXTENDS in sections[name] else [])
+    return {"versions": [version], "decoding": "discriminated", "sections": sections, "unions": unions}
+
+
+def _section(source: Classes, name: str) -> Json:
+    """Keys of a class, its bases' first; the base of all decoding kinds stays a section of its own."""
+    node = source.classes[name]
+    keys: Json = {}
+    for base in map(_name, node.bases):
+        if base == SHARED_BASE:
+            keys[EXTENDS] = base
+        elif base in source.classes and base != STRICT:
+            keys |= _section(source, base)
+    for item in node.body:
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+            keys |= _keys(source, item.target.id, item)
+    return keys
+
+
+def _keys(source: Classes, name: str, item: ast.AnnAssign) -> Json:
+    """The key of one field, under each of its names."""
+    skipped = (
+        name.startswith("_") or name in ("model_config", "decoding_type") or "ClassVar" in ast.unparse(item.annotation)
+    )
+    if skipped:
+        return {}
+    told = _type(source, item.annotation)
+    names, details = [name], item.value
+    if isinstance(details, ast.Call):
+        told |= _details(source, details)
+        names = _names(name, details)
+    elif details is not None:
+        told |= _default(source, details)
+    return dict.fromkeys(names, told)
+
+
+def _details(source: Classes, call: ast.Call) -> Json:
+    """Default and bounds of a `Field(...)`."""
+    words = {word.arg: word.value for word in call.keywords if word.arg}
+    default = words.get("default", call.args[0] if call.args else None)
+    found = _default(source, default) if default is not None else {}
+    bounds = {bound: words[bound] for bound in ("gt", "ge", "lt", "le") if bound in words}
+    return found | {bound: value.value for bound, value in bounds.items() if isinstance(value, ast.Constant)}
+
+
+def _default(source: Classes, node: ast.expr) -> Json:
+    if isinstance(node, ast.Attribute) and _name(node.value) in source.enums:
+        return {"default": node.attr}
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return {}
+    return {} if value is Ellipsis else {"default": value}
+
+
+def _names(name: str, call: ast.Call) -> list[str]:
+    """All names under which a field is read: its own, or those of `AliasChoices`."""
+    for word in call.keywords:
+        if word.arg == "validation_alias" and isinstance(word.value, ast.Call):
+            return [str(arg.value) for arg in word.value.args if isinstance(arg, ast.Constant)]
+    return [name]
+
+
+def _type(source: Classes, node: ast.expr) -> Json:
+    """Type, allowed values and bounds of an annotation."""
+    members = [member for member in _members(node) if not _is_none(member)]
+    told = _plain_type(source, members[0]) if len(members) == 1 else _several(source, members)
+    optional = len(members) < len(_members(node)) and told["type"] != "any"
+    return {**told, "type": f"{told['type']}?"} if optional else told
+
+
+def _members(node: ast.expr) -> list[ast.expr]:
+    """The types of `Optional`, `Union` and `|`; a type alone is one."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return [*_members(node.left), *_members(node.right)]
+    if isinstance(node, ast.Subscript) and _name(node.value) == "Optional":
+        return [*_members(node.slice), ast.Constant(None)]
+    if isinstance(node, ast.Subscript) and _name(node.value) == "Union":
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        return [member for part in parts for member in _members(part)]
+    return [node]
+
+
+def _is_none(node: ast.expr) -> bool:
+    return (isinstance(node, ast.Constant) and node.value is None) or _name(node) == "NoneType"
+
+
+def _several(source: Classes, members: list[ast.expr]) -> Json:
+    types = {_plain_type(source, member)["type"] for member in members}
+    return {"type": types.pop()} if len(types) == 1 else {"type": "any"}
+
+
+def _plain_type(source: Classes, node: ast.expr) -> Json:
+    name = _name(node)
+    if name in SCALARS:
+        return {"type": SCALARS[name], **BOUNDS.get(name, {})}
+    if name in source.enums:
+        return {"type": "str", "values": source.enums[name]}
+    if name in source.aliases:
+        return _alias(source, name)
+    if name in source.classes:
+        source.used.append(name)
+        return {"type": name}
+    if isinstance(node, ast.Subscript):
+        return _subscript(source, node)
+    return {"type": "mapping" if name in ("dict", "Dict") else "any"}
+
+
+def _alias(source: Classes, name: str) -> Json:
+    node = source.aliases[name]
+    if "discriminator" in ast.unparse(node):
+        source.used.append(name)
+        return {"type": name}
+    return _type(source, node)
+
+
+def _subscript(source: Classes, node: ast.Subscript) -> Json:
+    name, inside = _name(node.value), node.slice
+    parts = inside.elts if isinstance(inside, ast.Tuple) else [inside]
+    if name == "Literal":
+        values = [part.value for part in parts if isinstance(part, ast.Constant)]
+        return {"type": "str", "values": values} if all(isinstance(value, str) for value in values) else {"type": "any"}
+    if name == "Annotated":
+        return _type(source, parts[0])
+    if name in CONTAINERS:
+        kind = f"{CONTAINERS[name]}[{_type(source, parts[0])['type']}]"
+        return {"type": kind if kind in KEPT_CONTAINERS else "any"}
+    if name in ("Dict", "dict"):
+        kind = f"dict[{','.join(str(_type(source, part)['type']) for part in parts)}]"
+        return {"type": kind if kind in KEPT_MAPPINGS else "mapping"}
+    return {"type": "any"}
+
+
+def _union(source: Classes, node: ast.expr) -> Json:
+    """The sections of a discriminated union by their tags."""
+    assert isinstance(node, ast.Subscript)
+    assert isinstance(node.slice, ast.Tuple)
+    tag = next(
+        str(word.value.value)
+        for call in node.slice.elts[1:]
+        if isinstance(call, ast.Call)
+        for word in call.keywords
+        if word.arg == "discriminator" and isinstance(word.value, ast.Constant)
+    )
+    names = [_name(member) for member in _members(node.slice.elts[0])]
+    return {"tag": tag, "kinds": {_tag(source, name, tag): name for name in names}}
+
+
+def _tag(source: Classes, name: str, tag: str) -> str:
+    for item in source.classes[name].body:
+        if isinstance(item, ast.AnnAssign) and _name(item.target) == tag:
+            return str(_plain_type(source, item.annotation)["values"][0])
+    raise SettingsError(f"class {name} has no {tag} of its own, so its kind is not known")
+
+
+def difference(line: Json, base: str) -> Json:
+    """A line as it differs from another line of the data: what it adds or changes, and what is gone."""
+    old: Json = merged_file("tensorrt-llm", base)["sections"]
+    new: Json = line["sections"]
+    added = {
+        name: {key: told for key, told in keys.items() if old.get(name, {}).get(key) != told}
+        for name, keys in new.items()
+    }
+    gone = {name: [key for key in keys if key not in new[name]] for name, keys in old.items() if name in new}
+    return {
+        "base": base,
+        **{key: value for key, value in line.items() if key != "sections"},
+        "add": {name: keys for name, keys in added.items() if keys},
+        "remove": {name: keys for name, keys in gone.items() if keys},
+    }
+
+
+def as_file(line: Json) -> str:
+    """A line's data as the text of its file, one key a line."""
+    parts: list[str] = []
+    for name, value in line.items():
+        if name in ("sections", "add"):
+            parts.append(f"{name}:\n" + "".join(_section_text(section, keys) for section, keys in value.items()))
+        elif value:
+            parts.append(_entry_text(name, value))
+    return "".join(parts)
+
+
+def _section_text(name: str, keys: Json) -> str:
+    lines = [f"    {_entry_text(key, told, flow=True)}" for key, told in keys.items()]
+    return f"  {name}:{'' if lines else ' {}'}\n" + "".join(lines)
+
+
+def _entry_text(key: str, value: object, flow: bool = False) -> str:
+    """One key; with `flow` its value is on the same line, else only its innermost lists and mappings are in one"
+    " line."""
+    if not isinstance(value, dict | list):
+        return f"{key}: {value}\n"
+    if flow:
+        return f"{key}: {yaml.safe_dump(value, sort_keys=False, default_flow_style=True, width=1000)}"
+    return yaml.safe_dump({key: value}, sort_keys=False, default_flow_style=None, width=1000)

@@ -1,0 +1,187 @@
+"""Numbers that must fit together, within an endpoint, with its host, and between the endpoints of one host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+
+from rackwright.engines.check import PRODUCTS, check_options
+from rackwright.engines.data import table
+from rackwright.engines.drafts import check_draft
+from rackwright.engines.finding import Finding, Level
+from rackwright.engines.gpu import capabilities
+from rackwright.engines.known_bad import WAY_OUT, accepted, check_known_bad
+from rackwright.engines.memory import check_memory
+from rackwright.engines.plan import Plan, plan_of
+from rackwright.engines.version import not_before, parse_version
+from rackwright.settings.model import EndpointSettings, Hardware, HostSettings
+from rackwright.settings.origin import KeyPath
+
+SIZES = ("max_batch_size", "max_num_tokens", "max_seq_len")
+EVERYWHERE = frozenset({"0.0.0.0", "::"})
+
+
+def check_host(settings: HostSettings) -> list[Finding]:
+    """Everything that is wrong with a host's endpoints, each at the key where it stands; nothing twice."""
+    found = [
+        finding.below(*_above(settings, name, finding.path))
+        for name, endpoint in settings.all_endpoints.items()
+        for finding in check_endpoint(name, endpoint, settings.hardware)
+    ]
+    every = [*found, *_between(settings)]
+    return [one for index, one in enumerate(every) if one not in every[:index]]
+
+
+def check_endpoint(name: str, endpoint: EndpointSettings, hardware: Hardware) -> list[Finding]:
+    """What is wrong with one endpoint on such hardware, with paths below the endpoint.
+
+    name: for messages only. Known-bad combinations are warnings with `accept_known_bad`.
+    """
+    plan = plan_of(endpoint)
+    options = [found.below("engine") for found in check_options(plan.engine_kind, plan.version, plan.options)]
+    bad = [*check_known_bad(endpoint, hardware), *_moe(endpoint, plan, hardware)]
+    return [
+        *options,
+        *_parallel(name, endpoint, plan, hardware),
+        *_sizes(endpoint, plan),
+        *_command_line(endpoint),
+        *_architecture(endpoint, hardware),
+        *check_draft(endpoint, plan),
+        *check_memory(endpoint, plan, hardware),
+        *(map(accepted, bad) if endpoint.accept_known_bad else bad),
+    ]
+
+
+def _parallel(name: str, endpoint: EndpointSettings, plan: Plan, hardware: Hardware) -> Iterator[Finding]:
+    given = hardware.gpu_count if endpoint.gpus == "all" else len(endpoint.gpus)
+    sizes = f"{plan.number('tp')} x {plan.number('pp')}" if plan.number("pp") > 1 else str(plan.number("tp"))
+    if given is not None and plan.gpus > given:
+        text = f"{sizes} needs {plan.gpus} GPUs, and endpoint {name} has {given}; for {given} set it to {given}"
+        yield Finding(plan.path("tp"), text)
+    elif given is not None and plan.gpus < given:
+        idle = given - plan.gpus
+        text = f"{sizes} leaves {idle} of {given} GPUs idle; set `gpus:` to the ones it uses, or `replicas: {given}`"
+        yield Finding(plan.path("tp"), text, Level.WARN)
+    yield from _experts(plan)
+    yield from _indexes(endpoint, hardware)
+
+
+def _experts(plan: Plan) -> Iterator[Finding]:
+    tensor, experts, shards = plan.number("tp"), plan.value("ep"), plan.value("moe_tp")
+    if isinstance(experts, int) and experts > 0 and tensor % experts:
+        yield Finding(plan.path("ep"), f"{experts} does not divide the tensor parallel size, {tensor}")
+    elif isinstance(experts, int) and isinstance(shards, int) and experts > 0 < shards and experts * shards != tensor:
+        yield Finding(plan.path("ep"), f"{experts} x moe_tensor_parallel_size {shards} must be {tensor}")
+
+
+def _indexes(endpoint: EndpointSettings, hardware: Hardware) -> Iterator[Finding]:
+    if endpoint.gpus == "all":
+        return
+    if len(set(endpoint.gpus)) < len(endpoint.gpus):
+        yield Finding(("gpus",), "names a GPU twice")
+    beyond = [index for index in endpoint.gpus if hardware.gpu_count is not None and index >= hardware.gpu_count]
+    if beyond:
+        text = f"GPU {beyond[0]} need not be there: hardware.gpu_count is {hardware.gpu_count}, so they begin at 0"
+        yield Finding(("gpus",), text, Level.WARN)
+
+
+def _sizes(endpoint: EndpointSettings, plan: Plan) -> Iterator[Finding]:
+    """1.1.0rc0's command line overrides the YAML's sizes by its own defaults, so they must be given twice."""
+    old = (
+        plan.engine_kind == "tensorrt-llm" and parse_version(plan.version) and not not_before(plan.version, "1.2.0rc0")
+    )
+    set_ = [key for key in SIZES if key in plan.options]
+    if old and set_ and not endpoint.sizes_on_command_line:
+        text = f"{plan.version} takes its command line's defaults over this; set sizes_on_command_line: true as well"
+        yield Finding(("engine", set_[0]), text, Level.WARN)
+
+
+def _command_line(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """Which of YAML and command line wins has changed three times, so values belong into the YAML."""
+    for index, word in enumerate(endpoint.arguments if endpoint.engine_kind == "tensorrt-llm" else ()):
+        option = word.split("=")[0]
+        if option in COMMAND_LINE:
+            text = f"{option}: write it as engine.{COMMAND_LINE[option]}; whether it wins here depends on the version"
+            yield Finding(("arguments", index), text, Level.WARN)
+
+
+COMMAND_LINE = {
+    "--tp_size": "tensor_parallel_size",
+    "--pp_size": "pipeline_parallel_size",
+    "--ep_size": "moe_expert_parallel_size",
+    "--max_batch_size": "max_batch_size",
+    "--max_num_tokens": "max_num_tokens",
+    "--max_seq_len": "max_seq_len",
+    "--trust_remote_code": "trust_remote_code",
+    "--kv_cache_free_gpu_memory_fraction": "kv_cache_config.free_gpu_memory_fraction",
+    "--free_gpu_memory_fraction": "kv_cache_config.free_gpu_memory_fraction",
+    "--kv_cache_dtype": "kv_cache_config.dtype",
+}
+
+
+def _architecture(endpoint: EndpointSettings, hardware: Hardware) -> Iterator[Finding]:
+    known = table("images")[endpoint.engine_kind]
+    if hardware.architecture and hardware.architecture not in known:
+        product = PRODUCTS[endpoint.engine_kind]
+        text = (
+            f"no {product} image for {hardware.architecture} is known; next: docker manifest inspect {endpoint.image}"
+        )
+        yield Finding(("image",), text, Level.WARN)
+
+
+def _moe(endpoint: EndpointSettings, plan: Plan, hardware: Hardware) -> Iterator[Finding]:
+    backend = plan.effective("moe")
+    experts = {row["repository"] for row in table("models") if row.get("moe") == "mxfp4"}
+    if endpoint.model is None or endpoint.model.repository not in experts or backend in (None, "AUTO"):
+        return
+    for capability in capabilities(hardware):
+        row: Mapping[str, str] = table("moe").get(capability, {"fails": ""})
+        if backend in row["fails"]:
+            right = f"use {row['auto']}" if row["auto"] else "no backend does"
+            text = f"{backend} does not run on compute capability {capability}: {right}; {WAY_OUT}"
+            yield Finding(plan.path("moe"), text, link=row["link"])
+
+
+def _above(settings: HostSettings, name: str, path: KeyPath) -> KeyPath:
+    """`endpoints.NAME` where the endpoint itself has the key, nothing where it comes from the top level."""
+    listed = _listed(settings, name)
+    here: object = settings.endpoints.get(listed)
+    for part in path[:-1] or path:
+        if not isinstance(here, Mapping) or part not in here:
+            return ()
+        here = here[part]
+    return ("endpoints", listed)
+
+
+def _listed(settings: HostSettings, name: str) -> str:
+    """The name under which an endpoint, or the one that it is a replica of, stands in `endpoints`."""
+    return name if name in settings.endpoints else name.rpartition("-")[0]
+
+
+def _between(settings: HostSettings) -> Iterator[Finding]:
+    for (left, one), (right, other) in combinations(settings.all_endpoints.items(), 2):
+        if one.port == other.port and _overlap(one.address, other.address):
+            text = f"endpoints {left} and {right} both take port {one.port}: give each its own `port:`"
+            yield Finding(_own(settings, right, "port"), text)
+        shared = _shared(one, other)
+        if shared:
+            text = f"endpoints {left} and {right} both take {shared}: give each its own `gpus:`"
+            yield Finding(_own(settings, right, "gpus"), text)
+
+
+def _own(settings: HostSettings, name: str, key: str) -> KeyPath:
+    listed = _listed(settings, name)
+    if listed not in settings.endpoints:
+        return (key,)
+    return ("endpoints", listed, key) if key in settings.endpoints[listed] else ("endpoints", listed)
+
+
+def _overlap(one: str, other: str) -> bool:
+    return one == other or one in EVERYWHERE or other in EVERYWHERE
+
+
+def _shared(one: EndpointSettings, other: EndpointSettings) -> str:
+    if one.gpus == "all" or other.gpus == "all":
+        return "all GPUs" if one.gpus == other.gpus else f"GPU {(other if one.gpus == 'all' else one).gpus[0]}"
+    both = sorted(set(one.gpus) & set(other.gpus))
+    return f"GPU {', '.join(map(str, both))}" if both else ""

@@ -1,0 +1,106 @@
+"""The few numbers of an endpoint that must fit together, under one name for all engines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rackwright.engines.schema import NO_DEFAULT, line_for
+from rackwright.engines.version import bare
+from rackwright.settings.model import EndpointSettings
+from rackwright.settings.origin import KeyPath
+
+NAMES: dict[str, dict[str, KeyPath]] = {
+    "tensorrt-llm": {
+        "tp": ("tensor_parallel_size",),
+        "pp": ("pipeline_parallel_size",),
+        "cp": ("context_parallel_size",),
+        "ep": ("moe_expert_parallel_size",),
+        "moe_tp": ("moe_tensor_parallel_size",),
+        "sequence": ("max_seq_len",),
+        "batch": ("max_batch_size",),
+        "length": ("speculative_config", "max_draft_len"),
+        "layers": ("speculative_config", "eagle3_layers_to_capture"),
+        "fraction": ("kv_cache_config", "free_gpu_memory_fraction"),
+        "kv_dtype": ("kv_cache_config", "dtype"),
+        "moe": ("moe_config", "backend"),
+    },
+    "vllm": {
+        "tp": ("tensor-parallel-size",),
+        "pp": ("pipeline-parallel-size",),
+        "sequence": ("max-model-len",),
+        "batch": ("max-num-seqs",),
+        "length": ("speculative-config", "num_speculative_tokens"),
+        "fraction": ("gpu-memory-utilization",),
+        "kv_dtype": ("kv-cache-dtype",),
+    },
+    "sglang": {
+        "tp": ("tensor-parallel-size",),
+        "pp": ("pipeline-parallel-size",),
+        "ep": ("expert-parallel-size",),
+        "sequence": ("context-length",),
+        "batch": ("max-running-requests",),
+        "length": ("speculative-num-draft-tokens",),
+        "fraction": ("mem-fraction-static",),
+        "kv_dtype": ("kv-cache-dtype",),
+    },
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The engine's options of one endpoint, by the names above."""
+
+    engine_kind: str
+    version: str
+    options: Mapping[str, Any]
+
+    def path(self, name: str) -> KeyPath:
+        """Where the value stands in the endpoint's settings; `engine` alone for what the engine has not."""
+        return ("engine", *NAMES[self.engine_kind].get(name, ()))
+
+    def has(self, name: str) -> bool:
+        """True when the engine has such an option at all."""
+        return name in NAMES[self.engine_kind]
+
+    def value(self, name: str) -> Any:
+        """What is set; None when nothing is."""
+        here: Any = self.options
+        for part in NAMES[self.engine_kind].get(name, ("",)):
+            here = _parsed(here)
+            here = here.get(part) if isinstance(here, Mapping) else None
+        return here
+
+    def effective(self, name: str) -> Any:
+        """What is set, or else the version's default; None when it is not known."""
+        if self.value(name) is not None or not self.has(name):
+            return self.value(name)
+        keys = line_for(self.engine_kind, bare(self.version))[0].all_keys()
+        key = keys.get(tuple(map(str, NAMES[self.engine_kind][name])))
+        return None if key is None or key.default is NO_DEFAULT else key.default
+
+    def number(self, name: str, otherwise: int = 1) -> int:
+        """A whole number of at least 1; `otherwise` for anything else, which was told before."""
+        found = self.effective(name)
+        plain = isinstance(found, int) and not isinstance(found, bool) and found >= 1
+        return found if plain else otherwise
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that the server uses."""
+        return self.number("tp") * self.number("pp") * self.number("cp")
+
+
+def _parsed(value: Any) -> Any:
+    """JSON text as values: vLLM's config file has some of its sections so."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return None
+
+
+def plan_of(endpoint: EndpointSettings) -> Plan:
+    """The plan of an endpoint."""
+    return Plan(endpoint.engine_kind, endpoint.version, endpoint.engine)

@@ -1,0 +1,166 @@
+"""What one version line of an engine accepts: sections of keys, made from a base line and what later lines change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from rackwright.engines.data import files, table
+from rackwright.engines.version import FINAL, Version, nearest_line, parse_version
+
+Json = dict[str, Any]
+EXTENDS = "_extends"
+NO_DEFAULT = object()
+"""Marks a key whose default is its section's, or that has none."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """One option: its type, allowed values and bounds."""
+
+    name: str
+    type: str
+    nullable: bool = False
+    default: Any = NO_DEFAULT
+    values: tuple[str, ...] = ()
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    """`gt`, `ge`, `lt`, `le` to the number."""
+    unsure: bool = False
+    """True when this version was not seen to have it, only the ones around it."""
+    given: bool = False
+    """True when the command line already gives it, so that it must not stand in the YAML."""
+
+
+@dataclass(frozen=True)
+class Union:
+    """Sections of which a tag picks one, as `decoding_type` does."""
+
+    tag: str
+    kinds: Mapping[str, str]
+    unsure: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Line:
+    """The options of one version line, all of them."""
+
+    engine: str
+    name: str
+    versions: tuple[str, ...]
+    root: str
+    open: bool
+    """True when keys that are not listed are not checked, rather than unknown."""
+    decoding: str
+    """How a speculative_config is read: by `attributes`, `typed`, or `discriminated` by its tag."""
+    sections: Mapping[str, Mapping[str, Key]]
+    unions: Mapping[str, Union]
+    ignored: Mapping[str, frozenset[str]]
+    """Keys that are taken and do nothing, by section."""
+
+    def section(self, key: Key, value: Any) -> str | None:
+        """Name of the section that a value of `key` must fit; None for plain values and unknown tags."""
+        if key.type in self.unions:
+            union = self.unions[key.type]
+            return union.kinds.get(str(value.get(union.tag, ""))) if isinstance(value, dict) else None
+        return key.type if key.type in self.sections else None
+
+    def all_keys(self) -> dict[tuple[str, ...], Key]:
+        """Every key with its path; kinds of a union share their path, the first one counts."""
+        found: dict[tuple[str, ...], Key] = {}
+        self._gather(self.root, (), found)
+        return found
+
+    def _gather(self, section: str, above: tuple[str, ...], found: dict[tuple[str, ...], Key]) -> None:
+        for name, key in self.sections[section].items():
+            found.setdefault((*above, name), key)
+            below = [key.type] if key.type in self.sections else []
+            if key.type in self.unions:
+                union = self.unions[key.type]
+                found.setdefault((*above, name, union.tag), Key(union.tag, "str", values=tuple(union.kinds)))
+                below = list(union.kinds.values())
+            for inner in below:
+                self._gather(inner, (*above, name), found)
+
+
+@cache
+def lines(engine: str) -> Mapping[str, Line]:
+    """All version lines of an engine by name, the oldest first."""
+    names = sorted((name for name in files(engine) if parse_version(name)), key=_order)
+    return {name: _line(engine, name) for name in names}
+
+
+def _order(name: str) -> Version:
+    return parse_version(name) or Version(FINAL, 0, 0, 0, 0)
+
+
+def line_for(engine: str, version: str) -> tuple[Line, bool]:
+    """The line of a version, and whether it is known to be that very version's."""
+    known = lines(engine)
+    for line in known.values():
+        if version in line.versions:
+            return line, True
+    return known[nearest_line(version, known)], False
+
+
+def all_versions(engine: str) -> list[str]:
+    """Every version that a line was written for, in order."""
+    return sorted((version for line in lines(engine).values() for version in line.versions), key=_order)
+
+
+def _line(engine: str, name: str) -> Line:
+    raw = merged_file(engine, name)
+    return Line(
+        engine=engine,
+        name=name,
+        versions=tuple(str(version) for version in raw["versions"]),
+        root=next(iter(raw["sections"])),
+        open=bool(raw.get("open", False)),
+        decoding=str(raw.get("decoding", "attributes")),
+        sections={section: _section(raw["sections"], section) for section in raw["sections"]},
+        unions={
+            union: Union(str(told["tag"]), dict(told["kinds"]), frozenset(told.get("unsure", ())))
+            for union, told in raw.get("unions", {}).items()
+        },
+        ignored={section: frozenset(keys) for section, keys in raw.get("ignored", {}).items()},
+    )
+
+
+def merged_file(engine: str, name: str) -> Json:
+    """A line's file over its base line's."""
+    own: Json = table(f"{engine}/{name}")
+    if "base" not in own:
+        return own
+    base = merged_file(engine, own["base"])
+    removed, added = own.get("remove", {}), own.get("add", {})
+    sections = {
+        section: {
+            **{key: told for key, told in keys.items() if key not in removed.get(section, ())},
+            **added.get(section, {}),
+        }
+        for section, keys in {**{new: {} for new in added}, **base["sections"]}.items()
+    }
+    root = next(iter(base["sections"]))
+    return {**base, **own, "sections": {root: sections.pop(root), **sections}}
+
+
+def _section(sections: Json, name: str) -> dict[str, Key]:
+    raw = sections[name]
+    keys = _section(sections, raw[EXTENDS]) if EXTENDS in raw else {}
+    return keys | {key: _key(key, told) for key, told in raw.items() if key != EXTENDS}
+
+
+def _key(name: str, told: Json) -> Key:
+    kind = str(told["type"])
+    return Key(
+        name=name,
+        type=re.sub(r"\?$", "", kind),
+        nullable=kind.endswith("?") or kind == "any",
+        default=told.get("default", NO_DEFAULT),
+        values=tuple(map(str, told.get("values", ()))),
+        bounds={bound: told[bound] for bound in ("gt", "ge", "lt", "le") if bound in told},
+        unsure=bool(told.get("unsure", False)),
+        given=bool(told.get("given", False)),
+    )

@@ -1,0 +1,1 @@
+"""How a change reaches several hosts: order, limits, and where it stops."""

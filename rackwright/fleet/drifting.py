@@ -1,0 +1,176 @@
+"""What moved on a host by itself since the last deploy, as sentences. Pure.
+
+A release, its pointers, its unit and its files say by themselves what the last deploy left. Elsewhere the ownership
+record tells what was there; where neither can tell a host that moved from settings that changed, that is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from rackwright.catalog import ALL
+from rackwright.change import Change, Owned, Refuse
+from rackwright.concern import HostReading
+from rackwright.concerns.encodings import ENCODINGS
+from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint
+from rackwright.concerns.firewall import FIREWALL, SCRIPT
+from rackwright.concerns.gpus import GPUS
+from rackwright.concerns.preflight import PREFLIGHT
+from rackwright.concerns.release import RELEASE, Unresolved, wanted_releases
+from rackwright.concerns.retention import RETENTION
+from rackwright.errors import RackwrightError
+from rackwright.fleet.masking import mask, secrets_of
+from rackwright.ownership import RECORD
+from rackwright.paths import unit_name
+from rackwright.release import Release
+from rackwright.settings.model import HostSettings
+from rackwright.specdiff import reasons
+
+Verdict = Literal["moved", "unclear", "asked"]
+"""moved: the host is not as the last deploy left it; asked: the settings changed since; unclear: one of the two."""
+NAMED = frozenset({"package", "hold", "group_member", "image", "model", "apt_source"})
+"""Kinds of belongings whose name says all that we did: one that is recorded and pending again has gone."""
+_OWN = (RELEASE.name, ENDPOINT.name, RETENTION.name)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence about a host."""
+
+    concern: str
+    verdict: Verdict
+    text: str
+
+
+@dataclass(frozen=True)
+class HostDrift:
+    """What moved on one host."""
+
+    host: str
+    state: Literal["read", "new", "unreadable", "unreachable"]
+    """`new`: nothing was ever deployed there, so there is nothing to compare with."""
+    findings: tuple[Finding, ...] = ()
+    error: str = ""
+
+    @property
+    def drifted(self) -> bool:
+        """True unless all that differs is what the settings ask for now."""
+        return any(finding.verdict != "asked" for finding in self.findings)
+
+
+def drift_of(name: str, settings: HostSettings, reading: HostReading) -> HostDrift:
+    """All findings of one host, in the order of a deploy."""
+    if not reading[RECORD]:
+        return HostDrift(name, "new")
+    secrets = tuple(secrets_of(settings))
+    try:
+        found = [*_around(settings, reading), *_endpoints(settings, reading)]
+    except RackwrightError as error:
+        return HostDrift(name, "unreadable", error=str(error))
+    return HostDrift(name, "read", tuple(Finding(one.concern, one.verdict, mask(one.text, secrets)) for one in found))
+
+
+# -- packages, files, rules, images, models
+
+
+def _around(settings: HostSettings, reading: HostReading) -> Iterator[Finding]:
+    owned = reading[RECORD]
+    for concern in ALL:
+        if concern.name not in _OWN:
+            for change in concern.pending(settings, reading):
+                verdict = _verdict(concern.name, change, owned)
+                if concern.name == FIREWALL.name and _same_rules_asked(settings, reading):
+                    verdict = "moved"
+                yield Finding(concern.name, verdict, _sentence(change))
+
+
+def _same_rules_asked(settings: HostSettings, reading: HostReading) -> bool:
+    """Whether the script that the last deploy left asks for the very rules that the settings ask for."""
+    return FIREWALL.wanted(settings, reading).files[SCRIPT] == reading[FIREWALL].files.get(SCRIPT)
+
+
+def _verdict(concern: str, change: Change, owned: frozenset[Owned]) -> Verdict:
+    if concern == PREFLIGHT.name:
+        return "moved"
+    if not change.owns:
+        return "unclear"
+    if not owned.issuperset(change.owns):
+        return "asked"
+    telling = concern == ENCODINGS.name or all(entry.kind in NAMED for entry in change.owns)
+    return "moved" if telling else "unclear"
+
+
+def _sentence(change: Change) -> str:
+    refusals = [step.text for step in change.steps if isinstance(step, Refuse) and step.final]
+    return "\n".join(refusals) or f"a deploy would {change.sentence}"
+
+
+# -- endpoints and their releases
+
+
+def _endpoints(settings: HostSettings, reading: HostReading) -> Iterator[Finding]:
+    seen = reading[ENDPOINT]
+    if not seen.docker:
+        yield Finding("endpoint", "moved", "Docker does not answer, so nothing is known of the containers")
+        return
+    wanted = wanted_releases(settings, reading)
+    for name, own in seen.endpoints.items():
+        if own.current is None and Owned("unit", unit_name(name)) not in reading[RECORD]:
+            yield Finding("endpoint", "asked", f"endpoint {name} is new in the settings")
+            continue
+        yield from (Finding("release", "moved", f"endpoint {name}: {text}") for text in _spoilt(name, own, reading))
+        yield from (Finding("endpoint", "moved", f"endpoint {name}: {text}") for text in _state(own))
+        if name not in wanted:
+            yield Finding("endpoint", "asked", f"endpoint {name} is no longer in the settings")
+        else:
+            yield from _against(name, wanted[name], own, reading)
+
+
+def _spoilt(name: str, own: SeenEndpoint, reading: HostReading) -> Iterator[str]:
+    """Releases that are pointed to, whose files are not as they were written."""
+    sums = reading[RELEASE].sums.get(name, {})
+    for hash_ in dict.fromkeys(filter(None, (own.current, own.proven))):
+        if sums.get(hash_) is None:
+            yield f"files of release {hash_} were {'changed' if hash_ in sums else 'removed'}"
+
+
+def _state(own: SeenEndpoint) -> Iterator[str]:
+    """What runs, against what was proven last."""
+    if own.current != own.proven:
+        proven = f"release {own.proven} is the proven one" if own.proven else "no release was ever proven"
+        yield f"`current` points to {own.current or 'nothing'}, and {proven}"
+    if own.unit is None:
+        yield "its unit is gone"
+    elif own.needs_reload:
+        yield "its unit was written and systemd has not read it again"
+    if not own.enabled:
+        yield "it does not start at boot any more"
+    yield from _running(own)
+
+
+def _running(own: SeenEndpoint) -> Iterator[str]:
+    if own.loading:
+        return
+    if own.running_hash is None or own.active != "active":
+        yield f"it does not run: its unit is {own.active} ({own.sub}, {own.result})"
+    elif own.running_hash != own.current:
+        yield f"release {own.running_hash} runs, and `current` points to {own.current}"
+    elif own.health != 200:
+        yield f"it runs, but /health answers {own.health or 'nothing'}"
+
+
+def _against(name: str, release: Release | Unresolved, own: SeenEndpoint, reading: HostReading) -> Iterator[Finding]:
+    """What is wanted now, against the release that the last deploy left."""
+    if isinstance(release, Unresolved):
+        yield Finding("release", "moved", f"endpoint {name}: no longer known on the host: {', '.join(release.missing)}")
+    elif release.hash != own.current:
+        lost = set(own.spec.get("gpus", ())) - {gpu.uuid for gpu in reading[GPUS].gpus}
+        if lost:
+            yield Finding("gpus", "moved", f"endpoint {name}: gone from the host: {', '.join(sorted(lost))}")
+        else:
+            why = reasons(own.spec, release.spec.as_json()) or "another one"
+            yield Finding("endpoint", "asked", f"endpoint {name}: the settings ask for release {release.hash}: {why}")
+    elif own.unit is not None and own.unit != release.unit:
+        yield Finding("endpoint", "unclear", f"endpoint {name}: the text of its unit differs")

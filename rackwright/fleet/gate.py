@@ -1,0 +1,185 @@
+"""Who may switch when, inside a pyinfra run: canaries first, waves and limits, a stop at the first failure.
+
+pyinfra runs an operation's hosts in random order. So the hosts that must switch are announced beforehand,
+and whoever comes first into the switch operation takes the *next host in inventory order*, whichever host
+it came for. `waves` says which that is; this module only keeps the turns and waits.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rackwright.fleet.journal import note
+from rackwright.fleet.waves import (
+    CANARIES,
+    Cause,
+    Failure,
+    Limits,
+    Node,
+    Standing,
+    Turn,
+    bake_due,
+    eligible,
+    goes_on,
+    in_order,
+    wave_numbers,
+    whose_fault,
+)
+
+__all__ = ["Gate", "Outcome", "Turn"]
+
+Work = Callable[[], "Outcome"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a switch, or the watching after it, ended: `cause` is None when well."""
+
+    cause: Cause | None = None
+    check: str = ""
+    serves: bool = True
+    """Whether the host serves now."""
+
+
+@dataclass
+class Entry:
+    """One announced host. `work` switches and proves it, `watch` looks at it while its wave is baked."""
+
+    node: Node
+    work: Work
+    watch: Work | None = None
+    turn: Turn = Turn.WAITING
+    outcome: Outcome = field(default_factory=Outcome)
+
+
+@dataclass(frozen=True)
+class Bake:
+    """A finished wave that is to be watched before the next one."""
+
+    wave: int
+    hosts: tuple[str, ...]
+
+
+@dataclass
+class Gate:
+    """The queue of one run. Its condition variable is gevent's under pyinfra, which patches threading.
+
+    bake: watches the hosts of a finished wave and tells which of them failed, or None when there is no bake.
+    """
+
+    limits: Limits = field(default_factory=lambda: Limits({}))
+    bake: Callable[[Bake], dict[str, Outcome]] | None = None
+    entries: dict[str, Entry] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+    baked: int = 0
+    baking: bool = False
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def announce(self, node: Node, work: Work, watch: Work | None = None) -> None:
+        """Put a host into the queue."""
+        self.entries[node.name] = Entry(node, work, watch)
+
+    def failed(self) -> list[str]:
+        """Names of hosts whose switch failed, in inventory order."""
+        return [node.name for node in in_order(self._nodes()) if self.entries[node.name].turn is Turn.FAILED]
+
+    def pass_through(self, name: str) -> bool:
+        """Work on the queue until host `name` has had its turn; returns whether its switch went well."""
+        own = self.entries[name]
+        while (task := self._take_next(own)) is not None:
+            if isinstance(task, Bake):
+                self._finish_bake(self._watch(task))
+            else:
+                self._finish(task, self._safely(task))
+        return own.turn is Turn.DONE
+
+    def _take_next(self, own: Entry) -> Entry | Bake | None:
+        with self.changed:
+            while self._wanted(own):
+                if not goes_on(self.failures, self.limits.budget):
+                    self._stop_the_rest()
+                elif (task := self._task()) is not None:
+                    return task
+                elif self._under_way():
+                    self.changed.wait()
+                else:  # hosts that are down for good have used up every limit
+                    self._stop_the_rest()
+        return None
+
+    def _task(self) -> Entry | Bake | None:
+        standing = self._standing()
+        if names := eligible(self._nodes(), standing, self.limits):
+            entry = self.entries[names[0]]
+            entry.turn = Turn.RUNNING
+            return entry
+        wave = bake_due(self._nodes(), standing, self.limits.wave)
+        if wave is None or self.baking:
+            return None
+        self.baking = True
+        return self._bake(wave)
+
+    def _wanted(self, own: Entry) -> bool:
+        return own.turn in (Turn.WAITING, Turn.RUNNING)
+
+    def _under_way(self) -> bool:
+        return self.baking or any(entry.turn is Turn.RUNNING for entry in self.entries.values())
+
+    def _bake(self, wave: int) -> Bake:
+        numbers = wave_numbers(self._nodes(), self.limits.wave)
+        done = [name for name, entry in self.entries.items() if entry.turn is Turn.DONE and numbers[name] <= wave]
+        return Bake(wave, tuple(done))
+
+    def _watch(self, task: Bake) -> dict[str, Outcome]:
+        try:
+            return self.bake(task) if self.bake else {}
+        except BaseException:
+            self._finish_bake({task.hosts[0]: Outcome(Cause.OTHER, "watching broke off")} if task.hosts else {})
+            raise
+
+    def _finish_bake(self, outcomes: dict[str, Outcome]) -> None:
+        with self.changed:
+            self.baked += 1
+            self.baking = False
+            for name, outcome in outcomes.items():
+                self._note(self.entries[name], outcome)
+            self.changed.notify_all()
+
+    def _safely(self, entry: Entry) -> Outcome:
+        try:
+            return entry.work()
+        except BaseException:
+            self._finish(entry, Outcome(Cause.OTHER, "the run broke off", serves=False))
+            raise
+
+    def _finish(self, entry: Entry, outcome: Outcome) -> None:
+        with self.changed:
+            self._note(entry, outcome)
+            self.changed.notify_all()
+
+    def _note(self, entry: Entry, outcome: Outcome) -> None:
+        entry.outcome = outcome
+        entry.turn = Turn.DONE if outcome.cause is None else Turn.FAILED
+        if outcome.cause is not None:
+            wave = wave_numbers(self._nodes(), self.limits.wave).get(entry.node.name, CANARIES)
+            self.failures.append(Failure(entry.node.name, outcome.cause, outcome.check, wave))
+            fault = whose_fault(self.failures)
+            note("failure", host=entry.node.name, check=outcome.check, wave=wave, fault=fault.value)
+
+    def _stop_the_rest(self) -> None:
+        for entry in self.entries.values():
+            if entry.turn is Turn.WAITING:
+                entry.turn = Turn.STOPPED
+        self.changed.notify_all()
+        if self._under_way():
+            self.changed.wait()
+
+    def _nodes(self) -> list[Node]:
+        return [entry.node for entry in self.entries.values()]
+
+    def _standing(self) -> Standing:
+        lost = frozenset(
+            name for name, entry in self.entries.items() if entry.turn is Turn.FAILED and not entry.outcome.serves
+        )
+        return Standing({name: entry.turn for name, entry in self.entries.items()}, lost, self.baked)

@@ -1,0 +1,43 @@
+"""Secrets in texts that are shown: what the settings name as one, and what looks like one. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pydantic import BaseModel
+
+from rackwright.settings.secret import MASK, Secret
+
+_LOGIN_IN_URL = re.compile(r"(://)[^/\s@\"']+@")
+_KEYED = re.compile(
+    r"(?i)([\w-]*(?:token|secret|password|passwd|api[_-]?key)[\"']?\s*[:=]\s*)"
+    r"(?!\d+\b|true\b|false\b|null\b)(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"',]+)"
+)
+
+
+def mask(text: str, secrets: Iterable[str] = ()) -> str:
+    """`text` with secrets, logins in URLs and values of telling keys as a mask.
+
+    Keys that only count (`max_num_tokens: 8192`) are left alone.
+    """
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    return _KEYED.sub(rf"\g<1>{MASK}", _LOGIN_IN_URL.sub(rf"\g<1>{MASK}@", text))
+
+
+def secrets_of(value: Any) -> Iterator[str]:
+    """Texts of all secrets in settings, however deep."""
+    if isinstance(value, Secret):
+        if value:
+            yield value.unmask()
+    elif isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from secrets_of(getattr(value, name))
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from secrets_of(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from secrets_of(inner)

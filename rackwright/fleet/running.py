@@ -1,0 +1,104 @@
+"""A fleet's run from outside: start pyinfra on a site, keep the record, and say from the record how it ended."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rackwright.fleet.journal import ROLLOUT, VARIABLE, Event, append, new_record, read_record
+from rackwright.fleet.waves import Fault
+
+DONE, ERROR, WENT_BACK, HANDS_NEEDED = 0, 1, 3, 4
+AFTERWARDS = "failed after its switch"
+WELL = frozenset({"switched", "unchanged"})
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: its inventory, its hosts, and its record."""
+
+    inventory: Path
+    root: Path
+    hosts: tuple[str, ...]
+    record: Path
+
+    def pyinfra(self, deploy: Path, hosts: Sequence[str], data: Mapping[str, Any], **environment: str) -> int:
+        """Run a deploy on some hosts; returns pyinfra's own exit status, which alone proves nothing."""
+        words = [str(Path(sys.executable).parent / "pyinfra"), str(self.inventory), str(deploy), "-y"]
+        words += [word for name in hosts for word in ("--limit", name)]
+        words += [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+        known = {**os.environ, VARIABLE: str(self.record), ROLLOUT: "yes", **environment}
+        return subprocess.run(words, cwd=self.root, env=known, check=False).returncode
+
+    def note(self, kind: str, **fields: Any) -> None:
+        """Add an event to the record."""
+        append(self.record, kind, **fields)
+
+    def end(self, status: int, text: str) -> int:
+        """Write and print how the run ended; returns the exit status."""
+        self.note("end", status=status, text=text)
+        print(f"rackwright: {text}\nrackwright: the record of this run: {self.record}", flush=True)
+        return status
+
+
+def begin(inventory: str, root: Path, hosts: Sequence[str], purpose: str) -> Run:
+    """Open the record of a run. Raises RackwrightError when none can be written."""
+    run = Run(Path(inventory).expanduser().absolute(), root, tuple(hosts), new_record(root, purpose))
+    who = f"{getpass.getuser()}@{socket.gethostname()}"
+    run.note("begin", who=who, what=f"{purpose} {inventory}", hosts=list(hosts))
+    return run
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a record says of one phase."""
+
+    states: Mapping[str, str]
+    before: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The releases that were proven before the switch, by host and endpoint."""
+    faults: tuple[str, ...] = ()
+    """Whose fault each failure is, in their order."""
+
+    def named(self, *states: str) -> list[str]:
+        """Hosts in one of these states."""
+        return [host for host, state in self.states.items() if state in states]
+
+    @property
+    def failed(self) -> list[str]:
+        """Hosts on which something went wrong."""
+        return [host for host, state in self.states.items() if state not in {*WELL, "not switched"}]
+
+    @property
+    def is_the_releases(self) -> bool:
+        """True when the run stopped because of the release."""
+        return bool(self.faults) and self.faults[-1] == Fault.RELEASE.value
+
+
+def result(events: Iterable[Event], phase: str) -> Result:
+    """What the record says of a phase: each host's last state in it."""
+    states: dict[str, str] = {}
+    before: dict[str, Mapping[str, str]] = {}
+    faults: list[str] = []
+    inside = False
+    for event in events:
+        if event["kind"] == "phase":
+            inside = event["name"] == phase
+        elif inside and event["kind"] == "host":
+            states[event["host"]] = event["state"]
+            before.setdefault(event["host"], event.get("before", {}))
+        elif inside and event["kind"] == "failure":
+            faults.append(event["fault"])
+    return Result(states, before, tuple(faults))
+
+
+def phase(run: Run, name: str) -> Result:
+    """What this run's record says of a phase."""
+    return result(read_record(run.record), name)

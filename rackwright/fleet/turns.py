@@ -1,0 +1,148 @@
+"""What the gate needs to know of hosts: their node, their limits, what a failure was, and the watching of a wave."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyinfra import logger
+
+from rackwright.concern import HostReading
+from rackwright.concerns.endpoint import ENDPOINT
+from rackwright.concerns.gpus import GPUS
+from rackwright.concerns.release import wanted_releases
+from rackwright.effects import ConnectionLostError, NotStartedError
+from rackwright.fleet.gate import Bake, Outcome
+from rackwright.fleet.journal import ROLLOUT, note
+from rackwright.fleet.waves import Cause, Limits, Node, amount
+from rackwright.fullproof import GPU_COUNTERS
+from rackwright.hostside import host_script
+from rackwright.paths import container_name, unit_name
+from rackwright.proof import GPU_ERRORS, GPUS_INSIDE, Answer, Question, Verdict
+from rackwright.release import Release
+from rackwright.settings.model import HostSettings
+from rackwright.switch import NothingServesError, RefusedError
+
+HOST_ROWS = frozenset({GPU_ERRORS, GPUS_INSIDE, GPU_COUNTERS})
+DISK = ("No space left on device", "Read-only file system", "Input/output error")
+WATCH_SECONDS = 5
+
+
+@dataclass(frozen=True)
+class Member:
+    """One host of the run, whether it must switch or not."""
+
+    name: str
+    order: int
+    domains: tuple[str, ...]
+    serving: bool
+    settings: HostSettings
+
+
+def domains_of(groups: Sequence[str], rack: str | None) -> tuple[str, ...]:
+    """The failure domains of a host: its groups, and its rack."""
+    return (*(groups or ("all",)), *([f"rack:{rack}"] if rack else []))
+
+
+def serves(seen: HostReading) -> bool:
+    """True when any endpoint of the host serves now."""
+    return any(endpoint.serving for endpoint in seen[ENDPOINT].endpoints.values())
+
+
+def shape_of(settings: HostSettings, seen: HostReading) -> str:
+    """Equal for hosts that prove something for each other: what runs, by digest and options, and the GPUs' model."""
+    releases = wanted_releases(settings, seen).values()
+    told = [_told(release) for release in releases if isinstance(release, Release)]
+    text = json.dumps([told, sorted({gpu.name for gpu in seen[GPUS].gpus})])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _told(release: Release) -> list[object]:
+    spec = release.spec
+    return [spec.image, spec.engine_yaml, list(spec.command), sorted(spec.environment.items()), len(spec.gpu_uuids)]
+
+
+def limits_of(members: Iterable[Member], rollout: bool) -> Limits:
+    """The limits of a run from its hosts' settings; where they differ within a domain, the lowest holds."""
+    members = list(members)
+    down: dict[str, int] = {}
+    for domain in {domain for member in members for domain in member.domains}:
+        inside = [member for member in members if domain in member.domains]
+        serving = sum(member.serving for member in inside)
+        down[domain] = min(amount(member.settings.max_unavailable, serving) for member in inside)
+    wave = min((amount(member.settings.wave, len(members)) for member in members), default=1)
+    budget = min((amount(member.settings.error_budget, len(members), 0) for member in members), default=0)
+    return Limits(down, wave if rollout else None, budget)
+
+
+def in_rollout() -> bool:
+    """True below `rackwright rollout` and `rollback`."""
+    return bool(os.environ.get(ROLLOUT))
+
+
+def node_of(member: Member, shape: str, takes_capacity: bool) -> Node:
+    """The node of a host that must switch."""
+    return Node(member.name, member.order, takes_capacity, shape, member.domains)
+
+
+def outcome_of(error: BaseException, served: bool) -> Outcome:
+    """What a failed switch was.
+
+    served: whether the host served before.
+    """
+    chain = list(_chain(error))
+    cause, check = next((found for one in chain if (found := _cause(one))), (Cause.CHECK, "the start"))
+    lost = any(isinstance(one, ConnectionLostError | NothingServesError) for one in chain)
+    return Outcome(cause, check, serves=served and not lost)
+
+
+def _chain(error: BaseException | None) -> Iterable[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+def _cause(error: BaseException) -> tuple[Cause, str] | None:
+    if isinstance(error, ConnectionLostError):
+        return Cause.HOST, "the connection"
+    if isinstance(error, NotStartedError):
+        return Cause.OTHER, "the switch was not started"
+    if any(text in str(error) for text in DISK):
+        return Cause.HOST, "the disk"
+    if isinstance(error, RefusedError):
+        ours = [row for row in error.rows if row in HOST_ROWS]
+        return (Cause.HOST, ours[0]) if ours else (Cause.CHECK, next(iter(error.rows)))
+    return None
+
+
+def watched(endpoint: str, spec_hash: str, health_url: str) -> Question:
+    """The cheap row of a bake: the unit runs, has not restarted by itself, runs this release, and answers /health."""
+
+    def judge(answer: Answer) -> Verdict:
+        wanted = f"active 0 {spec_hash} 200"
+        seen = answer.body.strip()
+        return Verdict(seen == wanted, f"unit, restarts, release, health: {seen}")
+
+    words = {"unit": unit_name(endpoint), "container": container_name(endpoint), "url": f"{health_url}/health"}
+    return Question("still serving", host_script("watch", **words) + "\nprintf '\\n0 0'", judge, timeout=60)
+
+
+def baking(seconds: int, watch: Mapping[str, Callable[[], Outcome]]) -> Callable[[Bake], dict[str, Outcome]]:
+    """The watching of a finished wave for some seconds; ends at the first host that no longer serves."""
+
+    def bake(task: Bake) -> dict[str, Outcome]:
+        note("bake", wave=task.wave, seconds=seconds, hosts=list(task.hosts))
+        logger.info(f"--> Wave {task.wave} is done: watching {', '.join(task.hosts) or 'no host'} for {seconds} s")
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            time.sleep(min(WATCH_SECONDS, max(0.0, deadline - time.monotonic())))
+            failed = {name: outcome for name in task.hosts if (outcome := watch[name]()).cause is not None}
+            if failed:
+                return failed
+        return {}
+
+    return bake

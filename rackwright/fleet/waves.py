@@ -1,0 +1,193 @@
+"""Who may switch now: canaries, waves and limits as pure functions (DECISIONS 30 to 32).
+
+A canary is the first host of each shape: what runs there, and on which GPUs, since a GB200 proves nothing for an
+RTX PRO. Hosts that serve follow in waves, never more of them down in a group or rack than its limit; hosts that do
+not serve follow all at once, as soon as a host of their shape has answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+CANARIES = 0
+"""Number of the wave that the canaries are."""
+
+
+class Turn(Enum):
+    """Where a host stands."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    STOPPED = "not switched"
+
+
+@dataclass(frozen=True)
+class Node:
+    """One host that must switch."""
+
+    name: str
+    order: int
+    serving: bool
+    shape: str = ""
+    """Hosts of equal shape prove something for each other."""
+    domains: tuple[str, ...] = ("all",)
+    """Groups and the rack, each with a limit of its own."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a run must keep to."""
+
+    down: Mapping[str, int]
+    """Serving hosts that may be down at the same time, by domain; one where a domain is not named."""
+    wave: int | None = None
+    """Serving hosts a wave; None: no waves after the canaries."""
+    budget: int = 0
+    """Hosts that may fail by a fault of their own."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a run is."""
+
+    turns: Mapping[str, Turn]
+    lost: frozenset[str] = frozenset()
+    """Hosts that served before and do not serve any more."""
+    baked: int = 0
+    """Waves that have been watched to their end."""
+
+
+def amount(text: str, of: int, least: int = 1) -> int:
+    """A number or a percentage of `of` hosts, rounded down; never less than `least`."""
+    number = of * int(text[:-1]) // 100 if text.endswith("%") else int(text)
+    return max(least, number)
+
+
+def in_order(nodes: Collection[Node]) -> list[Node]:
+    """Nodes in inventory order."""
+    return sorted(nodes, key=lambda node: node.order)
+
+
+def wave_numbers(nodes: Collection[Node], size: int | None) -> dict[str, int]:
+    """The wave of each host: canaries are wave 0, hosts that serve 1, 2, ...; the others go with the first wave."""
+    numbers: dict[str, int] = {}
+    shapes: set[str] = set()
+    followers = 0
+    for node in in_order(nodes):
+        if node.shape not in shapes:
+            shapes.add(node.shape)
+            numbers[node.name] = CANARIES
+        elif node.serving:
+            numbers[node.name] = 1 + (followers // size if size else 0)
+            followers += 1
+        else:
+            numbers[node.name] = 1
+    return numbers
+
+
+def current_wave(nodes: Collection[Node], standing: Standing, size: int | None) -> int | None:
+    """The lowest wave that is not finished; None when all are."""
+    numbers = wave_numbers(nodes, size)
+    return min((numbers[node.name] for node in nodes if standing.turns[node.name] in _OPEN), default=None)
+
+
+_OPEN = (Turn.WAITING, Turn.RUNNING)
+
+
+def bake_due(nodes: Collection[Node], standing: Standing, size: int | None) -> int | None:
+    """The wave that is finished and must be watched before the next begins; None when there is none."""
+    wave = current_wave(nodes, standing, size)
+    begun = wave is not None and wave > standing.baked
+    return standing.baked if begun else None
+
+
+def eligible(nodes: Collection[Node], standing: Standing, limits: Limits) -> list[str]:
+    """Hosts that may begin now, beside those that are under way, in inventory order."""
+    return list(_eligible(in_order(nodes), standing, limits))
+
+
+def _eligible(nodes: Sequence[Node], standing: Standing, limits: Limits) -> Iterator[str]:
+    turns, numbers = standing.turns, wave_numbers(nodes, limits.wave)
+    proven = {node.shape for node in nodes if turns[node.name] is Turn.DONE}
+    tried = {node.shape for node in nodes if turns[node.name] is Turn.RUNNING}
+    down = _down(nodes, standing)
+    for node in nodes:
+        if turns[node.name] is not Turn.WAITING:
+            continue
+        is_canary = node.shape not in proven
+        if is_canary and node.shape in tried:
+            continue
+        if not is_canary and node.serving and numbers[node.name] > standing.baked:
+            continue
+        tried.add(node.shape)  # no other host stands in for a canary that a limit holds back
+        if node.serving and not _has_room(node, down, limits):
+            continue
+        for domain in node.domains if node.serving else ():
+            down[domain] = down.get(domain, 0) + 1
+        yield node.name
+
+
+def _down(nodes: Collection[Node], standing: Standing) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for node in nodes:
+        if node.serving and (standing.turns[node.name] is Turn.RUNNING or node.name in standing.lost):
+            for domain in node.domains:
+                counts[domain] = counts.get(domain, 0) + 1
+    return counts
+
+
+def _has_room(node: Node, down: Mapping[str, int], limits: Limits) -> bool:
+    return all(down.get(domain, 0) < limits.down.get(domain, 1) for domain in node.domains)
+
+
+# -- whose fault
+
+
+class Cause(Enum):
+    """What kind of thing went wrong on a host."""
+
+    HOST = "host"
+    """Its connection, its GPUs, its disk."""
+    CHECK = "check"
+    """The release did not start, or answered badly."""
+    OTHER = "other"
+
+
+class Fault(Enum):
+    """Whose fault a failure is, and so what happens to the others."""
+
+    RELEASE = "the release's"
+    HOST = "the host's"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A host that failed in its switch: what failed, and in which wave."""
+
+    host: str
+    cause: Cause
+    check: str
+    wave: int
+
+
+def whose_fault(failures: Sequence[Failure]) -> Fault:
+    """Whose fault the last of these failures is, given those before it (DECISIONS 31)."""
+    last = failures[-1]
+    if last.cause is Cause.HOST:
+        return Fault.HOST
+    if last.cause is Cause.CHECK and last.wave <= CANARIES + 1:
+        return Fault.RELEASE
+    again = {failure.host for failure in failures if failure.check == last.check and failure.cause is last.cause}
+    return Fault.RELEASE if len(again) > 1 else Fault.UNKNOWN
+
+
+def goes_on(failures: Sequence[Failure], budget: int) -> bool:
+    """True while every failure is a host's own and there are no more of them than the error budget."""
+    return len(failures) <= budget and all(
+        whose_fault(failures[: number + 1]) is Fault.HOST for number in range(len(failures))
+    )

@@ -1,0 +1,177 @@
+"""One host in a run under pyinfra: its reading, and how a change is carried out and shown.
+
+Rules it carries (facts tried on real hosts): the reading is kept by host *name* and by stage, a host that cannot
+be read fails alone, failures are yielded and never raised, and every sentence is printed before the first
+command, because change detection stops there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyinfra import host as current_host
+from pyinfra.api import FactBase, FactProcessError, FunctionCommand, StringCommand
+from pyinfra.api.command import PyinfraCommand
+from pyinfra.api.facts import get_fact
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+
+from rackwright.change import Change, Refuse, Step
+from rackwright.concern import HostReading
+from rackwright.effects import Recorder, StepFailedError, complain, lost, say
+from rackwright.errors import ReadingError
+from rackwright.inventory import settings_of
+from rackwright.line import is_lost, tune
+from rackwright.ownership import RECORD
+from rackwright.perform import perform
+from rackwright.reader import SECONDS, parse_reading, reading_command
+from rackwright.sudo import PasswordWantedError
+
+Commands = Generator[PyinfraCommand, None, None]
+
+
+@dataclass
+class HostState:
+    """What this run knows of one host. `stage` is whether pyinfra executes (True) or only looks for changes."""
+
+    stage: bool
+    reading: HostReading | None
+    stale: bool = False
+    changed: bool = False
+    recorder: Recorder = field(default_factory=lambda: Recorder(frozenset()))
+
+
+_states: dict[str, HostState] = {}
+
+
+class HostFacts(FactBase[HostReading]):
+    """Everything that Rackwright needs to know of a host, read by one command."""
+
+    def command(self) -> StringCommand:
+        return reading_command(settings_of(this_host()))
+
+    def process(self, output: list[str]) -> HostReading:
+        try:
+            return parse_reading(output)
+        except ReadingError as error:
+            raise FactProcessError(str(error)) from error
+
+
+def real_host(host: Host) -> Host:
+    """The host itself: `pyinfra.host` is one proxy object for all hosts, so it must never be a key."""
+    found = host.state.inventory.get_host(host.name)
+    assert isinstance(found, Host)
+    return found
+
+
+def this_host() -> Host:
+    """The host that pyinfra works on now: itself, and not the one proxy object that stands for all hosts."""
+    return real_host(current_host)
+
+
+def look(host: Host) -> HostReading | None:
+    """The host's reading for this stage; taken anew when something was changed since. None: unreadable."""
+    known = _states.get(host.name)
+    if known is not None and known.stage == host.state.is_executing and not known.stale:
+        return known.reading
+    seen = _read(host)
+    fresh = HostState(host.state.is_executing, seen, changed=known.changed if known else False)
+    if seen is not None:
+        fresh.recorder = Recorder(seen[RECORD])
+    _states[host.name] = fresh
+    return seen
+
+
+def state_of(host: Host) -> HostState:
+    """What this run knows of a host that was looked at, as of its newest reading."""
+    return _states[host.name]
+
+
+def was_changed(host: Host) -> bool:
+    """Whether this run has changed the host."""
+    return host.name in _states and _states[host.name].changed
+
+
+def _read(host: Host) -> HostReading | None:
+    real = real_host(host)
+    tune(real)
+    seen: HostReading | None = None
+    try:
+        seen = get_fact(host.state, real, HostFacts, kwargs={"_timeout": SECONDS}, apply_failed_hosts=False)
+    except PasswordWantedError as error:
+        complain(real, str(error))
+    if seen is None and is_lost(real):
+        complain(real, lost("closed"))
+    if seen is None and not host.state.is_executing:
+        complain(real, "could not be read, so nothing is known of its changes")
+        host.state.failed_hosts.add(real)
+        host.state.active_hosts.discard(real)
+    return seen
+
+
+def fail(text: str) -> FunctionCommand:
+    """A command that fails its host, and no other one, with a text."""
+
+    def not_done(state: State, host: Host) -> bool:  # noqa: ARG001 - pyinfra passes both by name
+        complain(host, text)
+        return False
+
+    return FunctionCommand(not_done, (), {})
+
+
+def unreadable(host: Host) -> Commands:
+    """Fail a host that could not be read, when something would be done to it."""
+    if host.state.is_executing:
+        yield fail("could not be read, so nothing was done; see the line above")
+
+
+def announce_changes(host: Host, changes: Sequence[Change]) -> None:
+    """Print each change as a sentence, with its diff when asked for by --diff."""
+    for change in changes:
+        say(host, ("" if host.state.is_executing else "would ") + change.sentence, "yellow")
+        if change.diff and host.state.config.DIFF:
+            for line in change.diff.splitlines():
+                say(host, f"  {line}")
+
+
+def touch(host: Host) -> None:
+    """Note that a host is being changed: its reading is stale from now on."""
+    state = _states[host.name]
+    state.stale = state.changed = host.state.is_executing
+
+
+def commands(host: Host, change: Change, record_last: bool = False) -> Commands:
+    """A change's commands. What is added is recorded before it is made, what is removed after it is gone."""
+    for step in _recorded(host, change, record_last):
+        if isinstance(step, Refuse):
+            yield fail(step.text)
+        else:
+            yield FunctionCommand(_perform, (Quiet(step),), {})
+
+
+def _recorded(host: Host, change: Change, record_last: bool) -> list[Step]:
+    if not host.state.is_executing:
+        return list(change.steps)
+    record = _states[host.name].recorder(change)
+    return [*change.steps, *record] if record_last else [*record, *change.steps]
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """Carries a value through pyinfra without being printed at --debug."""
+
+    value: Any
+
+    def __repr__(self) -> str:
+        return type(self.value).__name__
+
+
+def _perform(state: State, host: Host, step: Quiet) -> bool:
+    try:
+        perform(state, host, step.value)
+    except StepFailedError as error:
+        complain(host, str(error))
+        return False
+    return True

@@ -1,0 +1,26 @@
+"""Scripts that run on a host, as real files: POSIX sh, with their parameters assigned in front of them, and Python."""
+
+from __future__ import annotations
+
+import shlex
+from functools import cache
+from importlib.resources import files
+
+
+def host_script(name: str, **values: str | int) -> str:
+    """Text of `NAME.sh` with its parameters, quoted, in front.
+
+    Parameters are part of the text, so they must not be secrets. Raises FileNotFoundError for an unknown name.
+    """
+    assigned = "".join(f"{key}={shlex.quote(str(value))}\n" for key, value in sorted(values.items()))
+    return assigned + _text(f"{name}.sh")
+
+
+def host_program(name: str) -> str:
+    """Text of `NAME.py`, a program of one file. Raises FileNotFoundError for an unknown name."""
+    return _text(f"{name}.py")
+
+
+@cache
+def _text(file: str) -> str:
+    return (files(__package__) / file).read_text()

@@ -1,0 +1,97 @@
+# Functions for jobs that install packages: they wait for others, say for whom, and show the last words of apt.
+export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l NEEDRESTART_SUSPEND=1 APT_LISTCHANGES_FRONTEND=none LC_ALL=C
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+patience=600
+log=/run/rackwright/apt.log
+
+fail() { echo "$*"; exit 1; }
+
+# Run a command, show its last line every three seconds, and its last fifteen when it fails.
+quietly() {
+  title=$1; shift
+  echo "$title"
+  "$@" >"$log" 2>&1 </dev/null &
+  running=$! ticks=0
+  while kill -0 "$running" 2>/dev/null; do
+    sleep 0.2
+    ticks=$((ticks + 1))
+    [ $((ticks % 15)) -eq 0 ] && tr '\r' '\n' <"$log" | grep . | tail -n 1 | cut -c 1-150
+  done
+  wait "$running" && return 0
+  tail -n 15 "$log"
+  return 1
+}
+
+# Who has this file open, as "PID (name)"; nothing when nobody does.
+holder() {
+  for link in $(find /proc/[0-9]*/fd -lname "$1" 2>/dev/null); do
+    pid=${link#/proc/}; pid=${pid%%/*}
+    echo "$pid ($(cat "/proc/$pid/comm" 2>/dev/null))"
+    return 0
+  done
+}
+
+wait_for_lock() {
+  waited=0
+  while who=$(holder "$1"); [ -n "$who" ]; do
+    [ "$waited" -ge "$patience" ] && fail "$1 is held by process $who for more than $patience s; see: ps -fp ${who%% *}"
+    [ $((waited % 5)) -eq 0 ] && echo "waiting for $1, held by process $who"
+    sleep 1
+    waited=$((waited + 1))
+  done
+}
+
+wait_for_others() {
+  if command -v cloud-init >/dev/null 2>&1; then
+    quietly "waiting for cloud-init" timeout "$patience" cloud-init status --wait || echo "cloud-init did not end well; going on"
+  fi
+  wait_for_lock /var/lib/dpkg/lock-frontend
+  wait_for_lock /var/lib/apt/lists/lock
+}
+
+refuse_half_configured() {
+  broken=$(dpkg --audit 2>&1)
+  [ -z "$broken" ] && return 0
+  echo "$broken" | head -n 15
+  fail "dpkg has half-configured packages; on this host run: dpkg --configure -a"
+}
+
+finish_half_configured() {
+  echo "an installation of ours was cut on this host; finishing it"
+  quietly "configuring what was unpacked" dpkg --configure -a --force-confold --force-confdef || :
+  apt "mending dependencies" --fix-broken install
+}
+
+apt() {
+  title=$1; shift
+  quietly "$title" apt-get -q -y -o "DPkg::Lock::Timeout=$patience" -o Dpkg::Options::=--force-confold \
+    -o Dpkg::Options::=--force-confdef -o Acquire::Retries=3 "$@" || fail "$title: failed, see the lines above"
+}
+
+refresh() { apt "refreshing the package lists" update; }
+
+# Only the named list: the others were just refreshed.
+refresh_one() {
+  apt "refreshing the package list $1" update -o "Dir::Etc::sourcelist=$1" -o Dir::Etc::sourceparts=/dev/null \
+    -o APT::Get::List-Cleanup=0
+}
+
+install() {
+  apt "installing $*" install --no-install-recommends --allow-downgrades --allow-change-held-packages "$@"
+}
+
+# Versions of a package that apt knows, one a line.
+versions() { apt-cache madison "$1" | cut -d '|' -f 2 | tr -d ' ' | sort -u; }
+
+# A third party's repository: name, key address, sources line.
+add_repository() {
+  keyring=/etc/apt/keyrings/rackwright-$1.asc sources=/etc/apt/sources.list.d/rackwright-$1.list
+  echo "adding the repository $1"
+  mkdir -p -m 0755 /etc/apt/keyrings
+  curl -fsSL --retry 3 --max-time 60 -o "$keyring.new" "$2" 2>"$log" ||
+    fail "the key of the repository could not be fetched from $2: $(tail -n 1 "$log")"
+  grep -q 'BEGIN PGP PUBLIC KEY' "$keyring.new" || fail "$2 answered something that is no key"
+  chmod 0644 "$keyring.new" && mv -f "$keyring.new" "$keyring"
+  echo "$3" >"$sources.new" && chmod 0644 "$sources.new" && mv -f "$sources.new" "$sources"
+  refresh_one "$sources"
+}

@@ -1,0 +1,163 @@
+"""Runs inside a serving image, alone: build the server's options with the engine's own classes; say what it refuses.
+
+`python3 - KIND MODEL FILE GPUS`; the first line of standard output is the answer as JSON, the others are for people.
+Exit status: 0, or 3 when the engine refuses the options. The image's Python and engine are whatever they are, so
+nothing but the standard library is taken for granted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+REFUSED = 3
+Row = dict[str, str]
+
+
+class NotCheckedError(Exception):
+    """The engine could not be asked; says why."""
+
+
+def first(*names: str) -> Any:
+    """The first of `MODULE:ATTRIBUTE` that this image has. Raises NotCheckedError when it has none."""
+    reasons = []
+    for name in names:
+        module, _, attribute = name.partition(":")
+        try:
+            return getattr(importlib.import_module(module), attribute)
+        except Exception as error:  # an engine's import may fail with anything
+            reasons.append(f"{name}: {type(error).__name__}: {error}")
+    raise NotCheckedError(f"cannot be imported: {'; '.join(reasons)}")
+
+
+def build_trtllm(model: str, file: str, gpus: int) -> None:
+    """TensorRT-LLM: its own merge function, and then its strict class."""
+    yaml = importlib.import_module("yaml")
+    known = first("tensorrt_llm.llmapi.llm_args:TorchLlmArgs", "tensorrt_llm.llmapi:TorchLlmArgs")
+    merge = first(
+        "tensorrt_llm.llmapi.llm_utils:update_llm_args_with_extra_dict",
+        "tensorrt_llm.llmapi:update_llm_args_with_extra_dict",
+    )
+    extra = yaml.safe_load(Path(file).read_text(encoding="utf-8")) or {}
+    options = {"model": model, **({"gpus_per_node": gpus} if "gpus_per_node" in known.model_fields else {})}
+    known(**merge(options, extra))
+
+
+def build_vllm(model: str, file: str, gpus: int) -> None:  # noqa: ARG001 - the builders are called alike
+    """vLLM: its own parser and option class. Its whole configuration would want all GPUs, so it ends there."""
+    parser_class = first(
+        "vllm.utils.argparse_utils:FlexibleArgumentParser",
+        "vllm.utils:FlexibleArgumentParser",
+    )
+    fill = first("vllm.entrypoints.openai.cli_args:make_arg_parser")
+    options = first("vllm.engine.arg_utils:EngineArgs")
+    parser = fill(parser_class())
+    options.from_cli_args(parser.parse_args(["--model", model, *config(file)]))
+
+
+def build_sglang(model: str, file: str, gpus: int) -> None:  # noqa: ARG001 - the builders are called alike
+    """SGLang: its own parser and option class."""
+    prepare = first("sglang.srt.server_args:prepare_server_args")
+    prepare(["--model-path", model, *config(file)])
+
+
+def config(file: str) -> list[str]:
+    """The words that name the file; an empty one is not given, as on the server's own command line."""
+    return [] if Path(file).read_text(encoding="utf-8").strip() in ("", "{}") else ["--config", file]
+
+
+BUILDERS: dict[str, Callable[[str, str, int], None]] = {
+    "tensorrt-llm": build_trtllm,
+    "vllm": build_vllm,
+    "sglang": build_sglang,
+}
+
+
+def rows_of(error: BaseException) -> list[Row]:
+    """What the engine refuses: a row for each of pydantic's errors, or one for any other."""
+    if not hasattr(error, "errors"):
+        text = str(error).strip()
+        return [{"key": key_in(text), "reason": text.splitlines()[-1] if text else type(error).__name__}]
+    return [{"key": ".".join(map(str, found["loc"])), "reason": str(found["msg"]).strip()} for found in error.errors()]
+
+
+def key_in(text: str) -> str:
+    """The key that a refusal names, as far as it can be told from its text."""
+    found = re.search(r'no field "(\w+)"|--([\w-]+)|\b([a-z]+(?:_[a-z0-9]+)+)\b', text)
+    return next(filter(None, found.groups()), "") if found else ""
+
+
+def refuses(error: BaseException) -> bool:
+    """Tell a refusal from a failure: engines raise ValueError; other types count when their own code raised them."""
+    if isinstance(error, ValueError):
+        return True
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = frames[-1].filename == refuses.__code__.co_filename
+    return isinstance(error, TypeError | AttributeError | KeyError | AssertionError) and not ours
+
+
+def answer(kind: str, model: str, file: str, gpus: int) -> dict[str, Any]:
+    """Build the options; returns whether they were checked, what is refused, and why they were not checked."""
+    try:
+        BUILDERS[kind](model, file, gpus)
+    except SystemExit as error:  # argparse
+        rows = rows_of(ValueError(f"the server's command line refuses it: {Said.text or error.code}"))
+        return {"checked": True, "refused": rows, "why": ""}
+    except Exception as error:  # an engine may fail with anything
+        if not isinstance(error, NotCheckedError) and refuses(error):
+            return {"checked": True, "refused": rows_of(error), "why": ""}
+        return {"checked": False, "refused": [], "why": f"{type(error).__name__}: {error}".splitlines()[0][:500]}
+    return {"checked": True, "refused": [], "why": ""}
+
+
+class Said:
+    """Keeps the last error text of argparse, which it only prints."""
+
+    text = ""
+
+    @classmethod
+    def listen(cls) -> None:
+        """Take argparse's errors down from now on."""
+        argparse = importlib.import_module("argparse")
+        before = argparse.ArgumentParser.error
+
+        def error(parser: Any, message: str) -> None:
+            cls.text = message
+            before(parser, message)
+
+        argparse.ArgumentParser.error = error
+
+
+def lines(found: dict[str, Any], file: str) -> list[str]:
+    """The answer for people: file, key, reason."""
+    name = file.rsplit("/", 1)[-1]
+    if not found["checked"]:
+        return [f"not checked inside the image: {found['why']}"]
+    return [f"refused: {name}: {row['key'] or '(no key named)'}: {row['reason']}" for row in found["refused"]]
+
+
+def main(words: Sequence[str]) -> int:
+    """Answer on the real standard output; whatever the engine prints goes to standard error."""
+    # The first process of a container ignores signals that it has no handler for.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(1))
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    Said.listen()
+    kind, model, file, gpus = words
+    found = answer(kind, model, file, int(gpus))
+    out.write("\n".join([json.dumps(found), *lines(found, file)]) + "\n")
+    out.flush()
+    # Engines leave threads behind that would hold the process.
+    os._exit(REFUSED if found["refused"] else 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

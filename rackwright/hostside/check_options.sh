@@ -1,0 +1,35 @@
+# Build an endpoint's options inside its image, in a container that serves nothing, and keep the answer beside the release.
+# Parameters: container limit (seconds) marker program (base64) releases run (the docker command) next (what to type).
+set -u
+folder=$(dirname "$marker")
+mkdir -p "$folder"
+for old in "$folder"/*; do [ -d "$releases/${old##*/}" ] || rm -f "$old"; done
+work=$(mktemp -d)
+trap 'docker rm --force "$container" >/dev/null 2>&1; rm -rf "$work"' EXIT
+trap 'exit 143' HUP TERM INT
+docker rm --force "$container" >/dev/null 2>&1
+printf %s "$program" | base64 -d >"$work/program"
+eval "timeout -k 5 $limit $run" <"$work/program" >"$work/answer" 2>"$work/errors"
+status=$?
+
+not_run() { # a sentence that needs no escapes in JSON
+  case $status in
+    124 | 137) echo "it took more than $limit s" ;;
+    *) echo "docker run ended with $status: $(grep -v '^$' "$work/errors" | tail -n 1 | tr -cd '[:alnum:] .,:;/_()=-' | cut -c 1-300)" ;;
+  esac
+}
+
+case $status in
+  0 | 3) ;;
+  *)
+    why=$(not_run)
+    printf '{"checked": false, "refused": [], "why": "%s"}\nnot checked inside the image: %s\n' "$why" "$why" >"$work/answer"
+    ;;
+esac
+sed -n 1p "$work/answer" >"$marker.new"
+sync -d "$marker.new"
+mv -f "$marker.new" "$marker"
+sed 1d "$work/answer"
+[ "$status" != 3 ] && exit 0
+echo "what serves goes on serving; next: $next"
+exit 1

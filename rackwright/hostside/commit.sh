@@ -1,0 +1,10 @@
+# Mark a release as proven and remove all but the last `keep` proven ones. Parameters: home release_hash keep.
+set -e
+cd "$home"
+{ grep -vx "$release_hash" history 2>/dev/null || true; echo "$release_hash"; } >history.new
+mv history.new history
+ln -sfn "releases/$release_hash" proven.new
+mv -fT proven.new proven
+for release in releases/*; do
+  tail -n "$keep" history | grep -qx "${release##*/}" || rm -rf "$release"
+done

@@ -1,0 +1,36 @@
+# Put dockerd's configuration in place and make dockerd take it. Parameters: daemon_json and dropin (paths),
+# daemon_text and dropin_text (base64; empty removes the file), action (reload, restart, start).
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+put() {
+  if [ -z "$2" ]; then rm -f "$1"; return; fi
+  mkdir -p "${1%/*}" || return 1
+  printf %s "$2" | base64 -d >"$1.new" || return 1
+  chmod --reference="$1" "$1.new" 2>/dev/null || chmod 0644 "$1.new"
+  chown --reference="$1" "$1.new" 2>/dev/null
+  sync -d "$1.new"
+  mv -f "$1.new" "$1"
+}
+complain() { echo "$1" >&2; journalctl --unit=docker.service --lines=15 --no-pager --output=cat >&2; exit 1; }
+valid() {
+  [ -z "$daemon_text" ] && return 0
+  dockerd --help 2>/dev/null | grep -q -- --validate || return 0
+  printf %s "$daemon_text" | base64 -d >/run/rackwright/daemon.json && dockerd --validate --config-file=/run/rackwright/daemon.json
+}
+valid || { echo "dockerd refuses the merged $daemon_json" >&2; exit 1; }
+put "$daemon_json" "$daemon_text" && put "$dropin" "$dropin_text" || exit 1
+# An installation in between may have started it, with the configuration of before.
+[ "$action" = start ] && systemctl is-active --quiet docker.service && action=restart
+[ "$action" = reload ] || systemctl daemon-reload
+systemctl reset-failed docker.service 2>/dev/null
+systemctl "$action" docker.service || complain "dockerd did not $action with the changed configuration:"
+i=0
+until docker info >/dev/null 2>&1; do
+  i=$((i + 1)); [ $i -ge 100 ] && complain "dockerd does not answer after its $action:"
+  sleep 0.2
+done
+# A SIGHUP is answered by nothing: what dockerd then says of itself is the answer.
+i=0
+while [ -n "$runtime" ] && ! docker info --format '{{json .Runtimes}}' | grep -q "\"$runtime\""; do
+  i=$((i + 1)); [ $i -ge 50 ] && complain "dockerd does not know the runtime $runtime after its $action:"
+  sleep 0.2
+done

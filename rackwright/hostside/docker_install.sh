@@ -1,0 +1,33 @@
+# Install what is missing, prerequisites first. Parameters (empty: not wanted): basics, toolkit, toolkit_key,
+# toolkit_source, toolkit_pin, engine, engine_key, engine_source, hold, trust, finish, proxy_http, proxy_https, no_proxy.
+for pair in "http_proxy=$proxy_http" "https_proxy=$proxy_https" "no_proxy=$no_proxy"; do
+  [ -n "${pair#*=}" ] && export "${pair?}"
+done
+mkdir -p /run/rackwright /var/lib/rackwright
+# Dependencies come along unnamed: teardown takes away what this run has brought, so it is written down however this ends.
+installed() { dpkg-query -W -f '${Package} ${db:Status-Status}\n' | sed -n 's/ installed$//p' | sort; }
+brought=/var/lib/rackwright/packages
+before=$(installed)
+note() { { cat $brought 2>/dev/null; installed | grep -vxF "$before"; } | sort -u >$brought.new; mv $brought.new $brought; }
+trap note EXIT
+wait_for_others
+[ -n "$finish" ] && finish_half_configured
+refuse_half_configured
+refresh
+[ -n "$basics" ] && install $basics
+[ -f "$trust" ] && quietly "trusting the site's certificate authority" update-ca-certificates
+if [ -n "$toolkit" ]; then
+  add_repository container-toolkit "$toolkit_key" "$toolkit_source"
+  there=$(versions nvidia-container-toolkit)
+  [ -z "$toolkit_pin" ] || printf '%s\n' "$there" | grep -qxF "$toolkit_pin" ||
+    fail "container_toolkit.version: the repository has no $toolkit_pin; it has:" $there
+  install $toolkit
+fi
+if [ -n "$engine" ]; then
+  [ -n "$engine_key" ] && add_repository docker "$engine_key" "$engine_source"
+  install $engine
+fi
+for package in $hold; do
+  dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed && apt-mark hold "$package" >/dev/null
+done
+echo "installed"

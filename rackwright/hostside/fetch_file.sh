@@ -1,0 +1,43 @@
+# Fetch one published file: beside its place, checked by size and SHA-256, then moved in. The old one stays until then.
+set -u
+export http_proxy https_proxy no_proxy
+fail() { printf 'error: %s\n' "$@"; exit 1; }
+folder=${path%/*}
+mkdir -p -m 0755 "$folder" || fail "$folder could not be made" "look at the disk: df -h"
+new=$(mktemp "$path.XXXXXXXX") || fail "no file can be written in $folder" "look at the disk: df -h $folder"
+trap 'rm -f "$new" "$new.err"' EXIT
+trap 'exit 143' TERM INT
+
+why() {
+  case $1 in
+    6 | 7) echo "no route: the host cannot reach $url; set mirrors.encodings or proxy, and run again" ;;
+    22) echo "$url answers $2; check mirrors.encodings, and run again" ;;
+    23) echo "the disk is full: $folder; free space there (df -h $folder) and run again" ;;
+    28) echo "$url stalled: no byte for $stall s; run again" ;;
+    35 | 60) echo "the certificate of $url is not trusted here; set private_ca if the site has its own authority" ;;
+    *) echo "curl ended with $1; run again" ;;
+  esac
+}
+
+try=1
+while :; do
+  code=$(curl --silent --show-error --fail --location --connect-timeout 15 --speed-limit 1 --speed-time "$stall" \
+    --output "$new" --write-out '%{http_code}' "$url" 2>"$new.err")
+  status=$?
+  [ $status = 0 ] && break
+  case $status:$code in
+    22:5* | 22:429 | 7:* | 18:* | 28:* | 52:* | 56:*) [ $try -lt 4 ] || fail "$(cat "$new.err")" "$(why $status "$code")" ;;
+    *) fail "$(cat "$new.err")" "$(why $status "$code")" ;;
+  esac
+  echo "try $try failed ($(tail -n 1 "$new.err")); again in $((try * 2)) s"
+  sleep $((try * 2)); try=$((try + 1))
+done
+
+got=$(stat -c %s "$new")
+[ "$got" = "$size" ] || fail "$url has $got bytes and should have $size: not taken, what was there stays" \
+  "the source is damaged or something on the way answers for it; check mirrors.encodings and proxy"
+got=$(sha256sum <"$new" | cut -d' ' -f1)
+[ "$got" = "$sha256" ] || fail "$url has the SHA-256 $got and should have $sha256: not taken, what was there stays" \
+  "the source is damaged or something on the way answers for it; check mirrors.encodings and proxy"
+chown root:root "$new" && chmod 0644 "$new" && sync -d "$new" && mv -f "$new" "$path" || fail "$path could not be written" "df -h $folder"
+echo "$path: $size bytes, SHA-256 as published"

@@ -1,0 +1,18 @@
+# Fetch one model by the huggingface_hub of the serving image: a host then needs no Python, and no packages of ours.
+set -u
+export http_proxy https_proxy no_proxy HTTP_PROXY="$http_proxy" HTTPS_PROXY="$https_proxy" NO_PROXY="$no_proxy"
+set --
+[ -z "$http_proxy$https_proxy" ] || for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do set -- "$@" --env $name; done
+[ -z "$endpoint" ] || set -- "$@" --env "HF_ENDPOINT=$endpoint"
+# Python clients bring their own list of authorities, which lacks the site's.
+ca=/etc/ssl/certs/ca-certificates.crt
+for name in SSL_CERT_FILE REQUESTS_CA_BUNDLE CURL_CA_BUNDLE; do [ ! -f $ca ] || set -- "$@" --env $name="$inside/ca.crt"; done
+[ ! -f $ca ] || cp $ca "$SECRETS/ca.crt"
+mkdir -p -m 0755 "$models_dir" || exit 1
+printf %s "$program" | base64 -d >"$SECRETS/fetch_model.pyz"
+# A container outlives a client that was killed: never two writers.
+docker rm --force "$container" >/dev/null 2>&1
+exec docker run --rm --name "$container" --log-driver none --network host --userns host \
+  --runtime runc --env NVIDIA_VISIBLE_DEVICES=void --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE --cap-add FOWNER \
+  --security-opt no-new-privileges --user 0:0 --entrypoint python3 --env PYTHONUNBUFFERED=1 --env HOME=/tmp \
+  --volume "$models_dir:$models_dir" --volume "$SECRETS:$inside:ro" "$@" "$image" "$inside/fetch_model.pyz" "$spec"

@@ -1,0 +1,104 @@
+"""One try: a task in a child process that is watched for progress, slowed to a rate, and ended when it stalls."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from rackwright.hostside.fetch_model.failures import Failure, classify
+
+DIE_WITH_PARENT = 1
+"""PR_SET_PDEATHSIG of linux/prctl.h: an orphan would go on writing."""
+TICK = 0.2
+TELL = 2.0
+"""Seconds between two lines of progress."""
+
+
+class Watch:
+    """What the parent looks at while a child works.
+
+    stall: seconds without progress after which the child is ended. rate: bytes a second, or None.
+    amount: bytes that are there. beat: a number that changes while work goes on. tell: prints a line of progress.
+    """
+
+    def __init__(
+        self,
+        stall: float,
+        rate: float | None,
+        amount: Callable[[], int] = lambda: 0,
+        beat: Callable[[], int] = lambda: 0,
+        tell: Callable[[int, float], None] = lambda _bytes, _rate: None,
+    ) -> None:
+        self.stall, self.rate, self.amount, self.beat, self.tell = stall, rate, amount, beat, tell
+
+    def __call__(self, child: int) -> None:
+        """Watch a child until it ends. Raises Failure("stalled")."""
+        start = told = moved = time.monotonic()
+        first = before = last = self.amount()
+        beat, paused = self.beat(), False
+        while not _ended(child):
+            time.sleep(TICK)
+            now, here, beating = time.monotonic(), self.amount(), self.beat()
+            if here != before or beating != beat or paused:
+                moved, before, beat = now, here, beating
+            elif now - moved > self.stall:
+                raise Failure("stalled", f"{self.stall:.0f} s")
+            if now - told >= TELL:
+                self.tell(here, (here - last) / (now - told))
+                told, last = now, here
+            paused = self._pace(child, here - first, now - start)
+
+    def _pace(self, child: int, arrived: int, seconds: float) -> bool:
+        """Pause the child while it is ahead of the rate: works whatever the library and its HTTP client are."""
+        ahead = self.rate is not None and arrived > self.rate * seconds
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGSTOP if ahead else signal.SIGCONT)
+        return ahead
+
+
+def in_child(task: Callable[[], Any], watch: Watch) -> Any:
+    """What a task returns, as JSON values, run in a child process. Raises Failure as the child met it."""
+    with tempfile.TemporaryFile() as answer:
+        child = os.fork()
+        if child == 0:
+            os._exit(_work(task, answer.fileno()))
+        try:
+            watch(child)
+        finally:
+            _end(child)
+        answer.seek(0)
+        got = json.loads(answer.read() or b'{"kind": "other", "text": "the download process was killed"}')
+    if "kind" in got:
+        raise Failure(got["kind"], got["text"], got.get("wait", 0))
+    return got["result"]
+
+
+def _work(task: Callable[[], Any], answer: int) -> int:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
+    try:
+        got = {"result": task()}
+    except BaseException as error:
+        failure = classify(error)
+        got = {"kind": failure.kind, "text": failure.text, "wait": failure.wait}
+    with os.fdopen(answer, "w", closefd=False) as handle:
+        handle.write(json.dumps(got))
+    return 0
+
+
+def _ended(child: int) -> bool:
+    done = os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    return done is not None
+
+
+def _end(child: int) -> None:
+    with suppress(ProcessLookupError, ChildProcessError):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)

@@ -1,0 +1,166 @@
+"""What can go wrong, as kinds; which of them are worth another try; and what people are told."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from typing import Any
+
+REPEATED = {"limited", "server", "transient", "route", "stalled"}
+TRIES = 4
+
+
+class Failure(Exception):  # noqa: N818 - it is one kind of failure, told apart by `kind`
+    """Something that ends a try. `wait`: seconds that the hub asks us to wait."""
+
+    def __init__(self, kind: str, text: str = "", wait: float = 0) -> None:
+        super().__init__(text)
+        self.kind, self.text, self.wait = kind, text, wait
+
+
+def classify(error: BaseException) -> Failure:
+    """The failure that an exception stands for, over all versions of the library and of its HTTP clients."""
+    if isinstance(error, Failure):
+        return error
+    causes = list(_causes(error))
+    if any(isinstance(cause, OSError) and cause.errno == errno.ENOSPC for cause in causes):
+        return Failure("full")
+    names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
+    text = _first_line(str(error))
+    return _of_library(names, text) or _of_answer(causes, names, text) or _of_network(names, causes, text)
+
+
+def _of_library(names: set[str], text: str) -> Failure | None:
+    known = {"GatedRepoError": "gated", "RevisionNotFoundError": "revision", "RemoteEntryNotFoundError": "file"}
+    if "LocalEntryNotFoundError" not in names:
+        known["EntryNotFoundError"] = "file"
+    return next((Failure(kind, text) for name, kind in known.items() if name in names), None)
+
+
+def _of_answer(causes: list[BaseException], names: set[str], text: str) -> Failure | None:
+    response: Any = next((got for cause in causes if (got := getattr(cause, "response", None)) is not None), None)
+    status = int(getattr(response, "status_code", 0) or 0)
+    if status == 429:
+        return Failure("limited", wait=_retry_after(response))
+    if status in (401, 403) or "RepositoryNotFoundError" in names:
+        return Failure("repository", str(status or 404))
+    if status >= 500:
+        return Failure("server", f"{status}: {text}")
+    return Failure("answer", f"{status}: {text}") if status >= 400 else None
+
+
+def _of_network(names: set[str], causes: list[BaseException], text: str) -> Failure:
+    if any("certificate" in str(cause).lower() for cause in causes):
+        return Failure("certificate", text)
+    if names & {"ConnectError", "ConnectionError", "ConnectTimeout", "gaierror", "ProxyError", "NewConnectionError"}:
+        return Failure("route", text)
+    cut = {"TransportError", "RequestException", "TimeoutError", "HTTPError", "IncompleteRead", "ProtocolError"}
+    if names & cut or "onsistency check" in text:
+        return Failure("transient", text)
+    if "ModuleNotFoundError" in names:
+        return Failure("library", text)
+    return Failure("other", f"{type(causes[0]).__name__}: {text}")
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    for _ in range(10):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _first_line(text: str) -> str:
+    return (text.strip().splitlines() or [""])[0][:300]
+
+
+def _retry_after(response: Any) -> float:
+    try:
+        return float(response.headers.get("Retry-After", ""))
+    except ValueError:
+        return 0
+
+
+TOLD = {
+    "gated:": (
+        "{repository} is gated, and no hub_token is set",
+        "accept the licence at {page}, set hub_token in group_vars (ansible-vault encrypt_string), and run again",
+    ),
+    "gated:token": (
+        "{repository} is gated, and the account of hub_token has no access to it",
+        "accept the licence at {page} with that account, and run again",
+    ),
+    "repository:": (
+        "{repository} was not found on the hub, or is private ({text})",
+        "check model.repository and draft.repository; if it is private, set hub_token to a token that may read it",
+    ),
+    "repository:token": (
+        "{repository} was not found on the hub, or hub_token may not read it, or it has expired ({text})",
+        "check model.repository and draft.repository, make a new token if need be, set hub_token, and run again",
+    ),
+    "revision": (
+        "{repository} has no revision {revision} (404)",
+        "check model.revision and draft.revision in group_vars, and run again",
+    ),
+    "file": (
+        "{repository} at {revision} lacks a file that it lists (404): {text}",
+        "run again later, or set another revision in group_vars",
+    ),
+    "limited": (
+        "the hub limits how often this address or account may ask (429), and asks to wait {wait} s",
+        "set hub_token (accounts have higher limits), or run again later; what arrived is kept",
+    ),
+    "server": ("the hub fails for {repository}: {text}", "run again later; what arrived is kept"),
+    "transient": (
+        "the connection to the hub broke again and again while fetching {repository}: {text}",
+        "run again; what arrived is kept",
+    ),
+    "stalled": (
+        "the download of {repository} stalled: no byte came for {text}, {tries} times",
+        "look at the route to the hub, or set mirrors.hub; run again, what arrived is kept",
+    ),
+    "route": (
+        "no route: the hub cannot be reached for {repository}: {text}",
+        "set proxy or mirrors.hub in group_vars, and run again",
+    ),
+    "certificate": (
+        "the hub's certificate is not trusted: {text}",
+        "set private_ca if the site has its own authority, and run again",
+    ),
+    "full": (
+        "the disk is full: {target} does not fit. {text}",
+        "free space there (df -h {folder}), or set models_dir; run again, what arrived is kept",
+    ),
+    "bytes": (
+        "{repository}: {text} arrived with wrong bytes, twice; it was not taken",
+        "something on the way changes it (a proxy, a mirror); run again: only this file is fetched again",
+    ),
+    "nothing": (
+        "no file of {repository} matches include and exclude",
+        "check the patterns of this model in group_vars",
+    ),
+    "busy": ("another process is fetching into {text}", "wait for it, and run again"),
+    "moved": (
+        "{target} holds commit {text}, and another one is wanted",
+        "set another `directory` for this revision in group_vars, or remove the folder",
+    ),
+    "library": ("the image cannot download: {text}", "use an image that brings huggingface_hub"),
+}
+"""What went wrong and what to do, by kind; `gated` and `repository` also by whether a token is set."""
+
+
+def explain(failure: Failure, repository: str, revision: str, token: bool, target: str) -> list[str]:
+    """What went wrong, then what to do, as lines for people."""
+    by_token = f"{failure.kind}:{'token' if token else ''}"
+    other = ("{repository} could not be fetched: {text}", "run again; what arrived is kept")
+    values = {
+        "repository": repository,
+        "revision": revision,
+        "target": target,
+        "folder": target.rpartition("/")[0],
+        "text": failure.text,
+        "wait": f"{failure.wait:.0f}",
+        "tries": TRIES,
+        "page": f"https://huggingface.co/{repository}",
+    }
+    return [line.format(**values).rstrip() for line in TOLD.get(by_token) or TOLD.get(failure.kind) or other]

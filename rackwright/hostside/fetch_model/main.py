@@ -1,0 +1,40 @@
+"""Entry: the JSON of models.py as the first argument, the token in a file; exit 0 means complete and verified."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+from rackwright.hostside.fetch_model.failures import Failure, explain
+from rackwright.hostside.fetch_model.run import Model
+
+TOKEN_FILE = "hub_token"
+
+
+def main() -> int:
+    """Fetch the model of argv[1]. Returns the exit status."""
+    # As process 1 of a container, Python would ignore SIGTERM.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    spec = json.loads(sys.argv[1])
+    # The image may be set to be offline, and so may its library's transfer helpers, which resume nothing.
+    for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HUB_ENABLE_HF_TRANSFER"):
+        os.environ.pop(name, None)
+    # Longer than our own watch, so that a stall is told by it.
+    quiet = {"HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+    os.environ.update(quiet, HF_HUB_DOWNLOAD_TIMEOUT=str(2 * spec["stall"]), HF_HUB_ETAG_TIMEOUT="30")
+    os.umask(0o022)
+    model = Model(spec, _token(Path(spec["secrets"]) / TOKEN_FILE))
+    try:
+        model.run()
+    except Failure as failure:
+        told = explain(failure, model.repository, model.revision, bool(model.token), str(model.target))
+        print("\n".join(f"error: {line}" if number == 0 else line for number, line in enumerate(told)), flush=True)
+        return 1
+    return 0
+
+
+def _token(file: Path) -> str | None:
+    return file.read_text().strip() or None if file.exists() else None

@@ -1,0 +1,238 @@
+"""The story of one model: what is there, what is wanted, fetch the difference, verify, move into place."""
+
+from __future__ import annotations
+
+import ctypes
+import fnmatch
+import os
+import platform
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from rackwright.hostside.fetch_model.child import Watch, in_child
+from rackwright.hostside.fetch_model.failures import REPEATED, TRIES, Failure
+from rackwright.hostside.fetch_model.files import entry, read_manifest, unchanged, verified, write_manifest
+from rackwright.hostside.fetch_model.hub import File, Hub
+from rackwright.hostside.fetch_model.partial import Partial
+
+LONGEST_WAIT = 900
+"""Seconds that the hub may ask us to wait before that counts as an error."""
+AT_ONCE = 4
+SPARE = 64 << 20
+"""Bytes of the disk that stay free."""
+
+
+class Model:
+    """One repository at one revision. `spec` as models.py writes it."""
+
+    def __init__(self, spec: Mapping[str, Any], token: str | None) -> None:
+        self.spec, self.token = spec, token
+        self.repository: str = spec["repository"]
+        self.revision: str = spec["revision"]
+        self.rate: float | None = spec["rate_mib"] * (1 << 20) if spec["rate_mib"] else None
+        self.target = Path(spec["models_dir"]) / (spec["directory"] or spec["name"])
+
+    def run(self) -> None:
+        """Make the model complete on this host. Raises Failure."""
+        commit, files = self._known() or self._asked()
+        self.target = self._place(commit)
+        manifest = read_manifest(self.target)
+        if manifest and manifest["commit"] != commit:
+            raise Failure("moved", manifest["commit"])
+        total = sum(file["size"] for file in files)
+        say(f"{self.repository} at {commit[:12]}: {len(files)} files, {gib(total)}")
+        partial = Partial(self.target)
+        partial.open()
+        ready = self._there(files, manifest, partial)
+        self._fetch(commit, [file for file in files if file["path"] not in ready], partial, total)
+        self._finish(commit, files, ready, manifest, partial)
+
+    # -- what is wanted
+
+    def _place(self, commit: str) -> Path:
+        return Path(self.spec["models_dir"]) / (self.spec["directory"] or f"{self.spec['name']}--{commit[:12]}")
+
+    def _known(self) -> tuple[str, list[File]] | None:
+        """Commit and files as the manifest has them, when that is what is wanted: no need to ask the hub."""
+        commit = self.spec["commit"]
+        manifest = read_manifest(self._place(commit)) if commit else None
+        wanted = [commit, sorted(self.spec["include"]), sorted(self.spec["exclude"])]
+        if not manifest or [manifest[key] for key in ("commit", "include", "exclude")] != wanted:
+            return None
+        return commit, [{key: file[key] for key in ("path", "size", "sha256", "blob")} for file in manifest["files"]]
+
+    def _asked(self) -> tuple[str, list[File]]:
+        """Commit and files as the hub has them."""
+        revision = self.spec["commit"] or self.revision
+        say(f"asking the hub for {self.repository} at {revision}")
+        watch = Watch(max(60.0, float(self.spec["stall"])), None)
+        found = self._again(lambda: Hub(self.repository, self.token, slow=False).resolve(revision), watch)
+        return found["commit"], self._chosen(found["files"])
+
+    def _chosen(self, files: list[File]) -> list[File]:
+        include, exclude = self.spec["include"], self.spec["exclude"]
+        chosen = [file for file in files if (not include or _any(file, include)) and not _any(file, exclude)]
+        if not chosen:
+            raise Failure("nothing")
+        return chosen
+
+    # -- what is there
+
+    def _there(self, files: list[File], manifest: dict[str, Any] | None, partial: Partial) -> dict[str, File]:
+        """Manifest entries of the files that are verified already, in the target or in the partial folder."""
+        noted = {found["path"]: found for found in manifest["files"]} if manifest else {}
+        ready = partial.done()
+        for file in files:
+            known, path = noted.get(file["path"]), self.target / file["path"]
+            if file["path"] in ready:
+                continue
+            found = known if known and unchanged(known, path) else self._verify(file, path)
+            found = found or self._verify(file, partial.folder / file["path"])
+            if found:
+                ready[file["path"]] = found
+        return ready
+
+    def _verify(self, file: File, path: Path) -> File | None:
+        if not path.is_file() or path.stat().st_size != file["size"]:
+            return None
+        say(f"verifying {path} ({gib(file['size'])})")
+        sha256 = verified(file, path, lambda: None)
+        return entry(file, path, sha256) if sha256 else None
+
+    # -- fetch the difference
+
+    def _fetch(self, commit: str, files: list[File], partial: Partial, total: int) -> None:
+        if not files:
+            return
+        missing = sum(file["size"] for file in files)
+        before, resumed = partial.bytes(), partial.unfinished()
+        self._room(missing - resumed, total)
+        if resumed:
+            say(f"going on where an earlier run stopped: {gib(resumed)} of unfinished files are here")
+
+        def tell(now: int, rate: float) -> None:
+            done = max(0, min(total, total - missing + resumed + now - before))
+            say(f"{gib(done)} of {gib(total)} ({100 * done // max(1, total)}%), {rate / (1 << 20):.1f} MiB/s")
+
+        watch = Watch(float(self.spec["stall"]), self.rate, partial.bytes, partial.beaten, tell)
+        self._again(lambda: self._fetch_all(commit, files, partial), watch)
+
+    def _fetch_all(self, commit: str, files: list[File], partial: Partial) -> None:
+        """In the child: all files that are not done yet, some at a time."""
+        quiet_disk()
+        hub, done = Hub(self.repository, self.token, slow=self.rate is not None), partial.done()
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            todo = [pool.submit(partial.fetch, hub, commit, file) for file in files if file["path"] not in done]
+            try:
+                for task in todo:
+                    task.result()
+            except BaseException:
+                for task in todo:
+                    task.cancel()
+                raise
+
+    def _room(self, more: int, total: int) -> None:
+        free = shutil.disk_usage(self.target.parent).free
+        if more + SPARE > free:
+            raise Failure("full", f"It needs {gib(more)} more of its {gib(total)}, and {gib(free)} are free.")
+
+    def _again(self, task: Callable[[], Any], watch: Watch) -> Any:
+        """Try, wait as the hub asks or a little longer each time, and try again. Raises the last Failure."""
+        for number in range(1, TRIES + 1):
+            try:
+                return in_child(task, watch)
+            except Failure as failure:
+                wait = failure.wait or 3.0 * number * number
+                if failure.kind not in REPEATED or number == TRIES or wait > LONGEST_WAIT:
+                    raise
+                say(f"{_cause(failure)}; try {number + 1} of {TRIES} in {wait:.0f} s")
+                time.sleep(wait)
+        raise AssertionError("not reached")
+
+    # -- move into place
+
+    def _finish(
+        self, commit: str, files: list[File], ready: dict[str, File], manifest: dict[str, Any] | None, partial: Partial
+    ) -> None:
+        ready = {**ready, **partial.done()}
+        entries = [ready[file["path"]] for file in files]
+        if manifest or all(unchanged(found, self.target / found["path"]) for found in entries):
+            self._move_files(entries, partial)
+            self._write(self.target, commit, entries, manifest)
+            partial.drop()
+            say(f"{self.target}: complete and verified, {len(files)} files")
+            return
+        for found in entries:
+            if not unchanged(found, partial.folder / found["path"]):
+                partial.link(found, self.target / found["path"])
+        self._write(partial.folder, commit, entries, None)
+        aside = partial.move_in(self.target)
+        say(f"{self.target}: complete and verified, {len(files)} files")
+        if aside:
+            say(f"what was in its place, and was not this model whole, is now {aside}")
+
+    def _move_files(self, entries: list[File], partial: Partial) -> None:
+        for found in entries:
+            source, place = partial.folder / found["path"], self.target / found["path"]
+            if unchanged(found, source):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                source.replace(place)
+
+    def _write(self, folder: Path, commit: str, entries: list[File], before: dict[str, Any] | None) -> None:
+        readable(folder)
+        known = [*before["revisions"], self.revision] if before else [self.revision]
+        manifest = {
+            "version": 1,
+            "repository": self.repository,
+            "revisions": sorted(set(known)),
+            "commit": commit,
+            "include": sorted(self.spec["include"]),
+            "exclude": sorted(self.spec["exclude"]),
+            "fetched": int(time.time()),
+            "files": entries,
+        }
+        write_manifest(folder, manifest)
+
+
+def _any(file: File, patterns: list[str]) -> bool:
+    """As huggingface_hub matches: a pattern that ends with / means everything below."""
+    return any(fnmatch.fnmatch(file["path"], one + "*" if one.endswith("/") else one) for one in patterns)
+
+
+def _cause(failure: Failure) -> str:
+    if failure.kind == "limited":
+        return "the hub answers 429 (too many requests)" + (
+            f" and asks to wait {failure.wait:.0f} s" if failure.wait else ""
+        )
+    if failure.kind == "stalled":
+        return f"no byte came for {failure.text}"
+    return f"{failure.kind}: {failure.text}"
+
+
+def readable(folder: Path) -> None:
+    """The server's user in the container may read everything; only root may write."""
+    for path in [folder, *folder.rglob("*")]:
+        if not path.is_symlink():
+            path.chmod(path.stat().st_mode | (0o755 if path.is_dir() else 0o444))
+
+
+def quiet_disk() -> None:
+    """Idle I/O priority: a server on this host comes first. Where the kernel does not offer it, go on without."""
+    number = {"x86_64": 251, "aarch64": 30}.get(platform.machine())
+    if number is not None:
+        ctypes.CDLL(None).syscall(number, 1, 0, 3 << 13)
+    os.nice(5)
+
+
+def gib(count: int) -> str:
+    """Bytes for people."""
+    return f"{count / (1 << 30):.1f} GiB" if count >= 1 << 30 else f"{max(count, 0) / (1 << 20):.1f} MiB"
+
+
+def say(text: str) -> None:
+    """One line of progress."""
+    print(text, flush=True)

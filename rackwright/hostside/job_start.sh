@@ -1,0 +1,35 @@
+# Start a job as a transient systemd unit, or join it when it runs already with the same script.
+# Parameters: unit folder secrets digest timeout busy. Standard input: "script - BASE64", "secret NAME BASE64", "end".
+umask 077
+mkdir -p "${folder%/*}"
+# Two runs that start the same job at the same moment would clear each other's folder.
+exec 9>"$folder.lock"
+flock --timeout 60 9 || { echo "another run holds $folder.lock; see who: fuser $folder.lock" >&2; exit "$busy"; }
+if systemctl is-active --quiet "$unit"; then
+  cat >/dev/null
+  [ "$(cat "$folder/digest")" = "$digest" ] && { echo joined; exit 0; }
+  echo "another run is doing this differently right now: wait until $unit has ended, or stop it: systemctl stop $unit" >&2
+  exit "$busy"
+fi
+rm -rf "$folder" "$secrets"
+mkdir -p "$folder" "$secrets"
+whole=no
+while read -r kind name data; do
+  case "$kind" in
+    script) printf %s "$data" | base64 -d >"$folder/script" ;;
+    secret) printf %s "$data" | base64 -d >"$secrets/$name" ;;
+    end) whole=yes ;;
+  esac
+done
+if [ $whole = no ]; then
+  rm -rf "$folder" "$secrets"
+  echo "the connection was cut while the job arrived, so it was not started" >&2
+  exit 1
+fi
+echo "$digest" >"$folder/digest"
+: >"$folder/log"
+systemd-run --quiet --collect --unit="$unit" --property=RuntimeMaxSec="$timeout" \
+  --property=ExecStopPost="-/bin/rm -rf $secrets" --setenv=SECRETS="$secrets" --setenv=LC_ALL=C \
+  /bin/sh -c "/bin/sh $folder/script >>$folder/log 2>&1; echo \$? >$folder/status.new; mv $folder/status.new $folder/status" ||
+  { rm -rf "$secrets"; exit 1; }
+echo started

@@ -1,0 +1,13 @@
+# Keep the journal of a failed try on the host, and of what ran before it. Parameters: unit home label part.
+# part: "switch" keeps what was said since the last switch apart from what was said before, "all" does not.
+mkdir -p "$home/failed"
+log="$home/failed/$(date +%Y%m%dT%H%M%S)-$label"
+switched=$(cat "$home/switched" 2>/dev/null)
+if [ "$part" = switch ] && [ -n "$switched" ]; then
+  journalctl --unit "$unit" --no-pager --since "$switched" | tail -n 2000 >"$log.log"
+  journalctl --unit "$unit" --no-pager --until "$switched" | tail -n 500 >"$log.before.log"
+else
+  journalctl --unit "$unit" --no-pager --lines 2000 >"$log.log"
+fi
+echo "the log of the failed try is kept on the host: $log.log"
+ls -1 "$home/failed" | sort -r | tail -n +21 | while read -r old; do rm -f "$home/failed/$old"; done

@@ -1,0 +1,33 @@
+"""Python that runs on a host inside an image: a package packed as one file that `python3 FILE` runs."""
+
+from __future__ import annotations
+
+import base64
+import io
+import zipfile
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+ENTRY = "import sys\nfrom {package}.main import main\n\nsys.exit(main())\n"
+LONG_AGO = (1980, 1, 1, 0, 0, 0)
+"""A fixed time, so that equal programs are equal bytes: a job is joined by its text."""
+
+
+@cache
+def packed(name: str) -> str:
+    """The package `rackwright.hostside.NAME` as a zip file that Python runs, in base64."""
+    package = f"{__package__}.{name}"
+    sources = {f"{package.replace('.', '/')}/{file.name}": file.read_text() for file in _modules(name)}
+    # The packages above it are empty there, so that nothing else of Rackwright is needed.
+    parents = {f"{'/'.join(package.split('.')[:depth])}/__init__.py": "" for depth in (1, 2)}
+    content = {"__main__.py": ENTRY.format(package=package), **parents, **sources}
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
+        for path, text in sorted(content.items()):
+            out.writestr(zipfile.ZipInfo(path, LONG_AGO), text, zipfile.ZIP_DEFLATED)
+    return base64.b64encode(archive.getvalue()).decode()
+
+
+def _modules(name: str) -> list[Traversable]:
+    return [file for file in (files(__package__) / name).iterdir() if file.name.endswith(".py")]

@@ -1,0 +1,106 @@
+# Pull one image, with progress, retries, and an error text of its own for each way in which it can fail.
+set -u
+export http_proxy https_proxy no_proxy HTTP_PROXY="$http_proxy" HTTPS_PROXY="$https_proxy" NO_PROXY="$no_proxy"
+export DOCKER_CONFIG="$kept"
+[ -e "$SECRETS/config.json" ] && export DOCKER_CONFIG="$SECRETS"
+case $(uname -m) in x86_64) machine=amd64 ;; aarch64) machine=arm64 ;; *) machine=$(uname -m) ;; esac
+work=$(mktemp -d "$run/pull.XXXXXXXX")
+pull=
+trap 'rm -rf "$work"; [ -z "$pull" ] || kill "$pull" 2>/dev/null' EXIT
+trap 'exit 143' TERM INT
+fail() { printf 'error: %s\n' "$@"; exit 1; }
+said() { grep -Eqi "$1" "$work/out"; }
+lines() { grep -Ec "$1" "$work/out"; }
+root=$(docker info --format '{{.DockerRootDir}}' 2>/dev/null)
+arriving() { # bytes of layers in flight, of Docker's own store and of containerd's
+  du -scb "$root"/tmp/GetImageBlob* /var/lib/containerd/io.containerd.content.v1.content/ingest 2>/dev/null | tail -n 1 | cut -f 1
+}
+
+check_machine() { # what the registry says of the image's machines, where this Docker can tell
+  timeout 30 docker manifest inspect --verbose "$reference" >"$work/manifest" 2>/dev/null || return 0
+  offered=$(sed -n 's/.*"architecture": "\([a-z0-9_]*\)".*/\1/p' "$work/manifest" | sort -u | grep -v unknown)
+  [ -z "$offered" ] || printf '%s\n' "$offered" | grep -qx "$machine" || wrong_machine "$offered"
+}
+
+wrong_machine() {
+  fail "$reference is for $(echo $1), and this host is $machine: nothing was pulled" \
+    "choose an image with linux/$machine: set image (and image_digest) for this host's group"
+}
+
+show_progress() { # ends when the pull does, or stops it when nothing moves for $stall seconds
+  beat=0 quiet=0 before=
+  while kill -0 "$pull" 2>/dev/null; do
+    sleep 1; beat=$((beat + 1)); quiet=$((quiet + 1))
+    layers=$(lines ': (Pulling fs layer|Already exists)'); fetched=$(lines ': (Download complete|Already exists)')
+    done=$(lines ': (Pull complete|Already exists)'); bytes=$(arriving)
+    [ "$layers $fetched $done $bytes" = "$before" ] || quiet=0
+    before="$layers $fetched $done $bytes"
+    [ $((beat % 4)) = 0 ] && echo "layers: $fetched of $layers fetched, $done unpacked, $((${bytes:-0} / 1048576)) MiB in flight, $beat s"
+    # Unpacking a large layer says nothing for minutes: only a download can stall.
+    if [ "$quiet" -ge "$stall" ] && { [ "$layers" = 0 ] || [ "$fetched" -lt "$layers" ]; }; then
+      kill "$pull"; echo "stalled: no byte for $stall s" >>"$work/out"
+    fi
+  done
+}
+
+pull_once() {
+  docker pull "$reference" >"$work/out" 2>&1 &
+  pull=$!
+  show_progress
+  wait "$pull"; status=$?; pull=
+  [ $status = 0 ] && ! said '^stalled'
+}
+
+transient='timeout|timed out|stalled|i/o|EOF|connection re|TLS handshake|no such host|no route|unreachable|unexpected HTTP status: 5|50[0234] |toomanyrequests|Too Many|429'
+denied='unauthorized|authentication required|no basic auth|denied|forbidden|status: 40[13]|40[13] (unauthorized|forbidden)'
+
+explain() {
+  text=$(grep -v ': \(Pulling fs layer\|Waiting\|Verifying Checksum\|Download complete\|Pull complete\|Already exists\)$' "$work/out" | tail -n 3)
+  if said 'no space left'; then
+    fail "the disk is full: $reference does not fit into $root" "$text" "free space there (df -h $root) and run again; what was pulled is kept"
+  elif said "$denied"; then
+    if [ "$key" = given ]; then
+      fail "$registry refuses the key (registry.key) for $reference" "$text" \
+        "make a new key, or one with access to this image; put it into group_vars (ansible-vault edit) and run again"
+    fi
+    fail "$registry wants a key for $reference, and none is set" "$text" "set registry.key in group_vars (ansible-vault encrypt_string) and run again"
+  elif said 'no matching manifest|does not match the specified platform'; then
+    fail "$reference has no image for linux/$machine" "$text" "choose another image for this host's group"
+  elif said 'manifest unknown|name unknown|not found|NAME_INVALID'; then
+    fail "$registry has no $reference (404)" "$text" "check image and image_digest in group_vars; to follow the tag again: rackwright lock"
+  elif said 'x509|certificate'; then
+    fail "$registry's certificate is not trusted here" "$text" "set private_ca if the site has its own authority, and run again"
+  elif said 'Cannot connect to the Docker daemon'; then
+    fail "dockerd went away during the pull" "$text" "look at: journalctl -u docker"
+  fi
+  fail "$reference could not be pulled from $registry after $try tries" "$text" "run again later; layers that arrived are kept"
+}
+
+mkdir -p "$work/none"
+check_machine
+try=1
+until pull_once; do
+  if said "$denied" && [ "$DOCKER_CONFIG" != "$work/none" ]; then
+    # An image that is open to all must not fail by a key that has expired.
+    cp "$work/out" "$work/refused"; export DOCKER_CONFIG="$work/none"
+    pull_once && { [ "$key" = none ] || echo "warning: $registry refuses the key, and gives this image without one"; break; }
+    cp "$work/refused" "$work/out"; explain
+  fi
+  said "$denied|no space left|no matching manifest|manifest unknown|x509" && explain
+  said "$transient" && [ $try -lt 4 ] || explain
+  wait_for=$((2 * try * try))
+  echo "try $try failed ($(tail -n 1 "$work/out")); again in $wait_for s"
+  sleep $wait_for; try=$((try + 1))
+done
+
+got=$(docker image inspect --format '{{.Architecture}}' "$reference")
+if [ "$got" != "$machine" ]; then docker rmi "$reference" >/dev/null; wrong_machine "$got"; fi
+# Images without a tag are what `docker image prune` removes.
+docker image inspect "$tagged" >/dev/null 2>&1 || docker tag "$reference" "$tagged"
+if [ -n "$pin" ]; then
+  digest=$(docker image inspect --format '{{range .RepoDigests}}{{println .}}{{end}}' "$reference" | grep -F "$repository@" | head -n 1)
+  [ -n "$digest" ] || fail "$reference came without a digest" "pull it from a registry, not from an archive"
+  mkdir -p -m 0755 "${pin%/*}"
+  printf '%s %s\n' "$tagged" "${digest##*@}" >"$pin.new" && sync -d "$pin.new" && mv -f "$pin.new" "$pin"
+fi
+echo "pulled $reference"

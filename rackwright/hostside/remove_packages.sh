@@ -1,0 +1,15 @@
+# Remove packages, and those that came along with them as far as nothing else needs them now.
+# Parameters: packages (names), brought (file that lists all that our installation brought).
+export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l
+remove() { apt-get -qq -o DPkg::Lock::Timeout=600 remove --yes --allow-change-held-packages "$@" >/dev/null; }
+would_go() { apt-get --simulate remove --allow-change-held-packages "$@" 2>/dev/null | sed -n 's/^Remv \([^ ]*\).*/\1/p'; }
+# shellcheck disable=SC2086 - lists of names
+remove $packages || exit 1
+for name in $(cat "$brought" 2>/dev/null); do
+  goes=$(would_go "$name")
+  [ -n "$goes" ] || continue
+  foreign=$(printf '%s\n' "$goes" | grep -vxFf "$brought")
+  # shellcheck disable=SC2086 - a list of names
+  [ -n "$foreign" ] || remove $goes || exit 1
+done
+rm -f "$brought"

@@ -1,0 +1,8 @@
+# Print in one line: the unit's state, its restarts by itself, the release that runs, and what /health answers.
+# Parameters: unit container url.
+state=$(systemctl is-active "$unit")
+restarts=$(systemctl show --property=NRestarts --value "$unit")
+label='{{if .State.Running}}{{index .Config.Labels "rackwright.spec"}}{{end}}'
+runs=$(docker inspect --format "$label" "$container" 2>/dev/null)
+health=$(curl --silent --noproxy '*' --max-time 20 --output /dev/null --write-out '%{http_code}' "$url")
+echo "$state ${restarts:--} ${runs:--} $health"

@@ -1,0 +1,29 @@
+"""Ctrl-C during the plain `pyinfra` command: tells what goes on without it, and exits 130; pyinfra alone exits 0."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+STATUS = 130
+"""What shells report for a command that SIGINT has ended."""
+
+
+def fail_on_interrupt() -> None:
+    """From now on SIGINT ends this process with STATUS."""
+    signal.signal(signal.SIGINT, _stop)
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - Python passes both
+    # A second Ctrl-C must end even a process that hangs while it disconnects.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    click.echo(
+        "\n--> Stopped by Ctrl-C: jobs that hosts have begun go on there by themselves; "
+        "run the same command again, it joins them and does what is left",
+        err=True,
+    )
+    sys.exit(STATUS)

@@ -1,0 +1,7 @@
+"""`python -m rackwright.lab`."""
+
+from __future__ import annotations
+
+from rackwright.lab.cli import main
+
+raise SystemExit(main())

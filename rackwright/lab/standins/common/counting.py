@@ -1,0 +1,40 @@
+"""A serving engine that counts what Prometheus is told: requests, tokens, drafted and accepted tokens."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..engine.serve.state import Engine
+from ..engine.speculation import draft_hits
+
+
+@dataclass
+class CountingEngine(Engine):
+    """The engine of one server. `served` are the options it was started with, `name` what its metrics call it."""
+
+    served: dict[str, Any] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    positions: Counter[int] = field(default_factory=Counter)
+
+    def record(self, request_id: str, prompt: int, generated: int) -> float:
+        """Count one finished request; return its decoded tokens per iteration."""
+        self.counts.update(requests=1, prompt=prompt, generated=generated)
+        if self.draft_length:
+            hits = draft_hits(generated, self.draft_length)
+            proposed = self.draft_length * len(hits)
+            self.counts.update(drafts=len(hits), proposed=proposed, accepted=sum(hits))
+            self.positions.update(position for hit in hits for position in range(hit))
+        return super().record(request_id, prompt, generated)
+
+
+def prometheus(rows: list[tuple[str, str, str, float]]) -> str:
+    """Return metrics in Prometheus' text format, from rows of name, kind, labels and value."""
+    lines, told = list[str](), set[str]()
+    for name, kind, labels, value in rows:
+        if name not in told:
+            lines.append(f"# TYPE {name} {kind}")
+            told.add(name)
+        lines.append(f"{name}{{{labels}}} {float(value)}")
+    return "\n".join(lines) + "\n"

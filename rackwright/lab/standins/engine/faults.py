@@ -1,0 +1,63 @@
+"""Fault switches of the stand-in engine, read at its start and at each request.
+
+The lab puts rules on a host as /etc/rackwright-lab/faults.json; its stand-in runtime binds the *folder*
+/etc/rackwright-lab read-only to the same path of each container when it exists (the folder, so that a file replaced
+later is seen by a running engine). TRTLLM_STANDIN_FAULTS names another file. Product code knows nothing of it.
+
+    {"engine": [{"fault": "die_at_end_of_load", "when": {"version": "1.2.0rc6"}},
+                {"fault": "slow_factor", "value": 5}]}
+
+`when` limits a rule to engines whose facts are equal: version, port, model, drafting (true or false), and any
+top-level option of the YAML file as `option.NAME`. So a new release can fail on a host whose old one serves.
+
+Faults: load_seconds (number), never_ready, die_at_end_of_load, die_after_requests (count), die_after_seconds,
+drop_tool_calls, repeat_bang (answers "!!!!..."), wrong_answers, slow_factor (number), model_id (text),
+unhealthy_after_seconds (number).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+DEFAULT_FILE = "/etc/rackwright-lab/faults.json"
+NAMES = frozenset(
+    {
+        "load_seconds",
+        "never_ready",
+        "die_at_end_of_load",
+        "die_after_requests",
+        "die_after_seconds",
+        "drop_tool_calls",
+        "repeat_bang",
+        "wrong_answers",
+        "slow_factor",
+        "model_id",
+        "unhealthy_after_seconds",
+    }
+)
+
+
+class Faults:
+    """The rules that hold for one engine; `facts` are what `when` is compared with."""
+
+    def __init__(self, facts: Mapping[str, Any]) -> None:
+        self._facts = facts
+        self._file = Path(os.environ.get("TRTLLM_STANDIN_FAULTS", DEFAULT_FILE))
+
+    def active(self) -> dict[str, Any]:
+        """Return the faults in force now, name to value. Raises ValueError on a name that nobody knows."""
+        try:
+            rules = json.loads(self._file.read_text(encoding="utf-8")).get("engine", [])
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        unknown = {rule["fault"] for rule in rules} - NAMES
+        if unknown:
+            raise ValueError(f"{self._file}: no such fault: {', '.join(sorted(unknown))}")
+        return {rule["fault"]: rule.get("value", True) for rule in rules if self._applies(rule.get("when", {}))}
+
+    def _applies(self, when: Mapping[str, Any]) -> bool:
+        return all(self._facts.get(name) == value for name, value in when.items())

@@ -1,0 +1,68 @@
+"""What the stand-in says to a conversation: text, thoughts, or a tool call."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from . import tools
+from .answers import answer
+
+BANGS = "!" * 400
+_THOUGHT = (
+    "The user asks something short. ",
+    "I work it out in small steps, then check the result once more. ",
+    "Nothing in the question needs anything else. ",
+)
+_ROUNDS = {"low": 1, "medium": 4, "high": 12}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer. `call` is set instead of `text` when a tool is to be called."""
+
+    text: str
+    thought: str = ""
+    call: tools.Call | None = None
+
+
+def text_of(content: Any) -> str:
+    """Return the text of a message's content: a string, a list of parts, or nothing."""
+    if isinstance(content, list):
+        return "\n".join(part.get("text", "") for part in content if isinstance(part, dict))
+    return content or ""
+
+
+def reply_to(request: dict[str, Any], faults: dict[str, Any]) -> Reply:
+    """Return the reply to a chat request's messages and tools, spoilt as the active faults say."""
+    messages: list[dict[str, Any]] = request["messages"]
+    question = next((text_of(one.get("content")) for one in reversed(messages) if one["role"] == "user"), "")
+    if faults.get("repeat_bang"):
+        return Reply(BANGS)
+    thought = "".join(_THOUGHT) * _ROUNDS.get(request.get("reasoning_effort") or "medium", 4)
+    if messages[-1]["role"] == "tool":
+        return Reply(f"The tool answered: {text_of(messages[-1].get('content'))}", thought)
+    call = tools.choose(request.get("tools") or [], request.get("tool_choice"), question)
+    if call is not None and not faults.get("drop_tool_calls"):
+        return Reply("", thought, call)
+    return Reply(_shaped(request.get("response_format"), question, faults), thought)
+
+
+def completion(prompt: str, faults: dict[str, Any]) -> str:
+    """Return the text that follows a plain prompt."""
+    return BANGS if faults.get("repeat_bang") else _said(prompt, faults)
+
+
+def _said(question: str, faults: dict[str, Any]) -> str:
+    return "I am not sure, perhaps 7." if faults.get("wrong_answers") else answer(question)
+
+
+def _shaped(form: dict[str, Any] | None, question: str, faults: dict[str, Any]) -> str:
+    kind = (form or {}).get("type", "text")
+    if form is None or kind == "text":
+        return _said(question, faults)
+    schema = form.get("schema") or form.get("json_schema", {}).get("schema")
+    if schema is None:
+        return json.dumps({"answer": _said(question, faults)})
+    return json.dumps(tools.value_for("answer", {"type": "object", **schema}, question, []))

@@ -1,0 +1,105 @@
+"""One request's generation: cut to its limit and its stop words, then shaped as a whole or as chunks."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..dialects import Token, pieces
+from ..reply import Reply
+from .state import Engine
+
+
+@dataclass(frozen=True)
+class Generation:
+    """The tokens of one answer and why they end."""
+
+    id: str
+    prompt_tokens: int
+    tokens: list[Token]
+    finish: str
+    tool: str = ""
+
+    def text(self, part: str) -> str:
+        """Return the text of one part: reasoning, content or tool."""
+        return "".join(token.text for token in self.tokens if token.part == part)
+
+    def usage(self) -> dict[str, Any]:
+        """Return the usage block of a response."""
+        made = len(self.tokens)
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": made,
+            "total_tokens": self.prompt_tokens + made,
+            "prompt_tokens_details": {"cached_tokens": 0},
+        }
+
+
+def generation_of(
+    kind: str,
+    prompt_tokens: int,
+    tokens: list[Token],
+    limit: int | None,
+    stop: str | list[str] | None,
+    reply: Reply | None = None,
+) -> Generation:
+    """Cut `tokens` at `limit` and at a stop word and say how the answer ends."""
+    finish = "stop"
+    if limit is not None and len(tokens) > limit:
+        tokens, finish = tokens[:limit], "length"
+    words = [stop] if isinstance(stop, str) else stop or []
+    kept = _until_stop(tokens, words)
+    if len(kept) < len(tokens):
+        tokens, finish = kept, "stop"
+    call = reply.call if reply is not None else None
+    if call is not None and finish == "stop":
+        finish = "tool_calls"
+    return Generation(f"{kind}-{uuid.uuid4().hex}", prompt_tokens, tokens, finish, call.name if call else "")
+
+
+def _until_stop(tokens: list[Token], words: list[str]) -> list[Token]:
+    said = ""
+    for index, token in enumerate(tokens):
+        if token.part != "content":
+            continue
+        said += token.text
+        ends = [said.index(word) for word in words if word and word in said]
+        if ends:
+            keep = len(token.text) - (len(said) - min(ends))
+            return [*tokens[:index], Token("content", token.text[: max(keep, 0)])]
+    return tokens
+
+
+def plain_tokens(text: str) -> list[Token]:
+    """Return text as content tokens."""
+    return [Token("content", piece) for piece in pieces(text)]
+
+
+def tool_call(generation: Generation, arguments: str) -> dict[str, Any]:
+    """Return a tool call as a response carries it."""
+    return {
+        "id": f"chatcmpl-tool-{generation.id[-32:]}",
+        "type": "function",
+        "function": {"name": generation.tool, "arguments": arguments},
+    }
+
+
+def head(generation: Generation, kind: str, model: str) -> dict[str, Any]:
+    """Return the fields that every response and chunk begins with."""
+    return {"id": generation.id, "object": kind, "created": int(time.time()), "model": model}
+
+
+async def paced(engine: Engine, tokens: list[Token]) -> AsyncIterator[list[Token]]:
+    """Yield the tokens in groups of stream_interval, at the engine's speed."""
+    step = int(engine.options.get("stream_interval") or 1)
+    for group in _groups(tokens, step):
+        await engine.pace(len(group))
+        yield group
+
+
+def _groups(tokens: list[Token], step: int) -> Iterator[list[Token]]:
+    for start in range(0, len(tokens), step):
+        yield tokens[start : start + step]

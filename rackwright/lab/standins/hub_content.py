@@ -1,0 +1,181 @@
+"""The repositories of the lab's model hub: real layouts and formats, small weights, the same bytes each time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+_MIB = 1024 * 1024
+_LARGE = 10 * 1024
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A model repository. `revisions` counts its commits; main is the last, v1, v2, ... are tags of each."""
+
+    name: str
+    shards: int
+    shard_mib: int
+    config: dict[str, Any]
+    extras: tuple[tuple[str, int], ...] = ()
+    revisions: int = 1
+    gated: bool = False
+
+    def commit(self, revision: int) -> str:
+        """Return the commit hash of a revision, counted from 1."""
+        return hashlib.sha1(f"{self.name}@{revision}".encode()).hexdigest()
+
+    def refs(self) -> dict[str, int]:
+        """Return branch, tag and commit names with the revision that each points to."""
+        numbers = range(1, self.revisions + 1)
+        names = {f"v{number}": number for number in numbers} | {self.commit(number): number for number in numbers}
+        return {"main": self.revisions, **names}
+
+
+@dataclass(frozen=True)
+class HubFile:
+    """One file of a revision, on disk. Large files carry SHA-256 at the hub, small ones git's blob hash."""
+
+    name: str
+    path: Path
+    size: int
+    sha256: str
+    blob: str
+    large: bool
+
+
+_GPT_OSS = {
+    "architectures": ["GptOssForCausalLM"],
+    "model_type": "gpt_oss",
+    "hidden_size": 2880,
+    "vocab_size": 201088,
+    "num_hidden_layers": 36,
+    "num_local_experts": 128,
+    "max_position_embeddings": 131072,
+    "torch_dtype": "bfloat16",
+    "quantization_config": {"quant_method": "mxfp4"},
+}
+_GPT_OSS_20B = {**_GPT_OSS, "num_hidden_layers": 24, "num_local_experts": 32}
+_EAGLE = {
+    "architectures": ["LlamaForCausalLMEagle3"],
+    "model_type": "llama",
+    "hidden_size": 2880,
+    "vocab_size": 201088,
+    "draft_vocab_size": 201088,
+    "num_hidden_layers": 1,
+    "torch_dtype": "bfloat16",
+}
+# The lab's mark of a draft for long contexts: the stand-in of vLLM refuses to load what has it.
+_EAGLE_LONG = {**_EAGLE, "rope_scaling": {"rope_type": "yarn", "factor": 32.0}}
+_LLAMA = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "vocab_size": 128256,
+    "torch_dtype": "bfloat16",
+    "quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4"},
+}
+_THRICE = (
+    ("original/config.json", 200),
+    ("original/dtypes.json", 400),
+    ("original/model.safetensors", 8 * _MIB),
+    ("metal/model.bin", 8 * _MIB),
+)
+
+REPOSITORIES = {
+    one.name: one
+    for one in (
+        # Shards above 10 MiB: the client resumes only what it has in whole pieces of that size.
+        Repository("openai/gpt-oss-120b", 3, 12, _GPT_OSS, _THRICE),
+        Repository("openai/gpt-oss-20b", 2, 4, _GPT_OSS_20B, _THRICE),
+        Repository("nvidia/gpt-oss-120b-Eagle3", 1, 2, _EAGLE, revisions=2),
+        Repository("nvidia/gpt-oss-120b-Eagle3-v2", 1, 2, _EAGLE),
+        Repository("nvidia/gpt-oss-120b-Eagle3-v3", 1, 2, _EAGLE),
+        Repository("nvidia/gpt-oss-120b-Eagle3-long-context", 1, 2, _EAGLE_LONG),
+        Repository("nvidia/gpt-oss-120b-Eagle3-short-context", 1, 2, _EAGLE),
+        Repository("nvidia/gpt-oss-120b-Eagle3-throughput", 1, 2, _EAGLE),
+        Repository("lmsys/EAGLE3-gpt-oss-120b-bf16", 1, 2, _EAGLE),
+        Repository("nvidia/Llama-3.3-70B-Instruct-FP4", 2, 6, {**_LLAMA, "hidden_size": 8192}),
+        Repository("nvidia/Llama-3.1-8B-Instruct-FP4", 1, 4, {**_LLAMA, "hidden_size": 4096}),
+        Repository("meta-llama/Llama-3.1-8B-Instruct", 1, 4, {**_LLAMA, "hidden_size": 4096}, gated=True),
+    )
+}
+"""By name. meta-llama/Llama-3.1-8B-Instruct is gated; nvidia/gpt-oss-120b-Eagle3 has two revisions."""
+
+
+def _shard(seed: str, tensor: str, size: int) -> bytes:
+    table = {"__metadata__": {"format": "pt"}, tensor: {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}
+    header = json.dumps(table).encode()
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header + random.Random(seed).randbytes(size)
+
+
+def _weights(repository: Repository, revision: int) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    size, count = repository.shard_mib * _MIB, repository.shards
+    names = [f"model-{number:05d}-of-{count:05d}.safetensors" for number in range(1, count + 1)]
+    names = names if count > 1 else ["model.safetensors"]
+    for number, name in enumerate(names):
+        seed = f"{repository.name}@{revision}/{name}"
+        yield name, lambda seed=seed, number=number: _shard(seed, f"model.layers.{number}.weight", size)  # type: ignore[misc]
+    if count > 1:
+        weight_map = {f"model.layers.{number}.weight": name for number, name in enumerate(names)}
+        index = {"metadata": {"total_size": size * count}, "weight_map": weight_map}
+        yield "model.safetensors.index.json", lambda: json.dumps(index, indent=2).encode()
+
+
+def _documents(repository: Repository, revision: int) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    title = f"# {repository.name}\n\nMade by the lab, revision {revision}. The weights mean nothing.\n"
+    vocabulary = {f"token{number}": number for number in range(2000)}
+    documents: dict[str, Any] = {
+        "config.json": repository.config,
+        "generation_config.json": {"do_sample": True, "eos_token_id": [200002, 199999]},
+        "tokenizer_config.json": {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 131072},
+        "special_tokens_map.json": {"eos_token": "<|return|>", "pad_token": "<|endoftext|>"},
+        "tokenizer.json": {"version": "1.0", "model": {"type": "BPE", "vocab": vocabulary}},
+    }
+    yield "README.md", title.encode
+    yield "LICENSE", lambda: b"Lab data, no rights reserved.\n"
+    yield ".gitattributes", lambda: b"*.safetensors filter=lfs diff=lfs merge=lfs -text\n"
+    for name, document in documents.items():
+        yield name, lambda document=document: json.dumps(document, indent=2).encode()  # type: ignore[misc]
+
+
+def _extras(repository: Repository, revision: int) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    for name, size in repository.extras:
+        seed = f"{repository.name}@{revision}/{name}"
+        yield name, lambda seed=seed, size=size: random.Random(seed).randbytes(size)  # type: ignore[misc]
+
+
+class Store:
+    """Files of the repositories, made under `folder` when a revision is first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._revision = lru_cache(maxsize=None)(self._made)
+
+    def files(self, repository: Repository, revision: int) -> dict[str, HubFile]:
+        """Return the files of one revision by name."""
+        with self._lock:
+            return self._revision(repository.name, revision)
+
+    def _made(self, name: str, revision: int) -> dict[str, HubFile]:
+        repository = REPOSITORIES[name]
+        folder = self._folder / name / repository.commit(revision)
+        makers = (*_documents(repository, revision), *_weights(repository, revision), *_extras(repository, revision))
+        return {file: _written(folder / file, file, make()) for file, make in sorted(makers, key=lambda row: row[0])}
+
+
+def _written(path: Path, name: str, data: bytes) -> HubFile:
+    if not path.is_file() or path.stat().st_size != len(data):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    large = len(data) > _LARGE
+    blob = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+    return HubFile(name, path, len(data), hashlib.sha256(data).hexdigest(), blob, large)

@@ -1,0 +1,83 @@
+"""An OCI image layout on disk: blobs by digest, and an index that names tags."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+INDEX = "application/vnd.oci.image.index.v1+json"
+_CONFIG = "application/vnd.oci.image.config.v1+json"
+_LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
+_EPOCH = "1970-01-01T00:00:00Z"
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer in the layout: what a manifest says of it, and the digest of the bare tar file."""
+
+    descriptor: dict[str, Any]
+    diff_id: str
+
+
+class Layout:
+    """A layout that is being written. Call `close` when all tags are in."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._tags: list[dict[str, Any]] = []
+        (folder / "blobs" / "sha256").mkdir(parents=True, exist_ok=True)
+
+    def _blob(self, data: bytes, media_type: str) -> dict[str, Any]:
+        digest = hashlib.sha256(data).hexdigest()
+        (self._folder / "blobs" / "sha256" / digest).write_bytes(data)
+        return {"mediaType": media_type, "digest": f"sha256:{digest}", "size": len(data)}
+
+    def _document(self, content: dict[str, Any], media_type: str) -> dict[str, Any]:
+        return self._blob(json.dumps(content, sort_keys=True).encode(), media_type)
+
+    def add_layer(self, tar: bytes) -> Layer:
+        """Store a tar file as a layer."""
+        descriptor = self._blob(gzip.compress(tar, compresslevel=3, mtime=0), _LAYER)
+        return Layer(descriptor, f"sha256:{hashlib.sha256(tar).hexdigest()}")
+
+    def add_image(self, layers: list[Layer], architecture: str, config: dict[str, Any]) -> dict[str, Any]:
+        """Store configuration and manifest of one image; returns its descriptor."""
+        described = self._document(
+            {
+                "architecture": architecture, "os": "linux", "created": _EPOCH, "config": config,
+                "rootfs": {"type": "layers", "diff_ids": [layer.diff_id for layer in layers]},
+                "history": [{"created": _EPOCH, "created_by": "rackwright lab"} for _ in layers],
+            },
+            _CONFIG,
+        )  # fmt: skip
+        manifest = {
+            "schemaVersion": 2, "mediaType": MANIFEST, "config": described,
+            "layers": [layer.descriptor for layer in layers],
+        }  # fmt: skip
+        platform = {"architecture": architecture, "os": "linux"}
+        return {**self._document(manifest, MANIFEST), "platform": platform}
+
+    def add_index(self, images: list[dict[str, Any]]) -> dict[str, Any]:
+        """Store an index over images of several architectures; returns its descriptor."""
+        return self._document({"schemaVersion": 2, "mediaType": INDEX, "manifests": images}, INDEX)
+
+    def tag(self, descriptor: dict[str, Any], name: str) -> None:
+        """Give an image or an index a tag."""
+        self._tags.append({**descriptor, "annotations": {"org.opencontainers.image.ref.name": name}})
+
+    def close(self) -> None:
+        """Write the layout's own index; before this the folder is no layout."""
+        (self._folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+        index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": self._tags}
+        (self._folder / "index.json").write_text(json.dumps(index, indent=1))
+
+
+def tags(folder: Path) -> dict[str, str]:
+    """Return tag to digest of a finished layout."""
+    index = json.loads((folder / "index.json").read_text())
+    return {entry["annotations"]["org.opencontainers.image.ref.name"]: entry["digest"] for entry in index["manifests"]}

@@ -1,0 +1,122 @@
+"""The HTTP face of SGLang's server, which listens while the model still loads."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from pydantic import ValidationError
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from ..common.bodies import Conversations, OpenChatRequest, OpenCompletionRequest, Texts
+from ..common.counting import CountingEngine, prometheus
+from ..engine.reply import completion
+from ..engine.serve.app import Server
+from ..engine.serve.generation import generation_of, plain_tokens
+from . import __version__
+
+_DEFAULT_TOKENS = 128
+
+
+class SglangServer(Server):
+    """Handlers over one engine; `ready` is set once it has loaded and answered its own first request."""
+
+    engine: CountingEngine
+    ready = False
+
+    def __init__(self, engine: CountingEngine) -> None:
+        super().__init__(engine)
+        self._chats = Conversations(bool(engine.served["tool_call_parser"]))
+
+    def invalid(self, error: ValidationError) -> Response:
+        """Answer a body that is no request."""
+        return _failure(str(error))
+
+    def refused(self, error: Exception) -> Response:
+        """Answer a request that cannot be carried out."""
+        return _failure(str(error))
+
+    async def health(self, _: Request) -> Response:
+        """Answer 200 after one generated token; 503 while loading and when ill."""
+        if not self.ready or not self.healthy():
+            return Response(status_code=503)
+        await self.engine.pace(1)
+        return Response(status_code=200)
+
+    async def models(self, _: Request) -> Response:
+        """List the one model."""
+        name = self.model_id()
+        card = {"id": name, "object": "model", "created": int(time.time()), "owned_by": "sglang", "root": name}
+        return JSONResponse({"object": "list", "data": [{**card, "max_model_len": self.engine.longest()}]})
+
+    async def server_info(self, _: Request) -> Response:
+        """Tell every option, the version and the scheduler's state."""
+        counts = self.engine.counts
+        rounds = counts["drafts"]
+        state = {"avg_spec_accept_length": 1 + counts["accepted"] / rounds} if rounds else {}
+        told = {"status": "ready" if self.ready else "starting", "internal_states": [state], "version": __version__}
+        return JSONResponse({**self.engine.served, **told})
+
+    async def model_info(self, _: Request) -> Response:
+        """Tell which model is served."""
+        served = self.engine.served
+        paths = {"model_path": served["model_path"], "tokenizer_path": served["tokenizer_path"] or served["model_path"]}
+        return JSONResponse({**paths, "is_generation": True, "weight_version": served["weight_version"] or "default"})
+
+    async def metrics(self, _: Request) -> Response:
+        """Tell Prometheus the totals."""
+        labels, counts = f'model_name="{self.engine.model_id}"', self.engine.counts
+        kinds = (("prompt_tokens", "prompt"), ("generation_tokens", "generated"), ("num_requests", "requests"))
+        rows = [(f"sglang:{name}_total", "counter", labels, float(counts[key])) for name, key in kinds]
+        return PlainTextResponse(prometheus(rows))
+
+    async def generate(self, request: Request) -> Response:
+        """Continue a text, in SGLang's own form."""
+        if not self.ready:
+            return _failure("The server is still loading.", 503)
+        self.engine.count_request()
+        body = json.loads(await request.body())
+        limit = (body.get("sampling_params") or {}).get("max_new_tokens", _DEFAULT_TOKENS)
+        tokens = plain_tokens(completion(body["text"], self.engine.faults.active()))
+        made = generation_of("gen", len(plain_tokens(body["text"])), tokens, limit, None)
+        await self.engine.pace(len(made.tokens))
+        self.engine.record(made.id, made.prompt_tokens, len(made.tokens))
+        usage = {"prompt_tokens": made.prompt_tokens, "completion_tokens": len(made.tokens)}
+        return JSONResponse({"text": made.text("content"), "meta_info": {"id": made.id, **usage}})
+
+    async def chat(self, request: Request) -> Response:
+        """Answer a conversation."""
+        if not self.ready:
+            return _failure("The server is still loading.", 503)
+        return await self.answer(request, OpenChatRequest, self._chats)
+
+    async def complete(self, request: Request) -> Response:
+        """Continue a text."""
+        if not self.ready:
+            return _failure("The server is still loading.", 503)
+        return await self.answer(request, OpenCompletionRequest, Texts())
+
+
+def _failure(message: str, code: int = 400) -> Response:
+    body = {"object": "error", "message": message, "type": "BadRequest", "param": None, "code": code}
+    return JSONResponse(body, status_code=code)
+
+
+def application(server: SglangServer) -> Starlette:
+    """Return the web application; /metrics exists only when asked for, /version never."""
+    routes = [
+        Route("/health", server.health),
+        Route("/health_generate", server.health),
+        Route("/get_server_info", server.server_info),
+        Route("/get_model_info", server.model_info),
+        Route("/v1/models", server.models),
+        Route("/generate", server.generate, methods=["POST"]),
+        Route("/v1/completions", server.complete, methods=["POST"]),
+        Route("/v1/chat/completions", server.chat, methods=["POST"]),
+    ]
+    if server.engine.served["enable_metrics"]:
+        routes.append(Route("/metrics", server.metrics))
+    return Starlette(routes=routes)

@@ -1,0 +1,140 @@
+"""The HTTP face of vLLM's server."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from pydantic import ValidationError
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from ..common.bodies import Conversations, OpenChatRequest, OpenCompletionRequest, Texts, UnknownModelError
+from ..common.counting import CountingEngine, prometheus
+from ..engine.dialects import Harmony
+from ..engine.serve.app import Server
+from ..engine.serve.generation import Generation
+from ..engine.serve.protocol import ChatRequest
+from . import __version__
+
+_NO_PARSER = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
+_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class _Conversations(Conversations):
+    """Chats; other models than gpt-oss are not even asked for a tool call that nobody parses."""
+
+    def generate(self, engine: Any, request: ChatRequest) -> Generation:
+        """Work the answer out. Raises ValueError for a request that the server's flags do not allow."""
+        wants = bool(request.tools) and request.tool_choice == "auto"
+        if wants and not self._parses_tools and not isinstance(engine.dialect, Harmony):
+            raise ValueError(_NO_PARSER)
+        return super().generate(engine, request)
+
+
+class VllmServer(Server):
+    """Handlers over one engine."""
+
+    engine: CountingEngine
+
+    def __init__(self, engine: CountingEngine) -> None:
+        super().__init__(engine)
+        self._chats = _Conversations(bool(engine.served["tool_call_parser"]))
+
+    def invalid(self, error: ValidationError) -> Response:
+        """Answer a body that is no request."""
+        return _failure(str(error), 400, "Bad Request")
+
+    def refused(self, error: Exception) -> Response:
+        """Answer a request that cannot be carried out."""
+        if isinstance(error, UnknownModelError):
+            return _failure(str(error), 404, "NotFoundError")
+        return _failure(str(error), 400, "BadRequestError")
+
+    async def version(self, _: Request) -> Response:
+        """Tell the package's version."""
+        return JSONResponse({"version": __version__})
+
+    async def load(self, _: Request) -> Response:
+        """Tell how many requests are being worked on."""
+        return JSONResponse({"server_load": 0})
+
+    async def models(self, _: Request) -> Response:
+        """List the model under each of its names."""
+        served, now = self.engine.served, int(time.time())
+        card = {"object": "model", "created": now, "owned_by": "vllm", "root": served["model"], "parent": None}
+        card |= {"max_model_len": self.engine.longest(), "permission": []}
+        return JSONResponse({"object": "list", "data": [{"id": name, **card} for name in self.names()]})
+
+    def names(self) -> list[str]:
+        """Return the names that the model answers to."""
+        given = self.engine.served["served_model_name"] or [self.engine.served["model"]]
+        return [self.model_id(), *given[1:]]
+
+    async def metrics(self, _: Request) -> Response:
+        """Tell Prometheus the totals."""
+        return Response(prometheus(_rows(self.engine)), media_type=_PROMETHEUS)
+
+    async def chat(self, request: Request) -> Response:
+        """Answer a conversation."""
+        return await self.answer(request, OpenChatRequest, _Named(self, self._chats))
+
+    async def complete(self, request: Request) -> Response:
+        """Continue a text."""
+        return await self.answer(request, OpenCompletionRequest, _Named(self, Texts()))
+
+
+class _Named:
+    """Answers only requests for a model that is served."""
+
+    def __init__(self, server: VllmServer, kind: Any) -> None:
+        self._server, self._kind = server, kind
+        self.whole, self.stream = kind.whole, kind.stream
+
+    def generate(self, engine: CountingEngine, request: Any) -> Generation:
+        if request.model not in self._server.names():
+            raise UnknownModelError(f"The model `{request.model}` does not exist.")
+        made: Generation = self._kind.generate(engine, request)
+        return made
+
+
+def _failure(message: str, code: int, kind: str) -> Response:
+    body = {"error": {"message": message, "type": kind, "param": None, "code": code}}
+    return JSONResponse(body, status_code=code)
+
+
+def _rows(engine: CountingEngine) -> list[tuple[str, str, str, float]]:
+    labels, counts = f'engine="0",model_name="{engine.model_id}"', engine.counts
+    rows: list[tuple[str, str, str, float]] = [
+        ("vllm:num_requests_running", "gauge", labels, 0),
+        ("vllm:num_requests_waiting", "gauge", labels, 0),
+        ("vllm:kv_cache_usage_perc", "gauge", labels, 0),
+        ("vllm:prompt_tokens_total", "counter", labels, counts["prompt"]),
+        ("vllm:generation_tokens_total", "counter", labels, counts["generated"]),
+        ("vllm:request_success_total", "counter", f'{labels},finished_reason="stop"', counts["requests"]),
+    ]
+    if not engine.draft_length:
+        return rows
+    drafted = [("drafts", "drafts"), ("draft_tokens", "proposed"), ("accepted_tokens", "accepted")]
+    rows += [(f"vllm:spec_decode_num_{name}_total", "counter", labels, counts[key]) for name, key in drafted]
+    each = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
+    places = range(engine.draft_length)
+    return rows + [(each, "counter", f'{labels},position="{place}"', engine.positions[place]) for place in places]
+
+
+def application(engine: CountingEngine) -> Starlette:
+    """Return the web application."""
+    server = VllmServer(engine)
+    routes = [
+        Route("/health", server.health),
+        Route("/ping", server.health),
+        Route("/load", server.load),
+        Route("/version", server.version),
+        Route("/v1/models", server.models),
+        Route("/metrics", server.metrics),
+        Route("/v1/completions", server.complete, methods=["POST"]),
+        Route("/v1/chat/completions", server.chat, methods=["POST"]),
+    ]
+    return Starlette(routes=routes)

@@ -1,0 +1,79 @@
+"""The command line of `vllm serve`, and the file that `--config` names: its keys are flags, and are read as such."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..common import flags as data
+from .flags import ENGINE, FRONTEND
+
+_FLAG_NAME = re.compile(r"--[^.=]*")
+
+
+class FlexibleArgumentParser(argparse.ArgumentParser):
+    """Takes underscores for dashes in flags, and reads `--config FILE` in place of flags."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"allow_abbrev": False, **kwargs})
+
+    # argparse declares this twice, with and without the namespace's type.
+    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """Return the parsed flags; those of the command line win over those of the file."""
+        words = list(args or ())
+        if words.count("--config") > 1:
+            raise AssertionError("More than one config file specified!")
+        if "--config" in words:
+            words = self._with_file(words)
+        return super().parse_args([_dashed(word) for word in words], namespace)
+
+    def _with_file(self, words: list[str]) -> list[str]:
+        at = words.index("--config")
+        if at == len(words) - 1:
+            raise ValueError("No config file specified! Please check your command-line arguments.")
+        told, model = config_words(Path(words[at + 1])), []
+        rest = words[:at] + words[at + 2 :]
+        if rest and not rest[0].startswith("-"):
+            model, rest = rest[:1], rest[1:]
+        return [*model, *told, *rest]
+
+
+def _dashed(word: str) -> str:
+    return _FLAG_NAME.sub(lambda found: found[0].replace("_", "-"), word, count=1) if word.startswith("--") else word
+
+
+def config_words(file: Path) -> list[str]:
+    """Return a file's keys as flags; a switch that is false is left out, a section must be JSON text.
+
+    Raises ValueError when it is no YAML file, and what reading it fails with.
+    """
+    if file.suffix not in (".yaml", ".yml"):
+        raise ValueError(f"Config file must be of a yaml/yml type. {file.suffix.removeprefix('.')} supplied")
+    words: list[str] = []
+    for key, value in yaml.safe_load(file.read_text(encoding="utf-8")).items():
+        if value is False:
+            continue
+        items = [] if value is True else value if isinstance(value, list) else [value]
+        words += [f"--{key}", *(str(item) for item in items)]
+    return words
+
+
+def make_arg_parser(parser: FlexibleArgumentParser) -> FlexibleArgumentParser:
+    """Give a parser everything that `vllm serve` takes."""
+    parser.add_argument("model_tag", type=str, nargs="?")
+    parser.add_argument("--model", type=str, default="Qwen/Qwen3-0.6B")
+    parser.add_argument("--config", type=str)
+    data.add(parser, FRONTEND)
+    data.add(parser, ENGINE)
+    return parser
+
+
+def validate_parsed_serve_args(args: argparse.Namespace) -> None:
+    """Raise TypeError for flags that need each other."""
+    if args.enable_auto_tool_choice and not args.tool_call_parser:
+        raise TypeError("Error: --enable-auto-tool-choice requires --tool-call-parser")

@@ -1,0 +1,52 @@
+"""The TCP line below an SSH connection: quick for small commands, and given up soon when the other end is gone."""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import Any
+
+from pyinfra.api.host import Host
+
+SILENCE = 30
+"""Seconds without any sign of life after which a host counts as lost."""
+
+
+def tune(host: Host) -> None:
+    """Set the options of a host's connection that pyinfra and paramiko leave alone.
+
+    Without TCP_NODELAY each command costs 41 ms more. Without the others, the command that runs while a host loses
+    its power or its network waits for ever.
+    """
+    transport = _transport(host)
+    if transport is not None:
+        for level, name, value in _options():
+            transport.sock.setsockopt(level, name, value)
+
+
+def is_lost(host: Host) -> bool:
+    """Whether a host's SSH connection is gone: to pyinfra that is a command that failed and said nothing."""
+    if getattr(host.connector, "client", None) is None:
+        return False
+    # paramiko ends the channels a moment before it marks the connection as ended.
+    time.sleep(0.05)
+    transport = _transport(host)
+    return transport is None or not transport.is_active()
+
+
+def _transport(host: Host) -> Any:
+    client = getattr(host.connector, "client", None)
+    return client.get_transport() if client is not None else None
+
+
+def _options() -> list[tuple[int, int, int]]:
+    """Level, option and value; those that this system has."""
+    tcp: dict[str, Any] = {
+        "TCP_NODELAY": 1,
+        "TCP_KEEPIDLE": SILENCE // 3,
+        "TCP_KEEPINTVL": SILENCE // 6,
+        "TCP_KEEPCNT": 4,
+        "TCP_USER_TIMEOUT": SILENCE * 1000,
+    }
+    known = [(socket.IPPROTO_TCP, getattr(socket, name), value) for name, value in tcp.items() if hasattr(socket, name)]
+    return [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), *known]

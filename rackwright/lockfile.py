@@ -1,0 +1,191 @@
+"""`rackwright.lock.yml` at the site's root: which digest an image's tag is, which commit a model's revision is.
+
+Without it, each host keeps what it saw first. With it, all hosts get the same bytes, and moving to others is an
+edit that shows in a diff.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from rackwright.concern import HostReading
+from rackwright.concerns.image import IMAGE, digest_of
+from rackwright.concerns.models import MODELS, SeenModel, SeenModels, commit_of, sources_of
+from rackwright.errors import SettingsError
+from rackwright.settings.model import DIGEST, EndpointSettings, HostSettings, ModelSource
+
+FILE = "rackwright.lock.yml"
+COMMIT = re.compile(r"^[0-9a-f]{40}$")
+HEAD = """\
+# Written by `rackwright lock INVENTORY` from what its hosts have verified; keep it under version control.
+# To move to other bytes, change an entry or remove it, run the deploy, and lock again.
+"""
+
+
+class LockedFile(BaseModel):
+    """One file of a model."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    size: int
+    sha256: str
+
+
+class LockedModel(BaseModel):
+    """One repository at one revision."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    commit: str
+    files: dict[str, LockedFile] = {}
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    version: int
+    images: dict[str, str] = {}
+    models: dict[str, LockedModel] = {}
+
+
+@dataclass(frozen=True)
+class Lock:
+    """Digest by image reference, and model by `REPOSITORY@REVISION`."""
+
+    images: Mapping[str, str] = field(default_factory=dict)
+    models: Mapping[str, LockedModel] = field(default_factory=dict)
+
+    def commit(self, source: ModelSource) -> str | None:
+        """The commit that a model is locked to."""
+        locked = self.models.get(key_of(source))
+        return locked.commit if locked else None
+
+
+def key_of(source: ModelSource) -> str:
+    """How the lock file names a model."""
+    return f"{source.repository}@{source.revision}"
+
+
+def load_lock(root: Path) -> Lock:
+    """The lock of a site; an empty one when there is no file. Raises SettingsError saying what is wrong with it."""
+    path = root / FILE
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return Lock()
+    try:
+        document = _Document.model_validate(yaml.safe_load(text))
+    except (yaml.YAMLError, ValidationError) as error:
+        raise SettingsError(
+            f"{path} is not a lock file: {_short(error)}; restore it, or remove it and lock again"
+        ) from None
+    wrong = [name for name, digest in document.images.items() if not DIGEST.match(digest)]
+    wrong += [name for name, model in document.models.items() if not COMMIT.match(model.commit)]
+    if document.version != 1 or wrong:
+        what = f"no digest or commit at {', '.join(wrong)}" if wrong else f"version {document.version} is unknown"
+        raise SettingsError(f"{path}: {what}; restore it, or remove it and lock again")
+    return Lock(document.images, document.models)
+
+
+def _short(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return "; ".join(f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in error.errors()[:3])
+    return " ".join(str(error).split())
+
+
+def write_lock(root: Path, lock: Lock) -> Path:
+    """Replace the site's lock file atomically, sorted, so that equal locks are equal files."""
+    document = {
+        "version": 1,
+        "images": dict(sorted(lock.images.items())),
+        "models": {name: _plain(model) for name, model in sorted(lock.models.items())},
+    }
+    path, new = root / FILE, root / f"{FILE}.new"
+    new.write_text(HEAD + yaml.safe_dump(document, sort_keys=False, width=1000))
+    new.replace(path)
+    return path
+
+
+def _plain(model: LockedModel) -> dict[str, Any]:
+    return {"commit": model.commit, "files": {path: dict(file) for path, file in sorted(model.files.items())}}
+
+
+def pinned(settings: HostSettings, lock: Lock) -> HostSettings:
+    """The settings with the lock's digests and commits where they name none themselves."""
+    if not settings.endpoints:
+        return settings.model_copy(update=_pins(settings, lock))
+    # The overlays are plain values, as in the files; each gets the pins of the endpoint that it makes.
+    made = settings.all_endpoints
+    first = {name: made.get(name) or made[f"{name}-0"] for name in settings.endpoints}  # replicas are numbered
+    overlays = {name: {**own, **_plain_pins(first[name], lock)} for name, own in settings.endpoints.items()}
+    return settings.model_copy(update={"endpoints": overlays})
+
+
+def _pins(endpoint: EndpointSettings, lock: Lock) -> dict[str, Any]:
+    """The keys of an endpoint that the lock decides."""
+    found: dict[str, Any] = {}
+    digest = lock.images.get(endpoint.image)
+    if endpoint.image_digest is None and digest:
+        found["image_digest"] = digest
+    for key in ("model", "draft"):
+        source = getattr(endpoint, key)
+        commit = lock.commit(source) if source else None
+        if commit:
+            found[key] = source.model_copy(update={"revision": commit})
+    return found
+
+
+def _plain_pins(endpoint: EndpointSettings, lock: Lock) -> dict[str, Any]:
+    return {
+        key: value.model_dump(exclude_unset=True) if isinstance(value, ModelSource) else value
+        for key, value in _pins(endpoint, lock).items()
+    }
+
+
+def recorded(settings: HostSettings, reading: HostReading) -> Lock:
+    """What one host has, of what its settings ask for. `settings` are those without the lock."""
+    images = {
+        endpoint.image: digest
+        for endpoint in settings.all_endpoints.values()
+        if (digest := digest_of(endpoint, reading[IMAGE])) and reading[IMAGE].has(endpoint.image, digest)
+    }
+    seen = reading[MODELS]
+    models = {key_of(source): model for source in sources_of(settings) if (model := _locked(source, seen))}
+    return Lock(images, models)
+
+
+def _locked(source: ModelSource, seen: SeenModels) -> LockedModel | None:
+    commit = commit_of(source, seen)
+    model = next((one for one in seen.models if (one.repository, one.commit) == (source.repository, commit)), None)
+    return _from_host(model) if model and not model.changed else None
+
+
+def _from_host(model: SeenModel) -> LockedModel:
+    files = {path: LockedFile(size=size, sha256=sha256) for path, (size, sha256) in model.pinned_files.items()}
+    return LockedModel(commit=model.commit, files=files)
+
+
+def joined(locks: Iterable[tuple[str, Lock]]) -> Lock:
+    """One lock of several hosts' locks, by host name. Raises SettingsError where two hosts have different bytes."""
+    images: dict[str, tuple[str, str]] = {}
+    models: dict[str, tuple[str, LockedModel]] = {}
+    problems: list[str] = []
+    for host, lock in locks:
+        for name, digest in lock.images.items():
+            first, known = images.setdefault(name, (host, digest))
+            problems += [f"{name} is {known} on {first} and {digest} on {host}"] if known != digest else []
+        for name, model in lock.models.items():
+            first, there = models.setdefault(name, (host, model))
+            differ = there.commit != model.commit
+            problems += [f"{name} is {there.commit} on {first} and {model.commit} on {host}"] if differ else []
+            models[name] = (first, LockedModel(commit=there.commit, files={**there.files, **model.files}))
+    if problems:
+        text = "\n".join(f"  {problem}" for problem in problems)
+        raise SettingsError(f"the hosts do not have the same bytes:\n{text}\nlock those that are right: --limit HOST")
+    return Lock(
+        {name: digest for name, (_, digest) in images.items()}, {name: model for name, (_, model) in models.items()}
+    )

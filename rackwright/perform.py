@@ -1,0 +1,33 @@
+"""One step of a plan, carried out: which effect belongs to which kind of step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+
+from rackwright.change import Change, Guarded, Job, Proved, Refuse, Shell, Step, WriteFile
+from rackwright.effects import StepFailedError, run_guarded, run_job, run_simple
+from rackwright.switch import switch_and_prove
+
+
+def perform(state: State, host: Host, step: Step) -> None:
+    """Carry out one step. Raises StepFailedError."""
+    match step:
+        case Shell() | WriteFile():
+            run_simple(state, host, step)
+        case Job():
+            run_job(state, host, step)
+        case Guarded():
+            run_guarded(state, host, step)
+        case Proved():
+            switch_and_prove(state, host, step)
+        case Refuse():
+            raise StepFailedError(step.text)
+
+
+def perform_all(state: State, host: Host, change: Change, record: Callable[[Change], list[Step]]) -> None:
+    """Carry out a change with its entry in the ownership record. Raises StepFailedError."""
+    for step in [*record(change), *change.steps]:
+        perform(state, host, step)

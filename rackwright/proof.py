@@ -1,0 +1,200 @@
+"""Questions that an endpoint must answer, as data rows, and the judging of what came back. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+GPU_ERRORS = "GPU errors since the switch"
+GPUS_INSIDE = "GPUs inside the container"
+
+
+class Severity(Enum):
+    """What a wrong answer means."""
+
+    REFUSE = "refuse"
+    WARN = "warn"
+    NO_WORSE = "no worse"
+    """Refuses only when the release before passed, or was better; otherwise it warns."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back: HTTP status (or exit status of a command), body, seconds."""
+
+    status: int
+    body: str
+    seconds: float
+
+    def json(self) -> Any:
+        """The body as JSON. Raises ValueError when it is none."""
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Passed or not, with what was seen, in a sentence. `measured` is False when there was nothing to judge."""
+
+    passed: bool
+    seen: str
+    figure: float | None = None
+    """What was measured; less is better."""
+    measured: bool = True
+
+
+@dataclass(frozen=True)
+class Question:
+    """One row of the proof: what is asked, and how the answer is judged.
+
+    `script` runs on the host and prints the body, then a last line `STATUS SECONDS`; `stdin` is the request's
+    body. `needs` names abilities that the profile must have for the row to apply.
+    """
+
+    name: str
+    script: str
+    judge: Callable[[Answer], Verdict]
+    stdin: str | None = None
+    timeout: int = 120
+    severity: Severity = Severity.REFUSE
+    needs: frozenset[str] = frozenset()
+
+
+def parse_answer(lines: Sequence[str]) -> Answer:
+    """What a question's script printed. Raises ValueError when its last line is missing."""
+    status, seconds = lines[-1].split(" ")
+    return Answer(int(status), "\n".join(lines[:-1]).strip("\n"), float(seconds))
+
+
+def judge_safely(question: Question, answer: Answer) -> Verdict:
+    """The verdict on an answer; a body of the wrong shape is a failed row, not a crash."""
+    try:
+        return question.judge(answer)
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+        return Verdict(
+            False, f"status {answer.status}, and a body that makes no sense ({error!r}): {answer.body[:200]}"
+        )
+
+
+def http(url: str, timeout: int, post: bool) -> str:
+    """Shell line that asks over HTTP on the host itself; without an answer, curl's own words and status 0."""
+    body = "--header 'Content-Type: application/json' --data-binary @- " if post else ""
+    return (
+        f"curl --silent --show-error --noproxy '*' --max-time {timeout} {body}"
+        f"--write-out '\\n%{{http_code}} %{{time_total}}' {shlex.quote(url)} 2>&1 || printf '\\n0 0'"
+    )
+
+
+def answered(judge: Callable[[Answer], Verdict]) -> Callable[[Answer], Verdict]:
+    """Judge what an HTTP server answered; when none did, say so in curl's words."""
+
+    def judge_answer(answer: Answer) -> Verdict:
+        if answer.status == 0:
+            said = (line for line in answer.body.splitlines() if line.startswith("curl: "))
+            return Verdict(False, f"no answer ({next(said, 'nothing came back')})")
+        return judge(answer)
+
+    return judge_answer
+
+
+def model_name(base: str, expected: str) -> Question:
+    """/v1/models must answer the directory's name (facts on TensorRT-LLM's server, part 2)."""
+
+    def judge(answer: Answer) -> Verdict:
+        names = [entry["id"] for entry in answer.json()["data"]]
+        return Verdict(expected in names, f"/v1/models answers {', '.join(names) or 'nothing'}, expected {expected}")
+
+    return Question("the model's name", http(f"{base}/v1/models", 30, post=False), answered(judge), timeout=40)
+
+
+def version(base: str, expected: str) -> Question:
+    """/version is the cheapest proof of which image serves."""
+
+    def judge(answer: Answer) -> Verdict:
+        seen = str(answer.json()["version"])
+        return Verdict(seen == expected, f"/version answers {seen}, the image's tag says {expected}")
+
+    row = Question("the engine's version", http(f"{base}/version", 30, post=False), answered(judge), timeout=40)
+    return Question(row.name, row.script, row.judge, timeout=40, severity=Severity.WARN)
+
+
+def release_runs(container: str, expected: str) -> Question:
+    """The other answers count for nothing when they come from another release."""
+
+    def judge(answer: Answer) -> Verdict:
+        seen = answer.body.strip() or "nothing"
+        return Verdict(seen == expected, f"the container runs {seen}, expected {expected}")
+
+    label = '{{if .State.Running}}{{index .Config.Labels "rackwright.spec"}}{{end}}'
+    script = f"docker inspect --format {shlex.quote(label)} {container} 2>/dev/null; printf '\n0 0'"
+    return Question("the release that runs", script, judge, timeout=60)
+
+
+def gpus_inside(container: str, count: int) -> Question:
+    """A daemon-reload can take the GPUs away from a running container: ask in it."""
+
+    def judge(answer: Answer) -> Verdict:
+        if answer.status != 0:
+            return Verdict(False, f"nvidia-smi -L inside ends with status {answer.status}: {answer.body[-300:]}")
+        listed = re.findall(r"^GPU \d+: ", answer.body, re.MULTILINE)
+        return Verdict(len(listed) == count, f"nvidia-smi -L inside lists {len(listed)} of {count} GPUs")
+
+    script = f"o=$(docker exec {container} nvidia-smi -L 2>&1); r=$?; printf '%s\\n%s 0' \"$o\" $r"
+    return Question(GPUS_INSIDE, script, judge, timeout=60)
+
+
+HARDWARE_XIDS = frozenset({48, 62, 64, 74, 79, 95, 119, 120, 140})
+"""Errors of memory, links, firmware or the bus, which no other release cures (docs.nvidia.com/deploy/xid-errors).
+
+Others may be the program's own, or its end (45 follows every kill): they are shown and refuse nothing.
+"""
+
+
+def gpu_errors(home: str) -> Question:
+    """Xid lines of the kernel since the last switch of the endpoint whose folder is `home` (DECISIONS 29)."""
+
+    def judge(answer: Answer) -> Verdict:
+        lines = [line for line in answer.body.splitlines() if line.strip()]
+        numbers = {int(found) for found in re.findall(r"NVRM: Xid \([^)]*\): (\d+)", answer.body)}
+        return Verdict(not numbers & HARDWARE_XIDS, lines[-1] if lines else "none")
+
+    script = (
+        f"since=$(cat {home}/switched 2>/dev/null || date -d '10 minutes ago' '+%F %T')\n"
+        'journalctl --identifier kernel --since "$since" --no-pager --output cat 2>/dev/null |'
+        " grep 'NVRM: Xid' | tail -n 20\nprintf '\\n0 0'"
+    )
+    return Question(GPU_ERRORS, script, judge, timeout=60)
+
+
+def chat(base: str, model: str) -> Question:
+    """A chat completion with a checkable answer; only chat notices a missing vocabulary.
+
+    512 tokens, because gpt-oss thinks first and would otherwise end with empty content (DECISIONS 28).
+    """
+    request: Mapping[str, Any] = {
+        "model": model,
+        "messages": [{"role": "user", "content": "What is 17 + 25? Answer with the number only."}],
+        "max_tokens": 512,
+        "stream": False,
+    }
+
+    def judge(answer: Answer) -> Verdict:
+        if answer.status != 200:
+            return Verdict(False, f"chat answers {answer.status}: {answer.body[:300]}")
+        content = str(answer.json()["choices"][0]["message"]["content"] or "")
+        if repeats_itself(content):
+            return Verdict(False, f"chat repeats one token: {content[:60]!r}")
+        right = re.search(r"(?<!\d)42(?!\d)", content) is not None
+        return Verdict(right, f"17 + 25 is answered with {content.strip()[:80]!r} in {answer.seconds:.1f} s")
+
+    script = http(f"{base}/v1/chat/completions", 110, post=True)
+    return Question("a chat answer", script, answered(judge), json.dumps(request))
+
+
+def repeats_itself(text: str) -> bool:
+    """True for an endless run of one short token, such as "!!!!!!!!!!!!" (TensorRT-LLM#8615)."""
+    return re.search(r"(\S{1,4}?)\1{11,}", text) is not None

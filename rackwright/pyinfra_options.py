@@ -1,0 +1,91 @@
+"""pyinfra's command line as seen from an inventory: what is unsafe there is refused before any connection."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from typing import Any
+
+import click
+
+from rackwright.errors import SettingsError
+from rackwright.settings.problems import nearest
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was typed: `--data` values as pyinfra reads them, and the options that decide who is touched and how."""
+
+    data: dict[str, Any] = field(default_factory=dict)
+    limit: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    dry: bool = False
+    yes: bool = False
+    no_wait: bool = False
+    connects: bool = True
+    """False for `debug-inventory`, which looks at no host."""
+
+    def chosen(self, hosts: Sequence[str], groups: Mapping[str, Collection[str]]) -> set[str]:
+        """Hosts that are going to be touched.
+
+        Raises SettingsError for options with which pyinfra does less, or more, than it seems to.
+        """
+        if self.no_wait:
+            raise SettingsError(
+                "--no-wait is refused: a failure would not stop the other hosts, and would exit 0; leave it out"
+            )
+        if self.dry and self.yes:
+            raise SettingsError(
+                "--dry with -y is refused: pyinfra then looks at no host and reports nothing; leave -y out"
+            )
+        chosen = self._matches("--limit", self.limit, hosts, groups) if self.limit else set(hosts)
+        chosen -= self._matches("--exclude", self.exclude, hosts, groups)
+        if hosts and not chosen:
+            raise SettingsError("--limit and --exclude together leave no host; nothing was connected")
+        return chosen
+
+    def _matches(
+        self, option: str, patterns: Sequence[str], hosts: Sequence[str], groups: Mapping[str, Collection[str]]
+    ) -> set[str]:
+        found: set[str] = set()
+        for pattern in patterns:
+            matched = set(groups.get(pattern, ())) or {host for host in hosts if fnmatch(host, pattern)}
+            if not matched:
+                raise SettingsError(_no_match(option, pattern, [*hosts, *groups]))
+            found |= matched
+        return found
+
+
+def _no_match(option: str, pattern: str, names: Sequence[str]) -> str:
+    if pattern == "all":
+        return f"{option} all matches nothing in pyinfra: leave {option} out to mean every host"
+    return f"{option} {pattern} matches no host and no group{nearest(pattern, names)}; nothing was connected"
+
+
+def current() -> Options | None:
+    """Options of the pyinfra command that is loading an inventory; None when something else loads it."""
+    context = click.get_current_context(silent=True)
+    if context is None or "no_wait" not in context.params:
+        return None
+    typed = context.params
+    return Options(
+        data=_data(typed),
+        limit=tuple(typed["limit"] or ()),
+        exclude=tuple(typed["exclude"] or ()),
+        dry=bool(typed["dry"]),
+        yes=bool(typed["yes"]),
+        no_wait=bool(typed["no_wait"]),
+        connects=tuple(typed["operations"]) != ("debug-inventory",),
+    )
+
+
+def _data(typed: Mapping[str, Any]) -> dict[str, Any]:
+    # Imported here, since it patches the whole process for gevent: right in pyinfra's own command, wrong in ours.
+    from pyinfra_cli.util import parse_cli_arg  # noqa: PLC0415
+
+    values = {key: parse_cli_arg(value) for key, value in (word.split("=", 1) for word in typed["data"] or ())}
+    for key in ("ssh_user", "ssh_key", "ssh_port"):
+        if typed.get(key):
+            values[key] = typed[key]
+    return values

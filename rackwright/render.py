@@ -1,0 +1,43 @@
+"""Templates become text: Jinja2 with StrictUndefined, from the site's `templates/`, or else the shipped ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined, TemplateError
+
+from rackwright.errors import SettingsError
+
+SHIPPED = (Path(__file__).parent / "site" / "templates", Path(__file__).parent.parent / "templates")
+"""In a wheel, and in a checkout."""
+
+
+def render(template: str, **values: Any) -> str:
+    """Text of a template. Raises SettingsError naming the template and the value that is missing."""
+    places = [Path.cwd() / "templates", *SHIPPED]
+    loader = ChoiceLoader([FileSystemLoader(place) for place in places])
+    environment = Environment(
+        loader=loader,
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    try:
+        return environment.get_template(template).render(**values)
+    except TemplateError as error:
+        raise SettingsError(f"templates/{template}: {error.message or error}") from error
+
+
+def systemd_word(word: str) -> str:
+    """One word of an Exec line: specifiers and variables doubled, quoted where systemd would split."""
+    text = word.replace("%", "%%").replace("$", "$$")
+    if text and all(char.isalnum() or char in "-_./:=,@+%$[]" for char in text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def systemd_command(groups: list[list[str]]) -> str:
+    """A long command, one group of words a line, so that a person can read it in `systemctl cat`."""
+    return " \\\n    ".join(" ".join(systemd_word(word) for word in group) for group in groups)

@@ -1,0 +1,123 @@
+"""Going back by hand, or after a rollout that failed: to a proven release that still lies on the host."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rackwright.change import Change, Job, Proved, Refuse, Shell
+from rackwright.concerns.endpoint import SeenEndpoint, basic_questions
+from rackwright.hostside import host_script
+from rackwright.paths import STATE, endpoint_dir
+from rackwright.reading import decode
+from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.switchjob import commit_script, halt_script, keep_log_script, switch_script
+
+BACK = "RACKWRIGHT_BACK"
+"""What goes back: as JSON, release by endpoint by host; `*` stands for any of them."""
+LAST = "last"
+"""Asks for the proven release before the present one."""
+
+
+def releases_asked(host: str, endpoints: list[str]) -> dict[str, str]:
+    """Release by endpoint for a host, as the command that runs this asks for it."""
+    asked = json.loads(os.environ.get(BACK, "{}"))
+    own = asked.get(host, asked.get("*", {}))
+    return {name: own.get(name, own.get("*")) for name in endpoints if name in own or "*" in own}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What an endpoint could go back to."""
+
+    history: tuple[str, ...] = ()
+    """Proven releases, the present one last."""
+    specs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    gone: Mapping[str, str] = field(default_factory=dict)
+    """What a release would need and is no longer there."""
+
+
+def read_script() -> str:
+    """Lists the kept releases of every endpoint; changes nothing."""
+    return host_script("kept_releases", home=f"{STATE}/endpoints")
+
+
+def parse_kept(lines: list[str]) -> dict[str, Kept]:
+    """Parse the listing. Raises ValueError for what is none."""
+    history: dict[str, tuple[str, ...]] = {}
+    specs: dict[str, dict[str, Any]] = {}
+    gone: dict[str, dict[str, str]] = {}
+    for line in lines:
+        kind, endpoint, *words = line.split()
+        if kind == "history":
+            history[endpoint] = tuple(words)
+        elif kind == "release":
+            specs.setdefault(endpoint, {})[words[0]] = json.loads(decode(words[1]))
+            if words[2:] != ["ok"]:
+                gone.setdefault(endpoint, {})[words[0]] = " ".join(words[2:])
+    return {name: Kept(history[name], specs.get(name, {}), gone.get(name, {})) for name in history}
+
+
+def target_of(seen: SeenEndpoint, kept: Kept, asked: str) -> str | None:
+    """The release to go back to; None when there is none."""
+    if asked != LAST:
+        return asked if asked in kept.specs else None
+    earlier = [release for release in kept.history if release != seen.proven and release in kept.specs]
+    return earlier[-1] if earlier else None
+
+
+def back_changes(
+    settings: HostSettings, seen: Mapping[str, SeenEndpoint], kept: Mapping[str, Kept], asked: Mapping[str, str]
+) -> list[Change]:
+    """The changes that bring a host's endpoints back.
+
+    asked: release by endpoint, or LAST; endpoints that are not named stay as they are.
+    """
+    found: list[Change] = []
+    for name, release in asked.items():
+        now = seen.get(name, SeenEndpoint())
+        target = target_of(now, kept.get(name, Kept()), release)
+        own = settings.all_endpoints.get(name)
+        if target is None or own is None:
+            found.append(_refused(name, release, kept.get(name, Kept())))
+        elif missing := kept[name].gone.get(target):
+            found.append(_missing(name, target, missing))
+        elif not (now.running_hash == now.current == now.proven == target and now.serving):
+            found.append(_back(name, target, own, settings.keep_releases, now, kept[name]))
+    return found
+
+
+def _refused(name: str, asked: str, kept: Kept) -> Change:
+    wanted = "an earlier proven release" if asked == LAST else f"release {asked}"
+    there = ", ".join(kept.specs) or "none"
+    text = f"endpoint {name}: {wanted} is not on the host (it keeps: {there}); next: pyinfra INVENTORY deploy.py"
+    return Change(f"put endpoint {name} back", "asked for", (Refuse(text),))
+
+
+def _missing(name: str, target: str, missing: str) -> Change:
+    text = f"endpoint {name}: release {target} would need what is gone: {missing}; next: pyinfra INVENTORY deploy.py"
+    return Change(f"put endpoint {name} back to release {target}", "asked for", (Refuse(text),))
+
+
+def _back(name: str, target: str, own: EndpointSettings, keep: int, now: SeenEndpoint, kept: Kept) -> Change:
+    limit = own.stop_timeout + own.load_timeout + own.drain_timeout + 300
+    label = now.current or "unknown"
+    port = now.spec.get("port", own.port)
+    go = keep_log_script(name, label) + switch_script(name, target, port, own.drain_timeout, own.load_timeout)
+    present = now.proven if now.proven in kept.specs and now.proven != target else None
+    again = switch_script(name, present, own.port, 0, own.load_timeout) if present else ""
+    forget = host_script("forget_later", home=endpoint_dir(name), release_hash=target)
+    step = Proved(
+        endpoint=name,
+        switch=Job(f"switch-{name}", f"put release {target} of endpoint {name} back", go, limit),
+        questions=basic_questions(name, kept.specs[target]),
+        commit=Shell(forget + commit_script(name, target, keep)),
+        go_back=Job(f"switch-{name}", f"start release {present} again", again, limit) if present else None,
+        questions_back=basic_questions(name, kept.specs[present]) if present else (),
+        halt=Job(f"switch-{name}", f"stop endpoint {name}", halt_script(name, target, False), timeout=300),
+        serving=now.serving,
+    )
+    return Change(f"put endpoint {name} back to release {target}", f"it runs {now.running_hash or 'nothing'}", (step,))

@@ -1,0 +1,70 @@
+"""Connections to an inventory's hosts outside a deploy: the same connector, host keys and sudo as pyinfra's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatch
+
+from pyinfra.api import Config, Inventory, State
+from pyinfra.api.connect import connect_all, disconnect_all
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.host import Host
+from pyinfra.context import ctx_config, ctx_inventory, ctx_state
+from pyinfra.progress import progress_spinner
+
+from rackwright.errors import RackwrightError
+from rackwright.inventory import InventoryHost, load_inventory
+
+__all__ = ["Connected", "chosen_hosts", "connected", "progress_spinner"]
+
+
+@dataclass(frozen=True)
+class Connected:
+    """One connected host with its settings."""
+
+    state: State
+    host: Host
+    entry: InventoryHost
+
+
+def chosen_hosts(inventory: str, limit: Sequence[str]) -> list[InventoryHost]:
+    """Hosts of an inventory that a `--limit` names, by group or by name pattern, in inventory order.
+
+    Raises RackwrightError when a pattern matches nothing.
+    """
+    hosts = load_inventory(inventory)
+    for pattern in limit:
+        if not any(_matches(entry, pattern) for entry in hosts):
+            raise RackwrightError(f"--limit {pattern}: no host and no group of {inventory} matches; nothing was done")
+    return [entry for entry in hosts if not limit or any(_matches(entry, pattern) for pattern in limit)]
+
+
+def _matches(entry: InventoryHost, pattern: str) -> bool:
+    return pattern in entry.groups or fnmatch(entry.name, pattern)
+
+
+@contextmanager
+def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
+    """Connect to hosts side by side; hosts that cannot be reached are left out and have said why.
+
+    Raises RackwrightError when none can be reached.
+    """
+    # Makes the standard library cooperative, so only here: commands that connect nowhere must not be changed by it.
+    import pyinfra_cli  # noqa: F401, PLC0415
+
+    inventory = Inventory(([(entry.name, entry.data) for entry in entries], {}))
+    config = Config()
+    config.FAIL_PERCENT = 100
+    state = State(inventory, config)
+    with ctx_state.use(state), ctx_inventory.use(inventory), ctx_config.use(config):
+        try:
+            connect_all(state)
+        except PyinfraError as error:
+            raise RackwrightError(f"no host could be reached: {error}") from error
+        by_name = {entry.name: entry for entry in entries}
+        try:
+            yield [Connected(state, host, by_name[host.name]) for host in inventory if host.connected]
+        finally:
+            disconnect_all(state)

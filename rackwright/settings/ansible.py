@@ -1,0 +1,41 @@
+"""Ansible's own commands, called as commands (their licence is GPL, ours is not)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from rackwright.errors import SettingsError
+
+CONFIG = "ansible.cfg"
+
+
+def command(name: str) -> str:
+    """Path of an Ansible command: the one beside this Python first, then PATH's.
+
+    Raises SettingsError with what to install when there is none.
+    """
+    beside = Path(sys.executable).parent / name
+    found = str(beside) if beside.is_file() else shutil.which(name)
+    if not found:
+        raise SettingsError(f"the command {name} is not installed; next: {sys.executable} -m pip install ansible-core")
+    return found
+
+
+def environment(site: Path) -> dict[str, str]:
+    """The environment for Ansible's commands: the site's ansible.cfg counts from any folder, and no log is written."""
+    variables = {**os.environ, "ANSIBLE_LOG_PATH": os.devnull, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0"}
+    if not Path(CONFIG).is_file() and (site / CONFIG).is_file():
+        variables.setdefault("ANSIBLE_CONFIG", str(site / CONFIG))
+    return variables
+
+
+def first_error(text: str) -> str:
+    """The first error line of an Ansible command's error output."""
+    for line in text.splitlines():
+        for mark in ("[ERROR]: ", "ERROR! "):
+            if line.startswith(mark):
+                return line.removeprefix(mark).strip()
+    return text.strip().splitlines()[-1] if text.strip() else "it printed no reason"

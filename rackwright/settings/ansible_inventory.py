@@ -1,0 +1,92 @@
+"""An existing Ansible inventory (INI, YAML, directory, program) as a listing, read by `ansible-inventory`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rackwright.errors import SettingsError
+from rackwright.settings.ansible import command, environment, first_error
+from rackwright.settings.files import site_root
+from rackwright.settings.groups import ALL, UNGROUPED, Group, Groups
+from rackwright.settings.load import Listing
+from rackwright.settings.origin import Origin
+from rackwright.settings.secret import Secret
+from rackwright.settings.vault import decrypt
+from rackwright.settings.yaml_file import Ciphertext
+
+VAULT, UNSAFE = "__ansible_vault", "__ansible_unsafe"
+TIMEOUT = 300
+"""Seconds; a dynamic inventory may ask a slow service."""
+
+
+def listing_of(path: Path, root: Path | None = None) -> Listing:
+    """Hosts, groups and the inventory's own values; group_vars and host_vars are left to the loader.
+
+    root: the site's folder; default: that of the path.
+    Raises SettingsError with Ansible's reason when the inventory cannot be read.
+    """
+    if not path.exists():
+        raise SettingsError(f"{path}: there is no such Ansible inventory; next: ansible-inventory -i {path} --graph")
+    site = root or site_root(path)
+    found = _decrypted(_ask(path, site), path, site)
+    hosts_values: Mapping[str, dict[str, Any]] = found.pop("_meta", {}).get("hostvars", {})
+    groups = Groups([_group(name, body) for name, body in found.items()])
+    return Listing(path, groups, {host: hosts_values.get(host, {}) for host in groups.hosts}, site)
+
+
+def _group(name: str, body: Mapping[str, Any]) -> Group:
+    children = [child for child in body.get("children", []) if name != ALL or child != UNGROUPED]
+    return Group(name, list(body.get("hosts", [])), children, dict(body.get("vars", {})))
+
+
+def _ask(path: Path, site: Path) -> dict[str, Any]:
+    """`--export` keeps a group's values with the group; vars plugins are off, since they would mix group_vars in."""
+    asked = subprocess.run(
+        [command("ansible-inventory"), "-i", str(path), "--list", "--export", "--playbook-dir", str(site)],
+        env={**environment(site), "ANSIBLE_VARS_ENABLED": "", "ANSIBLE_INVENTORY_UNPARSED_FAILED": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    if asked.returncode != 0:
+        reason = first_error(asked.stderr)
+        raise SettingsError(
+            f"{path}: Ansible cannot read this inventory: {reason}\nnext: ansible-inventory -i {path} --list"
+        )
+    loaded: dict[str, Any] = json.loads(asked.stdout)
+    return loaded
+
+
+def _decrypted(value: dict[str, Any], path: Path, site: Path) -> dict[str, Any]:
+    found: dict[str, None] = {}
+    _collect(value, found)
+    texts = decrypt([Ciphertext(text.strip(), Origin(str(path))) for text in found], site)
+    opened: dict[str, Any] = _opened(value, dict(zip(found, map(Secret, texts), strict=True)))
+    return opened
+
+
+def _collect(value: Any, found: dict[str, None]) -> None:
+    if isinstance(value, dict):
+        if set(value) == {VAULT}:
+            found[value[VAULT]] = None
+        for below in value.values():
+            _collect(below, found)
+    elif isinstance(value, list):
+        for below in value:
+            _collect(below, found)
+
+
+def _opened(value: Any, secrets: Mapping[str, Secret]) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {VAULT}:
+            return secrets[value[VAULT]]
+        if set(value) == {UNSAFE}:
+            return value[UNSAFE]
+        return {key: _opened(below, secrets) for key, below in value.items()}
+    return [_opened(below, secrets) for below in value] if isinstance(value, list) else value

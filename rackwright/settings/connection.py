@@ -1,0 +1,132 @@
+"""How a host is reached: pyinfra's connection keys, Ansible's names for them, and what is refused, with reasons."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import paramiko
+from pydantic import Field
+
+from rackwright.settings.groups import PRIORITY
+from rackwright.settings.model import Frozen
+
+STRICT = "ssh_strict_host_key_checking"
+
+RENAMED = {
+    "ansible_host": "ssh_hostname",
+    "ansible_ssh_host": "ssh_hostname",
+    "ansible_port": "ssh_port",
+    "ansible_ssh_port": "ssh_port",
+    "ansible_user": "ssh_user",
+    "ansible_ssh_user": "ssh_user",
+    "ansible_ssh_private_key_file": "ssh_key",
+    "ansible_private_key_file": "ssh_key",
+    "ansible_become": "_sudo",
+    "ansible_become_user": "_sudo_user",
+}
+"""Ansible's connection variables, and pyinfra's names for them."""
+
+_PASSWORD = "passwords are refused, since pyinfra prints them at --debug: use an SSH key or an agent"
+_SUDO = "sudo passwords are refused, since they show in the host's process list: allow this user sudo without one"
+_SSH = "is not understood here: write the same into ~/.ssh/config, which Ansible reads too"
+
+REFUSED = {
+    "ssh_password": _PASSWORD,
+    "ssh_key_password": _PASSWORD,
+    "ansible_password": _PASSWORD,
+    "ansible_ssh_pass": _PASSWORD,
+    "ansible_ssh_password": _PASSWORD,
+    "_sudo_password": _SUDO,
+    "_use_sudo_password": _SUDO,
+    "ansible_become_pass": _SUDO,
+    "ansible_become_password": _SUDO,
+    "ansible_sudo_pass": _SUDO,
+    "ansible_ssh_common_args": _SSH,
+    "ansible_ssh_extra_args": _SSH,
+    PRIORITY: "counts only in the inventory itself, as in Ansible",
+}
+"""Keys that are known and not taken, with the reason."""
+
+
+class Connection(Frozen):
+    """How a host is reached, and what the loader itself needs to know."""
+
+    ssh_hostname: str | None = None
+    """Address of the host; default: its name in the inventory. Ansible: ansible_host."""
+    ssh_port: int | None = Field(default=None, ge=1, le=65535)
+    """Port of sshd. Ansible: ansible_port."""
+    ssh_user: str | None = None
+    """Login; default: that of ~/.ssh/config, or your own. Ansible: ansible_user."""
+    ssh_key: str | None = None
+    """Private key file on the control machine. Ansible: ansible_ssh_private_key_file."""
+    ssh_allow_agent: bool | None = None
+    ssh_look_for_keys: bool | None = None
+    ssh_forward_agent: bool | None = None
+    ssh_config_file: str | None = None
+    """SSH configuration file; default ~/.ssh/config."""
+    ssh_known_hosts_file: str | None = None
+    """File with the hosts' keys; default ~/.ssh/known_hosts."""
+    ssh_strict_host_key_checking: Literal["yes", "accept-new"] | None = None
+    """`yes`: only hosts with a known key. Set `accept_new_host_keys` for a first contact."""
+    ssh_connect_retries: int | None = Field(default=None, ge=0)
+    ssh_connect_retry_min_delay: float | None = None
+    ssh_connect_retry_max_delay: float | None = None
+    ssh_file_transfer_protocol: Literal["sftp", "scp"] | None = None
+    sudo: bool | None = Field(default=None, alias="_sudo")
+    """Work as root through sudo; default: true unless the login is root. Ansible: ansible_become."""
+    sudo_user: Literal["root"] | None = Field(default=None, alias="_sudo_user")
+    """Only root: Rackwright's steps need it. Ansible: ansible_become_user."""
+    shell_executable: str | None = Field(default=None, alias="_shell_executable")
+    accept_new_host_keys: bool = False
+    """True takes the key of a host that is not in known_hosts yet. A changed key is refused all the same."""
+    own_keys: tuple[str, ...] = ()
+    """Names of your own, patterns allowed (`ntp_*`), that pass into host.data unread."""
+
+
+KEYS = {field.alias or name: name for name, field in Connection.model_fields.items()}
+"""Key in the YAML files, and the model's field."""
+
+TRUE, FALSE = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
+
+
+def rename(key: str, value: Any) -> tuple[str, Any]:
+    """Ansible's name and value as pyinfra's; other keys come back unchanged.
+
+    INI inventories give `true` and `22` as text, so switches and ports are read as Ansible reads them.
+    """
+    new = RENAMED.get(key, key)
+    if new == "_sudo" and isinstance(value, str | int):
+        word = str(value).lower()
+        return new, True if word in TRUE else False if word in FALSE else value
+    if new == "ssh_port" and isinstance(value, str) and value.isdigit():
+        return new, int(value)
+    return new, value
+
+
+def defaults(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Connection data that follows from the rest: strict host keys, and sudo unless the login is root."""
+    found: dict[str, Any] = {}
+    if name.startswith("@") and not name.startswith("@ssh/"):
+        return found
+    if STRICT not in values:
+        found[STRICT] = "accept-new" if values.get("accept_new_host_keys") is True else "yes"
+    if "_sudo" not in values:
+        found["_sudo"] = login(name, values) != "root"
+    return found
+
+
+def login(name: str, values: Mapping[str, Any]) -> str:
+    """The user that SSH logs in as: stated, or that of the SSH configuration, or the local one."""
+    stated = values.get("ssh_user")
+    if isinstance(stated, str):
+        return stated
+    host = str(values.get("ssh_hostname") or name.removeprefix("@ssh/"))
+    path = Path(str(values.get("ssh_config_file") or "~/.ssh/config")).expanduser()
+    if path.is_file():
+        user = paramiko.SSHConfig.from_path(str(path)).lookup(host).get("user")
+        if user:
+            return str(user)
+    return getpass.getuser()

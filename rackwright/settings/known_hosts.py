@@ -1,0 +1,54 @@
+"""Which hosts SSH is going to refuse, because their key is not known yet: told before, with what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import paramiko
+
+from rackwright.settings.connection import STRICT
+
+DEFAULT_FILE = "~/.ssh/known_hosts"
+DEFAULT_CONFIG = "~/.ssh/config"
+SSH_PORT = 22
+
+
+def is_unknown(name: str, data: Mapping[str, Any]) -> bool:
+    """True when a host's key is checked strictly and is in none of the files that pyinfra reads."""
+    if data.get(STRICT) != "yes":
+        return False
+    stated = str(data.get("ssh_hostname") or name.removeprefix("@ssh/"))
+    config = _config(str(data.get("ssh_config_file") or DEFAULT_CONFIG)).lookup(stated)
+    address = config.get("hostname", stated)
+    port = int(data.get("ssh_port") or config.get("port") or SSH_PORT)
+    entry = address if port == SSH_PORT else f"[{address}]:{port}"
+    files = [str(data["ssh_known_hosts_file"])] if data.get("ssh_known_hosts_file") else _configured(config)
+    return not any(_keys(file).lookup(entry) for file in files)
+
+
+def advice(names: list[str]) -> str:
+    """One warning about all such hosts."""
+    some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return (
+        f"the host keys of {some} are not in known_hosts, so SSH will refuse them: "
+        "ssh to each once and compare the key, or set accept_new_host_keys: true for the first contact"
+    )
+
+
+def _configured(config: Mapping[str, str]) -> list[str]:
+    return config.get("userknownhostsfile", DEFAULT_FILE).split()
+
+
+@cache
+def _config(file: str) -> paramiko.SSHConfig:
+    path = Path(file).expanduser()
+    return paramiko.SSHConfig.from_path(str(path)) if path.is_file() else paramiko.SSHConfig()
+
+
+@cache
+def _keys(file: str) -> paramiko.HostKeys:
+    path = Path(file).expanduser()
+    return paramiko.HostKeys(str(path) if path.is_file() else None)

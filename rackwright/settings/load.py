@@ -1,0 +1,194 @@
+"""Settings of all hosts of an inventory: files found, decrypted, merged and validated before any connection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rackwright.settings.connection import defaults, rename
+from rackwright.settings.files import Site, site_root
+from rackwright.settings.groups import ALL, PRIORITY, UNGROUPED, Groups
+from rackwright.settings.merge import Layer, merge
+from rackwright.settings.model import HostSettings
+from rackwright.settings.origin import KeyPath, Origin, Origins
+from rackwright.settings.problems import InvalidSettingsError, Problem
+from rackwright.settings.secret import Secret
+from rackwright.settings.validate import SECRET_PATHS, leaves, validate
+from rackwright.settings.vault import decrypt
+from rackwright.settings.yaml_file import VAULT_HEADER, Ciphertext, Document, parse
+
+DATA_OPTION = "--data"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Who: the hosts and groups that an inventory names, with the values that it gives them itself."""
+
+    path: Path
+    groups: Groups
+    hosts: Mapping[str, Mapping[str, Any]]
+    """Hosts in the inventory's order."""
+    root: Path | None = None
+    """Folder of the site; default: that of the path."""
+
+
+@dataclass(frozen=True)
+class InventoryHost:
+    """One host: its groups (the weakest first), its pyinfra data, its typed settings, and the origin of every key."""
+
+    name: str
+    groups: tuple[str, ...]
+    data: dict[str, Any]
+    settings: HostSettings
+    origins: Origins
+
+
+def load(listing: Listing, overrides: Mapping[str, Any] | None = None) -> list[InventoryHost]:
+    """Load and validate the settings of every host of a listing, in its order.
+
+    `overrides` are pyinfra's `--data` values: they count for the typed settings, and stay out of `data`.
+    Raises InvalidSettingsError with every problem of all files and hosts at once.
+    """
+    reader = _Reader(Site(listing.root or site_root(listing.path), listing.path), listing)
+    problems = [*reader.site_problems, *_command_line(overrides or {})]
+    hosts = [_host(name, reader, overrides or {}, problems) for name in listing.hosts]
+    if problems:
+        raise InvalidSettingsError(problems, f"rackwright check {reader.site.display(listing.path)}")
+    return [host for host in hosts if host]
+
+
+def _host(name: str, reader: _Reader, overrides: Mapping[str, Any], problems: list[Problem]) -> InventoryHost | None:
+    merged = merge(reader.layers(name))
+    values = _hidden(merged.values)
+    ours = Layer(overrides, {(key,): Origin(DATA_OPTION) for key in overrides})
+    final = merge([merged, _renamed(ours)])
+    settings, found = validate(name, _hidden(final.values), dict(final.origins))
+    problems += found if not reader.site_problems else [problem for problem in found if problem.path]
+    if settings is None:
+        return None
+    data = {**values, **defaults(name, final.values)}
+    return InventoryHost(name, tuple(reader.listing.groups.of(name)), data, settings, dict(final.origins))
+
+
+def _command_line(overrides: Mapping[str, Any]) -> list[Problem]:
+    text = "a secret on the command line shows in the process list: put it into an ansible-vault value"
+    return [
+        Problem(Origin(DATA_OPTION), path, text)
+        for key, value in overrides.items()
+        for path, leaf in leaves(value, (key,))
+        if path in SECRET_PATHS and leaf
+    ]
+
+
+class _Reader:
+    """The documents of a site, and the layers that they make for a host."""
+
+    def __init__(self, site: Site, listing: Listing) -> None:
+        self.site = site
+        self.listing = listing
+        groups = listing.groups.names
+        self._files = {
+            (folder, kind, name): site.files(folder, kind, name)
+            for folder in site.folders
+            for kind, names in (("group_vars", [*groups, UNGROUPED]), ("host_vars", listing.hosts))
+            for name in names
+        }
+        self._documents = _documents({path for paths in self._files.values() for path in paths}, site)
+        self._inline = Origin(site.display(listing.path))
+        self.site_problems = [
+            *site.strangers("group_vars", [*groups, UNGROUPED]),
+            *site.strangers("host_vars", list(listing.hosts)),
+            *site.doubles("group_vars"),
+            *site.doubles("host_vars"),
+            *(problem for document in self._documents.values() for problem in document.problems),
+        ]
+
+    def layers(self, host: str) -> list[Layer]:
+        """Everything that a host is told, the weakest first: Ansible's order of precedence."""
+        groups = self.listing.groups.of(host)
+        inline = [self._group_values(name) for name in (ALL, *groups) if name in self.listing.groups.names]
+        files = [
+            *(layer for folder in self.site.folders for layer in self._read(folder, "group_vars", ALL)),
+            *(
+                layer
+                for folder in self.site.folders
+                for name in groups
+                for layer in self._read(folder, "group_vars", name)
+            ),
+        ]
+        own = self._inline_layer(self.listing.hosts[host])
+        last = [layer for folder in self.site.folders for layer in self._read(folder, "host_vars", host)]
+        return [*inline, *files, own, *last]
+
+    def _group_values(self, name: str) -> Layer:
+        values = self.listing.groups.values(name)
+        return self._inline_layer({key: value for key, value in values.items() if key != PRIORITY})
+
+    def _inline_layer(self, values: Mapping[str, Any]) -> Layer:
+        return _renamed(Layer(values, {(key,): self._inline for key in values}))
+
+    def _read(self, folder: Path, kind: str, name: str) -> list[Layer]:
+        documents = [self._documents[path] for path in self._files[folder, kind, name]]
+        return [_renamed(Layer(document.values, document.origins)) for document in documents]
+
+
+def _renamed(layer: Layer) -> Layer:
+    """A layer with pyinfra's names in place of Ansible's connection variables."""
+    values = dict(rename(key, value) for key, value in layer.values.items())
+    return Layer(values, {(rename(str(path[0]), None)[0], *path[1:]): origin for path, origin in layer.origins.items()})
+
+
+def _documents(paths: set[Path], site: Site) -> dict[Path, Document]:
+    """All files parsed, with every vault value as a Secret; two decryption commands at most."""
+    texts = {path: path.read_text() for path in sorted(paths)}
+    whole = [path for path, text in texts.items() if text.startswith(VAULT_HEADER)]
+    plain = decrypt([Ciphertext(texts[path].strip(), Origin(site.display(path))) for path in whole], site.root)
+    documents = {path: parse(text, site.display(path)) for path, text in texts.items() if path not in whole}
+    for path, text in zip(whole, plain, strict=True):
+        document = parse(text, site.display(path))
+        documents[path] = Document(_all_secret(document.values), document.origins, document.problems)
+    return _decrypted(documents, site)
+
+
+def _decrypted(documents: Mapping[Path, Document], site: Site) -> dict[Path, Document]:
+    found = {
+        leaf: None
+        for document in documents.values()
+        for _, leaf in leaves(document.values, ())
+        if isinstance(leaf, Ciphertext)
+    }
+    secrets = dict(zip(found, map(Secret, decrypt(list(found), site.root)), strict=True))
+    return {
+        path: Document(_opened(document.values, secrets), document.origins, document.problems)
+        for path, document in documents.items()
+    }
+
+
+def _opened(value: Any, secrets: Mapping[Ciphertext, Secret]) -> Any:
+    if isinstance(value, dict):
+        return {key: _opened(below, secrets) for key, below in value.items()}
+    if isinstance(value, list):
+        return [_opened(below, secrets) for below in value]
+    return secrets[value] if isinstance(value, Ciphertext) else value
+
+
+def _all_secret(value: Any) -> Any:
+    """Every text and number of an encrypted file is a secret."""
+    if isinstance(value, dict):
+        return {key: _all_secret(below) for key, below in value.items()}
+    if isinstance(value, list):
+        return [_all_secret(below) for below in value]
+    return value if value is None or isinstance(value, bool | Ciphertext) else Secret(str(value))
+
+
+def _hidden(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Secrets that were written in clear are masked from here on, too."""
+    return {key: _hide((key,), value) for key, value in values.items()}
+
+
+def _hide(path: KeyPath, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _hide((*path, key), below) for key, below in value.items()}
+    return Secret(value) if path in SECRET_PATHS and isinstance(value, str) else value

@@ -1,0 +1,64 @@
+"""Merges layers of settings, the weakest first: a key replaces the key below it; `engine` alone is merged deep.
+
+`engine` is merged at top level and, for an endpoint that two layers describe, within `endpoints.NAME`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rackwright.settings.origin import KeyPath, Origin, Origins
+
+ENGINE = "engine"
+ENDPOINTS = "endpoints"
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Values of one source, or of several merged ones, and where each of their keys stands."""
+
+    values: Mapping[str, Any]
+    origins: Mapping[KeyPath, Origin]
+
+
+def merge(layers: Iterable[Layer]) -> Layer:
+    """All layers as one, the last being the strongest. The layers themselves are left as they are."""
+    merged = Layer({}, {})
+    for layer in layers:
+        origins: Origins = {}
+        merged = Layer(_combine((), merged, layer, merged.values, layer.values, origins), origins)
+    return merged
+
+
+def _combine(path: KeyPath, below: Layer, above: Layer, old: Any, new: Any, origins: Origins) -> Any:
+    """`new` over `old` at `path`; `origins` receives the origin of everything that is kept."""
+    if not (isinstance(old, Mapping) and isinstance(new, Mapping) and _is_looked_into(path)):
+        _keep(path, above, origins)
+        return new
+    if path in above.origins:
+        origins[path] = above.origins[path]
+    kept = {**old, **new} if _is_united(path) else new
+    return {key: _choose((*path, key), key, below, above, old, new, origins) for key in kept}
+
+
+def _choose(path: KeyPath, key: Any, below: Layer, above: Layer, old: Any, new: Any, origins: Origins) -> Any:
+    if key in old and key in new:
+        return _combine(path, below, above, old[key], new[key], origins)
+    _keep(path, above if key in new else below, origins)
+    return new[key] if key in new else old[key]
+
+
+def _keep(path: KeyPath, layer: Layer, origins: Origins) -> None:
+    origins.update({at: origin for at, origin in layer.origins.items() if at[: len(path)] == path})
+
+
+def _is_united(path: KeyPath) -> bool:
+    """True where keys of both layers stay: at the top, and in `engine`."""
+    return not path or path[0] == ENGINE or (path[0] == ENDPOINTS and path[2:3] == (ENGINE,))
+
+
+def _is_looked_into(path: KeyPath) -> bool:
+    """True where a mapping is merged key by key, or may hold an `engine` that is."""
+    return _is_united(path) or (path[0] == ENDPOINTS and len(path) <= 2)

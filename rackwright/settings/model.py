@@ -1,0 +1,309 @@
+"""Typed settings: what `group_vars`, `host_vars` and `--data` may say, one frozen object a host.
+
+Every key below is a key of the YAML files. Two classes: what an endpoint is (`EndpointSettings`) and what a
+host is (`HostSettings`, which takes the endpoint's keys at top level too, as the defaults of its endpoints).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from rackwright.settings.secret import Secret
+
+DIGEST = re.compile(r"^sha256:[0-9a-f]{64}$")
+NAME = r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$"
+ABSOLUTE = r"^/[A-Za-z0-9._/@+-]*$"
+
+AbsolutePath = Annotated[str, Field(pattern=ABSOLUTE)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+Seconds = Annotated[int, Field(ge=1)]
+
+
+def _amount(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Amount = Annotated[str, BeforeValidator(_amount), Field(pattern=r"^(\d+|100%|\d{1,2}%)$")]
+"""A number of hosts, or a part of them in percent."""
+
+
+def _network(value: str) -> str:
+    return str(ipaddress.ip_network(value, strict=False))
+
+
+Cidr = Annotated[str, AfterValidator(_network)]
+
+
+class Frozen(BaseModel):
+    """A section of the settings: unknown keys are refused, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, protected_namespaces=())
+
+
+class ModelSource(Frozen):
+    """A model repository on the hub, and where its files lie on the host and in the container."""
+
+    repository: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
+    """Hub repository, for example `openai/gpt-oss-120b`."""
+    revision: str = "main"
+    """Branch, tag or commit. The lock file, or else the first download, pins it to a commit."""
+    directory: str | None = Field(default=None, pattern=NAME)
+    """Folder below `models_dir` on the host.
+
+    Default: the repository's name with `/` as `--`, and the commit's first 12 characters.
+    """
+    mount: AbsolutePath
+    """Folder in the container. Its last part is the name that /v1/models answers."""
+    include: tuple[str, ...] = ()
+    """File patterns to fetch; empty means all."""
+    exclude: tuple[str, ...] = ()
+    """File patterns never to fetch, for example `original/*`.
+
+    A plain download of gpt-oss fetches the weights three times.
+    """
+
+
+class Hardware(Frozen):
+    """What the host must be: checked by preflight, never changed."""
+
+    machine: str = "any machine"
+    """Name of the machine type in messages, for example `DGX B200`."""
+    architecture: Literal["x86_64", "aarch64"] | None = None
+    gpu_models: tuple[str, ...] = ()
+    """Accepted GPU product names, as parts of nvidia-smi's product name, for example `B200`."""
+    gpu_count: int | None = Field(default=None, ge=1)
+    """GPUs that the host must have at least."""
+    compute_capability: tuple[str, ...] = ()
+    """Accepted compute capabilities, for example `10.0`."""
+    driver_minimum: str | None = None
+    """Oldest driver for the image, for example `575`."""
+    fabric_manager: bool = False
+    """True where the host itself runs nvidia-fabricmanager (HGX and DGX B200); on NVL72 the switch trays do."""
+    unified_memory: bool = False
+    """True on GB10: nvidia-smi reports memory as N/A, so MemAvailable counts."""
+    memory_minimum_gib: int | None = None
+    """Host memory needed at least."""
+
+
+class Registry(Frozen):
+    """The login for the image's registry."""
+
+    host: str = "nvcr.io"
+    user: str = "$oauthtoken"
+    """NGC's user is the literal text `$oauthtoken`."""
+    key: Secret | None = None
+    """API key; without it the pull is tried without a login first."""
+    keep: bool = True
+    """True: the login stays for root only (0600). False: it exists only while an image is pulled."""
+
+
+class Proxy(Frozen):
+    """Proxies for apt, Docker, downloads and preflight."""
+
+    http: str | None = None
+    https: str | None = None
+    no_proxy: tuple[str, ...] = ("localhost", "127.0.0.1", "::1")
+
+
+class Mirrors(Frozen):
+    """Where things come from when their public addresses are not to be used."""
+
+    encodings: str = "https://openaipublic.blob.core.windows.net/encodings"
+    hub: str = "https://huggingface.co"
+    container_toolkit: str = "https://nvidia.github.io/libnvidia-container"
+    docker: str = "https://download.docker.com"
+
+
+class ContainerToolkit(Frozen):
+    """NVIDIA container toolkit: installed from NVIDIA's apt repository when the host has none."""
+
+    version: str | None = None
+    """Debian package version to install, for example `1.18.0-1`; none: the repository's newest, then held."""
+
+
+class EndpointSettings(Frozen):
+    """One LLM endpoint: a container that serves one model on one port."""
+
+    engine_kind: Literal["tensorrt-llm", "vllm", "sglang"] = "tensorrt-llm"
+    """Which server runs in the image."""
+    image: str = Field(default="nvcr.io/nvidia/tensorrt-llm/release:1.1.0rc0", pattern=r"^[^\s@]+:[\w][\w.-]{0,127}$")
+    """Image with its tag."""
+    image_digest: str | None = None
+    """`sha256:...` to pull by; none: the lock file's, or else the one seen at the first pull."""
+    engine_version: str | None = None
+    """Version for the option checks; default: the image's tag."""
+    model: ModelSource | None = None
+    draft: ModelSource | None = None
+    """Draft model for speculative decoding."""
+    engine: dict[str, Any] = Field(default_factory=dict)
+    """The engine's own YAML, merged deep over all files; checked for the image's version."""
+    engine_file: str = Field(default="engine.yaml", pattern=r"^[\w.-]+\.ya?ml$")
+    """Name of the YAML file in the release, for example `eagle.yaml`."""
+    environment: dict[str, str] = Field(default_factory=dict)
+    """Environment of the container. No secrets: they would show in `docker inspect`."""
+    arguments: tuple[str, ...] = ()
+    """More words for the server's command line."""
+    sizes_on_command_line: bool = False
+    """True for TensorRT-LLM 1.1.0rc0, where the command line could override the YAML's three sizes."""
+    port: Port = 8000
+    network: Literal["bridge", "host"] = "bridge"
+    """`bridge` publishes the port; `host` shares the host's network."""
+    bind: str | None = None
+    """Address to publish or listen on; default 0.0.0.0 for bridge and 127.0.0.1 for host."""
+    allow_from: tuple[Cidr, ...] = ()
+    """Networks that may reach the port; empty: open, with a warning."""
+    gpus: Literal["all"] | tuple[int, ...] = "all"
+    """GPUs by index, or all of them."""
+    replicas: int = Field(default=1, ge=1)
+    """N makes N endpoints of one GPU each: NAME-0 to NAME-(N-1), on this port and the next ones."""
+    harmony: bool = True
+    """True when chat needs the tiktoken encodings (gpt-oss)."""
+    load_timeout: Seconds = 1800
+    """Seconds from start to ready before the start counts as failed."""
+    stop_timeout: Seconds = 60
+    """Seconds from SIGTERM to SIGKILL."""
+    drain_timeout: int = Field(default=30, ge=0)
+    """Seconds to wait for open connections before a stop."""
+    restart_delay: Seconds = 10
+    """Seconds between a crash and the next start."""
+    start_limit: int = Field(default=3, ge=1)
+    """Starts that may fail before the unit gives up."""
+    gate: Literal["basic", "full"] = "basic"
+    """What an endpoint must prove after a switch.
+
+    `basic`: the release, its GPUs, its name, a chat answer. `full` adds tool calls, channels, streaming, loops,
+    drafts and speed, compared with the release before; a rollout asks it in full.
+    """
+    accept_known_bad: bool = False
+    """True deploys a combination that is known not to work."""
+
+    @field_validator("image_digest")
+    @classmethod
+    def _digest(cls, value: str | None) -> str | None:
+        if value is not None and not DIGEST.match(value):
+            raise ValueError("must be sha256: and 64 hexadecimal digits")
+        return value
+
+    @property
+    def address(self) -> str:
+        """Address that the endpoint is published or listens on (DECISIONS 11)."""
+        if self.bind:
+            return self.bind
+        return "0.0.0.0" if self.network == "bridge" or self.allow_from else "127.0.0.1"
+
+    @property
+    def version(self) -> str:
+        """The engine's version: stated, or else the image's tag."""
+        return self.engine_version or self.image.rsplit(":", 1)[1]
+
+
+class HostSettings(EndpointSettings):
+    """Everything that one host is asked to be."""
+
+    endpoint_name: str = Field(default="llm", pattern=NAME)
+    """Name of the host's endpoint; its unit is `rackwright-NAME.service`."""
+    endpoints: dict[Annotated[str, Field(pattern=NAME)], dict[str, Any]] = Field(default_factory=dict)
+    """Several endpoints: name, and the keys in which it differs from the top-level ones."""
+    hardware: Hardware = Hardware()
+    docker_users: tuple[str, ...] = ()
+    """Users who may use Docker without sudo. They must exist."""
+    docker_source: Literal["distribution", "docker"] = "distribution"
+    """Where Docker Engine comes from when the host has none."""
+    docker_daemon: dict[str, Any] = Field(default_factory=dict)
+    """Keys merged into /etc/docker/daemon.json; foreign keys stay."""
+    container_toolkit: ContainerToolkit = ContainerToolkit()
+    registry: Registry = Registry()
+    hub_token: Secret | None = None
+    """Hugging Face token for gated repositories."""
+    proxy: Proxy = Proxy()
+    mirrors: Mirrors = Mirrors()
+    private_ca: str | None = None
+    """PEM file on the control machine with the site's own certificate authority."""
+    models_dir: AbsolutePath = "/srv/models"
+    encodings_dir: AbsolutePath = "/srv/encodings"
+    rack: str | None = None
+    """Failure domain of the host."""
+    hold_packages: bool = True
+    """Hold the packages that we install, so that unattended upgrades do not move them under a server."""
+    stall_timeout: Seconds = 120
+    """Seconds without a byte before a download counts as stalled."""
+    stage_parallel: int = Field(default=8, ge=1)
+    """Hosts that pull the image or fetch models at the same time."""
+    download_rate_mib: int | None = Field(default=None, ge=1)
+    """Bandwidth cap for downloads, MiB/s."""
+    firewall_confirm: Seconds = 30
+    """Seconds in which a new SSH connection must confirm a firewall or Docker daemon change."""
+    verify_deep: bool = False
+    """Hash every file of every model again, for one run: `--data verify_deep=true`."""
+    check_keys: bool = False
+    """Try the registry's key even when nothing must be pulled, for one run: `--data check_keys=true`."""
+    max_unavailable: Amount = "1"
+    """Serving hosts of a group, and of a rack, that may be down at the same time: a number, or a part as `10%`."""
+    wave: Amount = "25%"
+    """Hosts a wave of a rollout, after the canaries: a number, or a part as `25%`."""
+    bake: int = Field(default=300, ge=0)
+    """Seconds for which a rollout watches a wave before the next one."""
+    error_budget: Amount = "0"
+    """Hosts with a fault of their own that may be left aside while the others go on: a number, or a part as `5%`."""
+    keep_releases: int = Field(default=2, ge=1)
+    """Proven releases that stay on the host."""
+
+    @model_validator(mode="after")
+    def _has_a_model(self) -> HostSettings:
+        for name, endpoint in self.all_endpoints.items():
+            if endpoint.model is None:
+                raise ValueError(f"endpoint {name} has no model: set `model:` in group_vars or host_vars")
+        return self
+
+    @property
+    def all_endpoints(self) -> dict[str, EndpointSettings]:
+        """Endpoints by name: the listed ones, each over the top-level keys, or the single top-level one."""
+        base = {key: getattr(self, key) for key in EndpointSettings.model_fields if key in self.model_fields_set}
+        own = self.endpoints or {self.endpoint_name: {}}
+        asked = {name: EndpointSettings.model_validate(overlay(base, keys)) for name, keys in own.items()}
+        found = [pair for name, endpoint in asked.items() for pair in replicas(name, endpoint)]
+        names = [name for name, _ in found]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice:
+            raise ValueError(f"two endpoints are named {twice}: `replicas` numbers its own, so rename the other")
+        return dict(found)
+
+
+def replicas(name: str, endpoint: EndpointSettings) -> list[tuple[str, EndpointSettings]]:
+    """An endpoint as it is, or its `replicas`: one GPU each, numbered names, ports from its own on.
+
+    Raises ValueError when `gpus` lists fewer GPUs, or when the ports end.
+    """
+    count = endpoint.replicas
+    if count == 1:
+        return [(name, endpoint)]
+    gpus = tuple(range(count)) if endpoint.gpus == "all" else endpoint.gpus
+    if len(gpus) < count:
+        raise ValueError(f"endpoint {name}: replicas is {count}, and gpus lists {len(gpus)}: each takes one")
+    if endpoint.port + count - 1 > 65535:
+        raise ValueError(f"endpoint {name}: replicas is {count}, and there are too few ports from {endpoint.port} on")
+    return [
+        (f"{name}-{i}", endpoint.model_copy(update={"replicas": 1, "port": endpoint.port + i, "gpus": (gpus[i],)}))
+        for i in range(count)
+    ]
+
+
+def overlay(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """`own` over `base` key by key; `engine` alone is merged deep (DECISIONS 37)."""
+    merged = {**base, **own}
+    if "engine" in base and "engine" in own:
+        merged["engine"] = deep_merge(base["engine"], own["engine"])
+    return merged
+
+
+def deep_merge(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """`own` over `base`, mappings merged key by key, everything else replaced."""
+    merged = dict(base)
+    for key, value in own.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = deep_merge(merged[key], value) if both else value
+    return merged

@@ -1,0 +1,39 @@
+"""Where a value comes from: file and line, kept for every key of the merged settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+KeyPath = tuple[str | int, ...]
+"""Keys from the top of the settings down to one value: `("engine", "kv_cache_config", "dtype")`."""
+
+
+@dataclass(frozen=True, order=True)
+class Origin:
+    """A file as the user knows it (relative to the site) and a line; line 0 means the file as a whole."""
+
+    file: str
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+Origins = dict[KeyPath, Origin]
+
+
+def origin_of(origins: Mapping[KeyPath, Origin], path: KeyPath) -> Origin | None:
+    """Origin of the value at `path`, or of the nearest key above it; None when nothing is known of it."""
+    for length in range(len(path), 0, -1):
+        if path[:length] in origins:
+            return origins[path[:length]]
+    return None
+
+
+def dotted(path: Iterable[str | int]) -> str:
+    """A key path for people: `endpoints.a.engine`, `allow_from[0]`."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text

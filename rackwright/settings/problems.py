@@ -1,0 +1,64 @@
+"""Problems in settings: collected all at once, printed with file, line, key and the nearest right name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rackwright.errors import SettingsError
+from rackwright.settings.move import Move
+from rackwright.settings.origin import KeyPath, Origin, dotted
+
+HEADING = "the settings are not valid, nothing was connected:"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing to mend: where, which key (may be empty), what is wrong, and the host it was found on."""
+
+    where: Origin | None
+    path: KeyPath
+    text: str
+    host: str = ""
+    right: Move | None = None
+    """How `rackwright check --fix` mends it; None when that needs a person."""
+
+
+class InvalidSettingsError(SettingsError):
+    """Everything that is wrong with the settings of an inventory, in one message."""
+
+    def __init__(self, problems: Sequence[Problem], next_command: str) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join([HEADING, *_lines(problems), f"mend these, then: {next_command}"]))
+
+
+def nearest(word: str, names: Iterable[str]) -> str:
+    """` (did you mean NAME?)` for the closest of `names`, or an empty text when none is close."""
+    found = difflib.get_close_matches(word, sorted(names), n=1, cutoff=0.6)
+    return f" (did you mean {found[0]}?)" if found else ""
+
+
+def _lines(problems: Sequence[Problem]) -> list[str]:
+    hosts: dict[tuple[str, int, str], list[str]] = {}
+    for problem in problems:
+        file, line = (problem.where.file, problem.where.line) if problem.where else ("", 0)
+        seen = hosts.setdefault((file, line, _text(problem)), [])
+        if problem.host and problem.host not in seen:
+            seen.append(problem.host)
+    return [f"  {_place(file, line, names)}{text}" for (file, line, text), names in sorted(hosts.items())]
+
+
+def _text(problem: Problem) -> str:
+    return f"{dotted(problem.path)}: {problem.text}" if problem.path else problem.text
+
+
+def _place(file: str, line: int, hosts: Sequence[str]) -> str:
+    if file:
+        return f"{Origin(file, line)}: "
+    return f"{_some(hosts)}: " if hosts else ""
+
+
+def _some(hosts: Sequence[str]) -> str:
+    rest = len(hosts) - 3
+    return ", ".join(hosts[:3]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,142 @@
+"""The settings for editors (JSON Schema) and for people (a reference page), both made from the types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic.json_schema import models_json_schema
+
+from rackwright.settings.connection import Connection
+from rackwright.settings.model import NAME, EndpointSettings, HostSettings
+
+Json = dict[str, Any]
+REFERENCES = "#/$defs/"
+FILES = "A file of group_vars/ or host_vars/ of a Rackwright site."
+
+
+def json_schema() -> Json:
+    """JSON Schema of one file of group_vars or host_vars: every key, none of them required at top level."""
+    definitions = _definitions()
+    host, connection = definitions.pop("HostSettings"), definitions.pop("Connection")
+    properties = {**host["properties"], **connection["properties"]}
+    endpoint = {"$ref": f"{REFERENCES}EndpointSettings"}
+    properties["endpoints"] |= {"patternProperties": {NAME: endpoint}, "additionalProperties": False}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Rackwright settings",
+        "description": FILES,
+        "type": "object",
+        "properties": properties,
+        "patternProperties": {"^ansible_": {}},
+        "additionalProperties": False,
+        "$defs": definitions,
+    }
+
+
+def json_text() -> str:
+    """The schema as it is stored."""
+    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _definitions() -> dict[str, Json]:
+    models = [(model, "validation") for model in (HostSettings, EndpointSettings, Connection)]
+    _, schema = models_json_schema(models, ref_template=REFERENCES + "{model}")  # type: ignore[arg-type]
+    definitions: dict[str, Json] = _without_titles(schema["$defs"])
+    return definitions
+
+
+def _without_titles(value: Any) -> Any:
+    """Pydantic's titles repeat the key; a property that is itself named `title` would stay."""
+    if isinstance(value, list):
+        return [_without_titles(below) for below in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_titles(below) for key, below in value.items() if key != "title" or not isinstance(below, str)}
+
+
+INTRODUCTION = """\
+# Settings
+
+Made from the types by `rackwright schema --markdown`; do not edit it.
+
+Values come from `group_vars/all.yml`, `group_vars/GROUP.yml` and `host_vars/HOST.yml`, each of which may also be a
+folder of YAML files, beside `deploy.py` and beside the inventory. The precedence is Ansible's: all, then groups by
+depth, `ansible_group_priority` and name, then the host; files beside `deploy.py` are stronger than those beside the
+inventory, and `--data KEY=VALUE` is stronger than any file. A stronger key replaces a weaker one as a whole. `engine`
+alone is merged key by key, at top level and, where two files describe the same endpoint, within `endpoints.NAME`.
+`rackwright check INVENTORY --show-origin` says where each value comes from.
+
+Secrets are [ansible-vault](https://docs.ansible.com/ansible/latest/vault_guide/) values, or keys of a wholly encrypted
+file, all of whose values count as secrets. They are taken only where the type below is *secret*.
+"""
+
+SECTIONS = (
+    ("Host", "HostSettings", "Top-level keys of a host."),
+    (
+        "Endpoint",
+        "EndpointSettings",
+        "Top-level keys too, as the defaults of all endpoints; and keys of `endpoints.NAME`.",
+    ),
+    ("Connection", "Connection", "How a host is reached. Ansible's names are understood where they are mentioned."),
+)
+
+
+def markdown() -> str:
+    """The reference page."""
+    definitions = _definitions()
+    own = set(definitions["EndpointSettings"]["properties"])
+    definitions["HostSettings"]["properties"] = {
+        key: value for key, value in definitions["HostSettings"]["properties"].items() if key not in own
+    }
+    parts = [INTRODUCTION]
+    for title, name, text in SECTIONS:
+        parts.append(f"## {title}\n\n{text}\n\n{_table(definitions[name])}")
+    for name, definition in definitions.items():
+        if name not in {section for _, section, _ in SECTIONS}:
+            parts.append(f"## {name}\n\n{_line(definition.get('description', ''))}\n\n{_table(definition)}")
+    return "\n".join(parts)
+
+
+def _table(definition: Json) -> str:
+    required = definition.get("required", [])
+    rows = [
+        f"| `{key}` | {_type(field)} | {_default(key, field, required)} | {_line(field.get('description', ''))} |\n"
+        for key, field in definition["properties"].items()
+    ]
+    return "| key | type | default | meaning |\n|---|---|---|---|\n" + "".join(rows)
+
+
+def _type(field: Mapping[str, Any]) -> str:
+    return " or ".join(dict.fromkeys(_types(field))) or "any"
+
+
+def _types(field: Mapping[str, Any]) -> Iterator[str]:
+    if "$ref" in field:
+        name = field["$ref"].removeprefix(REFERENCES)
+        yield f"[{name}](#{name.lower()})"
+    elif "anyOf" in field:
+        for branch in field["anyOf"]:
+            if branch.get("type") != "null":
+                yield from _types(branch)
+    elif "enum" in field or "const" in field:
+        yield ", ".join(f"`{value}`" for value in field.get("enum", [field.get("const")]))
+    elif field.get("writeOnly"):
+        yield "secret"
+    elif field.get("type") == "array":
+        yield f"list of {_type(field.get('items', {}))}"
+    else:
+        words = {"string": "text", "integer": "whole number", "boolean": "true or false", "object": "mapping"}
+        yield words.get(str(field.get("type")), str(field.get("type", "any")))
+
+
+def _default(key: str, field: Mapping[str, Any], required: list[str]) -> str:
+    if key in required:
+        return "required"
+    value = field.get("default")
+    return "" if value in (None, [], {}) or isinstance(value, dict) else f"`{json.dumps(value)}`"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")

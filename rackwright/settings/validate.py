@@ -1,0 +1,206 @@
+"""Merged values to typed settings: every problem at once, each with its origin and the nearest right name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from rackwright.engines.problems import engine_problems
+from rackwright.settings import connection
+from rackwright.settings.connection import Connection
+from rackwright.settings.model import EndpointSettings, HostSettings, overlay
+from rackwright.settings.origin import KeyPath, Origins, origin_of
+from rackwright.settings.problems import Problem, nearest
+from rackwright.settings.secret import MASK, Secret
+
+OWN_KEYS = "own_keys"
+ENDPOINTS = "endpoints"
+FREE = ("engine", "arguments", "docker_daemon")
+"""Keys whose text may hold braces that are not Ansible's."""
+JINJA = re.compile(r"\{\{.*\}\}|\{%.*%\}", re.DOTALL)
+
+
+def validate(host: str, values: Mapping[str, Any], origins: Origins) -> tuple[HostSettings | None, list[Problem]]:
+    """Typed settings of a host, and what is wrong; the settings are None when anything is."""
+    found = [*_keys(values), *_connection(values), *_jinja(values), *_secrets(values)]
+    settings, invalid = _settings(settings_values(values))
+    told = [*found, *_unless(found, invalid)]
+    problems = [Problem(origin_of(origins, path), path, text, host) for path, text in told]
+    if settings is not None and not problems:
+        problems = engine_problems(host, settings, origins)
+    return (None if problems else settings), problems
+
+
+def settings_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of host data that is settings; the rest is connection data and keys of the site's own."""
+    return {key: value for key, value in values.items() if key in HostSettings.model_fields}
+
+
+Found = tuple[KeyPath, str]
+
+
+def _unless(told: list[Found], more: list[Found]) -> list[Found]:
+    """Problems at places that no earlier check has told of."""
+    return [(path, text) for path, text in more if not any(path[: len(seen)] == seen for seen, _ in told)]
+
+
+def _keys(values: Mapping[str, Any]) -> Iterator[Found]:
+    known = [*HostSettings.model_fields, *connection.KEYS]
+    for key in values:
+        if key in connection.REFUSED:
+            yield (key,), connection.REFUSED[key]
+        elif key not in known and not key.startswith("ansible_") and not _is_own(key, values):
+            yield (key,), f"unknown key{nearest(key, known)}"
+
+
+def _is_own(key: str, values: Mapping[str, Any]) -> bool:
+    patterns = values.get(OWN_KEYS)
+    return isinstance(patterns, list | tuple) and any(fnmatchcase(key, str(pattern)) for pattern in patterns)
+
+
+def _connection(values: Mapping[str, Any]) -> Iterator[Found]:
+    try:
+        Connection.model_validate({key: value for key, value in values.items() if key in connection.KEYS})
+    except ValidationError as error:
+        for detail in error.errors():
+            yield tuple(detail["loc"]), explain(Connection, detail)
+
+
+def _settings(values: Mapping[str, Any]) -> tuple[HostSettings | None, list[Found]]:
+    problems = _endpoints(values)
+    if problems:
+        values = {**values, ENDPOINTS: {}}
+    try:
+        return HostSettings.model_validate(values), problems
+    except ValidationError as error:
+        details = [detail for detail in error.errors() if detail["loc"] or not problems]
+        return None, [*((_path(detail), explain(HostSettings, detail)) for detail in details), *problems]
+
+
+def _endpoints(values: Mapping[str, Any]) -> list[Found]:
+    """Problems within `endpoints.NAME`, told at their own lines rather than at the host's."""
+    endpoints = values.get(ENDPOINTS)
+    if not isinstance(endpoints, Mapping):
+        return []
+    base = {key: value for key, value in values.items() if key in EndpointSettings.model_fields}
+    found: list[Found] = []
+    for name, own in endpoints.items():
+        if isinstance(own, Mapping):
+            found += [((ENDPOINTS, str(name), *path), text) for path, text in _endpoint(base, own)]
+    return found
+
+
+def _endpoint(base: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[Found]:
+    try:
+        EndpointSettings.model_validate(_over(base, own))
+    except ValidationError as error:
+        for detail in error.errors():
+            if detail["loc"] and detail["loc"][0] in own:
+                yield _path(detail), explain(EndpointSettings, detail)
+
+
+def _over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """`own` over `base`, also when an `engine` that is no mapping cannot be merged."""
+    mergeable = all(isinstance(values.get("engine", {}), dict) for values in (base, own))
+    return overlay(dict(base), dict(own)) if mergeable else {**base, **own}
+
+
+def _path(detail: ErrorDetails) -> KeyPath:
+    """Where a value stands, without pydantic's names for the branches of a union and for mapping keys."""
+    return tuple(part for part in detail["loc"] if not (isinstance(part, str) and ("[" in part or part == "literal")))
+
+
+def explain(model: type[BaseModel], detail: ErrorDetails) -> str:
+    """One pydantic error as a sentence that never shows a secret."""
+    path, value, kind = _path(detail), detail.get("input"), detail["type"]
+    if kind == "extra_forbidden":
+        return f"unknown key{nearest(str(path[-1]), _fields(model, path[:-1]))}"
+    if isinstance(value, Secret):
+        return _misplaced(path)
+    if kind == "string_type":
+        return f"must be text; put it in quotes{_shown(value)}"
+    if kind == "missing":
+        return "is missing"
+    text = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    plain = text if text.startswith("must") or kind == "value_error" else f"must be {text}"
+    return plain + (_shown(value) if path else "")
+
+
+def _shown(value: Any) -> str:
+    return "" if isinstance(value, Mapping | list | tuple | Secret) or value is None else f", not {value!r}"
+
+
+def _fields(model: type[BaseModel], path: KeyPath) -> list[str]:
+    """Keys that are right at a path below `model`."""
+    current: type[BaseModel] | None = model
+    for part in path:
+        if current is None or part not in current.model_fields:
+            return []
+        current = section(current.model_fields[str(part)].annotation)
+    return [field.alias or name for name, field in current.model_fields.items()] if current else []
+
+
+def section(annotation: Any) -> type[BaseModel] | None:
+    """The settings section that a field holds, also behind `| None`; None for plain values."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for found in map(section, get_args(annotation)) if found), None)
+
+
+def _jinja(values: Mapping[str, Any]) -> Iterator[Found]:
+    for key, value in values.items():
+        if key in FREE or _is_own(key, values) or (key.startswith("ansible_") and key not in connection.RENAMED):
+            continue
+        for path, text in leaves(value, (key,)):
+            if isinstance(text, str) and JINJA.search(text) and not set(path) & set(FREE):
+                yield path, "Jinja is not evaluated here: write the value itself"
+
+
+def _secrets(values: Mapping[str, Any]) -> Iterator[Found]:
+    """Vault values where the setting is shown in clear."""
+    for key, value in values.items():
+        if key not in HostSettings.model_fields and key not in connection.KEYS:
+            continue
+        for path, leaf in leaves(value, (key,)):
+            if isinstance(leaf, Secret) and not is_secret(path):
+                yield path, _misplaced(path)
+
+
+SECRET_PATHS: tuple[KeyPath, ...] = (("registry", "key"), ("hub_token",))
+
+
+def is_secret(path: KeyPath) -> bool:
+    """True where the settings take a secret."""
+    return path in SECRET_PATHS
+
+
+def _misplaced(path: KeyPath) -> str:
+    shown = "`docker inspect`" if "environment" in path else "files and messages"
+    places = " and ".join(".".join(map(str, place)) for place in SECRET_PATHS)
+    return f"a vault value is not taken here, since it would show in {shown}; secrets go into {places}"
+
+
+def leaves(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+    """All scalars below a value, with their paths."""
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from leaves(below, (*path, str(key)))
+    elif isinstance(value, list | tuple):
+        for index, below in enumerate(value):
+            yield from leaves(below, (*path, index))
+    else:
+        yield path, value
+
+
+def masked(value: Any) -> Any:
+    """The same value with every secret shown as a mask."""
+    if isinstance(value, Mapping):
+        return {key: masked(below) for key, below in value.items()}
+    if isinstance(value, list | tuple):
+        return [masked(below) for below in value]
+    return MASK if isinstance(value, Secret) else value

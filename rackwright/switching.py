@@ -1,0 +1,186 @@
+"""The pyinfra operations that switch endpoints, forward and back: hosts line up, and pass the gate in their turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pyinfra.api import FunctionCommand, operation
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+
+from rackwright.change import Change, Job, Refuse, Shell
+from rackwright.concern import HostReading
+from rackwright.concerns.endpoint import ENDPOINT, takes_capacity, waits
+from rackwright.effects import StepFailedError, command_of, complain, remote, run_job, tail
+from rackwright.fleet.gate import Gate, Outcome
+from rackwright.fleet.journal import note
+from rackwright.fleet.running import AFTERWARDS
+from rackwright.fleet.turns import (
+    Member,
+    baking,
+    domains_of,
+    in_rollout,
+    limits_of,
+    node_of,
+    outcome_of,
+    serves,
+    shape_of,
+    watched,
+)
+from rackwright.hostrun import Commands, announce_changes, fail, look, state_of, this_host, touch, unreadable
+from rackwright.inventory import groups_of, settings_of
+from rackwright.perform import perform_all
+from rackwright.rollback import back_changes, parse_kept, read_script, releases_asked
+from rackwright.spec import url_of
+from rackwright.switch import NothingServesError, WentBackError, ask_all
+
+_gate = Gate()
+_members: dict[str, Member] = {}
+_watches: dict[str, Callable[[], Outcome]] = {}
+
+
+@operation()
+def line_up() -> Commands:
+    """Put hosts whose endpoints must switch into the gate's queue, in inventory order; changes nothing."""
+    host = this_host()
+    seen = look(host)
+    if seen is None:
+        yield from unreadable(host)
+        return
+    changes = ENDPOINT.pending(settings_of(host), seen)
+    if host.state.is_executing:
+        _queue(host, seen, changes)
+
+
+def _queue(host: Host, seen: HostReading, changes: Sequence[Change]) -> None:
+    """Let a host take part: it counts for the limits, and must switch when there are changes."""
+    settings = settings_of(host)
+    order = [other.name for other in host.state.inventory].index(host.name)
+    member = Member(host.name, order, domains_of(groups_of(host), settings.rack), serves(seen), settings)
+    _members[host.name] = member
+    _gate.limits = limits_of(_members.values(), in_rollout())
+    if not changes:
+        note("host", host=host.name, state="unchanged")
+        return
+    node = node_of(member, shape_of(settings, seen), takes_capacity(changes, seen[ENDPOINT]))
+    before = {name: endpoint.proven for name, endpoint in seen[ENDPOINT].endpoints.items() if endpoint.proven}
+    _gate.announce(node, lambda: _switch_host(host, changes, before, member.serving))
+    if in_rollout():
+        _watches[host.name] = lambda: _watch_host(host)
+        _gate.bake = baking(max(other.settings.bake for other in _members.values()), _watches)
+
+
+def _switch_host(host: Host, changes: Sequence[Change], before: Mapping[str, str], served: bool) -> Outcome:
+    announce_changes(host, changes)
+    note(
+        "host", host=host.name, state="switching", before=dict(before), changes=[change.sentence for change in changes]
+    )
+    try:
+        for change in changes:
+            touch(host)
+            perform_all(host.state, host, change, state_of(host).recorder)
+    except StepFailedError as error:
+        complain(host, str(error))
+        outcome = outcome_of(error, served)
+        state = "nothing serves" if isinstance(error, NothingServesError) and served else "failed"
+        state = "went back" if isinstance(error, WentBackError) else state
+        note(
+            "host",
+            host=host.name,
+            state=state,
+            cause=outcome.cause and outcome.cause.value,
+            check=outcome.check,
+            text=str(error),
+        )
+        return outcome
+    finally:
+        # Another host's turn may have read this one while it was switching.
+        state_of(host).stale = True
+    note("host", host=host.name, state="switched")
+    return Outcome()
+
+
+def _watch_host(host: Host) -> Outcome:
+    """Whether a host that has switched still serves what it was switched to."""
+    seen = look(host)
+    for name, endpoint in seen[ENDPOINT].endpoints.items() if seen else ():
+        if endpoint.proven is None or not endpoint.spec:
+            continue
+        url = url_of(endpoint.spec["address"], endpoint.spec["port"])
+        try:
+            ask_all(host.state, host, [watched(name, endpoint.proven, url)])
+        except StepFailedError as error:
+            complain(host, str(error))
+            note("host", host=host.name, state=AFTERWARDS, text=str(error))
+            return outcome_of(error, served=True)
+    return Outcome()
+
+
+@operation()
+def switch() -> Commands:
+    """Switch endpoints to their wanted release, host by host behind the gate, and ask each one."""
+    host = this_host()
+    seen = look(host)
+    if seen is None:
+        yield from unreadable(host)
+        return
+    changes = ENDPOINT.pending(settings_of(host), seen)
+    if not host.state.is_executing:
+        announce_changes(host, changes)
+    if changes:
+        yield FunctionCommand(_pass_gate, (), {})
+    elif host.state.is_executing:
+        yield from _wait_for_loading(host, waits(settings_of(host), seen[ENDPOINT]))
+
+
+def _wait_for_loading(host: Host, jobs: Sequence[Job]) -> Commands:
+    """Waiting changes nothing, so it is no command; an endpoint that does not come up is an error."""
+    for job in jobs:
+        try:
+            run_job(host.state, host, job)
+        except StepFailedError as error:
+            yield fail(str(error))
+
+
+def _pass_gate(state: State, host: Host) -> bool:  # noqa: ARG001 - pyinfra passes both by name
+    if _gate.pass_through(host.name):
+        return True
+    stoppers = [name for name in _gate.failed() if name != host.name]
+    if stoppers and host.name not in _gate.failed():
+        note("host", host=host.name, state="not switched")
+        complain(host, f"not switched: {', '.join(stoppers)} failed before it; it serves what it served")
+    return False
+
+
+@operation()
+def line_up_back() -> Commands:
+    """Put hosts that go back into the gate's queue: what goes back to what stands in the environment."""
+    host = this_host()
+    seen = look(host)
+    if seen is None:
+        yield from unreadable(host)
+        return
+    if not host.state.is_executing:
+        return
+    ok, output = remote(host.state, host, command_of(Shell(read_script())))
+    if not ok:
+        yield fail(f"its kept releases could not be read: {tail(output)}")
+        return
+    endpoints = seen[ENDPOINT].endpoints
+    asked = releases_asked(host.name, list(endpoints))
+    changes = back_changes(settings_of(host), endpoints, parse_kept(output.stdout_lines), asked)
+    refusals = [step.text for change in changes for step in change.steps if isinstance(step, Refuse)]
+    if not refusals:
+        _queue(host, seen, changes)
+        return
+    note("host", host=host.name, state="refused", text="; ".join(refusals))
+    for text in refusals:
+        yield fail(text)
+
+
+@operation()
+def switch_back() -> Commands:
+    """Bring endpoints back to an earlier release, host by host behind the gate, and ask each one."""
+    host = this_host()
+    if host.name in _gate.entries:
+        yield FunctionCommand(_pass_gate, (), {})

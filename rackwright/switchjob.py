@@ -1,0 +1,71 @@
+"""The scripts of a switch with their parameters: forward, back, halt, commit, remove. Pure."""
+
+from __future__ import annotations
+
+from rackwright.hostside import host_script
+from rackwright.jobs import unit_of
+from rackwright.paths import container_name, endpoint_dir, release_dir, unit_name
+
+UNITS = "/etc/systemd/system"
+
+
+def switch_script(endpoint: str, spec_hash: str, port: int, drain_timeout: int, load_timeout: int) -> str:
+    """Point an endpoint at a release, restart it, and wait until it is ready (times in seconds)."""
+    switch = host_script(
+        "switch",
+        unit=unit_name(endpoint),
+        container=container_name(endpoint),
+        release=release_dir(endpoint, spec_hash),
+        home=endpoint_dir(endpoint),
+        units=UNITS,
+        port_hex=f"{port:04X}",
+        drain_timeout=drain_timeout,
+    )
+    return switch + gpus_kept_script(endpoint) + wait_script(endpoint, load_timeout)
+
+
+def gpus_kept_script(endpoint: str = "") -> str:
+    """Ask for the GPUs in every other endpoint's container, as must be done after a daemon-reload."""
+    return host_script("gpus_kept", **{"except": endpoint})
+
+
+def join_script(endpoint: str, load_timeout: int) -> str:
+    """Wait for what an earlier run has left under way: its switch, and then the load."""
+    job = unit_of(f"switch-{endpoint}")
+    return host_script("wait_for_switch", job=job, seconds=load_timeout + 60) + wait_script(endpoint, load_timeout)
+
+
+def wait_script(endpoint: str, load_timeout: int) -> str:
+    """Wait until an endpoint that loads or runs already is ready; a little longer than its unit does itself."""
+    return host_script("wait_ready", unit=unit_name(endpoint), load_timeout=load_timeout + 30)
+
+
+def keep_log_script(endpoint: str, label: str, part: str = "switch") -> str:
+    """Keep the journal of a failed try on the host and say where; part: "switch" or "all"."""
+    return host_script("keep_log", unit=unit_name(endpoint), home=endpoint_dir(endpoint), label=label, part=part)
+
+
+def halt_script(endpoint: str, label: str, forget: bool) -> str:
+    """Stop an endpoint that has no release to go back to; what it said is kept.
+
+    forget: True when it was never proven here, so that it does not start at boot either.
+    """
+    words = {"unit": unit_name(endpoint), "home": endpoint_dir(endpoint), "forget": "yes" if forget else "no"}
+    return keep_log_script(endpoint, label) + host_script("halt", **words)
+
+
+def point_script(endpoint: str, spec_hash: str) -> str:
+    """Reload systemd, enable the unit and set the pointer, without a restart."""
+    words = {"unit": unit_name(endpoint), "home": endpoint_dir(endpoint), "release_hash": spec_hash}
+    return host_script("point", **words) + gpus_kept_script()
+
+
+def commit_script(endpoint: str, spec_hash: str, keep: int) -> str:
+    """Mark a release as proven, and prune releases beyond the last `keep` proven ones."""
+    return host_script("commit", home=endpoint_dir(endpoint), release_hash=spec_hash, keep=keep)
+
+
+def remove_script(endpoint: str) -> str:
+    """Stop an endpoint and take its unit and its folder away."""
+    names = {"unit": unit_name(endpoint), "container": container_name(endpoint), "home": endpoint_dir(endpoint)}
+    return host_script("remove_endpoint", **names, units=UNITS)

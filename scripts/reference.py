@@ -1,0 +1,176 @@
+"""Writes the reference pages that are made from the code: docs/reference/commands.md and preflight.md.
+
+Run it with `python scripts/reference.py`; tests/unit/test_docs.py compares the pages with what it would write.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+from rackwright.checks.gpu import GPU
+from rackwright.checks.machine import MACHINE
+from rackwright.checks.network import NETWORK
+from rackwright.checks.row import Check, figures, gib
+from rackwright.checks.software import SOFTWARE
+from rackwright.checks.storage import STORAGE
+from rackwright.cli import parser
+
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+MADE = "Made from the code by `python scripts/reference.py`; do not edit it.\n"
+
+
+def pages() -> dict[str, str]:
+    """Text of each page by its file name."""
+    return {"commands.md": commands_page(), "preflight.md": preflight_page()}
+
+
+COMMANDS_HEAD = f"""\
+# Commands
+
+{MADE}
+A deploy is pyinfra's own command: `pyinfra INVENTORY deploy.py` (see [running a deploy](../how-to/deploy.md)).
+`rackwright` is for everything around it. Exit codes: [exit-codes.md](exit-codes.md).
+"""
+
+
+def commands_page() -> str:
+    """Every verb with its arguments."""
+    return "\n".join([COMMANDS_HEAD, *(line for verb in _verbs(parser()) for line in _verb(*verb))]) + "\n"
+
+
+Verb = tuple[argparse.ArgumentParser, str]
+
+USUAL = {
+    "DIR": "folder to write into",
+    "HOST": "a host's name",
+    "INVENTORY": "inventory/*.py, or an Ansible inventory",
+    "QUESTION": "what to ask",
+    "CMD": "command to run there; none: log in",
+}
+"""Meaning of arguments whose parser leaves it to their name."""
+
+
+def _verbs(above: argparse.ArgumentParser) -> Iterator[Verb]:
+    """The verbs that do something, those of verbs included, each with its line of help."""
+    for action in above._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
+            for name, below in action.choices.items():
+                inner = list(_verbs(below))
+                yield from inner or [(below, helps.get(name, ""))]
+
+
+def _verb(verb: argparse.ArgumentParser, text: str) -> Iterator[str]:
+    yield f"## {verb.prog}\n"
+    yield f"{text[:1].upper()}{text[1:]}.\n" if text else ""
+    shown = [action for action in verb._actions if action.dest != "help"]
+    yield f"```\n{' '.join([verb.prog, *map(_usage, shown)])}\n```\n"
+    if shown:
+        yield "| argument | meaning |\n|---|---|"
+        yield from (f"| {_names(action)} | {_meaning(action)} |" for action in shown)
+        yield ""
+
+
+def _usage(action: argparse.Action) -> str:
+    value = _value(action)
+    if not action.option_strings:
+        return f"[{value} ...]" if action.nargs == argparse.REMAINDER else value
+    word = f"{action.option_strings[-1]} {value}".strip()
+    return word if action.required else f"[{word}]{'...' if _repeats(action) else ''}"
+
+
+def _repeats(action: argparse.Action) -> bool:
+    return isinstance(action, argparse._AppendAction)
+
+
+def _value(action: argparse.Action) -> str:
+    if action.nargs == 0:
+        return ""
+    if action.choices is not None:
+        return "|".join(map(str, action.choices))
+    return str(action.metavar or (action.dest.upper().replace("_", "-")))
+
+
+def _names(action: argparse.Action) -> str:
+    names = action.option_strings or [_value(action)]
+    value = f" {_value(action)}".rstrip() if action.option_strings else ""
+    return f"`{', '.join(names)}{value}`".replace("|", "\\|")
+
+
+def _meaning(action: argparse.Action) -> str:
+    text = (action.help or USUAL.get(_value(action), "")).replace("|", "\\|")
+    default = action.default if isinstance(action.default, int | str) and not isinstance(action.default, bool) else None
+    told = default is None or default == argparse.SUPPRESS or f"({default})" in text
+    return text if told else f"{text} (default {default})".strip()
+
+
+PREFLIGHT_HEAD = f"""\
+# Preflight checks
+
+{MADE}
+Preflight asks one question: is this host able to run its endpoints? It reads, and never writes. A row has a name, a
+verdict, what was seen, and, when it is not ok, what to do. The whole table is shown for a new host and whenever a row
+stops it; later runs print one line and the warnings.
+
+| verdict | meaning |
+|---|---|
+| `ok` | as it should be, or nothing to judge |
+| `warn` | somebody should know; the deploy goes on |
+| `stop` | the host ends here, before anything is written to it; other hosts go on |
+
+A check prints one row for each thing that it judges (file system, endpoint, server), and none when there is nothing to
+judge. `N/A` of nvidia-smi is never a failure by itself: GB10 says so of memory, ECC and MIG. Servers are asked only
+while something must still be fetched from them.
+"""
+GROUPS = {
+    "The machine": MACHINE,
+    "Software": SOFTWARE,
+    "GPUs": GPU,
+    "File systems": STORAGE,
+    "Network": NETWORK,
+}
+
+
+def preflight_page() -> str:
+    """Every check by group, and the figures that they compare with."""
+    parts = [PREFLIGHT_HEAD]
+    for title, checks in GROUPS.items():
+        rows = "\n".join(f"| {check.name} | `{check.severity}` | {_judges(check)} |" for check in checks)
+        parts.append(f"## {title}\n\n| check | when it fails | what it judges |\n|---|---|---|\n{rows}\n")
+    return "\n".join([*parts, _figures()])
+
+
+def _judges(check: Check) -> str:
+    return " ".join((inspect.getdoc(check.judge) or "").split())
+
+
+def _figures() -> str:
+    known = figures()
+    rows = [
+        ("oldest container toolkit", known["toolkit"]["version_minimum"]),
+        ("locked memory of containers", known["containers"]["memlock"]),
+        ("open files of containers, at least", known["containers"]["open_files"]),
+        ("free on every file system besides what must come", gib(known["disk"]["free_minimum"])),
+        ("free inodes on every file system", known["disk"]["inodes_minimum"]),
+        *((f"about, unpacked: `{entry['repository']}`", gib(entry["about"])) for entry in known["images"]),
+        *((f"about, as fetched: `{entry['repository']}`", gib(entry["about"])) for entry in known["models"]),
+    ]
+    table = "\n".join(f"| {name} | {value} |" for name, value in rows)
+    return (
+        "## Figures\n\nWhat a machine must be comes from [`hardware`](settings.md#hardware) in its group's file. The\n"
+        f"rest is in `rackwright/data/preflight.yaml`:\n\n| what | figure |\n|---|---|\n{table}\n"
+    )
+
+
+def main() -> None:
+    """Write the pages."""
+    for name, text in pages().items():
+        (REFERENCE / name).write_text(text)
+        print(REFERENCE / name)
+
+
+if __name__ == "__main__":
+    main()

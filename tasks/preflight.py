@@ -1,0 +1,13 @@
+"""Is this host able to run its endpoints?"""
+
+from __future__ import annotations
+
+from pyinfra.api import deploy
+
+from rackwright.operations import settle
+
+
+@deploy("Preflight")
+def preflight() -> None:
+    """Check the host before anything is written to it; a stopping row ends it here."""
+    settle(name="The host is able to run its endpoints", concern="preflight")

@@ -1,0 +1,135 @@
+"""The lab of a test run: one a worker, kept for the whole run; a failing test leaves its hosts' journals."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from rackwright.lab.host import Host
+from rackwright.lab.lab import Lab
+from rackwright.lab.paths import STATE_ROOT
+from rackwright.lab.shell import LabError
+
+ROOT = Path(__file__).parents[2]
+ARTEFACTS = ROOT / "artefacts"
+BIN = Path(sys.executable).parent
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a command: its exit status and everything that it printed."""
+
+    status: int
+    output: str
+
+    @property
+    def table(self) -> dict[str, tuple[int, int, int]]:
+        """pyinfra's results: operation to hosts with success, error, no change."""
+        rows = re.findall(r"^ {4}(\S.*?\S)\s{2,}\d+\s+(\d+|-)\s+(\d+|-)\s+(\d+|-)\s*$", self.output, re.MULTILINE)
+        return {name: (_count(well), _count(bad), _count(none)) for name, well, bad, none in rows}
+
+    @property
+    def changed(self) -> list[str]:
+        """Names of operations that changed something."""
+        return [name for name, counts in self.table.items() if counts[0] and name != "Grand total"]
+
+
+def _count(text: str) -> int:
+    return 0 if text == "-" else int(text)
+
+
+@dataclass
+class Site:
+    """The checkout as a site, deployed onto lab hosts by the commands that users type."""
+
+    lab: Lab
+    runs: list[Run] = field(default_factory=list)
+
+    def deploy(self, *options: str, limit: Sequence[str] = (), timeout: float = 400) -> Run:
+        """`pyinfra inventory/lab.py deploy.py -y`, limited to some hosts."""
+        limits = [word for name in limit for word in ("--limit", name)]
+        words = ("inventory/lab.py", "deploy.py", *limits, *(options or ("-y",)))
+        return self.command(BIN / "pyinfra", *words, timeout=timeout)
+
+    def rackwright(self, *words: str, timeout: float = 400) -> Run:
+        """`rackwright ...`."""
+        return self.command(BIN / "rackwright", *words, timeout=timeout)
+
+    def command(self, *words: str | Path, timeout: float = 400, cwd: Path = ROOT) -> Run:
+        """Run a command with this lab's id."""
+        done = subprocess.run(
+            [str(word) for word in words],
+            cwd=cwd,
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        run = Run(done.returncode, done.stdout)
+        self.runs.append(run)
+        return run
+
+    def environment(self) -> dict[str, str]:
+        """What a command of this lab runs with."""
+        return {**os.environ, "RACKWRIGHT_LAB_ID": self.lab.paths.id, "PYINFRA_PROGRESS": "off", "COLUMNS": "200"}
+
+
+@pytest.fixture(scope="session")
+def worker_lab() -> Iterator[Lab]:
+    """The lab of this test process: one bare and one lived-in host. Its id is the process's own."""
+    _end_labs_of_killed_runs()
+    lab = Lab.open(f"t{os.getpid()}")
+    lab.up(hosts=2, bare=1)
+    yield lab
+    lab.down()
+
+
+def _end_labs_of_killed_runs() -> None:
+    for folder in STATE_ROOT.glob("t*"):
+        if re.fullmatch(r"t\d+b?", folder.name) and not Path("/proc", folder.name[1:].rstrip("b")).exists():
+            Lab.open(folder.name).down()
+
+
+@pytest.fixture
+def site(worker_lab: Lab, request: pytest.FixtureRequest) -> Iterator[Site]:
+    """The checkout as a site; after a failure the runs and the hosts' journals lie in artefacts/."""
+    found = Site(worker_lab)
+    yield found
+    report = getattr(request.node, "failed_report", None)
+    if report is not None:
+        _leave_artefacts(request.node.name, found)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Let fixtures know that their test has failed."""
+    report = yield
+    if report is not None and report.failed:
+        item.failed_report = report
+    return report
+
+
+def _leave_artefacts(test: str, site: Site) -> None:
+    folder = ARTEFACTS / re.sub(r"[^\w.-]+", "_", test)
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, run in enumerate(site.runs, 1):
+        (folder / f"run-{number}.txt").write_text(f"exit {run.status}\n{run.output}")
+    for host in site.lab.hosts:
+        (folder / f"{host.name}.journal").write_text(_journal(host))
+
+
+def _journal(host: Host) -> str:
+    try:
+        return host.journal("--lines", "3000")
+    except (OSError, LabError, subprocess.SubprocessError) as error:
+        return f"no journal: {error}"

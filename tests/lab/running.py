@@ -1,0 +1,101 @@
+"""A deploy that is followed line by line while it runs, so that a test can do something to it at a given point."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tests.lab.conftest import BIN, ROOT, Run, Site
+
+PATIENCE = 200.0
+
+
+class Running:
+    """A command of the site that runs now, and what it has printed so far."""
+
+    def __init__(self, site: Site, *words: str) -> None:
+        self.site = site
+        self.lines: list[str] = []
+        self._news = threading.Condition()
+        self._ended = False
+        self._run: Run | None = None
+        self.process = subprocess.Popen(
+            words,
+            cwd=ROOT,
+            env=site.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            with self._news:
+                self.lines.append(line.rstrip("\n"))
+                self._news.notify_all()
+        with self._news:
+            self._ended = True
+            self._news.notify_all()
+
+    @property
+    def output(self) -> str:
+        """Everything that it has printed so far."""
+        return "\n".join(self.lines) + "\n"
+
+    def until(self, wanted: Callable[[str], bool] | str, seconds: float = PATIENCE) -> str | None:
+        """The first line that is wanted, or that has this text, as soon as it is printed; None: it ended without."""
+        matches = wanted if callable(wanted) else lambda line: str(wanted) in line
+        deadline = time.monotonic() + seconds
+        position = 0
+        with self._news:
+            while True:
+                for line in self.lines[position:]:
+                    position += 1
+                    if matches(line):
+                        return line
+                if self._ended:
+                    return None
+                in_time = self._news.wait(deadline - time.monotonic())
+                assert in_time, f"nothing of the kind in {seconds} s:\n{self.output}"
+
+    def stop(self, number: signal.Signals = signal.SIGKILL) -> Run:
+        """Send its process group a signal and wait for its end."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, number)
+        return self.end()
+
+    def end(self, seconds: float = PATIENCE) -> Run:
+        """Wait until it has ended by itself."""
+        if self._run is not None:
+            return self._run
+        try:
+            status = self.process.wait(seconds)
+        finally:
+            if self.process.poll() is None:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+        self._reader.join(10)
+        self._run = Run(status, self.output)
+        self.site.runs.append(self._run)
+        return self._run
+
+
+@contextmanager
+def deploying(site: Site, limit: str, *options: str) -> Iterator[Running]:
+    """A deploy onto one host; whatever happens, it does not outlive the block."""
+    running = Running(site, str(BIN / "pyinfra"), "inventory/lab.py", "deploy.py", "-y", "--limit", limit, *options)
+    try:
+        yield running
+    finally:
+        running.stop()

@@ -1,0 +1,25 @@
+"""One lab host, with the settings of a test over those of the lab."""
+
+import json
+import os
+from typing import Any
+
+from rackwright.inventory import build
+from rackwright.lab.inventory import hosts
+from rackwright.settings.secret import Secret
+
+
+def _settings(own: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:
+    """The test's keys over the lab's; one that is None is left out. A text for `registry_key` is a key."""
+    merged = {**own, **test}
+    if "registry_key" in merged:
+        key = merged.pop("registry_key")
+        merged["registry"] = {**dict(merged.get("registry") or {}), "key": Secret(key) if key else None}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+chosen = os.environ["STAGING_HOST"]
+overrides = json.loads(os.environ["STAGING_SETTINGS"])
+globals().update(
+    build(__file__, {"staging": [(name, _settings(own, overrides)) for name, own in hosts() if name == chosen]})
+)

@@ -1,0 +1,148 @@
+"""A deploy that is cut, anywhere and by anything: the next run goes on, and nothing that was complete is lost."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from rackwright.lab import faults
+from rackwright.lab.host import Host
+from rackwright.lab.lab import Lab
+from tests.lab.conftest import Site
+from tests.lab.running import deploying
+from tests.lab.test_deploy import ask
+
+pytestmark = pytest.mark.lab
+
+MOST_CUTS = 120
+UNIT = "rackwright-llm.service"
+
+
+@pytest.fixture
+def lived(worker_lab: Lab) -> Iterator[Host]:
+    """The lived-in host, powered and plugged in afterwards."""
+    host = worker_lab.host("lived2")
+    yield host
+    if host.machine.is_off():
+        host.start()
+    host.restore_network()
+
+
+def assert_converged(site: Site, host: Host) -> None:
+    """A run to the end works, another has nothing to do, and the endpoint answers."""
+    run = site.deploy("-y", limit=[host.name])
+    assert run.status == 0, run.output
+    again = site.deploy("-y", limit=[host.name])
+    assert again.status == 0, again.output
+    assert again.changed == [], again.output
+    assert "42" in ask(host, "What is 17 + 25? Answer with the number only.")
+
+
+def fetched(lab: Lab) -> Counter[str]:
+    """How often each file with an identity of its own was downloaded: weights, vocabularies, packages."""
+    rows = [row for row in faults.requests(lab.paths.web) if row["method"] == "GET" and row["bytes"]]
+    wanted = re.compile(r"/cdn/|/resolve/|\.tiktoken$|\.deb$")
+    return Counter(f"{row['host']}{row['path']}" for row in rows if wanted.search(row["path"]))
+
+
+# -- the control process dies
+
+
+class Cutter:
+    """Ends runs each time before a command that no run was ended before so far."""
+
+    def __init__(self) -> None:
+        self.known: set[str] = set()
+
+    def is_new(self, line: str) -> bool:
+        """Whether this line announces a command that was never cut; from now on it is known."""
+        if ">>> " not in line:
+            return False
+        command = line.split(">>> ", 1)[1]
+        new = command not in self.known
+        self.known.add(command)
+        return new
+
+
+def test_killed_before_and_in_every_command_of_a_fresh_host(site: Site, lived: Host) -> None:
+    lived.reset()
+    faults.forget_requests(site.lab.paths.web)
+    cutter = Cutter()
+    for number in range(MOST_CUTS):
+        with deploying(site, lived.name, "-vv") as running:
+            if running.until(cutter.is_new) is None:
+                break
+            time.sleep(0.15 * (number % 2))
+            run = running.stop(signal.SIGINT if number % 4 == 3 else signal.SIGKILL)
+            assert run.status != 0
+    last = running.end()
+    assert last.status == 0, last.output
+    assert number > 20, "too few boundaries for a fresh host"
+    assert_converged(site, lived)
+    assert {path: times for path, times in fetched(site.lab).items() if times > 1} == {}
+
+
+# -- the host loses its power, or its cable
+
+
+POINTS = {
+    "installing docker",
+    "refreshing the package lists",
+    "set the firewall rules",
+    "store the login",
+    "pull nvcr.io/",
+    "SHA-256 as published",
+    "asking the hub for openai/gpt-oss-120b",
+    "write release",
+    "switching to release",
+    "proved: GPUs",
+}
+
+
+def is_at(points: set[str], line: str) -> bool:
+    """Whether the deploy says that it has come to one of these points."""
+    return any(point in line for point in points)
+
+
+def test_power_lost_at_each_stage(site: Site, worker_lab: Lab) -> None:
+    host = worker_lab.host("bare1")
+    host.reset()
+    left = set(POINTS)
+    while left:
+        with deploying(site, host.name) as running:
+            line = running.until(partial(is_at, left))
+            assert line is not None, f"never reached: {left}\n{running.output}"
+            left -= {point for point in left if point in line}
+            host.kill_power()
+            running.stop()
+            host.start()
+    assert_converged(site, host)
+
+
+def damage(host: Host) -> None:
+    """What brings a job, a file and a switch back onto the list of changes."""
+    own = "/var/lib/rackwright/endpoints/llm"
+    host.run(f"systemctl stop {UNIT}; rm -rf /srv/models/nvidia--* {own}/releases/* {own}/proven")
+
+
+@pytest.mark.parametrize("point", ["asking the hub", "write release", "switching to release", "proved: GPUs"])
+def test_cable_cut_fails_with_what_to_do_and_heals(site: Site, lived: Host, point: str) -> None:
+    site.deploy("-y", limit=[lived.name])
+    damage(lived)
+    with deploying(site, lived.name) as running:
+        assert running.until(point) is not None, running.output
+        lived.cut_network()
+        began = time.monotonic()
+        run = running.end()
+    assert run.status == 1, run.output
+    assert time.monotonic() - began < 90
+    assert "Traceback" not in run.output
+    assert "run the same command again" in run.output
+    lived.restore_network()
+    assert_converged(site, lived)

@@ -1,0 +1,155 @@
+"""The main job on real hosts: from bare and lived-in to an answer, and then nothing more to do."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from rackwright.lab.host import Host
+from rackwright.lab.lab import Lab
+from tests.lab.conftest import Site
+
+pytestmark = pytest.mark.lab
+
+UNIT = "rackwright-llm.service"
+
+
+@pytest.fixture(scope="module")
+def deployed(worker_lab: Lab) -> Site:
+    """Both hosts reset and deployed once for this module."""
+    for host in worker_lab.hosts:
+        host.reset()
+    site = Site(worker_lab)
+    run = site.deploy()
+    assert run.status == 0, run.output
+    return site
+
+
+def ask(host: Host, question: str) -> str:
+    body = {"model": "gpt-oss-120b", "messages": [{"role": "user", "content": question}], "max_tokens": 512}
+    line = "curl -sS -H 'Content-Type: application/json' -d @- http://127.0.0.1:8000/v1/chat/completions"
+    answer = json.loads(host.run(line, stdin=json.dumps(body)).stdout)
+    return str(answer["choices"][0]["message"]["content"])
+
+
+def show(host: Host, *properties: str) -> dict[str, str]:
+    output = host.run(f"systemctl show --property={','.join(properties)} {UNIT}").stdout
+    return dict(line.split("=", 1) for line in output.splitlines())
+
+
+def test_both_hosts_answer(deployed: Site) -> None:
+    for host in deployed.lab.hosts:
+        assert "42" in ask(host, "What is 17 + 25? Answer with the number only.")
+
+
+def test_the_deploy_read_the_answer(deployed: Site) -> None:
+    assert len(re.findall(r"proved: a chat answer", deployed.runs[0].output)) == 2
+
+
+def test_a_second_run_changes_nothing_at_the_cost_of_one_command(deployed: Site) -> None:
+    before = {host.name: sessions(host) for host in deployed.lab.hosts}
+    run = deployed.deploy()
+    assert run.status == 0, run.output
+    assert run.changed == []
+    for host in deployed.lab.hosts:
+        assert sessions(host) - before[host.name] <= 3
+
+
+def test_looking_ahead_finds_nothing_on_a_converged_host(deployed: Site) -> None:
+    run = deployed.deploy("--dry")
+    assert run.status == 0, run.output
+    assert "would" not in run.output
+
+
+def sessions(host: Host) -> int:
+    """Commands that sshd has started for others since the host was made."""
+    journal = host.run("journalctl -u ssh --no-pager -o cat | grep -c 'Starting session'", check=False).stdout
+    return int(journal.strip() or 0)
+
+
+def test_systemctl_cat_shows_the_whole_docker_run(deployed: Site) -> None:
+    text = deployed.lab.hosts[0].run(f"systemctl cat {UNIT}").stdout
+    for part in (
+        "docker run --rm",
+        "--ipc=host",
+        "--ulimit memlock=-1",
+        "--ulimit stack=67108864",
+        "--runtime nvidia",
+        "--publish 0.0.0.0:8000:8000",
+        "TRTLLM_ENABLE_PDL=1",
+        ":/config/models/gpt-oss-120b:ro",
+        ":/config/models/eagle:ro",
+        "--extra_llm_api_options /config/release/eagle.yaml",
+    ):
+        assert part in text
+    assert "--privileged" not in text
+
+
+def test_the_container_got_what_the_unit_says(deployed: Site) -> None:
+    container = json.loads(deployed.lab.hosts[0].run("docker inspect rackwright-llm").stdout)[0]
+    limits = {limit["Name"]: (limit["Soft"], limit["Hard"]) for limit in container["HostConfig"]["Ulimits"]}
+    assert limits == {"memlock": (-1, -1), "stack": (67108864, 67108864)}
+    assert container["HostConfig"]["IpcMode"] == "host"
+    assert container["HostConfig"]["Runtime"] == "nvidia"
+    assert container["HostConfig"]["LogConfig"]["Type"] == "none"
+    assert container["Image"].startswith("sha256:")
+    assert "@sha256:" in container["Config"]["Image"]
+
+
+def test_active_means_ready_and_the_boot_is_not_held(deployed: Site) -> None:
+    host = deployed.lab.hosts[0]
+    assert show(host, "ActiveState", "UnitFileState") == {"ActiveState": "active", "UnitFileState": "enabled"}
+    after = host.run("systemctl show --property=After multi-user.target").stdout
+    assert UNIT not in after
+    assert "Application startup complete" in host.run(f"journalctl -u {UNIT} --no-pager -o cat").stdout
+
+
+def test_lived_in_things_survive(deployed: Site) -> None:
+    host = deployed.lab.host("lived2")
+    logins = json.loads(host.run("cat /root/.docker/config.json").stdout)["auths"]
+    assert "nvcr.io" in logins
+    assert len(logins) > 1, "other registries' logins survive"
+    assert host.run("stat -c %a /root/.docker/config.json").stdout.strip() == "600"
+
+
+def test_after_a_reboot_it_serves_by_itself_and_nothing_is_pending(deployed: Site) -> None:
+    hosts = deployed.lab.hosts
+    for host in hosts:
+        host.reboot()
+    for host in hosts:
+        host.run(f"for i in $(seq 90); do systemctl is-active --quiet {UNIT} && exit 0; sleep 1; done; exit 1")
+        assert "42" in ask(host, "What is 17 + 25?")
+    run = deployed.deploy()
+    assert run.status == 0, run.output
+    assert run.changed == []
+
+
+def test_a_killed_container_comes_back_without_us(deployed: Site) -> None:
+    host = deployed.lab.hosts[0]
+    host.run("docker kill rackwright-llm")
+    again = f'[ "$(systemctl show --property=NRestarts --value {UNIT})" -ge 1 ] && systemctl is-active --quiet {UNIT}'
+    host.run(f"for i in $(seq 60); do {again} && exit 0; sleep 1; done; exit 1")
+    assert "42" in ask(host, "What is 17 + 25?")
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        (f"systemctl stop {UNIT}", "Each endpoint runs"),
+        (f"systemctl disable {UNIT}", "Each endpoint runs"),
+        (f"echo '# drift' >>/etc/systemd/system/{UNIT}", "Each endpoint runs"),
+        ("echo drift >>/var/lib/rackwright/endpoints/llm/current/eagle.yaml", "The wanted release"),
+        ("rm -rf /var/lib/rackwright/endpoints/llm/releases/*", "The wanted release"),
+    ],
+)
+def test_drift_heals_and_only_drift(deployed: Site, damage: str, expected: str) -> None:
+    host = deployed.lab.hosts[0]
+    host.run(damage)
+    run = deployed.deploy()
+    assert run.status == 0, run.output
+    assert any(expected in name for name in run.changed), run.output
+    assert "42" in ask(host, "What is 17 + 25?")
+    again = deployed.deploy()
+    assert again.changed == [], again.output

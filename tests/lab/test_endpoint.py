@@ -1,0 +1,448 @@
+"""Endpoints on a real host: bad releases go back, dead ones heal, and nothing restarts without a reason."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackwright.lab.host import Host
+from rackwright.lab.lab import Lab
+from tests.lab.conftest import BIN, ROOT, Run, Site
+
+pytestmark = pytest.mark.lab
+
+HOME = "/var/lib/rackwright/endpoints"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One lived-in host whose endpoint `llm` serves a proven release."""
+
+    site: Site
+    host: Host
+
+    def deploy(self, *options: str, **data: Any) -> Run:
+        """A plain run on this host with settings given on the command line."""
+        given = [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+        return self.site.deploy(*(options or ("-y",)), *given, limit=[self.host.name])
+
+    def ask(self, port: int = 8000) -> str:
+        body = {
+            "model": "gpt-oss-120b",
+            "messages": [{"role": "user", "content": "What is 17 + 25? Answer with the number only."}],
+            "max_tokens": 512,
+        }
+        line = f"curl -sS -H 'Content-Type: application/json' -d @- http://127.0.0.1:{port}/v1/chat/completions"
+        answer = json.loads(self.host.run(line, stdin=json.dumps(body)).stdout)
+        return str(answer["choices"][0]["message"]["content"])
+
+    def starts(self, endpoint: str = "llm") -> int:
+        """How often systemd has started the endpoint on this host so far."""
+        line = f"journalctl --sync; journalctl -u rackwright-{endpoint} --no-pager -o cat | grep -c '^Starting '"
+        return int(self.host.run(line, check=False).stdout)
+
+    def runs(self, endpoint: str = "llm") -> str:
+        """The release that the running container was started with."""
+        label = '{{index .Config.Labels "rackwright.spec"}}'
+        return self.host.run(f"docker inspect --format '{label}' rackwright-{endpoint}").stdout.strip()
+
+    def proven(self, endpoint: str = "llm") -> str:
+        return self.host.run(f"basename $(readlink {HOME}/{endpoint}/proven)").stdout.strip()
+
+    def wait(self, state: str, endpoint: str = "llm", seconds: int = 60) -> None:
+        line = f"[ $(systemctl is-active rackwright-{endpoint}) = {state} ]"
+        self.host.run(f"for i in $(seq {seconds * 2}); do {line} && exit 0; sleep 0.5; done; exit 1")
+
+    @contextmanager
+    def faults(self, *rules: Mapping[str, Any]) -> Iterator[None]:
+        self.host.set_engine_faults(*rules)
+        try:
+            yield
+        finally:
+            self.host.set_engine_faults()
+
+
+@pytest.fixture(scope="module")
+def deployed(worker_lab: Lab) -> Scene:
+    host = worker_lab.host("lived2")
+    host.reset()
+    scene = Scene(Site(worker_lab), host)
+    run = scene.deploy()
+    assert run.status == 0, run.output
+    return scene
+
+
+@pytest.fixture
+def scene(deployed: Scene, site: Site) -> Scene:
+    """The host as the tests before left it: they end with what they found, or say otherwise."""
+    return Scene(site, deployed.host)
+
+
+def interval(number: int) -> dict[str, int]:
+    """A YAML change that one case has for itself."""
+    return {"stream_interval": number}
+
+
+# -- what restarts, and what does not
+
+
+def test_a_yaml_change_restarts_once_and_says_why(scene: Scene) -> None:
+    before = scene.starts()
+    run = scene.deploy(engine={"kv_cache_config": {"free_gpu_memory_fraction": 0.7}})
+    assert run.status == 0, run.output
+    assert "(kv_cache_config changed)" in run.output
+    assert scene.starts() == before + 1
+    assert "42" in scene.ask()
+    assert scene.deploy().status == 0
+
+
+def test_another_port_is_proven_there(scene: Scene) -> None:
+    run = scene.deploy(port=8005)
+    assert run.status == 0, run.output
+    assert "port changed" in run.output
+    assert "42" in scene.ask(8005)
+    assert scene.deploy().status == 0
+
+
+def test_firewall_and_time_limits_restart_nothing(scene: Scene) -> None:
+    before = scene.starts()
+    run = scene.deploy(stop_timeout=25, allow_from=["10.79.0.0/16", "192.0.2.0/24"])
+    assert run.status == 0, run.output
+    assert "without a restart" in run.output
+    assert "TimeoutStopSec=40" in scene.host.run("systemctl cat rackwright-llm").stdout
+    assert scene.deploy().status == 0
+    assert scene.starts() == before
+    assert scene.deploy().changed == []
+
+
+# -- bad releases
+
+
+BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "dies at the end of its load": ({"fault": "die_at_end_of_load"}, {}, "OutOfMemoryError"),
+    "never ready": ({"fault": "never_ready"}, {"load_timeout": 8}, "not ready within its load_timeout"),
+    "dies when asked": ({"fault": "die_after_requests", "value": 0}, {}, "no answer"),
+    "repeats itself": ({"fault": "repeat_bang"}, {}, "chat repeats one token"),
+    "answers wrongly": ({"fault": "wrong_answers"}, {}, "refused: a chat answer: 17 \\+ 25 is answered with"),
+    "another model": ({"fault": "model_id", "value": "other"}, {}, "answers other, expected gpt-oss-120b"),
+    "refuses its command line": (
+        {"fault": "load_seconds", "value": 1},
+        {"arguments": ["--nonsense"]},
+        "No such option",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_release_goes_back(scene: Scene, case: str) -> None:
+    fault, data, sentence = BAD[case]
+    number = 2 + list(BAD).index(case)
+    good = scene.proven()
+    with scene.faults({**fault, "when": {"option.stream_interval": number}}):
+        run = scene.deploy(engine=interval(number), **data)
+    assert run.status != 0
+    assert re.search(sentence, run.output), run.output
+    assert "serves its last proven release again" in run.output
+    assert scene.runs() == scene.proven() == good
+    assert "42" in scene.ask()
+    kept = re.findall(r"the log of the failed try is kept on the host: (\S+)\.log", run.output)
+    assert "Starting" in scene.host.run(f"cat {kept[-1]}.log").stdout
+    assert good in scene.host.run(f"cat {kept[-1]}.before.log").stdout
+
+
+def test_after_going_back_the_old_settings_have_nothing_to_do(scene: Scene) -> None:
+    assert scene.deploy().changed == []
+
+
+def test_going_back_that_fails_too_is_said(scene: Scene) -> None:
+    """The vocabularies are spoilt after they were staged, so that neither release can chat."""
+    with scene.faults({"fault": "load_seconds", "value": 12, "when": {"option.stream_interval": 20}}):
+        running = start(scene, engine=interval(20))
+        scene.wait("activating")
+        scene.host.run("cd /srv/encodings && for f in *.tiktoken; do echo spoilt >$f; done")
+        output, _ = running.communicate(timeout=200)
+    assert running.returncode != 0
+    assert "chat answers 400" in output
+    assert "going back failed too" in output
+    assert "hands needed" in output
+    run = scene.deploy()
+    assert run.status == 0, run.output
+    assert "42" in scene.ask()
+
+
+def start(scene: Scene, **data: Any) -> subprocess.Popen[str]:
+    """A deploy that goes on beside the test."""
+    given = [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+    return subprocess.Popen(
+        [str(BIN / "pyinfra"), "inventory/lab.py", "deploy.py", "-y", "--limit", scene.host.name, *given],
+        cwd=ROOT,
+        env=scene.site.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_a_full_disk_at_the_release_leaves_the_endpoint_serving(scene: Scene) -> None:
+    good, before = scene.runs(), scene.starts()
+    scene.host.run("mount -t tmpfs -o size=4k,nr_inodes=1 small " + f"{HOME}/llm/releases")
+    try:
+        run = scene.deploy(engine=interval(21))
+    finally:
+        scene.host.run(f"umount {HOME}/llm/releases")
+    assert run.status != 0
+    assert "No space left on device" in run.output
+    assert (scene.runs(), scene.starts()) == (good, before)
+    assert scene.deploy().status == 0
+
+
+# -- a switch that is cut, and one that waits
+
+
+def test_a_run_killed_while_the_endpoint_loads_is_proven_by_the_next(scene: Scene) -> None:
+    before = scene.starts()
+    with scene.faults({"fault": "load_seconds", "value": 15, "when": {"option.stream_interval": 22}}):
+        running = start(scene, engine=interval(22))
+        scene.wait("activating")
+        running.kill()
+        running.communicate()
+        run = scene.deploy(engine=interval(22))
+    assert run.status == 0, run.output
+    assert "was never proven" in run.output
+    assert "proved: a chat answer" in run.output
+    assert scene.starts() == before + 1
+    assert scene.runs() == scene.proven()
+    assert scene.deploy().status == 0
+
+
+def test_a_gpu_that_fails_during_the_switch_is_seen(scene: Scene) -> None:
+    line = "NVRM: Xid (PCI:0000:1b:00): 79, pid=1234, GPU has fallen off the bus."
+    with scene.faults({"fault": "load_seconds", "value": 8, "when": {"option.stream_interval": 24}}):
+        running = start(scene, engine=interval(24))
+        scene.wait("activating")
+        scene.host.run(f"logger -t kernel '{line}'")
+        output, _ = running.communicate(timeout=200)
+    assert running.returncode != 0
+    assert f"GPU errors since the switch: {line}" in output
+    assert "serves its last proven release again" in output
+
+
+def test_an_open_stream_is_let_finish(scene: Scene) -> None:
+    body = {
+        "model": "gpt-oss-120b",
+        "messages": [{"role": "user", "content": "Tell me a long story."}],
+        "max_tokens": 200,
+        "stream": True,
+    }
+    with scene.faults({"fault": "slow_factor", "value": 40}):
+        scene.host.run("cat >/root/body.json", stdin=json.dumps(body))
+        scene.host.run(
+            "systemd-run --quiet --collect --unit=reader sh -c 'curl -sN -H Content-Type:application/json "
+            "-d @/root/body.json http://127.0.0.1:8000/v1/chat/completions >/root/stream.txt'"
+        )
+        scene.host.run("for i in $(seq 50); do [ -s /root/stream.txt ] && exit 0; sleep 0.2; done; exit 1")
+        run = scene.deploy(engine=interval(23), drain_timeout=60)
+    assert run.status == 0, run.output
+    assert "draining: 1 connections open" in run.output
+    assert "[DONE]" in scene.host.run("cat /root/stream.txt").stdout
+    assert scene.deploy().status == 0
+
+
+# -- faults under an endpoint that serves
+
+
+def test_one_that_loads_is_waited_for_and_that_is_no_change(scene: Scene) -> None:
+    with scene.faults({"fault": "load_seconds", "value": 15}):
+        scene.host.run("systemctl restart --no-block rackwright-llm; sleep 1")
+        scene.wait("activating")
+        before = scene.starts()
+        run = scene.deploy()
+    assert run.status == 0, run.output
+    assert "ready after" in run.output
+    assert run.changed == []
+    assert scene.starts() == before
+
+
+def test_it_gives_up_after_three_deaths_and_the_next_run_heals(scene: Scene) -> None:
+    before = scene.starts()
+    with scene.faults({"fault": "die_at_end_of_load"}):
+        scene.host.run("docker kill rackwright-llm")
+        scene.wait("failed", seconds=90)
+    assert scene.starts() - before <= 3
+    run = scene.deploy()
+    assert run.status == 0, run.output
+    assert "it gave up (" in run.output
+    assert "42" in scene.ask()
+
+
+def test_an_unhealthy_endpoint_is_restarted_once_and_its_log_kept(scene: Scene) -> None:
+    scene.host.run("systemctl restart rackwright-llm")
+    before = scene.starts()
+    with scene.faults({"fault": "unhealthy_after_seconds", "value": 25}):
+        scene.host.run("for i in $(seq 60); do curl -fs http://127.0.0.1:8000/health || exit 0; sleep 1; done; exit 1")
+        run = scene.deploy()
+    assert run.status == 0, run.output
+    assert "it runs, but /health answers" in run.output
+    assert scene.starts() == before + 1
+    assert scene.host.run(f"ls {HOME}/llm/failed | grep unhealthy").stdout
+
+
+def test_dockerd_that_is_down_is_started_and_nothing_deleted(scene: Scene) -> None:
+    models = scene.host.run("ls /srv/models").stdout
+    scene.host.run("systemctl stop docker.socket docker.service")
+    run = scene.deploy()
+    assert run.status == 0, run.output
+    assert "42" in scene.ask()
+    assert scene.host.run("ls /srv/models").stdout == models
+
+
+def test_a_removed_container_comes_back_by_itself(scene: Scene) -> None:
+    scene.host.run("systemctl reset-failed rackwright-llm; docker rm -f rackwright-llm; sleep 1")
+    scene.wait("active")
+    assert "42" in scene.ask()
+    assert scene.deploy().changed == []
+
+
+def test_a_lost_gpu_stops_the_run_and_not_the_endpoint(scene: Scene) -> None:
+    before = scene.starts()
+    scene.host.gpu.set(gpus=7)
+    try:
+        run = scene.deploy()
+    finally:
+        scene.host.gpu.set()
+    assert run.status != 0
+    assert "GPU count" in run.output
+    assert scene.starts() == before
+    assert "42" in scene.ask()
+
+
+def test_a_daemon_reload_leaves_the_gpus(scene: Scene) -> None:
+    scene.host.run("systemctl daemon-reload")
+    assert scene.host.run("docker exec rackwright-llm nvidia-smi -L").stdout.count("GPU ") == 8
+
+
+def test_it_starts_and_chats_with_no_route_out(scene: Scene) -> None:
+    route = scene.host.run("ip route show default").stdout.strip()
+    scene.host.run("ip route del default")
+    try:
+        scene.host.run("systemctl restart rackwright-llm")
+        assert "42" in scene.ask()
+    finally:
+        scene.host.run(f"ip route add {route}")
+
+
+# -- what is promised before a run
+
+
+def test_what_render_writes_is_what_lies_on_the_host(scene: Scene, tmp_path: Path) -> None:
+    run = scene.site.rackwright(
+        "render", "inventory/lab.py", "--host", scene.host.name, "--out", str(tmp_path), timeout=60
+    )
+    assert run.status == 0, run.output
+    spec = json.loads(scene.host.run(f"cat {HOME}/llm/current/spec.json").stdout)
+    (folder,) = (tmp_path / HOME.lstrip("/") / "llm/releases").iterdir()
+    guessed = json.loads((folder / "spec.json").read_text())
+    learned = dict(zip(guessed["gpus"], spec["gpus"], strict=True))
+    learned |= {guessed["image"]: spec["image"], guessed["hash"]: spec["hash"]}
+    learned |= {mount: spec["mounts"][number] for number, mount in enumerate(guessed["mounts"])}
+    for file in sorted(folder.iterdir()):
+        if file.name == "spec.json":
+            continue
+        text = file.read_text()
+        for unknown, known in sorted(learned.items(), key=lambda pair: -len(pair[0])):
+            text = text.replace(unknown, known)
+        assert text == scene.host.run(f"cat {HOME}/llm/current/{file.name}").stdout, file.name
+
+
+def test_looking_ahead_at_a_bare_host_tells_all_and_writes_nothing(worker_lab: Lab, site: Site) -> None:
+    host = worker_lab.host("bare1")
+    host.reset()
+    before = listing(host)
+    run = site.deploy("--dry", limit=[host.name])
+    assert run.status == 0, run.output
+    for sentence in (
+        "would install",
+        "would pull",
+        "would fetch",
+        "would write the release",
+        "would start endpoint llm",
+    ):
+        assert sentence in run.output, sentence
+    assert listing(host) == before
+
+
+def listing(host: Host) -> str:
+    """Every file with its size and time, except what a login itself leaves."""
+    pruned = " -o ".join(
+        f"-path {path}" for path in ("/proc", "/sys", "/run", "/dev", "/tmp", "/var/log", "/var/lib/systemd")
+    )
+    return host.run(f"find / \\( {pruned} \\) -prune -o -type f -printf '%p %s %t\\n' | sort").stdout
+
+
+# -- several endpoints; last, because the host is another one afterwards
+
+
+def sessions(host: Host) -> int:
+    """Commands that sshd has started for others since the host was made."""
+    journal = host.run("journalctl -u ssh --no-pager -o cat | grep -c 'Starting session'", check=False).stdout
+    return int(journal.strip() or 0)
+
+
+def endpoints(*names: str, b: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    four = {"tensor_parallel_size": 4, "moe_expert_parallel_size": 4}
+    rows: dict[str, Any] = {
+        "a": {"port": 8000, "gpus": [0, 1, 2, 3], "engine": four},
+        "b": {"port": 8001, "gpus": [4, 5, 6, 7], "engine": {**four, **(b or {})}},
+    }
+    return {name: rows[name] for name in names}
+
+
+def test_two_endpoints_beside_each_other(scene: Scene) -> None:
+    run = scene.deploy(endpoints=endpoints("a", "b"))
+    assert run.status == 0, run.output
+    assert "stop and remove endpoint llm" in run.output
+    assert "42" in scene.ask(8000)
+    assert "42" in scene.ask(8001)
+    before = sessions(scene.host)
+    again = scene.deploy(endpoints=endpoints("a", "b"))
+    assert again.changed == [], again.output
+    assert sessions(scene.host) - before <= 3, "round trips do not grow with the endpoints"
+
+
+def test_a_change_of_one_leaves_the_other_alone(scene: Scene) -> None:
+    before = scene.starts("a")
+    run = scene.deploy(endpoints=endpoints("a", "b", b=interval(30)))
+    assert run.status == 0, run.output
+    assert scene.starts("a") == before
+    assert "42" in scene.ask(8001)
+
+
+def test_an_endpoint_no_longer_wanted_goes(scene: Scene) -> None:
+    before = scene.starts("a")
+    run = scene.deploy(endpoints=endpoints("a"))
+    assert run.status == 0, run.output
+    assert scene.host.run("docker ps --format '{{.Names}}'").stdout.split() == ["rackwright-a"]
+    assert scene.host.run(f"[ ! -e {HOME}/b ] && [ ! -e /etc/systemd/system/rackwright-b.service ]").returncode == 0
+    assert scene.starts("a") == before
+
+
+def test_with_nothing_to_go_back_to_it_is_stopped(scene: Scene) -> None:
+    before = scene.starts("a")
+    with scene.faults({"fault": "repeat_bang", "when": {"port": 8001}}):
+        run = scene.deploy(endpoints=endpoints("a", "b"))
+    assert run.status != 0
+    assert "endpoint b is stopped: there was no other proven release to go back to" in run.output
+    states = scene.host.run("systemctl is-active rackwright-a rackwright-b", check=False).stdout.split()
+    assert states == ["active", "inactive"]
+    assert scene.starts("a") == before
+    run = scene.deploy(endpoints=endpoints("a", "b"))
+    assert run.status == 0, run.output

@@ -1,0 +1,338 @@
+"""Preflight and Docker on real hosts: what stops a host before anything is written, how Docker is set up and mended."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import subprocess
+import time
+from pathlib import Path
+from subprocess import DEVNULL
+from typing import Any
+
+import pytest
+
+from rackwright.lab.host import Host
+from rackwright.lab.lab import Lab
+from tests.lab.conftest import BIN, ROOT, Run, Site
+
+pytestmark = pytest.mark.lab
+
+DEPLOY = "tests/lab/deploys/host.py"
+DAEMON_JSON = "/etc/docker/daemon.json"
+# As dpkg and apt hold it; a bare host has perl and no Python.
+HOLD_LOCK = """\
+use Fcntl;
+open(my $file, '>>', '/var/lib/dpkg/lock-frontend') or die;
+my $lock = pack('ssx4qqix4', F_WRLCK, 0, 0, 0, 0);
+fcntl($file, F_SETLK, $lock) or die;
+sleep 12;
+"""
+
+
+def settle(site: Site, host: Host, **data: Any) -> Run:
+    """Preflight and Docker on one host, with settings given on the command line."""
+    given = [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+    return site.command(BIN / "pyinfra", "inventory/lab.py", DEPLOY, "--limit", host.name, "-y", *given)
+
+
+def docker_changed(run: Run) -> bool:
+    return any(name.startswith("Docker") for name in run.changed)
+
+
+@pytest.fixture(scope="module")
+def fresh(worker_lab: Lab) -> Lab:
+    for host in worker_lab.hosts:
+        host.reset()
+    return worker_lab
+
+
+@pytest.fixture
+def bare(fresh: Lab) -> Host:
+    return fresh.host("bare1")
+
+
+@pytest.fixture
+def lived(fresh: Lab) -> Host:
+    """The lived-in host after one run: everything is set up."""
+    host = fresh.host("lived2")
+    if "nvidia" not in host.run("docker info").stdout:
+        run = settle(Site(fresh), host)
+        assert run.status == 0, run.output
+    return host
+
+
+# -- preflight, on a host to which nothing was written yet
+
+
+def untouched(host: Host) -> bool:
+    return host.run("[ ! -e /var/lib/rackwright ] && ! command -v dockerd").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("switches", "row", "fix"),
+    [
+        ({"gpus": 7}, "GPU count", "lspci"),
+        ({"module": "575.57.08"}, "driver", "reboot"),
+        ({"driver": "570.10", "module": "570.10"}, "driver version", "driver-installation-guide"),
+        ({"mig": "Enabled"}, "MIG", "-mig 0"),
+        ({"ecc_uncorrected": 3}, "ECC uncorrectable", "--gpu-reset"),
+        ({"remap_pending": "Yes"}, "row remap", "--gpu-reset"),
+        ({"fabric_state": "In Progress", "fabric_status": "N/A"}, "fabric", "nvidia-fabricmanager"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
+)
+def test_gpus_that_stop_a_host(site: Site, bare: Host, switches: dict[str, Any], row: str, fix: str) -> None:
+    bare.gpu.set(**switches)
+    try:
+        run = settle(site, bare)
+    finally:
+        bare.gpu.set()
+    assert run.status == 1, run.output
+    assert f"preflight: {row}" in run.output or f", {row}" in run.output
+    assert fix in run.output
+    assert untouched(bare)
+
+
+def test_another_gpu_is_refused(site: Site, bare: Host) -> None:
+    bare.gpu.pose_as("h200")
+    try:
+        run = settle(site, bare)
+    finally:
+        bare.gpu.pose_as("b200")
+    assert run.status == 1
+    assert "8 x NVIDIA H200" in run.output
+    assert untouched(bare)
+
+
+def test_a_stranger_on_the_port_is_named(site: Site, bare: Host) -> None:
+    bare.run("systemd-run --unit=squatter --collect sh -c 'exec openssl s_server -nocert -accept 8000'")
+    try:
+        wait_for(bare, "ss -Hltn 'sport = :8000' | grep -q .")
+        run = settle(site, bare)
+    finally:
+        bare.run("systemctl stop squatter")
+    assert run.status == 1
+    assert "8000 is taken by openssl, pid" in run.output
+    assert untouched(bare)
+
+
+def test_a_stranger_on_the_gpus_is_named(site: Site, bare: Host) -> None:
+    bare.run("systemd-run --unit=stranger --collect --uid=ops sleep 600")
+    records = "/run/rackwright-lab/gpu-processes"
+    bare.run(
+        "pid=$(systemctl show stranger --property=MainPID --value); started=$(cut -d' ' -f22 /proc/$pid/stat); "
+        f'mkdir -p {records} && echo "$pid $started 2048 {bare.gpu.uuids()[3]}" >{records}/stranger'
+    )
+    try:
+        run = settle(site, bare)
+    finally:
+        bare.run(f"systemctl stop stranger; rm {records}/stranger")
+    assert run.status == 1
+    assert "sleep of ops, 2.0 GiB" in run.output
+    assert untouched(bare)
+
+
+def test_half_configured_dpkg_is_named_with_its_command(site: Site, bare: Host) -> None:
+    status = "/var/lib/dpkg/status"
+    bare.run(f"cp {status} /root/status && sed -i '/^Package: less$/,/^$/s/ok installed/ok half-configured/' {status}")
+    try:
+        run = settle(site, bare)
+    finally:
+        bare.run(f"cp /root/status {status}")
+    assert run.status == 1
+    assert "less half-configured" in run.output
+    assert "dpkg --configure -a" in run.output
+    assert untouched(bare)
+
+
+def test_a_user_who_does_not_exist_is_named(site: Site, lived: Host) -> None:
+    run = settle(site, lived, docker_users=["ghost"])
+    assert run.status == 1
+    assert "no user ghost" in run.output
+
+
+# -- a bare host
+
+
+def test_a_bare_host_waits_for_the_lock_and_gets_docker(site: Site, bare: Host) -> None:
+    bare.run("cat >/root/lock.pl", stdin=HOLD_LOCK)
+    bare.run("systemd-run --unit=locker --collect perl /root/lock.pl")
+    wait_for(bare, "find /proc/[0-9]*/fd -lname /var/lib/dpkg/lock-frontend 2>/dev/null | grep -q .")
+    run = settle(site, bare, docker_users=["ops"])
+    assert run.status == 0, run.output
+    assert "waiting for /var/lib/dpkg/lock-frontend, held by process" in run.output
+    assert "nvidia" in bare.run("docker info --format '{{json .Runtimes}}'").stdout
+    assert bare.run("docker ps", user="ops").returncode == 0
+    held = bare.run("apt-mark showhold").stdout.split()
+    assert {"docker.io", "nvidia-container-toolkit"} <= set(held)
+    assert "curl" not in held
+    again = settle(site, bare, docker_users=["ops"])
+    assert again.changed == []
+
+
+def test_it_owns_what_it_brought(bare: Host) -> None:
+    record = json.loads(bare.run("cat /var/lib/rackwright/owned.json").stdout)["owned"]
+    owned = {(entry["kind"], entry["name"]) for entry in record}
+    assert {("package", "docker.io"), ("daemon_key", "runtimes.nvidia"), ("group_member", "docker:ops")} <= owned
+
+
+def test_a_power_cut_in_the_middle_of_the_installation_heals(site: Site, bare: Host) -> None:
+    bare.reset()
+    command: list[str | Path] = [BIN / "pyinfra", "inventory/lab.py", DEPLOY, "--limit", bare.name, "-y"]
+    with subprocess.Popen(
+        command, cwd=ROOT, env=site.environment(), stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL
+    ) as run:
+        wait_for(bare, "grep -q 'configure containerd' /var/log/dpkg.log", seconds=120)
+        bare.kill_power()
+        assert run.wait(60) == 1
+    bare.start()
+    assert bare.run("dpkg --audit").stdout != "", "the cut came in time"
+    healed = settle(site, bare)
+    assert healed.status == 0, healed.output
+    assert "an installation of ours was cut on this host; finishing it" in healed.output
+    assert bare.run("dpkg --audit").stdout == ""
+    assert "nvidia" in bare.run("docker info --format '{{json .Runtimes}}'").stdout
+    assert settle(site, bare).changed == []
+
+
+# -- a host with Docker
+
+
+def test_foreign_keys_and_groups_stay(site: Site, lived: Host) -> None:
+    lived.run("usermod -aG adm,audio ops")
+    before: dict[str, Any] = {"mtu": 1450, "runtimes": {"crun": {"path": "/usr/bin/runc"}}, "labels": ["a=b"]}
+    lived.run(f"cat >{DAEMON_JSON}", stdin=json.dumps(before, indent=2))
+    run = settle(site, lived, docker_users=["ops"], docker_daemon={"max-concurrent-downloads": 6})
+    assert run.status == 0, run.output
+    after = json.loads(lived.run(f"cat {DAEMON_JSON}").stdout)
+    assert list(after) == ["mtu", "runtimes", "labels", "max-concurrent-downloads"]
+    assert after["runtimes"]["crun"] == before["runtimes"]["crun"]
+    assert "nvidia" in after["runtimes"]
+    assert {"adm", "audio", "docker", "ops"} <= set(lived.run("id -nG ops").stdout.split())
+    assert settle(site, lived, docker_users=["ops"], docker_daemon={"max-concurrent-downloads": 6}).changed == []
+
+
+def test_a_reload_does_not_restart_dockerd(site: Site, lived: Host) -> None:
+    before = started(lived)
+    run = settle(site, lived, docker_daemon={"max-concurrent-uploads": 3})
+    assert docker_changed(run), run.output
+    assert started(lived) == before
+
+
+def test_a_broken_daemon_json_is_an_error_that_says_where(site: Site, lived: Host) -> None:
+    good = lived.run(f"cat {DAEMON_JSON}").stdout
+    lived.run(f"cat >{DAEMON_JSON}", stdin='{\n "debug": tru\n}\n')
+    run = settle(site, lived)
+    assert run.status == 1
+    assert "line 2, column 11" in run.output
+    assert lived.run(f"cat {DAEMON_JSON}").stdout == '{\n "debug": tru\n}\n'
+    lived.run(f"cat >{DAEMON_JSON}", stdin=good)
+    assert settle(site, lived).status == 0
+
+
+def test_a_configuration_that_dockerd_cannot_start_with_is_taken_back(site: Site, lived: Host) -> None:
+    good = lived.run(f"cat {DAEMON_JSON}").stdout
+    run = settle(site, lived, docker_daemon={"bip": "not-an-address"})
+    assert run.status == 1
+    assert "taken back" in run.output
+    assert lived.run(f"cat {DAEMON_JSON}").stdout == good
+    assert lived.run("docker info").returncode == 0
+    assert settle(site, lived).status == 0
+
+
+def test_a_restart_waits_for_a_serving_endpoint(site: Site, lived: Host) -> None:
+    lived.run("systemd-run --unit=rackwright-llm --collect sleep 600")
+    before = started(lived)
+    try:
+        run = settle(site, lived, docker_daemon={"log-level": "warn"})
+        assert run.status == 1
+        assert "systemctl stop rackwright-llm.service" in run.output
+        assert started(lived) == before
+    finally:
+        lived.run("systemctl stop rackwright-llm")
+    run = settle(site, lived, docker_daemon={"log-level": "warn"})
+    assert run.status == 0, run.output
+    assert started(lived) != before
+    taken_out = settle(site, lived)
+    assert docker_changed(taken_out)
+    assert "log-level" not in lived.run(f"cat {DAEMON_JSON}").stdout
+
+
+def test_dockerd_down_is_started(site: Site, lived: Host) -> None:
+    lived.run("systemctl stop docker.service docker.socket && systemctl disable docker.service")
+    run = settle(site, lived)
+    assert run.status == 0, run.output
+    assert "start dockerd (it is installed but does not answer)" in run.output
+    assert lived.run("systemctl is-enabled docker.service").stdout.strip() == "enabled"
+
+
+def test_a_proxy_reaches_dockerd_and_leaves_it_again(site: Site, lived: Host) -> None:
+    run = settle(site, lived, proxy={"http": "http://192.0.2.1:3128"})
+    assert run.status == 0, run.output
+    assert "192.0.2.1" in lived.run("docker info --format '{{.HTTPSProxy}}'").stdout
+    assert "192.0.2.1" in lived.run("apt-config dump Acquire::http::Proxy").stdout
+    assert settle(site, lived, proxy={"http": "http://192.0.2.1:3128"}).changed == []
+    assert settle(site, lived).status == 0
+    assert lived.run("docker info --format '{{.HTTPSProxy}}'").stdout.strip() == ""
+
+
+def test_a_member_of_ours_leaves_and_others_stay(site: Site, lived: Host) -> None:
+    lived.run("id ann >/dev/null 2>&1 || useradd --create-home ann; gpasswd -a ann docker")
+    assert settle(site, lived, docker_users=["ops", "ann"]).status == 0
+    assert settle(site, lived).status == 0
+    members = lived.run("getent group docker | cut -d: -f4").stdout.strip().split(",")
+    assert "ann" in members, "she was a member before"
+    assert "ops" not in members
+
+
+def test_a_released_hold_comes_back(site: Site, lived: Host) -> None:
+    lived.run("apt-mark unhold nvidia-container-toolkit")
+    run = settle(site, lived)
+    assert "hold nvidia-container-toolkit" in run.output
+    assert "nvidia-container-toolkit" in lived.run("apt-mark showhold").stdout
+
+
+def test_the_toolkit_follows_its_pin(site: Site, lived: Host) -> None:
+    installed = "dpkg-query -W -f '${Version}' nvidia-container-toolkit"
+    newest = lived.run(installed).stdout
+    run = settle(site, lived, container_toolkit={"version": "1.17.8-1"})
+    assert run.status == 0, run.output
+    assert lived.run(installed).stdout == "1.17.8-1"
+    again = settle(site, lived, container_toolkit={"version": "1.17.8-1"})
+    assert again.changed == []
+    assert re.search(r"container toolkit\s+warn", again.output)
+    run = settle(site, lived, container_toolkit={"version": "9.9-1"})
+    assert run.status == 1
+    assert "the repository has no 9.9-1; it has: 1.17.8-1" in run.output
+    assert settle(site, lived, container_toolkit={"version": newest}).status == 0
+    assert lived.run(installed).stdout == newest
+    assert settle(site, lived).status == 0
+    assert lived.run("ls /etc/apt/preferences.d").stdout == ""
+
+
+def test_a_half_written_configuration_heals(site: Site, lived: Host) -> None:
+    """Cut between the write and the reload: the file has the runtime, the running dockerd does not."""
+    without = base64.b64encode(b"{}").decode()
+    text = lived.run(f"cat {DAEMON_JSON}").stdout
+    lived.run(
+        f"echo {without} | base64 -d >{DAEMON_JSON} && systemctl restart docker && cat >{DAEMON_JSON}", stdin=text
+    )
+    assert "nvidia" not in lived.run("docker info --format '{{json .Runtimes}}'").stdout
+    run = settle(site, lived)
+    assert run.status == 0, run.output
+    assert "nvidia" in lived.run("docker info --format '{{json .Runtimes}}'").stdout
+
+
+def started(host: Host) -> str:
+    """When dockerd was started."""
+    return host.run("systemctl show docker.service --property=ExecMainStartTimestampMonotonic").stdout
+
+
+def wait_for(host: Host, command: str, seconds: float = 10) -> None:
+    """Until a command on the host ends well."""
+    deadline = time.monotonic() + seconds
+    while host.run(command, check=False).returncode != 0:
+        assert time.monotonic() < deadline, f"{command}: not within {seconds} s"
+        time.sleep(0.1)

@@ -1,0 +1,105 @@
+"""The looking verbs on real hosts: they write nothing, and tell what changes, what moved and what serves."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from rackwright.lab.host import Host
+from tests.lab.conftest import Site
+
+pytestmark = pytest.mark.lab
+
+OTHERS = "/proc /sys /run /dev /tmp /var/tmp /var/log /var/lib/systemd /var/lib/docker /var/lib/containerd"
+"""What changes by itself: logins, a running Docker, and the private /tmp of systemd services that answer a question."""
+LISTING = f"""
+prune=$(for p in {OTHERS}; do printf -- '-path %s -prune -o ' $p; done)
+find / -xdev $prune -printf '%p %y %s %m %u %T@\\n' | sort
+"""
+INVENTORY = """
+from rackwright.inventory import build
+from rackwright.lab.inventory import hosts
+
+more = {more!r}
+own = [(name, {{**data, **more}}) for name, data in hosts()]
+globals().update(build(__file__, {{"lab": [*own, *{away!r}]}}, children={{"b200": ["lab"]}}))
+"""
+
+
+def listing(host: Host) -> list[str]:
+    """Every file of a host with what a write would change."""
+    return host.run(LISTING).stdout.splitlines()
+
+
+def inventory(folder: Path, more: dict[str, object] | None = None, away: list[object] | None = None) -> str:
+    """An inventory of the lab whose hosts say more, with hosts that are not there."""
+    path = folder / "fleet.py"
+    path.write_text(INVENTORY.format(more=more or {}, away=away or []))
+    return str(path)
+
+
+def test_looking_at_a_bare_host_writes_nothing(site: Site) -> None:
+    bare = site.lab.host("bare1")
+    bare.reset()
+    before = listing(bare)
+    assert len(before) > 1000
+    plan = site.rackwright("plan", "inventory/lab.py", "--limit", bare.name, "--json")
+    assert plan.status == 2, plan.output
+    [host] = json.loads(plan.output)["hosts"]
+    assert host["state"] == "pending"
+    assert {"docker", "image", "models", "endpoint"} <= {change["concern"] for change in host["changes"]}
+    assert sum(change["download_bytes"] or 0 for change in host["changes"]) > 2**30
+    assert site.rackwright("drift", "inventory/lab.py", "--limit", bare.name).status == 0
+    assert site.rackwright("status", "inventory/lab.py", "--limit", bare.name).status == 0
+    assert listing(bare) == before
+
+
+def test_a_served_host_is_planned_and_its_drift_is_told(site: Site, tmp_path: Path) -> None:
+    lived = site.lab.host("lived2")
+    limit = ("--limit", lived.name)
+    assert site.deploy("-y", limit=(lived.name,)).status == 0
+    plan = site.rackwright("plan", "inventory/lab.py", *limit)
+    assert plan.status == 0, plan.output
+    assert site.rackwright("drift", "inventory/lab.py", *limit).status == 0
+    [row] = json.loads(site.rackwright("status", "inventory/lab.py", *limit, "--json").output)["endpoints"]
+    assert (row["health"], row["drift"], row["gpus"], row["proven"]) == ("serving", False, 8, True)
+
+    other = site.rackwright("plan", inventory(tmp_path, more={"engine": {"max_batch_size": 7}}), *limit)
+    assert other.status == 2, other.output
+    assert "+max_batch_size: 7" in other.output
+    assert re.search("restarts endpoint llm because .*max_batch_size changed", other.output), other.output
+    assert site.lab.secrets()["hub-token"] not in other.output
+
+    lived.run("systemctl disable --quiet rackwright-llm; iptables -F DOCKER-USER")
+    drift = site.rackwright("drift", "inventory/lab.py", *limit)
+    assert drift.status == 2, drift.output
+    assert "does not start at boot any more" in drift.output
+    assert "firewall" in drift.output
+    assert "serving" in site.rackwright("status", "inventory/lab.py", *limit).output
+    assert site.deploy("-y", limit=(lived.name,)).status == 0
+    assert site.rackwright("drift", "inventory/lab.py", *limit).status == 0
+
+
+def test_a_host_that_is_dark_is_named_and_the_others_are_looked_at(site: Site, tmp_path: Path) -> None:
+    lived = site.lab.host("lived2")
+    path = inventory(tmp_path, away=[("dark1", {"ssh_hostname": "127.0.0.1", "ssh_port": 1})])
+    limits = ("--limit", lived.name, "--limit", "dark1")
+    plan = site.rackwright("plan", path, *limits)
+    assert plan.status == 1, plan.output
+    assert "dark1: cannot be reached" in plan.output
+    assert lived.name in plan.output
+    status = site.rackwright("status", path, *limits)
+    assert status.status == 1
+    assert "1 not known" in status.output
+
+
+def test_exec_and_logs_follow_the_limit(site: Site) -> None:
+    lived = site.lab.host("lived2")
+    run = site.rackwright("exec", "inventory/lab.py", "--limit", lived.name, "--", "sh", "-c", "id -un; uname -n")
+    assert run.status == 0, run.output
+    assert f"{lived.name}: root\n{lived.name}: {lived.name}" in run.output
+    assert site.rackwright("exec", "inventory/lab.py", "--limit", lived.name, "--", "false").status == 1
+    assert site.rackwright("logs", "inventory/lab.py", "--limit", lived.name, "-n", "5").status == 0

@@ -1,0 +1,151 @@
+"""Every shipped profile deploys on a real host with its own image, and answers; what its image refuses never starts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackwright.lab.host import Host
+from rackwright.lab.lab import Lab
+from tests.lab.conftest import BIN, ROOT, Run, Site
+
+pytestmark = pytest.mark.lab
+
+INVENTORY = Path(__file__).parent / "profiles" / "inventory.py"
+HOME = "/var/lib/rackwright/endpoints/llm"
+NO_PROFILES = {"all", "lab", "rtx_pro_6000", "dgx_spark"}
+"""Files of group_vars/ that deploy nothing by themselves."""
+ONE, FOUR = {"gpus": [0]}, {"gpus": [0, 1, 2, 3]}
+PROFILES: dict[str, dict[str, Any]] = {
+    "b200": {},
+    "gb200": {},
+    "gb200_tray": FOUR,
+    "low_latency": ONE,
+    "low_latency_speculative": ONE,
+    "dgx_spark_eagle3": ONE,
+    "dgx_spark_draft_target": ONE,
+    "rtx_pro_6000_vllm": ONE,
+    "rtx_pro_6000_vllm_eagle3": ONE,
+    "rtx_pro_6000_trtllm": ONE,
+    "rtx_pro_6000_sglang": {**ONE, "accept_known_bad": True},
+    "b200_eagle3_v2": {},
+    "b200_newest": {},
+    "gb200_tray_newest": FOUR,
+    "dgx_spark_newest": ONE,
+}
+"""What a host of the lab needs besides: the profiles of smaller machines take some of its 8 GPUs."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One lived-in host that is given one profile after the other."""
+
+    site: Site
+    host: Host
+
+    def deploy(self, profile: str, *options: str, **settings: Any) -> Run:
+        return self._run(profile, settings, BIN / "pyinfra", INVENTORY, "deploy.py", "-y", *options)
+
+    def check(self, profile: str, **settings: Any) -> Run:
+        """`rackwright check --in-image`."""
+        return self._run(profile, settings, BIN / "rackwright", "check", INVENTORY, "--in-image")
+
+    def _run(self, profile: str, settings: dict[str, Any], *words: str | Path) -> Run:
+        values = {"HOST": self.host.name, "PROFILE": profile, "SETTINGS": json.dumps(settings)}
+        return self.site.command("env", *(f"PROFILES_{name}={value}" for name, value in values.items()), *words)
+
+    def ask(self, model: str) -> str:
+        body = {
+            "model": model,
+            "messages": [{"role": "user", "content": "What is 17 + 25? Answer with the number only."}],
+            "max_tokens": 512,
+        }
+        line = "curl -sS -H 'Content-Type: application/json' -d @- http://127.0.0.1:8000/v1/chat/completions"
+        answer = json.loads(self.host.run(line, stdin=json.dumps(body)).stdout)
+        return str(answer["choices"][0]["message"]["content"])
+
+    def json_of(self, path: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.host.run(f"cat {HOME}/{path}").stdout)
+        return found
+
+    def verdicts(self) -> dict[str, dict[str, Any]]:
+        """What images have said, by release."""
+        names = self.host.run(f"ls {HOME}/checked").stdout.split()
+        return {name: self.json_of(f"checked/{name}") for name in names}
+
+
+@pytest.fixture(scope="module")
+def fresh(worker_lab: Lab) -> Host:
+    """The lived-in host, as it was made."""
+    host = worker_lab.host("lived2")
+    host.reset()
+    return host
+
+
+@pytest.fixture
+def bench(site: Site, fresh: Host) -> Bench:
+    """The host as the profile before left it."""
+    return Bench(site, fresh)
+
+
+def test_no_shipped_profile_is_left_out() -> None:
+    assert {file.stem for file in (ROOT / "group_vars").glob("*.yml")} - NO_PROFILES == set(PROFILES)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_shipped_profile_deploys_and_answers(bench: Bench, profile: str) -> None:
+    run = bench.deploy(profile, **PROFILES[profile])
+    assert run.status == 0, run.output
+    # Profiles of two machines may be one release: then it is as wanted already.
+    assert "proved: a chat answer" in run.output or run.changed == [], run.output
+    spec = bench.json_of("proven/spec.json")
+    assert bench.verdicts()[spec["hash"]] == {"checked": True, "refused": [], "why": ""}
+    assert "42" in bench.ask(spec["mounts"][0].split(":")[1].rsplit("/", 1)[1])
+
+
+# -- after one that serves: vLLM's keys are checked offline only as far as the guides use them
+
+
+def test_what_the_image_refuses_is_stopped_before_the_switch(bench: Bench) -> None:
+    assert bench.deploy("rtx_pro_6000_vllm", **ONE).status == 0
+    serves = bench.host.run("systemctl show -P ActiveEnterTimestampMonotonic rackwright-llm").stdout
+    for asked in (True, False):
+        run = bench.deploy("rtx_pro_6000_vllm", **ONE, engine={"nonsense": 1})
+        assert run.status != 0, run.output
+        assert ("ask the image of endpoint llm" in run.output) is asked, "a refused release is not asked about again"
+        assert "GPT-OSS_Blackwell.yaml: nonsense: " in run.output
+        assert "unrecognized arguments" in run.output
+        assert "next: rackwright check" in run.output
+        assert bench.host.run("systemctl show -P ActiveEnterTimestampMonotonic rackwright-llm").stdout == serves
+    assert "42" in bench.ask("gpt-oss-120b")
+    assert bench.deploy("rtx_pro_6000_vllm", **ONE).changed == []
+
+
+def test_the_images_are_asked_without_a_deploy(bench: Bench) -> None:
+    assert bench.deploy("rtx_pro_6000_vllm", **ONE).status == 0
+    before = bench.verdicts()
+    good = bench.check("rtx_pro_6000_vllm", **ONE)
+    assert good.status == 0, good.output
+    assert "accepts GPT-OSS_Blackwell.yaml" in good.output
+    bad = bench.check("rtx_pro_6000_vllm", **ONE, engine={"humbug": 1})
+    assert bad.status == 1, bad.output
+    assert "llm: refused: GPT-OSS_Blackwell.yaml: humbug: " in bad.output
+    missing = bench.check("rtx_pro_6000_vllm", **ONE, image="vllm/vllm-openai:v0.14.0")
+    assert missing.status == 0, missing.output
+    assert "not checked inside the image: unknown on this host: the digest of" in missing.output
+    assert bench.verdicts() == before
+
+
+def test_an_answer_that_was_cut_off_is_asked_for_again(bench: Bench) -> None:
+    settings = {**ONE, "engine": {"stream-interval": 10}}
+    assert bench.deploy("rtx_pro_6000_vllm", "--data", "load_timeout=1", **settings).status != 0
+    number = bench.host.run(f"ls -t {HOME}/checked | head -n 1").stdout.strip()
+    assert number != bench.json_of("proven/spec.json")["hash"]
+    bench.host.run(f"echo '{{\"checked\": tr' >{HOME}/checked/{number}")
+    run = bench.deploy("rtx_pro_6000_vllm", **settings)
+    assert run.status == 0, run.output
+    assert bench.verdicts()[number]["checked"]

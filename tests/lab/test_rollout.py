@@ -1,0 +1,136 @@
+"""A rollout on three hosts that serve: a good change goes through in waves, bad ones stop early and go back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from rackwright.lab.host import Host
+from rackwright.lab.lab import Lab
+from tests.lab.conftest import Run, Site
+
+pytestmark = pytest.mark.lab
+
+HOME = "/var/lib/rackwright/endpoints/llm"
+DROPS_TOOLS, REPEATS, DIES_LATER, SLOW, UNKNOWN_KEY = 3, 4, 5, 6, 7
+
+
+@pytest.fixture(scope="module")
+def fleet(worker_lab: Lab) -> Iterator[Site]:
+    """Three hosts that serve, in a lab of their own because the worker's has two."""
+    lab = Lab.open(f"{worker_lab.paths.id}b")
+    lab.down()
+    lab.up(hosts=3, bare=0)
+    site = Site(lab)
+    run = site.deploy()
+    assert run.status == 0, run.output
+    yield site
+    lab.down()
+
+
+def rollout(site: Site, *options: str, **engine: Any) -> Run:
+    data = ["--data", f"engine={json.dumps(engine)}"]
+    return site.rackwright("rollout", "inventory/lab.py", "-y", "--bake", "1", "--wave", "1", *data, *options)
+
+
+def proven(hosts: Sequence[Host]) -> list[str]:
+    return [host.run(f"basename $(readlink {HOME}/proven)").stdout.strip() for host in hosts]
+
+
+def running(hosts: Sequence[Host]) -> list[str]:
+    label = '{{index .Config.Labels "rackwright.spec"}}'
+    return [host.run(f"docker inspect --format '{label}' rackwright-llm").stdout.strip() for host in hosts]
+
+
+def switches(run: Run) -> list[str]:
+    """Hosts in the order in which they began to switch."""
+    return re.findall(r"\[(\S+)\]   switching to release", run.output)
+
+
+def assert_all_serve(site: Site, releases: list[str]) -> None:
+    assert running(site.lab.hosts) == proven(site.lab.hosts) == releases
+    for host in site.lab.hosts:
+        assert host.run("curl -fs http://127.0.0.1:8000/health", check=False).returncode == 0
+
+
+def test_a_good_change_goes_through_in_order(fleet: Site) -> None:
+    before = proven(fleet.lab.hosts)
+    run = rollout(fleet, stream_interval=2)
+    assert run.status == 0, run.output
+    assert "done: 3 switched" in run.output
+    assert switches(run) == [host.name for host in fleet.lab.hosts]
+    assert len(re.findall("proved: a tool call", run.output)) == 3
+    assert len(re.findall("proved: speed: .* ms a token .before: ", run.output)) == 3
+    assert re.findall(r"--> Wave (\d) is done", run.output) == ["0", "1"]
+    after = proven(fleet.lab.hosts)
+    assert not set(before) & set(after)
+    assert_all_serve(fleet, after)
+
+
+BAD: dict[str, tuple[int, dict[str, Any], tuple[str, ...]]] = {
+    "repeats itself": (REPEATS, {"fault": "repeat_bang"}, ()),
+    "slower": (SLOW, {"fault": "slow_factor", "value": 4}, ()),
+    "dies after its switch": (DIES_LATER, {"fault": "die_after_seconds", "value": 25}, ("--bake", "40")),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_change_stops_at_the_canary(fleet: Site, case: str) -> None:
+    number, fault, options = BAD[case]
+    before = proven(fleet.lab.hosts)
+    for host in fleet.lab.hosts:
+        host.set_engine_faults({**fault, "when": {"option.stream_interval": number}})
+    run = rollout(fleet, *options, stream_interval=number)
+    assert run.status == 3, run.output
+    assert "was rolled back" in run.output
+    assert set(switches(run)) == {fleet.lab.hosts[0].name}
+    assert_all_serve(fleet, before)
+
+
+def test_a_bad_change_that_shows_in_the_first_wave_takes_the_canary_back(fleet: Site) -> None:
+    canary, second, third = fleet.lab.hosts
+    before = proven(fleet.lab.hosts)
+    for host in fleet.lab.hosts:
+        host.set_engine_faults()
+    second.set_engine_faults({"fault": "drop_tool_calls", "when": {"option.stream_interval": DROPS_TOOLS}})
+    run = rollout(fleet, stream_interval=DROPS_TOOLS)
+    assert run.status == 3, run.output
+    assert "refused: a tool call" in run.output
+    assert f"the release is at fault: {canary.name} go back as well" in run.output
+    assert third.name not in switches(run)
+    assert_all_serve(fleet, before)
+
+
+def test_an_unknown_key_stops_before_anything_switches(fleet: Site) -> None:
+    before = proven(fleet.lab.hosts)
+    run = rollout(fleet, "--data", "arguments=" + json.dumps(["--nonsense"]), stream_interval=UNKNOWN_KEY)
+    assert run.status in (1, 3), run.output
+    assert_all_serve(fleet, before)
+
+
+def test_back_by_hand_without_a_download(fleet: Site) -> None:
+    run = rollout(fleet, stream_interval=9)
+    assert run.status == 0, run.output
+    newer = proven(fleet.lab.hosts)
+    run = fleet.rackwright("rollback", "inventory/lab.py", "-y")
+    assert run.status == 0, run.output
+    assert "done: 3 went back" in run.output
+    older = proven(fleet.lab.hosts)
+    assert not set(newer) & set(older)
+    assert_all_serve(fleet, older)
+    again = fleet.rackwright("rollback", "inventory/lab.py", "-y")
+    assert again.status == 1
+    assert "an earlier proven release is not on the host" in again.output
+    assert_all_serve(fleet, older)
+
+
+def test_every_run_has_its_record(fleet: Site) -> None:
+    run = fleet.rackwright("runs")
+    assert run.status == 0
+    assert "rollback inventory/lab.py" in run.output.splitlines()[-1]
+    shown = fleet.rackwright("runs", "last")
+    assert "an earlier proven release is not on the host" in shown.output

@@ -1,0 +1,197 @@
+"""Hosts that cannot be reached, or not any more: each fault has its text, and the other hosts do not notice."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from rackwright.lab import faults
+from rackwright.lab.host import Host
+from rackwright.lab.lab import Lab
+from tests.lab.conftest import Run, Site
+from tests.lab.running import Running, deploying
+from tests.lab.test_cuts import UNIT, assert_converged, damage
+from tests.lab.test_deploy import ask
+
+pytestmark = pytest.mark.lab
+
+LAST = "Endpoint | Nothing is left to change"
+
+
+@pytest.fixture(scope="module")
+def well(worker_lab: Lab) -> Host:
+    """A host with nothing wrong and nothing to do."""
+    host = worker_lab.host("lived2")
+    run = Site(worker_lab).deploy("-y", limit=[host.name])
+    assert run.status == 0, run.output
+    return host
+
+
+@pytest.fixture
+def faulty(worker_lab: Lab) -> Host:
+    """The host that something is going to be wrong with; it needs no deploy for that."""
+    return worker_lab.host("bare1")
+
+
+@pytest.fixture
+def fetching(site: Site, well: Host) -> Iterator[Running]:
+    """A deploy whose host is fetching a model, slowly."""
+    damage(well)
+    faults.set_fault(site.lab.paths.web, "slow", path="*cdn*", value=128 << 10)
+    try:
+        with deploying(site, well.name) as running:
+            assert running.until(" MiB of ") is not None, running.output
+            yield running
+    finally:
+        faults.clear(site.lab.paths.web)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something wrong with a host, how it is mended, and what is said of it."""
+
+    strike: Callable[[Lab, Host], object]
+    mend: Callable[[Lab, Host], object]
+    told: tuple[str, ...]
+
+
+def _forget_key(lab: Lab, host: Host) -> None:
+    lines = lab.paths.known_hosts.read_text().splitlines(keepends=True)
+    lab.paths.known_hosts.write_text("".join(line for line in lines if not line.startswith(f"{host.address} ")))
+
+
+def _want_sudo_password(lab: Lab, host: Host) -> None:
+    host.run("echo 'ops ALL=(ALL) ALL' >/etc/sudoers.d/zz-password")
+
+
+FAULTS = {
+    "wrong SSH key": Fault(
+        lambda lab, host: host.run("mv /home/ops/.ssh/authorized_keys /home/ops/.ssh/kept"),
+        lambda lab, host: host.run("mv /home/ops/.ssh/kept /home/ops/.ssh/authorized_keys"),
+        ("Authentication error (username=ops, key=",),
+    ),
+    "changed host key": Fault(
+        lambda lab, host: host.new_host_key(),
+        lambda lab, host: lab.trust(host),
+        ("REMOTE HOST IDENTIFICATION HAS CHANGED", "does not match", "ssh-keygen -R"),
+    ),
+    "unknown host key": Fault(
+        _forget_key,
+        lambda lab, host: lab.trust(host),
+        ("not in known_hosts, so SSH will refuse them: ssh to each once", "No host key for"),
+    ),
+    "sudo password": Fault(
+        _want_sudo_password,
+        lambda lab, host: host.run("rm /etc/sudoers.d/zz-password"),
+        ("sudo asks for a password", "NOPASSWD", "could not be read, so nothing was done"),
+    ),
+    "down": Fault(
+        lambda lab, host: host.power_off(),
+        lambda lab, host: host.start(),
+        ("Could not connect",),
+    ),
+}
+
+
+@pytest.fixture(params=FAULTS)
+def struck(request: pytest.FixtureRequest, worker_lab: Lab, faulty: Host) -> Iterator[Fault]:
+    """One fault at a time."""
+    fault = FAULTS[request.param]
+    fault.strike(worker_lab, faulty)
+    try:
+        yield fault
+    finally:
+        fault.mend(worker_lab, faulty)
+
+
+def reached_the_end(run: Run, host: Host) -> bool:
+    """Whether this host got through the last operation."""
+    after = run.output.rpartition(f"--> Starting operation: {LAST}")[2]
+    return f"[{host.name}] No changes" in after or f"[{host.name}] Success" in after
+
+
+def test_a_fault_before_the_run_is_named_and_stops_no_other_host(
+    site: Site, well: Host, faulty: Host, struck: Fault
+) -> None:
+    run = site.deploy("-y")
+    assert run.status == 1, run.output
+    for text in struck.told:
+        assert text in run.output
+    assert faulty.name in run.output
+    assert "Traceback" not in run.output
+    assert run.changed == []
+    assert reached_the_end(run, well), run.output
+
+
+def test_a_mended_host_is_reached_again(site: Site, worker_lab: Lab, faulty: Host) -> None:
+    for fault in FAULTS.values():
+        fault.strike(worker_lab, faulty)
+        fault.mend(worker_lab, faulty)
+    run = site.deploy("--dry", limit=[faulty.name])
+    assert run.status == 0, run.output
+
+
+def test_a_host_that_dies_in_a_run_does_not_hold_up_the_others(site: Site, well: Host, faulty: Host) -> None:
+    faulty.reset()
+    damage(well)
+    with deploying(site, f"{site.lab.paths.id}-*") as running:
+        assert running.until("installing docker") is not None, running.output
+        faulty.kill_power()
+        run = running.end()
+    faulty.start()
+    assert run.status == 1, run.output
+    assert "Traceback" not in run.output
+    assert f"[{faulty.name}]" in next(line for line in run.output.splitlines() if "the connection was lost" in line)
+    assert reached_the_end(run, well), run.output
+    assert "42" in ask(well, "What is 17 + 25? Answer with the number only.")
+
+
+def test_a_job_outlives_its_connection_and_the_next_run_joins_it(site: Site, well: Host, fetching: Running) -> None:
+    well.run("kill $(pgrep -f '^sshd: ops')")
+    cut = fetching.end()
+    assert cut.status == 1, cut.output
+    assert "the host goes on by itself and the next run joins it" in cut.output
+    assert "Traceback" not in cut.output
+    assert "active" in well.run("systemctl is-active 'rackwright-job-model-*'").stdout
+    run = site.deploy("-y", limit=[well.name])
+    assert run.status == 0, run.output
+    assert "already under way on the host, joining it" in run.output
+
+
+def test_two_runs_at_once_share_their_jobs(site: Site, well: Host, fetching: Running) -> None:
+    with deploying(site, well.name) as second:
+        assert second.until("joining it") is not None, second.output
+        faults.clear(site.lab.paths.web)
+        runs = [fetching.end(), second.end()]
+    assert [run.status for run in runs] == [0, 0], runs[0].output + runs[1].output
+    starts = well.run(f"journalctl -u {UNIT} --since -2min -o cat | grep -c ^Starting").stdout
+    assert int(starts) == 1
+    assert_converged(site, well)
+
+
+def test_two_runs_that_want_different_things_do_not_mix(site: Site, well: Host, fetching: Running) -> None:
+    with deploying(site, well.name, "--data", "stall_timeout=77") as second:
+        refused = second.end()
+    faults.clear(site.lab.paths.web)
+    assert refused.status == 1, refused.output
+    assert "another run is doing this differently right now" in refused.output
+    assert "or stop it: systemctl stop rackwright-job-model-" in refused.output
+    assert fetching.end().status == 0, fetching.output
+    assert_converged(site, well)
+
+
+def test_ctrl_c_is_no_success(site: Site, well: Host) -> None:
+    well.run(f"systemctl stop {UNIT}")
+    with deploying(site, well.name) as running:
+        assert running.until("switching to release") is not None, running.output
+        began = time.monotonic()
+        run = running.stop(signal.SIGINT)
+    assert time.monotonic() - began < 10
+    assert run.status == 130, run.output
+    assert "run the same command again" in run.output
+    assert "Traceback" not in run.output
+    assert_converged(site, well)

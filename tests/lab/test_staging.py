@@ -1,0 +1,368 @@
+"""Registry, image, encodings and models on a real lived-in host, and each way in which they can fail."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackwright.lab import faults
+from rackwright.lab.host import Host
+from rackwright.lab.image import ARM64_ONLY
+from rackwright.lab.lab import Lab
+from tests.lab.conftest import BIN, ROOT, Run, Site
+
+pytestmark = pytest.mark.lab
+
+REPOSITORY = "nvcr.io/nvidia/tensorrt-llm/release"
+IMAGE = f"{REPOSITORY}:1.1.0rc0"
+SMALL = {"repository": "nvidia/gpt-oss-120b-Eagle3", "mount": "/config/models/eagle"}
+BASE = {
+    "repository": "openai/gpt-oss-120b",
+    "mount": "/config/models/gpt-oss-120b",
+    "exclude": ["original/*", "metal/*"],
+}
+GATED = {"repository": "meta-llama/Llama-3.1-8B-Instruct", "mount": "/config/models/llama"}
+FILES = Path(__file__).parent / "staging"
+COMMAND: list[str | Path] = [BIN / "pyinfra", FILES / "inventory.py", FILES / "deploy.py", "-y"]
+
+
+@dataclass
+class Staging:
+    """One host, staged by the product's own tasks with settings of the test's own."""
+
+    site: Site
+    host: Host
+    settings: dict[str, Any] = field(default_factory=lambda: {"image": IMAGE, "model": SMALL, "stall_timeout": 5})
+
+    def run(self, *options: str, **settings: Any) -> Run:
+        words = [f"{name}={value}" for name, value in self.environment(settings).items()]
+        return self.site.command("env", *words, *COMMAND, *options)
+
+    def start(self, **settings: Any) -> subprocess.Popen[bytes]:
+        environment = {**self.site.environment(), **self.environment(settings)}
+        command = [str(word) for word in COMMAND]
+        return subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    def environment(self, settings: dict[str, Any]) -> dict[str, str]:
+        return {"STAGING_HOST": self.host.name, "STAGING_SETTINGS": json.dumps({**self.settings, **settings})}
+
+    def on_host(self, command: str) -> str:
+        return self.host.run(command).stdout
+
+    def forget_image(self) -> None:
+        """As on a host that never had it."""
+        self.host.run("docker image ls -q | sort -u | xargs -r docker rmi -f; rm -rf /var/lib/rackwright/images")
+
+    def forget_models(self) -> None:
+        self.host.run("rm -rf /srv/models/openai--* /srv/models/nvidia--* /srv/models/meta-llama--*")
+
+    def models(self) -> list[str]:
+        return self.on_host("ls -d /srv/models/*--*--* 2>/dev/null || true").split()
+
+    @property
+    def web(self) -> Path:
+        return self.site.lab.paths.web
+
+
+@pytest.fixture(scope="module")
+def lived(worker_lab: Lab) -> Host:
+    """The lived-in host, as it was made."""
+    host = worker_lab.host("lived2")
+    host.reset()
+    return host
+
+
+@pytest.fixture
+def staging(site: Site, lived: Host) -> Iterator[Staging]:
+    """The host with its servers in order, before and after."""
+    faults.clear(site.lab.paths.web)
+    faults.forget_requests(site.lab.paths.web)
+    yield Staging(site, lived)
+    faults.clear(site.lab.paths.web)
+    if not site.lab.registry.server.is_on:
+        site.lab.registry.heal()
+
+
+@pytest.fixture
+def staged(staging: Staging) -> Staging:
+    """The host with everything staged."""
+    run = staging.run()
+    assert run.status == 0, run.output
+    return staging
+
+
+def test_a_lived_in_host_is_staged_and_keeps_what_it_had(staging: Staging) -> None:
+    logins = json.loads(staging.on_host("cat /root/.docker/config.json"))["auths"]
+    files = set(staging.on_host("find /srv/models -type f -exec sha256sum {} +").splitlines())
+    run = staging.run(model=BASE, draft=SMALL)
+    assert run.status == 0, run.output
+    after = json.loads(staging.on_host("cat /root/.docker/config.json"))["auths"]
+    assert logins
+    assert {name: login for name, login in after.items() if name != "nvcr.io"} == logins
+    assert staging.on_host("stat -c %a:%U /root/.docker/config.json") == "600:root\n"
+    assert files
+    assert files <= set(staging.on_host("find /srv/models -type f -exec sha256sum {} +").splitlines())
+    assert len(staging.models()) == 2
+    assert staging.run(model=BASE, draft=SMALL).changed == []
+
+
+def test_what_was_fetched_is_what_the_hub_has(staged: Staging) -> None:
+    (folder,) = [path for path in staged.models() if "Eagle3" in path]
+    manifest = json.loads(staged.on_host(f"cat {folder}/.rackwright.json"))
+    for file in manifest["files"]:
+        assert file["sha256"] in staged.on_host(f"sha256sum {folder}/{file['path']}")
+
+
+def test_nothing_is_asked_of_the_registry_or_the_hub_once_staged(staged: Staging) -> None:
+    faults.forget_requests(staged.web)
+    staged.site.lab.registry.stop()
+    run = staged.run()
+    assert run.status == 0, run.output
+    assert run.changed == []
+    assert [row for row in faults.requests(staged.web) if row["method"] != "HEAD"] == []
+
+
+# -- registry and image
+
+
+def test_a_refused_key_is_told_apart_from_a_missing_one(staging: Staging) -> None:
+    staging.forget_image()
+    refused = staging.run(registry_key="nvapi-of-last-year")
+    assert refused.status == 1
+    assert "nvcr.io refuses the key" in refused.output
+    assert "nvapi-of-last-year" not in refused.output
+    missing = staging.run(registry_key="")
+    assert missing.status == 1
+    assert "nvcr.io wants a key" in missing.output
+    assert staging.run().status == 0
+
+
+def test_a_key_is_needed_only_where_the_registry_asks_for_one(staging: Staging) -> None:
+    staging.forget_image()
+    staging.site.lab.registry.require_key(False)
+    try:
+        run = staging.run(registry_key="")
+        assert run.status == 0, run.output
+    finally:
+        staging.site.lab.registry.require_key()
+
+
+def test_a_login_that_is_not_kept_is_nowhere_afterwards(staging: Staging) -> None:
+    staging.forget_image()
+    key = staging.site.lab.secrets()["registry-key"]
+    run = staging.run(registry={"keep": False}, registry_key=key)
+    assert run.status == 0, run.output
+    assert "nvcr.io" not in json.loads(staging.on_host("cat /root/.docker/config.json"))["auths"]
+    assert staging.on_host("ls /run/rackwright/secrets") == ""
+
+
+def test_a_registry_that_fails_is_named_after_some_tries(staging: Staging) -> None:
+    staging.forget_image()
+    staging.site.lab.registry.answer(503)
+    try:
+        run = staging.run()
+    finally:
+        staging.site.lab.registry.heal()
+    assert run.status == 1
+    assert "could not be pulled from nvcr.io after 4 tries" in run.output
+    assert staging.run().status == 0
+
+
+def test_a_tag_that_does_not_exist_is_named(staging: Staging) -> None:
+    run = staging.run(image=f"{REPOSITORY}:9.9.9")
+    assert run.status == 1
+    assert f"nvcr.io has no {REPOSITORY}:9.9.9 (404)" in run.output
+
+
+def test_an_image_for_other_machines_is_refused_and_leaves_nothing(staging: Staging) -> None:
+    run = staging.run(image=f"{REPOSITORY}:{ARM64_ONLY}")
+    assert run.status == 1
+    assert "arm64" in run.output
+    assert "linux/amd64" in run.output
+    assert ARM64_ONLY not in staging.on_host("docker image ls")
+
+
+def test_a_tag_that_moved_on_the_host_restarts_and_pulls_nothing(staged: Staging) -> None:
+    assert staged.run(image=f"{REPOSITORY}:1.2.0rc6").status == 0
+    staged.on_host(f"docker tag {REPOSITORY}:1.2.0rc6 {IMAGE}")
+    try:
+        run = staged.run()
+        assert run.status == 0, run.output
+        assert run.changed == []
+        assert f"the tag {IMAGE} has moved on this host" in run.output
+    finally:
+        staged.forget_image()
+
+
+def test_a_full_disk_at_the_image_is_named(staging: Staging) -> None:
+    staging.forget_image()
+    staging.host.run("systemctl stop docker.socket docker")
+    staging.host.fill_disk("/var/lib/docker", 8)
+    staging.host.run("systemctl start docker")
+    try:
+        run = staging.run()
+    finally:
+        staging.host.run("systemctl stop docker.socket docker")
+        staging.host.free_disk("/var/lib/docker")
+        staging.host.run("systemctl start docker")
+    assert run.status == 1
+    assert "the disk is full" in run.output
+    assert staging.run().status == 0
+
+
+# -- encodings
+
+
+def test_wrong_encodings_are_not_taken_and_the_old_file_stays(staged: Staging) -> None:
+    place = "/srv/encodings/o200k_base.tiktoken"
+    staged.on_host(f"echo old >{place}")
+    faults.set_fault(staged.web, "wrong_bytes", path="*o200k*")
+    run = staged.run()
+    assert run.status == 1
+    assert "has the SHA-256" in run.output
+    assert staged.on_host(f"cat {place}") == "old\n"
+    assert staged.on_host("ls /srv/encodings").split() == ["cl100k_base.tiktoken", "o200k_base.tiktoken"]
+    faults.clear(staged.web)
+    assert staged.run().status == 0
+    assert "446a9538cb6c348e" in staged.on_host(f"sha256sum {place}")
+
+
+# -- models
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "value", "told"),
+    [
+        ("403", "*resolve*", None, "is gated"),
+        ("404", "/api/*", "RepoNotFound", "was not found on the hub"),
+        ("404", "/api/*", "RevisionNotFound", "has no revision main (404)"),
+        ("429", "/api/*", 5000, "limits how often"),
+        ("wrong_bytes", "*cdn*", None, "arrived with wrong bytes, twice"),
+    ],
+)
+def test_each_fault_of_the_hub_has_its_own_text_and_heals(
+    staged: Staging, kind: str, path: str, value: float | str | None, told: str
+) -> None:
+    staged.forget_models()
+    faults.set_fault(staged.web, kind, path=path, value=value)
+    run = staged.run()
+    assert run.status == 1
+    assert told in run.output
+    assert not [folder for folder in staged.models() if not folder.endswith(".partial")]
+    faults.clear(staged.web)
+    healed = staged.run()
+    assert healed.status == 0, healed.output
+
+
+def test_a_gated_model_wants_a_token_and_gets_it_by_a_file_only(staged: Staging) -> None:
+    run = staged.run(model=GATED, hub_token=None)
+    assert run.status == 1
+    assert "is gated, and no hub_token is set" in run.output
+    token = staged.site.lab.secrets()["hub-token"]
+    run = staged.run("-vvv", "--debug", model=GATED)
+    assert run.status == 0, run.output
+    assert token not in run.output
+    assert staged.site.lab.secrets()["registry-key"] not in run.output
+    places = "/run /tmp /var/tmp /var/lib/rackwright /var/log /etc /srv"
+    assert staged.host.run(f"grep -rIl -e {token} {places}", check=False).stdout == ""
+
+
+def test_a_stall_is_got_over(staged: Staging) -> None:
+    staged.forget_models()
+    faults.set_fault(staged.web, "stall", path="*cdn*", value=100_000, times=1)
+    run = staged.run(model=BASE, stall_timeout=3)
+    assert run.status == 0, run.output
+    assert "no byte came for 3 s" in run.output
+
+
+def test_a_full_disk_at_the_model_is_named_and_heals(staged: Staging) -> None:
+    staged.forget_models()
+    staged.host.fill_disk("/srv/models", 70)
+    try:
+        run = staged.run(model=BASE)
+    finally:
+        staged.host.free_disk("/srv/models")
+    assert run.status == 1
+    assert "the disk is full" in run.output
+    assert "df -h /srv/models" in run.output
+    assert staged.run(model=BASE).status == 0
+
+
+def test_a_damaged_file_is_put_right_and_only_that_file(staged: Staging) -> None:
+    (folder,) = [path for path in staged.models() if "Eagle3" in path]
+    digest = hashlib.sha256(staged.on_host(f"cat {folder}/config.json").encode()).hexdigest()
+    staged.on_host(f"echo '{{}}' >{folder}/config.json")
+    faults.forget_requests(staged.web)
+    run = staged.run()
+    assert run.status == 0, run.output
+    assert digest in staged.on_host(f"sha256sum {folder}/config.json")
+    assert len([row for row in faults.requests(staged.web) if row["method"] == "GET"]) == 1
+
+
+def test_the_download_outlives_a_killed_run_and_the_next_one_joins_it(staged: Staging) -> None:
+    staged.forget_models()
+    faults.set_fault(staged.web, "slow", path="*cdn*", value=512 << 10)
+    killed = staged.start(model=BASE)
+    _wait_for(lambda: bool(staged.on_host("ls -d /srv/models/*.partial 2>/dev/null || true")))
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert "active" in staged.on_host("systemctl is-active 'rackwright-job-model-*'")
+    run = staged.run(model=BASE)
+    assert run.status == 0, run.output
+    assert "already under way on the host, joining it" in run.output
+    assert staged.run(model=BASE).changed == []
+
+
+def test_a_reboot_in_the_middle_loses_nothing(staged: Staging) -> None:
+    staged.forget_models()
+    faults.set_fault(staged.web, "slow", path="*cdn*", value=1 << 20)
+    cut = staged.start(model=BASE)
+    _wait_for(lambda: bool(staged.on_host("find /srv/models -name '*.part' -size +1000k")))
+    staged.host.kill_power()
+    os.kill(cut.pid, signal.SIGKILL)
+    cut.wait()
+    staged.host.start()
+    faults.clear(staged.web)
+    run = staged.run(model=BASE)
+    assert run.status == 0, run.output
+    assert "going on where an earlier run stopped" in run.output
+
+
+def _wait_for(true: Any, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+
+
+def test_a_lock_holds_the_bytes_when_the_branch_moves_and_the_host_is_new(staged: Staging) -> None:
+    (folder,) = [path for path in staged.models() if "Eagle3" in path]
+    lock = FILES / "rackwright.lock.yml"
+    words = [f"{name}={value}" for name, value in staged.environment({}).items()]
+    try:
+        locked = staged.site.command("env", *words, BIN / "rackwright", "lock", FILES / "inventory.py")
+        assert locked.status == 0, locked.output
+        assert IMAGE in lock.read_text()
+        staged.forget_models()
+        staged.forget_image()
+        faults.move_branch(staged.web, str(SMALL["repository"]), 1)
+        run = staged.run()
+        assert run.status == 0, run.output
+        assert staged.models() == [folder]
+        assert "at sha256:" in run.output
+        assert staged.run().changed == []
+    finally:
+        lock.unlink(missing_ok=True)
+        faults.move_branch(staged.web, str(SMALL["repository"]), 2)

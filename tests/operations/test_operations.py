@@ -1,0 +1,97 @@
+"""Operations through the real pyinfra on hosts that answer from recorded readings, one data file a case.
+
+A case says which concern is settled, on which recorded reading (with sections replaced where it matters), and
+which commands must reach the host, in order, and what the user must see. Every part of a command named is a
+substring; a case with no commands is a host on which nothing may run.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pyinfra.api import Config, Inventory, State
+from pyinfra.api.connect import connect_all, disconnect_all
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.operation import add_op
+from pyinfra.api.operations import run_ops
+from pyinfra.api.state import StateStage
+from pyinfra.connectors.fake import FakeConnector
+from pyinfra.context import ctx_config, ctx_inventory, ctx_state
+
+from rackwright.operations import settle
+from rackwright.reading import MARK
+
+HERE = Path(__file__).parent
+CASES = sorted((HERE / "cases").glob("*/*.yaml"))
+BASE: dict[str, Any] = yaml.safe_load((HERE / "settings.yaml").read_text())
+ENDED_JOB = ["running=no", "status=0", "log="]
+
+
+class Sent(list[str]):
+    """Commands that reached the host, as pyinfra masks them."""
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
+    commands = Sent()
+    answer = FakeConnector.run_shell_command
+
+    def record(self: FakeConnector, command: Any, *args: Any, **kwargs: Any) -> Any:
+        commands.append(str(command))
+        return answer(self, command, *args, **kwargs)
+
+    monkeypatch.setattr(FakeConnector, "run_shell_command", record)
+    return commands
+
+
+def reading_of(case: dict[str, Any]) -> str:
+    """The recorded reading with the case's own sections in place of the recorded ones."""
+    text = (HERE / "readings" / f"{case['reading']}.txt").read_text()
+    for name, body in case.get("sections", {}).items():
+        head, rest = text.split(f"{MARK} {name}\n", 1)
+        text = f"{head}{MARK} {name}\n{body}\n{MARK} end 0 \n" + rest.split(f"{MARK} end ", 1)[1].split("\n", 1)[1]
+    return text
+
+
+def run_case(case: dict[str, Any], name: str) -> State:
+    """Settle the case's concern on a host that answers from its reading."""
+    responses = {MARK: reading_of(case).splitlines(), **case.get("answers", {})}
+    responses["patience="] = ENDED_JOB
+    data = {**BASE, **case.get("settings", {}), "fake_responses": responses, "fake_delay": 0, "fake_delay_jitter": 0}
+    inventory = Inventory(([(f"@fake/{name}", data)], {}))
+    state = State(inventory, Config())
+    with ctx_state.use(state), ctx_inventory.use(inventory), ctx_config.use(state.config):
+        connect_all(state)
+        state.set_stage(StateStage.Prepare)
+        add_op(state, settle, name="Settle", concern=case["concern"])
+        state.set_stage(StateStage.Execute)
+        run_ops(state)
+        state.set_stage(StateStage.Disconnect)
+        disconnect_all(state)
+    return state
+
+
+@pytest.mark.parametrize("path", CASES, ids=[f"{path.parent.name}/{path.stem}" for path in CASES])
+def test_case(path: Path, sent: Sent, caplog: pytest.LogCaptureFixture) -> None:
+    case = yaml.safe_load(path.read_text())
+    with caplog.at_level(logging.INFO, logger="pyinfra"):
+        logging.getLogger("pyinfra").propagate = True
+        try:
+            failed = bool(run_case(case, f"{path.parent.name}-{path.stem}").failed_hosts)
+        except PyinfraError:  # "No hosts remaining!": a run of one host that failed ends so
+            failed = True
+    commands = [command for command in sent if MARK not in command]
+    assert failed == case.get("fails", False), caplog.text
+    assert len(commands) == len(case.get("commands", [])), "\n".join(commands)
+    for command, parts in zip(commands, case.get("commands", []), strict=True):
+        for part in [parts] if isinstance(parts, str) else parts:
+            assert part in command
+    for text in case.get("says", []):
+        assert text in caplog.text
+    for text in case.get("never", []):
+        assert text not in caplog.text
+        assert not [command for command in sent if text in command]

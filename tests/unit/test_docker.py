@@ -1,0 +1,381 @@
+"""Docker's concern: daemon.json is merged, dockerd is restarted only where it must be, and never under a server."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackwright.change import Change, Guarded, Job, Owned, Refuse, Shell, WriteFile
+from rackwright.concern import HostReading
+from rackwright.concerns import apt
+from rackwright.concerns.daemon import (
+    DAEMON_JSON,
+    RUNTIME_KEY,
+    BrokenDaemonJsonError,
+    leaves,
+    merged,
+    parse_daemon_json,
+    render_daemon_json,
+    with_runtime,
+)
+from rackwright.concerns.docker import AUTHORITY, DROPIN, Package, SeenDocker, WantedDocker, changes, parse, wanted
+from rackwright.errors import SettingsError
+from rackwright.settings.model import Proxy
+from tests.unit.machines import BOOKWORM, docker, settings
+
+NVIDIA = {"runtimes": {"nvidia": {"args": [], "path": "nvidia-container-runtime"}}}
+KEYS = st.sampled_from(["log-driver", "log-opts", "runtimes", "debug", "data-root", "features", "bip"])
+VALUES = st.recursive(
+    st.one_of(st.booleans(), st.integers(), st.text(max_size=5), st.lists(st.text(max_size=3), max_size=2)),
+    lambda inner: st.dictionaries(st.sampled_from(["a", "b", "nvidia", "path"]), inner, max_size=3),
+    max_leaves=6,
+)
+TREES = st.dictionaries(KEYS, VALUES, max_size=5)
+
+
+def asked(*owned: Owned, authority: str | None = None, **values: Any) -> WantedDocker:
+    return WantedDocker(settings(**values), authority, frozenset(owned))
+
+
+def pending(wanted: WantedDocker, seen: SeenDocker) -> list[Change]:
+    return changes(wanted, seen)
+
+
+def with_daemon_json(text: str | None, **values: Any) -> SeenDocker:
+    return docker(files={DAEMON_JSON: text}, **values)
+
+
+BARE = docker(
+    daemon="absent",
+    version=(),
+    has=frozenset({"apt"}),
+    packages={},
+    enabled=False,
+    info={},
+    files={},
+    load_state="not-found",
+)
+
+# -- daemon.json
+
+
+@given(TREES, TREES)
+def test_merging_twice_is_merging_once(current: dict[str, Any], wanted: dict[str, Any]) -> None:
+    once = merged(current, wanted, ())
+    assert merged(once, wanted, leaves(with_runtime(wanted, current))) == once
+
+
+@given(TREES, TREES)
+def test_foreign_keys_stay_in_their_order(current: dict[str, Any], wanted: dict[str, Any]) -> None:
+    after = merged(current, wanted, ())
+    assert [key for key in after if key in current] == list(current)
+    for key, value in current.items():
+        if key not in wanted and key != "runtimes":
+            assert after[key] == value
+
+
+@given(TREES)
+def test_what_is_asked_for_is_there(wanted: dict[str, Any]) -> None:
+    after = merged({}, wanted, ())
+    for key, value in wanted.items():
+        if not isinstance(value, dict):
+            assert after[key] == value
+
+
+@given(TREES, st.dictionaries(st.sampled_from(["mtu", "ip"]), st.integers(), min_size=1))
+def test_keys_of_ours_no_longer_wanted_go_again(current: dict[str, Any], extra: dict[str, Any]) -> None:
+    owned = leaves(extra)
+    assert merged(merged(current, extra, ()), {}, owned) == merged(current, {}, ())
+
+
+@given(TREES)
+def test_the_text_reads_back(tree: dict[str, Any]) -> None:
+    assert parse_daemon_json(render_daemon_json(tree, None)) == tree
+
+
+def test_a_runtime_that_nvidia_ctk_wrote_stays_as_it_is() -> None:
+    theirs = {"runtimes": {"nvidia": {"args": [], "path": "/usr/bin/nvidia-container-runtime"}}}
+    assert merged(theirs, {}, ()) == theirs
+    assert with_runtime({}, theirs) == {}
+
+
+def test_indentation_stays_as_it_was() -> None:
+    assert render_daemon_json({"a": {"b": 1}}, '{\n\t"a": {}\n}') == '{\n\t"a": {\n\t\t"b": 1\n\t}\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [('{"a": 1,}', "line 1, column 9"), ('{\n "a": tru\n}', "line 2, column 7"), ("[]", "list")],
+)
+def test_broken_json_says_where(text: str, where: str) -> None:
+    with pytest.raises(BrokenDaemonJsonError, match=where):
+        parse_daemon_json(text)
+
+
+@pytest.mark.parametrize("text", [None, "", "  \n"])
+def test_no_file_is_an_empty_one(text: str | None) -> None:
+    assert parse_daemon_json(text) == {}
+
+
+# -- changes
+
+
+def test_a_converged_host_has_none() -> None:
+    assert pending(asked(), docker()) == []
+
+
+def test_a_broken_file_refuses_and_writes_nothing() -> None:
+    (change,) = pending(asked(docker_daemon={"debug": True}), with_daemon_json('{"a" 1}'))
+    (step,) = change.steps
+    assert isinstance(step, Refuse)
+    assert "line 1, column 6" in step.text
+
+
+def test_the_runtime_takes_a_reload_even_under_a_serving_endpoint() -> None:
+    (change,) = pending(asked(), with_daemon_json('{"bip": "10.0.0.1/24"}', serving=("llm",)))
+    (step,) = change.steps
+    assert isinstance(step, Guarded)
+    assert "action=reload" in step.script
+    assert change.owns == (Owned("daemon_key", RUNTIME_KEY),)
+    assert '"bip"' in change.diff
+
+
+def test_a_dockerd_that_was_never_told_is_reloaded() -> None:
+    seen = docker(info={**docker().info, "Runtimes": {"runc": {}}})
+    (change,) = pending(asked(), seen)
+    assert "does not know the runtime" in change.why
+
+
+def test_other_keys_take_a_restart_and_never_under_a_serving_endpoint() -> None:
+    wanted = asked(docker_daemon={"log-opts": {"max-size": "10m"}})
+    (change,) = pending(wanted, docker())
+    assert isinstance(change.steps[0], Guarded)
+    assert "action=restart" in change.steps[0].script
+    assert change.steps[0].seconds > wanted.settings.firewall_confirm
+    (refused,) = pending(wanted, docker(serving=("llm",)))
+    assert isinstance(refused.steps[0], Refuse)
+    assert "systemctl stop rackwright-llm.service" in refused.steps[0].text
+
+
+def test_reloadable_keys_never_restart() -> None:
+    (change,) = pending(asked(docker_daemon={"max-concurrent-downloads": 10}), docker(serving=("llm",)))
+    assert isinstance(change.steps[0], Guarded)
+    assert "action=reload" in change.steps[0].script
+
+
+def test_a_restart_says_what_else_runs() -> None:
+    seen = docker(info={**docker().info, "ContainersRunning": 3})
+    (change,) = pending(asked(docker_daemon={"bip": "10.0.0.1/24"}), seen)
+    assert "3 other containers" in change.why
+
+
+def test_the_undo_holds_the_old_text() -> None:
+    (change,) = pending(asked(docker_daemon={"debug": True}), docker())
+    (step,) = change.steps
+    assert isinstance(step, Guarded)
+    old = docker().files[DAEMON_JSON] or ""
+    assert base64.b64encode(old.encode()).decode() in step.undo
+
+
+def test_a_bare_host_is_installed_then_configured() -> None:
+    found = pending(asked(), BARE)
+    assert [type(change.steps[0]) for change in found] == [Job, Guarded]
+    job = found[0].steps[0]
+    assert isinstance(job, Job)
+    assert "engine=docker.io" in job.script
+    assert Owned("package", "docker.io") in found[0].owns
+    assert Owned("hold", "docker.io") in found[0].owns
+    assert Owned("hold", "curl") not in found[0].owns, "what serves nobody keeps getting its security updates"
+
+
+def test_nothing_is_held_when_nothing_is_to_be() -> None:
+    found = pending(asked(hold_packages=False), BARE)
+    assert not [entry for entry in found[0].owns if entry.kind == "hold"]
+
+
+def test_dockers_own_repository() -> None:
+    found = pending(asked(docker_source="docker"), BARE)
+    job = found[0].steps[0]
+    assert isinstance(job, Job)
+    assert "engine='docker-ce docker-ce-cli containerd.io'" in job.script
+    assert "https://download.docker.com/linux/debian bookworm stable" in job.script
+    assert Owned("apt_source", "/etc/apt/keyrings/rackwright-docker.asc") in found[0].owns
+
+
+def test_debian_13_splits_the_client() -> None:
+    assert apt.engine_packages("distribution", replace(BOOKWORM, version="13")) == ("docker.io", "docker-cli")
+    assert apt.engine_packages("distribution", replace(BOOKWORM, id="ubuntu", version="24.04")) == ("docker.io",)
+
+
+def test_apparmor_is_installed_where_the_kernel_wants_it() -> None:
+    (change,) = pending(asked(), docker(apparmor_missing=True))
+    assert "apparmor" in change.what
+
+
+def test_another_family_is_refused_by_name() -> None:
+    (change,) = pending(asked(), replace(BARE, system=replace(BOOKWORM, id="fedora")))
+    assert isinstance(change.steps[0], Refuse)
+    assert "fedora" in change.steps[0].text
+
+
+def test_another_toolkit_version_waits_for_a_stop() -> None:
+    installed = {**docker().packages, apt.TOOLKIT: Package(True, True, "1.17.8-1")}
+    wanted = asked(container_toolkit={"version": "1.18.1-1"})
+    pin, change = pending(wanted, docker(packages=installed))
+    assert isinstance(pin.steps[0], WriteFile)
+    assert "Pin: version 1.18.1-1" in str(pin.steps[0].content)
+    assert isinstance(change.steps[0], Job)
+    assert "toolkit_pin=1.18.1-1" in change.steps[0].script
+    (refused,) = pending(wanted, docker(packages=installed, serving=("llm",)))
+    assert isinstance(refused.steps[0], Refuse)
+
+
+def test_dockerd_down_is_started_and_never_installed() -> None:
+    seen = docker(daemon="down", info={}, version=())
+    (change,) = pending(asked(), seen)
+    assert change.what == "start dockerd"
+
+
+def test_dockerd_down_and_not_configured_is_both_in_one() -> None:
+    (change,) = pending(asked(), with_daemon_json(None, daemon="down", info={}))
+    (step,) = change.steps
+    assert isinstance(step, Guarded)
+    assert "action=start" in step.script
+
+
+def test_a_unit_that_is_not_enabled() -> None:
+    (change,) = pending(asked(), docker(enabled=False))
+    assert change.what == "start dockerd at boot"
+
+
+def test_users_join_and_leave() -> None:
+    seen = docker(users={"ops": frozenset({"ops", "sudo"}), "ann": frozenset({"ann", "docker"})})
+    owned = (Owned("group_member", "docker:bob"),)
+    join, leave = pending(asked(*owned, docker_users=["ops", "ann"]), seen)
+    assert (join.what, leave.what) == ("add ops to the group docker", "take bob out of the group docker")
+    assert join.owns == (Owned("group_member", "docker:ops"),)
+    assert leave.disowns == owned
+
+
+def test_a_member_that_was_there_before_is_not_ours() -> None:
+    seen = docker(users={"ann": frozenset({"docker"})})
+    assert pending(asked(docker_users=["ann"]), seen) == []
+    assert pending(asked(), seen) == []
+
+
+def test_a_user_who_does_not_exist_is_named() -> None:
+    (change,) = pending(asked(docker_users=["ghost"]), docker())
+    assert isinstance(change.steps[0], Refuse)
+    assert "ghost" in change.steps[0].text
+
+
+def test_a_hold_of_ours_that_was_released_comes_back() -> None:
+    loose = docker(packages={**docker().packages, "docker.io": Package(False, True, "20.10")})
+    (change,) = pending(asked(Owned("hold", "docker.io")), loose)
+    assert change.what == "hold docker.io"
+    assert pending(asked(), loose) == [], "a package that somebody else installed is theirs to hold"
+
+
+def test_holds_go_when_they_are_no_longer_wanted() -> None:
+    held = docker(packages={**docker().packages, "docker.io": Package(True, True, "20.10")})
+    (change,) = pending(asked(Owned("hold", "docker.io"), hold_packages=False), held)
+    assert change.disowns == (Owned("hold", "docker.io"),)
+
+
+def test_the_sites_authority_reaches_system_and_docker() -> None:
+    found = pending(asked(authority="PEM\n"), docker())
+    paths = [step.path for change in found for step in change.steps if isinstance(step, WriteFile)]
+    assert paths == [AUTHORITY, "/etc/docker/certs.d/nvcr.io/ca.crt"]
+    assert isinstance(found[0].steps[1], Shell)
+    assert "update-ca-certificates" in found[0].steps[1].script
+
+
+def test_a_proxy_reaches_apt_and_dockerd() -> None:
+    apt_file, daemon = pending(asked(proxy={"http": "http://proxy:3128"}), docker())
+    assert isinstance(apt_file.steps[0], WriteFile)
+    assert 'Acquire::https::Proxy "http://proxy:3128";' in str(apt_file.steps[0].content)
+    assert "restart" in daemon.what
+    assert Owned("file", DROPIN) in daemon.owns
+
+
+def test_on_a_bare_host_the_proxy_is_there_before_dockerd_starts() -> None:
+    found = pending(asked(proxy={"http": "http://proxy:3128"}), BARE)
+    kinds = [type(change.steps[0]) for change in found]
+    assert kinds == [WriteFile, WriteFile, Job, Guarded]
+    assert isinstance(found[-1].steps[0], Guarded)
+    assert "action=reload" in found[-1].steps[0].script
+
+
+def test_a_proxy_with_a_password_is_for_root_only() -> None:
+    (change, *_) = pending(asked(proxy={"http": "http://me:pw@proxy:3128"}), docker())
+    assert isinstance(change.steps[0], WriteFile)
+    assert change.steps[0].mode == "0600"
+
+
+def test_files_of_ours_go_and_files_of_others_stay() -> None:
+    seen = docker(files={**docker().files, apt.PROXY_FILE: "old", AUTHORITY: "theirs"})
+    (change,) = pending(asked(Owned("file", apt.PROXY_FILE)), seen)
+    assert change.what == f"remove {apt.PROXY_FILE}"
+
+
+def test_networks_are_no_hosts_for_apt() -> None:
+    text = apt.proxy_text(Proxy(http="http://p:1", no_proxy=("localhost", ".corp", "10.0.0.0/8", "*.x"))) or ""
+    direct = [line for line in text.splitlines() if "DIRECT" in line]
+    assert [line.split("::")[3].split(" ")[0] for line in direct] == ["localhost", "localhost", "corp", "corp"]
+
+
+# -- reading
+
+
+def test_the_reading_is_parsed() -> None:
+    info = base64.b64encode(json.dumps({"ServerVersion": "20.10.24+dfsg1", "Runtimes": NVIDIA["runtimes"]}).encode())
+    output = (
+        "os=debian\nlike=\ncodename=bookworm\nos_version=12\narch=amd64\napt=yes\nengine=yes\ncurl=yes\n"
+        "package docker.io hold installed 20.10.24\npackage docker-ce unknown not-installed \n"
+        "broken docker.io half-configured\nunit.UnitFileState=enabled\nunit.LoadState=loaded\n"
+        f"info {info.decode()}\nnone {DAEMON_JSON}\nuser ops ops sudo docker\nserving llm\n"
+    )
+    seen = parse(output)
+    assert (seen.daemon, seen.version, seen.enabled) == ("up", (20, 10, 24), True)
+    assert seen.packages["docker.io"] == Package(True, True, "20.10.24")
+    assert not seen.packages["docker-ce"].installed
+    assert seen.broken == ("docker.io half-configured",)
+    assert seen.users == {"ops": frozenset({"ops", "sudo", "docker"})}
+    assert (seen.serving, seen.runtimes) == (("llm",), frozenset({"nvidia"}))
+
+
+def test_a_dockerd_that_does_not_answer_is_down_and_not_absent() -> None:
+    assert parse("engine=yes\n").daemon == "down"
+    assert parse("engine=yes\ninfo \n").daemon == "down"
+    assert parse("os=debian\n").daemon == "absent"
+
+
+def test_an_authority_that_cannot_be_read_is_an_error_of_the_settings(tmp_path: Path) -> None:
+    for place in (tmp_path / "none.pem", tmp_path):
+        with pytest.raises(SettingsError, match="private_ca"):
+            wanted(settings(private_ca=str(place)), HostReading({"ownership": frozenset()}))
+
+
+def test_an_authority_that_the_system_does_not_trust_yet() -> None:
+    there = {**docker().files, AUTHORITY: "PEM\n", "/etc/docker/certs.d/nvcr.io/ca.crt": "PEM\n"}
+    (change,) = pending(asked(authority="PEM\n"), docker(files=there))
+    assert change.what == "trust the site's certificate authority"
+    assert pending(asked(authority="PEM\n"), docker(files=there, authority_trusted=True)) == []
+
+
+def test_an_installation_of_ours_that_was_cut_is_finished() -> None:
+    cut = docker(daemon="down", info={}, broken=("docker.io unpacked", "containerd unpacked"))
+    found = pending(asked(Owned("package", "docker.io")), cut)
+    job = found[0].steps[0]
+    assert isinstance(job, Job)
+    assert "finish=yes" in job.script
+    strange = pending(asked(), cut)[0].steps[0]
+    assert isinstance(strange, Job)
+    assert "finish=''" in strange.script

@@ -1,0 +1,216 @@
+"""The documentation says what is so: links lead somewhere, commands parse, settings validate, messages exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyinfra
+import pytest
+
+from rackwright.cli import parser
+from rackwright.lockfile import FILE, load_lock
+from rackwright.settings.merge import Layer, merge
+from rackwright.settings.secret import Secret
+from rackwright.settings.validate import validate
+from rackwright.settings.yaml_file import Ciphertext, Document, parse
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+FAILED = ROOT / "docs" / "how-to" / "when-a-deploy-failed.md"
+PROFILE = "group_vars/b200.yml"
+"""Under the examples, which say only what they are about."""
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def prose(page: Path) -> str:
+    return FENCE.sub("", page.read_text())
+
+
+def blocks(language: str) -> list[Any]:
+    """All fenced blocks of a language, for parametrization."""
+    return [
+        pytest.param(text, id=f"{name(page)}-{number}")
+        for page in PAGES
+        for number, (kind, text) in enumerate(FENCE.findall(page.read_text()))
+        if kind == language
+    ]
+
+
+# -- links
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    lost = [link for link in LINK.findall(prose(page)) if "://" not in link and not leads(page, link)]
+    assert not lost, f"{name(page)} links to what is not there"
+
+
+def leads(page: Path, link: str) -> bool:
+    path, _, anchor = link.partition("#")
+    target = page.parent / path if path else page
+    return target.exists() and (not anchor or anchor in anchors(target))
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=name)
+def test_every_page_is_linked_from_another(page: Path) -> None:
+    found = {target for other in PAGES if other != page for target in targets(other)}
+    assert page.resolve() in found or page.name == "README.md", f"nobody finds {name(page)}"
+
+
+def targets(page: Path) -> Iterator[Path]:
+    for link in LINK.findall(prose(page)):
+        yield (page.parent / link.partition("#")[0]).resolve()
+
+
+# -- commands
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The simple commands of a shell block, without variables before them."""
+    for line in text.replace("\\\n", " ").splitlines():
+        words = list(shlex.shlex(line, posix=True, punctuation_chars="&|;"))  # only to see that quotes are closed
+        assert words or not line.split("#")[0].strip()
+        for part in re.split(r"&&|\||;", line.split(" #")[0]):
+            split = shlex.split(part, comments=True)
+            while split and re.match(r"^\w+=", split[0]):
+                split = split[1:]
+            if split:
+                yield split
+
+
+@pytest.mark.parametrize("text", blocks("sh"))
+def test_every_rackwright_command_parses(text: str) -> None:
+    for words in commands(text):
+        if Path(words[0]).name == "rackwright":
+            parser().parse_args(words[1:])  # exits, and says why, for what it does not know
+
+
+@pytest.mark.parametrize("text", blocks("sh"))
+def test_every_pyinfra_command_names_shipped_files_and_real_options(text: str) -> None:
+    for words in commands(text):
+        if Path(words[0]).name == "pyinfra":
+            files = [word for word in words if word.startswith("inventory/") or word == "deploy.py"]
+            assert all((ROOT / file).is_file() for file in files), words
+            options = [word.split("=")[0] for word in words if word.startswith("--")]
+            assert all(re.search(rf"(?<!\S){option}\b", pyinfra_help()) for option in options), words
+
+
+@cache
+def pyinfra_help() -> str:
+    command = [str(Path(sys.executable).parent / "pyinfra"), "--help"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_verb_in_the_text_is_one(page: Path) -> None:
+    for words in re.findall(r"`rackwright ((?:[a-z]+ ?)+)", prose(page)):
+        verb = words.split()[0]
+        assert f"## rackwright {verb}" in (ROOT / "docs/reference/commands.md").read_text(), f"{name(page)}: {verb}"
+
+
+# -- settings
+
+
+@pytest.mark.parametrize("text", blocks("yaml"))
+def test_every_example_of_settings_validates(text: str, tmp_path: Path) -> None:
+    file = re.match(r"^# (\S+)", text)
+    assert file, "the first line of a YAML block names its file"
+    document = parse(text, file[1])
+    assert not document.problems
+    if file[1] == FILE:
+        (tmp_path / FILE).write_text(text)
+        assert load_lock(tmp_path).images
+    elif file[1].startswith(("group_vars/", "host_vars/")):
+        below = opened(parse((ROOT / PROFILE).read_text(), PROFILE))
+        merged = merge([below, opened(document)])
+        settings, problems = validate("example", merged.values, dict(merged.origins))
+        assert settings is not None, [f"{problem.where}: {problem.path}: {problem.text}" for problem in problems]
+
+
+def opened(document: Document) -> Layer:
+    """A document with its vault values as secrets; those of examples are no real ciphertexts."""
+    return Layer(_opened(document.values), document.origins)
+
+
+def _opened(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _opened(below) for key, below in value.items()}
+    return Secret("example") if isinstance(value, Ciphertext) else value
+
+
+@pytest.mark.parametrize("text", blocks("python"))
+def test_every_python_example_is_python(text: str) -> None:
+    ast.parse(text)
+
+
+# -- messages
+
+
+def messages() -> list[str]:
+    """What the page about failures quotes: the first cell of each row, in backticks."""
+    quoted = re.findall(r"^\| `([^`]+)` \|", FAILED.read_text(), re.MULTILINE)
+    return [message.replace("\\|", "|") for message in quoted]
+
+
+@cache
+def said() -> str:
+    """Every text in the product's code, and in pyinfra's where it speaks of SSH."""
+    package = ROOT / "rackwright"
+    python = [*package.rglob("*.py"), *(Path(pyinfra.__file__).parent / "connectors").rglob("*.py")]
+    other = [path for kind in ("*.sh", "*.j2") for path in (*package.rglob(kind), *(ROOT / "templates").rglob(kind))]
+    return "\n".join([*(path.read_text() for path in other), *(text for path in python for text in literals(path))])
+
+
+def literals(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def test_the_page_about_failures_quotes_enough() -> None:
+    assert len(messages()) > 50
+
+
+@pytest.mark.parametrize("message", messages())
+def test_every_quoted_message_is_in_the_code(message: str) -> None:
+    parts = [part.strip() for part in message.split("…")]
+    lost = [part for part in parts if part and part not in said()]
+    assert not lost, f"nothing says: {lost}"
+
+
+# -- what is made from the code
+
+
+@pytest.mark.parametrize("page", ["commands.md", "preflight.md"])
+def test_the_made_pages_are_up_to_date(page: str) -> None:
+    made = runpy.run_path(str(ROOT / "scripts" / "reference.py"))["pages"]()
+    assert (ROOT / "docs" / "reference" / page).read_text() == made[page], "next: python scripts/reference.py"
+
+
+# -- what has no place there
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_nothing_speaks_of_the_machine_it_was_written_on(page: Path) -> None:
+    text = page.read_text()
+    assert str(ROOT) not in text
+    assert not re.search(r"(?<![\w.])/(?:work|home)/|\bdocs-(?:bare|lived)\d|TODO|FIXME", text)

@@ -1,0 +1,389 @@
+"""What is done about an endpoint: every state of unit, container and pointers, and each drift by itself."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackwright import reading
+from rackwright.change import Change, Proved, Refuse, Shell, WriteFile
+from rackwright.concerns.endpoint import (
+    BOOT_UNITS,
+    SeenEndpoint,
+    SeenEndpoints,
+    WantedEndpoint,
+    WantedEndpoints,
+    changes,
+    parse,
+    questions,
+    takes_capacity,
+    waits,
+    why_switch,
+)
+from rackwright.concerns.release import Unresolved, payload
+from rackwright.hostside import host_script
+from rackwright.release import SUMS, Release, build_release
+from rackwright.render import render
+from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.spec import EndpointSpec, Resolved, endpoint_spec
+from rackwright.specdiff import reasons
+
+RESOLVED = Resolved("sha256:" + "a" * 64, "c" * 40, "/srv/models/base", None, None, ("GPU-1", "GPU-2"))
+OLD = "0123456789ab"
+
+
+def settings(**changed: Any) -> EndpointSettings:
+    values: dict[str, Any] = {
+        "model": {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"},
+        "engine": {"max_batch_size": 10},
+    }
+    return HostSettings.model_validate(values | changed).all_endpoints["llm"]
+
+
+def release(name: str = "llm", **changed: Any) -> Release:
+    own = settings(**changed)
+    return build_release(endpoint_spec(name, own, "/srv/encodings", RESOLVED), own)
+
+
+WANTED = release()
+BOOT = {name: render(f"{name}.j2") for name in BOOT_UNITS}
+AT_REST = SeenEndpoint(
+    unit=WANTED.unit,
+    active="active",
+    sub="running",
+    enabled=True,
+    running_hash=WANTED.hash,
+    health=200,
+    current=WANTED.hash,
+    proven=WANTED.hash,
+    spec=WANTED.facts,
+    proven_spec=WANTED.facts,
+)
+SERVES_OLD = replace(AT_REST, unit="old", running_hash=OLD, current=OLD, proven=OLD, spec={**WANTED.facts, "hash": OLD})
+
+
+def pending(seen: SeenEndpoint | None, own: Release | Unresolved = WANTED, docker: bool = True) -> list[Change]:
+    asked = WantedEndpoints({"llm": WantedEndpoint(settings(), own, 2)}, BOOT)
+    there = {"llm": seen} if seen else {}
+    return changes(asked, SeenEndpoints(docker, there, dict(BOOT), True))
+
+
+def proved(change: Change) -> Proved:
+    (step,) = change.steps
+    assert isinstance(step, Proved)
+    return step
+
+
+def test_a_converged_endpoint_has_nothing_pending() -> None:
+    assert pending(AT_REST) == []
+
+
+@pytest.mark.parametrize(
+    ("drift", "reason", "restart"),
+    [
+        ({"running_hash": None, "active": "inactive", "sub": "dead"}, "it should run, but is inactive (dead)", True),
+        ({"running_hash": None, "active": "failed", "result": "start-limit-hit"}, "it gave up (start-limit-hit)", True),
+        ({"running_hash": None, "active": "failed", "result": "exit-code"}, "it gave up (exit-code)", True),
+        (
+            {"running_hash": None, "active": "activating", "sub": "auto-restart"},
+            "it should run, but is activating (auto-restart)",
+            True,
+        ),
+        ({"running_hash": None, "active": "inactive", "current": None}, "it has never run here", True),
+        ({"active": "deactivating", "sub": "stop-sigterm"}, "it should run, but is deactivating (stop-sigterm)", True),
+        ({"health": 500}, "it runs, but /health answers 500", True),
+        ({"health": 0}, "it runs, but /health answers nothing", True),
+        ({"health": None}, "it runs, but /health answers nothing", True),
+        ({"running_hash": OLD}, f"it runs release {OLD}", True),
+        ({"proven": None}, "it runs, but was never proven", False),
+        ({"proven": OLD}, "it runs, but was never proven", False),
+        ({"active": "activating", "sub": "start-post", "proven": None}, "it is loading and was never proven", False),
+        (
+            {"active": "activating", "sub": "start-post", "running_hash": OLD, "needs_reload": True},
+            f"it runs release {OLD}",
+            True,
+        ),
+        (
+            {"active": "activating", "sub": "start-post", "unit": "other"},
+            "it should run, but is activating (start-post)",
+            True,
+        ),
+    ],
+)
+def test_what_must_be_switched_or_proven_and_why(drift: Mapping[str, Any], reason: str, restart: bool) -> None:
+    seen = replace(AT_REST, **drift)
+    due = why_switch(WANTED, seen)
+    assert due is not None
+    assert (due.reason, due.restart) == (reason, restart)
+    (change,) = pending(seen)
+    step = proved(change)
+    assert change.what.startswith("switch endpoint llm" if restart else "prove endpoint llm")
+    assert ("systemctl stop" in step.switch.script) == restart
+    assert step.switch.name == ("switch-llm" if restart else "wait-llm")
+
+
+def test_one_that_loads_and_was_proven_is_waited_for() -> None:
+    seen = replace(AT_REST, active="activating", sub="start-post", health=None)
+    host = HostSettings.model_validate({"model": {"repository": "a/b", "mount": "/m/b"}})
+    assert pending(seen) == []
+    (job,) = waits(host, SeenEndpoints(True, {"llm": seen}, BOOT, True))
+    assert "ready after" in job.script
+    assert waits(host, SeenEndpoints(True, {"llm": AT_REST}, BOOT, True)) == []
+
+
+@pytest.mark.parametrize(
+    ("drift", "why"),
+    [
+        ({"unit": "other"}, "its text differs"),
+        ({"unit": None}, "its text differs"),
+        ({"needs_reload": True}, "systemd has not read it again"),
+        ({"enabled": False}, "it is not enabled at boot"),
+        ({"current": None}, "`current` points to nothing"),
+        ({"current": OLD}, f"`current` points to {OLD}"),
+    ],
+)
+def test_what_is_mended_without_a_restart(drift: Mapping[str, Any], why: str) -> None:
+    (change,) = pending(replace(AT_REST, **drift))
+    assert change.what == "write the unit rackwright-llm.service without a restart"
+    assert change.why == why
+    assert not any("systemctl stop" in step.script for step in change.steps if isinstance(step, Shell))
+    assert any("nvidia-smi -L" in step.script for step in change.steps if isinstance(step, Shell)), "GPUs are asked for"
+
+
+@given(
+    st.builds(
+        SeenEndpoint,
+        unit=st.sampled_from([None, "other", WANTED.unit]),
+        active=st.sampled_from(["active", "activating", "inactive", "failed", "deactivating", "reloading"]),
+        sub=st.sampled_from(["running", "dead", "auto-restart", "start-post", "start-pre", "exited"]),
+        result=st.sampled_from(["success", "timeout", "exit-code", "start-limit-hit"]),
+        enabled=st.booleans(),
+        needs_reload=st.booleans(),
+        running_hash=st.sampled_from([None, OLD, WANTED.hash]),
+        health=st.sampled_from([None, 0, 200, 500, 503]),
+        current=st.sampled_from([None, OLD, WANTED.hash]),
+        proven=st.sampled_from([None, OLD, WANTED.hash]),
+        spec=st.sampled_from([{}, WANTED.facts]),
+        proven_spec=st.sampled_from([{}, WANTED.facts]),
+    )
+)
+def test_any_state_has_at_most_one_change_and_only_a_good_one_has_none(seen: SeenEndpoint) -> None:
+    found = pending(seen)
+    assert len(found) <= 1
+    if not found:
+        assert seen.proven == WANTED.hash
+        assert seen.unit == WANTED.unit
+        assert seen.active in ("active", "activating")
+        assert seen.running_hash in (None, WANTED.hash)
+
+
+def test_what_serves_takes_capacity_when_switched() -> None:
+    assert proved(pending(SERVES_OLD)[0]).serving
+    assert not proved(pending(replace(SERVES_OLD, health=500))[0]).serving
+    assert not proved(pending(None)[0]).serving
+
+
+def test_removing_what_serves_takes_capacity_too() -> None:
+    asked = WantedEndpoints({}, BOOT)
+    for seen in (AT_REST, replace(AT_REST, health=None)):
+        host = SeenEndpoints(True, {"old": seen}, dict(BOOT), True)
+        found = changes(asked, host)
+        assert [change.what for change in found] == ["stop and remove endpoint old"]
+        assert takes_capacity(found, host) == seen.serving
+
+
+def test_a_bad_release_goes_back_to_the_proven_one_and_that_is_asked() -> None:
+    step = proved(pending(SERVES_OLD)[0])
+    assert step.go_back is not None
+    assert f"releases/{OLD}" in step.go_back.script
+    assert [question.name for question in step.questions_back] == [
+        "the release that runs",
+        "GPUs inside the container",
+        "the model's name",
+        "a chat answer",
+    ]
+
+
+def test_with_nothing_proven_it_is_stopped_and_forgotten() -> None:
+    step = proved(pending(None)[0])
+    assert step.go_back is None
+    assert "forget=yes" in step.halt.script
+
+
+def test_a_proven_release_that_fails_is_stopped_but_stays_the_current_one() -> None:
+    step = proved(pending(replace(AT_REST, active="failed", running_hash=None))[0])
+    assert step.go_back is None
+    assert "forget=no" in step.halt.script
+
+
+def test_an_unproven_release_that_runs_goes_back_when_it_fails() -> None:
+    step = proved(pending(replace(AT_REST, proven=OLD))[0])
+    assert step.go_back is not None
+    assert f"releases/{OLD}" in step.go_back.script
+
+
+def test_the_log_of_an_unhealthy_endpoint_is_kept_before_it_restarts() -> None:
+    script = proved(pending(replace(AT_REST, health=500))[0]).switch.script
+    assert script.index("journalctl") < script.index("systemctl stop")
+
+
+def test_the_connections_of_what_runs_are_drained() -> None:
+    seen = replace(SERVES_OLD, spec={**WANTED.facts, "hash": OLD, "port": 9000})
+    assert f"port_hex={9000:04X}" in proved(pending(seen)[0]).switch.script
+
+
+def test_boot_units_are_one_change() -> None:
+    asked = WantedEndpoints({"llm": WantedEndpoint(settings(), WANTED, 2)}, BOOT)
+    (change,) = changes(asked, SeenEndpoints(True, {"llm": AT_REST}, dict.fromkeys(BOOT), False))
+    assert change.what == "start the endpoints at boot"
+    assert sum(isinstance(step, WriteFile) for step in change.steps) == 2
+    (change,) = changes(asked, SeenEndpoints(True, {"llm": AT_REST}, dict(BOOT), False))
+    assert change.why == "it is not enabled"
+
+
+def test_without_docker_nothing_is_known_and_nothing_removed() -> None:
+    asked = WantedEndpoints({"llm": WantedEndpoint(settings(), WANTED, 2)}, BOOT)
+    (change,) = changes(asked, SeenEndpoints(False, {"llm": AT_REST, "old": AT_REST}, {}, False))
+    (step,) = change.steps
+    assert isinstance(step, Refuse)
+    assert not step.final, "an earlier step of the same run starts Docker"
+
+
+def test_a_release_that_is_not_known_yet_is_told_and_not_tried() -> None:
+    (change,) = pending(None, Unresolved(("the digest of x",)))
+    (step,) = change.steps
+    assert isinstance(step, Refuse)
+    assert "the digest of x" in step.text
+
+
+# -- the reading
+
+
+def line(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def block(**values: str) -> str:
+    rows = {"ActiveState": "active", "SubState": "running", "Result": "success", "NeedDaemonReload": "no"}
+    rows |= {"UnitFileState": "enabled", "running": WANTED.hash, "current": WANTED.hash, "proven": WANTED.hash}
+    rows |= {"health": "200", **values}
+    return "\n".join(f"value {key}={value}" for key, value in rows.items())
+
+
+def printed(body: str) -> str:
+    boot = "\n".join(f"file /etc/systemd/system/{name} {line(text)}" for name, text in BOOT.items())
+    spec = line(WANTED.files["spec.json"])
+    return f"docker=up\n{boot}\nboot=enabled\nendpoint llm\n{body}\nunit {line(WANTED.unit)}\nspec {spec}\n"
+
+
+def test_the_reading_of_a_converged_host_has_nothing_pending() -> None:
+    seen = parse(printed(block()))
+    assert seen.endpoints["llm"] == AT_REST
+    asked = WantedEndpoints({"llm": WantedEndpoint(settings(), WANTED, 2)}, BOOT)
+    assert changes(asked, seen) == []
+
+
+def test_the_proven_release_is_read_when_it_is_another_one() -> None:
+    old = {**WANTED.facts, "hash": OLD}
+    seen = parse(printed(block(proven=OLD)) + f"proven_spec {line(json.dumps(old))}\n")
+    assert seen.endpoints["llm"].proven_spec == old
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"hash": "x"}', "null"])
+def test_a_spoilt_spec_counts_as_none(text: str) -> None:
+    output = printed(block()).replace(line(WANTED.files["spec.json"]), line(text))
+    assert parse(output).endpoints["llm"].spec == {}
+
+
+def test_the_reading_runs_on_a_machine_without_docker(tmp_path: Path) -> None:
+    lines = host_script("read_endpoints", units=str(tmp_path), home=str(tmp_path), urls="llm http://127.0.0.1:1")
+    done = subprocess.run(["sh", "-c", reading.script({"endpoint": lines})], capture_output=True, text=True, check=True)
+    section = reading.parse(done.stdout.splitlines(), ["endpoint"])["endpoint"]
+    assert section.status == 0
+    assert parse(section.output).endpoints["llm"].running_hash is None
+
+
+# -- questions, differences, files
+
+
+def test_every_engine_is_asked_and_sglang_has_no_version() -> None:
+    names = [question.name for question in questions(WANTED, settings())]
+    assert names[-2:] == ["a chat answer", "GPU errors since the switch"], "errors are looked for after the work"
+    assert "the engine's version" in names
+    assert "the engine's version" not in [q.name for q in questions(WANTED, settings(engine_kind="sglang"))]
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"engine": {"max_batch_size": 10, "kv_cache_config": {"dtype": "fp8"}}}, "kv_cache_config changed"),
+        ({"engine": {}}, "max_batch_size changed"),
+        ({"environment": {"A": "1"}}, "environment changed"),
+        ({"image": "nvcr.io/nvidia/tensorrt-llm/other:1.1.0rc0"}, "image changed"),
+        ({"port": 8001}, "argv changed, port changed"),
+        ({"bind": "10.0.0.1"}, "address changed"),
+        ({"network": "host"}, "argv changed, address changed, network changed"),
+    ],
+)
+def test_differences_are_told_by_name(changed: dict[str, Any], text: str) -> None:
+    assert reasons(WANTED.facts, release(**changed).facts) == text
+
+
+def test_no_difference_and_no_knowledge_say_nothing() -> None:
+    assert reasons(WANTED.facts, WANTED.facts) == ""
+    assert reasons({}, WANTED.facts) == ""
+
+
+def write(target: Release, path: Path) -> subprocess.CompletedProcess[str]:
+    script = host_script("write_release", path=str(path), sums=SUMS)
+    return subprocess.run(["sh", "-c", script], input=payload(target), capture_output=True, text=True, check=False)
+
+
+def test_a_release_is_written_whole_and_over_a_spoilt_one(tmp_path: Path) -> None:
+    place = tmp_path / "releases" / WANTED.hash
+    for _ in range(2):
+        assert write(WANTED, place).returncode == 0
+        assert {file.name: file.read_text() for file in place.iterdir()} == {**WANTED.files, SUMS: WANTED.sums}
+        (place / "spec.json").write_text("spoilt")
+    assert [folder.name for folder in place.parent.iterdir()] == [WANTED.hash]
+
+
+def test_a_release_that_was_spoilt_on_its_way_leaves_the_old_one(tmp_path: Path) -> None:
+    place = tmp_path / WANTED.hash
+    assert write(WANTED, place).returncode == 0
+    spoilt = Release(WANTED.spec, {**WANTED.files, "spec.json": "other"})
+    broken = payload(spoilt).replace(line(spoilt.sums), line(WANTED.sums))
+    script = host_script("write_release", path=str(place), sums=SUMS)
+    done = subprocess.run(["sh", "-c", script], input=broken, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert (place / "spec.json").read_text() == WANTED.files["spec.json"]
+    assert [folder.name for folder in tmp_path.iterdir()] == [WANTED.hash]
+
+
+def test_a_commit_keeps_the_last_proven_releases(tmp_path: Path) -> None:
+    for name in ("a", "b", "c", "failed"):
+        (tmp_path / "releases" / name).mkdir(parents=True)
+    for name in ("a", "b", "a", "c"):
+        script = host_script("commit", home=str(tmp_path), release_hash=name, keep=2)
+        subprocess.run(["sh", "-c", script], check=True)
+        assert (tmp_path / "proven").readlink() == Path("releases", name)
+        if name != "c":
+            for other in ("a", "b", "c"):
+                (tmp_path / "releases" / other).mkdir(exist_ok=True)
+    assert sorted(folder.name for folder in (tmp_path / "releases").iterdir()) == ["a", "c"]
+
+
+def test_the_hash_does_not_hang_on_the_order_of_the_environment() -> None:
+    def spec(environment: dict[str, str]) -> EndpointSpec:
+        return endpoint_spec("llm", settings(environment=environment), "/srv/encodings", RESOLVED)
+
+    assert spec({"A": "1", "B": "2"}).hash == spec({"B": "2", "A": "1"}).hash

@@ -1,0 +1,160 @@
+"""The way a user meets the checks: `rackwright check`, `--fix`, `--to`, and the inventory that refuses to load."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackwright.cli import main
+from rackwright.settings.edit import edited
+from rackwright.settings.move import Move
+from rackwright.settings.origin import KeyPath
+
+SITE = """\
+# The fleet's own profile.
+image: nvcr.io/nvidia/tensorrt-llm/release:1.2.0rc6   # pinned
+model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}
+allow_from: [10.0.0.0/8]
+
+engine:
+  tp_size: 1 # one GPU
+  # Eagle3 wants this one.
+  use_torch_sampler: true  # from the guide
+  kv_cache_config:
+    enable_block_reuse: false
+
+  print_iter_log: "yes"
+"""
+INVENTORY = 'from rackwright.inventory import build\nglobals().update(build(__file__, {"gpu": ["h1", "h2"]}))\n'
+SAMPLER = "https://github.com/NVIDIA/TensorRT-LLM/pull/18232"
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A site whose only group file has two keys of other versions."""
+    for folder in ("inventory", "group_vars"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "deploy.py").touch()
+    (tmp_path / "inventory" / "fleet.py").write_text(INVENTORY)
+    (tmp_path / "group_vars" / "gpu.yml").write_text(SITE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_check_names_file_line_key_version_and_the_right_key(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "inventory/fleet.py"]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "rackwright: the settings are not valid, nothing was connected:",
+        "  group_vars/gpu.yml:7: engine.tp_size: TensorRT-LLM 1.2.0rc6 does not know this key: it has another name"
+        " in the"
+        " YAML; write `engine.tensor_parallel_size: 1`",
+        "  group_vars/gpu.yml:9: engine.use_torch_sampler: TensorRT-LLM 1.2.0rc6 does not know this key: sampling by"
+        f" TorchSampler is said otherwise there; write `engine.sampler_type: TorchSampler` ({SAMPLER})",
+        "mend these, then: rackwright check inventory/fleet.py",
+    ]
+
+
+def test_the_plain_pyinfra_command_refuses_the_same_before_any_connection(site: Path) -> None:
+    pyinfra = Path(sys.executable).parent / "pyinfra"
+    done = subprocess.run(
+        [pyinfra, "-y", "inventory/fleet.py", "exec", "--", "true"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "group_vars/gpu.yml:9: engine.use_torch_sampler: TensorRT-LLM 1.2.0rc6" in done.stdout + done.stderr
+    assert "Connecting" not in done.stdout + done.stderr
+
+
+def test_fix_rewrites_the_keys_and_nothing_else(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "inventory/fleet.py", "--fix"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[:2] == [
+        "group_vars/gpu.yml:7: engine.tp_size: write `engine.tensor_parallel_size: 1`",
+        "group_vars/gpu.yml:9: engine.use_torch_sampler: write `engine.sampler_type: TorchSampler`",
+    ]
+    assert out[-1] == "inventory/fleet.py: 2 hosts, the settings are valid"
+    mended = SITE.replace("tp_size: 1", "tensor_parallel_size: 1")
+    mended = mended.replace("use_torch_sampler: true", "sampler_type: TorchSampler")
+    assert (site / "group_vars" / "gpu.yml").read_text() == mended
+
+
+def test_fix_leaves_to_a_person_what_is_not_sure(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = SITE.replace("  tp_size: 1 # one GPU\n", "  moe_config: {backend: FAST}\n")
+    (site / "group_vars" / "gpu.yml").write_text(text)
+    assert main(["check", "inventory/fleet.py", "--fix"]) == 1
+    assert "moe_config.backend: must be one of CUTLASS" in capsys.readouterr().err
+    assert "backend: FAST" in (site / "group_vars" / "gpu.yml").read_text()
+
+
+def test_fix_adds_the_layers_that_a_draft_needs(site: Path) -> None:
+    text = SITE.replace("  tp_size: 1 # one GPU\n", "").replace("  use_torch_sampler: true  # from the guide\n", "")
+    text += "  speculative_config:\n    decoding_type: Eagle\n    max_draft_len: 3\n    speculative_model_dir: /d\n"
+    text += "draft: {repository: nvidia/gpt-oss-120b-Eagle3-v2, mount: /d}\n"
+    (site / "group_vars" / "gpu.yml").write_text(text)
+    assert main(["check", "inventory/fleet.py", "--fix"]) == 0
+    section = yaml.safe_load((site / "group_vars" / "gpu.yml").read_text())["engine"]["speculative_config"]
+    assert section["eagle3_layers_to_capture"] == [-1]
+
+
+def test_moving_to_another_version_is_shown_before_it_is_done(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = SITE.replace("tp_size", "tensor_parallel_size").replace(
+        "use_torch_sampler: true", "sampler_type: TorchSampler"
+    )
+    (site / "group_vars" / "gpu.yml").write_text(text)
+    assert main(["check", "inventory/fleet.py", "--host", "h1", "--to", "1.1.0rc0"]) == 0
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "h1: endpoint llm, 1.2.0rc6 to 1.1.0rc0:",
+        "  must change: group_vars/gpu.yml:9: engine.sampler_type: TensorRT-LLM 1.1.0rc0 does not know this key:"
+        " sampling"
+        f" by TorchSampler is said otherwise there; write `engine.use_torch_sampler: true` ({SAMPLER})",
+    ]
+    assert main(["check", "inventory/fleet.py", "--host", "h1", "--to", "1.4.0rc1"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "h1: endpoint llm, 1.2.0rc6 to 1.4.0rc1:",
+        "  warning: engine.sampler_type: TensorRT-LLM 1.4.0rc1 takes this key and ignores it: leave it out",
+        "  note: engine.moe_config.backend: is not set; its default was CUTLASS and is AUTO in TensorRT-LLM 1.4.0rc1",
+    ]
+
+
+EDITS: list[tuple[str, KeyPath, Move, str | None]] = [
+    ("a: 1\nb: 2\n", ("a",), Move(None), "b: 2\n"),
+    ("e:\n  a: 1 # why\n  # next\n  b: 2\n", ("e", "a"), Move(None), "e:\n  # next\n  b: 2\n"),
+    ("e:\n  s:\n    a: 1\n  b: 2\n", ("e", "s", "a"), Move(None), "e:\n  b: 2\n"),
+    ("e:\n  a: 1\n  s:\n    b: 2\n", ("e", "a"), Move(("e", "s", "c"), 1), "e:\n  s:\n    c: 1\n    b: 2\n"),
+    ("e:\n  a: 1\n  b: 2\n", ("e", "a"), Move(("e", "s", "c"), 0.7), "e:\n  s:\n    c: 0.7\n  b: 2\n"),
+    ("e: {a: 1, b: 2}\n", ("e", "a"), Move(("e", "c"), True), "e: {c: true, b: 2}\n"),
+    ("e: {a: 1, b: 2}\n", ("e", "a"), Move(None), None),
+    ("e:\n  a: |\n    x\n", ("e", "a"), Move(("e", "c"), 1), None),
+    ('e:\n  "a": "x" # q\n', ("e", "a"), Move(("e", "c"), "x"), 'e:\n  c: "x" # q\n'),
+    ("e:\n  a: [1,\n    2]\n  b: 1\n", ("e", "a"), Move(None), "e:\n  b: 1\n"),
+    ("t: !vault |\n  x\ne:\n  a: 1\n", ("e", "a"), Move(("e", "c"), 2), "t: !vault |\n  x\ne:\n  c: 2\n"),
+    ("b: 1\n", ("e", "a"), Move(None), None),
+    ("b: 1\n", ("e", "a"), Move(("e", "a"), [-1]), "e:\n  a: [-1]\nb: 1\n"),
+]
+
+
+@pytest.mark.parametrize(("text", "path", "move", "expected"), EDITS, ids=lambda value: repr(value)[:40])
+def test_edits_keep_everything_else(text: str, path: KeyPath, move: Move, expected: str | None) -> None:
+    assert edited(text, path, move) == expected
+
+
+NAMES = st.sampled_from(["a", "b", "c", "d"])
+LEAVES = st.integers() | st.booleans() | st.sampled_from(["x", "y: z", "# no", ""])
+TREES = st.dictionaries(NAMES, LEAVES | st.dictionaries(NAMES, LEAVES, min_size=1, max_size=3), min_size=2, max_size=4)
+
+
+@given(tree=TREES, name=NAMES, new=st.integers())
+def test_an_edited_file_reads_as_meant(tree: dict[str, Any], name: str, new: int) -> None:
+    text = edited(yaml.safe_dump(tree, sort_keys=False), (name,), Move(("z",), new))
+    if text is not None:
+        kept = {key: value for key, value in tree.items() if key != name}
+        assert yaml.safe_load(text) == {**kept, "z": new}
+    gone = edited(yaml.safe_dump(tree, sort_keys=False), (name,), Move(None))
+    if gone is not None:
+        assert yaml.safe_load(gone) == {key: value for key, value in tree.items() if key != name}

@@ -1,0 +1,150 @@
+"""The data that `scripts/engine-schema` makes from a source tree, shown on a small made-up one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rackwright.engines.from_source import as_file, difference, line_of, read_source
+from rackwright.errors import SettingsError
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "engine-schema"
+SOURCE = '''
+import torch_that_is_not_installed
+Speed = Literal["slow", "fast"]
+
+class StrictBaseModel(BaseModel):
+    class Config:
+        extra = "forbid"
+
+class Policy(StrEnum, metaclass=Meta):
+    FIRST = "FIRST"
+    LAST = "LAST"
+
+class CacheConfig(StrictBaseModel):
+    """Made up."""
+    reuse: bool = Field(default=True, description="Made up.")
+    fraction: Optional[float] = Field(default=0.9, ge=0, le=1)
+    windows: Optional[List[PositiveInt]] = Field(default=None, min_length=1)
+    speed: Speed = "slow"
+    rounds: NonNegativeInt = 3
+    _seen: int = PrivateAttr(default=0)
+    kind: ClassVar[str] = "x"
+
+    def changed(self) -> bool:
+        note: int = 1
+        return bool(note)
+
+class DecodingBaseConfig(StrictBaseModel):
+    max_draft_len: Optional[NonNegativeInt] = None
+    model_path: Optional[Union[str, Path]] = Field(
+        default=None, validation_alias=AliasChoices("model_path", "model_dir"))
+
+class NeuralConfig(DecodingBaseConfig):
+    decoding_type: Literal["Neural"] = Field(default="Neural")
+    layers: Optional[Set[int]] = None
+
+class LargerNeuralConfig(NeuralConfig):
+    decoding_type: Literal["Larger"] = "Larger"
+    drafter: object
+
+SpeculativeConfig: TypeAlias = Annotated[
+    Union[NeuralConfig, LargerNeuralConfig], Field(discriminator="decoding_type")]
+
+class BaseLlmArgs(StrictBaseModel):
+    model_config = ConfigDict(extra="forbid")
+    model: Union[str, Path] = Field(description="Made up.")
+    cache_config: CacheConfig = Field(default_factory=CacheConfig)
+    speculative_config: Optional[SpeculativeConfig] = Field(default=None)
+    overrides: Dict[str, str] | None = None
+    loader: Union[object, str] = None
+
+class TorchLlmArgs(BaseLlmArgs):
+    policy: Policy = Field(Policy.FIRST)
+    size: PositiveInt = Field(default=1, lt=9)
+    anything: Dict[str, Any] = Field(...)
+'''
+EXPECTED = """\
+versions: [9.9.0rc1]
+decoding: discriminated
+sections:
+  TorchLlmArgs:
+    model: {type: str}
+    cache_config: {type: CacheConfig}
+    speculative_config: {type: 'SpeculativeConfig?', default: null}
+    overrides: {type: 'dict[str,str]?', default: null}
+    loader: {type: any, default: null}
+    policy: {type: str, values: [FIRST, LAST], default: FIRST}
+    size: {type: int, gt: 0, default: 1, lt: 9}
+    anything: {type: mapping}
+  CacheConfig:
+    reuse: {type: bool, default: true}
+    fraction: {type: 'float?', default: 0.9, ge: 0, le: 1}
+    windows: {type: 'list[int]?', default: null}
+    speed: {type: str, values: [slow, fast], default: slow}
+    rounds: {type: int, ge: 0, default: 3}
+  NeuralConfig:
+    _extends: DecodingBaseConfig
+    layers: {type: 'set[int]?', default: null}
+  LargerNeuralConfig:
+    _extends: DecodingBaseConfig
+    layers: {type: 'set[int]?', default: null}
+    drafter: {type: any}
+  DecodingBaseConfig:
+    max_draft_len: {type: 'int?', ge: 0, default: null}
+    model_path: {type: 'str?', default: null}
+    model_dir: {type: 'str?', default: null}
+unions:
+  SpeculativeConfig:
+    tag: decoding_type
+    kinds: {Neural: NeuralConfig, Larger: LargerNeuralConfig}
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A source tree with one file."""
+    folder = tmp_path / "tensorrt_llm" / "llmapi"
+    folder.mkdir(parents=True)
+    (folder / "llm_args.py").write_text(SOURCE)
+    return tmp_path
+
+
+def test_a_line_is_read_from_the_classes_without_running_them(tree: Path) -> None:
+    text = as_file(line_of(read_source(tree), "9.9.0rc1"))
+    assert yaml.safe_load(text) == yaml.safe_load(EXPECTED)
+    assert text == EXPECTED
+
+
+def test_a_line_as_it_differs_from_another_one(tree: Path) -> None:
+    changed = difference(line_of(read_source(tree), "9.9.0rc1"), "1.4.0rc1")
+    assert changed["base"] == "1.4.0rc1"
+    assert changed["versions"] == ["9.9.0rc1"]
+    assert "size" in changed["add"]["TorchLlmArgs"]
+    assert "max_draft_len" not in changed["add"]["DecodingBaseConfig"], "unchanged keys are the base's"
+    assert "tensor_parallel_size" in changed["remove"]["TorchLlmArgs"]
+
+
+def test_a_folder_that_is_no_source_tree(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="next: give the root of a TensorRT-LLM source tree"):
+        read_source(tmp_path)
+
+
+def test_a_version_before_the_pytorch_backend(tree: Path) -> None:
+    (tree / "tensorrt_llm/llmapi/llm_args.py").write_text("class LlmArgs:\n    pass\n")
+    with pytest.raises(SettingsError, match="has no class TorchLlmArgs"):
+        read_source(tree)
+
+
+def test_the_script_prints_the_file(tree: Path, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, SCRIPT, tree, "9.9.0rc1"], capture_output=True, text=True, check=True)
+    assert done.stdout == EXPECTED
+    wrong = subprocess.run(
+        [sys.executable, SCRIPT, tmp_path / "none", "9"], capture_output=True, text=True, check=False
+    )
+    assert wrong.returncode == 1
+    assert wrong.stderr.startswith("engine-schema: ")

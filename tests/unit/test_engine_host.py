@@ -1,0 +1,350 @@
+"""Numbers that must fit together: each rule with a wrong host and the exact message, and hosts that are right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from rackwright.engines import Level, check_endpoint, check_host
+from rackwright.engines.drafts import drafts
+from rackwright.engines.memory import weights_of
+from rackwright.settings.model import HostSettings
+from rackwright.settings.notes import notes
+from rackwright.settings.origin import dotted
+from rackwright.spec import render_engine_yaml, server_command
+
+GPT = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}
+LLAMA = {"repository": "nvidia/Llama-3.3-70B-Instruct-FP4", "mount": "/config/models/llama"}
+V2 = {"repository": "nvidia/gpt-oss-120b-Eagle3-v2", "mount": "/config/models/eagle3"}
+LONG = {"repository": "nvidia/gpt-oss-120b-Eagle3-long-context", "mount": "/config/models/eagle3"}
+EAGLE = {"decoding_type": "Eagle", "max_draft_len": 3, "speculative_model_dir": "/config/models/eagle3"}
+B200 = {"gpu_models": ["B200"], "gpu_count": 8, "architecture": "x86_64", "compute_capability": ["10.0"]}
+RTX = {"gpu_models": ["RTX PRO 6000"], "gpu_count": 1, "architecture": "x86_64", "compute_capability": ["12.0"]}
+SPARK = {"gpu_models": ["GB10"], "gpu_count": 1, "architecture": "aarch64", "compute_capability": ["12.1"]}
+TRT = "nvcr.io/nvidia/tensorrt-llm/release:1.2.0rc6"
+WAY_OUT = "to deploy it all the same, set accept_known_bad: true"
+
+
+def host(**values: Any) -> HostSettings:
+    return HostSettings.model_validate({"model": GPT, "image": TRT, "bind": "127.0.0.1", **values})
+
+
+def told(level: Level = Level.REFUSE, **values: Any) -> list[str]:
+    return [f"{dotted(one.path)}: {one.sentence}" for one in check_host(host(**values)) if one.level is level]
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    (
+        {"hardware": {**B200, "gpu_count": 4}, "engine": {"tensor_parallel_size": 8}},
+        "engine.tensor_parallel_size: 8 needs 8 GPUs, and endpoint llm has 4; for 4 set it to 4",
+    ),
+    (
+        {"gpus": [0, 1], "engine": {"tensor_parallel_size": 2, "pipeline_parallel_size": 2}},
+        "engine.tensor_parallel_size: 2 x 2 needs 4 GPUs, and endpoint llm has 2; for 2 set it to 2",
+    ),
+    (
+        {"hardware": B200, "engine": {"tensor_parallel_size": 8, "moe_expert_parallel_size": 3}},
+        "engine.moe_expert_parallel_size: 3 does not divide the tensor parallel size, 8",
+    ),
+    (
+        {
+            "hardware": B200,
+            "engine": {"tensor_parallel_size": 8, "moe_expert_parallel_size": 4, "moe_tensor_parallel_size": 4},
+        },
+        "engine.moe_expert_parallel_size: 4 x moe_tensor_parallel_size 4 must be 8",
+    ),
+    ({"gpus": [0, 0]}, "gpus: names a GPU twice"),
+    (
+        {"hardware": RTX, "engine": {"moe_config": {"backend": "TRTLLM"}}},
+        f"engine.moe_config.backend: TRTLLM does not run on compute capability 12.0: use CUTLASS; {WAY_OUT}"
+        " (https://github.com/NVIDIA/TensorRT-LLM/pull/11997)",
+    ),
+    (
+        {"hardware": {"gpu_models": ["H200"]}, "engine": {"moe_config": {"backend": "TRTLLM"}}},
+        f"engine.moe_config.backend: TRTLLM does not run on compute capability 9.0: use TRITON; {WAY_OUT}"
+        " (https://github.com/NVIDIA/TensorRT-LLM/pull/11997)",
+    ),
+    (
+        {"hardware": {"compute_capability": ["8.9"]}},
+        f"engine.moe_config.backend: CUTLASS does not run on compute capability 8.9: no backend does; {WAY_OUT}"
+        " (https://github.com/NVIDIA/TensorRT-LLM/issues/6717)",
+    ),
+    (
+        {"draft": V2, "engine": {"speculative_config": EAGLE}},
+        "engine.speculative_config.eagle3_layers_to_capture: nvidia/gpt-oss-120b-Eagle3-v2 was trained on layers"
+        " [-1] of"
+        " its target, so it does not load without them; write `engine.speculative_config.eagle3_layers_to_capture:"
+        " [-1]`",
+    ),
+    (
+        {
+            "draft": LONG,
+            "engine": {"speculative_config": {**EAGLE, "max_draft_len": 5, "eagle3_layers_to_capture": [-1]}},
+        },
+        "engine.speculative_config.eagle3_layers_to_capture: belongs to another draft model:"
+        " nvidia/gpt-oss-120b-Eagle3-long-context takes the engine's own choice of layers; leave the key out",
+    ),
+    (
+        {"model": LLAMA, "draft": LONG, "engine": {"speculative_config": {**EAGLE, "max_draft_len": 5}}},
+        "draft.repository: nvidia/gpt-oss-120b-Eagle3-long-context drafts for openai/gpt-oss-120b,"
+        " not for nvidia/Llama-3.3-70B-Instruct-FP4",
+    ),
+    (
+        {"engine_kind": "sglang", "image": "lmsysorg/sglang:v0.5.8", "hardware": RTX},
+        f"image: SGLang 0.5.8 cannot build its kernels for gpt-oss on this GPU; {WAY_OUT}"
+        " (https://github.com/sgl-project/sglang/issues/13061)",
+    ),
+    (
+        {"engine_kind": "vllm", "image": "vllm/vllm-openai:v0.14.1", "hardware": RTX, "draft": LONG},
+        "draft.repository: vLLM 0.14.1 does not start with this draft model on this GPU;"
+        f" nvidia/gpt-oss-120b-Eagle3-throughput does; {WAY_OUT}"
+        " (https://huggingface.co/nvidia/gpt-oss-120b-Eagle3-long-context)",
+    ),
+    (
+        {"endpoints": {"a": {"gpus": [0]}, "b": {"gpus": [1]}}},
+        "endpoints.b: endpoints a and b both take port 8000: give each its own `port:`",
+    ),
+    (
+        {"endpoints": {"a": {"gpus": [0], "port": 1}, "b": {"gpus": [1], "port": 1, "bind": "0.0.0.0"}}},
+        "endpoints.b.port: endpoints a and b both take port 1: give each its own `port:`",
+    ),
+    (
+        {
+            "endpoints": {"a": {"gpus": [0, 1], "port": 1}, "b": {"gpus": [1, 2], "port": 2}},
+            "engine": {"tensor_parallel_size": 2},
+        },
+        "endpoints.b.gpus: endpoints a and b both take GPU 1: give each its own `gpus:`",
+    ),
+    (
+        {"endpoints": {"a": {"port": 1}, "b": {"port": 2}}},
+        "endpoints.b: endpoints a and b both take all GPUs: give each its own `gpus:`",
+    ),
+    (
+        {"endpoints": {"a": {"engine": {"moe_confg": {}}}}},
+        "endpoints.a.engine.moe_confg: TensorRT-LLM 1.2.0rc6 does not know this key (did you mean moe_config?)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("values", "expected"), REFUSED, ids=lambda value: str(value)[:70])
+def test_every_refusal_has_its_message(values: dict[str, Any], expected: str) -> None:
+    assert told(**values) == [expected]
+
+
+WARNED: list[tuple[dict[str, Any], str]] = [
+    (
+        {"hardware": B200, "engine": {"tensor_parallel_size": 1}},
+        "engine.tensor_parallel_size: 1 leaves 7 of 8 GPUs idle; set `gpus:` to the ones it uses, or `replicas: 8`",
+    ),
+    ({"hardware": B200, "gpus": [8]}, "gpus: GPU 8 need not be there: hardware.gpu_count is 8, so they begin at 0"),
+    (
+        {"image": "r/x:1.1.0rc0", "engine": {"max_batch_size": 10}},
+        "engine.max_batch_size: 1.1.0rc0 takes its command line's defaults over this; set sizes_on_command_line:"
+        " true as well",
+    ),
+    (
+        {"arguments": ["--kv_cache_free_gpu_memory_fraction", "0.7"]},
+        "arguments[0]: --kv_cache_free_gpu_memory_fraction: write it as"
+        " engine.kv_cache_config.free_gpu_memory_fraction;"
+        " whether it wins here depends on the version",
+    ),
+    (
+        {"engine_kind": "vllm", "image": "vllm/vllm-openai:v0.14.1", "hardware": {"architecture": "aarch64"}},
+        "image: no vLLM image for aarch64 is known; next: docker manifest inspect vllm/vllm-openai:v0.14.1",
+    ),
+    (
+        {
+            "hardware": {**RTX, "gpu_models": ["H100"], "compute_capability": ["9.0"]},
+            "model": LLAMA,
+            "engine": {"max_seq_len": 300000, "max_num_tokens": 300000},
+        },
+        "engine.max_seq_len: one request of 300000 tokens does not seem to fit: 40 GiB of weights over 1 GPU with 80"
+        " GiB"
+        " each leave about 36 GiB for the KV cache, which holds 117610 tokens at 327680 bytes each",
+    ),
+    (
+        {"hardware": {"gpu_models": ["RTX PRO 6000", "H100"], "gpu_count": 1}, "model": {**GPT, "repository": "a/b"}},
+        "",
+    ),
+    (
+        {
+            "image": "r/x:1.2.0rc1",
+            "hardware": RTX,
+            "draft": {**V2, "repository": "nvidia/gpt-oss-120b-Eagle3"},
+            "engine": {"speculative_config": EAGLE},
+        },
+        "draft.repository: answers that never end were seen with this draft model, version and GPU"
+        " (https://github.com/NVIDIA/TensorRT-LLM/issues/8615)",
+    ),
+    (
+        {"image": "r/x:1.2.0rc1", "draft": LONG, "engine": {"speculative_config": {**EAGLE, "max_draft_len": 5}}},
+        "draft.repository: nvidia/gpt-oss-120b-Eagle3-long-context is published for 1.2.0rc6 and later, not for"
+        " 1.2.0rc1",
+    ),
+    (
+        {
+            "draft": {**V2, "repository": "lmsys/EAGLE3-gpt-oss-120b-bf16"},
+            "engine_kind": "vllm",
+            "image": "r/x:v0.14.1",
+        },
+        "draft.repository: was measured slower than no drafting: 125.09 tok/s against 177.71 without drafting, one"
+        " request"
+        " at a time (a published comparison of EAGLE-3 models on RTX PRO 6000 (February 2026))",
+    ),
+    (
+        {
+            "draft": {**V2, "repository": "nvidia/gpt-oss-120b-Eagle3-throughput"},
+            "engine_kind": "vllm",
+            "image": "r/x:v0.14.1",
+            "engine": {"speculative-config": '{"num_speculative_tokens": 3}'},
+        },
+        "engine.speculative-config.num_speculative_tokens: was measured slower: with 3 tokens 124.73 tok/s, with 1"
+        " token"
+        " 180.67, without drafting 177.71, one request at a time (a published comparison of EAGLE-3 models on RTX"
+        " PRO 6000"
+        " (February 2026))",
+    ),
+]
+
+
+@pytest.mark.parametrize(("values", "expected"), WARNED, ids=lambda value: str(value)[:70])
+def test_every_warning_has_its_message(values: dict[str, Any], expected: str) -> None:
+    assert told(**values) == []
+    assert told(Level.WARN, **values) == ([expected] if expected else [])
+    assert [note for note in notes(host(**values)) if "no engine.moe_config" not in note] == (
+        [expected] if expected else []
+    )
+
+
+def test_weights_that_do_not_fit_warn_and_never_refuse() -> None:
+    values: dict[str, Any] = {"hardware": {"gpu_models": ["L40S"]}, "accept_known_bad": True}
+    assert weights_of(host(**values).all_endpoints["llm"]) == 65_300_000_000
+    assert told(**values) == []
+    assert told(Level.WARN, **values)[0] == (
+        "engine.tensor_parallel_size: the weights do not seem to fit: 61 GiB of weights over 1 GPU with 45 GiB each"
+    )
+
+
+@pytest.mark.parametrize("values", [row[0] for row in REFUSED if WAY_OUT in row[1]], ids=lambda value: str(value)[:60])
+def test_known_bad_is_a_warning_when_it_is_accepted(values: dict[str, Any]) -> None:
+    assert told(**values, accept_known_bad=True) == []
+    (warning, *_) = told(Level.WARN, **values, accept_known_bad=True)
+    assert WAY_OUT not in warning
+
+
+def test_a_draft_length_that_nobody_published_is_a_note() -> None:
+    values: dict[str, Any] = {"draft": LONG, "engine": {"speculative_config": EAGLE}}
+    assert told(**values) == told(Level.WARN, **values) == []
+    assert told(Level.NOTE, **values) == [
+        "engine.speculative_config.max_draft_len: is 3; nvidia/gpt-oss-120b-Eagle3-long-context is published with 5"
+        " (NVIDIA's playbook on speculative decoding for DGX Spark)"
+    ]
+
+
+def test_other_machines_of_the_profiles_are_right() -> None:
+    assert told(hardware=SPARK) == told(Level.WARN, hardware=SPARK) == []
+    auto: dict[str, Any] = {"image": "r/x:1.4.0rc1", "hardware": RTX}
+    assert told(**auto) == told(Level.WARN, **auto) == []
+
+
+def test_every_known_draft_says_where_it_is_from() -> None:
+    assert all(draft.source and draft.target for draft in drafts())
+    assert len({draft.repository for draft in drafts()}) == len(drafts())
+
+
+def test_replicas_are_single_gpu_endpoints() -> None:
+    found = host(replicas=8, hardware=B200, port=9000).all_endpoints
+    assert [(name, one.port, one.gpus) for name, one in found.items()] == [
+        (f"llm-{index}", 9000 + index, (index,)) for index in range(8)
+    ]
+    assert told(replicas=8, hardware=B200) == told(Level.WARN, replicas=8, hardware=B200) == []
+
+
+def test_replicas_take_the_listed_gpus_and_stand_beside_others() -> None:
+    found = host(
+        endpoints={"big": {"gpus": [0, 1]}, "small": {"replicas": 2, "gpus": [4, 6], "port": 8100}}
+    ).all_endpoints
+    assert [(name, one.port, one.gpus) for name, one in found.items()] == [
+        ("big", 8000, (0, 1)),
+        ("small-0", 8100, (4,)),
+        ("small-1", 8101, (6,)),
+    ]
+
+
+def test_a_conflict_of_replicas_is_told_at_the_endpoint_they_come_from() -> None:
+    endpoints = {
+        "a": {"replicas": 3, "port": 8000},
+        "b": {"port": 8002, "gpus": [5]},
+        "c": {"replicas": 2, "port": 1, "gpus": [2, 7]},
+    }
+    assert told(endpoints=endpoints) == [
+        "endpoints.b.port: endpoints a-2 and b both take port 8002: give each its own `port:`",
+        "endpoints.c.gpus: endpoints a-2 and c-0 both take GPU 2: give each its own `gpus:`",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"replicas": 3, "gpus": [0, 1]}, "endpoint llm: replicas is 3, and gpus lists 2: each takes one"),
+        ({"replicas": 3, "port": 65534}, "endpoint llm: replicas is 3, and there are too few ports from 65534 on"),
+        (
+            {"endpoints": {"a": {"replicas": 2}, "a-1": {}}},
+            "two endpoints are named a-1: `replicas` numbers its own, so rename the other",
+        ),
+    ],
+)
+def test_replicas_that_cannot_be(values: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValidationError) as raised:
+        host(**values)
+    assert text in str(raised.value)
+
+
+def test_each_engine_gets_its_own_command_line() -> None:
+    def words(**values: Any) -> str:
+        return " ".join(server_command(host(**values).all_endpoints["llm"]))
+
+    assert words() == (
+        "trtllm-serve /config/models/gpt-oss-120b --host 0.0.0.0 --port 8000"
+        " --extra_llm_api_options /config/release/engine.yaml"
+    )
+    assert words(engine_kind="vllm", image="r/x:v0.14.1", engine={"kv-cache-dtype": "fp8"}) == (
+        "/config/models/gpt-oss-120b --host 0.0.0.0 --port 8000 --served-model-name gpt-oss-120b"
+        " --config /config/release/engine.yaml"
+    )
+    assert words(engine_kind="sglang", image="r/x:v0.5.8", network="host", arguments=["--log-level", "info"]) == (
+        "python3 -m sglang.launch_server --model-path /config/models/gpt-oss-120b --host 127.0.0.1 --port 8000"
+        " --served-model-name gpt-oss-120b --log-level info"
+    )
+
+
+VALUES = st.sampled_from([None, True, 0, 1, 2, 3, 8, "x", [1], {"a": 1}])
+ENGINE = st.dictionaries(
+    st.sampled_from(
+        ["tensor_parallel_size", "moe_expert_parallel_size", "max_seq_len", "moe_config", "speculative_config"]
+    )
+    | st.sampled_from(["tensor-parallel-size", "speculative-config", "max-model-len", "kv-cache-dtype"]),
+    VALUES | st.just("{"),
+    max_size=4,
+)
+
+
+@given(
+    engine=ENGINE,
+    kind=st.sampled_from(["tensorrt-llm", "vllm", "sglang"]),
+    hardware=st.sampled_from([{}, B200, RTX, SPARK]),
+    draft=st.sampled_from([None, V2, LONG]),
+    gpus=st.sampled_from(["all", [0], [0, 1]]),
+)
+def test_no_settings_crash_a_check_and_accepted_ones_render(
+    engine: Any, kind: Any, hardware: Any, draft: Any, gpus: Any
+) -> None:
+    settings = host(engine=engine, engine_kind=kind, hardware=hardware, draft=draft, gpus=gpus)
+    endpoint = settings.all_endpoints["llm"]
+    if not any(one.level is Level.REFUSE for one in check_endpoint("llm", endpoint, settings.hardware)):
+        assert server_command(endpoint)
+        assert isinstance(render_engine_yaml(endpoint.engine), str)

@@ -1,0 +1,501 @@
+"""Engine options: what each version accepts, every refusal with its exact message, and how it is mended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from rackwright.engines import Level, check_options, compare, fix
+from rackwright.engines.finding import refused
+from rackwright.engines.schema import all_versions, line_for, lines
+from rackwright.engines.version import nearest_line, parse_version
+from rackwright.lab.standins.engine import gpus
+from rackwright.lab.standins.engine.llmapi import models as standin
+from rackwright.lab.standins.engine.llmapi.llm_utils import update_llm_args_with_extra_dict
+from rackwright.spec import render_engine_yaml
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "engine-yaml"
+ACCEPTS: dict[str, dict[str, dict[str, Any]]] = json.loads((FIXTURES / "accepts.json").read_text())
+VERSIONS = list(ACCEPTS["s000_eagle"])
+EAGLE = {"decoding_type": "Eagle", "max_draft_len": 3, "speculative_model_dir": "/config/models/eagle"}
+TRT = "tensorrt-llm"
+
+
+def published(name: str) -> dict[str, Any]:
+    options: dict[str, Any] = yaml.safe_load((FIXTURES / f"{name}.yaml").read_text())
+    return options
+
+
+def told(options: dict[str, Any], version: str, engine: str = TRT, level: Level = Level.REFUSE) -> list[str]:
+    found = check_options(engine, version, options)
+    return [f"{'.'.join(map(str, one.path))}: {one.sentence}" for one in found if one.level is level]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", ACCEPTS)
+def test_the_table_of_accepted_files_is_reproduced_with_the_engines_words(name: str, version: str) -> None:
+    found = refused(check_options(TRT, version, published(name)))
+    words = found[0].words if found else ""
+    assert {"ok": not found, "why": words} == ACCEPTS[name][version]
+
+
+SAMPLER = "https://github.com/NVIDIA/TensorRT-LLM/pull/18232"
+WRONG: list[tuple[str, dict[str, Any], list[str]]] = [
+    (
+        "1.2.0rc1",
+        {"use_torch_sampler": True},
+        [
+            "use_torch_sampler: TensorRT-LLM 1.2.0rc1 does not know this key: sampling by TorchSampler is said"
+            " otherwise"
+            f" there; write `sampler_type: TorchSampler` ({SAMPLER})"
+        ],
+    ),
+    (
+        "1.1.0rc0",
+        {"sampler_type": "TorchSampler"},
+        [
+            "sampler_type: TensorRT-LLM 1.1.0rc0 does not know this key: sampling by TorchSampler is said otherwise"
+            f" there; write `use_torch_sampler: true` ({SAMPLER})"
+        ],
+    ),
+    (
+        "1.4.0rc1",
+        {"sampler_type": "TRTLLMSampler"},
+        [
+            "sampler_type: TensorRT-LLM 1.4.0rc1 has no TRTLLMSampler any more; TorchSampler is the only sampler:"
+            f" leave the key out ({SAMPLER})"
+        ],
+    ),
+    (
+        "1.4.0rc1",
+        {"speculative_config": {**EAGLE, "decoding_type": "DraftTarget"}},
+        [
+            "speculative_config.decoding_type: TensorRT-LLM 1.4.0rc1 does not know DraftTarget: drafting by a smaller"
+            " model of the same family is said otherwise there; write `speculative_config.decoding_type: Draft_Target`"
+            " (https://github.com/NVIDIA/TensorRT-LLM/pull/11158)"
+        ],
+    ),
+    (
+        "1.2.0rc6",
+        {"speculative_config": {**EAGLE, "decoding_type": "eagle"}},
+        [
+            "speculative_config.decoding_type: TensorRT-LLM 1.2.0rc6 does not know eagle (did you mean Eagle?); it"
+            " knows"
+            " Eagle, DraftTarget, MTP, NGram, User_Provided, AUTO, Medusa, Lookahead, SaveState"
+        ],
+    ),
+    (
+        "1.2.0rc0",
+        {"kv_cache_free_gpu_memory_fraction": 0.7},
+        [
+            "kv_cache_free_gpu_memory_fraction: TensorRT-LLM 1.2.0rc0 does not know this key: it has another name in"
+            " the"
+            " YAML; write `kv_cache_config.free_gpu_memory_fraction: 0.7`"
+        ],
+    ),
+    (
+        "1.2.0rc0",
+        {"enable_block_reuse": False},
+        [
+            "enable_block_reuse: TensorRT-LLM 1.2.0rc0 does not know this key: it belongs into kv_cache_config; write"
+            " `kv_cache_config.enable_block_reuse: false`"
+        ],
+    ),
+    (
+        "1.1.0rc0",
+        {"speculative_config": {**EAGLE, "eagle3_layers_to_capture": [-1]}},
+        [
+            "speculative_config.eagle3_layers_to_capture: TensorRT-LLM 1.1.0rc0 does not know this key: it is known"
+            " from"
+            " 1.2.0rc0 on"
+        ],
+    ),
+    (
+        "1.3.0rc27",
+        {"speculative_config": {**EAGLE, "acceptance_length_threshold": 2.1}},
+        [
+            "speculative_config.acceptance_length_threshold: TensorRT-LLM 1.3.0rc27 does not know this key: the"
+            " acceptance below which drafting ends is speculative_config.acceptance_rate_threshold there; it was a"
+            " length"
+            " in tokens and became a rate between 0 and 1, so write its value anew"
+        ],
+    ),
+    (
+        "1.3.0rc29",
+        {"kv_cache_config": {"onboard_blocks": False}},
+        [
+            "kv_cache_config.onboard_blocks: TensorRT-LLM 1.3.0rc29 does not know this key: it is gone since 1.3.0rc27",
+        ],
+    ),
+    (
+        "1.4.0rc1",
+        {"moe_config": {"backend": "WIDEEP"}},
+        [
+            "moe_config.backend: must be one of AUTO, CUTLASS, CUTEDSL, CUTEDSL_FC12, TRTLLM, DEEPGEMM, DENSEGEMM,"
+            " VANILLA,"
+            " TRITON, MARLIN, MEGAMOE_DEEPGEMM, MEGAMOE_CUTEDSL, not 'WIDEEP'"
+        ],
+    ),
+    (
+        "1.2.0rc6",
+        {"moe_confg": {}},
+        ["moe_confg: TensorRT-LLM 1.2.0rc6 does not know this key (did you mean moe_config?)"],
+    ),
+    (
+        "1.2.0rc6",
+        {"kv_cache_config": None},
+        ["kv_cache_config: must not be empty (null): write a value or leave the key out"],
+    ),
+    ("1.2.0rc6", {"moe_config": "CUTLASS"}, ["moe_config: must be a mapping of `key: value` lines, not 'CUTLASS'"]),
+    ("1.2.0rc6", {"speculative_config": 3}, ["speculative_config: must be a mapping with decoding_type, not 3"]),
+    (
+        "1.4.0rc1",
+        {"speculative_config": {"max_draft_len": 3}},
+        [
+            "speculative_config.decoding_type: is missing; one of Draft_Target, Eagle, Eagle3, MTP, NGram,"
+            " User_Provided,"
+            " SaveState, PARD, AUTO"
+        ],
+    ),
+    ("1.2.0rc6", {"stream_interval": "often"}, ["stream_interval: must be a whole number, not 'often'"]),
+    ("1.2.0rc6", {"stream_interval": 0}, ["stream_interval: must be above 0, not 0"]),
+    ("1.2.0rc6", {"enable_autotuner": "perhaps"}, ["enable_autotuner: must be true or false, not 'perhaps'"]),
+    (
+        "1.2.0rc6",
+        {"kv_cache_config": {"free_gpu_memory_fraction": 1.5}},
+        ["kv_cache_config.free_gpu_memory_fraction: must be at least 0 and at most 1, not 1.5"],
+    ),
+    (
+        "1.2.0rc6",
+        {"kv_cache_config": {"max_attention_window": 3}},
+        ["kv_cache_config.max_attention_window: must be a list of int, not 3"],
+    ),
+    (
+        "1.2.0rc6",
+        {"speculative_config": {"decoding_type": "Eagle", "max_draft_len": 3}},
+        ["speculative_config.speculative_model_dir: is missing: the draft model's folder in the container"],
+    ),
+    (
+        "1.2.0rc6",
+        {"speculative_config": {**EAGLE, "max_draft_len": 0}},
+        ["speculative_config.max_draft_len: must be above 0: how many tokens the draft model proposes"],
+    ),
+    (
+        "1.3.0rc27",
+        {"speculative_config": {**EAGLE, "speculative_model": "/other"}},
+        [
+            "speculative_config.speculative_model: and speculative_model_dir are the same option under two names:"
+            " keep one"
+        ],
+    ),
+    (
+        "1.2.0rc6",
+        {"cuda_graph_config": {"batch_sizes": [1, 2], "max_batch_size": 8}},
+        [
+            "cuda_graph_config.batch_sizes: must not be set together with max_batch_size: 8, which makes its own list:"
+            " keep one of them"
+        ],
+    ),
+    (
+        "1.4.0rc1",
+        {"cuda_graph_config": {"batch_sizes": [1, 2], "max_batch_size": 8}},
+        ["cuda_graph_config.max_batch_size: must be the largest of batch_sizes, 2, or be left out; it is 8"],
+    ),
+    (
+        "1.2.0rc6",
+        {"speculative_config": {"decoding_type": "Medusa"}},
+        ["speculative_config.decoding_type: Medusa does not run on the PyTorch backend, which trtllm-serve uses"],
+    ),
+    (
+        "1.2.0rc6",
+        {
+            "backend": "tensorrt",
+            "disable_overlap_scheduler": True,
+            "speculative_config": {"decoding_type": "NGram", "max_draft_len": 2},
+        },
+        ["speculative_config.decoding_type: NGram runs on the PyTorch backend only, not on tensorrt"],
+    ),
+    (
+        "1.2.0rc6",
+        {"speculative_config": {**EAGLE, "draft_len_schedule": {4: 3}}},
+        ["speculative_config.draft_len_schedule: must say the length for batch size 1 as well: 1: 3"],
+    ),
+    (
+        "1.3.0rc27",
+        {"speculative_config": {**EAGLE, "draft_len_schedule": {4: 2}}},
+        ["speculative_config.draft_len_schedule: must begin with max_draft_len, 3; it has 4: 2"],
+    ),
+    (
+        "1.3.0rc27",
+        {"speculative_config": {**EAGLE, "draft_len_schedule": {4: 3, 8: 9}}},
+        ["speculative_config.draft_len_schedule: has lengths above max_draft_len, 3"],
+    ),
+    (
+        "1.3.0rc27",
+        {"speculative_config": {**EAGLE, "draft_len_schedule": {4: 3}, "max_concurrency": 4}},
+        ["speculative_config.draft_len_schedule: and max_concurrency exclude each other: keep one"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("version", "options", "expected"), WRONG, ids=lambda value: str(value)[:60])
+def test_every_refusal_has_its_message(version: str, options: dict[str, Any], expected: list[str]) -> None:
+    assert told(options, version) == expected
+
+
+WARNED: list[tuple[str, dict[str, Any], str]] = [
+    (
+        "1.4.0rc1",
+        {"sampler_type": "auto"},
+        "sampler_type: TensorRT-LLM 1.4.0rc1 takes this key and ignores it: leave it out",
+    ),
+    (
+        "1.4.0rc1",
+        {"speculative_config": {**EAGLE, "allow_advanced_sampling": True}},
+        "speculative_config.allow_advanced_sampling: TensorRT-LLM 1.4.0rc1 takes this key and ignores it: leave it out",
+    ),
+    ("1.2.0rc6", {"model": "/x"}, "model: is given on the command line already: leave it out"),
+    ("1.2.0rc6", {"attention_dp_config": {}}, "attention_dp_config: does nothing without enable_attention_dp: true"),
+    (
+        "1.2.0rc6",
+        {"max_seq_len": 9000},
+        "max_seq_len: 9000 is more than max_num_tokens, 8192: prompts longer than that are refused unless"
+        " enable_chunked_prefill is true",
+    ),
+    (
+        "1.2.0rc6",
+        {"max_batch_size": 32, "cuda_graph_config": {"max_batch_size": 8}},
+        "cuda_graph_config.max_batch_size: is 8 and the endpoint's max_batch_size is 32: batches above it run without a"
+        " CUDA graph, slowly",
+    ),
+    (
+        "1.2.0rc6",
+        {"max_batch_size": 8, "cuda_graph_config": {"max_batch_size": 32}},
+        "cuda_graph_config.max_batch_size: is 32 and the endpoint's max_batch_size is 8: graphs above the batch"
+        " limit only"
+        " cost memory and start-up time",
+    ),
+    (
+        "1.2.0rc6",
+        {"speculative_config": {**EAGLE, "decoding_type": "DraftTarget"}},
+        "speculative_config.decoding_type: NVIDIA's guides pair DraftTarget with disable_overlap_scheduler: true",
+    ),
+    (
+        "1.3.0rc12",
+        {},
+        ": the options of TensorRT-LLM 1.3.0rc12 are not known here, so they were checked as 1.3.0rc4's",
+    ),
+]
+
+
+@pytest.mark.parametrize(("version", "options", "expected"), WARNED, ids=lambda value: str(value)[:60])
+def test_every_warning_has_its_message(version: str, options: dict[str, Any], expected: str) -> None:
+    assert told(options, version, level=Level.WARN) == [expected]
+    assert told(options, version) == []
+
+
+def test_vllm_makes_words_of_its_file_so_some_yaml_means_nothing_there() -> None:
+    assert told({"speculative-config": {"model": "/m"}}, "v0.14.1", "vllm") == [
+        "speculative-config: must be JSON text in quotes, not {'model': '/m'}"
+    ]
+    assert told({"stream-interval": None}, "v0.14.1", "vllm") == [
+        "stream-interval: must not be empty (null): write a value or leave the key out"
+    ]
+    assert told({"async-scheduling": False}, "v0.14.1", "vllm", Level.WARN) == [
+        "async-scheduling: vLLM leaves out what is false in its file: write `no-async-scheduling: true`, or nothing"
+    ]
+    assert told({"no-enable-prefix-caching": False}, "v0.14.1", "vllm", Level.WARN) == [
+        "no-enable-prefix-caching: vLLM leaves out what is false in its file"
+    ]
+
+
+def test_what_is_not_sure_is_said_and_not_refused() -> None:
+    (note,) = told({"kv_cache_config": {"dtype": "fp8"}}, "1.1.0rc0", level=Level.NOTE)
+    assert note == "kv_cache_config.dtype: not sure that TensorRT-LLM 1.1.0rc0 has this key; the image decides"
+    assert told({"kv_cache_config": {"dtype": "fp8"}}, "1.2.0rc0", level=Level.NOTE) == []
+
+
+def test_other_engines_check_what_they_know_and_say_so_of_the_rest() -> None:
+    assert told({"kv-cache-dtype": "fp9"}, "v0.14.1", "vllm") == [
+        "kv-cache-dtype: must be one of auto, bfloat16, fp8, fp8_e4m3, fp8_e5m2, fp8_inc, fp8_ds_mla (did you mean"
+        " fp8?),"
+        " not 'fp9'"
+    ]
+    assert told({"speculative-config": "{"}, "v0.14.1", "vllm") == [
+        "speculative-config: must be JSON text in quotes, not '{'"
+    ]
+    assert told({"swap-space": 4}, "v0.14.1", "vllm") == []
+    assert told({"swap-space": 4}, "v0.14.1", "vllm", Level.NOTE) == [
+        "swap-space: not checked: no data on this key of vLLM v0.14.1"
+    ]
+    assert told({"mem-fraction-static": 1.0}, "v0.5.8", "sglang") == [
+        "mem-fraction-static: must be above 0 and below 1, not 1.0"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "line"),
+    [
+        ("1.0.0", "1.1.0rc0"),
+        ("1.1.0", "1.1.0rc0"),
+        ("1.2.0rc0.post1", "1.2.0rc0"),
+        ("1.2.1", "1.2.0rc6"),
+        ("latest", "1.4.0rc1"),
+    ],
+)
+def test_unknown_versions_are_checked_as_the_nearest_line(version: str, line: str) -> None:
+    assert nearest_line(version, lines(TRT)) == line
+    assert line_for(TRT, version)[1] is False
+
+
+def test_versions_are_in_their_order() -> None:
+    names = ["1.1.0rc0", "1.2.0rc1", "1.2.0rc1.post1", "1.2.0rc6", "1.2.0", "1.2.1", "v1.3.0rc1", "1.3.0rc29-arm64"]
+    found = [parse_version(name) for name in names]
+    assert None not in found
+    assert found == sorted(found, key=lambda one: one or (0,))
+    assert all_versions(TRT) == sorted(all_versions(TRT), key=lambda one: parse_version(one) or (0,))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", ACCEPTS)
+def test_a_published_file_is_mended_for_every_version(name: str, version: str) -> None:
+    mended, edits = fix(published(name), version)
+    left = refused(check_options(TRT, version, mended))
+    assert bool(edits) == (not ACCEPTS[name][version]["ok"] and not left)
+    if name == "s004_model_card" and version == "1.1.0rc0":
+        assert len(left) == 1, "the layers cannot be said in that version: a person must choose another draft"
+    else:
+        assert left == []
+
+
+def test_mending_keeps_the_order_and_the_values() -> None:
+    mended, edits = fix({"print_iter_log": True, "use_torch_sampler": True, "stream_interval": 2}, "1.2.0rc6")
+    assert list(mended.items()) == [("print_iter_log", True), ("sampler_type", "TorchSampler"), ("stream_interval", 2)]
+    assert [str(edit) for edit in edits] == [
+        "use_torch_sampler: write `sampler_type: TorchSampler`: TensorRT-LLM 1.2.0rc6 does not know this key:"
+        " sampling by"
+        " TorchSampler is said otherwise there"
+    ]
+
+
+def test_a_file_that_lost_its_indentation_is_put_together_where_that_is_sure() -> None:
+    flat = {"enable_block_reuse": False, "tp_size": 8, "free_gpu_memory_fraction": 0.8}
+    mended, _ = fix(flat, "1.2.0rc0")
+    assert mended == {
+        "kv_cache_config": {"enable_block_reuse": False, "free_gpu_memory_fraction": 0.8},
+        "tensor_parallel_size": 8,
+    }
+
+
+def test_moving_a_profile_says_what_changes() -> None:
+    found = compare(published("s000_eagle"), "1.1.0rc0", "1.4.0rc1")
+    assert [(".".join(map(str, one.path)), one.level) for one in found if one.level is not Level.NOTE] == [
+        ("use_torch_sampler", Level.REFUSE)
+    ]
+    assert compare(published("s001a_low_latency"), "1.2.0rc1", "1.2.0rc0") == []
+    (changed,) = compare(published("s003_low_latency"), "1.2.0rc6", "1.3.0rc1")
+    assert changed.sentence == "is not set; its default was CUTLASS and is AUTO in TensorRT-LLM 1.3.0rc1"
+
+
+# Values that both copies of the data take as the same: the stand-in's was written from other notes.
+SCALARS = st.sampled_from([None, True, False, 0, 1, 3, 0.5, 1.5, "auto", "fp8", "x", [-1], [1, 2], {"a": 1}])
+SPECULATIVE = st.fixed_dictionaries(
+    {"decoding_type": st.sampled_from(["Eagle", "Eagle3", "DraftTarget", "Draft_Target", "NGram", "eagle"])},
+    optional={
+        "max_draft_len": st.integers(1, 5),
+        "speculative_model_dir": st.just("/draft"),
+        "speculative_model": st.just("/draft"),
+        "eagle3_layers_to_capture": st.sampled_from([[-1], [1, 17]]),
+        "eagle3_one_model": st.booleans(),
+        "acceptance_window": st.integers(0, 3),
+        "acceptance_rate_window_size": st.integers(0, 3),
+    },
+)
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "trust_remote_code": SCALARS,
+        "use_torch_sampler": st.booleans(),
+        "sampler_type": st.sampled_from(["auto", "TorchSampler", "TRTLLMSampler"]),
+        "enable_attention_dp": SCALARS,
+        "enable_autotuner": SCALARS,
+        "print_iter_log": SCALARS,
+        "disable_overlap_scheduler": SCALARS,
+        "stream_interval": SCALARS,
+        "tensor_parallel_size": SCALARS,
+        "kv_cache_free_gpu_memory_fraction": st.just(0.9),
+        "kv_cache_config": st.fixed_dictionaries(
+            {},
+            optional={
+                "enable_block_reuse": SCALARS,
+                "free_gpu_memory_fraction": SCALARS,
+                "onboard_blocks": st.booleans(),
+            },
+        ),
+        "cuda_graph_config": st.none()
+        | st.fixed_dictionaries({}, optional={"max_batch_size": st.integers(0, 64), "enable_padding": SCALARS}),
+        "moe_config": st.fixed_dictionaries(
+            {},
+            optional={"backend": st.sampled_from(["CUTLASS", "TRTLLM", "TRITON", "WIDEEP", "AUTO", "MARLIN", "FAST"])},
+        ),
+        "speculative_config": st.none() | SPECULATIVE,
+    },
+)
+
+
+def standin_refuses(options: dict[str, Any], version: str) -> bool:
+    try:
+        merged = update_llm_args_with_extra_dict({"model": "/m"}, options, version=version)
+        standin.torch_llm_args(version)(**merged)
+    except (ValidationError, ValueError, TypeError):
+        return True
+    return False
+
+
+@pytest.fixture(scope="module")
+def eight_gpus() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gpus, "count", lambda: 8)
+        yield
+
+
+@pytest.mark.usefixtures("eight_gpus")
+@settings(max_examples=400, deadline=None)
+@given(options=OPTIONS, version=st.sampled_from(VERSIONS))
+def test_two_independent_copies_of_the_data_agree(options: dict[str, Any], version: str) -> None:
+    section = options.get("speculative_config") or {}
+    if {"speculative_model", "speculative_model_dir"} <= set(section):
+        return  # two names of one option: the stand-in keeps them apart
+    assert bool(refused(check_options(TRT, version, options))) == standin_refuses(options, version)
+
+
+@settings(max_examples=300, deadline=None)
+@given(options=OPTIONS, version=st.sampled_from(VERSIONS))
+def test_accepted_options_render_yaml_that_parses_back_equal(options: dict[str, Any], version: str) -> None:
+    mended, _ = fix(options, version)
+    if not refused(check_options(TRT, version, mended)):
+        assert yaml.safe_load(render_engine_yaml(mended)) == mended
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8) | st.integers(), inner, max_size=3),
+    max_leaves=6,
+)
+KEYS = st.sampled_from(sorted({path[0] for path in lines(TRT)["1.3.0rc27"].all_keys()}))
+
+
+@settings(max_examples=300, deadline=None)
+@given(options=st.dictionaries(KEYS, JSON, max_size=4), version=st.sampled_from(VERSIONS))
+def test_no_value_crashes_a_check(options: dict[str, Any], version: str) -> None:
+    check_options(TRT, version, options)
+    fix(options, version)
+    compare(options, version, "1.4.0rc1")

@@ -1,0 +1,332 @@
+"""The download program as a host's image runs it, with the real huggingface_hub, against the lab's hub on loopback."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackwright.hostside.packed import packed
+from rackwright.lab import faults
+from rackwright.lab.web import Site, WebServer
+
+BASE = "openai/gpt-oss-120b"
+SMALL = "nvidia/gpt-oss-120b-Eagle3"
+GATED = "meta-llama/Llama-3.1-8B-Instruct"
+EXCLUDE = ["original/*", "metal/*"]
+
+
+@dataclass
+class Hub:
+    """A loopback hub, and the program that downloads from it into `models`."""
+
+    url: str
+    state: Path
+    models: Path
+    program: Path
+
+    def start(self, repository: str = SMALL, token: str = "", **spec: Any) -> subprocess.Popen[str]:
+        secrets = self.models.parent / "secrets"
+        secrets.mkdir(exist_ok=True)
+        (secrets / "hub_token").write_text(token)
+        whole = {
+            "repository": repository,
+            "revision": "main",
+            "commit": None,
+            "name": repository.replace("/", "--"),
+            "directory": None,
+            "include": [],
+            "exclude": EXCLUDE,
+            "models_dir": str(self.models),
+            "stall": 30,
+            "rate_mib": None,
+            "secrets": str(secrets),
+        } | spec
+        env = {"PATH": os.environ["PATH"], "HF_ENDPOINT": self.url, "HOME": str(self.models.parent)}
+        command = [sys.executable, str(self.program), json.dumps(whole)]
+        return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def run(self, repository: str = SMALL, token: str = "", **spec: Any) -> tuple[int, str]:
+        process = self.start(repository, token, **spec)
+        output, _ = process.communicate(timeout=120)
+        return process.returncode, output
+
+    def target(self) -> Path:
+        """The one complete model folder."""
+        (found,) = [path.parent for path in self.models.glob("*/.rackwright.json") if path.parent.suffix != ".partial"]
+        return found
+
+    def wait_for_bytes(self, size: int) -> None:
+        """Wait until a file has come so far, and no further than it must."""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if any(part.stat().st_size > size for part in self.models.glob("*.partial/.parts/*.part")):
+                return
+            time.sleep(0.05)
+        raise AssertionError("no byte came within a minute")
+
+    def complete(self) -> bool:
+        return any(self.models.glob("*/.rackwright.json"))
+
+    def manifest(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.target() / ".rackwright.json").read_text())
+        return found
+
+    def fetched(self) -> list[dict[str, Any]]:
+        return [row for row in faults.requests(self.state) if row["method"] == "GET" and "/api/" not in row["path"]]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path, Path]]:
+    state = tmp_path_factory.mktemp("web")
+    faults.set_tokens(state, {"hf_granted": True, "hf_stranger": False})
+    program = state / "fetch_model.pyz"
+    program.write_bytes(base64.b64decode(packed("fetch_model")))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    site = Site(state, hub="127.0.0.1", cdn="localhost", cdn_url=f"http://localhost:{port}")
+    with WebServer(("127.0.0.1", port), site) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{port}", state, program
+        running.shutdown()
+
+
+@pytest.fixture
+def hub(server: tuple[str, Path, Path], tmp_path: Path) -> Iterator[Hub]:
+    url, state, program = server
+    faults.clear(state)
+    faults.forget_requests(state)
+    (tmp_path / "models").mkdir()
+    yield Hub(url, state, tmp_path / "models", program)
+    faults.clear(state)
+
+
+def test_a_model_is_complete_only_when_all_of_it_is_verified(hub: Hub) -> None:
+    code, output = hub.run(BASE)
+    assert code == 0, output
+    manifest = hub.manifest()
+    assert hub.target().name == f"openai--gpt-oss-120b--{manifest['commit'][:12]}"
+    names = {file["path"] for file in manifest["files"]}
+    assert "config.json" in names
+    assert not any(name.startswith(("original/", "metal/")) for name in names)
+    for file in manifest["files"]:
+        path = hub.target() / file["path"]
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == file["sha256"]
+        assert (path.stat().st_size, path.stat().st_mtime_ns, path.stat().st_ino) == (
+            file["size"],
+            file["mtime_ns"],
+            file["inode"],
+        )
+        assert path.stat().st_mode & 0o444 == 0o444
+    assert not list(hub.models.glob("*.partial"))
+    assert not (hub.target() / ".parts").exists()
+
+
+def test_a_second_run_fetches_nothing(hub: Hub) -> None:
+    hub.run()
+    commit = hub.manifest()["commit"]
+    faults.forget_requests(hub.state)
+    code, output = hub.run(commit=commit)
+    assert code == 0, output
+    assert faults.requests(hub.state) == []
+
+
+def test_only_the_damaged_file_is_fetched_again(hub: Hub) -> None:
+    hub.run(BASE)
+    before = hub.manifest()
+    victim = next(file["path"] for file in before["files"] if file["path"].endswith(".safetensors"))
+    (hub.target() / victim).write_bytes(b"x" * (hub.target() / victim).stat().st_size)
+    faults.forget_requests(hub.state)
+    code, output = hub.run(BASE, commit=before["commit"])
+    assert code == 0, output
+    assert len(hub.fetched()) == 1
+    after = {file["path"]: file for file in hub.manifest()["files"]}
+    assert after[victim]["sha256"] == hashlib.sha256((hub.target() / victim).read_bytes()).hexdigest()
+    assert not list(hub.models.glob("*.partial"))
+
+
+def test_a_touched_file_is_read_and_not_fetched(hub: Hub) -> None:
+    hub.run()
+    before = hub.manifest()
+    os.utime(hub.target() / "config.json")
+    faults.forget_requests(hub.state)
+    assert hub.run(commit=before["commit"])[0] == 0
+    assert faults.requests(hub.state) == []
+    assert hub.manifest() != before
+
+
+def test_a_killed_run_is_resumed_at_the_byte(hub: Hub) -> None:
+    faults.set_fault(hub.state, "slow", path="*cdn*", value=2 << 20)
+    process = hub.start(BASE)
+    hub.wait_for_bytes(1 << 20)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not hub.complete()
+    faults.clear(hub.state)
+    faults.forget_requests(hub.state)
+    code, output = hub.run(BASE)
+    assert code == 0, output
+    assert "going on where an earlier run stopped" in output
+    assert any(row["range"] for row in hub.fetched())
+
+
+def test_a_stall_is_noticed_and_the_download_goes_on(hub: Hub) -> None:
+    faults.set_fault(hub.state, "stall", path="*cdn*", value=100_000, times=1)
+    code, output = hub.run(BASE, stall=4)
+    assert code == 0, output
+    assert "no byte came for 4 s; try 2 of 4" in output
+    assert hub.complete()
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "path"), [("truncated", 0.5, "*cdn*"), ("503", None, "*resolve*"), ("wrong_bytes", None, "*cdn*")]
+)
+def test_a_fault_that_passes_is_got_over(hub: Hub, kind: str, value: float | None, path: str) -> None:
+    faults.set_fault(hub.state, kind, path=path, value=value, times=1)
+    code, output = hub.run(BASE)
+    assert code == 0, output
+    assert hub.complete()
+
+
+def test_wrong_bytes_are_not_taken(hub: Hub) -> None:
+    faults.set_fault(hub.state, "wrong_bytes", path="*cdn*")
+    code, output = hub.run(SMALL)
+    assert code == 1
+    assert "arrived with wrong bytes, twice" in output
+    assert not hub.complete()
+
+
+def test_waits_as_long_as_the_hub_asks(hub: Hub) -> None:
+    faults.set_fault(hub.state, "429", path="*cdn*", value=2, times=30)
+    code, output = hub.run(SMALL)
+    assert code in (0, 1)
+    assert "429" in output
+
+
+def test_a_hub_that_asks_to_wait_for_long_is_an_error(hub: Hub) -> None:
+    faults.set_fault(hub.state, "429", path="/api/*", value=5000)
+    code, output = hub.run(SMALL)
+    assert code == 1
+    assert "limits how often" in output
+    assert "5000 s" in output
+
+
+@pytest.mark.parametrize(
+    ("repository", "revision", "token", "told"),
+    [
+        ("openai/no-such-model", "main", "", "was not found on the hub"),
+        (SMALL, "no-such-branch", "", "has no revision no-such-branch (404)"),
+        (GATED, "main", "", "is gated, and no hub_token is set"),
+        (GATED, "main", "hf_stranger", "the account of hub_token has no access"),
+        (GATED, "main", "hf_expired", "hub_token"),
+    ],
+)
+def test_each_refusal_has_its_own_text(hub: Hub, repository: str, revision: str, token: str, told: str) -> None:
+    code, output = hub.run(repository, token, revision=revision)
+    assert code == 1
+    assert told in output
+    assert not hub.complete()
+    assert not token or token not in output
+
+
+def test_a_gated_model_comes_with_a_token_that_may_read_it(hub: Hub) -> None:
+    code, output = hub.run(GATED, "hf_granted")
+    assert code == 0, output
+    assert hub.complete()
+
+
+def test_a_missing_file_has_its_own_text(hub: Hub) -> None:
+    faults.set_fault(hub.state, "404", path="*resolve*config.json", value="EntryNotFound")
+    code, output = hub.run()
+    assert code == 1
+    assert "lacks a file that it lists (404)" in output
+
+
+def test_no_route_has_its_own_text(hub: Hub) -> None:
+    unreachable = Hub("http://127.0.0.1:1", hub.state, hub.models, hub.program)
+    started = time.monotonic()
+    code, output = unreachable.run()
+    assert code == 1
+    assert "no route: the hub cannot be reached" in output
+    assert time.monotonic() - started < 110
+
+
+def test_a_whole_folder_of_somebody_else_is_adopted(hub: Hub) -> None:
+    hub.run()
+    whole = hub.target()
+    (whole / ".rackwright.json").unlink()
+    (whole / "eagle.yaml").write_text("theirs: true\n")
+    whole.rename(hub.models / "eagle")
+    faults.forget_requests(hub.state)
+    code, output = hub.run(directory="eagle")
+    assert code == 0, output
+    assert hub.fetched() == []
+    assert hub.target() == hub.models / "eagle"
+    assert (hub.models / "eagle" / "eagle.yaml").read_text() == "theirs: true\n"
+
+
+def test_an_unfinished_folder_of_somebody_else_is_kept_aside_and_its_right_files_used(hub: Hub) -> None:
+    theirs = hub.models / "gpt-oss-120b"
+    hub.run(BASE)
+    hub.target().rename(theirs)
+    (theirs / ".rackwright.json").unlink()
+    (theirs / "config.json").write_text("{}")
+    faults.forget_requests(hub.state)
+    code, output = hub.run(BASE, directory="gpt-oss-120b")
+    assert code == 0, output
+    assert len(hub.fetched()) == 1
+    assert (hub.models / "gpt-oss-120b.before-rackwright-1" / "config.json").read_text() == "{}"
+    assert hub.target() == theirs
+    assert (theirs / "config.json").read_text() != "{}"
+
+
+def test_the_rate_is_kept(hub: Hub) -> None:
+    started = time.monotonic()
+    code, output = hub.run(SMALL, rate_mib=2)
+    size = sum(file["size"] for file in hub.manifest()["files"])
+    assert code == 0, output
+    assert size > 2 << 20
+    assert time.monotonic() - started > size / (2 << 20) * 0.7
+
+
+def test_two_at_once_never_write_the_same_file(hub: Hub) -> None:
+    faults.set_fault(hub.state, "slow", path="*cdn*", value=1 << 20)
+    first = hub.start(BASE)
+    hub.wait_for_bytes(1 << 16)
+    code, output = hub.run(BASE)
+    assert code == 1
+    assert "another process is fetching" in output
+    faults.clear(hub.state)
+    first.kill()
+    first.wait()
+
+
+def test_a_branch_that_moved_gets_a_folder_of_its_own(hub: Hub) -> None:
+    hub.run(SMALL)
+    first = hub.target()
+    faults.move_branch(hub.state, SMALL, 1)
+    try:
+        assert hub.run(SMALL)[0] == 0
+    finally:
+        faults.move_branch(hub.state, SMALL, 2)
+    assert len(list(hub.models.iterdir())) == 2
+    assert first.exists()
+
+
+def test_patterns_that_match_nothing_are_an_error(hub: Hub) -> None:
+    code, output = hub.run(include=["*.gguf"])
+    assert code == 1
+    assert "no file of" in output

@@ -1,0 +1,102 @@
+"""GPUs from nvidia-smi's own output: the real H200's, and the synthetic machines'."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from rackwright.concerns.gpus import GpuProcess, parse
+from rackwright.errors import ReadingError
+from tests.unit.machines import DRIVER, FIXTURES, gpu_output, gpus, packed
+
+CONTAINER = "a" * 64
+
+
+def test_the_real_h200() -> None:
+    xml = (FIXTURES / "h200" / "smi.xml").read_bytes()
+    table = "gpu GPU-00000000-0000-0000-0000-000000000001, 0, 9.0"
+    seen = parse(f"module\nstatus 0\nxml {packed(xml)}\n{table}")
+    (gpu,) = seen.gpus
+    assert (seen.driver, seen.module, seen.error) == (DRIVER, None, "")
+    assert (gpu.name, gpu.memory_mib, gpu.compute_capability) == ("NVIDIA H200", 143771, "9.0")
+    assert (gpu.mig, gpu.ecc, gpu.uncorrectable, gpu.remap_pending) == (False, True, 0, False)
+    assert gpu.fabric_state is None, "N/A is no value"
+    assert gpu.recovery is None
+    assert gpu.processes == ()
+
+
+@pytest.mark.parametrize(
+    ("machine", "count", "name", "memory", "capability"),
+    [
+        ("b200", 8, "NVIDIA B200", 183359, "10.0"),
+        ("gb200", 4, "NVIDIA GB200", 189471, "10.0"),
+        ("gb10", 1, "NVIDIA GB10", None, "12.1"),
+        ("rtx_pro_6000", 8, "NVIDIA RTX PRO 6000 Blackwell Server Edition", 97887, "12.0"),
+    ],
+)
+def test_synthetic_machines(machine: str, count: int, name: str, memory: int | None, capability: str) -> None:
+    seen = gpus(machine)
+    assert seen.module == seen.driver == DRIVER
+    assert [gpu.index for gpu in seen.gpus] == list(range(count))
+    assert {(gpu.name, gpu.memory_mib, gpu.compute_capability) for gpu in seen.gpus} == {(name, memory, capability)}
+
+
+def test_gb10_has_no_values_rather_than_wrong_ones() -> None:
+    (gpu,) = gpus("gb10").gpus
+    assert (gpu.memory_mib, gpu.mig, gpu.ecc) == (None, None, None)
+    assert (gpu.uncorrectable, gpu.remap_pending, gpu.threshold_exceeded) == (0, False, False)
+
+
+def test_processes_know_their_user_and_container() -> None:
+    lines = f"process 41 root {CONTAINER}\nprocess 42 eve -\ncontainer {CONTAINER} rackwright-llm"
+    ours = gpus(process="41,C,trtllm-serve,100 MiB")
+    assert ours.gpus[0].processes[0].user == "", "nothing is known of a process that the host did not describe"
+    seen = parse(gpu_output("b200", processes=lines, process="41,C,trtllm-serve,100 MiB"))
+    assert seen.gpus[0].processes == (GpuProcess(41, "trtllm-serve", 100, "root", "rackwright-llm", "C", True),)
+    assert seen.gpus[0].processes[0].ours
+    stranger = parse(gpu_output("b200", processes=lines, process="42,C,python,N/A")).gpus[0].processes[0]
+    assert (stranger.user, stranger.memory_mib, stranger.ours) == ("eve", None, False)
+
+
+def test_a_desktop_draws_and_does_not_compute() -> None:
+    assert not gpus(process="7,G,Xorg,4 MiB").gpus[0].processes[0].computes
+    assert gpus(process="7,C+G,python,4 MiB").gpus[0].processes[0].computes
+
+
+def test_the_order_is_nvidia_smis_own() -> None:
+    reversed_table = (
+        gpu_output("b200").replace("001, 0,", "001, X,").replace("002, 1,", "002, 0,").replace("001, X,", "001, 1,")
+    )
+    assert [gpu.uuid[-1] for gpu in parse(reversed_table).gpus][:2] == ["2", "1"]
+
+
+def test_a_mismatch_names_both_versions() -> None:
+    said = "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 580.159"
+    module = base64.b64encode(b"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  575.57.08  Release").decode()
+    seen = parse(f"module {module}\nstatus 18\nxml {packed(said.encode())}")
+    assert (seen.module, seen.driver) == ("575.57.08", "580.159")
+    assert "mismatch" in seen.error
+
+
+def test_no_nvidia_smi_is_said() -> None:
+    assert parse("module ").error == "nvidia-smi is not installed"
+
+
+def test_a_hanging_driver_is_said() -> None:
+    assert "30 s" in parse(f"module\nstatus 124\nxml {packed(b'')}").error
+
+
+@pytest.mark.parametrize(
+    "xml",
+    [b"<nvidia_smi_log><gpu>", b"", b'<!DOCTYPE x [<!ENTITY a "aaaa">]><x>&a;</x>'],
+    ids=["cut", "empty", "entities"],
+)
+def test_unreadable_xml_is_an_error_and_not_a_host_without_gpus(xml: bytes) -> None:
+    with pytest.raises(ReadingError):
+        parse(f"module\nstatus 0\nxml {packed(xml)}")
+
+
+def test_a_cut_packet_is_an_error() -> None:
+    with pytest.raises(ReadingError, match="whole"):
+        parse(f"module\nstatus 0\nxml {packed(b'<a/>' * 50)[:24]}")

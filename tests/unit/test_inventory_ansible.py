@@ -1,0 +1,135 @@
+"""Ansible inventories, and the same precedence as the real `ansible-inventory` on generated sites."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rackwright.commands import init
+from rackwright.errors import SettingsError
+from rackwright.inventory import load_inventory
+from rackwright.settings.ansible import command
+from rackwright.settings.ansible_inventory import listing_of
+
+MODEL = {"model": {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}, "own_keys": ["k*"]}
+KEYS = [f"k{number}" for number in range(6)]
+INI = """\
+[b200]
+h2 ansible_host=192.0.2.2 ansible_port=2222 ansible_become=true
+h1 ansible_user=ops ansible_ssh_private_key_file=~/.ssh/id ansible_become=no
+
+[site:children]
+b200
+
+[site:vars]
+rack=r1
+"""
+
+
+def write(path: Path, values: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(values))
+
+
+def generate(site: Path, dice: random.Random) -> None:
+    """A site whose inventory, group_vars and host_vars all say something else of the same keys."""
+    said = iter(range(10_000))
+
+    def some() -> dict[str, Any]:
+        return {key: next(said) for key in dice.sample(KEYS, dice.randint(0, 3))}
+
+    names = [f"g{number}" for number in range(5)]
+    hosts = [f"h{number}" for number in range(4)]
+    groups: dict[str, Any] = {}
+    for number, name in enumerate(names):
+        priority = {"ansible_group_priority": dice.randint(1, 3)} if dice.random() < 0.5 else {}
+        below: dict[str, Any] = {
+            child: {} for child in dice.sample(names[number + 1 :], dice.randint(0, len(names) - number - 1))
+        }
+        members = {host: some() for host in dice.sample(hosts, dice.randint(0, 3))}
+        groups[name] = {"hosts": members, "children": below, "vars": {**some(), **priority}}
+    write(
+        site / "inventory" / "hosts.yml", {"all": {"hosts": {host: some() for host in hosts}, "vars": some()}, **groups}
+    )
+    write(site / "group_vars" / "all.yml", {**MODEL, **some()})
+    for folder in (site, site / "inventory"):
+        for name in dice.sample(names, 3):
+            write(folder / "group_vars" / f"{name}.yml", some())
+        for host in dice.sample(hosts, 2):
+            write(folder / "host_vars" / host / "main.yml", some())
+    (site / "deploy.py").touch()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_precedence_is_ansibles(tmp_path: Path, seed: int) -> None:
+    generate(tmp_path, random.Random(seed))
+    inventory = tmp_path / "inventory" / "hosts.yml"
+    words = [command("ansible-inventory"), "-i", str(inventory), "--list", "--playbook-dir", str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env={**os.environ, "ANSIBLE_NOCOLOR": "1"})
+    theirs = json.loads(done.stdout)["_meta"]["hostvars"]
+    ours = {host.name: {key: host.data[key] for key in KEYS if key in host.data} for host in load_inventory(inventory)}
+    assert ours == {host: {key: values[key] for key in KEYS if key in values} for host, values in theirs.items()}
+    assert any(ours.values())
+
+
+@pytest.fixture
+def ini(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with hosts.ini beside group_vars."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hosts.ini").write_text(INI)
+    write(tmp_path / "group_vars" / "all.yml", MODEL)
+    return tmp_path
+
+
+def test_an_ini_inventory_in_place_of_a_python_one(ini: Path) -> None:
+    h2, h1 = load_inventory("hosts.ini")
+    assert (h2.name, h2.groups, h2.settings.rack) == ("h2", ("site", "b200"), "r1")
+    assert (h2.data["ssh_hostname"], h2.data["ssh_port"], h2.data["_sudo"]) == ("192.0.2.2", 2222, True)
+    assert (h1.data["ssh_user"], h1.data["ssh_key"], h1.data["_sudo"]) == ("ops", "~/.ssh/id", False)
+
+
+def test_a_folder_of_inventories(ini: Path) -> None:
+    (ini / "both").mkdir()
+    (ini / "hosts.ini").rename(ini / "both" / "b.ini")
+    write(ini / "both" / "a.yml", {"more": {"hosts": {"h3": {"rack": "r3"}}}})
+    write(ini / "both" / "group_vars" / "all.yml", MODEL)
+    assert {host.name: host.settings.rack for host in load_inventory("both")} == {"h3": "r3", "h2": "r1", "h1": "r1"}
+
+
+def test_problems_name_the_inventory(ini: Path) -> None:
+    (ini / "hosts.ini").write_text("[b200]\nh1 docker_usr=bob\n")
+    with pytest.raises(SettingsError, match=r"  hosts\.ini: docker_usr: unknown key \(did you mean docker_users\?\)"):
+        load_inventory("hosts.ini")
+
+
+def test_group_vars_are_left_to_the_loader(ini: Path) -> None:
+    write(ini / "group_vars" / "b200.yml", {"rack": "from group_vars"})
+    assert "rack" not in listing_of(ini / "hosts.ini").groups.values("b200")
+
+
+def test_an_inventory_that_ansible_cannot_read(ini: Path) -> None:
+    (ini / "hosts.ini").write_text("[b200\nh1\n")
+    with pytest.raises(
+        SettingsError, match=r"^hosts\.ini: Ansible cannot read this inventory: .*\nnext: ansible-inventory"
+    ):
+        load_inventory("hosts.ini")
+
+
+def test_an_inventory_that_is_not_there(ini: Path) -> None:
+    with pytest.raises(SettingsError, match=r"^nowhere\.ini: there is no such inventory"):
+        load_inventory("nowhere.ini")
+
+
+def test_the_shipped_inventory_for_ansible_sites(ini: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """group_vars of the site count, wherever the Ansible inventory and the user are."""
+    init.make_site(ini / "site")
+    monkeypatch.setenv("RACKWRIGHT_ANSIBLE_INVENTORY", str(ini / "hosts.ini"))
+    hosts = load_inventory("site/inventory/ansible.py")
+    assert [(host.name, host.settings.hardware.machine) for host in hosts] == [("h2", "DGX B200"), ("h1", "DGX B200")]

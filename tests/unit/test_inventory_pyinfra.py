@@ -1,0 +1,137 @@
+"""Inventories under the real `pyinfra` command: refused before any connection, true host data, no leak."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rackwright.settings.ansible import command
+
+PYINFRA = Path(sys.executable).parent / "pyinfra"
+ROOT = Path(__file__).parents[2]
+INVENTORY = """\
+from rackwright.inventory import build
+hosts = [("@fake/a1", {"rack": "r1"}), "@fake/a2"]
+globals().update(build(__file__, {"front": hosts, "back": ["@fake/b1"], "empty": []}))
+"""
+DEPLOY = """\
+from pyinfra import host
+from rackwright.inventory import settings_of
+print(f"settings {host.name} {settings_of(host).port} {settings_of(host).hub_token}")
+"""
+MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
+SECRETS = ("hf_leak", "nvapi-leak", "own-leak")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A site of three hosts behind pyinfra's own fake connector."""
+    for name in ("inventory", "group_vars"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "deploy.py").write_text(DEPLOY)
+    (tmp_path / "inventory" / "fleet.py").write_text(INVENTORY)
+    (tmp_path / "group_vars" / "all.yml").write_text(MODEL)
+    return tmp_path
+
+
+def pyinfra(site: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(PYINFRA), "inventory/fleet.py", *words],
+        cwd=site,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYINFRA_PROGRESS": "off", **variables},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+
+REFUSED = [
+    (
+        ["--limit", "front", "--exclude", "@fake/*"],
+        "--limit and --exclude together leave no host; nothing was connected",
+    ),
+    (["--limit", "fornt"], "--limit fornt matches no host and no group (did you mean front?); nothing was connected"),
+    (["--limit", "all"], "--limit all matches nothing in pyinfra: leave --limit out to mean every host"),
+    (["--limit", "empty"], "--limit empty matches no host and no group"),
+    (["--exclude", "a1"], "--exclude a1 matches no host and no group"),
+    (["--no-wait"], "--no-wait is refused: a failure would not stop the other hosts, and would exit 0; leave it out"),
+    (["--dry"], "--dry with -y is refused: pyinfra then looks at no host and reports nothing; leave -y out"),
+    (["--data", "docker_usr=bob"], "  --data: docker_usr: unknown key (did you mean docker_users?)"),
+    (
+        ["--data", "port=four"],
+        "  --data: port: must be a valid integer, unable to parse string as an integer, not 'four'",
+    ),
+    (
+        ["--data", "hub_token=hf_leak"],
+        "  --data: hub_token: a secret on the command line shows in the process list: put it into an ansible-vault",
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), REFUSED, ids=[" ".join(words) for words, _ in REFUSED])
+def test_refused_before_any_connection(site: Path, words: list[str], message: str) -> None:
+    done = pyinfra(site, "deploy.py", "-y", *words)
+    assert message in done.stdout
+    assert done.returncode == 1
+    assert "Connecting" not in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def test_data_on_the_command_line_is_true_in_the_deploy(site: Path) -> None:
+    done = pyinfra(site, "deploy.py", "-y", "--data", "port=9100", "--limit", "front")
+    assert done.returncode == 0, done.stdout
+    assert sorted(line for line in done.stdout.splitlines() if line.startswith("settings")) == [
+        "settings @fake/a1 9100 None",
+        "settings @fake/a2 9100 None",
+    ]
+
+
+def test_debug_inventory_shows_the_merged_values(site: Path) -> None:
+    (site / "group_vars" / "front.yml").write_text("port: 8100\n")
+    done = pyinfra(site, "debug-inventory")
+    assert '"port": 8100' in done.stdout
+    assert '"rack": "r1"' in done.stdout
+
+
+def vaulted(text: str) -> str:
+    words = [command("ansible-vault"), "encrypt", "--output", "-", "--vault-password-file", "password"]
+    return subprocess.run(words, input=text, capture_output=True, text=True, check=True).stdout
+
+
+def test_no_secret_is_printed_at_any_verbosity(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(site)
+    Path("password").write_text("open sesame\n")
+    texts = ("hub_token: hf_leak\n", "registry: {key: nvapi-leak}\n", "my_password: own-leak\n")
+    for group, text in zip(("front", "back", "empty"), texts, strict=True):
+        Path("group_vars", f"{group}.yml").write_text(vaulted(text))
+    Path("group_vars/empty.yml").rename("group_vars/back_more.yml")
+    Path("group_vars/back").mkdir()
+    Path("group_vars/back.yml").rename("group_vars/back/registry.yml")
+    Path("group_vars/back_more.yml").rename("group_vars/back/own.yml")
+    with Path("group_vars/all.yml").open("a") as file:
+        file.write("own_keys: [my_*]\n")
+    for words in (
+        ["debug-inventory", "--debug", "-vvv"],
+        ["deploy.py", "-y", "--debug", "-vvv"],
+        ["deploy.py", "--dry", "--diff"],
+    ):
+        done = pyinfra(site, *words, ANSIBLE_VAULT_PASSWORD_FILE="password")
+        assert done.returncode == 0, done.stdout
+        assert "*MASKED*" in done.stdout
+        assert not [secret for secret in SECRETS if secret in done.stdout]
+
+
+def test_a_host_whose_key_is_not_known_is_told_before_ssh_refuses(site: Path) -> None:
+    text = 'globals().update(build(__file__, {"front": [("h1", {"ssh_hostname": "127.0.0.1", "ssh_port": 1})]}))\n'
+    (site / "inventory" / "fleet.py").write_text(INVENTORY.splitlines()[0] + "\n" + text)
+    done = pyinfra(site, "deploy.py", "-y", HOME=str(site))
+    assert "the host keys of h1 are not in known_hosts, so SSH will refuse them" in done.stdout
+    assert done.returncode == 1
+    (site / "group_vars" / "front.yml").write_text("accept_new_host_keys: true\n")
+    assert "known_hosts, so SSH" not in pyinfra(site, "deploy.py", "-y", HOME=str(site)).stdout

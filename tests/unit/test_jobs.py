@@ -1,0 +1,60 @@
+"""A job that arrives only in part is not started, and leaves nothing."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rackwright import jobs
+from rackwright.change import Job
+from rackwright.hostside import host_script
+from rackwright.settings.secret import Secret
+
+JOB = Job("fetch", "fetch something", "echo working\n", secrets={"token": Secret("hf_known")})
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Path:
+    """A systemd-run that only says that it was called."""
+    tools, marker = tmp_path / "bin", tmp_path / "started"
+    tools.mkdir()
+    for name, script in {"systemd-run": f'echo "$*" >{marker}', "systemctl": "exit 3"}.items():
+        (tools / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tools / name).chmod(0o755)
+    return marker
+
+
+def start(tmp_path: Path, payload: str) -> subprocess.CompletedProcess[str]:
+    places = {"folder": f"{tmp_path}/jobs/fetch", "secrets": f"{tmp_path}/secrets/fetch"}
+    script = host_script("job_start", unit="u.service", **places, digest="d", timeout=9, busy=jobs.BUSY)
+    path = f"{tmp_path}/bin:/usr/bin:/bin"
+    return subprocess.run(
+        ["sh", "-c", script], input=payload, env={"PATH": path}, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_whole_job_is_started_with_its_secrets_in_files(tmp_path: Path, started: Path) -> None:
+    done = start(tmp_path, jobs.payload(JOB))
+    assert done.stdout == "started\n"
+    assert (tmp_path / "jobs/fetch/script").read_text() == JOB.script
+    assert (tmp_path / "secrets/fetch/token").read_text() == "hf_known"
+    assert (tmp_path / "secrets/fetch/token").stat().st_mode & 0o777 == 0o600
+    assert "hf_known" not in started.read_text()
+
+
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.6, 0.9])
+def test_a_job_that_was_cut_on_its_way_is_not_started(tmp_path: Path, started: Path, part: float) -> None:
+    whole = jobs.payload(JOB)
+    done = start(tmp_path, whole[: int(len(whole) * part)])
+    assert done.returncode == 1
+    assert "cut while the job arrived" in done.stderr
+    assert not started.exists()
+    assert not (tmp_path / "secrets/fetch").exists()
+
+
+def test_a_job_that_systemd_refuses_leaves_no_secret(tmp_path: Path, started: Path) -> None:
+    (tmp_path / "bin/systemd-run").write_text("#!/bin/sh\nexit 1\n")
+    assert start(tmp_path, jobs.payload(JOB)).returncode == 1
+    assert not (tmp_path / "secrets/fetch").exists()

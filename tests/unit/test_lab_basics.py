@@ -1,0 +1,118 @@
+"""What the lab decides before it touches the machine: names, addresses, keys of its caches, refusals."""
+
+from __future__ import annotations
+
+import io
+import ipaddress
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from rackwright.lab import base, machine, network, prerequisites
+from rackwright.lab.cli import main
+from rackwright.lab.gpu import toolkit
+from rackwright.lab.paths import Paths
+from rackwright.lab.progress import Progress
+from rackwright.lab.shell import LabError, run
+
+
+@pytest.mark.parametrize("name", ["demo", "a", "t12345", "two-words"])
+def test_every_name_of_a_lab_carries_its_id_and_fits(name: str) -> None:
+    paths = Paths(name)
+    assert name in paths.bridge
+    assert len(paths.bridge) <= 15
+    assert name in paths.tag
+
+
+@pytest.mark.parametrize("name", ["", "Demo", "1st", "a_b", "much-too-long-a-name", "../x", "end-"])
+def test_a_name_that_cannot_be_used_is_refused(name: str) -> None:
+    with pytest.raises(LabError, match="is no lab id"):
+        Paths(name)
+
+
+def test_a_lab_gets_its_own_subnet_or_the_next_free_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "_used", lambda: iter(()))
+    first = network.choose("demo")
+    assert network.choose("demo") == first
+    monkeypatch.setattr(network, "_used", lambda: iter((first,)))
+    assert int(network.choose("demo")[0]) - int(first[0]) in (256, -255 * 256)
+    monkeypatch.setattr(network, "_used", lambda: iter((ipaddress.IPv4Network("10.0.0.0/8"),)))
+    with pytest.raises(LabError, match="rackwright lab down"):
+        network.choose("demo")
+
+
+def test_a_base_has_another_key_when_it_or_what_is_below_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {kind: each.key for kind, each in base.BASES.items()}
+    changed = base.Base("bare", (*base.COMMON, "tree"), base.FETCHED)
+    monkeypatch.setitem(base.BASES, "bare", changed)
+    assert base.BASES["bare"].key != before["bare"]
+    assert base.BASES["lived"].key != before["lived"]
+
+
+def test_apt_settings_are_handed_down_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    dump = 'APT::Color "1";\nAcquire::http::Proxy "http://proxy:3128";\nDPkg::Lock::Timeout "5";\n'
+    monkeypatch.setattr(machine, "run", lambda *words, **more: run("printf", "%s", dump))
+    assert machine.apt_options() == ['Acquire::http::Proxy "http://proxy:3128";']
+
+
+def test_without_root_the_message_says_how(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(LabError, match="sudo rackwright lab up"):
+        prerequisites.refuse_foreign_systems()
+
+
+def test_without_linux_the_message_says_what(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
+    with pytest.raises(LabError, match="this is Darwin"):
+        prerequisites.refuse_foreign_systems()
+
+
+def test_a_failed_command_says_what_it_said() -> None:
+    with pytest.raises(LabError, match="ended with status 3 on this machine:\nno such thing"):
+        run("sh", "-c", "echo no such thing >&2; exit 3")
+
+
+def test_a_command_that_is_missing_says_what_to_type() -> None:
+    with pytest.raises(LabError, match="never-there is not on this machine"):
+        run("never-there")
+
+
+def test_status_without_a_lab_is_an_error_with_the_next_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--id", "never"]) == 1
+    assert "rackwright lab up --hosts 2" in capsys.readouterr().err
+
+
+def test_progress_names_each_step_with_its_time() -> None:
+    out = io.StringIO()
+    with Progress(out).step("doing this"):
+        pass
+    assert out.getvalue().endswith(" s  doing this\n")
+
+
+def test_nvidias_packages_pin_each_other() -> None:
+    packages = toolkit.packages("1.18.1")
+    assert packages["nvidia-container-toolkit"][0] == (
+        "nvidia-container-toolkit-base (= 1.18.1-1), libnvidia-container-tools (= 1.18.1-1)"
+    )
+    assert (
+        'mode = "auto"' in packages["nvidia-container-toolkit-base"][1]["etc/nvidia-container-runtime/config.toml"][0]
+    )
+
+
+def test_the_runtime_and_its_kin_are_clean_shell() -> None:
+    for script in sorted(Path(toolkit.FILES).iterdir()):
+        if script.read_text().startswith("#!/bin/sh"):
+            run("sh", "-n", script)
+
+
+EVERY_DEBIAN_HAS = {"sh", "mount", "umount", "unshare", "chroot", "systemctl", "apt-get", "apt-config", "gpgconf"}
+
+
+def test_every_command_that_the_lab_runs_here_has_its_package() -> None:
+    folder = Path(base.__file__).parent
+    sources = [path.read_text() for path in (*folder.glob("*.py"), *folder.glob("gpu/*.py"))]
+    run_here = {name for text in sources for name in re.findall(r'\b(?:run|start)\(\s*"([a-z][a-z-]+)"', text)}
+    assert len(run_here) > 10
+    assert run_here - EVERY_DEBIAN_HAS <= set(prerequisites.PACKAGE_OF)

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackwright.concern import HostReading
+from rackwright.concerns.image import LocalImage, SeenImages
+from rackwright.concerns.models import SeenModel, SeenModels
+from rackwright.errors import SettingsError
+from rackwright.lockfile import FILE, Lock, LockedFile, LockedModel, joined, load_lock, pinned, recorded, write_lock
+from rackwright.settings.model import HostSettings
+
+IMAGE = "nvcr.io/nvidia/tensorrt-llm/release:1.1.0rc0"
+OTHER_IMAGE = "nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc1"
+ONE, TWO = "sha256:" + "1" * 64, "sha256:" + "2" * 64
+COMMIT, OTHER = "a" * 40, "b" * 40
+BASE = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b", "exclude": ["original/*"]}
+DRAFT = {"repository": "nvidia/gpt-oss-120b-Eagle3", "mount": "/config/models/eagle"}
+MODEL = LockedModel(commit=COMMIT, files={"config.json": LockedFile(size=2, sha256="0" * 64)})
+LOCK = Lock({IMAGE: ONE}, {"openai/gpt-oss-120b@main": MODEL})
+
+
+def host(**keys: Any) -> HostSettings:
+    return HostSettings.model_validate({"model": BASE, "image": IMAGE, **keys})
+
+
+def test_a_lock_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    write_lock(tmp_path, LOCK)
+    assert load_lock(tmp_path) == LOCK
+    assert (tmp_path / FILE).read_text().startswith("# Written by")
+
+
+def test_a_site_without_a_lock_has_an_empty_one(tmp_path: Path) -> None:
+    assert load_lock(tmp_path) == Lock()
+    assert pinned(host(), Lock()) == host()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("version: [", "is not a lock file"),
+        ("version: 1\nimags: {}", "imags"),
+        (f"version: 1\nimages: {{{IMAGE!r}: latest}}", "no digest or commit at nvcr.io"),
+        ("version: 1\nmodels: {a/b@main: {commit: main}}", "no digest or commit at a/b@main"),
+        ("version: 2", "version 2 is unknown"),
+    ],
+)
+def test_a_broken_lock_is_an_error_that_says_where(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / FILE).write_text(text)
+    with pytest.raises(SettingsError, match=told) as caught:
+        load_lock(tmp_path)
+    assert str(tmp_path / FILE) in str(caught.value)
+
+
+def test_the_lock_pins_what_the_settings_leave_open() -> None:
+    found = pinned(host(draft=DRAFT), LOCK).all_endpoints["llm"]
+    assert found.image_digest == ONE
+    assert found.model is not None
+    assert found.draft is not None
+    assert (found.model.revision, found.model.exclude) == (COMMIT, ("original/*",))
+    assert found.draft.revision == "main"
+
+
+def test_what_the_settings_say_wins() -> None:
+    found = pinned(host(image_digest=TWO, model={**BASE, "revision": OTHER}), LOCK).all_endpoints["llm"]
+    assert found.image_digest == TWO
+    assert found.model is not None
+    assert found.model.revision == OTHER
+
+
+def test_each_endpoint_gets_its_own_pins() -> None:
+    endpoints = {"a": {"port": 8000}, "b": {"port": 8001, "image": OTHER_IMAGE, "model": DRAFT}}
+    found = pinned(host(endpoints=endpoints), LOCK).all_endpoints
+    assert found["a"].image_digest == ONE
+    assert found["b"].image_digest is None
+    assert found["a"].model is not None
+    assert found["b"].model is not None
+    assert (found["a"].model.revision, found["b"].model.revision) == (COMMIT, "main")
+
+
+def reading(digest: str = ONE, changed: tuple[str, ...] = ()) -> HostReading:
+    image = LocalImage("nvcr.io/nvidia/tensorrt-llm/release", "1.1.0rc0", digest)
+    model = SeenModel(
+        path=f"/srv/models/openai--gpt-oss-120b--{COMMIT[:12]}",
+        repository="openai/gpt-oss-120b",
+        revisions=frozenset({"main"}),
+        commit=COMMIT,
+        include=frozenset(),
+        exclude=frozenset({"original/*"}),
+        fetched=1,
+        size=2,
+        changed=changed,
+        pinned_files={"config.json": (2, "0" * 64)},
+    )
+    return HostReading({"image": SeenImages(True, (image,), {}), "models": SeenModels((model,), frozenset())})
+
+
+def test_what_a_host_has_becomes_the_lock() -> None:
+    assert recorded(host(), reading()) == LOCK
+
+
+def test_a_damaged_model_is_not_locked() -> None:
+    assert recorded(host(), reading(changed=("config.json",))).models == {}
+
+
+def test_hosts_that_differ_are_named() -> None:
+    assert joined([("h1", LOCK), ("h2", LOCK)]) == LOCK
+    with pytest.raises(SettingsError, match=f"{ONE} on h1 and {TWO} on h2"):
+        joined([("h1", LOCK), ("h2", Lock({IMAGE: TWO}))])

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackwright import reading
+from rackwright.change import Job, Owned, Refuse
+from rackwright.concern import HostReading, parse_all
+from rackwright.concerns.image import SeenImages
+from rackwright.concerns.models import MANIFEST, MODELS, SeenModels, commit_of, host_path, remove_script, sources_of
+from rackwright.settings.model import HostSettings
+from rackwright.settings.secret import Secret
+
+IMAGE_DIGEST = "sha256:" + "1" * 64
+COMMIT, NEWER = "a" * 40, "b" * 40
+BASE = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b", "exclude": ["original/*"]}
+DRAFT = {"repository": "nvidia/gpt-oss-120b-Eagle3", "mount": "/config/models/eagle"}
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    return tmp_path / "models"
+
+
+def host(models: Path, image_digest: str | None = IMAGE_DIGEST, **keys: Any) -> HostSettings:
+    return HostSettings.model_validate({"model": BASE, "image_digest": image_digest, "models_dir": str(models), **keys})
+
+
+def place(models: Path, commit: str = COMMIT, folder: str = "", fetched: int = 1, **other: Any) -> Path:
+    """A model folder as the download leaves it."""
+    path = models / (folder or f"openai--gpt-oss-120b--{commit[:12]}")
+    (path / "sub dir").mkdir(parents=True)
+    names = ("config.json", "sub dir/weights of it.safetensors")
+    for name in names:
+        (path / name).write_text(name)
+    files = [file_entry(path, name) for name in names]
+    manifest = {
+        "version": 1,
+        "repository": "openai/gpt-oss-120b",
+        "revisions": ["main"],
+        "commit": commit,
+        "include": [],
+        "exclude": ["original/*"],
+        "fetched": fetched,
+        "files": files,
+    }
+    (path / MANIFEST).write_text(json.dumps(manifest | other))
+    return path
+
+
+def file_entry(folder: Path, name: str) -> dict[str, Any]:
+    seen = (folder / name).stat()
+    stamp = {"size": seen.st_size, "mtime_ns": seen.st_mtime_ns, "inode": seen.st_ino}
+    return {"path": name, "sha256": "0" * 64, "blob": None, **stamp}
+
+
+def look(settings: HostSettings) -> HostReading:
+    script = reading.script({"models": MODELS.read(settings)})
+    lines = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout.splitlines()
+    seen = parse_all([MODELS], reading.parse(lines, ["models"]))[MODELS]
+    return HostReading({"models": seen, "image": SeenImages(True, (), {})})
+
+
+def pending(settings: HostSettings) -> list[Any]:
+    return MODELS.pending(settings, look(settings))
+
+
+def test_a_bare_host_fetches_every_model_once(models: Path) -> None:
+    endpoints = {"a": {"port": 8000}, "b": {"port": 8001}}
+    base, draft = pending(host(models, draft=DRAFT, endpoints=endpoints))
+    assert base.what.startswith("fetch openai/gpt-oss-120b at main into")
+    assert draft.what.startswith("fetch nvidia/gpt-oss-120b-Eagle3 at main into")
+    assert isinstance(base.steps[0], Job)
+    assert base.owns == (Owned("model", f"{models}/openai--gpt-oss-120b--*"),)
+
+
+def test_a_complete_model_needs_nothing(models: Path) -> None:
+    path = place(models)
+    settings = host(models)
+    assert pending(settings) == []
+    assert settings.model is not None
+    assert commit_of(settings.model, look(settings)[MODELS]) == COMMIT
+    assert host_path(settings, settings.model, COMMIT) == str(path)
+
+
+@pytest.mark.parametrize("harm", ["content", "time", "gone", "other inode"])
+def test_each_change_of_a_file_is_seen(models: Path, harm: str) -> None:
+    file = place(models) / "sub dir/weights of it.safetensors"
+    before = file.stat()
+    if harm == "content":
+        file.write_text("longer than it was, by far, and not the same")
+    elif harm == "time":
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    elif harm == "gone":
+        file.unlink()
+    else:
+        copy = file.with_name("copy")
+        copy.write_bytes(file.read_bytes())
+        os.utime(copy, ns=(before.st_atime_ns, before.st_mtime_ns))
+        copy.replace(file)
+    (change,) = pending(host(models))
+    assert "put openai/gpt-oss-120b at main right" in change.what
+    assert "sub dir/weights of it.safetensors" in change.why
+    assert json.loads(_spec(change.steps[0]))["commit"] == COMMIT
+
+
+def _spec(job: Job) -> str:
+    return subprocess.run(
+        ["sh", "-c", job.script.split("# Fetch one model")[0] + 'printf %s "$spec"'],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def test_a_manifest_that_cannot_be_read_counts_as_none(models: Path) -> None:
+    (place(models, folder="mine") / MANIFEST).write_text("{")
+    (change,) = pending(host(models, model={**BASE, "directory": "mine"}))
+    assert "was made by somebody else" in change.why
+    assert change.owns == ()
+
+
+def test_other_patterns_complete_the_folder(models: Path) -> None:
+    place(models)
+    (change,) = pending(host(models, model={**BASE, "exclude": []}))
+    assert "the file patterns are other ones" in change.why
+
+
+def test_the_lock_files_commit_decides_the_folder(models: Path) -> None:
+    place(models)
+    (change,) = pending(host(models, model={**BASE, "revision": NEWER}))
+    assert f"openai--gpt-oss-120b--{NEWER[:12]}" in change.what
+    place(models, NEWER, revisions=[NEWER])
+    assert pending(host(models, model={**BASE, "revision": NEWER})) == []
+
+
+def test_a_branch_stays_where_it_was_last_asked_for(models: Path) -> None:
+    place(models, fetched=1)
+    place(models, NEWER, fetched=2)
+    settings = host(models)
+    assert settings.model is not None
+    assert commit_of(settings.model, look(settings)[MODELS]) == NEWER
+
+
+def test_a_taken_folder_is_not_touched(models: Path) -> None:
+    place(models, folder="mine")
+    (change,) = pending(host(models, model={**BASE, "directory": "mine", "revision": NEWER}))
+    assert isinstance(change.steps[0], Refuse)
+    assert f"holds openai/gpt-oss-120b at {COMMIT}" in change.steps[0].text
+
+
+def test_without_an_image_the_download_waits_for_it(models: Path) -> None:
+    (change,) = pending(host(models, image_digest=None))
+    assert isinstance(change.steps[0], Refuse)
+    assert change.what.startswith("fetch openai/gpt-oss-120b at main")
+
+
+def test_the_token_travels_as_a_secret_of_the_job_only(models: Path) -> None:
+    (change,) = pending(host(models, hub_token=Secret("hf_known")))
+    assert change.steps[0].secrets == {"hub_token": Secret("hf_known")}
+    assert "hf_known" not in change.steps[0].script
+
+
+def test_the_hubs_own_address_is_not_set_as_a_mirror(models: Path) -> None:
+    assert "endpoint=''\n" in pending(host(models))[0].steps[0].script
+    mirrored = pending(host(models, mirrors={"hub": "https://hub.example/"}))[0].steps[0]
+    assert "endpoint=https://hub.example\n" in mirrored.script
+
+
+def test_shared_folders_get_what_any_endpoint_needs(models: Path) -> None:
+    endpoints = {
+        "a": {"port": 8000, "model": {**BASE, "include": ["*.json"], "exclude": ["x", "y"]}},
+        "b": {"port": 8001, "model": {**BASE, "include": ["*.txt"], "exclude": ["y", "z"]}},
+    }
+    (source,) = sources_of(host(models, endpoints=endpoints))
+    assert (source.include, source.exclude) == (("*.json", "*.txt"), ("y",))
+
+
+def test_teardown_removes_only_what_has_our_manifest(models: Path) -> None:
+    ours = place(models)
+    theirs = models / "openai--gpt-oss-120b--theirs"
+    theirs.mkdir()
+    subprocess.run(["sh", "-c", remove_script(f"{models}/openai--gpt-oss-120b--*")], check=True)
+    assert not ours.exists()
+    assert theirs.exists()
+
+
+def test_an_empty_host_is_read_as_empty(models: Path) -> None:
+    assert look(host(models))[MODELS] == SeenModels((), frozenset())

@@ -1,0 +1,297 @@
+"""The image's last word: what it is asked, what its answer means, and that it is kept or asked for again."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackwright.change import Change, Job, Refuse
+from rackwright.commands import in_image
+from rackwright.concern import HostReading
+from rackwright.concerns.endpoint import SeenEndpoint, SeenEndpoints
+from rackwright.concerns.options import (
+    Refusal,
+    Verdict,
+    WantedOptions,
+    _wanted,
+    changes,
+    docker_run,
+    marker,
+    parse,
+    report,
+)
+from rackwright.concerns.release import Unresolved
+from rackwright.hostside import build_options, host_program, host_script
+from rackwright.lab.standins.rootfs import SHIMS, put_package
+from rackwright.settings.model import HostSettings
+from tests.unit.test_endpoint_changes import WANTED, release
+
+OWN = WantedOptions(WANTED, "tensorrt-llm")
+KEY = ("llm", WANTED.hash)
+REFUSED = Verdict(True, (Refusal("moe_config.backend", "Input should be 'CUTLASS'"),))
+
+
+def pending(verdict: Verdict | None, own: WantedOptions = OWN) -> list[Change]:
+    return changes((own,), {KEY: verdict} if verdict else {})
+
+
+# -- decisions
+
+
+def test_a_release_that_was_never_asked_about_is_asked_about_by_a_job_of_the_host() -> None:
+    (change,) = pending(None)
+    (step,) = change.steps
+    assert isinstance(step, Job)
+    assert step.timeout > 120
+    assert marker(*KEY) in step.script
+
+
+@pytest.mark.parametrize("verdict", [Verdict(True), Verdict(False, why="it took more than 120 s")])
+def test_accepted_or_not_checked_there_is_nothing_to_do(verdict: Verdict) -> None:
+    assert pending(verdict) == []
+
+
+def test_not_checked_is_a_sentence_until_the_release_is_proven() -> None:
+    seen = {KEY: Verdict(False, why="no module tensorrt_llm")}
+    assert report((OWN,), seen) == "options of endpoint llm: not checked inside the image: no module tensorrt_llm"
+    assert report((replace(OWN, spared=True),), seen) == ""
+    assert report((OWN,), {KEY: Verdict(True)}) == ""
+
+
+def test_a_refused_release_is_refused_again_without_asking() -> None:
+    (change,) = pending(REFUSED)
+    (step,) = change.steps
+    assert isinstance(step, Refuse)
+    assert step.final
+    assert f"{WANTED.spec.engine_file}: moe_config.backend: Input should be 'CUTLASS'" in step.text
+    assert "next: rackwright check INVENTORY" in step.text
+
+
+def test_a_spared_release_is_not_asked_about() -> None:
+    assert pending(None, replace(OWN, spared=True)) == []
+
+
+def reading(**seen: Any) -> HostReading:
+    return HostReading({"endpoint": SeenEndpoints(True, {"llm": SeenEndpoint(**seen)}, {}, True)})
+
+
+@pytest.mark.parametrize(
+    ("unified", "seen", "spared"),
+    [
+        (False, {"proven": WANTED.hash}, True),
+        (False, {"active": "active", "health": 200, "proven": "other"}, False),
+        (True, {"active": "active", "health": 200, "proven": "other"}, True),
+        (True, {"active": "activating", "sub": "start-post"}, True),
+        (True, {}, False),
+    ],
+)
+def test_proven_releases_and_serving_sparks_are_spared(unified: bool, seen: dict[str, Any], spared: bool) -> None:
+    settings = HostSettings.model_validate(
+        {"hardware": {"unified_memory": unified}, "model": {"repository": "a/b", "mount": "/models/b"}}
+    )
+    assert _wanted(WANTED, "vllm", settings, reading(**seen)).spared is spared
+
+
+def test_the_container_sees_one_gpu_no_network_and_nothing_to_write() -> None:
+    words = docker_run(OWN, WANTED.path)
+    line = " ".join(words)
+    assert "--network none" in line
+    assert "--runtime nvidia --env NVIDIA_VISIBLE_DEVICES=GPU-1 " in line
+    assert words[words.index("--entrypoint") + 1 :][:3] == ["python3", WANTED.spec.image, "-"]
+    mounts = [words[at + 1] for at, word in enumerate(words) if word == "--mount"]
+    assert f"type=bind,source={WANTED.path},target=/config/release,readonly" in mounts
+    assert all(mount.endswith(",readonly") for mount in mounts)
+    assert "--volume" not in words
+
+
+# -- what was kept
+
+
+def kept(text: str) -> str:
+    return f"/var/lib/rackwright/endpoints/llm/checked/{WANTED.hash} {base64.b64encode(text.encode()).decode()}"
+
+
+def test_a_kept_answer_is_read_back() -> None:
+    answer = {"checked": True, "refused": [{"key": "moe_config.backend", "reason": "Input should be 'CUTLASS'"}]}
+    assert parse(kept(json.dumps({**answer, "why": ""}))) == {KEY: REFUSED}
+
+
+@given(st.text(max_size=50) | st.recursive(st.none() | st.text() | st.integers(), st.lists).map(json.dumps))
+def test_a_spoilt_answer_counts_as_none(text: str) -> None:
+    assert parse(kept(text)) == {}
+
+
+# -- the host's script and the image's program, on stand-ins of the engines
+
+
+BOUND = r"""[ "$1" = rm ] && exit 0
+folder=$(printf '%s\n' "$@" | sed -n 's/^type=bind,source=\(.*\),target=\/config\/release,readonly$/\1/p')
+while [ "$1" != - ]; do shift; done; shift
+for word; do shift; set -- "$@" "$(echo "$word" | sed "s#/config/release#$folder#")"; done"""
+"""Leaves the words after `-`, with the release where it is mounted from."""
+
+
+class Image:
+    """A `docker` that runs the program here, with the stand-in packages laid out as in the images."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.release = folder / "releases" / WANTED.hash
+        self.release.mkdir(parents=True)
+        self.marker = folder / "checked" / WANTED.hash
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        self._write("nvidia-smi", 'echo "GPU 0: NVIDIA B200 (UUID: GPU-1)"')
+        self.docker(f'{BOUND}; exec {sys.executable} - "$@"')
+
+    def _write(self, name: str, line: str) -> None:
+        (self.bin / name).write_text(f"#!/bin/sh\n{line}\n")
+        (self.bin / name).chmod(0o755)
+
+    def docker(self, line: str) -> None:
+        self._write("docker", line)
+
+    def install(self, engine: str) -> None:
+        put_package(self.folder / "site", "engine", "common", *([engine] if engine in SHIMS else []))
+        if engine == "tensorrt-llm":
+            (self.folder / "site/tensorrt_llm").symlink_to(
+                Path(build_options.__file__).parents[1] / "lab/standins/engine"
+            )
+
+    def ask(
+        self, yaml: str, engine: str = "tensorrt-llm", version: str = "1.2.0rc6", limit: int = 30
+    ) -> tuple[int, str]:
+        (self.release / WANTED.spec.engine_file).write_text(yaml)
+        script = host_script(
+            "check_options",
+            container="c",
+            limit=limit,
+            marker=str(self.marker),
+            program=base64.b64encode(host_program("build_options").encode()).decode(),
+            releases=str(self.release.parent),
+            run=" ".join(docker_run(replace(OWN, engine_kind=engine), str(self.release))),
+            next="rackwright check INVENTORY",
+        )
+        return self.run(script, version)
+
+    def run(self, script: str, version: str = "1.2.0rc6") -> tuple[int, str]:
+        environment = {
+            "PATH": f"{self.bin}:{os.environ['PATH']}",
+            "PYTHONPATH": str(self.folder / "site"),
+            "TRTLLM_STANDIN_VERSION": version,
+        }
+        done = subprocess.run(
+            ["sh", "-c", script], env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    @property
+    def answer(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.marker.read_text())
+        return found
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Image:
+    return Image(tmp_path)
+
+
+ACCEPTED = [
+    ("tensorrt-llm", "max_batch_size: 4\nmoe_config: {backend: CUTLASS}\ntensor_parallel_size: 8\n"),
+    ("vllm", "kv-cache-dtype: fp8\ntensor-parallel-size: 8\n"),
+    ("sglang", "{}\n"),
+    ("sglang", "tp-size: 4\n"),
+]
+
+
+@pytest.mark.parametrize(("engine", "yaml"), ACCEPTED)
+def test_good_options_are_accepted_although_one_gpu_is_visible(image: Image, engine: str, yaml: str) -> None:
+    image.install(engine)
+    status, output = image.ask(yaml, engine)
+    assert (status, image.answer) == (0, {"checked": True, "refused": [], "why": ""}), output
+
+
+REFUSALS = [
+    ("tensorrt-llm", "use_torch_sampler: true\n", "use_torch_sampler", "Extra inputs are not permitted"),
+    ("tensorrt-llm", "moe_config: {backend: FAST}\n", "moe_config.backend", "Input should be"),
+    ("tensorrt-llm", "speculative_config: {decoding_type: Nope}\n", "", "Invalid decoding type: Nope"),
+    ("vllm", "kv-cache-dtype: fp3\n", "kv-cache-dtype", "invalid choice"),
+    ("vllm", "nonsense: 1\n", "nonsense", "unrecognized arguments"),
+    ("sglang", "kv-cache-dtype: fp3\n", "kv-cache-dtype", "invalid choice"),
+]
+
+
+@pytest.mark.parametrize(("engine", "yaml", "key", "reason"), REFUSALS)
+def test_bad_options_are_refused_with_file_key_reason(
+    image: Image, engine: str, yaml: str, key: str, reason: str
+) -> None:
+    image.install(engine)
+    status, output = image.ask(yaml, engine)
+    assert status == 1, output
+    (row,) = image.answer["refused"]
+    assert row["key"] == key
+    assert reason in row["reason"]
+    assert f"refused: {WANTED.spec.engine_file}: {key or '(no key named)'}: " in output
+    assert "next: rackwright check INVENTORY" in output
+
+
+def test_an_image_without_the_classes_is_not_checked(image: Image) -> None:
+    status, output = image.ask("max_batch_size: 4\n")
+    assert status == 0
+    assert not image.answer["checked"]
+    assert "No module named 'tensorrt_llm'" in image.answer["why"]
+    assert "not checked inside the image" in output
+
+
+def test_an_image_that_takes_too_long_is_not_checked(image: Image) -> None:
+    image.docker('[ "$1" = rm ] || exec sleep 30')
+    status, _ = image.ask("max_batch_size: 4\n", limit=1)
+    assert (status, image.answer["why"]) == (0, "it took more than 1 s")
+
+
+def test_docker_that_fails_is_not_a_refusal(image: Image) -> None:
+    image.docker("""[ "$1" = rm ] || { echo 'docker: "no" \\ space left' >&2; exit 125; }""")
+    status, _ = image.ask("max_batch_size: 4\n")
+    assert status == 0
+    assert image.answer["why"] == "docker run ended with 125: docker: no  space left"
+
+
+def test_answers_on_releases_that_are_gone_go_too(image: Image) -> None:
+    image.marker.parent.mkdir()
+    (image.marker.parent / "0ld").write_text("{}")
+    image.install("tensorrt-llm")
+    image.ask("max_batch_size: 4\n")
+    assert [file.name for file in image.marker.parent.iterdir()] == [WANTED.hash]
+
+
+# -- `rackwright check --in-image`
+
+
+def test_without_a_deploy_the_yaml_is_there_only_meanwhile(image: Image, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_image, "RUN", str(image.folder / "run"))
+    image.install("tensorrt-llm")
+    own = replace(OWN, release=release(engine={"max_batch_size": 10, "nonsense": 1}))
+    status, output = image.run(in_image.script_of(own))
+    assert status == 1
+    assert f"refused: {WANTED.spec.engine_file}: nonsense: Extra inputs are not permitted" in output
+    assert image.run(in_image.script_of(OWN)) == (0, "")
+    assert not (image.folder / "run/in-image/llm").exists()
+    assert not image.marker.exists()
+
+
+def test_an_endpoint_that_is_not_staged_is_said_to_be_unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_image, "wanted_releases", lambda *_: {"llm": Unresolved(("its digest",)), "b": WANTED})
+    settings = HostSettings.model_validate({"model": {"repository": "a/b", "mount": "/models/b"}})
+    assert list(in_image.unresolved(settings, reading())) == [
+        "llm: not checked inside the image: unknown on this host: its digest"
+    ]

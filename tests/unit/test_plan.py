@@ -1,0 +1,222 @@
+"""A plan: made-up readings of hosts, how hosts with the same changes are grouped, and what is masked."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackwright.concern import HostReading
+from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, SeenEndpoints
+from rackwright.concerns.release import RELEASE, SeenReleases, wanted_release
+from rackwright.fleet.grouping import download, exit_code, group
+from rackwright.fleet.masking import mask, secrets_of
+from rackwright.fleet.plan_text import bytes_text, plan_text, plan_values, summary
+from rackwright.fleet.planning import HostPlan, PlannedChange, endpoint_diff, plan_host
+from rackwright.reader import parse_reading
+from rackwright.release import Release
+from rackwright.settings.model import HostSettings
+from rackwright.settings.secret import MASK, Secret
+
+OPERATIONS = Path(__file__).parents[1] / "operations"
+BASE: dict[str, Any] = yaml.safe_load((OPERATIONS / "settings.yaml").read_text())
+
+
+@cache
+def recorded(name: str) -> HostReading:
+    """A reading that was taken of a lab host."""
+    return parse_reading((OPERATIONS / "readings" / f"{name}.txt").read_text().splitlines())
+
+
+def settings(**changed: Any) -> HostSettings:
+    known = {key: value for key, value in BASE.items() if key in HostSettings.model_fields}
+    return HostSettings.model_validate({**known, **changed})
+
+
+def change(**values: Any) -> PlannedChange:
+    own = {"concern": "docker", "what": "do it", "why": "it is not done", **values}
+    return PlannedChange(**{"alike": (own["what"], own["why"], own.get("diff", "")), **own})
+
+
+# -- one host
+
+
+def test_a_bare_host_is_planned_as_far_as_it_can_be_known() -> None:
+    plan = plan_host("bare", settings(), recorded("bare"))
+    assert plan.state == "pending"
+    assert {"docker", "image", "models", "release", "endpoint"} <= {one.concern for one in plan.changes}
+    fetched = {one.concern for one in plan.changes if one.download != 0}
+    assert fetched == {"image", "encodings", "models"}
+
+
+def serving(reading: HostReading, own: HostSettings) -> HostReading:
+    """The recorded host as if the release of these settings served there."""
+    wanted = wanted_release("llm", own, own, reading)
+    assert isinstance(wanted, Release)
+    seen = reading[ENDPOINT].endpoints.get("llm", SeenEndpoint())
+    now = replace(
+        seen,
+        unit=wanted.unit,
+        active="active",
+        sub="running",
+        enabled=True,
+        needs_reload=False,
+        running_hash=wanted.hash,
+        health=200,
+        current=wanted.hash,
+        proven=wanted.hash,
+        spec=wanted.facts,
+        proven_spec=wanted.facts,
+    )
+    endpoints: SeenEndpoints = replace(reading[ENDPOINT], docker=True, endpoints={"llm": now})
+    releases = SeenReleases({"llm": {wanted.hash: wanted.sums}})
+    return HostReading({**reading.seen, ENDPOINT.name: endpoints, RELEASE.name: releases})
+
+
+def test_an_engine_option_shows_as_its_line_and_as_the_reason_of_the_restart() -> None:
+    before = settings(engine={"max_batch_size": 10, "max_num_tokens": 8192})
+    after = settings(engine={"max_batch_size": 12, "max_num_tokens": 8192})
+    plan = plan_host("gpu01", after, serving(recorded("converged"), before))
+    [switch] = [one for one in plan.changes if one.concern == "endpoint" and one.restarts]
+    assert switch.restarts == "endpoint llm"
+    assert switch.why == "max_batch_size changed"
+    assert "-max_batch_size: 10\n+max_batch_size: 12" in switch.diff
+    assert "max_num_tokens: 8192" in switch.diff, "a size is no secret"
+    assert not [line for line in switch.diff.splitlines() if "RELEASE" in line and line[0] in "+-"]
+    assert "engine.yaml, 1 line" in summary(plan)
+    assert "restarts endpoint llm because max_batch_size changed" in summary(plan)
+
+
+def test_what_serves_as_wanted_has_no_endpoint_change() -> None:
+    plan = plan_host("gpu01", settings(), serving(recorded("converged"), settings()))
+    assert not [one for one in plan.changes if one.concern in ("release", "endpoint") and one.restarts]
+
+
+def test_a_unit_edited_by_hand_shows_as_a_diff_without_a_restart() -> None:
+    reading = serving(recorded("converged"), settings())
+    seen = reading[ENDPOINT].endpoints["llm"]
+    assert seen.unit
+    edited = replace(seen, unit=seen.unit.replace("[Service]", "[Service]\nEnvironment=HF_TOKEN=hf_x1"))
+    endpoints = replace(reading[ENDPOINT], endpoints={"llm": edited})
+    plan = plan_host("gpu01", settings(), HostReading({**reading.seen, ENDPOINT.name: endpoints}))
+    [unit] = [one for one in plan.changes if one.concern == "endpoint" and "unit" in one.what]
+    assert f"-Environment=HF_TOKEN={MASK}" in unit.diff
+
+
+def test_a_first_unit_is_not_shown() -> None:
+    reading, own = recorded("converged"), settings()
+    release = wanted_release("llm", own, own, reading)
+    assert isinstance(release, Release)
+    text = endpoint_diff(release, SeenEndpoint())
+    assert "rackwright-llm.service" not in text
+
+
+def test_a_refused_host_says_why_and_ends_with_1() -> None:
+    own = settings(hardware={"machine": "DGX B200", "gpu_models": ["B300"], "gpu_count": 64})
+    plan = plan_host("gpu01", own, recorded("converged"))
+    assert plan.state == "refused"
+    assert "cannot run its endpoints" in plan.refusals[0]
+    assert exit_code([plan]) == 1
+    assert "refused" in plan_text([plan])
+
+
+# -- groups
+
+PLANS = st.lists(
+    st.builds(
+        lambda what, size, state: HostPlan("", state, (change(what=what, download=size),)),
+        st.sampled_from(["a", "b"]),
+        st.sampled_from([0, 5, None]),
+        st.sampled_from(["pending", "refused"]),
+    ),
+    max_size=12,
+)
+
+
+@given(PLANS)
+def test_every_host_is_in_exactly_one_group_with_its_own_changes(plans: list[HostPlan]) -> None:
+    named = [replace(plan, host=f"h{number}") for number, plan in enumerate(plans)]
+    groups = group(named)
+    assert sorted(host for one in groups for host in one.hosts) == sorted(plan.host for plan in named)
+    by_name = {plan.host: plan for plan in named}
+    for one in groups:
+        assert all(by_name[host].changes == one.plan.changes for host in one.hosts)
+        assert all(by_name[host].state == one.plan.state for host in one.hosts)
+    assert len({(one.plan.state, one.plan.changes) for one in groups}) == len(groups)
+
+
+def test_hosts_that_differ_in_the_names_of_their_releases_alone_are_one_group() -> None:
+    plans = [
+        HostPlan(host, "pending", (change(what=f"switch to {own}", alike=("switch to …", "it is not done", "")),))
+        for host, own in (("a", "0123456789ab"), ("b", "ba9876543210"))
+    ]
+    [one] = group(plans)
+    assert one.hosts == ("a", "b")
+    assert one.plan.changes[0].what == "switch to …"
+    assert group(plans[:1])[0].plan.changes[0].what == "switch to 0123456789ab"
+
+
+@pytest.mark.parametrize(
+    ("states", "code"),
+    [([], 0), (["converged"], 0), (["converged", "pending"], 2), (["pending", "unreachable"], 1), (["refused"], 1)],
+)
+def test_exit_code(states: list[Any], code: int) -> None:
+    assert exit_code(HostPlan("h", state) for state in states) == code
+
+
+def test_sizes_are_summed_and_unknown_ones_said() -> None:
+    assert download([change(download=3), change(download=None), change(download=4, estimated=True)]) == (7, True, True)
+    assert (bytes_text(0), bytes_text(3565158), bytes_text(61 * 2**30)) == ("0 B", "3.4 MiB", "61 GiB")
+
+
+def test_json_has_every_host_and_survives_a_round_trip() -> None:
+    plans = [plan_host("bare", settings(), recorded("bare")), HostPlan("far", "unreachable", error="no connection")]
+    values = json.loads(json.dumps(plan_values(plans)))
+    assert [one["host"] for one in values["hosts"]] == ["bare", "far"]
+    assert values["hosts"][1] == {
+        "host": "far",
+        "state": "unreachable",
+        "error": "no connection",
+        "refusals": [],
+        "changes": [],
+    }
+    assert set(values["hosts"][0]["changes"][0]) == {
+        "concern",
+        "what",
+        "why",
+        "restarts",
+        "download_bytes",
+        "download_estimated",
+        "diff",
+    }
+
+
+# -- masking
+
+
+@given(st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=8, max_size=40), st.text(max_size=20))
+def test_no_secret_of_the_settings_is_ever_shown(secret: str, around: str) -> None:
+    own = settings(hub_token=Secret(secret), registry={"key": Secret(secret)})
+    assert secret in set(secrets_of(own))
+    assert secret not in mask(f"{around} {secret} {around}".replace(MASK, ""), secrets_of(own)).replace(MASK, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("http://user:hush@proxy:3128", f"http://{MASK}@proxy:3128"),
+        ("HF_TOKEN=hf_abc", f"HF_TOKEN={MASK}"),
+        ('"password": "x y"', f'"password": {MASK}'),
+        ("max_num_tokens: 8192", "max_num_tokens: 8192"),
+        ("eos_token: 7", "eos_token: 7"),
+    ],
+)
+def test_what_looks_like_a_secret_is_masked(text: str, shown: str) -> None:
+    assert mask(text) == shown

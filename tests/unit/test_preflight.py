@@ -1,0 +1,391 @@
+"""Preflight's rows: what stops a host, what only warns, and what `N/A` never does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rackwright.change import Owned, Refuse
+from rackwright.checks.row import Case, Disk, Fetch, Listener, Reach, Row
+from rackwright.checks.table import render, summary
+from rackwright.concerns.docker import Package
+from rackwright.concerns.gpus import SeenGpus
+from rackwright.concerns.gpus import parse as parse_gpus
+from rackwright.concerns.preflight import WantedHost, changes, parse, report, rows
+from tests.unit.machines import BOOKWORM, DGX_B200, case, docker, gpu_output, gpus, machine, settings
+
+GROUP_VARS = Path(__file__).parents[2] / "group_vars"
+
+
+def judged(found: Case) -> dict[str, list[Row]]:
+    table: dict[str, list[Row]] = {}
+    for row in rows(WantedHost(found)):
+        table.setdefault(row.name, []).append(row)
+    return table
+
+
+def stops(found: Case) -> set[str]:
+    return {row.name for row in rows(WantedHost(found)) if row.stops}
+
+
+def warns(found: Case) -> set[str]:
+    return {row.name for row in rows(WantedHost(found)) if row.warns}
+
+
+def test_a_healthy_dgx_b200_is_all_good() -> None:
+    found = rows(WantedHost(case()))
+    assert [row for row in found if not row.ok] == []
+    assert len(found) > 24
+    assert changes(WantedHost(case()), machine()) == []
+    assert report(WantedHost(case()), machine()) == f"preflight: {len(found)} checks, all good"
+
+
+@pytest.mark.parametrize(
+    ("name", "hardware", "architecture"),
+    [
+        (
+            "gb200",
+            {"architecture": "aarch64", "gpu_models": ["GB200"], "gpu_count": 4, "compute_capability": ["10.0"]},
+            "aarch64",
+        ),
+        (
+            "gb10",
+            {"architecture": "aarch64", "gpu_models": ["GB10"], "gpu_count": 1, "unified_memory": True},
+            "aarch64",
+        ),
+        ("rtx_pro_6000", {"gpu_models": ["RTX PRO 6000"], "compute_capability": ["12.0"]}, "x86_64"),
+        ("h200", {"gpu_models": ["H200"], "gpu_count": 1}, "x86_64"),
+    ],
+)
+def test_other_machines_pass_with_their_own_hardware(name: str, hardware: dict[str, Any], architecture: str) -> None:
+    found = case(settings=settings(hardware=hardware), machine=machine(architecture), gpus=gpus(name))
+    assert [row for row in rows(WantedHost(found)) if not row.ok] == []
+
+
+def test_a_gb200_tray_is_no_dgx_b200() -> None:
+    found = case(machine=machine("aarch64"), gpus=gpus("gb200"))
+    assert stops(found) == {"architecture", "GPU model", "GPU count"}
+
+
+def test_a_profile_for_eight_gpus_refuses_a_tray_of_four_with_the_way_out() -> None:
+    profile = yaml.safe_load((GROUP_VARS / "gb200.yml").read_text())
+    found = case(settings=settings(**profile), machine=machine("aarch64"), gpus=gpus("gb200"))
+    (row,) = judged(found)["GPU count"]
+    assert stops(found) == {"GPU count"}
+    assert row.seen == "4"
+    assert "give it a profile for as many (a GB200 tray with 4: group gb200_tray)" in row.fix
+    tray = settings(**{**profile, "hardware": yaml.safe_load((GROUP_VARS / "gb200_tray.yml").read_text())["hardware"]})
+    assert stops(case(settings=tray, machine=machine("aarch64"), gpus=gpus("gb200"))) == set()
+
+
+def test_b200_is_a_word_and_not_a_part_of_gb200() -> None:
+    assert "GPU model" in stops(case(gpus=gpus("b200", product_name="NVIDIA GB200")))
+
+
+@pytest.mark.parametrize(
+    ("tags", "row", "words"),
+    [
+        ({"mig_mode__current_mig": "Enabled"}, "MIG", "-i 0 -mig 0"),
+        ({"ecc_errors__volatile__dram_uncorrectable": "2"}, "ECC uncorrectable", "--gpu-reset -i 0"),
+        ({"remapped_rows__remapped_row_pending": "Yes"}, "row remap", "--gpu-reset -i 0"),
+        ({"remapped_rows__remapped_row_failure": "Yes"}, "GPU memory health", "out of service"),
+        ({"ecc_errors__aggregate__sram_threshold_exceeded": "Yes"}, "GPU memory health", "out of service"),
+        ({"gpu_recovery_action": "Reboot"}, "recovery action", "nvidia-smi"),
+        ({"fabric__state": "In Progress", "fabric__status": "N/A"}, "fabric", "nvidia-fabricmanager"),
+        ({"fabric__status": "Failure"}, "fabric", "nvidia-fabricmanager"),
+        ({"process": "42,C,python,2048 MiB"}, "GPU processes", "ps -fp 42"),
+    ],
+)
+def test_what_stops_on_a_gpu(tags: dict[str, str], row: str, words: str) -> None:
+    found = case(gpus=gpus("b200", **tags))
+    assert stops(found) == {row}
+    assert words in judged(found)[row][0].fix
+
+
+def test_corrected_errors_warn() -> None:
+    found = case(gpus=gpus("b200", ecc_errors__volatile__dram_correctable="17"))
+    assert (stops(found), warns(found)) == (set(), {"ECC corrected"})
+    assert "GPU 0: 17" in judged(found)["ECC corrected"][0].seen
+
+
+def test_a_bad_gpu_that_no_endpoint_uses_stops_nothing() -> None:
+    bad = gpus("b200", ecc_errors__volatile__dram_uncorrectable="2")
+    assert stops(case(gpus=bad, settings=settings(hardware=DGX_B200, gpus=[4, 5]))) == set()
+
+
+def test_an_endpoint_names_a_gpu_that_is_not_there() -> None:
+    found = case(settings=settings(hardware=DGX_B200, gpus=[6, 9]))
+    assert "no GPU 9" in judged(found)["GPUs of endpoints"][0].fix
+
+
+def test_a_stranger_on_a_gpu_is_named() -> None:
+    lines = "process 42 eve -"
+    seen = parse_gpus(gpu_output("b200", processes=lines, process="42,C,python,2048 MiB"))
+    text = judged(case(gpus=seen))["GPU processes"][0].seen
+    assert text == "pid 42 python of eve, 2.0 GiB"
+
+
+def test_our_own_container_and_a_desktop_are_no_strangers() -> None:
+    inside = "b" * 64
+    lines = f"process 42 root {inside}\ncontainer {inside} rackwright-llm"
+    assert stops(case(gpus=parse_gpus(gpu_output("b200", processes=lines, process="42,C,python,9 MiB")))) == set()
+    assert stops(case(gpus=gpus("b200", process="42,G,Xorg,9 MiB"))) == set()
+
+
+def test_while_dockerd_is_down_a_container_is_not_called_a_stranger() -> None:
+    seen = parse_gpus(gpu_output("b200", processes=f"process 42 root {'b' * 64}", process="42,C,python,9 MiB"))
+    assert "GPU processes" in stops(case(gpus=seen))
+    assert stops(case(gpus=seen, docker=docker(daemon="down", info={}))) == set()
+
+
+@pytest.mark.parametrize(
+    ("seen", "row", "fix"),
+    [
+        (SeenGpus(error="nvidia-smi is not installed"), "driver", "install NVIDIA's driver"),
+        (SeenGpus((), "580.159", "575.57", "Driver/library version mismatch"), "driver", "reboot"),
+        (replace(gpus(), module="575.57.08"), "driver module", "reboot"),
+        (replace(gpus(), driver="570.1", module="570.1"), "driver version", "driver"),
+    ],
+)
+def test_drivers(seen: SeenGpus, row: str, fix: str) -> None:
+    found = case(gpus=seen)
+    assert row in stops(found)
+    assert fix in next(entry for entry in judged(found)[row] if not entry.ok).fix
+
+
+def test_on_ubuntu_the_drivers_fix_is_the_exact_command() -> None:
+    ubuntu = replace(BOOKWORM, id="ubuntu", version="24.04")
+    found = case(gpus=SeenGpus(error="nvidia-smi is not installed"), docker=docker(system=ubuntu))
+    assert judged(found)["driver"][0].fix == "apt-get install -y nvidia-driver-575-server-open && reboot"
+
+
+@pytest.mark.parametrize(
+    ("seen", "good"),
+    [("575", True), ("575.57.08", True), ("580.1", True), ("574.99", False), ("1000.1", True), ("99.9", False)],
+)
+def test_the_minimum_is_compared_number_by_number(seen: str, good: bool) -> None:
+    found = case(gpus=replace(gpus(), driver=seen, module=seen), machine=machine(**{"fabric.version": seen}))
+    assert ("driver version" not in stops(found)) is good
+
+
+@pytest.mark.parametrize(
+    ("values", "row"),
+    [
+        ({"fabric.ActiveState": "failed"}, "fabric manager"),
+        ({"fabric.LoadState": "not-found"}, "fabric manager"),
+        ({"fabric.version": "575.57.08"}, "fabric manager"),
+        ({"init": "sh"}, "systemd"),
+        ({"uid": "1000"}, "root rights"),
+    ],
+)
+def test_what_stops_on_a_machine(values: dict[str, str], row: str) -> None:
+    assert stops(case(machine=machine(**values))) == {row}
+
+
+def test_no_fabric_manager_is_asked_of_other_machines() -> None:
+    plain = {**DGX_B200, "fabric_manager": False}
+    found = case(settings=settings(hardware=plain), machine=machine(**{"fabric.LoadState": "not-found"}))
+    assert stops(found) == set()
+
+
+@pytest.mark.parametrize(("system", "good"), [("debian", True), ("ubuntu", True), ("fedora", False), ("", False)])
+def test_operating_systems(system: str, good: bool) -> None:
+    found = case(docker=docker(system=replace(BOOKWORM, id=system)))
+    assert ("operating system" not in stops(found)) is good
+
+
+def test_a_descendant_of_ubuntu_is_accepted() -> None:
+    assert stops(case(docker=docker(system=replace(BOOKWORM, id="dgxos", like=("ubuntu", "debian"))))) == set()
+
+
+def test_time_matters_only_while_something_must_be_fetched() -> None:
+    late = machine(synchronized="no")
+    fetches = (Fetch("pull x", "image", 1, True),)
+    assert warns(case(machine=late)) == set()
+    assert warns(case(machine=late, fetches=fetches)) == {"time"}
+
+
+def test_half_configured_dpkg_stops_only_who_must_install() -> None:
+    broken = ("less half-configured",)
+    assert stops(case(docker=docker(broken=broken))) == set()
+    bare = docker(broken=broken, has=frozenset({"apt", "curl", "iptables"}))
+    assert stops(case(docker=bare)) == {"packages"}
+    assert judged(case(docker=bare))["packages"][0].fix == "dpkg --configure -a"
+    busy = case(docker=bare, machine=machine(locked="77 (apt-get)"))
+    assert (stops(busy), warns(busy)) == (set(), {"package lock"}), "somebody is at it right now"
+
+
+def test_a_bare_host_is_able_when_it_has_apt() -> None:
+    bare = docker(daemon="absent", has=frozenset({"apt"}), info={}, enabled=False, load_state="not-found", packages={})
+    assert stops(case(docker=bare)) == set()
+    assert "Docker" in stops(case(docker=replace(bare, has=frozenset())))
+
+
+def test_toolkit_versions_and_modes() -> None:
+    old = case(machine=machine(toolkit="1.17.8"))
+    assert (stops(old), warns(old)) == (set(), {"container toolkit"})
+    legacy = replace(machine(), toolkit_config='[nvidia-container-runtime]\nmode = "legacy"\n')
+    assert stops(case(machine=legacy)) == {"toolkit mode"}
+    by_package = docker(packages={"nvidia-container-toolkit": Package(True, True, "1.18.0-1")})
+    assert warns(case(machine=machine(toolkit=""), docker=by_package)) == set()
+
+
+@pytest.mark.parametrize(
+    ("values", "warned"),
+    [
+        ({"memlock": "8388608", "capabilities": "000001fffeffffff"}, {"locked memory"}),
+        ({"memlock": "8388608", "capabilities": "000001ffffffffff"}, set()),
+        ({"nofile": "1024"}, {"open files"}),
+    ],
+)
+def test_limits_are_those_of_containers(values: dict[str, str], warned: set[str]) -> None:
+    assert warns(case(machine=machine(**values))) == warned
+
+
+def test_a_port_is_free_or_ours_or_somebodys() -> None:
+    ours = replace(machine(), listeners=(Listener(8000, 9, "docker-proxy", "rackwright-llm"),))
+    assert judged(case(machine=ours))["port"][0].seen == "8000 is ours"
+    taken = replace(machine(), listeners=(Listener(8000, 9, "nginx", ""),))
+    row = judged(case(machine=taken))["port"][0]
+    assert row.stops
+    assert (row.seen, row.fix.endswith("ps -fp 9")) == ("8000 is taken by nginx, pid 9", True)
+    strangers = replace(machine(), listeners=(Listener(8000, 9, "docker-proxy", "web"),))
+    assert judged(case(machine=strangers))["port"][0].stops
+
+
+def test_a_port_of_docker_is_nobodys_as_long_as_docker_does_not_answer() -> None:
+    nameless = replace(machine(), listeners=(Listener(8000, 9, "docker-proxy", ""),))
+    row = judged(case(machine=nameless))["port"][0]
+    assert not row.stops
+    assert "Docker does not name now" in row.seen
+
+
+def test_two_endpoints_on_one_port() -> None:
+    two = settings(hardware=DGX_B200, endpoints={"a": {"gpus": [0]}, "b": {"gpus": [1]}})
+    assert stops(case(settings=two)) == {"shared port"}
+
+
+def test_an_open_port_warns() -> None:
+    assert warns(case(settings=settings(hardware=DGX_B200, allow_from=[]))) == {"open port"}
+    assert warns(case(settings=settings(hardware=DGX_B200, allow_from=[], network="host"))) == set()
+
+
+def test_disk_counts_what_shares_a_file_system_together() -> None:
+    fetches = (Fetch("a", "model", 600 * 10**9, True), Fetch("b", "image", 500 * 10**9, True))
+    assert stops(case(fetches=fetches)) == {"disk"}
+    assert stops(case(fetches=fetches[:1])) == set()
+    apart = replace(
+        machine(), disks=(*machine().disks[:3], Disk("/var/lib/docker", 10**12, None, "xfs", "/dev/sdb", "/var"))
+    )
+    assert stops(case(fetches=fetches, machine=apart)) == set()
+
+
+def test_an_estimate_only_warns() -> None:
+    fetches = (Fetch("pull", "image", 2 * 10**12, False),)
+    assert (stops(case(fetches=fetches)), warns(case(fetches=fetches))) == (set(), {"disk estimate"})
+
+
+def test_a_full_disk_stops_even_when_nothing_is_fetched() -> None:
+    full = replace(machine(), disks=(Disk("/srv/models", 10**6, 10**6, "ext4", "/dev/sda1", "/"),))
+    assert stops(case(machine=full)) == {"disk"}
+
+
+def test_images_lie_in_containerds_store_when_docker_says_so() -> None:
+    status = [["driver-type", "io.containerd.snapshotter.v1"]]
+    small = Disk("/var/lib/containerd", 2 * 2**30, 10**6, "ext4", "/dev/sdc", "/c")
+    apart = replace(machine(), disks=(*machine().disks[:4], small))
+    fetches = (Fetch("pull", "image", 5 * 2**30, True),)
+    assert stops(case(machine=apart, fetches=fetches)) == set()
+    store = docker(info={**docker().info, "DriverStatus": status})
+    assert stops(case(machine=apart, fetches=fetches, docker=store)) == {"disk"}
+
+
+def test_reachability_is_judged_only_for_what_is_needed() -> None:
+    away = replace(
+        machine(), reached=(Reach("hub", 28, 0, "https://huggingface.co"), Reach("registry", 60, 0, "https://r/v2/"))
+    )
+    assert warns(case(machine=away)) == set()
+    assert len(judged(case(machine=away, fetches=(Fetch("m", "model", 1, True),)))["reachable"]) == 1
+    row = judged(case(machine=away, fetches=(Fetch("i", "image", 1, True),)))["reachable"][0]
+    assert row.warns
+    assert "private_ca" in row.fix
+
+
+def test_a_401_means_that_the_registry_is_there() -> None:
+    there = replace(machine(), reached=(Reach("registry", 0, 401, "https://nvcr.io/v2/"),))
+    assert warns(case(machine=there, fetches=(Fetch("i", "image", 1, True),))) == set()
+
+
+def test_a_stopping_row_is_one_refusal_with_its_fix() -> None:
+    found = WantedHost(case(gpus=gpus("b200", mig_mode__current_mig="Enabled")))
+    (change,) = changes(found, machine())
+    (step,) = change.steps
+    assert isinstance(step, Refuse)
+    assert step.final
+    assert "MIG: GPU 0: on\n  fix: nvidia-smi -i 0 -mig 0" in step.text
+    assert "architecture" not in step.text, "rows that are ok are not in the refusal"
+
+
+def test_a_new_host_gets_the_whole_table() -> None:
+    new = machine(new="yes")
+    text = report(WantedHost(case(machine=new)), new)
+    assert "architecture" in text
+    assert "GPU model" in text
+
+
+def test_the_table_keeps_its_width_and_takes_no_control_characters() -> None:
+    wild = Row("GPU processes", "stop", False, "pid 1 \x1b[31m" + "x" * 300, "ps " + "y" * 300)
+    text = render([wild])
+    assert max(map(len, text.splitlines())) <= 118
+    assert "\x1b" not in text
+    assert summary([wild]) == "preflight: 1 checks, 1 stop this host"
+
+
+def test_the_reading_is_parsed() -> None:
+    output = (
+        "architecture=x86_64\ninit=systemd\nlocked=12 (apt-get)\ntoolkit=1.18.1\n"
+        "disk /srv/models  80081576 16314612 overlay overlay /\n"
+        "disk /var/lib/docker 100 - btrfs /dev/sdb1 /var/lib/docker\n"
+        "port 8000 4242 docker-proxy rackwright-llm\nport 8001 17 nginx -\n"
+        "reach registry 0 401 https://nvcr.io/v2/\nreach hub 28 000 https://huggingface.co\n"
+        "none /etc/nvidia-container-runtime/config.toml\n"
+    )
+    seen = parse(output)
+    assert seen.values["locked"] == "12 (apt-get)"
+    assert seen.disks[0] == Disk("/srv/models", 80081576 * 1024, 16314612, "overlay", "overlay", "/")
+    assert seen.disks[1].inodes is None
+    assert seen.listeners == (Listener(8000, 4242, "docker-proxy", "rackwright-llm"), Listener(8001, 17, "nginx", ""))
+    assert seen.reached == (
+        Reach("registry", 0, 401, "https://nvcr.io/v2/"),
+        Reach("hub", 28, 0, "https://huggingface.co"),
+    )
+    assert seen.toolkit_config is None
+
+
+def test_our_own_cut_installation_is_finished_and_not_refused() -> None:
+    bare = docker(broken=("docker.io half-configured",), daemon="down", info={})
+    owned = frozenset({Owned("package", "docker.io")})
+    assert stops(case(docker=bare)) == {"packages"}
+    assert stops(case(docker=bare, owned=owned)) == set()
+
+
+def test_weights_that_cannot_fit_warn() -> None:
+    one = settings(hardware={**DGX_B200, "gpu_count": 1}, gpus=[0])
+    small = case(settings=one, gpus=gpus("b200", fb_memory_usage__total="40000 MiB"))
+    assert (stops(small), warns(small)) == (set(), {"memory for weights"})
+    assert warns(case(settings=one)) == set()
+    assert warns(replace(small, docker=docker(serving=("llm",)))) == set()
+
+
+def test_unified_memory_is_the_hosts() -> None:
+    spark = settings(hardware={"gpu_models": ["GB10"], "unified_memory": True})
+    full = machine("aarch64", MemAvailable=str(30 * 2**20))
+    assert warns(case(settings=spark, gpus=gpus("gb10"), machine=full)) == {"memory for weights"}
+
+
+def test_without_ss_the_port_is_not_judged() -> None:
+    assert "not checked" in judged(case(machine=machine(ss="missing")))["port"][0].seen

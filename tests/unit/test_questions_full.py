@@ -1,0 +1,165 @@
+"""The full gate's rows: what each one refuses, what is compared with the release before, and what is never passed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackwright import fullproof
+from rackwright.fullproof import GPU_COUNTERS, compared, full_questions, refuses
+from rackwright.proof import Answer, Question, Severity, Verdict, judge_safely
+from rackwright.settings.model import EndpointSettings
+
+BASE = "http://127.0.0.1:8000"
+
+
+def endpoint(**keys: Any) -> EndpointSettings:
+    model = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}
+    return EndpointSettings.model_validate({"model": model, **keys})
+
+
+DRAFT = {"repository": "nvidia/eagle", "mount": "/config/models/eagle"}
+
+
+def message(**fields: Any) -> str:
+    return json.dumps({"choices": [{"message": {"content": "", **fields}, **fields.pop("choice", {})}]})
+
+
+def judge(question: Question, body: str, status: int = 200) -> Verdict:
+    return judge_safely(question, Answer(status, body, 0.1))
+
+
+def test_rows_apply_by_what_the_endpoint_can_do() -> None:
+    names = {row.name for row in full_questions(BASE, "m", endpoint(harmony=False))}
+    assert names == {"streaming", "no repeated token", "speed", GPU_COUNTERS}
+    names = {row.name for row in full_questions(BASE, "m", endpoint(draft=DRAFT))}
+    assert names >= {"a tool call", "harmony channels", "accepted drafts"}
+    parser = endpoint(harmony=False, engine={"tool-call-parser": "hermes"})
+    assert "a tool call" in {row.name for row in full_questions(BASE, "m", parser)}
+
+
+def test_no_row_reads_metrics() -> None:
+    assert not [row.name for row in full_questions(BASE, "m", endpoint(draft=DRAFT)) if "/metrics" in row.script]
+
+
+def call(arguments: str = '{"city": "Paris"}', name: str = "get_weather") -> list[dict[str, Any]]:
+    return [{"function": {"name": name, "arguments": arguments}}]
+
+
+@pytest.mark.parametrize(
+    ("body", "passed"),
+    [
+        (message(tool_calls=call()), True),
+        (message(content="It is sunny."), False),
+        (message(tool_calls=call(name="other")), False),
+        (message(tool_calls=call("{city: Paris")), False),
+        (message(tool_calls=call("{}")), False),
+    ],
+)
+def test_a_tool_call(body: str, passed: bool) -> None:
+    assert judge(fullproof.calls_a_tool(BASE, "m"), body).passed is passed
+
+
+@pytest.mark.parametrize(
+    ("content", "passed"),
+    [("Red.", True), ("", False), ("<|channel|>final<|message|>Red", False), ("We pick red.assistantfinalRed", False)],
+)
+def test_channels(content: str, passed: bool) -> None:
+    assert judge(fullproof.channels(BASE, "m"), message(content=content)).passed is passed
+
+
+@pytest.mark.parametrize(
+    ("fields", "passed"),
+    [
+        ({"content": "The sea is wide."}, True),
+        ({"content": "!" * 80}, False),
+        ({"reasoning": "no " * 40}, False),
+        ({}, False),
+    ],
+)
+def test_a_loop_is_found_in_the_thoughts_too(fields: dict[str, str], passed: bool) -> None:
+    assert judge(fullproof.no_loop(BASE, "m"), message(**fields)).passed is passed
+
+
+def events(pieces: int, usage: bool = True, end: bool = True) -> str:
+    chunks: list[dict[str, Any]] = [{"choices": [{"delta": {"content": "one "}}]}] * pieces
+    chunks += [{"choices": [], "usage": {"completion_tokens": 3}}] if usage else []
+    return "\n\n".join([f"data: {json.dumps(chunk)}" for chunk in chunks] + (["data: [DONE]"] if end else []))
+
+
+@pytest.mark.parametrize(
+    ("body", "passed", "seen"),
+    [
+        (events(3), True, "3 pieces"),
+        (events(1), False, "several pieces"),
+        (events(3, usage=False), False, "usage"),
+        (events(3, end=False), False, "an end"),
+    ],
+)
+def test_streaming(body: str, passed: bool, seen: str) -> None:
+    verdict = judge(fullproof.streams(BASE, "m"), body)
+    assert (verdict.passed, seen in verdict.seen) == (passed, True)
+
+
+def test_drafts_that_cannot_be_measured_are_not_passed_and_refuse_nothing() -> None:
+    row = fullproof.drafts_accepted(BASE, "m", "vllm")
+    verdict = judge(row, message(content="1"))
+    assert (verdict.passed, verdict.measured) == (False, False)
+    assert "not measurable on vllm" in verdict.seen
+    assert not refuses(row, None, verdict)
+    none = judge(row, message(content="1", choice={"avg_decoded_tokens_per_iter": 1.0}))
+    assert refuses(row, None, none)
+    assert judge(row, message(content="1", choice={"avg_decoded_tokens_per_iter": 2.5})).passed
+
+
+def tries(*seconds: float, status: int = 200) -> str:
+    body = json.dumps({"usage": {"completion_tokens": 100}})
+    return "".join(f"{body}\n{status} {one}\n" for one in seconds)
+
+
+def test_speed_is_the_best_of_three_and_three_times_as_slow_is_refused() -> None:
+    row = fullproof.speed(BASE, "m")
+    before, same, slow = (judge(row, tries(9, one, 9)) for one in (2.0, 2.5, 6.0))
+    assert before.figure == pytest.approx(0.02)
+    assert compared(row, before, same).passed
+    worse = compared(row, before, slow)
+    assert refuses(row, before, worse)
+    assert "worse than before" in worse.seen
+    assert not judge(row, tries(1, 1, 1, status=500)).passed
+    assert not judge(row, "\n000 0.1\n" + tries(1, 1)).passed
+
+
+@pytest.mark.parametrize(
+    ("body", "figure"), [("0, 0, No\n0, 0, No", 0), ("2, 0, No\n0, 1, Yes", 4), ("[N/A], [N/A], [N/A]", None)]
+)
+def test_gpu_counters(body: str, figure: float | None) -> None:
+    verdict = judge(fullproof.gpu_counters(), body, 0)
+    assert (verdict.figure, verdict.measured) == (figure, figure is not None)
+
+
+def test_one_more_gpu_error_than_before_is_refused() -> None:
+    row = fullproof.gpu_counters()
+    before = judge(row, "1, 0, No", 0)
+    assert compared(row, before, judge(row, "1, 0, No", 0)).passed
+    assert refuses(row, before, compared(row, before, judge(row, "2, 0, No", 0)))
+
+
+VERDICTS = st.builds(Verdict, st.booleans(), st.just("seen"), st.none() | st.floats(0, 10), st.booleans())
+
+
+@given(st.sampled_from(Severity), st.none() | VERDICTS, VERDICTS)
+def test_a_row_refuses_only_what_was_measured_and_is_worse(
+    severity: Severity, before: Verdict | None, now: Verdict
+) -> None:
+    row = Question("row", "true", lambda _: now, severity=severity)
+    verdict = compared(row, before, now)
+    if not now.measured or severity is Severity.WARN:
+        assert not refuses(row, before, verdict)
+    if severity is Severity.NO_WORSE and (before is None or not before.passed):
+        assert not refuses(row, before, verdict)
+    if severity is Severity.REFUSE and now.measured and not now.passed:
+        assert refuses(row, before, verdict)

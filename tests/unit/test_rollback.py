@@ -1,0 +1,85 @@
+"""Going back: which release, what is refused, and that nothing is done where it runs already."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackwright.change import Proved, Refuse
+from rackwright.concerns.endpoint import SeenEndpoint
+from rackwright.rollback import LAST, Kept, back_changes, parse_kept, target_of
+from rackwright.settings.model import HostSettings
+
+SETTINGS = HostSettings.model_validate(
+    {"model": {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}, "load_timeout": 90}
+)
+
+
+def spec(release: str) -> dict[str, Any]:
+    mounts = ["/srv/models/a:/config/models/gpt-oss-120b:ro"]
+    return {"hash": release, "address": "0.0.0.0", "port": 8000, "mounts": mounts, "gpus": ["GPU-1"]}
+
+
+def kept(*history: str, gone: Mapping[str, str] | None = None) -> Kept:
+    return Kept(history, {release: spec(release) for release in history}, gone or {})
+
+
+def serving(release: str) -> SeenEndpoint:
+    return SeenEndpoint(
+        active="active", running_hash=release, health=200, current=release, proven=release, spec=spec(release)
+    )
+
+
+def change(asked: str, seen: SeenEndpoint, there: Kept) -> Proved | Refuse | None:
+    found = back_changes(SETTINGS, {"llm": seen}, {"llm": there}, {"llm": asked})
+    if not found:
+        return None
+    (step,) = found[0].steps
+    assert isinstance(step, Proved | Refuse)
+    return step
+
+
+def test_the_release_before_is_switched_to_and_the_later_one_forgotten() -> None:
+    step = change(LAST, serving("bbb"), kept("aaa", "bbb"))
+    assert isinstance(step, Proved)
+    assert "releases/aaa" in step.switch.script
+    assert step.serving
+    assert step.commit.script.index("release_hash=aaa") < step.commit.script.index("sed ")
+    assert step.go_back is not None
+    assert "releases/bbb" in step.go_back.script
+
+
+def test_with_nothing_earlier_it_is_refused() -> None:
+    step = change(LAST, serving("bbb"), kept("bbb"))
+    assert isinstance(step, Refuse)
+    assert "an earlier proven release is not on the host (it keeps: bbb)" in step.text
+
+
+def test_a_release_whose_weights_are_gone_is_refused() -> None:
+    step = change("aaa", serving("bbb"), kept("aaa", "bbb", gone={"aaa": "/srv/models/a"}))
+    assert isinstance(step, Refuse)
+    assert "/srv/models/a" in step.text
+
+
+def test_what_runs_already_is_no_change() -> None:
+    assert change("bbb", serving("bbb"), kept("aaa", "bbb")) is None
+
+
+@given(st.lists(st.sampled_from(("aaa", "bbb", "ccc")), unique=True), st.sampled_from((None, "aaa", "bbb", "ccc")))
+def test_the_last_one_is_never_the_present_one(history: list[str], proven: str | None) -> None:
+    found = target_of(SeenEndpoint(proven=proven), kept(*history), LAST)
+    assert found is None or (found in history and found != proven)
+
+
+def test_the_listing_is_parsed() -> None:
+    word = base64.b64encode(json.dumps(spec("aaa")).encode()).decode()
+    lines = ["history llm aaa bbb ", f"release llm aaa {word} ok", f"release llm bbb {word} image x@y /srv/models/a"]
+    found = parse_kept(lines)["llm"]
+    assert found.history == ("aaa", "bbb")
+    assert set(found.specs) == {"aaa", "bbb"}
+    assert found.gone == {"bbb": "image x@y /srv/models/a"}

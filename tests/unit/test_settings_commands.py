@@ -1,0 +1,142 @@
+"""The verbs of `rackwright` that need no host: check, schema, init; exit codes and texts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rackwright.cli import main
+from rackwright.commands import init
+from rackwright.settings.model import HostSettings
+from rackwright.settings.notes import notes
+from rackwright.settings.schema import json_text
+
+ROOT = Path(__file__).parents[2]
+B200 = str(ROOT / "inventory" / "b200.py")
+MODEL = {"repository": "openai/gpt-oss-120b", "mount": "/m/gpt-oss-120b"}
+
+
+def test_check_says_what_every_host_is_asked_to_be(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", B200]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "b200-01.example.com (b200) llm: tensorrt-llm 1.1.0rc0 at 0.0.0.0:8000",
+        "b200-02.example.com (b200) llm: tensorrt-llm 1.1.0rc0 at 0.0.0.0:8000",
+        "warning: b200-01.example.com, b200-02.example.com: endpoint llm: "
+        "port 8000 is open to every network; set allow_from to close it",
+        f"{B200}: 2 hosts, the settings are valid",
+    ]
+
+
+def test_check_shows_origins(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", B200, "--show-origin", "--host", "b200-02.example.com"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["ssh_user", "ops", "inventory/b200.py"] in rows
+    assert ["ssh_strict_host_key_checking", "yes", "derived"] in rows
+    (port,) = [row for row in rows if row[0] == "engine.speculative_config.max_draft_len"]
+    file, line = port[2].split(":")
+    assert "max_draft_len: 3" in (ROOT / file).read_text().splitlines()[int(line) - 1]
+
+
+def test_check_of_a_host_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", B200, "--host", "b200-1.example.com"]) == 1
+    assert "has no host b200-1.example.com (did you mean b200-0" in capsys.readouterr().err
+
+
+def test_check_of_a_wrong_site_is_text_and_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    init.make_site(tmp_path)
+    with (tmp_path / "group_vars" / "b200.yml").open("a") as file:
+        file.write("prt: 1\n")
+    assert main(["check", str(tmp_path / "inventory" / "b200.py")]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("rackwright: the settings are not valid, nothing was connected:\n  group_vars/b200.yml:")
+    assert ": prt: unknown key (did you mean port?)" in error
+
+
+def test_a_wrong_word_exits_1_since_2_means_changes_are_pending(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["chek"], ["check"], ["check", B200, "--nonsense"]):
+        with pytest.raises(SystemExit) as raised:
+            main(words)
+        assert raised.value.code == 1
+    assert "usage: rackwright" in capsys.readouterr().err
+
+
+def test_check_leaves_the_process_as_it_is() -> None:
+    words = (
+        f"import sys; from rackwright.cli import main; main(['check', {B200!r}]); print('pyinfra_cli' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", words], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False", "pyinfra_cli patches the whole process for gevent"
+
+
+def test_init_makes_a_site_that_is_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    site = tmp_path / "site"
+    assert main(["init", str(site)]) == 0
+    assert "rackwright check inventory/b200.py" in capsys.readouterr().out
+    assert (site / "deploy.py").read_bytes() == (ROOT / "deploy.py").read_bytes()
+    assert (site / "docs/reference/settings.schema.json").read_text() == json_text()
+    assert (site / "host_vars").is_dir()
+    assert not list(site.rglob("__pycache__"))
+    assert main(["check", str(site / "inventory" / "gb200.py")]) == 0
+
+
+def test_init_never_overwrites(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "group_vars").mkdir()
+    (tmp_path / "group_vars" / "all.yml").write_text("# mine\n")
+    assert main(["init", str(tmp_path)]) == 0
+    assert (tmp_path / "group_vars" / "all.yml").read_text() == "# mine\n"
+    assert f"kept {tmp_path}/group_vars/all.yml: it was there already\n" in capsys.readouterr().out
+
+
+def test_init_where_nothing_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert main(["init", str(tmp_path / "file")]) == 1
+    assert "choose a folder that you may write" in capsys.readouterr().err
+
+
+def test_schema_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", "--out", str(tmp_path / "s.json")]) == 0
+    assert (tmp_path / "s.json").read_text() == json_text()
+    assert main(["schema", "--markdown"]) == 0
+    assert capsys.readouterr().out.startswith("# Settings\n")
+
+
+def host(**values: object) -> HostSettings:
+    return HostSettings.model_validate({"model": MODEL, **values})
+
+
+def test_notes_about_open_ports() -> None:
+    assert notes(host(allow_from=["10.0.0.0/8"])) == []
+    assert notes(host(network="host")) == []
+    assert notes(host(bind="127.0.0.1")) == []
+    assert len(notes(host())) == 1
+
+
+def test_notes_about_the_moe_backend_of_old_versions() -> None:
+    b200 = {"compute_capability": ["10.0"]}
+    (note,) = notes(host(bind="127.0.0.1", hardware=b200, image="r/x:1.2.0rc0"))
+    assert note == (
+        "endpoint llm: no engine.moe_config.backend is set, so 1.2.0rc0 runs CUTLASS; "
+        "TRTLLM is the fast one on this GPU"
+    )
+    chosen = {"moe_config": {"backend": "TRTLLM"}}
+    assert notes(host(bind="127.0.0.1", hardware=b200, image="r/x:1.2.0rc0", engine=chosen)) == []
+    assert notes(host(bind="127.0.0.1", hardware=b200, image="r/x:1.3.0rc1")) == []
+
+
+def test_notes_about_known_bad() -> None:
+    (note,) = notes(host(bind="127.0.0.1", accept_known_bad=True))
+    assert note.startswith("endpoint llm: accept_known_bad is on")
+
+
+def test_render_writes_the_host_s_files_and_no_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    site, out = tmp_path / "site", tmp_path / "out"
+    init.make_site(site)
+    (site / "host_vars" / "b200-01.example.com.yml").write_text("hub_token: hf_leak\nregistry: {key: nvapi-leak}\n")
+    assert main(["render", str(site / "inventory/b200.py"), "--host", "b200-01.example.com", "--out", str(out)]) == 0
+    texts = {path.name: path.read_text() for path in out.rglob("*") if path.is_file()}
+    assert {"eagle.yaml", "spec.json", "rackwright-llm.service"} <= set(texts)
+    assert "leak" not in "".join(texts.values())
+    assert str(out) in capsys.readouterr().out

@@ -1,0 +1,49 @@
+"""Order of groups: by depth, then priority, then name; and loops are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from rackwright.errors import SettingsError
+from rackwright.settings.groups import Group, Groups
+
+
+def test_a_child_is_stronger_than_its_parents_however_they_are_named() -> None:
+    groups = Groups([Group("zeta", [], ["alpha"]), Group("alpha", ["h"])])
+    assert groups.of("h") == ["zeta", "alpha"]
+
+
+def test_depth_counts_the_longest_way() -> None:
+    groups = Groups([Group("a", [], ["b", "c"]), Group("b", [], ["c"]), Group("c", ["h"]), Group("d", ["h"])])
+    assert groups.of("h") == ["a", "d", "b", "c"]
+
+
+def test_priority_decides_within_a_depth_only() -> None:
+    groups = Groups(
+        [Group("a", ["h"], values={"ansible_group_priority": 10}), Group("b", ["h"]), Group("top", [], ["b"])]
+    )
+    assert groups.of("h") == ["top", "a", "b"]
+    flat = Groups([Group("a", ["h"], values={"ansible_group_priority": "10"}), Group("b", ["h"])])
+    assert flat.of("h") == ["b", "a"]
+
+
+def test_all_is_below_everything_and_not_named() -> None:
+    groups = Groups([Group("all", ["loose"], ["a"]), Group("a", ["h"])])
+    assert groups.of("h") == ["a"]
+    assert groups.of("loose") == []
+    assert groups.members("all") == ["loose", "h"]
+
+
+def test_members_keep_the_inventory_order() -> None:
+    groups = Groups([Group("b", ["h2", "h1"]), Group("a", ["h3"]), Group("both", [], ["a", "b"])])
+    assert groups.members("both") == ["h2", "h1", "h3"]
+
+
+def test_groups_that_contain_each_other_are_refused() -> None:
+    with pytest.raises(SettingsError, match=r"the groups .* contain each other; take one `children` entry out"):
+        Groups([Group("a", [], ["b"]), Group("b", [], ["a"])])
+
+
+def test_a_priority_that_is_no_number_is_refused() -> None:
+    with pytest.raises(SettingsError, match="group a: ansible_group_priority must be a whole number, not 'high'"):
+        Groups([Group("a", ["h"], values={"ansible_group_priority": "high"})]).of("h")

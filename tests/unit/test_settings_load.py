@@ -1,0 +1,196 @@
+"""Files of a site to settings of hosts: precedence by file, secrets, and every problem of all files at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rackwright.errors import SettingsError
+from rackwright.inventory import load_inventory
+from rackwright.settings.ansible import command
+from rackwright.settings.origin import origin_of
+from rackwright.settings.problems import HEADING
+from rackwright.settings.secret import Secret
+
+MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
+INVENTORY = """\
+from rackwright.inventory import build
+groups = {"left": ["h1", ("h2", {"rack": "inline"})], "right": ["h1"]}
+globals().update(build(__file__, groups, children={"top": ["left"]}))
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A site with one inventory of two hosts and three groups."""
+    for name in ("inventory", "group_vars", "host_vars"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "deploy.py").touch()
+    (tmp_path / "inventory" / "fleet.py").write_text(INVENTORY)
+    (tmp_path / "group_vars" / "all.yml").write_text(MODEL)
+    (tmp_path / "password").write_text("open sesame\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", None)
+    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "password")
+    return tmp_path
+
+
+def vault(text: str) -> str:
+    words = [command("ansible-vault"), "encrypt", "--output", "-"]
+    return subprocess.run(words, input=text, capture_output=True, text=True, check=True).stdout
+
+
+def inline(text: str, indent: str = "  ") -> str:
+    return "!vault |\n" + "".join(f"{indent}{line}\n" for line in vault(text).splitlines())
+
+
+def refusal(path: str = "inventory/fleet.py") -> list[str]:
+    """The lines of the refusal, without its heading and its last line, which are checked here."""
+    with pytest.raises(SettingsError) as raised:
+        load_inventory(path)
+    first, *lines, last = str(raised.value).splitlines()
+    assert first == HEADING
+    assert last == f"mend these, then: rackwright check {path}"
+    return [line.removeprefix("  ") for line in lines]
+
+
+def test_stronger_files_win_and_origins_name_them(site: Path) -> None:
+    for name, rack in (("all.yml", "all"), ("top.yml", "top"), ("left.yaml", "left"), ("right.yml", "right")):
+        with (site / "group_vars" / name).open("a") as file:
+            file.write(f"rack: {rack}\n")
+    (site / "host_vars" / "h1.yml").write_text("# nothing of rack\nport: 9000\n")
+    h1, h2 = load_inventory("inventory/fleet.py")
+    assert (h1.name, h1.groups, h1.settings.rack, h1.settings.port) == ("h1", ("right", "top", "left"), "left", 9000)
+    assert str(origin_of(h1.origins, ("rack",))) == "group_vars/left.yaml:1"
+    assert str(origin_of(h1.origins, ("port",))) == "host_vars/h1.yml:2"
+    assert (h2.settings.rack, str(origin_of(h2.origins, ("rack",)))) == ("inline", "inventory/fleet.py")
+
+
+def test_a_folder_of_files_is_read_in_order_of_their_names(site: Path) -> None:
+    (site / "group_vars" / "left").mkdir()
+    (site / "group_vars" / "left" / "b.yml").write_text("rack: b\n")
+    (site / "group_vars" / "left" / "a.yml").write_text("rack: a\nport: 1\n")
+    (site / "group_vars" / "left" / ".hidden.yml").write_text("rack: [broken\n")
+    host, _ = load_inventory("inventory/fleet.py")
+    assert (host.settings.rack, host.settings.port) == ("b", 1)
+
+
+def test_files_of_the_site_are_stronger_than_those_beside_the_inventory(site: Path) -> None:
+    (site / "inventory" / "group_vars").mkdir()
+    (site / "inventory" / "group_vars" / "left.yml").write_text("rack: beside\nport: 1\n")
+    (site / "group_vars" / "left.yml").write_text("rack: site\n")
+    host, _ = load_inventory("inventory/fleet.py")
+    assert (host.settings.rack, host.settings.port) == ("site", 1)
+
+
+def test_vault_values_are_secrets_wherever_they_stand(site: Path) -> None:
+    (site / "group_vars" / "left.yml").write_text(
+        f"hub_token: {inline('hf_1')}registry:\n  key: {inline('nvapi', '    ')}"
+    )
+    (site / "host_vars" / "h2.yml").write_text(vault("hub_token: hf_2\n"))
+    h1, h2 = load_inventory("inventory/fleet.py")
+    assert (h1.data["hub_token"], h2.data["hub_token"]) == (Secret("hf_1"), Secret("hf_2"))
+    assert h1.data["registry"] == {"key": Secret("nvapi")}
+    assert "hf_" not in repr((h1, h2))
+
+
+def test_a_secret_in_clear_is_masked_all_the_same(site: Path) -> None:
+    (site / "group_vars" / "left.yml").write_text("registry: {key: nvapi-clear}\n")
+    host, _ = load_inventory("inventory/fleet.py")
+    assert host.data["registry"] == {"key": Secret("nvapi-clear")}
+    assert "nvapi-clear" not in repr(host)
+
+
+def test_every_text_and_number_of_an_encrypted_file_is_secret(site: Path) -> None:
+    (site / "host_vars" / "h1.yml").write_text(vault("port: 8000\nhold_packages: true\nown_keys: [x]\n"))
+    lines = refusal()
+    assert [line.split(": ")[:2] for line in lines] == [
+        ["host_vars/h1.yml:1", "port"],
+        ["host_vars/h1.yml:3", "own_keys[0]"],
+    ]
+
+
+def test_every_problem_of_all_files_comes_at_once(site: Path) -> None:
+    (site / "group_vars" / "left.yml").write_text("prt: 1\nengine:\n  a: 1\n  a: 2\n")
+    (site / "group_vars" / "lefft.yml").write_text("rack: x\n")
+    (site / "group_vars" / "right.yml").write_text("hardware:\n  gpu_count: 0\n")
+    (site / "host_vars" / "h11.yml").write_text("rack: x\n")
+    (site / "host_vars" / "h1").mkdir()
+    (site / "host_vars" / "h1.yml").write_text("rack: x\n")
+    assert refusal() == [
+        "group_vars/lefft.yml: no group is named lefft (did you mean left?)",
+        "group_vars/left.yml:1: prt: unknown key (did you mean port?)",
+        "group_vars/left.yml:4: engine.a: comes twice; the first is on line 3",
+        "group_vars/right.yml:2: hardware.gpu_count: must be greater than or equal to 1, not 0",
+        "host_vars/h1.yml: is never read, because host_vars/h1 is there too: move its lines there",
+        "host_vars/h11.yml: no host is named h11 (did you mean h1?)",
+    ]
+
+
+def test_a_broken_file_is_told_without_its_consequences(site: Path) -> None:
+    (site / "group_vars" / "all.yml").write_text("model: [\n")
+    (line,) = refusal()
+    assert line == "group_vars/all.yml:2: not valid YAML: expected the node content, but found '<stream end>'"
+
+
+def test_hosts_with_the_same_problem_are_named_together(site: Path) -> None:
+    (site / "group_vars" / "all.yml").unlink()
+    assert refusal() == ["h1, h2: endpoint llm has no model: set `model:` in group_vars or host_vars"]
+
+
+def test_group_vars_may_belong_to_another_inventory_of_the_site(site: Path) -> None:
+    (site / "group_vars" / "decode.yml").write_text("nonsense: 1\n")
+    (site / "inventory" / "other.py").write_text('GROUPS = {"decode": []}\n')
+    assert len(load_inventory("inventory/fleet.py")) == 2
+
+
+def test_a_priority_in_group_vars_is_refused(site: Path) -> None:
+    (site / "group_vars" / "left.yml").write_text("ansible_group_priority: 5\n")
+    assert refusal() == [
+        "group_vars/left.yml:1: ansible_group_priority: counts only in the inventory itself, as in Ansible"
+    ]
+
+
+def test_an_inventory_that_does_not_exist(site: Path) -> None:
+    with pytest.raises(SettingsError, match=r"^inventory/flet.py: there is no such inventory; next: ls .*/inventory$"):
+        load_inventory("inventory/flet.py")
+
+
+def test_an_inventory_without_build(site: Path) -> None:
+    (site / "inventory" / "bare.py").write_text("hosts = ['h1']\n")
+    with pytest.raises(
+        SettingsError, match=r"names no hosts: it must say globals\(\).update\(build\(__file__, \{...\}\)\)"
+    ):
+        load_inventory("inventory/bare.py")
+
+
+def test_an_inventory_that_fails(site: Path) -> None:
+    (site / "inventory" / "bad.py").write_text("1 / 0\n")
+    with pytest.raises(SettingsError, match=r"^inventory/bad.py: ZeroDivisionError: division by zero$"):
+        load_inventory("inventory/bad.py")
+
+
+def test_a_host_entry_of_the_wrong_form(site: Path) -> None:
+    (site / "inventory" / "bad.py").write_text(INVENTORY.replace('"h1", (', '("h1", 5), ('))
+    with pytest.raises(
+        SettingsError, match=r'^a host must be "name" or \("name", \{"key": value\}\), not \(\'h1\', 5\)$'
+    ):
+        load_inventory("inventory/bad.py")
+
+
+def test_strict_host_keys_and_sudo_follow_from_the_rest(site: Path) -> None:
+    (site / "host_vars" / "h1.yml").write_text("ssh_user: ops\n")
+    (site / "host_vars" / "h2.yml").write_text("ansible_user: root\naccept_new_host_keys: true\n")
+    h1, h2 = load_inventory("inventory/fleet.py")
+    assert (h1.data["ssh_strict_host_key_checking"], h1.data["_sudo"]) == ("yes", True)
+    assert (h2.data["ssh_strict_host_key_checking"], h2.data["_sudo"]) == ("accept-new", False)
+    assert h2.data["ssh_user"] == "root"
+
+
+def test_a_child_group_that_does_not_exist(site: Path) -> None:
+    (site / "inventory" / "bad.py").write_text(INVENTORY.replace('["left"]', '["lefft"]'))
+    with pytest.raises(SettingsError, match=r"^children of top: no group is named lefft \(did you mean left\?\)$"):
+        load_inventory("inventory/bad.py")

@@ -1,0 +1,116 @@
+"""Every message about a wrong setting, exactly as a user reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rackwright.settings.secret import Secret
+from rackwright.settings.validate import masked, validate
+
+MODEL = {"model": {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}}
+
+
+def told(values: dict[str, Any]) -> list[str]:
+    """Problems of a host that has a model, as `key: text`."""
+    _, problems = validate("h", {**MODEL, **values}, {})
+    return [f"{'.'.join(map(str, problem.path))}: {problem.text}" for problem in problems]
+
+
+VAULT = "secrets go into registry.key and hub_token"
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"docker_usr": ["ops"]}, "docker_usr: unknown key (did you mean docker_users?)"),
+    ({"qwertz": 1}, "qwertz: unknown key"),
+    ({"ssh_usr": "ops"}, "ssh_usr: unknown key (did you mean ssh_user?)"),
+    ({"hardware": {"gpu_cont": 8}}, "hardware.gpu_cont: unknown key (did you mean gpu_count?)"),
+    ({"model": {"repository": "a/b", "mnt": "/x"}}, "model.mount: is missing"),
+    ({"port": "four"}, "port: must be a valid integer, unable to parse string as an integer, not 'four'"),
+    ({"port": 0}, "port: must be greater than or equal to 1, not 0"),
+    ({"network": "brige"}, "network: must be 'bridge' or 'host', not 'brige'"),
+    ({"environment": {"TRTLLM_ENABLE_PDL": 1}}, "environment.TRTLLM_ENABLE_PDL: must be text; put it in quotes, not 1"),
+    ({"image_digest": "abc"}, "image_digest: must be sha256: and 64 hexadecimal digits, not 'abc'"),
+    ({"engine": ["a"]}, "engine: must be a valid dictionary"),
+    ({"endpoints": {"a": {"prt": 1}}}, "endpoints.a.prt: unknown key (did you mean port?)"),
+    ({"endpoints": {"a": {"engine": 5}}}, "endpoints.a.engine: must be a valid dictionary, not 5"),
+    ({"ssh_port": 99999}, "ssh_port: must be less than or equal to 65535, not 99999"),
+    ({"_sudo_user": "bob"}, "_sudo_user: must be 'root', not 'bob'"),
+    (
+        {"ssh_strict_host_key_checking": "no"},
+        "ssh_strict_host_key_checking: must be 'yes' or 'accept-new', not 'no'",
+    ),
+    (
+        {"ssh_password": "x"},
+        "ssh_password: passwords are refused, since pyinfra prints them at --debug: use an SSH key or an agent",
+    ),
+    (
+        {"ansible_ssh_common_args": "-o ProxyJump=x"},
+        "ansible_ssh_common_args: is not understood here: write the same into ~/.ssh/config, which Ansible reads too",
+    ),
+    ({"image": "{{ registry }}/x:1"}, "image: Jinja is not evaluated here: write the value itself"),
+    (
+        {"environment": {"TOKEN": Secret("s3cret")}},
+        "environment.TOKEN: a vault value is not taken here, since it would show in `docker inspect`; " + VAULT,
+    ),
+    (
+        {"engine": {"a": [Secret("s3cret")]}},
+        "engine.a.0: a vault value is not taken here, since it would show in files and messages; " + VAULT,
+    ),
+    (
+        {"port": Secret("8000")},
+        "port: a vault value is not taken here, since it would show in files and messages; " + VAULT,
+    ),
+]
+
+
+@pytest.mark.parametrize(("values", "message"), WRONG, ids=[message.split(":")[0] for _, message in WRONG])
+def test_the_message(values: dict[str, Any], message: str) -> None:
+    assert message in told(values)
+    assert "s3cret" not in "".join(told(values))
+
+
+def test_all_problems_come_at_once() -> None:
+    assert len(told({"prt": 1, "network": "x", "hardware": {"gpu_count": 0}})) == 3
+
+
+def test_one_mistake_is_told_once() -> None:
+    for values, _ in WRONG:
+        if "mnt" not in str(values):
+            assert len(told(values)) == 1, values
+
+
+def test_a_host_without_a_model_is_told_what_to_set() -> None:
+    _, (problem,) = validate("h", {}, {})
+    assert problem.text == "endpoint llm has no model: set `model:` in group_vars or host_vars"
+
+
+def test_an_endpoint_without_a_model_is_named() -> None:
+    _, (problem,) = validate("h", {"endpoints": {"a": MODEL, "b": {}}}, {})
+    assert problem.text == "endpoint b has no model: set `model:` in group_vars or host_vars"
+
+
+def test_keys_of_the_site_pass_when_it_names_them() -> None:
+    assert told({"ntp_server": "a"}) == ["ntp_server: unknown key"]
+    assert told({"ntp_server": "{{ x }}", "own_keys": ["ntp_*"]}) == []
+
+
+def test_other_ansible_variables_pass() -> None:
+    assert told({"ansible_python_interpreter": "{{ x }}"}) == []
+
+
+def test_braces_stay_in_engine_and_arguments() -> None:
+    assert told({"engine": {"reasoning_parser": "{{ x }}"}, "arguments": ["{{ y }}"]}) == []
+    assert told({"endpoints": {"a": {"engine": {"reasoning_parser": "{{ x }}"}}}}) == []
+
+
+def test_secrets_are_taken_where_the_settings_take_them() -> None:
+    settings, problems = validate("h", {**MODEL, "hub_token": Secret("a"), "registry": {"key": Secret("b")}}, {})
+    assert problems == []
+    assert settings is not None
+    assert settings.hub_token == Secret("a")
+    assert settings.registry.key == Secret("b")
+
+
+def test_masked_shows_no_secret() -> None:
+    assert masked({"a": [Secret("x"), {"b": Secret("y")}], "c": 1}) == {"a": ["*MASKED*", {"b": "*MASKED*"}], "c": 1}

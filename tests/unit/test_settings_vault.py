@@ -1,0 +1,159 @@
+"""ansible-vault through ansible's own command: one start, every source of the password, and clear refusals."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rackwright.cli import main
+from rackwright.commands import init
+from rackwright.errors import SettingsError
+from rackwright.settings.ansible import command
+from rackwright.settings.origin import Origin
+from rackwright.settings.vault import decrypt
+from rackwright.settings.yaml_file import Ciphertext
+
+NEXT = "\nnext: export ANSIBLE_VAULT_PASSWORD_FILE=FILE (a file with the password, or a program that prints it)"
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a password file, and no terminal to ask."""
+    (tmp_path / "password").write_text("open sesame\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", None)
+    for name in ("ANSIBLE_VAULT_PASSWORD_FILE", "ANSIBLE_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def encrypt(text: str, *options: str) -> Ciphertext:
+    words = [command("ansible-vault"), "encrypt", *(options or ("--vault-password-file", "password")), "--output", "-"]
+    variables = {name: value for name, value in os.environ.items() if name != "ANSIBLE_VAULT_PASSWORD_FILE"}
+    done = subprocess.run(words, input=text, capture_output=True, text=True, check=True, env=variables)
+    return Ciphertext(done.stdout, Origin("group_vars/all.yml", len(text)))
+
+
+TEXTS = ["hf_abc", "with newline\n", "", "two\nlines\n\n", "x" * 100_000, "ünïcode {{ braces }}", "\n", "last"]
+
+
+def test_plaintexts_come_back_in_order_less_one_newline(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "password")
+    assert decrypt([encrypt(text) for text in TEXTS], site) == [text.removesuffix("\n") for text in TEXTS]
+
+
+def test_all_secrets_take_one_command_and_no_file_holds_one(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "password")
+    started: list[list[str]] = []
+    popen = subprocess.Popen
+
+    def record(words: list[str], **options: object) -> subprocess.Popen[bytes]:
+        started.append(words)
+        return popen(words, **options)  # type: ignore[call-overload, no-any-return]
+
+    ciphertexts = [encrypt("hf_visible"), encrypt("nvapi-visible")]
+    monkeypatch.setattr(subprocess, "Popen", record)
+    decrypt(ciphertexts, site)
+    assert len(started) == 1
+    assert "visible" not in str(started)
+    assert not any(Path(word).exists() for word in started[0][2:])
+
+
+def test_nothing_to_decrypt_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(subprocess, "Popen")
+    assert decrypt([], Path()) == []
+
+
+def test_the_password_may_come_from_a_program(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (site / "ask").write_text("#!/bin/sh\ncat password\n")
+    (site / "ask").chmod(0o700)
+    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "./ask")
+    assert decrypt([encrypt("a")], site) == ["a"]
+
+
+def test_the_sites_ansible_cfg_counts_from_another_folder(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ciphertext = encrypt("a")
+    (site / "ansible.cfg").write_text(f"[defaults]\nvault_password_file = {site}/password\n")
+    elsewhere = site / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert decrypt([ciphertext], site) == ["a"]
+
+
+def test_vault_ids_are_understood(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (site / "other").write_text("another\n")
+    monkeypatch.setenv("ANSIBLE_VAULT_IDENTITY_LIST", "prod@other,dev@password")
+    ciphertexts = [encrypt("p", "--encrypt-vault-id", "prod"), encrypt("d", "--encrypt-vault-id", "dev")]
+    assert "1.2;AES256;prod" in ciphertexts[0].text
+    assert decrypt(ciphertexts, site) == ["p", "d"]
+
+
+def test_the_wrong_password_names_the_value(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ciphertexts = [encrypt("abcd")]
+    (site / "wrong").write_text("wrong\n")
+    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "wrong")
+    with pytest.raises(SettingsError) as raised:
+        decrypt(ciphertexts, site)
+    assert str(raised.value) == (
+        "group_vars/all.yml:4: ansible-vault could not decrypt this: "
+        "Decryption failed (no vault secrets were found that could decrypt)" + NEXT
+    )
+
+
+def test_a_damaged_value_is_the_one_that_is_named(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "password")
+    good = encrypt("abc")
+    bad = Ciphertext("$ANSIBLE_VAULT;1.1;AES256\nzz\n", Origin("host_vars/h.yml", 9))
+    with pytest.raises(SettingsError, match=r"^host_vars/h.yml:9: ansible-vault could not decrypt this: "):
+        decrypt([good, bad, good], site)
+
+
+def test_no_password_and_nobody_to_ask(site: Path) -> None:
+    with pytest.raises(SettingsError) as raised:
+        decrypt([encrypt("abcd")], site)
+    assert str(raised.value) == (
+        "group_vars/all.yml:4: ansible-vault could not decrypt this: "
+        "no vault password is set, and there is no terminal to ask for one" + NEXT
+    )
+
+
+def test_a_password_file_that_is_not_there(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ciphertext = encrypt("abcd")
+    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "nowhere")
+    with pytest.raises(SettingsError, match=r"The vault password file .*/nowhere was not found"):
+        decrypt([ciphertext], site)
+
+
+def test_ansible_that_is_not_installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(site / "python"))
+    monkeypatch.setenv("PATH", str(site))
+    with pytest.raises(
+        SettingsError, match=r"the command ansible-vault is not installed; next: .* -m pip install ansible-core"
+    ):
+        command("ansible-vault")
+
+
+def test_the_password_is_asked_for_where_there_is_a_terminal(site: Path) -> None:
+    ciphertext = encrypt("hf_abc")
+    child, terminal = pty.fork()
+    if child == 0:
+        sys.stdin = open(0)  # noqa: SIM115
+        os._exit(0 if decrypt([ciphertext], site) == ["hf_abc"] else 1)
+    shown = b""
+    while b"Vault password: " not in shown:
+        shown += os.read(terminal, 1024)
+    os.write(terminal, b"open sesame\n")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert b"hf_abc" not in shown
+
+
+def test_the_option_of_our_own_commands(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    init.make_site(site)
+    (site / "host_vars" / "b200-01.example.com.yml").write_text(encrypt("hub_token: hf_abc\n").text)
+    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "nowhere")
+    assert main(["check", "inventory/b200.py", "--vault-password-file", "password"]) == 0

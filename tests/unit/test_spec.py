@@ -1,0 +1,133 @@
+"""The spec of an endpoint: the guide's docker run, the hash that decides restarts, and the unit's text."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackwright.release import build_release
+from rackwright.render import systemd_word
+from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.spec import EndpointSpec, Resolved, endpoint_spec, render_engine_yaml
+
+ENGINE: dict[str, Any] = yaml.safe_load(
+    (Path(__file__).parents[1] / "fixtures/engine-yaml/s000_eagle.yaml").read_text()
+)
+RESOLVED = Resolved(
+    "sha256:" + "a" * 64, "c" * 40, "/srv/models/base", "d" * 40, "/srv/models/draft", ("GPU-1", "GPU-2")
+)
+
+
+def endpoint(**changed: Any) -> EndpointSettings:
+    values: dict[str, Any] = {
+        "model": {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"},
+        "draft": {"repository": "nvidia/gpt-oss-120b-Eagle3", "mount": "/config/models/eagle"},
+        "engine": ENGINE | {"max_batch_size": 10, "max_num_tokens": 131072, "max_seq_len": 131072},
+        "engine_file": "eagle.yaml",
+        "environment": {"TRTLLM_ENABLE_PDL": "1"},
+        "sizes_on_command_line": True,
+    }
+    return HostSettings.model_validate(values | changed).all_endpoints["llm"]
+
+
+def spec(**changed: Any) -> EndpointSpec:
+    return endpoint_spec("llm", endpoint(**changed), "/srv/encodings", RESOLVED)
+
+
+def words(of: EndpointSpec) -> list[str]:
+    return [word for group in of.docker_run() for word in group]
+
+
+def test_the_guides_docker_run_is_all_there() -> None:
+    run = " ".join(words(spec()))
+    for part in (
+        "docker run --rm",
+        "--ipc=host --ulimit memlock=-1 --ulimit stack=67108864",
+        "--runtime nvidia --env NVIDIA_VISIBLE_DEVICES=GPU-1,GPU-2",
+        "--publish 0.0.0.0:8000:8000",
+        "--volume /srv/models/base:/config/models/gpt-oss-120b:ro",
+        "--volume /srv/models/draft:/config/models/eagle:ro",
+        "--env TRTLLM_ENABLE_PDL=1",
+        "trtllm-serve /config/models/gpt-oss-120b --host 0.0.0.0 --port 8000 "
+        "--max_batch_size 10 --max_num_tokens 131072 --max_seq_len 131072 "
+        "--extra_llm_api_options /config/release/eagle.yaml",
+    ):
+        assert part in run
+    assert "--gpus" not in run, "that path loses its GPUs at a daemon-reload"
+    assert "HF_TOKEN" not in run
+
+
+def test_host_network_listens_on_loopback_unless_asked() -> None:
+    assert spec(network="host").address == "127.0.0.1"
+    assert spec(network="host", allow_from=["10.0.0.0/8"]).address == "0.0.0.0"
+    assert "--publish" not in words(spec(network="host"))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"engine": {**ENGINE, "stream_interval": 2}},
+        {"port": 8001},
+        {"environment": {}},
+        {"arguments": ["--log_level", "info"]},
+        {"image": "nvcr.io/nvidia/tensorrt-llm/other:1.1.0rc0"},
+    ],
+)
+def test_what_the_container_is_changes_the_hash(changed: dict[str, Any]) -> None:
+    assert spec(**changed).hash != spec().hash
+
+
+@pytest.mark.parametrize("changed", [{"allow_from": ["10.0.0.0/8"]}, {"load_timeout": 5}, {"drain_timeout": 1}])
+def test_firewall_and_times_do_not_change_the_hash(changed: dict[str, Any]) -> None:
+    assert spec(**changed).hash == spec().hash
+
+
+def test_a_moved_gpu_or_model_changes_the_hash() -> None:
+    for resolved in (
+        dataclasses.replace(RESOLVED, gpu_uuids=("GPU-1",)),
+        dataclasses.replace(RESOLVED, model_commit="e" * 40),
+        dataclasses.replace(RESOLVED, image_digest="sha256:" + "b" * 64),
+    ):
+        assert endpoint_spec("llm", endpoint(), "/srv/encodings", resolved).hash != spec().hash
+
+
+def test_the_unit_can_be_read_and_gives_up_after_slow_deaths() -> None:
+    release = build_release(spec(), endpoint(load_timeout=480, stop_timeout=60, restart_delay=10, start_limit=3))
+    unit = release.unit
+    assert "StartLimitIntervalSec=1695" in unit, "3 x (480 + 60 + 15 + 10)"
+    assert "--ulimit memlock=-1" in unit
+    assert f"rackwright.spec={release.hash}" in unit
+    joined = unit.split("ExecStart=")[1].split("\n# ")[0].replace("\\\n", " ")
+    assert shlex.split(joined) == words(spec())
+
+
+def test_the_engine_yaml_contains_the_guides_one() -> None:
+    rendered = yaml.safe_load(build_release(spec(), endpoint()).files["eagle.yaml"])
+    assert {key: rendered[key] for key in ENGINE} == ENGINE
+
+
+_LEAVES = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20)
+)
+_TREES = st.recursive(
+    _LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+)
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=10), _TREES, max_size=5))
+def test_any_engine_options_parse_back_equal(engine: dict[str, Any]) -> None:
+    assert yaml.safe_load(render_engine_yaml(engine)) == engine
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=30))
+def test_a_systemd_word_is_one_word_again(word: str) -> None:
+    text = systemd_word(word).replace("%%", "%").replace("$$", "$")
+    unquoted = text[1:-1].replace('\\"', '"').replace("\\\\", "\\") if text.startswith('"') else text
+    assert unquoted == word

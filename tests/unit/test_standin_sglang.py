@@ -1,0 +1,141 @@
+"""The stand-in of SGLang 0.5.8 as its image runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from rackwright.lab.paths import cache_root
+from rackwright.lab.standins.encodings import ensure_encodings
+from rackwright.lab.standins.hub_content import Store
+from tests.unit.standin_process import EAGLE, GPT_OSS, LLAMA, WEATHER, Bench, Running
+
+MODEL = "gpt-oss-20b"
+
+
+@pytest.fixture(scope="session")
+def encodings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cache = cache_root() if os.access(cache_root().parent, os.W_OK) else tmp_path_factory.mktemp("cache")
+    return ensure_encodings(cache)[0].parent
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return Store(tmp_path_factory.mktemp("hub"))
+
+
+@pytest.fixture
+def bench(tmp_path: Path, store: Store, encodings: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path, "sglang", store, encodings)
+    yield made
+    made.end_all()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, store: Store, encodings: Path) -> Iterator[Running]:
+    """One server with a draft, metrics and a tool parser, for the tests that only ask."""
+    made = Bench(tmp_path_factory.mktemp("sglang"), "sglang", store, encodings)
+    base, draft = made.model(GPT_OSS, MODEL), made.model(EAGLE, "eagle3")
+    file = made.yaml(
+        f"speculative-algorithm: EAGLE3\nspeculative-draft-model-path: {draft}\nspeculative-num-steps: 3\n"
+        "enable-metrics: true\ntrust-remote-code: false\ntool-call-parser: gpt-oss\n"
+    )
+    running = made.start("--model-path", base, "--served-model-name", MODEL, "--config", file)
+    running.wait_ready()
+    yield running
+    made.end_all()
+
+
+def test_it_says_what_it_serves_but_has_no_version_route(server: Running) -> None:
+    assert server.get("/v1/models").json()["data"][0]["id"] == MODEL
+    info = server.get("/get_server_info").json()
+    assert (info["version"], info["speculative_algorithm"], info["tp_size"]) == ("0.5.8", "EAGLE3", 1)
+    assert server.get("/get_model_info").json()["is_generation"] is True
+    assert server.get("/version").status_code == 404
+
+
+def test_chats_texts_and_its_own_form_are_answered(server: Running) -> None:
+    choice = server.chat("What is 17 + 25?", MODEL).json()["choices"][0]
+    assert choice["message"]["content"] == "42"
+    assert "avg_decoded_tokens_per_iter" not in choice
+    assert server.post("/v1/completions", {"model": MODEL, "prompt": "6 * 7"}).json()["choices"][0]["text"] == "42"
+    body = {"text": "What is 6 * 7?", "sampling_params": {"max_new_tokens": 8}}
+    assert server.post("/generate", body).json()["text"] == "42"
+    assert server.post("/v1/chat/completions", {"model": MODEL}).status_code == 400
+
+
+def test_a_tool_is_called(server: Running) -> None:
+    choice = server.chat("What is the weather in Oslo?", MODEL, tools=[WEATHER]).json()["choices"][0]
+    (call,) = choice["message"]["tool_calls"]
+    assert json.loads(call["function"]["arguments"]) == {"city": "Oslo"}
+
+
+def test_drafting_and_totals_can_be_read(server: Running) -> None:
+    server.chat("What is 17 + 25?", MODEL)
+    assert server.get("/get_server_info").json()["internal_states"][0]["avg_spec_accept_length"] > 1
+    assert 'sglang:num_requests_total{model_name="gpt-oss-20b"}' in server.get("/metrics").text
+
+
+def test_its_health_goes(server: Running) -> None:
+    server.set_faults({"fault": "unhealthy_after_seconds", "value": 0})
+    assert server.get("/health").status_code == 503
+    server.set_faults()
+
+
+def test_it_listens_while_it_loads_and_says_503(bench: Bench) -> None:
+    slow = ({"fault": "load_seconds", "value": 4},)
+    running = bench.start("--model-path", bench.model(LLAMA, "llama"), faults=slow)
+    until, seen = time.monotonic() + 30, set[int]()
+    while 503 not in seen and time.monotonic() < until:
+        try:
+            seen.add(running.get("/health").status_code)
+        except httpx2.TransportError:
+            time.sleep(0.05)
+    assert seen == {503}
+    assert running.chat("What is 17 + 25?", "llama").status_code == 503
+    running.wait_ready()
+    assert running.get("/metrics").status_code == 404
+    answer = running.chat("What is the weather in Oslo?", "llama", tools=[WEATHER]).json()["choices"][0]
+    assert (answer["message"]["tool_calls"], answer["finish_reason"]) == ([], "stop")
+    assert running.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "text"),
+    [
+        ("contextlength: 8", 2, "unrecognized arguments: --contextlength 8"),
+        ("tp_size: 2", 2, "unrecognized arguments: --tp_size 2"),
+        ("kv-cache-dtype: fp8", 2, "invalid choice: 'fp8'"),
+        ("tensor-parallel-size: 2", 1, "invalid device ordinal"),
+        ("tp-size: 4\nep-size: 3", 1, "tp_size 4 is not divisible by ep_size 3"),
+        ("speculative-algorithm: EAGLE3", 1, "EAGLE3 needs speculative_draft_model_path"),
+        ("- a", 1, "must contain a dictionary"),
+        ("speculative-algorithm: EAGLE3\nspeculative-draft-model-path: /nowhere", 1, "/nowhere is not a local folder"),
+    ],
+)
+def test_options_that_do_not_fit_end_it(bench: Bench, options: str, code: int, text: str) -> None:
+    status, said = bench.start("--model-path", bench.model(GPT_OSS, MODEL), "--config", bench.yaml(options)).ended()
+    assert (status, text in said) == (code, True), said
+
+
+def test_a_load_that_fails_ends_the_server(bench: Bench) -> None:
+    running = bench.start("--model-path", bench.model(LLAMA, "llama"), faults=({"fault": "die_at_end_of_load"},))
+    status, said = running.ended()
+    assert (status, "Received sigquit from a child process" in said) == (1, True)
+
+
+def test_it_listens_on_loopback_unless_told(bench: Bench) -> None:
+    code = (
+        "from sglang.srt.server_args import ServerArgs, prepare_server_args\n"
+        "made = prepare_server_args(['--model-path', 'm', '--ep', '2', '--tp-size', '2'])\n"
+        "print(made.host, made.port, made.ep_size, ServerArgs(model_path='m').tp_size)"
+    )
+    assert bench.python(code).stdout.split() == ["127.0.0.1", "30000", "2", "1"]
+    wrong = "from sglang.srt.server_args import ServerArgs; ServerArgs(model_path='m', kv_cache_dtype='x')"
+    assert "kv_cache_dtype must be one of" in bench.python(wrong).stderr

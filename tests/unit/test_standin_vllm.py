@@ -1,0 +1,233 @@
+"""The stand-in of vLLM 0.14.1 as its image runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+import yaml
+
+from rackwright.lab.paths import cache_root
+from rackwright.lab.standins.encodings import ensure_encodings
+from rackwright.lab.standins.hub_content import Store
+from tests.unit.standin_process import EAGLE, GPT_OSS, LLAMA, LONG, WEATHER, Bench, Running
+
+PROFILES = Path(__file__).parents[2] / "group_vars"
+MODEL = "gpt-oss-20b"
+
+
+@pytest.fixture(scope="session")
+def encodings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cache = cache_root() if os.access(cache_root().parent, os.W_OK) else tmp_path_factory.mktemp("cache")
+    return ensure_encodings(cache)[0].parent
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return Store(tmp_path_factory.mktemp("hub"))
+
+
+@pytest.fixture
+def bench(tmp_path: Path, store: Store, encodings: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path, "vllm", store, encodings)
+    yield made
+    made.end_all()
+
+
+def profile(name: str = "rtx_pro_6000_vllm") -> dict[str, object]:
+    options: dict[str, object] = yaml.safe_load((PROFILES / f"{name}.yml").read_text())["engine"]
+    return options
+
+
+def drafting(draft: Path, tokens: int = 1, **more: object) -> dict[str, object]:
+    section = {"model": str(draft), "num_speculative_tokens": tokens, "method": "eagle3", **more}
+    return {"speculative-config": json.dumps({**section, "draft_tensor_parallel_size": 1} | more)}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, store: Store, encodings: Path) -> Iterator[Running]:
+    """One server with the shipped profile, a draft and a tool parser, for the tests that only ask."""
+    made = Bench(tmp_path_factory.mktemp("vllm"), "vllm", store, encodings)
+    base, draft = made.model(GPT_OSS, MODEL), made.model(EAGLE, "eagle3")
+    file = made.yaml(yaml.safe_dump({**profile(), **drafting(draft)}))
+    tools = ("--enable-auto-tool-choice", "--tool-call-parser", "openai")
+    running = made.start(base, "--served-model-name", MODEL, "--config", file, *tools)
+    running.wait_ready()
+    yield running
+    made.end_all()
+
+
+def test_a_served_model_has_its_name_version_and_owner(server: Running) -> None:
+    card = server.get("/v1/models").json()["data"][0]
+    assert (card["id"], card["owned_by"], card["max_model_len"]) == (MODEL, "vllm", 131072)
+    assert server.get("/version").json() == {"version": "0.14.1"}
+    assert server.get("/load").json() == {"server_load": 0}
+
+
+def test_a_chat_is_answered_and_holds_nothing_of_tensorrt_llm(server: Running) -> None:
+    choice = server.chat("What is 17 + 25?", MODEL, speed=11).json()["choices"][0]
+    assert (choice["message"]["content"], choice["finish_reason"]) == ("42", "stop")
+    assert choice["message"]["reasoning"]
+    assert {"avg_decoded_tokens_per_iter", "mm_embedding_handle"}.isdisjoint(choice)
+
+
+def test_a_stream_ends_as_openai_clients_expect(server: Running) -> None:
+    text = server.chat("What is the capital of Italy?", MODEL, stream=True).text
+    events = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
+    deltas = [json.loads(event)["choices"][0]["delta"] for event in events[:-1]]
+    assert ("".join(delta.get("content") or "" for delta in deltas), events[-1]) == ("Rome", "[DONE]")
+
+
+def test_a_tool_is_called(server: Running) -> None:
+    choice = server.chat("What is the weather in Oslo?", MODEL, tools=[WEATHER]).json()["choices"][0]
+    (call,) = choice["message"]["tool_calls"]
+    assert (choice["finish_reason"], json.loads(call["function"]["arguments"])) == ("tool_calls", {"city": "Oslo"})
+
+
+def test_metrics_tell_what_was_drafted(server: Running) -> None:
+    server.chat("What is 17 + 25?", MODEL)
+    rows = dict(line.rsplit(" ", 1) for line in server.get("/metrics").text.splitlines() if line[0] != "#")
+    drafts, accepted = (
+        float(rows[f'vllm:spec_decode_num_{name}_total{{engine="0",model_name="{MODEL}"}}'])
+        for name in ("draft_tokens", "accepted_tokens")
+    )
+    assert 0 < accepted < drafts
+    first = f'vllm:spec_decode_num_accepted_tokens_per_pos_total{{engine="0",model_name="{MODEL}",position="0"}}'
+    assert float(rows[first]) == accepted
+
+
+def test_another_model_or_no_request_at_all_is_refused(server: Running) -> None:
+    answer = server.chat("What is 17 + 25?", "other")
+    assert (answer.status_code, answer.json()["error"]["message"]) == (404, "The model `other` does not exist.")
+    assert server.post("/v1/chat/completions", {"model": MODEL}).status_code == 400
+
+
+def test_its_health_goes(server: Running) -> None:
+    server.set_faults({"fault": "unhealthy_after_seconds", "value": 0, "when": {"drafting": True, "version": "0.14.1"}})
+    assert server.get("/health").status_code == 503
+    server.set_faults({"fault": "unhealthy_after_seconds", "value": 0, "when": {"drafting": False}})
+    assert server.get("/health").status_code == 200
+    server.set_faults()
+
+
+# --- what it refuses to start with
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "text"),
+    [
+        ({"kv-cache-dtyp": "fp8"}, 2, "unrecognized arguments: --kv-cache-dtyp fp8"),
+        ({"kv-cache-dtype": "fp9"}, 2, "invalid choice: 'fp9'"),
+        ({"stream-interval": "often"}, 2, "invalid int value: 'often'"),
+        ({"compilation-config": "{"}, 2, "cannot be converted to json"),
+        ({"compilation-config": '{"pass_config":{"fuse_all":true}}'}, 1, "Extra inputs are not permitted"),
+        ({"tensor-parallel-size": 2}, 1, "World size (2) is larger than the number of available GPUs (1)"),
+        ({"max-model-len": 999999}, 1, "is greater than the derived max_model_len"),
+        ({"max-num-batched-tokens": 8, "max-num-seqs": 9}, 1, "must be greater than or equal to max_num_seqs"),
+        ({"gpu-memory-utilization": 1.5}, 1, "less than or equal to 1"),
+        ({"enable-auto-tool-choice": True}, 1, "--enable-auto-tool-choice requires --tool-call-parser"),
+        (drafting(Path("/nowhere")), 1, "/nowhere is not a local folder"),
+        (drafting(Path("/d"), tokens=0), 1, "greater than 0"),
+        (drafting(Path("/d"), depth=3), 1, "Extra inputs are not permitted"),
+        (drafting(Path("/d"), method="eagle4"), 1, "Input should be"),
+        (drafting(Path("/d"), draft_tensor_parallel_size=4), 1, "draft_tensor_parallel_size=4 must be 1"),
+        ({"async-scheduling": True, **drafting(Path("/d"), method="medusa")}, 1, "async scheduling is not supported"),
+    ],
+)
+def test_options_that_do_not_fit_end_it(bench: Bench, options: dict[str, object], code: int, text: str) -> None:
+    status, said = bench.start(bench.model(GPT_OSS, MODEL), "--config", bench.yaml(yaml.safe_dump(options))).ended()
+    assert (status, text in said) == (code, True), said
+
+
+def test_a_file_that_is_no_yaml_file_ends_it(bench: Bench) -> None:
+    status, said = bench.start(bench.model(GPT_OSS, MODEL), "--config", bench.yaml("a: 1", "options.conf")).ended()
+    assert (status, "Config file must be of a yaml/yml type. conf supplied" in said) == (1, True)
+
+
+def test_the_draft_for_long_contexts_does_not_load(bench: Bench) -> None:
+    file = bench.yaml(yaml.safe_dump({**profile(), **drafting(bench.model(LONG, "eagle3"))}))
+    status, said = bench.start(bench.model(GPT_OSS, MODEL), "--config", file).ended()
+    assert (status, "Engine core initialization failed" in said) == (1, True), said
+
+
+def test_a_draft_of_another_model_does_not_load(bench: Bench) -> None:
+    draft = bench.model(EAGLE, "eagle3")
+    config = json.loads((draft / "config.json").read_text())
+    (draft / "config.json").write_text(json.dumps({**config, "hidden_size": 4096}))
+    file = bench.yaml(yaml.safe_dump(drafting(draft)))
+    status, said = bench.start(bench.model(GPT_OSS, MODEL), "--config", file).ended()
+    assert (status, "Draft model does not match" in said) == (1, True)
+
+
+def test_without_a_gpu_or_the_vocabulary_it_does_not_start(bench: Bench) -> None:
+    base = bench.model(GPT_OSS, MODEL)
+    (bench.folder / "bin/nvidia-smi").write_text("#!/bin/sh\nexit 9\n")
+    assert "Failed to infer device type" in bench.start(base).ended()[1]
+    (bench.folder / "bin/nvidia-smi").write_text('#!/bin/sh\necho "GPU 0: NVIDIA B200 (UUID: GPU-0)"\n')
+    status, said = bench.start(base, TIKTOKEN_ENCODINGS_BASE="/nowhere").ended()
+    assert (status, "error downloading or loading vocab file" in said) == (1, True)
+
+
+# --- how it starts and ends
+
+
+def test_it_listens_only_when_it_is_ready_and_ends_at_sigterm(bench: Bench) -> None:
+    running = bench.start(bench.model(LLAMA, "llama"), TRTLLM_STANDIN_LOAD_SECONDS="2")
+    with pytest.raises(httpx2.ConnectError):
+        running.get("/health")
+    running.wait_ready()
+    assert "spec_decode" not in running.get("/metrics").text
+    assert running.end() == 0
+
+
+def test_the_command_line_wins_over_the_file(bench: Bench) -> None:
+    base = bench.model(LLAMA, "llama")
+    file = bench.yaml("served-model-name: [filed]\nmax_model_len: 1k\nenable-prefix-caching: false\n")
+    running = bench.start(base, "--config", file, "--served-model-name", "typed", "also")
+    running.wait_ready()
+    cards = running.get("/v1/models").json()["data"]
+    assert [(card["id"], card["max_model_len"]) for card in cards] == [("typed", 1000), ("also", 1000)]
+    assert running.chat("What is 6 times 7?", "also").json()["choices"][0]["message"]["content"] == "42"
+
+
+def test_tool_calls_come_back_only_with_a_parser(bench: Bench) -> None:
+    running = bench.start(bench.model(GPT_OSS, MODEL), "--served-model-name", MODEL)
+    plain = bench.start(bench.model(LLAMA, "llama"), "--served-model-name", "llama")
+    running.wait_ready()
+    choice = running.chat("What is the weather in Oslo?", MODEL, tools=[WEATHER]).json()["choices"][0]
+    assert (choice["message"]["tool_calls"], choice["finish_reason"]) == ([], "stop")
+    plain.wait_ready()
+    answer = plain.chat("What is the weather in Oslo?", "llama", tools=[WEATHER])
+    assert (answer.status_code, "requires --enable-auto-tool-choice" in answer.text) == (400, True)
+
+
+def test_it_dies_at_the_end_of_its_load(bench: Bench) -> None:
+    status, said = bench.start(bench.model(LLAMA, "llama"), faults=({"fault": "die_at_end_of_load"},)).ended()
+    assert (status, "CUDA out of memory" in said) == (1, True)
+
+
+# --- the options, built as in the image
+
+
+CHECK = (
+    "import sys; from vllm.engine.arg_utils import EngineArgs; from vllm.entrypoints.openai.cli_args import *; "
+    "from vllm.utils.argparse_utils import FlexibleArgumentParser; "
+    "args = make_arg_parser(FlexibleArgumentParser()).parse_args(['--model', '{model}', '--config', '{file}']); "
+    "validate_parsed_serve_args(args); print(EngineArgs.from_cli_args(args).create_engine_config().longest)"
+)
+
+
+def test_the_options_can_be_built_with_the_engines_own_classes(bench: Bench) -> None:
+    model = bench.model(GPT_OSS, MODEL)
+    good = bench.python(CHECK.format(model=model, file=bench.yaml(yaml.safe_dump(profile()))))
+    assert (good.returncode, good.stdout.strip()) == (0, "131072"), good.stderr
+    bad = bench.python(CHECK.format(model=model, file=bench.yaml("kv-cache-dtyp: fp8")))
+    assert (bad.returncode, "unrecognized arguments: --kv-cache-dtyp" in bad.stderr) == (2, True)
+    made = bench.python(f"from vllm.engine.arg_utils import EngineArgs; EngineArgs(model='{model}', speed=11)")
+    assert "unexpected keyword argument 'speed'" in made.stderr
+    wrong = f"from vllm.engine.arg_utils import *; EngineArgs('{model}', kv_cache_dtype='x').create_engine_config()"
+    assert "kv_cache_dtype: Input should be" in bench.python(wrong).stderr

@@ -1,0 +1,160 @@
+"""Waves: never more hosts down than the limit, every host once, canaries first, and whose fault a failure is."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackwright.fleet.waves import (
+    CANARIES,
+    Cause,
+    Failure,
+    Fault,
+    Limits,
+    Node,
+    Standing,
+    Turn,
+    amount,
+    bake_due,
+    eligible,
+    goes_on,
+    wave_numbers,
+    whose_fault,
+)
+
+
+@st.composite
+def fleets(draw: st.DrawFn) -> list[Node]:
+    count = draw(st.integers(1, 14))
+    return [
+        Node(
+            f"h{order}",
+            order,
+            draw(st.booleans()),
+            draw(st.sampled_from("ab")),
+            (draw(st.sampled_from(("gb200", "b200"))), draw(st.sampled_from(("rack:1", "rack:2", "rack:3")))),
+        )
+        for order in range(count)
+    ]
+
+
+LIMITS = st.builds(
+    Limits,
+    st.dictionaries(st.sampled_from(("gb200", "b200", "rack:1", "rack:2")), st.integers(1, 4)),
+    st.none() | st.integers(1, 4),
+)
+
+
+@given(fleets(), LIMITS, st.integers(0, 10_000))
+def test_every_host_switches_once_and_no_limit_is_passed(nodes: list[Node], limits: Limits, seed: int) -> None:
+    chance, order = random.Random(seed), list[str]()
+    by_name = {node.name: node for node in nodes}
+    standing = Standing(dict.fromkeys(by_name, Turn.WAITING))
+    numbers = wave_numbers(nodes, limits.wave)
+    while any(turn is not Turn.DONE for turn in standing.turns.values()):
+        names = eligible(nodes, standing, limits)
+        for name in names:
+            assert standing.turns[name] is Turn.WAITING
+            if by_name[name].serving:
+                assert numbers[name] <= standing.baked or numbers[name] == CANARIES
+        order += names
+        turns = dict(standing.turns) | dict.fromkeys(names, Turn.RUNNING)
+        running = [node for node in nodes if turns[node.name] is Turn.RUNNING]
+        for domain in {domain for node in nodes for domain in node.domains}:
+            down = sum(domain in node.domains and node.serving for node in running)
+            assert down <= limits.down.get(domain, 1)
+        if running:
+            turns[chance.choice(running).name] = Turn.DONE
+        standing = replace(standing, turns=turns)
+        due = bake_due(nodes, standing, limits.wave)
+        assert running or due is not None, "it is stuck"
+        if due is not None:
+            standing = replace(standing, baked=due + 1)
+    assert sorted(order) == sorted(by_name), "every host, once"
+
+
+@given(fleets(), LIMITS)
+def test_the_first_of_each_shape_goes_before_the_others(nodes: list[Node], limits: Limits) -> None:
+    standing = Standing({node.name: Turn.WAITING for node in nodes})
+    begun = eligible(nodes, standing, limits)
+    first = {shape: next((n.name for n in nodes if n.shape == shape), None) for shape in "ab"}
+    assert begun[0] == nodes[0].name
+    shapes = [next(node.shape for node in nodes if node.name == name) for name in begun]
+    assert len(shapes) == len(set(shapes))
+    assert all(name in first.values() for name in begun) or any(first[shape] not in begun for shape in shapes), (
+        "another host stands in only where the limit holds the first one back"
+    )
+
+
+def row(count: int, serving: bool = True, shape: str = "a") -> list[Node]:
+    return [Node(f"h{number}", number, serving, shape) for number in range(count)]
+
+
+def test_hosts_that_do_not_serve_go_together_after_the_canary() -> None:
+    nodes = row(5, serving=False)
+    standing = Standing({node.name: Turn.WAITING for node in nodes})
+    assert eligible(nodes, standing, Limits({})) == ["h0"]
+    running = replace(standing, turns={**standing.turns, "h0": Turn.RUNNING})
+    assert eligible(nodes, running, Limits({})) == []
+    done = replace(standing, turns={**standing.turns, "h0": Turn.DONE})
+    assert eligible(nodes, done, Limits({})) == ["h1", "h2", "h3", "h4"]
+
+
+def test_a_wave_waits_for_the_bake_of_the_one_before() -> None:
+    nodes, limits = row(5), Limits({"all": 9}, wave=2)
+    assert wave_numbers(nodes, 2) == {"h0": 0, "h1": 1, "h2": 1, "h3": 2, "h4": 2}
+    turns = {node.name: Turn.WAITING for node in nodes} | {"h0": Turn.DONE}
+    assert eligible(nodes, Standing(turns), limits) == []
+    assert bake_due(nodes, Standing(turns), 2) == 0
+    assert eligible(nodes, Standing(turns, baked=1), limits) == ["h1", "h2"]
+    turns |= {"h1": Turn.DONE, "h2": Turn.RUNNING}
+    assert bake_due(nodes, Standing(turns, baked=1), 2) is None
+
+
+def test_a_host_that_is_lost_counts_as_down() -> None:
+    nodes = row(3)
+    turns = {"h0": Turn.DONE, "h1": Turn.FAILED, "h2": Turn.WAITING}
+    assert eligible(nodes, Standing(turns, frozenset({"h1"}), baked=1), Limits({})) == []
+    assert eligible(nodes, Standing(turns, frozenset({"h1"}), baked=1), Limits({"all": 2})) == ["h2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "of", "number"), [("3", 40, 3), ("25%", 40, 10), ("10%", 4, 1), ("0", 40, 1), ("100%", 7, 7)]
+)
+def test_amounts(text: str, of: int, number: int) -> None:
+    assert amount(text, of) == number
+
+
+def failure(host: str, cause: Cause, check: str = "a chat answer", wave: int = 3) -> Failure:
+    return Failure(host, cause, check, wave)
+
+
+@pytest.mark.parametrize(
+    ("failures", "fault"),
+    [
+        ([failure("a", Cause.CHECK, wave=0)], Fault.RELEASE),
+        ([failure("a", Cause.CHECK, wave=1)], Fault.RELEASE),
+        ([failure("a", Cause.CHECK)], Fault.UNKNOWN),
+        ([failure("a", Cause.CHECK), failure("b", Cause.CHECK)], Fault.RELEASE),
+        ([failure("a", Cause.CHECK), failure("a", Cause.CHECK)], Fault.UNKNOWN),
+        ([failure("a", Cause.CHECK, "streaming"), failure("b", Cause.CHECK)], Fault.UNKNOWN),
+        ([failure("a", Cause.HOST, wave=0)], Fault.HOST),
+        ([failure("a", Cause.HOST), failure("b", Cause.HOST)], Fault.HOST),
+        ([failure("a", Cause.OTHER, wave=0)], Fault.UNKNOWN),
+    ],
+)
+def test_whose_fault(failures: list[Failure], fault: Fault) -> None:
+    assert whose_fault(failures) is fault
+
+
+def test_only_host_faults_within_the_budget_let_a_run_go_on() -> None:
+    broken = [failure("a", Cause.HOST), failure("b", Cause.HOST)]
+    assert goes_on([], 0)
+    assert not goes_on(broken[:1], 0)
+    assert goes_on(broken, 2)
+    assert not goes_on(broken, 1)
+    assert not goes_on([broken[0], failure("b", Cause.CHECK)], 5)
