@@ -6,6 +6,7 @@ import base64
 import json
 import subprocess
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -366,6 +367,22 @@ def test_a_release_that_was_spoilt_on_its_way_leaves_the_old_one(tmp_path: Path)
     done = subprocess.run(["sh", "-c", script], input=broken, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert (place / "spec.json").read_text() == WANTED.files["spec.json"]
+    assert [folder.name for folder in tmp_path.iterdir()] == [WANTED.hash]
+
+
+def test_a_release_that_is_there_whole_is_not_replaced_under_its_container(tmp_path: Path) -> None:
+    place = tmp_path / WANTED.hash
+    assert write(WANTED, place).returncode == 0
+    before = place.stat().st_ino
+    assert write(WANTED, place).returncode == 0
+    assert place.stat().st_ino == before
+
+
+def test_runs_that_write_the_same_release_at_once_do_not_collide(tmp_path: Path) -> None:
+    place = tmp_path / WANTED.hash
+    with ThreadPoolExecutor(8) as pool:
+        written = list(pool.map(lambda _: write(WANTED, place), range(24)))
+    assert [done.stderr for done in written if done.returncode != 0] == []
     assert [folder.name for folder in tmp_path.iterdir()] == [WANTED.hash]
 
 
