@@ -1,0 +1,22 @@
+"""Docker Engine and NVIDIA's container toolkit: installed where missing, configured by merging, never restarted
+under an endpoint that serves."""
+
+from rackwright.concerns.docker.concern import DOCKER, changes
+from rackwright.concerns.docker.files import AUTHORITY, DROPIN
+from rackwright.concerns.docker.install import install_plan, was_cut
+from rackwright.concerns.docker.seen import Package, SeenDocker, parse
+from rackwright.concerns.docker.wanted import WantedDocker, wanted
+
+__all__ = [
+    "AUTHORITY",
+    "DOCKER",
+    "DROPIN",
+    "Package",
+    "SeenDocker",
+    "WantedDocker",
+    "changes",
+    "install_plan",
+    "parse",
+    "wanted",
+    "was_cut",
+]

@@ -1,0 +1,66 @@
+"""Docker's concern: how it is read, and its changes in the order in which they must be done."""
+
+from __future__ import annotations
+
+from rackwright.change import Change, Refuse
+from rackwright.concern import Concern
+from rackwright.concerns import apt
+from rackwright.concerns.daemon import DAEMON_JSON, BrokenDaemonJsonError, parse_daemon_json
+from rackwright.concerns.docker.dockerd import daemon_changes, enable_changes, start_changes
+from rackwright.concerns.docker.files import AUTHORITY, file_changes, paths
+from rackwright.concerns.docker.holds import hold_changes
+from rackwright.concerns.docker.install import cannot_install, install_changes
+from rackwright.concerns.docker.seen import SeenDocker, parse
+from rackwright.concerns.docker.users import user_changes
+from rackwright.concerns.docker.wanted import WantedDocker, wanted
+from rackwright.hostside import host_script
+from rackwright.paths import STATE
+from rackwright.settings.model import HostSettings
+
+
+def read(settings: HostSettings) -> str:
+    """State of packages, daemon, files and users."""
+    return host_script(
+        "docker_read",
+        packages=" ".join(apt.PACKAGES),
+        endpoints=" ".join(settings.all_endpoints),
+        users=" ".join(settings.docker_users),
+        state=STATE,
+        authority=AUTHORITY,
+        paths=" ".join(paths(settings)),
+    )
+
+
+def changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
+    """What differs, in the order in which it must be done; refusals alone when there are any."""
+    refusals = _refusals(asked, seen)
+    if refusals:
+        return refusals
+    daemon = daemon_changes(asked, seen)
+    start = [] if daemon else start_changes(seen)
+    return [
+        *file_changes(asked, seen),
+        *install_changes(asked, seen),
+        *daemon,
+        *start,
+        *enable_changes(seen),
+        *hold_changes(asked, seen),
+        *user_changes(asked, seen),
+    ]
+
+
+def _refusals(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
+    try:
+        parse_daemon_json(seen.files.get(DAEMON_JSON))
+    except BrokenDaemonJsonError as error:
+        return [Change("configure Docker", f"{DAEMON_JSON} is broken", (Refuse(str(error)),))]
+    texts = [
+        f"docker_users: there is no user {user} on this host; create it (adduser {user}) or take it out of the settings"
+        for user in asked.settings.docker_users
+        if user not in seen.users
+    ]
+    texts += cannot_install(asked, seen)
+    return [Change("set Docker up", "something is in the way", (Refuse(text),)) for text in texts]
+
+
+DOCKER: Concern[WantedDocker, SeenDocker] = Concern("docker", read, parse, wanted, changes)

@@ -1,0 +1,66 @@
+"""Files around Docker: apt's proxy and pin, the site's authority, dockerd's proxy."""
+
+from __future__ import annotations
+
+from rackwright.change import Change, Owned, Shell, Step, WriteFile
+from rackwright.concerns import apt
+from rackwright.concerns.daemon import DAEMON_JSON
+from rackwright.concerns.docker.seen import SeenDocker
+from rackwright.concerns.docker.wanted import WantedDocker
+from rackwright.settings.model import HostSettings
+
+DROPIN = "/etc/systemd/system/docker.service.d/rackwright-proxy.conf"
+AUTHORITY = "/usr/local/share/ca-certificates/rackwright-site.crt"
+
+
+def certs_d(settings: HostSettings) -> str:
+    """Where dockerd looks for the authority of the image's registry."""
+    return f"/etc/docker/certs.d/{settings.registry.host}/ca.crt"
+
+
+def paths(settings: HostSettings) -> tuple[str, ...]:
+    """All files whose text is read."""
+    return (DAEMON_JSON, DROPIN, apt.PROXY_FILE, apt.PIN_FILE, AUTHORITY, certs_d(settings))
+
+
+def file_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
+    """Files that differ, and files of ours that are no longer wanted."""
+    found = [_file(seen, apt.PROXY_FILE, apt.proxy_text(asked.settings.proxy), "apt's proxy", asked)]
+    pin = apt.pin_text(asked.settings.container_toolkit.version)
+    found.append(_file(seen, apt.PIN_FILE, pin, "the container toolkit's pin", asked))
+    found.append(_file(seen, AUTHORITY, asked.authority, "the site's certificate authority", asked))
+    found.append(_file(seen, certs_d(asked.settings), asked.authority, "the registry's certificate authority", asked))
+    if seen.daemon == "absent":
+        found.append(_file(seen, DROPIN, dropin_text(asked.settings), "Docker's proxy", asked))
+    return [change for change in found if change]
+
+
+def _file(seen: SeenDocker, path: str, text: str | None, what: str, asked: WantedDocker) -> Change | None:
+    there, owned = seen.files.get(path), Owned("file", path)
+    stored = path == AUTHORITY and seen.installed("ca-certificates")
+    after = (Shell("update-ca-certificates >/dev/null", timeout=120),) if stored else ()
+    if text is None:
+        if there is None or owned not in asked.owned:
+            return None
+        return Change(f"remove {path}", f"{what} is no longer set", (Shell(f"rm -f {path}"), *after), disowns=(owned,))
+    if there == text:
+        return _trust(seen, after) if path == AUTHORITY and after else None
+    mode = "0600" if path == apt.PROXY_FILE and "@" in text else "0644"
+    why = f"{what} is missing there" if there is None else f"{what} differs"
+    return Change(f"write {path}", why, (WriteFile(path, text, mode), *after), owns=(owned,))
+
+
+def _trust(seen: SeenDocker, steps: tuple[Step, ...]) -> Change | None:
+    if seen.authority_trusted:
+        return None
+    return Change("trust the site's certificate authority", "the system's trust store is older", steps)
+
+
+def dropin_text(settings: HostSettings) -> str | None:
+    """The systemd drop-in that gives dockerd its proxy; None without one."""
+    proxy = settings.proxy
+    if not (proxy.http or proxy.https):
+        return None
+    values = {"HTTP_PROXY": proxy.http, "HTTPS_PROXY": proxy.https or proxy.http, "NO_PROXY": ",".join(proxy.no_proxy)}
+    lines = [f'Environment="{key}={value.replace("%", "%%")}"' for key, value in values.items() if value]
+    return "\n".join(["[Service]", *lines]) + "\n"

@@ -1,0 +1,128 @@
+"""Engine, toolkit and what they need: what is missing, and the job that installs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rackwright.change import Change, Job, Owned
+from rackwright.concerns import apt
+from rackwright.concerns.apt import OperatingSystem
+from rackwright.concerns.docker.dockerd import not_while_serving
+from rackwright.concerns.docker.files import AUTHORITY
+from rackwright.concerns.docker.seen import SeenDocker
+from rackwright.concerns.docker.wanted import WantedDocker
+from rackwright.hostside import host_script
+from rackwright.settings.model import HostSettings
+
+
+@dataclass(frozen=True)
+class InstallPlan:
+    """Packages that are missing, by the order of their installation."""
+
+    basics: tuple[str, ...]
+    toolkit: tuple[str, ...]
+    engine: tuple[str, ...]
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """All of them."""
+        return (*self.basics, *self.toolkit, *self.engine)
+
+    @property
+    def nothing(self) -> bool:
+        """True when all is there."""
+        return not self.packages
+
+
+def install_plan(asked: WantedDocker, seen: SeenDocker) -> InstallPlan:
+    """What must be installed."""
+    basics = [name for name in ("curl", "iptables") if name not in seen.has or seen.unfinished(name)]
+    if not seen.installed("ca-certificates"):
+        basics.append("ca-certificates")
+    if seen.apparmor_missing:
+        basics.append("apparmor")
+    engine = apt.engine_packages(asked.settings.docker_source, seen.system)
+    missing = seen.daemon == "absent" or any(seen.unfinished(name) for name in engine)
+    return InstallPlan(tuple(basics), _toolkit(asked, seen), engine if missing else ())
+
+
+def was_cut(asked: WantedDocker, seen: SeenDocker) -> bool:
+    """Whether an installation of ours ended half-way (a power cut): then it may be finished without asking."""
+    ours = asked.names("package")
+    return bool(seen.broken) and any(name in ours for name in install_plan(asked, seen).packages)
+
+
+def _toolkit(asked: WantedDocker, seen: SeenDocker) -> tuple[str, ...]:
+    version, there = asked.settings.container_toolkit.version, seen.packages.get(apt.TOOLKIT)
+    if "toolkit" not in seen.has or seen.unfinished(apt.TOOLKIT):
+        return (apt.TOOLKIT,)
+    differs = version is not None and there is not None and there.installed and there.version != version
+    # apt leaves a held part as it is unless it is named.
+    return tuple(name for name in apt.TOOLKIT_FAMILY if seen.installed(name)) if differs else ()
+
+
+def cannot_install(asked: WantedDocker, seen: SeenDocker) -> list[str]:
+    """Why what is missing cannot be installed here; empty when it can, or nothing is missing."""
+    plan = install_plan(asked, seen)
+    if plan.nothing:
+        return []
+    if seen.system.family is None or "apt" not in seen.has:
+        name = seen.system.id or "unknown"
+        return [
+            f"{' '.join(plan.packages)} are missing, and this is {name}, not Debian or Ubuntu: install them by hand"
+        ]
+    if plan.toolkit and "toolkit" in seen.has and seen.serving:
+        return [not_while_serving(seen, "the container toolkit's version changes")]
+    return []
+
+
+def install_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
+    """One job that installs all that is missing."""
+    plan = install_plan(asked, seen)
+    if plan.nothing:
+        return []
+    what = f"install {', '.join(plan.packages)}"
+    script = install_script(asked.settings, seen.system, plan, was_cut(asked, seen))
+    job = Job("docker-install", what, script, timeout=3600)
+    why = "the host has none of them" if seen.daemon == "absent" else "missing, unfinished, or of another version"
+    return [Change(what, why, (job,), owns=tuple(_install_owns(asked.settings, seen, plan)))]
+
+
+def _install_owns(settings: HostSettings, seen: SeenDocker, plan: InstallPlan) -> list[Owned]:
+    owns = [Owned("package", name) for name in plan.packages if not seen.installed(name)]
+    repositories = [apt.toolkit_repository(settings)] if plan.toolkit else []
+    if plan.engine and settings.docker_source == "docker":
+        repositories.append(apt.docker_repository(settings, seen.system))
+    owns += [Owned("apt_source", path) for repository in repositories for path in repository.files]
+    return owns + [Owned("hold", name) for name in _to_hold(settings, plan)]
+
+
+def _to_hold(settings: HostSettings, plan: InstallPlan) -> tuple[str, ...]:
+    if not settings.hold_packages:
+        return ()
+    parts = {"docker.io": ("containerd", "runc")}
+    engine = [name for package in plan.engine for name in (package, *parts.get(package, ()))]
+    return (*engine, *(apt.TOOLKIT_FAMILY if plan.toolkit else ()))
+
+
+def install_script(settings: HostSettings, system: OperatingSystem, plan: InstallPlan, finish: bool = False) -> str:
+    """The job that installs a plan. `finish`: first let dpkg end what a power cut ended half-way."""
+    toolkit, docker = apt.toolkit_repository(settings), apt.docker_repository(settings, system)
+    other = settings.docker_source == "docker"
+    return host_script("apt") + host_script(
+        "docker_install",
+        basics=" ".join(plan.basics),
+        toolkit=" ".join(plan.toolkit),
+        toolkit_key=toolkit.key,
+        toolkit_source=toolkit.source,
+        toolkit_pin=settings.container_toolkit.version or "",
+        engine=" ".join(plan.engine),
+        engine_key=docker.key if other else "",
+        engine_source=docker.source if other else "",
+        hold=" ".join(_to_hold(settings, plan)),
+        trust=AUTHORITY,
+        finish="yes" if finish else "",
+        proxy_http=settings.proxy.http or "",
+        proxy_https=settings.proxy.https or "",
+        no_proxy=",".join(settings.proxy.no_proxy),
+    )

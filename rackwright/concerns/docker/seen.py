@@ -1,0 +1,112 @@
+"""What a reading tells of Docker on a host, and its parser. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from rackwright.concerns.apt import OperatingSystem
+from rackwright.reading import decode, files, pairs
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package as dpkg has it."""
+
+    held: bool
+    installed: bool
+    version: str
+
+
+@dataclass(frozen=True)
+class SeenDocker:
+    """Docker on a host. `daemon` is `down` whenever an installed dockerd does not answer, never `absent`."""
+
+    system: OperatingSystem
+    daemon: Literal["absent", "down", "up"]
+    version: tuple[int, ...] = ()
+    has: frozenset[str] = frozenset()
+    """Which of apt, curl, iptables, toolkit are there."""
+    packages: Mapping[str, Package] = field(default_factory=dict)
+    broken: tuple[str, ...] = ()
+    """Packages that dpkg has not finished, each as `NAME STATE`."""
+    enabled: bool = False
+    load_state: str = "not-found"
+    needs_reload: bool = False
+    info: Mapping[str, Any] = field(default_factory=dict)
+    """What `docker info` says; empty unless the daemon is up."""
+    files: Mapping[str, str | None] = field(default_factory=dict)
+    users: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Groups of each wanted user that exists."""
+    serving: tuple[str, ...] = ()
+    """Endpoints of ours whose units are active."""
+    apparmor_missing: bool = False
+    authority_trusted: bool = False
+    """True when the system's trust store is not older than the site's authority."""
+
+    @property
+    def root_dir(self) -> str:
+        """Docker's data root."""
+        return str(self.info.get("DockerRootDir") or "/var/lib/docker")
+
+    @property
+    def runtimes(self) -> frozenset[str]:
+        """Container runtimes that the running daemon knows."""
+        return frozenset(self.info.get("Runtimes") or {})
+
+    @property
+    def others_running(self) -> int:
+        """Running containers that are none of our serving endpoints."""
+        return max(0, int(self.info.get("ContainersRunning") or 0) - len(self.serving))
+
+    def installed(self, name: str) -> bool:
+        """Whether dpkg has that package, configured."""
+        return name in self.packages and self.packages[name].installed
+
+    def unfinished(self, name: str) -> bool:
+        """Whether dpkg was cut in the middle of that package."""
+        return any(entry.split(" ")[0] == name for entry in self.broken)
+
+
+def parse(output: str) -> SeenDocker:
+    """Parse the reading."""
+    values = pairs(output)
+    lines = [line.split(" ") for line in output.splitlines()]
+    info = _info(next((words[1] for words in lines if words[0] == "info" and len(words) > 1), ""))
+    answers = bool(info.get("ServerVersion"))
+    return SeenDocker(
+        system=OperatingSystem(
+            values.get("os", ""),
+            tuple(values.get("like", "").split()),
+            values.get("codename", ""),
+            values.get("os_version", ""),
+            values.get("arch", ""),
+        ),
+        daemon="up" if answers else "down" if "engine" in values else "absent",
+        version=_version(str(info.get("ServerVersion", ""))),
+        has=frozenset(name for name in ("apt", "curl", "iptables", "toolkit") if name in values),
+        packages={w[1]: Package(w[2] == "hold", w[3] == "installed", w[4]) for w in lines if w[0] == "package"},
+        broken=tuple(" ".join(words[1:]) for words in lines if words[0] == "broken"),
+        enabled=values.get("unit.UnitFileState") == "enabled",
+        load_state=values.get("unit.LoadState", "not-found"),
+        needs_reload=values.get("unit.NeedDaemonReload") == "yes",
+        info=info if answers else {},
+        files=files(output),
+        users={words[1]: frozenset(words[2:]) for words in lines if words[0] == "user"},
+        serving=tuple(sorted({words[1] for words in lines if words[0] == "serving"})),
+        apparmor_missing=values.get("apparmor") == "missing",
+        authority_trusted=values.get("authority") == "trusted",
+    )
+
+
+def _info(encoded: str) -> dict[str, Any]:
+    text = decode(encoded).strip()
+    found = json.loads(text) if text.startswith("{") else {}
+    return found if isinstance(found, dict) else {}
+
+
+def _version(text: str) -> tuple[int, ...]:
+    numbers = text.split("+", maxsplit=1)[0].split("-", maxsplit=1)[0].split(".")
+    return tuple(int(number) for number in numbers if number.isdigit())

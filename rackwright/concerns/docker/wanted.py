@@ -1,0 +1,44 @@
+"""What the settings ask of Docker, and of the site's own certificate authority."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rackwright.change import Owned
+from rackwright.concern import HostReading
+from rackwright.errors import SettingsError
+from rackwright.ownership import RECORD
+from rackwright.settings.files import site_root
+from rackwright.settings.model import HostSettings
+
+
+@dataclass(frozen=True)
+class WantedDocker:
+    """What the settings ask for, and what of it is ours already."""
+
+    settings: HostSettings
+    authority: str | None
+    """PEM text of the site's own certificate authority."""
+    owned: frozenset[Owned]
+
+    def names(self, kind: str) -> set[str]:
+        """Names in the ownership record of one kind."""
+        return {entry.name for entry in self.owned if entry.kind == kind}
+
+
+def wanted(settings: HostSettings, reading: HostReading) -> WantedDocker:
+    """The settings, the site's authority and what we own. Raises SettingsError for an unreadable authority."""
+    return WantedDocker(settings, _authority(settings.private_ca), reading[RECORD])
+
+
+def _authority(path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        text = (site_root() / Path(path).expanduser()).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"private_ca: {path} cannot be read: {error}") from error
+    if "-----BEGIN CERTIFICATE-----" not in text:
+        raise SettingsError(f"private_ca: {path} holds no PEM certificate")
+    return text
