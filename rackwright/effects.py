@@ -23,6 +23,8 @@ from pyinfra.connectors.util import CommandOutput
 from rackwright import jobs
 from rackwright.change import Change, Guarded, Job, Shell, Step, WriteFile
 from rackwright.errors import RackwrightError
+from rackwright.fleet.journal import note
+from rackwright.fleet.progress import Meter
 from rackwright.hostside import host_script
 from rackwright.line import is_lost
 from rackwright.ownership import render_record
@@ -99,7 +101,8 @@ def say(host: Host, text: str, colour: str = "") -> None:
 
 
 def complain(host: Host, text: str) -> None:
-    """An error for a host, line by line."""
+    """An error for a host, line by line; the run's record keeps it whole."""
+    note("error", host=host.name, text=text.rstrip())
     for line in text.rstrip().splitlines():
         host.log_styled(line, fg="red", log_func=logger.error)
 
@@ -120,6 +123,16 @@ def tail(output: CommandOutput, lines: int = 15) -> str:
 
 def run_job(state: State, host: Host, job: Job) -> None:
     """Start or join a job, show what it prints, and wait for its end. Raises StepFailedError."""
+    note("job", host=host.name, job=job.name, title=job.title, state="began")
+    state_at_end = "failed"
+    try:
+        _run_job(state, host, job)
+        state_at_end = "done"
+    finally:
+        note("job", host=host.name, job=job.name, title=job.title, state=state_at_end)
+
+
+def _run_job(state: State, host: Host, job: Job) -> None:
     ok, output = remote(state, host, command_of(Shell(jobs.start_script(job), stdin=Secret(jobs.payload(job)))))
     if not ok:
         raise NotStartedError(f"{job.title}: could not be started: {tail(output)}")
@@ -132,13 +145,15 @@ def run_job(state: State, host: Host, job: Job) -> None:
 
 
 def _follow(state: State, host: Host, job: Job) -> int | None:
-    offset, partial = 0, ""
+    offset, partial, meter = 0, "", Meter()
     while True:
         news = _news(state, host, job, offset)
         offset += len(news.log)
         *lines, partial = (partial + news.log.decode(errors="replace")).split("\n")
         for line in lines:
             say(host, f"  {line}")
+            if told := meter.told(line, time.monotonic()):
+                note("progress", host=host.name, job=job.name, **told)
         if not news.running and not news.log:
             return news.status
 

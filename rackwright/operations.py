@@ -14,6 +14,8 @@ from rackwright.concern import Concern
 from rackwright.concerns.models import MODELS, hash_changes
 from rackwright.concerns.registry import try_key
 from rackwright.effects import complain, say
+from rackwright.fleet.journal import note
+from rackwright.fleet.masking import told
 from rackwright.hostrun import (
     Commands,
     announce_changes,
@@ -50,6 +52,8 @@ def _settle(host: Host, concern: Concern[Any, Any]) -> Commands:
         for line in text.splitlines():
             say(host, line)
     announce_changes(host, changes)
+    if changes and host.state.is_executing:
+        note("stage", host=host.name, concern=concern.name, **told(changes, settings))
     _give_up_early(host, changes)
     for change in changes:
         touch(host)

@@ -77,11 +77,16 @@ def ask_all(
         refusing = refuses(question, earlier, verdict)
         mark = _mark(verdict, refusing)
         say(host, f"  {mark}: {question.name}: {verdict.seen}", _COLOURS[mark])
-        note("row", host=host.name, row=question.name, mark=mark, seen=verdict.seen, figure=verdict.figure)
+        note("row", host=host.name, row=question.name, mark=mark, **_told(verdict, earlier))
         if refusing:
             refused[question.name] = verdict.seen
     if refused:
         raise RefusedError(refused)
+
+
+def _told(verdict: Verdict, earlier: Verdict | None) -> dict[str, object]:
+    before = {} if earlier is None else {"before": earlier.seen, "figure_before": earlier.figure}
+    return {"seen": verdict.seen, "figure": verdict.figure, **before}
 
 
 _COLOURS = {"proved": "green", "refused": "red", "warning": "yellow", "not measured": "yellow"}

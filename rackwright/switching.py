@@ -14,6 +14,7 @@ from rackwright.concerns.endpoint import ENDPOINT, takes_capacity, waits
 from rackwright.effects import StepFailedError, command_of, complain, remote, run_job, tail
 from rackwright.fleet.gate import Gate, Outcome
 from rackwright.fleet.journal import note
+from rackwright.fleet.planning import plan_host
 from rackwright.fleet.running import AFTERWARDS
 from rackwright.fleet.turns import (
     Member,
@@ -49,10 +50,16 @@ def line_up() -> Commands:
         return
     changes = ENDPOINT.pending(settings_of(host), seen)
     if host.state.is_executing:
-        _queue(host, seen, changes)
+        _queue(host, seen, changes, _diff(host, seen) if changes else "")
 
 
-def _queue(host: Host, seen: HostReading, changes: Sequence[Change]) -> None:
+def _diff(host: Host, seen: HostReading) -> str:
+    """Engine YAML and unit, before and after, as `rackwright plan` shows them."""
+    planned = plan_host(host.name, settings_of(host), seen).changes
+    return "\n".join(change.diff for change in planned if change.concern == ENDPOINT.name and change.diff)
+
+
+def _queue(host: Host, seen: HostReading, changes: Sequence[Change], diff: str = "") -> None:
     """Let a host take part: it counts for the limits, and must switch when there are changes."""
     settings = settings_of(host)
     order = [other.name for other in host.state.inventory].index(host.name)
@@ -64,17 +71,16 @@ def _queue(host: Host, seen: HostReading, changes: Sequence[Change]) -> None:
         return
     node = node_of(member, shape_of(settings, seen), takes_capacity(changes, seen[ENDPOINT]))
     before = {name: endpoint.proven for name, endpoint in seen[ENDPOINT].endpoints.items() if endpoint.proven}
-    _gate.announce(node, lambda: _switch_host(host, changes, before, member.serving))
+    _gate.announce(node, lambda: _switch_host(host, changes, before, member.serving, diff))
     if in_rollout():
         _watches[host.name] = lambda: _watch_host(host)
         _gate.bake = baking(max(other.settings.bake for other in _members.values()), _watches)
 
 
-def _switch_host(host: Host, changes: Sequence[Change], before: Mapping[str, str], served: bool) -> Outcome:
+def _switch_host(host: Host, changes: Sequence[Change], before: Mapping[str, str], served: bool, diff: str) -> Outcome:
     announce_changes(host, changes)
-    note(
-        "host", host=host.name, state="switching", before=dict(before), changes=[change.sentence for change in changes]
-    )
+    sentences = [change.sentence for change in changes]
+    note("host", host=host.name, state="switching", before=dict(before), changes=sentences, diff=diff or None)
     try:
         for change in changes:
             touch(host)

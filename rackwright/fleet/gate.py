@@ -24,6 +24,7 @@ from rackwright.fleet.waves import (
     eligible,
     goes_on,
     in_order,
+    told_waves,
     wave_numbers,
     whose_fault,
 )
@@ -75,6 +76,7 @@ class Gate:
     failures: list[Failure] = field(default_factory=list)
     baked: int = 0
     baking: bool = False
+    told: bool = False
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def announce(self, node: Node, work: Work, watch: Work | None = None) -> None:
@@ -88,12 +90,20 @@ class Gate:
     def pass_through(self, name: str) -> bool:
         """Work on the queue until host `name` has had its turn; returns whether its switch went well."""
         own = self.entries[name]
+        self._tell_waves()
         while (task := self._take_next(own)) is not None:
             if isinstance(task, Bake):
                 self._finish_bake(self._watch(task))
             else:
                 self._finish(task, self._safely(task))
         return own.turn is Turn.DONE
+
+    def _tell_waves(self) -> None:
+        """Once, when everybody is in the queue: who follows whom, and how many may be down where."""
+        with self.changed:
+            first, self.told = not self.told, True
+        if first:
+            note("waves", **told_waves(self._nodes(), self.limits))
 
     def _take_next(self, own: Entry) -> Entry | Bake | None:
         with self.changed:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from rackwright.change import Change
 from rackwright.settings.secret import MASK, Secret
 
 _LOGIN_IN_URL = re.compile(r"(://)[^/\s@\"']+@")
@@ -41,3 +42,13 @@ def secrets_of(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from secrets_of(inner)
+
+
+def told(changes: Iterable[Change], settings: BaseModel) -> dict[str, Any]:
+    """Changes as the record of a run keeps them: sentences, and their diffs as one text; None when there are none."""
+    changes, secrets = list(changes), tuple(secrets_of(settings))
+    diff = "\n".join(change.diff for change in changes if change.diff)
+    return {
+        "changes": [mask(change.sentence, secrets) for change in changes],
+        "diff": mask(diff, secrets) if diff else None,
+    }

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 CANARIES = 0
 """Number of the wave that the canaries are."""
@@ -87,6 +88,25 @@ def wave_numbers(nodes: Collection[Node], size: int | None) -> dict[str, int]:
         else:
             numbers[node.name] = 1
     return numbers
+
+
+def told_waves(nodes: Collection[Node], limits: Limits) -> dict[str, Any]:
+    """Waves and limits as the record of a run keeps them.
+
+    `waves`: names by wave, canaries first. `down`: hosts of each domain that take capacity away while they switch,
+    and how many of them may do so at a time.
+    """
+    numbers = wave_numbers(nodes, limits.wave)
+    waves = [[node.name for node in in_order(nodes) if numbers[node.name] == at] for at in sorted({*numbers.values()})]
+    domains = sorted({domain for node in nodes if node.serving for domain in node.domains})
+    down = {
+        domain: {
+            "limit": limits.down.get(domain, 1),
+            "hosts": [node.name for node in in_order(nodes) if node.serving and domain in node.domains],
+        }
+        for domain in domains
+    }
+    return {"waves": waves, "down": down}
 
 
 def current_wave(nodes: Collection[Node], standing: Standing, size: int | None) -> int | None:

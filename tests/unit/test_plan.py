@@ -13,11 +13,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rackwright.change import Change
 from rackwright.concern import HostReading
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, SeenEndpoints
 from rackwright.concerns.release import RELEASE, SeenReleases, wanted_release
 from rackwright.fleet.grouping import download, exit_code, group
-from rackwright.fleet.masking import mask, secrets_of
+from rackwright.fleet.masking import mask, secrets_of, told
 from rackwright.fleet.plan_text import bytes_text, plan_text, plan_values, summary
 from rackwright.fleet.planning import HostPlan, PlannedChange, endpoint_diff, plan_host
 from rackwright.reader import parse_reading
@@ -220,3 +221,10 @@ def test_no_secret_of_the_settings_is_ever_shown(secret: str, around: str) -> No
 )
 def test_what_looks_like_a_secret_is_masked(text: str, shown: str) -> None:
     assert mask(text) == shown
+
+
+def test_the_record_keeps_changes_and_diffs_without_secrets() -> None:
+    changes = [Change("write a", "it differs", (), diff="-key: sesame\n+token: abc"), Change("do b", "", ())]
+    kept = told(changes, settings(registry={"host": "nvcr.io", "user": "$oauthtoken", "key": Secret("sesame")}))
+    assert kept == {"changes": ["write a (it differs)", "do b"], "diff": f"-key: {MASK}\n+token: {MASK}"}
+    assert told(changes[1:], settings())["diff"] is None

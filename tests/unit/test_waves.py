@@ -22,6 +22,7 @@ from rackwright.fleet.waves import (
     bake_due,
     eligible,
     goes_on,
+    told_waves,
     wave_numbers,
     whose_fault,
 )
@@ -158,3 +159,16 @@ def test_only_host_faults_within_the_budget_let_a_run_go_on() -> None:
     assert goes_on(broken, 2)
     assert not goes_on(broken, 1)
     assert not goes_on([broken[0], failure("b", Cause.CHECK)], 5)
+
+
+@given(fleets(), LIMITS)
+def test_the_record_is_told_every_host_once_with_the_canaries_first(nodes: list[Node], limits: Limits) -> None:
+    told = told_waves(nodes, limits)
+    numbers = wave_numbers(nodes, limits.wave)
+    assert [[numbers[name] for name in names] for names in told["waves"]] == [
+        [number] * len(names) for number, names in zip(sorted(set(numbers.values())), told["waves"], strict=True)
+    ]
+    assert sorted(name for names in told["waves"] for name in names) == sorted(numbers)
+    for domain, limit in told["down"].items():
+        assert limit["limit"] == limits.down.get(domain, 1)
+        assert set(limit["hosts"]) == {node.name for node in nodes if node.serving and domain in node.domains}

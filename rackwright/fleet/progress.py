@@ -1,0 +1,73 @@
+"""How far a job is, from the lines that it prints, and which of them are worth an event of the record. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+DOWNLOADING, VERIFYING, DRAINING = "downloading", "verifying", "draining"
+LOADING, PROVING = "loading", "proving"
+STEP = 0.02
+"""Part of the whole that a bar must grow before it is told again: at most fifty events a download."""
+LEAST, MOST = 1.0, 15.0
+"""Seconds between two events of one job, unless its phase changes."""
+
+_UNITS = {"MiB": 1 << 20, "GiB": 1 << 30}
+_BYTES = re.compile(r"([\d.]+) (MiB|GiB) of ([\d.]+) (MiB|GiB) \(\d+%\)")
+_LAYERS = re.compile(r"layers: (\d+) of (\d+) fetched, (\d+) unpacked")
+_PHASES = {
+    "verifying ": VERIFYING,
+    "draining: ": DRAINING,
+    "switching to ": LOADING,
+    "loading, ": LOADING,
+    "ready after ": PROVING,
+}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What one line of a job says. `part` is between 0 and 1; None when the line does not tell."""
+
+    phase: str
+    part: float | None = None
+
+
+def parse_line(line: str) -> Progress | None:
+    """What a job's line says of how far it is; None when it is about something else."""
+    text = line.strip()
+    if found := _BYTES.search(text):
+        done, unit, total, whole = found.groups()
+        return Progress(DOWNLOADING, _part(float(done) * _UNITS[unit], float(total) * _UNITS[whole]))
+    if found := _LAYERS.match(text):
+        layers, fetched, unpacked = int(found[2]), int(found[1]), int(found[3])
+        return Progress(DOWNLOADING, _part(fetched + unpacked, 2 * layers))
+    return next((Progress(phase) for start, phase in _PHASES.items() if text.startswith(start)), None)
+
+
+def _part(done: float, total: float) -> float | None:
+    return round(min(1.0, done / total), 3) if total > 0 else None
+
+
+class Meter:
+    """Keeps the events of one job few: a line is told when its phase is new, its bar has grown, or time has passed."""
+
+    def __init__(self) -> None:
+        self.last: Progress | None = None
+        self.when = 0.0
+
+    def told(self, line: str, now: float) -> Mapping[str, Any] | None:
+        """Fields of the event for a line, or None. now: seconds of a clock that never goes back."""
+        found = parse_line(line)
+        if found is None or not self._is_news(found, now):
+            return None
+        self.last, self.when = found, now
+        return {"phase": found.phase, "part": found.part, "text": line.strip()[:200]}
+
+    def _is_news(self, found: Progress, now: float) -> bool:
+        if self.last is None or found.phase != self.last.phase:
+            return True
+        grown = (found.part or 0.0) - (self.last.part or 0.0)
+        passed = now - self.when
+        return passed >= MOST or (passed >= LEAST and (grown >= STEP or found.part == 1.0 != self.last.part))

@@ -1,0 +1,54 @@
+"""How far a job is, from what it prints; and that the record gets few events of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackwright.fleet.progress import DOWNLOADING, DRAINING, LOADING, PROVING, Meter, Progress, parse_line
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("  512.0 MiB of 2.0 GiB (25%), 95.1 MiB/s", Progress(DOWNLOADING, 0.25)),
+        ("layers: 4 of 8 fetched, 2 unpacked, 120 MiB in flight, 8 s", Progress(DOWNLOADING, 0.375)),
+        ("layers: 0 of 0 fetched, 0 unpacked, 0 MiB in flight, 4 s", Progress(DOWNLOADING, None)),
+        ("draining: 3 connections open, waiting up to 30 s", Progress(DRAINING)),
+        ("loading, 15 s: Loading weights", Progress(LOADING)),
+        ("ready after 12 s", Progress(PROVING)),
+        ("try 1 failed (timeout); again in 2 s", None),
+        ("", None),
+    ],
+)
+def test_what_a_line_says(line: str, found: Progress | None) -> None:
+    assert parse_line(line) == found
+
+
+def line(percent: int) -> str:
+    return f"{percent}.0 MiB of 100.0 MiB ({percent}%), 9.9 MiB/s"
+
+
+def test_a_phase_is_told_at_once_and_a_crawling_bar_rarely() -> None:
+    meter = Meter()
+    assert meter.told("draining: 1 connections open, waiting up to 30 s", 0.0)
+    assert meter.told("loading, 5 s: x", 0.1)
+    assert not meter.told("loading, 10 s: x", 5.0)
+    assert meter.told("loading, 20 s: x", 15.1)
+    assert not meter.told("nothing of the kind", 99.0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 100), st.floats(0, 0.5)), max_size=400))
+def test_no_download_gets_more_than_its_share_of_events(steps: list[tuple[int, float]]) -> None:
+    meter, now, told = Meter(), 0.0, 0
+    for percent, pause in sorted(steps):
+        now += pause
+        told += meter.told(line(percent), now) is not None
+    assert told <= 52 + now / 15
+
+
+def test_the_end_of_a_download_is_told() -> None:
+    meter = Meter()
+    meter.told(line(99), 0.0)
+    assert meter.told(line(100), 1.0) == {"phase": DOWNLOADING, "part": 1.0, "text": line(100)}
