@@ -18,9 +18,11 @@ from rackwright.concerns.registry import REGISTRY
 from rackwright.concerns.release import RELEASE
 from rackwright.concerns.retention import RETENTION
 from rackwright.errors import RackwrightError
+from rackwright.lease import LEASED
 from rackwright.ownership import RECORD
 
 ALL: tuple[Concern[Any, Any], ...] = (
+    LEASED,
     RECORD,
     GPUS,
     PREFLIGHT,
