@@ -5,52 +5,35 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import NoReturn
 
 from rackwright import __version__
-from rackwright.commands import (
-    advise,
-    chat,
-    check,
-    drift,
-    exec,
-    explain,
-    init,
-    lock,
-    logs,
-    plan,
-    render,
-    rollback,
-    rollout,
-    runs,
-    schema,
-    status,
-    teardown,
-)
 from rackwright.errors import RackwrightError
-from rackwright.lab import cli as lab
 
 ERROR = 1
-COMMANDS = (
-    init,
-    check,
-    render,
-    lock,
-    plan,
-    drift,
-    rollout,
-    rollback,
-    runs,
-    status,
-    logs,
-    exec,
-    chat,
-    teardown,
-    explain,
-    advise,
-    schema,
-    lab,
+VERBS = (
+    "init",
+    "check",
+    "render",
+    "lock",
+    "plan",
+    "drift",
+    "rollout",
+    "rollback",
+    "runs",
+    "status",
+    "logs",
+    "exec",
+    "chat",
+    "teardown",
+    "explain",
+    "advise",
+    "schema",
+    "lab",
 )
+"""Each is a module of rackwright.commands with `add_parser`."""
+ELSEWHERE = {"lab": "rackwright.lab.cli"}
 
 Handler = Callable[[argparse.Namespace], int]
 
@@ -64,19 +47,21 @@ class Parser(argparse.ArgumentParser):
         self.exit(ERROR, f"{self.prog}: {message}\n")
 
 
-def parser() -> Parser:
-    """The whole command line; every verb sets `handler`."""
+def parser(verb: str | None = None) -> Parser:
+    """The command line, of one verb or of all; every verb sets `handler`."""
     found = Parser(prog="rackwright", description="Bare-metal GPU hosts into LLM endpoints that have answered.")
     found.add_argument("--version", action="version", version=f"rackwright {__version__}")
     verbs = found.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add_parser(verbs)
+    # A verb's modules are loaded only when it is asked for: all of them take longer than asking a hundred hosts.
+    for name in [verb] if verb in VERBS else VERBS:
+        import_module(ELSEWHERE.get(name, f"rackwright.commands.{name}")).add_parser(verbs)
     return found
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. What a user can mend is printed as text, never as a traceback."""
-    args = parser().parse_args(words)
+    typed = sys.argv[1:] if words is None else words
+    args = parser(typed[0] if typed else None).parse_args(typed)
     handler: Handler = args.handler
     try:
         return handler(args)
