@@ -3,7 +3,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 LAB := demo
 
-.PHONY: demo demo-down test unit lab lint types lock docs setup clean
+.PHONY: demo demo-down test unit lab proof lint types lock docs setup clean
 
 setup:
 	@scripts/setup
@@ -33,6 +33,10 @@ unit: setup
 
 lab: setup
 	@scripts/run-tests -n 2 --dist loadfile tests/lab
+
+## proof: forty hosts under constant load; good and bad changes (about an hour on two cores)
+proof: setup
+	@RACKWRIGHT_FLEET_HOSTS=$${RACKWRIGHT_FLEET_HOSTS:-40} $(BIN)/python -m pytest -v tests/lab/fleet
 
 lint: setup
 	@$(BIN)/ruff check --quiet .

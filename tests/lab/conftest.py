@@ -87,16 +87,17 @@ class Site:
 @pytest.fixture(scope="session")
 def worker_lab() -> Iterator[Lab]:
     """The lab of this test process: one bare and one lived-in host. Its id is the process's own."""
-    _end_labs_of_killed_runs()
+    end_labs_of_killed_runs()
     lab = Lab.open(f"t{os.getpid()}")
     lab.up(hosts=2, bare=1)
     yield lab
     lab.down()
 
 
-def _end_labs_of_killed_runs() -> None:
+def end_labs_of_killed_runs() -> None:
+    """Take down labs whose test process is gone."""
     for folder in STATE_ROOT.glob("t*"):
-        if re.fullmatch(r"t\d+b?", folder.name) and not Path("/proc", folder.name[1:].rstrip("b")).exists():
+        if re.fullmatch(r"t\d+[bf]?", folder.name) and not Path("/proc", folder.name[1:].rstrip("bf")).exists():
             Lab.open(folder.name).down()
 
 
