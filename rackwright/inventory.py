@@ -14,6 +14,7 @@ from pyinfra.api.host import Host
 
 from rackwright import pyinfra_options
 from rackwright.errors import RackwrightError, SettingsError
+from rackwright.fleet.plain import keep_record
 from rackwright.interrupt import fail_on_interrupt
 from rackwright.lockfile import Lock, load_lock, pinned
 from rackwright.settings.ansible_inventory import listing_of
@@ -135,6 +136,9 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
         fail_on_interrupt()
     if unknown and options and options.connects:
         logger.warning(advice(unknown))
+    if options and options.connects and options.deploy and not options.dry:
+        names = [host.name for host in hosts if host.name in chosen]
+        keep_record(inventory_file, listing.root or site_root(listing.path), names, Path(options.deploy), options.data)
     _loaded[inventory_file.resolve()] = hosts
     _locks.update(dict.fromkeys((host.name for host in hosts), load_lock(listing.root or site_root(listing.path))))
     everyone: PyinfraGroups = {ALL: [(host.name, host.data) for host in hosts]}

@@ -25,6 +25,8 @@ class Options:
     no_wait: bool = False
     connects: bool = True
     """False for `debug-inventory`, which looks at no host."""
+    deploy: str | None = None
+    """The deploy file; none for `exec`, `fact` and single operations."""
 
     def chosen(self, hosts: Sequence[str], groups: Mapping[str, Collection[str]]) -> set[str]:
         """Hosts that are going to be touched.
@@ -77,6 +79,7 @@ def current() -> Options | None:
         yes=bool(typed["yes"]),
         no_wait=bool(typed["no_wait"]),
         connects=tuple(typed["operations"]) != ("debug-inventory",),
+        deploy=next((word for word in typed["operations"][:1] if word.endswith(".py")), None),
     )
 
 

@@ -15,7 +15,7 @@ from rackwright.effects import StepFailedError, command_of, complain, remote, ru
 from rackwright.fleet.gate import Gate, Outcome
 from rackwright.fleet.journal import note
 from rackwright.fleet.planning import plan_host
-from rackwright.fleet.running import AFTERWARDS
+from rackwright.fleet.record import AFTERWARDS
 from rackwright.fleet.turns import (
     Member,
     baking,

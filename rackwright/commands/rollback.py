@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rackwright.commands.rollout import agreed, go_back
-from rackwright.fleet.running import DONE, ERROR, HANDS_NEEDED, begin, phase
+from rackwright.fleet.record import BY_HAND, NOT_REACHED, NOT_SWITCHED, SWITCHED, UNCHANGED
+from rackwright.fleet.running import DONE, ERROR, HANDS_NEEDED, Result, begin, phase
 from rackwright.rollback import LAST
 from rackwright.session import chosen_hosts
 from rackwright.settings.files import site_root
@@ -29,17 +31,21 @@ def run(args: argparse.Namespace) -> int:
     if not args.yes and not agreed(f"This takes {len(hosts)} hosts of {args.inventory} back."):
         print("nothing was done", file=sys.stderr)
         return ERROR
-    started = begin(args.inventory, site_root(Path(args.inventory)).absolute(), hosts, "rollback")
-    started.note("phase", name="rollback")
+    started = begin(args.inventory, site_root(Path(args.inventory)).absolute(), hosts, BY_HAND, to=args.to)
+    started.note("phase", name=BY_HAND)
     status = go_back(started, {"*": {"*": args.to}}, hosts)
-    found = phase(started, "rollback")
-    missing = [host for host in hosts if host not in found.states]
+    return started.end(*verdict(hosts, status, phase(started, BY_HAND)))
+
+
+def verdict(hosts: Sequence[str], status: int, found: Result) -> tuple[int, str]:
+    """Exit status and sentence of a rollback from its record."""
+    missing = [host for host in hosts if host not in found.states or found.states[host] in NOT_REACHED]
     refused = found.named("refused")
-    bad = [host for host in [*found.failed, *found.named("not switched")] if host not in refused]
+    bad = [host for host in [*found.failed, *found.named(NOT_SWITCHED)] if host not in refused]
     if bad:
-        return started.end(HANDS_NEEDED, f"going back failed: hands needed on {', '.join(bad)}; see above")
+        return HANDS_NEEDED, f"going back failed: hands needed on {', '.join(bad)}; see above"
     if refused or missing or status != DONE:
         which = ", ".join([*refused, *missing]) or "some hosts"
-        return started.end(ERROR, f"{which} did not go back, and serve what they served; see above")
-    back, same = len(found.named("switched")), len(found.named("unchanged"))
-    return started.end(DONE, f"done: {back} went back, {same} ran it already; the settings still ask for the newer one")
+        return ERROR, f"{which} did not go back, and serve what they served; see above"
+    back, same = len(found.named(SWITCHED)), len(found.named(UNCHANGED))
+    return DONE, f"done: {back} went back, {same} ran it already; the settings still ask for the newer one"

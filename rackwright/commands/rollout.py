@@ -10,12 +10,23 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.errors import RackwrightError
-from rackwright.fleet.running import AFTERWARDS, DONE, ERROR, HANDS_NEEDED, WELL, WENT_BACK, Result, Run, begin, phase
+from rackwright.fleet.record import (
+    AFTERWARDS,
+    BACKWARD,
+    FORWARD,
+    NOT_REACHED,
+    NOT_SWITCHED,
+    NOTHING_SERVES,
+    SWITCHED,
+    SWITCHING,
+    UNCHANGED,
+    WELL,
+)
+from rackwright.fleet.running import DONE, ERROR, HANDS_NEEDED, WENT_BACK, Result, Run, begin, phase
 from rackwright.rollback import BACK
 from rackwright.session import chosen_hosts
 from rackwright.settings.files import site_root
 
-FORWARD, BACKWARD = "rollout", "going back"
 KEYS = ("wave", "bake", "max_unavailable", "error_budget", "gate")
 
 
@@ -44,9 +55,10 @@ def run(args: argparse.Namespace) -> int:
     if not args.yes and not agreed(f"This rolls {args.inventory} out on {len(hosts)} hosts."):
         print("nothing was done", file=sys.stderr)
         return ERROR
-    started = begin(args.inventory, root, hosts, "rollout")
+    data = given(args)
+    started = begin(args.inventory, root, hosts, "rollout", deploy=str(deploy), data=data)
     started.note("phase", name=FORWARD)
-    status = started.pyinfra(deploy, hosts, given(args))
+    status = started.pyinfra(deploy, hosts, data)
     forward = phase(started, FORWARD)
     backward = _go_back(started, forward) if forward.is_the_releases else None
     return started.end(*verdict(args.inventory, started.hosts, status, forward, backward))
@@ -79,7 +91,7 @@ def _pair(text: str) -> tuple[str, Any]:
 
 def _go_back(started: Run, forward: Result) -> Result | None:
     """Bring the hosts that have switched already back, in waves under the same limits."""
-    with_it = forward.named("switched", AFTERWARDS)
+    with_it = forward.named(SWITCHED, AFTERWARDS)
     switched = {host: dict(forward.before[host]) for host in with_it if forward.before.get(host)}
     if not switched:
         return None
@@ -100,15 +112,17 @@ def verdict(
     inventory: str, hosts: tuple[str, ...], status: int, forward: Result, backward: Result | None
 ) -> tuple[int, str]:
     """Exit status and sentence of a rollout from its record; pyinfra's own status only adds doubt."""
-    missing = [host for host in hosts if host not in forward.states]
-    if not forward.failed and not forward.named("not switched"):
+    missing = [
+        host for host in hosts if forward.states.get(host, SWITCHING) in NOT_REACHED or host not in forward.states
+    ]
+    if not forward.failed and not forward.named(NOT_SWITCHED):
         if not missing and status == DONE:
-            return DONE, f"done: {len(forward.named('switched'))} switched, {len(forward.named('unchanged'))} unchanged"
+            return DONE, f"done: {len(forward.named(SWITCHED))} switched, {len(forward.named(UNCHANGED))} unchanged"
         what = f"{', '.join(missing)} did not come to their switch" if missing else "not everything was done"
-        return ERROR, f"{what}, see above; what served goes on serving; next: rackwright rollout {inventory}"
-    hurt = forward.named("nothing serves", "switching")
+        return ERROR, f"{what}, see above; what served goes on serving; next: rackwright resume"
+    hurt = forward.named(NOTHING_SERVES, SWITCHING)
     if backward:
-        hurt += [*backward.failed, *backward.named("not switched")]
+        hurt += backward.not_well
     back = backward.named(*WELL) if backward else []
     hurt += [host for host in forward.named(AFTERWARDS) if host not in [*back, *hurt]]
     if hurt:
@@ -118,5 +132,5 @@ def verdict(
         return WENT_BACK, f"the change failed on {failed} and was rolled back: what served serves its last good release"
     return WENT_BACK, (
         f"stopped and held: {failed} failed, {len(forward.named(*WELL))} hosts have the change; next: "
-        f"rackwright rollout {inventory} to go on, or rackwright rollback {inventory} to go back"
+        f"rackwright resume to go on, or rackwright rollback {inventory} to go back"
     )

@@ -3,51 +3,111 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
+import io
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from rackwright.errors import RackwrightError
-from rackwright.fleet.journal import FOLDER, Event, read_record, summary
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from rackwright.fleet.journal import Event, chosen_record, folder_of, read_record, records
+from rackwright.fleet.record import Record, record_of
 from rackwright.settings.files import site_root
 
-TOLD = ("host", "row", "failure", "phase", "bake", "end")
+QUIET = frozenset({"process", "progress", "waves", "stage"})
+"""Kinds that only programs want one by one."""
+HEAD = ("time", "kind", "host", "text", "process", "hosts", "diff")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("runs", help="list the runs of this site, or show one")
     parser.add_argument("run", nargs="?", metavar="RUN", help="a run's name, or `last`")
-    parser.add_argument("--site", default=".", metavar="DIR", help="the site's folder (default: here)")
+    add_site(parser)
+    parser.add_argument("--json", action="store_true", help="for programs")
     parser.set_defaults(handler=run)
+
+
+def add_site(parser: argparse.ArgumentParser) -> None:
+    """Add `--site` to a command that needs no inventory."""
+    parser.add_argument("--site", default=".", metavar="DIR", help="the site's folder (default: here)")
+
+
+def root_of(args: argparse.Namespace) -> Path:
+    """The site that `--site` names."""
+    return site_root(Path(args.site) / "site").absolute()
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the runs, the newest last, or the events of one; returns the exit status. Raises RackwrightError."""
-    folder = site_root(Path(args.site) / "site").absolute() / FOLDER
-    records = sorted(folder.glob("*.jsonl"))
+    root = root_of(args)
     if args.run is None:
-        for path in records:
-            print(_line(path))
+        found = [record_of(path.stem, read_record(path)) for path in records(root)]
+        text = table(found) if found else f"no run has left a record in {folder_of(root)} yet"
+        print(json.dumps([values(one) for one in found], indent=1) if args.json else text)
         return 0
-    for event in read_record(_chosen(records, args.run, folder)):
-        if event["kind"] in TOLD:
-            print(_event(event))
+    path = chosen_record(root, args.run)
+    events = read_record(path)
+    if args.json:
+        print(json.dumps({**values(record_of(path.stem, events)), "events": events}, indent=1))
+    else:
+        print("\n".join(lines(record_of(path.stem, events), events)))
     return 0
 
 
-def _chosen(records: list[Path], name: str, folder: Path) -> Path:
-    found = records[-1:] if name == "last" else [path for path in records if path.stem == name]
-    if not found:
-        raise RackwrightError(f"{folder} has no run {name}; next: rackwright runs")
-    return found[0]
+def values(record: Record) -> dict[str, Any]:
+    """One run for `--json`; docs/reference/run-record.md describes it."""
+    begin, end = record.begin, record.end or {}
+    return {
+        "run": record.id,
+        "time": begin.get("time"),
+        "who": begin.get("who"),
+        "what": begin.get("what"),
+        "hosts": {host: record.states.get(host) for host in record.hosts},
+        "lives": record.lives,
+        "status": end.get("status"),
+        "text": end.get("text"),
+        "resumed_by": record.resumed_by,
+    }
 
 
-def _line(path: Path) -> str:
-    told = summary(path.stem, read_record(path))
-    states = ", ".join(f"{count} {state}" for state, count in Counter(told.hosts.values()).items())
-    return f"{told.id}  {told.who}  {told.what}  [{states or 'no host'}]  {told.end}"
+def table(found: Sequence[Record], width: int = 160) -> str:
+    """The runs as aligned columns."""
+    shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name in ("run", "who", "what", "hosts", "end"):
+        shown.add_column(name, overflow="fold", no_wrap=name == "run")
+    for one in found:
+        begin = one.begin
+        shown.add_row(one.id, begin.get("who", "?"), begin.get("what", "?"), one.counts(), one.outcome)
+    text = io.StringIO()
+    Console(file=text, width=width, color_system=None, markup=False, emoji=False, highlight=False).print(shown)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines() if line.strip())
 
 
-def _event(event: Event) -> str:
-    words = [f"{key}={value}" for key, value in event.items() if key not in ("time", "kind", "host")]
-    return f"{event['time'][11:23]}  {event.get('host', '-')}  {event['kind']}  {'  '.join(words)}"
+def lines(record: Record, events: Sequence[Event]) -> Iterator[str]:
+    """One run for a person: its head, its events, its end."""
+    begin = record.begin
+    yield f"{record.id}: {begin.get('what', '?')}, by {begin.get('who', '?')}"
+    yield f"hosts: {', '.join(record.hosts) or 'none'}"
+    for event in events:
+        if event["kind"] not in QUIET | {"begin", "end"}:
+            yield _line(event)
+    yield f"{record.counts()}; {record.outcome}"
+
+
+def _line(event: Event) -> str:
+    words = [_word(key, value) for key, value in event.items() if key not in HEAD]
+    text = " | ".join(str(event.get("text", "")).splitlines())
+    told = [event["time"][11:19], event.get("host", "-"), event["kind"], *words, text]
+    return "  ".join(word for word in told if word)
+
+
+def _word(key: str, value: Any) -> str:
+    if isinstance(value, list):
+        return f"{key}: {', '.join(map(str, value))}"
+    if isinstance(value, dict):
+        return f"{key}: {', '.join(f'{name} {inner}' for name, inner in value.items())}"
+    return str(value) if key in ("state", "mark", "row", "seen", "name", "title") else f"{key} {value}"

@@ -6,10 +6,14 @@ import argparse
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from rackwright.fleet.record import DONE, TEARDOWN
+from rackwright.fleet.running import ERROR, Run, begin, phase
 from rackwright.session import chosen_hosts
+from rackwright.settings.files import site_root
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -30,11 +34,29 @@ def run(arguments: argparse.Namespace) -> int:
         print("nothing was done", file=sys.stderr)
         return 1
     with as_file(files("rackwright.deploys") / "teardown.py") as deploy:
-        words = [str(Path(sys.executable).parent / "pyinfra"), arguments.inventory, str(deploy)]
-        words += [word for pattern in arguments.limit for word in ("--limit", pattern)]
-        words.append("--dry" if arguments.dry else "-y")
-        purge = "yes" if arguments.purge else "no"
-        return subprocess.run(words, env={**os.environ, "RACKWRIGHT_PURGE": purge}, check=False).returncode
+        purge = {"RACKWRIGHT_PURGE": "yes" if arguments.purge else "no"}
+        if arguments.dry:
+            return _look_ahead(arguments, deploy, purge)
+        names = [entry.name for entry in hosts]
+        root = site_root(Path(arguments.inventory)).absolute()
+        started = begin(arguments.inventory, root, names, TEARDOWN, purge=arguments.purge)
+        return tear_down(started, deploy, purge)
+
+
+def tear_down(started: Run, deploy: Path, purge: Mapping[str, str]) -> int:
+    """Tear down, and end the record; returns pyinfra's exit status."""
+    started.note("phase", name=TEARDOWN)
+    status = started.pyinfra(deploy, started.hosts, {}, **purge)
+    found = phase(started, TEARDOWN)
+    left = [host for host in started.hosts if found.states.get(host) != DONE]
+    text = f"not everything is gone from {', '.join(left)}, see above" if left else "done: nothing of it is left"
+    return started.end(status or (ERROR if left else 0), text)
+
+
+def _look_ahead(arguments: argparse.Namespace, deploy: Path, purge: Mapping[str, str]) -> int:
+    words = [str(Path(sys.executable).parent / "pyinfra"), arguments.inventory, str(deploy), "--dry"]
+    words += [word for pattern in arguments.limit for word in ("--limit", pattern)]
+    return subprocess.run(words, env={**os.environ, **purge}, check=False).returncode
 
 
 def _agreed(hosts: list[str], purge: bool) -> bool:

@@ -1,14 +1,16 @@
 """The record of a run: one JSON line an event, in `runs/ID.jsonl` of the site. It never holds a secret.
 
 Whoever starts a run names its file in an environment variable; without it nothing is written.
+docs/reference/run-record.md has every kind of event.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
+import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,19 +21,33 @@ VARIABLE = "RACKWRIGHT_RUN"
 ROLLOUT = "RACKWRIGHT_ROLLOUT"
 """Set by `rackwright rollout` and `rollback`: waves and bakes, which a plain deploy has not."""
 FOLDER = "runs"
+FOLDER_VARIABLE = "RACKWRIGHT_RUNS"
+"""Names another folder for the records, for example one that several operators share."""
+SECOND = len("20260131-235959")
+"""Length of the part of a run's name that says when it began."""
+KEPT = 200
+"""Records that stay; older ones go when a new one begins."""
 
 Event = dict[str, Any]
 
+_failed: set[str] = set()
+
 
 def note(kind: str, **fields: Any) -> None:
-    """Add an event to the run that this process belongs to, if any. One write a line, so that lines never mix."""
+    """Add an event to the run that this process belongs to, if any. A record that cannot be written fails no run."""
     path = os.environ.get(VARIABLE)
-    if path:
+    if not path:
+        return
+    try:
         append(Path(path), kind, **fields)
+    except OSError as error:
+        if path not in _failed:
+            _failed.add(path)
+            print(f"rackwright: {path}: the record of this run has gaps: {error}", file=sys.stderr)
 
 
 def append(path: Path, kind: str, **fields: Any) -> None:
-    """Add an event to a record; fields that are None are left out."""
+    """Add an event to a record, in one write, so that lines never mix; fields that are None are left out."""
     told = {key: value for key, value in fields.items() if value is not None}
     line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "kind": kind, **told})
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -41,25 +57,67 @@ def append(path: Path, kind: str, **fields: Any) -> None:
         os.close(file)
 
 
+def folder_of(root: Path) -> Path:
+    """Where a site's records lie: $RACKWRIGHT_RUNS if set, else `runs/` in the site."""
+    named = os.environ.get(FOLDER_VARIABLE)
+    return Path(named).expanduser().absolute() if named else root.absolute() / FOLDER
+
+
+def records(root: Path) -> list[Path]:
+    """All records of a site, the oldest first."""
+    return sorted(folder_of(root).glob("*.jsonl"), key=_order)
+
+
+def _order(path: Path) -> tuple[str, int]:
+    """The second in which a run began, and its number among those of that second."""
+    number = path.stem.rpartition("-")[2]
+    return path.stem[:SECOND], int(number) if number.isdigit() and len(path.stem) > SECOND else 1
+
+
+def chosen_record(root: Path, name: str) -> Path:
+    """The record of a run by its name, or the newest for `last`. Raises RackwrightError."""
+    known = records(root)
+    found = known[-1:] if name == "last" else [path for path in known if path.stem == name]
+    if not found:
+        raise RackwrightError(f"{folder_of(root)} has no run {name}; next: rackwright runs")
+    return found[0]
+
+
 def new_record(root: Path, purpose: str) -> Path:
-    """The file of a new run below a site, named by its time and purpose. Raises RackwrightError."""
-    folder = root / FOLDER
-    name = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{purpose}"
+    """The file of a new run of a site, named by its time and purpose; old ones are pruned. Raises RackwrightError."""
+    folder = folder_of(root)
+    second = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        for number in range(1, 100):
-            path = folder / (f"{name}.jsonl" if number == 1 else f"{name}-{number}.jsonl")
-            if not path.exists():
-                path.touch(mode=0o600)
-                return path
+        make_folder(folder)
+        _prune(root)
+        number = len(list(folder.glob(f"{second}*.jsonl"))) + 1
+        path = folder / (f"{second}-{purpose}.jsonl" if number == 1 else f"{second}-{purpose}-{number}.jsonl")
+        path.touch(mode=0o600, exist_ok=False)
     except OSError as error:
         raise RackwrightError(f"{folder}: no record of the run can be kept: {error}; nothing was done") from error
-    raise RackwrightError(f"{folder}: a hundred runs began in this second; nothing was done")
+    return path
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder of the records, for its owner only, and invisible to git. Raises OSError."""
+    if not folder.is_dir():
+        folder.mkdir(mode=0o700, parents=True)
+        (folder / ".gitignore").write_text("*\n")
+
+
+def _prune(root: Path) -> None:
+    """Remove the oldest records with everything that carries their name: reports, logs, folders of logs."""
+    for old in records(root)[: -KEPT + 1]:
+        for path in [*old.parent.glob(f"{old.stem}.*"), old.with_suffix("")]:
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
 
 def read_record(path: Path) -> list[Event]:
     """The events of a run. A last line that was cut by a crash is left out."""
-    return list(_events(path.read_text().splitlines()))
+    return list(_events(path.read_text(errors="replace").splitlines()))
 
 
 def _events(lines: Iterable[str]) -> Iterable[Event]:
@@ -70,29 +128,3 @@ def _events(lines: Iterable[str]) -> Iterable[Event]:
             continue
         if isinstance(event, dict) and "kind" in event:
             yield event
-
-
-@dataclass(frozen=True)
-class Summary:
-    """One run in a line."""
-
-    id: str
-    who: str
-    what: str
-    end: str
-    hosts: dict[str, str]
-    """Each host's last word: switched, unchanged, went back, quarantined, ..."""
-
-
-def summary(run_id: str, events: Iterable[Event]) -> Summary:
-    """What a record says of its run; a run without an end was cut, or still goes on."""
-    who = what = ""
-    end, hosts = "no end: cut, or still under way", dict[str, str]()
-    for event in events:
-        if event["kind"] == "begin":
-            who, what = event.get("who", ""), event.get("what", "")
-        elif event["kind"] == "host":
-            hosts[event["host"]] = event["state"]
-        elif event["kind"] == "end":
-            end = f"exit {event['status']}: {event['text']}"
-    return Summary(run_id, who, what, end, hosts)

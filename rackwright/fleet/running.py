@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.fleet.journal import ROLLOUT, VARIABLE, Event, append, new_record, read_record
+from rackwright.fleet.masking import mask
+from rackwright.fleet.record import NOT_REACHED, UNTOUCHED, WELL
 from rackwright.fleet.waves import Fault
+from rackwright.processes import this_process
+from rackwright.settings.secret import MASK
 
 DONE, ERROR, WENT_BACK, HANDS_NEEDED = 0, 1, 3, 4
-AFTERWARDS = "failed after its switch"
-WELL = frozenset({"switched", "unchanged"})
 
 
 @dataclass(frozen=True)
@@ -29,13 +31,17 @@ class Run:
     root: Path
     hosts: tuple[str, ...]
     record: Path
+    in_waves: bool = True
+    """False: as a plain deploy, without waves and bakes."""
 
     def pyinfra(self, deploy: Path, hosts: Sequence[str], data: Mapping[str, Any], **environment: str) -> int:
         """Run a deploy on some hosts; returns pyinfra's own exit status, which alone proves nothing."""
         words = [str(Path(sys.executable).parent / "pyinfra"), str(self.inventory), str(deploy), "-y"]
         words += [word for name in hosts for word in ("--limit", name)]
         words += [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
-        known = {**os.environ, VARIABLE: str(self.record), ROLLOUT: "yes", **environment}
+        known = {**os.environ, VARIABLE: str(self.record), **environment}
+        if self.in_waves:
+            known[ROLLOUT] = "yes"
         return subprocess.run(words, cwd=self.root, env=known, check=False).returncode
 
     def note(self, kind: str, **fields: Any) -> None:
@@ -49,12 +55,44 @@ class Run:
         return status
 
 
-def begin(inventory: str, root: Path, hosts: Sequence[str], purpose: str) -> Run:
-    """Open the record of a run. Raises RackwrightError when none can be written."""
-    run = Run(Path(inventory).expanduser().absolute(), root, tuple(hosts), new_record(root, purpose))
-    who = f"{getpass.getuser()}@{socket.gethostname()}"
-    run.note("begin", who=who, what=f"{purpose} {inventory}", hosts=list(hosts))
+def begin(inventory: str, root: Path, hosts: Sequence[str], purpose: str, **asked: Any) -> Run:
+    """Open the record of a run. Raises RackwrightError when none can be written.
+
+    asked: whatever `rackwright resume` must know to go on: `deploy`, `data`, options of the verb.
+    """
+    path = Path(inventory).expanduser().absolute()
+    run = Run(path, root, tuple(hosts), new_record(root, purpose))
+    run.note("begin", **beginning(path, hosts, purpose, asked))
     return run
+
+
+def beginning(inventory: Path, hosts: Sequence[str], purpose: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The first event of a record: who, where, what, and what was asked."""
+    shown = Path(os.path.relpath(inventory))
+    found = {
+        "who": f"{getpass.getuser()}@{socket.gethostname()}",
+        "what": f"{purpose} {inventory if shown.parts[0] == '..' else shown}",
+        "purpose": purpose,
+        "inventory": str(inventory),
+        "hosts": list(hosts),
+        "process": this_process(),
+        **asked,
+    }
+    if "data" in asked:
+        found["data"] = {key: without_secrets(key, value) for key, value in asked["data"].items()}
+    return found
+
+
+def without_secrets(key: str, value: Any) -> Any:
+    """A value of `--data` as a record may keep it: what looks like a secret is a mask."""
+    if isinstance(value, Mapping):
+        return {inner: without_secrets(str(inner), below) for inner, below in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_secrets(key, below) for below in value]
+    if not isinstance(value, str):
+        return value
+    told = mask(f"{key}={value}").removeprefix(f"{key}=")
+    return MASK if told.startswith(MASK) else mask(value)
 
 
 @dataclass(frozen=True)
@@ -73,8 +111,13 @@ class Result:
 
     @property
     def failed(self) -> list[str]:
-        """Hosts on which something went wrong."""
-        return [host for host, state in self.states.items() if state not in {*WELL, "not switched"}]
+        """Hosts whose switch went wrong."""
+        return [host for host, state in self.states.items() if state not in WELL | NOT_REACHED | UNTOUCHED]
+
+    @property
+    def not_well(self) -> list[str]:
+        """Hosts that did not come to where they should."""
+        return [host for host, state in self.states.items() if state not in WELL]
 
     @property
     def is_the_releases(self) -> bool:

@@ -9,10 +9,14 @@ from typing import Any
 import pytest
 
 from rackwright.commands.rollout import verdict
+from rackwright.errors import RackwrightError
 from rackwright.fleet import journal
-from rackwright.fleet.journal import append, new_record, note, read_record, summary
-from rackwright.fleet.running import AFTERWARDS, Result, result
+from rackwright.fleet.journal import append, chosen_record, new_record, note, read_record, records
+from rackwright.fleet.record import AFTERWARDS, hosts_in, record_of
+from rackwright.fleet.running import Result, result, without_secrets
 from rackwright.fleet.waves import Fault
+from rackwright.processes import this_process
+from rackwright.settings.secret import MASK
 
 
 def test_events_come_back_as_they_were_written(tmp_path: Path) -> None:
@@ -31,8 +35,54 @@ def test_a_line_that_a_crash_has_cut_is_left_out(tmp_path: Path) -> None:
     assert [event["kind"] for event in read_record(path)] == ["begin"]
 
 
-def test_two_runs_of_one_second_have_records_of_their_own(tmp_path: Path) -> None:
-    assert len({new_record(tmp_path, "rollout") for _ in range(3)}) == 3
+def test_runs_of_one_second_have_records_of_their_own_in_their_order(tmp_path: Path) -> None:
+    made = [new_record(tmp_path, purpose) for purpose in ("teardown", "rollback", "deploy", "deploy")]
+    assert records(tmp_path) == made
+    assert chosen_record(tmp_path, "last") == made[-1]
+    assert chosen_record(tmp_path, made[1].stem) == made[1]
+    with pytest.raises(RackwrightError, match="next: rackwright runs"):
+        chosen_record(tmp_path, "nosuch")
+
+
+def test_old_records_go_with_all_that_carries_their_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "KEPT", 3)
+    folder = tmp_path / "runs"
+    journal.make_folder(folder)
+    for number in range(4):
+        (folder / f"20260101-00000{number}-deploy.jsonl").touch()
+        (folder / f"20260101-00000{number}-deploy.html").touch()
+        (folder / f"20260101-00000{number}-deploy").mkdir()
+    new = new_record(tmp_path, "rollout")
+    kept = ["20260101-000002-deploy", "20260101-000003-deploy"]
+    assert records(tmp_path) == [*(folder / f"{name}.jsonl" for name in kept), new]
+    assert sorted(path.name for path in folder.glob("2026010*")) == sorted(
+        f"{name}{end}" for name in kept for end in ("", ".html", ".jsonl")
+    )
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / ".gitignore").read_text() == "*\n"
+
+
+def test_a_record_that_cannot_be_written_fails_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(journal.VARIABLE, str(tmp_path / "gone" / "run.jsonl"))
+    note("host", host="h1")
+    note("host", host="h2")
+    assert capsys.readouterr().err.count("has gaps") == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "kept"),
+    [
+        ("port", 8001, 8001),
+        ("engine", {"stream_interval": 2}, {"stream_interval": 2}),
+        ("environment", {"HF_TOKEN": "hf_x", "LEVEL": "info"}, {"HF_TOKEN": MASK, "LEVEL": "info"}),
+        ("arguments", ["--api_key=abc"], [f"--api_key={MASK}"]),
+        ("proxy", {"http": "http://me:word@proxy:3128"}, {"http": f"http://{MASK}@proxy:3128"}),
+    ],
+)
+def test_a_record_keeps_no_secret_of_the_command_line(key: str, value: object, kept: object) -> None:
+    assert without_secrets(key, value) == kept
 
 
 def test_nothing_is_written_outside_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,10 +122,43 @@ def test_a_phase_is_read_by_itself() -> None:
     assert result(EVENTS, "going back").states == {"h1": "switched"}
 
 
-def test_a_summary_says_when_a_run_has_no_end() -> None:
-    assert summary("r", EVENTS).end.startswith("no end")
-    assert summary("r", [*EVENTS, event("end", status=3, text="stopped")]).end == "exit 3: stopped"
-    assert summary("r", EVENTS).hosts == {"h1": "switched", "h2": "went back", "h3": "not switched"}
+def test_a_record_says_what_became_of_each_host() -> None:
+    found = record_of("r", EVENTS)
+    assert found.states == {"h1": "taken back", "h2": "went back", "h3": "not switched"}
+    assert found.counts() == "1 taken back, 1 went back, 1 not switched"
+    assert found.before == {"h1": {"llm": "aaa"}, "h2": {"llm": "bbb"}}
+
+
+def test_a_run_without_an_end_says_how_to_go_on() -> None:
+    begun = this_process()
+    gone = {**begun, "pid": begun["pid"], "started": -1}
+    away = {**begun, "machine": "elsewhere"}
+
+    def outcome(*more: dict[str, Any], process: dict[str, Any] = gone) -> str:
+        return record_of("r", [event("begin", process=process), *EVENTS[1:], *more]).outcome
+
+    assert outcome() == "was cut; next: rackwright resume r"
+    assert outcome(process=begun) == "still under way"
+    assert outcome(event("process", process=begun)) == "still under way"
+    assert outcome(process=away) == "no end yet: ask elsewhere"
+    assert outcome(event("resumed", by="r2")) == "was cut; went on as r2"
+    assert outcome(event("end", status=3, text="stopped"), process=begun) == "exit 3: stopped"
+
+
+@pytest.mark.parametrize(
+    ("category", "hosts"),
+    [
+        ("failed", ["h2"]),
+        ("left", ["h1", "h2", "h3", "h4"]),
+        ("taken-back", ["h1"]),
+        ("not-switched", ["h3"]),
+        ("switched", []),
+    ],
+)
+def test_hosts_by_how_they_ended(category: str, hosts: list[str]) -> None:
+    names = ["h1", "h2", "h3", "h4", "h5"]
+    more = event("host", host="h5", state="unchanged")
+    assert hosts_in(record_of("r", [event("begin", hosts=names), *EVENTS[1:], more]), category) == hosts
 
 
 HOSTS = ("h1", "h2")
@@ -101,6 +184,8 @@ RELEASE, HOST = (Fault.RELEASE.value,), (Fault.HOST.value,)
         (1, Result({"h1": AFTERWARDS, "h2": "not switched"}, faults=RELEASE), Result({"h1": "switched"}), 3, "rolled"),
         (1, Result({"h1": AFTERWARDS, "h2": "not switched"}, faults=HOST), None, 4, "hands needed on h1"),
         (1, Result({"h1": "switching"}), None, 4, "hands needed on h1"),
+        (1, Result({"h1": "switched", "h2": "unreachable"}), None, 1, "h2 did not come to their switch"),
+        (1, Result({"h1": "not converged", "h2": "switched"}), None, 1, "h1 did not"),
         (1, Result({"h1": "switched", "h2": "failed"}, faults=HOST), None, 3, "stopped and held: h2 failed"),
     ],
 )

@@ -1,0 +1,191 @@
+"""What a record says of its run: who, what, how each host ended, and what is left to do. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rackwright.fleet.journal import Event
+from rackwright.processes import lives
+
+FORWARD, BACKWARD, BY_HAND, TEARDOWN = "rollout", "going back", "rollback", "teardown"
+"""Phases of a run."""
+
+# How a host ended, besides what `switching` says of it.
+SWITCHED, UNCHANGED, DONE = "switched", "unchanged", "done"
+AFTERWARDS = "failed after its switch"
+UNREACHABLE, NOT_STAGED, NOT_CONVERGED = "unreachable", "failed before its switch", "not converged"
+SKIPPED, QUARANTINED, NOT_SWITCHED = "skipped", "quarantined", "not switched"
+SWITCHING, NOTHING_SERVES, TAKEN_BACK = "switching", "nothing serves", "taken back"
+
+WELL = frozenset({SWITCHED, UNCHANGED})
+ENDED_WELL = WELL | {DONE}
+LEFT_ASIDE = frozenset({SKIPPED, QUARANTINED})
+NOT_REACHED = frozenset({UNREACHABLE, NOT_STAGED, NOT_CONVERGED})
+"""Something went wrong with them, and it was not their switch."""
+UNTOUCHED = LEFT_ASIDE | {NOT_SWITCHED}
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run, as its record tells it."""
+
+    id: str
+    begin: Mapping[str, Any]
+    """The first event; empty when the run was killed before it."""
+    end: Mapping[str, Any] | None
+    phases: Mapping[str, Mapping[str, str]]
+    """Each host's last state, by phase; what was said outside of any phase is under the empty name."""
+    before: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Proven release by endpoint by host, from before its switch."""
+    targets: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Release by endpoint by host that a rollback was bringing back."""
+    failures: tuple[Mapping[str, Any], ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """What was last said of a host that did not end well."""
+    processes: tuple[Mapping[str, Any], ...] = ()
+    resumed_by: str | None = None
+
+    @property
+    def hosts(self) -> list[str]:
+        """The hosts that the run was asked for, in inventory order."""
+        return list(self.begin.get("hosts", []))
+
+    @property
+    def states(self) -> dict[str, str]:
+        """Each host's last word; what a deliberate way back brought back is `taken back`."""
+        found: dict[str, str] = {}
+        for phase, states in self.phases.items():
+            back = phase in (BACKWARD, BY_HAND)
+            found |= {host: TAKEN_BACK if back and state == SWITCHED else state for host, state in states.items()}
+        return found
+
+    @property
+    def lives(self) -> bool | None:
+        """Whether it still goes on; None when it runs on another machine, so that nobody here can tell."""
+        if self.end is not None:
+            return False
+        known = [lives(process) for process in self.processes]
+        return True if True in known else None if None in known else False
+
+    @property
+    def outcome(self) -> str:
+        """How it ended, in a line."""
+        if self.end is not None:
+            return f"exit {self.end['status']}: {self.end['text']}"
+        if self.resumed_by:
+            return f"was cut; went on as {self.resumed_by}"
+        return {
+            True: "still under way",
+            None: f"no end yet: ask {self.begin.get('process', {}).get('machine', 'its machine')}",
+            False: f"was cut; next: rackwright resume {self.id}",
+        }[self.lives]
+
+    def counts(self) -> str:
+        """Hosts by state, the most frequent first."""
+        counted = Counter(self.states.values())
+        silent = sum(host not in self.states for host in self.hosts)
+        told = [f"{number} {state}" for state, number in counted.most_common()]
+        return ", ".join([*told, *([f"{silent} not begun"] if silent else [])]) or "no host"
+
+
+def record_of(run_id: str, events: Iterable[Event]) -> Record:
+    """Fold the events of a run."""
+    fold = _Fold()
+    for event in events:
+        fold.add(event)
+    return Record(
+        run_id,
+        fold.begin,
+        fold.end,
+        fold.phases,
+        fold.before,
+        fold.targets,
+        tuple(fold.failures),
+        fold.texts,
+        tuple(fold.processes),
+        fold.resumed_by,
+    )
+
+
+class _Fold:
+    """The events so far."""
+
+    def __init__(self) -> None:
+        self.begin: Mapping[str, Any] = {}
+        self.end: Mapping[str, Any] | None = None
+        self.phase = ""
+        self.phases: dict[str, dict[str, str]] = {}
+        self.before: dict[str, Mapping[str, str]] = {}
+        self.targets: dict[str, Mapping[str, str]] = {}
+        self.failures: list[Mapping[str, Any]] = []
+        self.texts: dict[str, str] = {}
+        self.processes: list[Mapping[str, Any]] = []
+        self.resumed_by: str | None = None
+
+    def add(self, event: Event) -> None:
+        match event["kind"]:
+            case "begin":
+                self.begin = event
+            case "process":
+                self.processes.append(event["process"])
+            case "phase":
+                self.phase = event["name"]
+                self.phases.setdefault(self.phase, {})
+            case "host":
+                self._host(event)
+            case "failure":
+                self.failures.append(event)
+            case "end":
+                self.end = event
+            case "resumed":
+                self.resumed_by = event["by"]
+        if event["kind"] == "begin" and "process" in event:
+            self.processes.append(event["process"])
+
+    def _host(self, event: Event) -> None:
+        host = event["host"]
+        self.phases.setdefault(self.phase, {})[host] = event["state"]
+        if event.get("before"):
+            self.before.setdefault(host, event["before"])
+        if event.get("to"):
+            self.targets[host] = event["to"]
+        if event.get("text"):
+            self.texts[host] = event["text"]
+
+
+# -- hosts by how they ended
+
+
+def failed_hosts(record: Record) -> list[str]:
+    """Hosts on which something went wrong, those that were taken back afterwards included."""
+    blamed = {failure["host"] for failure in record.failures}
+    good = ENDED_WELL | UNTOUCHED | {TAKEN_BACK}
+    bad = {host for host, state in record.states.items() if state not in good}
+    return [host for host in _named(record) if host in blamed | bad]
+
+
+def left_hosts(record: Record) -> list[str]:
+    """Hosts that have not ended well, those that never began included: what `rackwright resume` takes on."""
+    well = ENDED_WELL if record.begin.get("purpose") != BY_HAND else ENDED_WELL | {TAKEN_BACK}
+    return [host for host in record.hosts if record.states.get(host) not in well]
+
+
+def _named(record: Record) -> Sequence[str]:
+    return [*record.hosts, *(host for host in record.states if host not in record.hosts)]
+
+
+CATEGORIES = ("failed", "left", SWITCHED, UNCHANGED, SKIPPED, QUARANTINED, "not-switched", "taken-back")
+"""What `--only` may ask for."""
+
+
+def hosts_in(record: Record, category: str) -> list[str]:
+    """Hosts of a category of CATEGORIES."""
+    if category == "failed":
+        return failed_hosts(record)
+    if category == "left":
+        return left_hosts(record)
+    state = category.replace("-", " ")
+    return [host for host in _named(record) if record.states.get(host) == state]

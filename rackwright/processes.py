@@ -1,0 +1,57 @@
+"""Which process of which machine something belongs to, and whether it still lives. A pid alone is reused."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+PROC = Path("/proc")
+
+
+def this_process() -> dict[str, Any]:
+    """Machine, boot, pid and start of this process, as plain values for a record.
+
+    `started` and `boot` are None on systems without /proc.
+    """
+    return {"machine": socket.gethostname(), "boot": _boot(), "pid": os.getpid(), "started": _started(os.getpid())}
+
+
+def lives(process: Mapping[str, Any]) -> bool | None:
+    """Whether such a process still runs; None when it belongs to another machine, so that nobody here can tell."""
+    if process.get("machine") != socket.gethostname():
+        return None
+    if process.get("boot") != _boot():
+        return False
+    pid = int(process["pid"])
+    if _boot() is None:
+        return _answers(pid)
+    return _started(pid) is not None and _started(pid) == process.get("started")
+
+
+def _boot() -> str | None:
+    try:
+        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+
+
+def _started(pid: int) -> int | None:
+    """Clock ticks from boot to a process's start (proc(5), field 22); None when it is gone, or a zombie."""
+    try:
+        words = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if words[0] in "ZX" else int(words[19])
+
+
+def _answers(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

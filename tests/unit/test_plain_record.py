@@ -1,0 +1,118 @@
+"""A plain `pyinfra INVENTORY deploy.py` leaves a record, whatever its end; looking ahead leaves none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from rackwright.fleet.journal import Event, read_record, records
+from rackwright.fleet.plain import exit_status
+from rackwright.fleet.record import record_of
+
+ROOT = Path(__file__).parents[2]
+INVENTORY = """\
+from rackwright.inventory import build
+globals().update(build(__file__, {"front": ["@fake/a1", "@fake/a2"], "back": ["@fake/b1"]}))
+"""
+DEPLOY = """\
+from pyinfra.api import FunctionCommand, operation
+from rackwright.fleet.journal import note
+from rackwright.hostrun import fail, this_host
+
+@operation()
+def serve():
+    host = this_host()
+    if not host.state.is_executing or host.name.endswith("a1"):
+        return
+    note("host", host=host.name, state="switched")
+    if host.name.endswith("b1"):
+        yield fail("still pending")
+
+serve(name="It serves")
+"""
+MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A site of three hosts behind pyinfra's own fake connector; the last one fails at its end."""
+    for name in ("inventory", "group_vars"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "deploy.py").write_text(DEPLOY)
+    (tmp_path / "inventory" / "fleet.py").write_text(INVENTORY)
+    (tmp_path / "group_vars" / "all.yml").write_text(MODEL)
+    return tmp_path
+
+
+def pyinfra(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    unwanted = ("RACKWRIGHT_RUN", "RACKWRIGHT_RUNS")
+    environment = {key: value for key, value in os.environ.items() if key not in unwanted}
+    return subprocess.run(
+        [str(Path(sys.executable).parent / "pyinfra"), "inventory/fleet.py", *words],
+        cwd=site,
+        env={**environment, "PYTHONPATH": str(ROOT), "PYINFRA_PROGRESS": "off"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def only_record(site: Path) -> list[Event]:
+    (path,) = records(site)
+    assert path.stat().st_mode & 0o777 == 0o600
+    return read_record(path)
+
+
+def test_it_says_what_became_of_each_host(site: Path) -> None:
+    done = pyinfra(site, "deploy.py", "-y", "--data", "port=8001", "--data", 'environment={"A_TOKEN": "hf_x"}')
+    assert done.returncode == 1, done.stdout + done.stderr
+    record = record_of("r", only_record(site))
+    assert record.states == {"@fake/a1": "done", "@fake/a2": "switched", "@fake/b1": "not converged"}
+    assert record.begin["what"] == "deploy inventory/fleet.py"
+    assert record.begin["deploy"] == str(site / "deploy.py")
+    assert record.begin["data"] == {"port": 8001, "environment": {"A_TOKEN": "*MASKED*"}}
+    assert record.end is not None
+    assert record.end["status"] == 1
+    assert record.end["text"].startswith("failed on @fake/b1; next: rackwright resume ")
+
+
+def test_it_names_the_hosts_of_the_limit_and_ends_well(site: Path) -> None:
+    done = pyinfra(site, "deploy.py", "-y", "--limit", "front")
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = record_of("r", only_record(site))
+    assert record.hosts == ["@fake/a1", "@fake/a2"]
+    assert record.outcome == "exit 0: done: 1 switched, 1 done"
+
+
+@pytest.mark.parametrize("words", [("deploy.py", "--dry"), ("debug-inventory",), ("exec", "--", "true")])
+def test_what_deploys_nothing_leaves_none(site: Path, words: tuple[str, ...]) -> None:
+    pyinfra(site, *words)
+    assert records(site) == []
+
+
+def test_a_folder_that_cannot_be_written_stops_nothing(site: Path) -> None:
+    (site / "runs").touch()
+    done = pyinfra(site, "deploy.py", "-y", "--limit", "front")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "leaves no record" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (None, 0),
+        (SystemExit(None), 0),
+        (SystemExit(130), 130),
+        (SystemExit("text"), 1),
+        (click.exceptions.Exit(0), 0),
+        (click.ClickException("no"), 1),
+    ],
+)
+def test_an_ending_has_its_status(error: BaseException | None, status: int) -> None:
+    assert exit_status(error) == status
