@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from pathlib import Path
 
 from pyinfra.api import Config, Inventory, State
 from pyinfra.api.connect import connect_all, disconnect_all
@@ -15,7 +16,9 @@ from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 from pyinfra.progress import progress_spinner
 
 from rackwright.errors import RackwrightError
+from rackwright.fleet.selection import named_by
 from rackwright.inventory import InventoryHost, load_inventory
+from rackwright.settings.files import site_root
 
 __all__ = ["Connected", "chosen_hosts", "connected", "progress_spinner"]
 
@@ -29,16 +32,24 @@ class Connected:
     entry: InventoryHost
 
 
-def chosen_hosts(inventory: str, limit: Sequence[str]) -> list[InventoryHost]:
+def chosen_hosts(inventory: str, limit: Sequence[str], only: Sequence[str] = ()) -> list[InventoryHost]:
     """Hosts of an inventory that a `--limit` names, by group or by name pattern, in inventory order.
 
-    Raises RackwrightError when a pattern matches nothing.
+    only: of those, the ones that an earlier run left in a state, as `failed@last`.
+    Raises RackwrightError when a pattern matches nothing, or when no host is left.
     """
     hosts = load_inventory(inventory)
     for pattern in limit:
         if not any(_matches(entry, pattern) for entry in hosts):
             raise RackwrightError(f"--limit {pattern}: no host and no group of {inventory} matches; nothing was done")
-    return [entry for entry in hosts if not limit or any(_matches(entry, pattern) for pattern in limit)]
+    found = [entry for entry in hosts if not limit or any(_matches(entry, pattern) for pattern in limit)]
+    if not only:
+        return found
+    root = site_root(Path(inventory).expanduser())
+    names = {name for text in only for name in named_by(root, text)}
+    if not any(entry.name in names for entry in found):
+        raise RackwrightError(f"--only {', '.join(only)} and --limit together leave no host; nothing was done")
+    return [entry for entry in found if entry.name in names]
 
 
 def _matches(entry: InventoryHost, pattern: str) -> bool:

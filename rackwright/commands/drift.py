@@ -23,7 +23,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, compare, print; the exit code says whether something moved."""
-    found = [drift_on(one) for one in survey(arguments.inventory, arguments.limit)]
+    found = [drift_on(one) for one in survey(arguments.inventory, arguments.limit, only=arguments.only)]
     for line in lines(found):
         print(line)
     return exit_code(found)

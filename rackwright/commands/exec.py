@@ -22,4 +22,4 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Run it, print what every host said."""
     script = Shell(shlex.join(arguments.words), timeout=arguments.timeout)
-    return show(spread(arguments.inventory, arguments.limit, lambda _: script))
+    return show(spread(arguments.inventory, arguments.limit, lambda _: script, arguments.only))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rackwright.errors import SettingsError
+from rackwright.fleet.selection import HELP
 from rackwright.inventory import InventoryHost, load_inventory
 from rackwright.settings.problems import nearest
 
@@ -26,6 +27,7 @@ def add_limit(parser: argparse.ArgumentParser) -> None:
     """Add INVENTORY and `--limit` to a command that connects to hosts."""
     parser.add_argument("inventory", metavar="INVENTORY", help="inventory/*.py, or an Ansible inventory")
     parser.add_argument("--limit", action="append", default=[], metavar="HOST|GROUP", help="as pyinfra's --limit")
+    parser.add_argument("--only", action="append", default=[], metavar="STATE@RUN", help=HELP)
 
 
 def hosts_of(args: argparse.Namespace, only: str | None = None) -> list[InventoryHost]:

@@ -21,7 +21,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the lines host by host."""
-    return show(spread(arguments.inventory, arguments.limit, lambda settings: journal(settings, arguments.lines)))
+    lines = arguments.lines
+    said = spread(arguments.inventory, arguments.limit, lambda settings: journal(settings, lines), arguments.only)
+    return show(said)
 
 
 def journal(settings: HostSettings, lines: int) -> Shell:

@@ -22,7 +22,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, plan, print; the exit code says whether changes are pending."""
-    plans = [plan_of(one) for one in survey(arguments.inventory, arguments.limit)]
+    plans = [plan_of(one) for one in survey(arguments.inventory, arguments.limit, only=arguments.only)]
     print(json.dumps(plan_values(plans), indent=1, ensure_ascii=False) if arguments.json else plan_text(plans))
     return exit_code(plans)
 

@@ -9,6 +9,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
+from rackwright.commands.inventories import add_limit
 from rackwright.errors import RackwrightError
 from rackwright.fleet.record import (
     AFTERWARDS,
@@ -33,8 +34,7 @@ KEYS = ("wave", "bake", "max_unavailable", "error_budget", "gate")
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("rollout", help="stage everywhere, then switch in waves behind the full gate")
-    parser.add_argument("inventory", metavar="INVENTORY")
-    parser.add_argument("--limit", action="append", default=[], metavar="HOST|GROUP", help="as pyinfra's --limit")
+    add_limit(parser)
     parser.add_argument("--wave", metavar="N|P%", help="hosts a wave after the canaries (default: the settings')")
     parser.add_argument("--bake", type=int, metavar="SECONDS", help="time to watch a wave before the next")
     parser.add_argument("--max-unavailable", metavar="N|P%", help="serving hosts of a group or rack that may be down")
@@ -47,7 +47,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Roll the site's settings out; returns the exit status. Raises RackwrightError."""
-    hosts = [entry.name for entry in chosen_hosts(args.inventory, args.limit)]
+    hosts = [entry.name for entry in chosen_hosts(args.inventory, args.limit, args.only)]
     root = site_root(Path(args.inventory)).absolute()
     deploy = root / "deploy.py"
     if not deploy.exists():

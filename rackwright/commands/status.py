@@ -24,7 +24,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, print; 1 when nothing is known of a host."""
-    hosts = survey(arguments.inventory, arguments.limit, sections)
+    hosts = survey(arguments.inventory, arguments.limit, sections, arguments.only)
     rows = [row for one in hosts for row in rows_on(one)]
     if arguments.json:
         print(json.dumps(values_of(rows), indent=1, ensure_ascii=False))

@@ -22,12 +22,14 @@ class Said:
     err: tuple[str, ...] = ()
 
 
-def spread(inventory: str, limit: Sequence[str], script: Callable[[HostSettings], Shell]) -> dict[str, Said]:
+def spread(
+    inventory: str, limit: Sequence[str], script: Callable[[HostSettings], Shell], only: Sequence[str] = ()
+) -> dict[str, Said]:
     """Run each host's script; the hosts are in inventory order.
 
     Raises RackwrightError for a wrong inventory, and when no host can be reached.
     """
-    entries = chosen_hosts(inventory, limit)
+    entries = chosen_hosts(inventory, limit, only)
     with connected(entries) as hosts:
         found = in_parallel(hosts, lambda one: _run(one, script(one.entry.settings)))
     return {entry.name: found.get(entry.name, Said(False, err=("cannot be reached",))) for entry in entries}

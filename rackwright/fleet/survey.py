@@ -34,12 +34,12 @@ class Surveyed:
     reached: bool = True
 
 
-def survey(inventory: str, limit: Sequence[str], more: More | None = None) -> list[Surveyed]:
+def survey(inventory: str, limit: Sequence[str], more: More | None = None, only: Sequence[str] = ()) -> list[Surveyed]:
     """Read every chosen host with one command each, in inventory order; hosts are only looked at.
 
     Raises RackwrightError for a wrong inventory, and when no host can be reached.
     """
-    entries = chosen_hosts(inventory, limit)
+    entries = chosen_hosts(inventory, limit, only)
     lock = load_lock(site_root(Path(inventory).expanduser()))
     asked = {entry.name: pinned(entry.settings, lock) for entry in entries}
     with connected(entries) as hosts:

@@ -86,7 +86,7 @@ def in_rollout() -> bool:
 
 def node_of(member: Member, shape: str, takes_capacity: bool) -> Node:
     """The node of a host that must switch."""
-    return Node(member.name, member.order, takes_capacity, shape, member.domains)
+    return Node(member.name, member.order, takes_capacity, shape, member.domains, member.settings.canary)
 
 
 def outcome_of(error: BaseException, served: bool) -> Outcome:

@@ -1,8 +1,8 @@
 """Who may switch now: canaries, waves and limits as pure functions (DECISIONS 30 to 32).
 
-A canary is the first host of each shape: what runs there, and on which GPUs, since a GB200 proves nothing for an
-RTX PRO. Hosts that serve follow in waves, never more of them down in a group or rack than its limit; hosts that do
-not serve follow all at once, as soon as a host of their shape has answered.
+A canary is the first host of each shape, by label or else by inventory order: what runs there, and on which GPUs,
+since a GB200 proves nothing for an RTX PRO. Hosts that serve follow in waves, never more of them down in a group or
+rack than its limit; hosts that do not serve follow all at once, as soon as a host of their shape has answered.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ class Node:
     """Hosts of equal shape prove something for each other."""
     domains: tuple[str, ...] = ("all",)
     """Groups and the rack, each with a limit of its own."""
+    first: bool = False
+    """It goes before the others of its shape: labelled as canary, or found in the middle of its switch."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,8 @@ def amount(text: str, of: int, least: int = 1) -> int:
 
 
 def in_order(nodes: Collection[Node]) -> list[Node]:
-    """Nodes in inventory order."""
-    return sorted(nodes, key=lambda node: node.order)
+    """Nodes in inventory order, behind those that go first."""
+    return sorted(nodes, key=lambda node: (not node.first, node.order))
 
 
 def wave_numbers(nodes: Collection[Node], size: int | None) -> dict[str, int]:

@@ -247,6 +247,8 @@ class HostSettings(EndpointSettings):
     """Hosts a wave of a rollout, after the canaries: a number, or a part as `25%`."""
     bake: int = Field(default=300, ge=0)
     """Seconds for which a rollout watches a wave before the next one."""
+    canary: bool = False
+    """True: this host goes first among those of its shape, instead of the first one in inventory order."""
     error_budget: Amount = "0"
     """Hosts with a fault of their own that may be left aside while the others go on: a number, or a part as `5%`."""
     keep_releases: int = Field(default=2, ge=1)
