@@ -3,7 +3,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 LAB := demo
 
-.PHONY: demo demo-down test unit lab proof lint types lock docs setup clean
+.PHONY: demo demo-down test unit browser lab proof lint types lock docs setup clean
 
 setup:
 	@scripts/setup
@@ -26,10 +26,16 @@ demo-down: setup
 ## test: every test, the lab's included
 test: setup lint types
 	@scripts/run-tests -n 2 tests/unit tests/operations
+	@scripts/browser
+	@scripts/run-tests tests/browser
 	@scripts/run-tests -n 2 --dist loadfile tests/lab
 
 unit: setup
 	@scripts/run-tests -n 2 tests/unit tests/operations
+
+browser: setup
+	@scripts/browser
+	@scripts/run-tests tests/browser
 
 lab: setup
 	@scripts/run-tests -n 2 --dist loadfile tests/lab

@@ -22,6 +22,7 @@ VERBS = (
     "rollout",
     "rollback",
     "runs",
+    "report",
     "status",
     "logs",
     "exec",

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rackwright.errors import RackwrightError
 from rackwright.fleet.journal import ROLLOUT, VARIABLE, Event, append, new_record, read_record
 from rackwright.fleet.masking import mask
 from rackwright.fleet.record import NOT_REACHED, UNTOUCHED, WELL
@@ -52,7 +53,17 @@ class Run:
         """Write and print how the run ended; returns the exit status."""
         self.note("end", status=status, text=text)
         print(f"rackwright: {text}\nrackwright: the record of this run: {self.record}", flush=True)
+        self._report()
         return status
+
+    def _report(self) -> None:
+        """Write the report of the run. Without one the run has ended no worse."""
+        from rackwright.fleet.report import write  # noqa: PLC0415 - Jinja2 is for the end
+
+        try:
+            print(f"rackwright: its report: {write(self.record)}", flush=True)
+        except RackwrightError as error:
+            print(f"rackwright: {error}", file=sys.stderr, flush=True)
 
 
 def begin(inventory: str, root: Path, hosts: Sequence[str], purpose: str, **asked: Any) -> Run:

@@ -1,0 +1,176 @@
+"""The report: what it sums up, that it holds everything, and that no text of a record becomes part of the page."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rackwright.cli import main
+from rackwright.errors import RackwrightError
+from rackwright.fleet.journal import Event, append, new_record
+from rackwright.fleet.report import page, write
+from rackwright.fleet.report.figures import bars, changed, clock, row_sums, states, ticks, tone, wave_marks, worst_first
+from rackwright.fleet.story import story_of
+from tests.unit.made_up_runs import event, made_up, recorded
+
+
+class Reader(HTMLParser):
+    """Everything in a page: its tags with their attributes, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    def hosts(self) -> list[str | None]:
+        return [attributes["data-name"] for _, attributes in self.tags if attributes.get("class") == "host"]
+
+
+def test_a_good_rollout_on_one_page() -> None:
+    read = Reader(page(story_of(recorded("good")), "20261121-115735-rollout"))
+    text = "".join(read.texts)
+    assert read.hosts() == ["lab-lived1", "lab-lived2", "lab-lived3"]
+    for expected in ("exit 0", "done: 3 switched", "wave 2", "ms a token", "+stream_interval: 2", "3 hosts"):
+        assert expected in text, expected
+    assert "What went wrong" not in text
+
+
+def test_failures_come_first_with_their_reasons() -> None:
+    story = story_of(recorded("went-back"))
+    assert [host.name for host in worst_first(story)] == ["lab-lived2", "lab-lived3", "lab-lived1"]
+    text = "".join(Reader(page(story, "r")).texts)
+    assert text.index("What went wrong") < text.index("no tool call came back") < text.index("Hosts and phases")
+    assert "the release's" in text
+    assert states(story) == [("went back", "warn", 1), ("not switched", "warn", 1), ("taken back", "warn", 1)]
+
+
+def test_a_rollback_by_hand_is_no_trouble() -> None:
+    story = story_of([event(0, "phase", name="rollback"), event(1, "host", host="h1", state="switched")])
+    assert tone(story, story.hosts["h1"].state) == "good"
+
+
+def test_a_host_that_was_cut_while_switching_is_bad() -> None:
+    events = [event(0, "begin", hosts=["h1"]), event(1, "host", host="h1", state="switching")]
+    assert tone(story_of(events), "switching") == "busy"
+    assert tone(story_of([*events, event(2, "end", status=4, text="x")]), "switching") == "bad"
+
+
+def test_bars_lie_within_the_run() -> None:
+    story = story_of(made_up(30, bad=2))
+    for host in story.hosts.values():
+        found = bars(story, host)
+        assert [bar.phase for bar in found if bar.phase != "waiting"][:3] == ["downloading", "draining", "loading"]
+        assert all(bar.left >= 0 and bar.left + bar.width <= 100.1 for bar in found)
+    assert [name for _, name in wave_marks(story)] == ["canaries", "wave 1", "wave 2"]
+    assert ticks(story)[0] == (0.0, "0 s")
+    assert len(ticks(story)) <= 9
+
+
+def test_a_row_is_summed_over_its_hosts() -> None:
+    speed = next(row for row in row_sums(story_of(made_up(30, bad=2))) if row.name == "speed")
+    assert speed.marks == (("proved", "good", 30),)
+    assert speed.now.startswith("8.")
+    assert "ms a token (8." in speed.now
+    assert speed.before == "7.9 ms a token"
+    assert speed.change.startswith("+")
+    refused = next(row for row in row_sums(story_of(made_up(30, bad=2))) if row.name == "a tool call")
+    assert [name for name, _ in refused.worst] == ["gpu029", "gpu030"]
+
+
+def test_equal_changes_are_shown_once() -> None:
+    groups = changed(story_of(made_up(30)))
+    assert [len(group.hosts) for group in groups] == [30]
+    assert "write release … of endpoint llm (it is not on the host)" in groups[0].changes
+    assert groups[0].diff == (("-stream_interval: 1", "removed"), ("+stream_interval: 2", "added"))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0 s"), (4.25, "4.2 s"), (59.6, "60 s"), (61, "1:01"), (3723, "1:02:03")]
+)
+def test_times_are_read_at_a_glance(seconds: float, text: str) -> None:
+    assert clock(seconds) == text
+
+
+NASTY = st.sampled_from(
+    ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "</pre></style>", "{{ 7 * 7 }}", "'", "&amp;")
+) | st.text(max_size=20)
+
+
+def hostile(text: str) -> list[Event]:
+    """A record in which every text is this one."""
+    return [
+        event(0, "begin", who=text, what=text, hosts=[text]),
+        event(1, "phase", name=text),
+        event(2, "stage", host=text, concern=text, changes=[text], diff=f"+{text}"),
+        event(3, "job", host=text, job=text, title=text, state="began"),
+        event(4, "progress", host=text, job=text, phase=text, text=text),
+        event(5, "waves", waves=[[text]], down={text: {"limit": 1, "hosts": [text]}}),
+        event(6, "row", host=text, row=text, mark=text, seen=text, before=text),
+        event(7, "host", host=text, state=text, text=text),
+        event(7, "failure", host=text, check=text, wave=text, fault=text),
+        event(8, "error", host=text, text=text),
+        event(9, "end", status=1, text=text),
+    ]
+
+
+@given(NASTY)
+@settings(max_examples=40)
+def test_no_text_of_a_record_becomes_part_of_the_page(text: str) -> None:
+    plain, read = (Reader(page(story_of(hostile(word)), word)) for word in ("word", text))
+    assert {tag for tag, _ in read.tags} <= {tag for tag, _ in plain.tags}
+    for tag in ("script", "style", "meta", "link", "body"):
+        assert [one for one, _ in read.tags].count(tag) == [one for one, _ in plain.tags].count(tag)
+    assert {name for _, attributes in read.tags for name in attributes} <= ATTRIBUTES
+
+
+ATTRIBUTES = {
+    *("lang", "charset", "name", "content", "http-equiv", "rel", "href", "class", "id", "style", "title", "hidden"),
+    *("type", "placeholder", "aria-label", "aria-live", "aria-pressed", "autocomplete", "open", "colspan"),
+    *("data-name", "data-state"),
+}
+
+
+def test_nothing_is_fetched_from_anywhere() -> None:
+    read = Reader(page(story_of(made_up(3, bad=1)), "r"))
+    links = [value for _, attributes in read.tags for name, value in attributes.items() if name in ("href", "src")]
+    assert all(link is not None and link.startswith(("#", "data:,")) for link in links)
+    policy = next(attributes["content"] for _, attributes in read.tags if "http-equiv" in attributes)
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+
+
+def test_five_hundred_hosts_stay_a_file_that_opens() -> None:
+    text = page(story_of(made_up(500, bad=5)), "r")
+    assert len(Reader(text).hosts()) == 500
+    assert len(text) < 3_000_000
+
+
+def test_it_lies_beside_the_record_for_its_owner_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = new_record(tmp_path, "rollout")
+    append(record, "begin", who="me", what="rollout x", hosts=["h1"])
+    (tmp_path / "deploy.py").touch()
+    assert main(["report", "--site", str(tmp_path)]) == 0
+    path = Path(capsys.readouterr().out.strip())
+    assert path == record.with_suffix(".html")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert "h1" in path.read_text()
+    assert main(["report", record.stem, "--site", str(tmp_path), "--out", str(tmp_path / "x.html")]) == 0
+    assert [file.name for file in tmp_path.iterdir() if file.suffix == ".new"] == []
+    with pytest.raises(RackwrightError, match="could not be written"):
+        write(record, tmp_path / "nowhere" / "x.html")
+
+
+def test_a_run_that_is_not_there_says_what_to_type(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "nothing", "--site", str(tmp_path)]) == 1
+    assert "next: rackwright runs" in capsys.readouterr().err

@@ -1,0 +1,203 @@
+"""What a run's record tells of its hosts, whatever the order or state of its events."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rackwright.fleet.estimate import remaining
+from rackwright.fleet.journal import Event
+from rackwright.fleet.progress import DOWNLOADING, DRAINING, LOADING, PROVING
+from rackwright.fleet.record import SWITCHING, TAKEN_BACK
+from rackwright.fleet.story import (
+    FAILED,
+    GOING_BACK,
+    STAGING,
+    UNSEEN,
+    WAITING,
+    HostStory,
+    Story,
+    story_of,
+)
+from tests.unit.made_up_runs import event, made_up, recorded
+
+
+def phases(host: HostStory) -> list[str]:
+    found = [span.phase for span in host.spans]
+    return [phase for number, phase in enumerate(found) if number == 0 or found[number - 1] != phase]
+
+
+def test_a_good_rollout_of_a_lab() -> None:
+    story = story_of(recorded("good"))
+    assert [host.state for host in story.hosts.values()] == ["switched"] * 3
+    assert [host.wave for host in story.hosts.values()] == [0, 1, 2]
+    assert phases(story.hosts["lab-lived2"]) == [STAGING, WAITING, PROVING, LOADING, PROVING]
+    assert all(span.end is not None for host in story.hosts.values() for span in host.spans)
+    assert [name for name, _ in story.marks] == ["canaries", "wave 1", "wave 2"]
+    assert story.hosts["lab-lived1"].rows["speed"].figure_before is not None
+    assert "stream_interval" in story.hosts["lab-lived1"].diffs[0]
+    assert (story.status, story.wave) == (0, None)
+    assert 50 < story.duration < 60
+
+
+def test_a_first_rollout_shows_its_downloads() -> None:
+    host = story_of(recorded("first")).hosts["lab-lived1"]
+    assert phases(host)[:3] == [STAGING, DOWNLOADING, STAGING]
+    assert any(change.startswith("install") for change in host.changes)
+
+
+def test_a_release_that_is_taken_back() -> None:
+    story = story_of(recorded("went-back"))
+    assert {name: host.state for name, host in story.hosts.items()} == {
+        "lab-lived1": TAKEN_BACK,
+        "lab-lived2": "went back",
+        "lab-lived3": "not switched",
+    }
+    assert phases(story.hosts["lab-lived2"])[-1] == GOING_BACK
+    assert phases(story.hosts["lab-lived1"])[-1] == GOING_BACK
+    assert story.hosts["lab-lived1"].wave == 0
+    assert story.hosts["lab-lived2"].rows["a tool call"].mark == "refused"
+    assert "no tool call came back" in story.hosts["lab-lived2"].errors[0]
+    assert [name for name, _ in story.marks] == ["canaries", "wave 1", "going back"]
+
+
+def test_where_a_host_stands_while_it_switches() -> None:
+    job = {"host": "h1", "job": "switch-llm", "title": "switch endpoint llm"}
+    story = story_of([event(0, "begin", hosts=["h1", "h2"]), event(1, "waves", waves=[["h1"], ["h2"]])])
+    host = story.hosts["h1"]
+
+    def after(*args: Any, **fields: Any) -> tuple[str, str]:
+        story.take(event(*args, **fields))
+        return host.state, host.phase
+
+    assert after(2, "host", host="h1", state="switching") == (SWITCHING, PROVING)
+    assert after(3, "job", **job, state="began") == (SWITCHING, LOADING)
+    assert after(4, "progress", host="h1", job="switch-llm", phase=DRAINING, text="draining: 1") == (
+        SWITCHING,
+        DRAINING,
+    )
+    assert after(5, "progress", host="h1", job="switch-llm", phase=LOADING, text="loading, 5 s") == (SWITCHING, LOADING)
+    assert after(6, "job", **job, state="done") == (SWITCHING, PROVING)
+    assert after(7, "job", **{**job, "title": "put release a of endpoint llm back"}, state="began")[1] == GOING_BACK
+    assert after(8, "progress", host="h1", job="switch-llm", phase=LOADING, text="loading, 5 s")[1] == GOING_BACK
+    assert after(9, "row", host="h1", row="a chat answer", mark="proved")[1] == GOING_BACK
+    assert after(10, "host", host="h1", state="went back", text="why\nmore") == ("went back", "")
+    assert (host.took, host.said, host.errors) == (8, "why", ["why\nmore"])
+    assert story.hosts["h2"].state == WAITING
+    assert story.wave == 1
+
+
+def test_a_bar_goes_with_its_download() -> None:
+    story = story_of([event(0, "job", host="h1", job="pull-x", title="pull x", state="began")])
+    story.take(event(1, "progress", host="h1", job="pull-x", phase=DOWNLOADING, part=0.4, text="40%"))
+    assert (story.hosts["h1"].part, story.hosts["h1"].phase) == (0.4, DOWNLOADING)
+    story.take(event(2, "job", host="h1", job="pull-x", title="pull x", state="done"))
+    assert (story.hosts["h1"].part, story.hosts["h1"].phase) == (None, "")
+
+
+def test_an_error_while_staging_is_a_host_s_last_word() -> None:
+    story = story_of([event(0, "stage", host="h1", concern="image", changes=["pull x"])])
+    story.take(event(1, "error", host="h1", text="pull x: failed\nthe disk is full"))
+    assert story.hosts["h1"].state == FAILED
+    assert story.hosts["h1"].is_bad
+    story.take(event(2, "host", host="h1", state="failed before its switch", text="pull x: failed\nthe disk is full"))
+    assert story.hosts["h1"].errors == ["pull x: failed\nthe disk is full"]
+
+
+def test_a_run_that_was_cut_has_open_ends() -> None:
+    events = recorded("good")
+    story = story_of(events[: len(events) // 2])
+    assert story.ended is None
+    assert any(host.phase for host in story.hosts.values())
+    assert story.duration > 0
+
+
+def test_a_host_that_nothing_is_said_of_is_there() -> None:
+    story = story_of([event(0, "begin", hosts=["h1"]), event(1, "end", status=1, text="x")])
+    assert story.hosts["h1"].state == UNSEEN
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=3,
+)
+KINDS = ("begin", "phase", "stage", "job", "progress", "waves", "host", "row", "bake", "failure", "error", "end", "?")
+KEYS = ("host", "state", "hosts", "waves", "down", "job", "title", "phase", "part", "text", "row", "mark", "figure")
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {"kind": st.sampled_from(KINDS)},
+            optional={
+                "time": st.just("2026-01-01T08:00:00+00:00") | JSON,
+                **{key: st.sampled_from(("h1", "switching", LOADING)) | JSON for key in (*KEYS, "name", "status")},
+            },
+        ),
+        max_size=6,
+    )
+)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+def test_no_event_breaks_a_story(events: list[Event]) -> None:
+    story = story_of([*made_up(3)[:20], *events])
+    story.take(event(999, "host", host="gpu001", state="switched"))
+    assert story.hosts["gpu001"].state in ("switched", TAKEN_BACK)
+
+
+@given(st.permutations(made_up(4, wave=2, bad=1)))
+def test_any_order_gives_spans_that_do_not_run_backwards(events: list[Event]) -> None:
+    story = story_of(events)
+    assert len(story.hosts) == 4
+    for host in story.hosts.values():
+        assert all(span.end is None or span.end >= span.start for span in host.spans)
+
+
+@given(st.integers(0, 400))
+def test_a_cut_line_is_left_out(cut: int) -> None:
+    lines = [json.dumps(one) for one in made_up(2)]
+    whole = story_of(json.loads(line) for line in lines[:-1])
+    assert story_of([*map(json.loads, lines[:-1]), *_parsed(lines[-1][:cut])]).hosts.keys() == whole.hosts.keys()
+
+
+def _parsed(text: str) -> list[Event]:
+    try:
+        return [json.loads(text)]
+    except ValueError:
+        return []
+
+
+# -- the estimate
+
+
+def test_there_is_no_estimate_before_the_first_switch_has_ended() -> None:
+    events = made_up(40, wave=10)
+    first = next(number for number, one in enumerate(events) if one.get("state") == "switched")
+    before, after = story_of(events[:first]), story_of(events[: first + 1])
+    assert before.now is not None
+    assert remaining(before, before.now) is None
+    assert after.now is not None
+    assert remaining(after, after.now) is not None
+
+
+@pytest.mark.parametrize("share", [0.45, 0.6, 0.75, 0.9])
+def test_an_estimate_is_near_what_it_takes(share: float) -> None:
+    events = made_up(40, wave=10)
+    whole = story_of(events)
+    part = story_of(events[: int(len(events) * share)])
+    assert part.now is not None
+    assert whole.ended is not None
+    estimate, truth = remaining(part, part.now), whole.ended - part.now
+    assert estimate is not None
+    assert abs(estimate - truth) < max(45, truth / 2), (estimate, truth)
+
+
+def test_nothing_remains_at_the_end() -> None:
+    story = story_of(recorded("good"))
+    assert isinstance(story, Story)
+    assert story.now is not None
+    assert remaining(story, story.now + 100) == 0
