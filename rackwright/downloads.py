@@ -6,12 +6,15 @@ from rackwright.settings.model import HostSettings
 
 
 def proxy_values(settings: HostSettings) -> dict[str, str]:
-    """Parameters `http_proxy`, `https_proxy` and `no_proxy` for a host script; empty where there is no proxy."""
+    """Parameters `http_proxy`, `https_proxy` and `no_proxy` for a host script; empty where there is no proxy.
+
+    Where only one of the two proxies is set, it serves both.
+    """
     proxy = settings.proxy
     if not (proxy.http or proxy.https):
         return {"http_proxy": "", "https_proxy": "", "no_proxy": ""}
     return {
-        "http_proxy": proxy.http or "",
+        "http_proxy": proxy.http or proxy.https or "",
         "https_proxy": proxy.https or proxy.http or "",
         "no_proxy": ",".join(proxy.no_proxy),
     }

@@ -83,13 +83,20 @@ install() {
 # Versions of a package that apt knows, one a line.
 versions() { apt-cache madison "$1" | cut -d '|' -f 2 | tr -d ' ' | sort -u; }
 
+no_key() {
+  next="look at the way there: mirrors and proxy in the settings"
+  case $2 in *certificate*) next="set private_ca if the site has its own authority, and run again" ;; esac
+  echo "the key of the repository could not be fetched from $1: $2"
+  fail "$next"
+}
+
 # A third party's repository: name, key address, sources line.
 add_repository() {
   keyring=/etc/apt/keyrings/rackwright-$1.asc sources=/etc/apt/sources.list.d/rackwright-$1.list
   echo "adding the repository $1"
   mkdir -p -m 0755 /etc/apt/keyrings
   curl -fsSL --retry 3 --max-time 60 -o "$keyring.new" "$2" 2>"$log" ||
-    fail "the key of the repository could not be fetched from $2: $(tail -n 1 "$log")"
+    no_key "$2" "$(grep -m 1 '^curl:' "$log")"
   grep -q 'BEGIN PGP PUBLIC KEY' "$keyring.new" || fail "$2 answered something that is no key"
   chmod 0644 "$keyring.new" && mv -f "$keyring.new" "$keyring"
   echo "$3" >"$sources.new" && chmod 0644 "$sources.new" && mv -f "$sources.new" "$sources"

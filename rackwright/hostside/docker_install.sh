@@ -1,8 +1,6 @@
 # Install what is missing, prerequisites first. Parameters (empty: not wanted): basics, toolkit, toolkit_key,
-# toolkit_source, toolkit_pin, engine, engine_key, engine_source, hold, trust, finish, proxy_http, proxy_https, no_proxy.
-for pair in "http_proxy=$proxy_http" "https_proxy=$proxy_https" "no_proxy=$no_proxy"; do
-  [ -n "${pair#*=}" ] && export "${pair?}"
-done
+# toolkit_source, toolkit_pin, engine, engine_key, engine_source, hold, trust, finish, http_proxy, https_proxy, no_proxy.
+[ -z "$http_proxy" ] || export http_proxy https_proxy no_proxy
 mkdir -p /run/rackwright /var/lib/rackwright
 # Dependencies come along unnamed: teardown takes away what this run has brought, so it is written down however this ends.
 installed() { dpkg-query -W -f '${Package} ${db:Status-Status}\n' | sed -n 's/ installed$//p' | sort; }

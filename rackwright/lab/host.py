@@ -17,6 +17,7 @@ from typing import Any
 from rackwright.lab import base, dress, network, nspawn
 from rackwright.lab.gpu import pose
 from rackwright.lab.paths import Paths
+from rackwright.lab.proxy import Proxy
 from rackwright.lab.shell import LabError, failure, run
 
 BOOT_SECONDS = 120.0
@@ -255,6 +256,14 @@ class Host:
     def restore_network(self) -> None:
         """Plug the cable in again."""
         run("ip", "link", "set", self._link(), "master", self.lab.bridge)
+
+    def wall_in(self, proxy: Proxy) -> None:
+        """Leave it no way out but through that proxy; this machine still reaches it."""
+        network.wall_in(self.lab, self.address, proxy.server.address, proxy.server.port)
+
+    def let_out(self) -> None:
+        """Open its ways out again."""
+        network.let_out(self.lab, self.address)
 
     def _link(self) -> str:
         return network.link_of(int(self._inside("cat", "/sys/class/net/host0/iflink").stdout))

@@ -24,6 +24,8 @@ def settings(lab: Lab) -> dict[str, Any]:
     """What a host must know to use the lab's servers: settings keys, and secrets that print as a mask."""
     found = lab.secrets()
     return {
+        # The same names lead to the lab here: its digests and commits must not become the site's.
+        "lock_file": "rackwright.lock.lab.yml",
         "private_ca": str(lab.paths.pki / "ca.crt"),
         "registry": {"key": Secret(found["registry-key"])},
         "hub_token": Secret(found["hub-token"]),

@@ -11,12 +11,25 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from rackwright.lab import base, certificates, cgroups, dress, faults, image, locks, names, network, prerequisites
+from rackwright.lab import (
+    base,
+    certificates,
+    cgroups,
+    dockerrepo,
+    dress,
+    faults,
+    image,
+    locks,
+    names,
+    network,
+    prerequisites,
+    proxy,
+)
 from rackwright.lab.gpu import toolkit
 from rackwright.lab.host import Host
 from rackwright.lab.paths import STATE_ROOT, Paths, cache_root, default_id
 from rackwright.lab.progress import Progress
-from rackwright.lab.registry import DOCKER_HUB, HOST, USER, Registry
+from rackwright.lab.registry import DOCKER_HUB, HOST, MIRROR, USER, Registry
 from rackwright.lab.servers import Server
 from rackwright.lab.shell import LabError, run
 from rackwright.lab.web import WEB_HOSTS
@@ -25,13 +38,6 @@ from rackwright.lab.web import WEB_HOSTS
 BOOT_AT_ONCE = 8
 MOST_HOSTS = 200
 REGISTRY = "nvcr.io"
-WEB = (
-    "huggingface.co",
-    "cas-bridge.xethub.hf.co",
-    "openaipublic.blob.core.windows.net",
-    "nvidia.github.io",
-    "download.docker.com",
-)
 
 
 class Lab:
@@ -144,20 +150,20 @@ class Lab:
             network.up(self.paths, ipaddress.IPv4Network(subnet), self.servers())
         return record
 
-    def servers(self) -> tuple[str, str, str]:
-        """The addresses of the registry, of the web stand-ins and of Docker Hub."""
+    def servers(self) -> tuple[str, str, str, str]:
+        """The addresses of the registry, of the web stand-ins, of Docker Hub and of the proxy."""
         subnet = ipaddress.IPv4Network(self.record()["subnet"])
-        return str(subnet[2]), str(subnet[3]), str(subnet[4])
+        return str(subnet[2]), str(subnet[3]), str(subnet[4]), str(subnet[5])
 
     def names(self) -> dict[str, str]:
         """The public names that the lab answers for, and the address that each leads to."""
-        registry, web, hub = self.servers()
-        return {HOST: registry, **dict.fromkeys(WEB_HOSTS, web), **dict.fromkeys(DOCKER_HUB, hub)}
+        registry, web, hub, _ = self.servers()
+        return {HOST: registry, MIRROR: registry, **dict.fromkeys(WEB_HOSTS, web), **dict.fromkeys(DOCKER_HUB, hub)}
 
     def _set_up_network(self, record: dict[str, Any]) -> None:
-        registry, web, hub = self.servers()
+        registry, web, hub, _ = self.servers()
         authority = certificates.make_authority(self.paths.pki, self.paths.id)
-        certificates.issue(self.paths.pki, authority, "registry", (HOST,), registry)
+        certificates.issue(self.paths.pki, authority, "registry", (HOST, MIRROR), registry)
         certificates.issue(self.paths.pki, authority, "dockerhub", DOCKER_HUB, hub)
         certificates.issue(self.paths.pki, authority, "web", WEB_HOSTS, web)
         self._make_secret("registry-key", "nvapi-")
@@ -205,8 +211,18 @@ class Lab:
         """The server of all other names; its faults are set by rackwright.lab.faults on `paths.web`."""
         return Server("web", self.paths.tag, self.servers()[1], self.paths.root / "logs/web.log")
 
+    @property
+    def proxy(self) -> proxy.Proxy:
+        """Its forward proxy."""
+        server = Server("proxy", self.paths.tag, self.servers()[3], self.paths.root / "logs/proxy.log", proxy.PORT)
+        return proxy.Proxy(server, self.paths.root / "proxy", self._gateway)
+
+    @property
+    def _gateway(self) -> str:
+        return str(ipaddress.IPv4Network(self.record()["subnet"])[1])
+
     def _serve(self) -> None:
-        gateway = str(ipaddress.IPv4Network(self.record()["subnet"])[1])
+        gateway = self._gateway
         name_server = Server("names", self.paths.tag, gateway, self.paths.root / "logs/names.log", port=53)
         if not name_server.is_on:
             with self.progress.step("starting the name server"):
@@ -219,8 +235,13 @@ class Lab:
                 self.docker_hub.start()
         self._push_images()
         if not self.web.is_on:
-            with self.progress.step("starting the model hub, the encodings' host and NVIDIA's apt repository"):
+            with self.progress.step(
+                "starting the hub, the encodings' host, and the apt repositories of NVIDIA and Docker"
+            ):
                 self._start_web()
+        if not self.proxy.server.is_on:
+            with self.progress.step("starting the proxy"):
+                self.proxy.start()
 
     def _push_images(self) -> None:
         trust, key = self.paths.pki / "ca.crt", self.secrets()["registry-key"]
@@ -235,6 +256,10 @@ class Lab:
         static = self.paths.web / "static"
         static.mkdir(parents=True, exist_ok=True)
         shutil.copytree(toolkit.repository(cache_root()), static / "nvidia.github.io", dirs_exist_ok=True)
+        bare = Path(next(iter(self.record()["bases"].values())).rpartition(":")[2])
+        docker = static / "download.docker.com"
+        docker.unlink(missing_ok=True)
+        docker.symlink_to(dockerrepo.repository(cache_root(), bare))
         faults.set_tokens(self.paths.web, {self.secrets()["hub-token"]: True})
         pair = (self.paths.pki / "web.crt", self.paths.pki / "web.key")
         flags = ("--bind", f"{self.web.address}:{self.web.port}", "--cert", pair[0], "--key", pair[1])
@@ -242,7 +267,7 @@ class Lab:
         self.web.start(sys.executable, "-m", "rackwright.lab.web", *flags, *where)
 
     def _layers(self, record: dict[str, Any]) -> None:
-        gateway = str(ipaddress.IPv4Network(record["subnet"])[1])
+        gateway = self._gateway
         for kind, lower in record["bases"].items():
             layer, lowest = self.paths.root / "layers" / kind, Path(lower.rpartition(":")[2])
             if not layer.exists():

@@ -92,6 +92,24 @@ def _rules(paths: Paths, subnet: ipaddress.IPv4Network) -> list[str]:
     ]
 
 
+def wall_in(paths: Paths, address: str, server: str, port: int) -> None:
+    """Leave a host one way out, to that server's port; who comes to the host from this machine is answered still."""
+    inside = f"INPUT -i {paths.bridge} -s {address}"
+    rules = [
+        f"-I {inside} -j REJECT",
+        f"-I {inside} -d {server} -p tcp --dport {port} -j ACCEPT",
+        f"-I {inside} -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT",
+        f"-I FORWARD -i {paths.bridge} -s {address} -j REJECT",
+    ]
+    for rule in rules:
+        run("iptables", "-w", *shlex.split(rule), "-m", "comment", "--comment", paths.tag)
+
+
+def let_out(paths: Paths, address: str) -> None:
+    """Take `wall_in` back."""
+    _drop_rules(paths.tag, f"{address}/32")
+
+
 def down(paths: Paths) -> None:
     """Remove the bridge and every rule of this lab."""
     _drop_rules(paths.tag)
@@ -99,12 +117,13 @@ def down(paths: Paths) -> None:
         run("ip", "link", "delete", paths.bridge)
 
 
-def _drop_rules(tag: str) -> None:
+def _drop_rules(*words: str) -> None:
+    """Remove the rules that have all these words."""
     for table in TABLES:
         for line in run("iptables", "-w", "-t", table, "-S").stdout.splitlines():
-            words = shlex.split(line)
-            if words[0] == "-A" and tag in words:
-                run("iptables", "-w", "-t", table, "-D", *words[1:])
+            rule = shlex.split(line)
+            if rule[0] == "-A" and set(words) <= set(rule):
+                run("iptables", "-w", "-t", table, "-D", *rule[1:])
 
 
 def link_of(iflink: int) -> str:

@@ -27,6 +27,7 @@ PACKAGE_OF = {
     "apt-ftparchive": "apt-utils",
     "dpkg-deb": "dpkg",
     "gpg": "gnupg",
+    "tinyproxy": "tinyproxy-bin",
 }
 # Debian starts these for the whole machine; a lab starts its own.
 UNWANTED_UNITS = ("docker-registry.service",)

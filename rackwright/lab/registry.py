@@ -13,6 +13,8 @@ from rackwright.lab.servers import Server
 from rackwright.lab.shell import LabError, run
 
 HOST = "nvcr.io"
+MIRROR = "registry.lab.example"
+"""The same registry by a name that a site would have for its own."""
 DOCKER_HUB = ("registry-1.docker.io", "auth.docker.io", "index.docker.io", "docker.io")
 """Names of Docker Hub; Docker itself asks only the first for an image, and the second when the first says so."""
 USER = "$oauthtoken"

@@ -1,8 +1,8 @@
 """The lab's one web server: `python -m rackwright.lab.web --bind A:443 --cert F --key F --state DIR`.
 
 It answers, by the name that is asked for, as huggingface.co (the hub's HTTP interface), as
-cas-bridge.xethub.hf.co (where the hub sends large files), as
-openaipublic.blob.core.windows.net (the real encodings), and for any other name from STATE/static/NAME/. Faults are
+cas-bridge.xethub.hf.co (where the hub sends large files), as mirror.lab.example (a site's mirror of all of them), and
+for any other name from STATE/static/NAME/, as for openaipublic.blob.core.windows.net (the real encodings). Faults are
 read from STATE/faults.json at each request, and every request is written to STATE/requests.jsonl (rackwright.lab.faults
 is the interface to both).
 """
@@ -18,6 +18,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,15 @@ from .standins.static import static_answer
 
 HUB_HOST = "huggingface.co"
 CDN_HOST = "cas-bridge.xethub.hf.co"
-WEB_HOSTS = (HUB_HOST, CDN_HOST, ENCODINGS_HOST, "nvidia.github.io", "download.docker.com")
+MIRROR_HOST = "mirror.lab.example"
+"""A site's own mirror: /hub speaks the hub's interface, /cdn sends its large files, MIRRORED are trees of files."""
+MIRRORED = {
+    "encodings": f"{ENCODINGS_HOST}/encodings",
+    "libnvidia-container": "nvidia.github.io/libnvidia-container",
+    "docker": "download.docker.com",
+}
+"""Folders of the mirror, and what of the static trees they show."""
+WEB_HOSTS = (HUB_HOST, CDN_HOST, ENCODINGS_HOST, "nvidia.github.io", "download.docker.com", MIRROR_HOST)
 """Names that lead to this server inside the lab: for the hosts' /etc/hosts and the certificate."""
 _PIECE = 64 * 1024
 _IDLE_SECONDS = 60
@@ -56,6 +65,7 @@ class Site:
     def __init__(self, state: Path, hub: str = HUB_HOST, cdn: str = CDN_HOST, cdn_url: str = "") -> None:
         self.state = state
         self._hub = Hub(state, cdn_url or f"https://{cdn}")
+        self._mirror = Hub(state, f"https://{MIRROR_HOST}")
         self._names = {hub: self._hub.answer, cdn: self._hub.cdn_answer}
         self._lock = threading.Lock()
         self._used: Counter[str] = Counter()
@@ -64,7 +74,18 @@ class Site:
         """Answer one request, faults left aside."""
         if asked.host in self._names:
             return self._names[asked.host](asked)
+        if asked.host == MIRROR_HOST:
+            return self._mirrored(asked)
         return static_answer(self.state / "static", asked)
+
+    def _mirrored(self, asked: Asked) -> Answer:
+        folder, _, rest = asked.path.lstrip("/").partition("/")
+        if folder == "hub":
+            return self._mirror.answer(replace(asked, path=f"/{rest}"))
+        if folder == "cdn":
+            return self._mirror.cdn_answer(asked)
+        host, _, below = MIRRORED.get(folder, MIRROR_HOST).partition("/")
+        return static_answer(self.state / "static", replace(asked, host=host, path=f"{below}/{rest}"))
 
     def fault_for(self, asked: Asked) -> Fault | None:
         """Return the first fault that meets this request and is not used up; using it counts."""

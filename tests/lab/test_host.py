@@ -15,6 +15,7 @@ import pytest
 
 from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
+from rackwright.lab.web import MIRROR_HOST
 from tests.lab.conftest import BIN, ROOT, Run, Site
 
 pytestmark = pytest.mark.lab
@@ -195,6 +196,22 @@ def test_a_power_cut_in_the_middle_of_the_installation_heals(site: Site, bare: H
     assert bare.run("dpkg --audit").stdout == ""
     assert "nvidia" in bare.run("docker info --format '{{json .Runtimes}}'").stdout
     assert settle(site, bare).changed == []
+
+
+def test_dockers_own_packages_come_from_its_repository_and_nvidias_from_a_mirror(site: Site, bare: Host) -> None:
+    bare.reset()
+    toolkit = f"https://{MIRROR_HOST}/libnvidia-container"
+    wanted = {"docker_source": "docker", "mirrors": {"container_toolkit": toolkit}}
+    run = settle(site, bare, **wanted)
+    assert run.status == 0, run.output
+    lists = bare.run("cat /etc/apt/sources.list.d/rackwright-*.list").stdout
+    assert "https://download.docker.com/linux/debian bookworm stable" in lists
+    assert toolkit in lists
+    for name in ("docker-ce", "docker-ce-cli", "containerd.io"):
+        assert bare.run(f"apt-mark showhold {name}").stdout.strip() == name
+    assert bare.run("dpkg-query -W -f '${Status}' docker.io", check=False).stdout != "install ok installed"
+    assert "nvidia" in bare.run("docker info --format '{{json .Runtimes}}'").stdout
+    assert settle(site, bare, **wanted).changed == []
 
 
 # -- a host with Docker

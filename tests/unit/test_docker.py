@@ -379,3 +379,13 @@ def test_an_installation_of_ours_that_was_cut_is_finished() -> None:
     strange = pending(asked(), cut)[0].steps[0]
     assert isinstance(strange, Job)
     assert "finish=''" in strange.script
+
+
+@pytest.mark.parametrize("given", ["http", "https"])
+def test_one_proxy_serves_both_for_the_installation_and_for_dockerd(given: str) -> None:
+    steps = [step for change in pending(asked(proxy={given: "http://proxy:3128"}), BARE) for step in change.steps]
+    dropin = next(step for step in steps if isinstance(step, WriteFile) and step.path == DROPIN)
+    install = next(step for step in steps if isinstance(step, Job))
+    for name in ("http", "https"):
+        assert f"{name}_proxy=http://proxy:3128" in install.script
+        assert f'"{name.upper()}_PROXY=http://proxy:3128"' in str(dropin.content)

@@ -7,6 +7,7 @@ from rackwright.concerns import apt
 from rackwright.concerns.daemon import DAEMON_JSON
 from rackwright.concerns.docker.seen import SeenDocker
 from rackwright.concerns.docker.wanted import WantedDocker
+from rackwright.downloads import proxy_values
 from rackwright.settings.model import HostSettings
 
 DROPIN = "/etc/systemd/system/docker.service.d/rackwright-proxy.conf"
@@ -58,9 +59,8 @@ def _trust(seen: SeenDocker, steps: tuple[Step, ...]) -> Change | None:
 
 def dropin_text(settings: HostSettings) -> str | None:
     """The systemd drop-in that gives dockerd its proxy; None without one."""
-    proxy = settings.proxy
-    if not (proxy.http or proxy.https):
+    values = proxy_values(settings)
+    if not values["http_proxy"]:
         return None
-    values = {"HTTP_PROXY": proxy.http, "HTTPS_PROXY": proxy.https or proxy.http, "NO_PROXY": ",".join(proxy.no_proxy)}
-    lines = [f'Environment="{key}={value.replace("%", "%%")}"' for key, value in values.items() if value]
+    lines = [f'Environment="{key.upper()}={value.replace("%", "%%")}"' for key, value in values.items() if value]
     return "\n".join(["[Service]", *lines]) + "\n"

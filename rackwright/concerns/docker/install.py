@@ -11,6 +11,7 @@ from rackwright.concerns.docker.dockerd import not_while_serving
 from rackwright.concerns.docker.files import AUTHORITY
 from rackwright.concerns.docker.seen import SeenDocker
 from rackwright.concerns.docker.wanted import WantedDocker
+from rackwright.downloads import proxy_values
 from rackwright.hostside import host_script
 from rackwright.settings.model import HostSettings
 
@@ -122,7 +123,5 @@ def install_script(settings: HostSettings, system: OperatingSystem, plan: Instal
         hold=" ".join(_to_hold(settings, plan)),
         trust=AUTHORITY,
         finish="yes" if finish else "",
-        proxy_http=settings.proxy.http or "",
-        proxy_https=settings.proxy.https or "",
-        no_proxy=",".join(settings.proxy.no_proxy),
+        **proxy_values(settings),
     )

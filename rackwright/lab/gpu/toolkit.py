@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from rackwright.lab.shell import run
+from rackwright.lab import aptrepo
+from rackwright.lab.aptrepo import ARCHITECTURE, Control
 
 FILES = Path(__file__).parent / "files"
 VERSIONS = ("1.17.8", "1.18.1")
-ARCHITECTURE = "amd64"
 KEY_NAME = "Rackwright lab stand-in for NVIDIA CORPORATION <lab@localhost>"
 LIST = "deb https://nvidia.github.io/libnvidia-container/stable/deb/$(ARCH) /\n"
 CLI = '#!/bin/sh\nprintf "cli-version: {version}\\nlib-version: {version}\\n"\n'
@@ -69,44 +68,17 @@ def _build(tree: Path, work: Path) -> None:
     pool.mkdir(parents=True)
     for version in VERSIONS:
         for name, (depends, files) in packages(version).items():
-            _package(work / f"{name}-{version}", pool, name, version, depends, files)
+            root = work / f"{name}-{version}"
+            _lay(root, files)
+            aptrepo.package(root, pool, Control(name, f"{version}-1", {"Depends": depends}), KEY_NAME)
     (pool.parent / "nvidia-container-toolkit.list").write_text(LIST)
-    index = run("sh", "-c", 'cd "$1" && apt-ftparchive packages .', "-", pool).stdout
-    (pool / "Packages").write_text(index)
-    release = run("sh", "-c", 'cd "$1" && apt-ftparchive release .', "-", pool).stdout
-    (pool / "Release").write_text(f"Origin: {KEY_NAME.partition(' <')[0]}\nLabel: lab\n{release}")
-    _sign(pool, tree / "libnvidia-container/gpgkey", work / "gnupg")
+    aptrepo.index(pool, ".", ".")
+    origin = (f"Origin: {KEY_NAME.partition(' <')[0]}", "Label: lab")
+    aptrepo.sign(pool, KEY_NAME, origin, tree / "libnvidia-container/gpgkey", work / "gnupg")
 
 
-def _package(
-    root: Path, pool: Path, name: str, version: str, depends: str, files: Mapping[str, tuple[str, int]]
-) -> None:
+def _lay(root: Path, files: Mapping[str, tuple[str, int]]) -> None:
     for place, (text, mode) in files.items():
         (root / place).parent.mkdir(parents=True, exist_ok=True)
         (root / place).write_text(text)
         (root / place).chmod(mode)
-    control = root / "DEBIAN/control"
-    control.parent.mkdir(parents=True)
-    control.write_text(
-        f"Package: {name}\nVersion: {version}-1\nArchitecture: {ARCHITECTURE}\nMaintainer: {KEY_NAME}\n"
-        + (f"Depends: {depends}\n" if depends else "")
-        + "Description: stand-in of the Rackwright lab\n"
-    )
-    configuration = [f"/{place}" for place in files if place.startswith("etc/")]
-    if configuration:
-        (root / "DEBIAN/conffiles").write_text("\n".join(configuration) + "\n")
-    target = pool / f"{name}_{version}-1_{ARCHITECTURE}.deb"
-    run("dpkg-deb", "--root-owner-group", "-Znone", "--build", root, target)
-
-
-def _sign(pool: Path, public_key: Path, home: Path) -> None:
-    home.mkdir(mode=0o700)
-    gpg = ("gpg", "--homedir", home, "--batch", "--quiet", "--pinentry-mode", "loopback", "--passphrase", "")
-    try:
-        run(*gpg, "--quick-gen-key", KEY_NAME, "rsa3072", "sign", "never")
-        run(*gpg, "--armor", "--output", public_key, "--export")
-        run(*gpg, "--clearsign", "--output", pool / "InRelease", pool / "Release")
-        run(*gpg, "--armor", "--detach-sign", "--output", pool / "Release.gpg", pool / "Release")
-    finally:
-        run("gpgconf", "--homedir", home, "--kill", "all", check=False)
-        shutil.rmtree(home, ignore_errors=True)
