@@ -16,7 +16,7 @@ from rackwright import pyinfra_options
 from rackwright.errors import RackwrightError, SettingsError
 from rackwright.fleet.plain import keep_record
 from rackwright.interrupt import fail_on_interrupt
-from rackwright.lockfile import Lock, load_lock, pinned
+from rackwright.lockfile import Lock, Locks, pinned
 from rackwright.settings.ansible_inventory import listing_of
 from rackwright.settings.files import site_root
 from rackwright.settings.groups import ALL, Group, Groups
@@ -140,7 +140,8 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
         names = [host.name for host in hosts if host.name in chosen]
         keep_record(inventory_file, listing.root or site_root(listing.path), names, Path(options.deploy), options.data)
     _loaded[inventory_file.resolve()] = hosts
-    _locks.update(dict.fromkeys((host.name for host in hosts), load_lock(listing.root or site_root(listing.path))))
+    locks = Locks(listing.root or site_root(listing.path))
+    _locks.update({host.name: locks.of(host.settings) for host in hosts})
     everyone: PyinfraGroups = {ALL: [(host.name, host.data) for host in hosts]}
     return {**_members(listing, inventory_file), **everyone}
 

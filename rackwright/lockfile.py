@@ -1,7 +1,8 @@
 """`rackwright.lock.yml` at the site's root: which digest an image's tag is, which commit a model's revision is.
 
 Without it, each host keeps what it saw first. With it, all hosts get the same bytes, and moving to others is an
-edit that shows in a diff.
+edit that shows in a diff. All inventories of a site share the file, so that they cannot drift apart; hosts for which
+the same names lead to other servers (a lab, a network of its own) name another one by the setting `lock_file`.
 """
 
 from __future__ import annotations
@@ -24,17 +25,18 @@ from rackwright.settings.model import DIGEST, EndpointSettings, HostSettings, Mo
 FILE = "rackwright.lock.yml"
 COMMIT = re.compile(r"^[0-9a-f]{40}$")
 HEAD = """\
-# Written by `rackwright lock INVENTORY` from what its hosts have verified; keep it under version control.
+# Written by `rackwright lock INVENTORY`; keep it under version control.
 # To move to other bytes, change an entry or remove it, run the deploy, and lock again.
 """
 
 
 class LockedFile(BaseModel):
-    """One file of a model."""
+    """One file of a model: its size in bytes, and SHA-256 or git's blob hash, whichever is known."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     size: int
-    sha256: str
+    sha256: str | None = None
+    blob: str | None = None
 
 
 class LockedModel(BaseModel):
@@ -70,9 +72,28 @@ def key_of(source: ModelSource) -> str:
     return f"{source.repository}@{source.revision}"
 
 
-def load_lock(root: Path) -> Lock:
-    """The lock of a site; an empty one when there is no file. Raises SettingsError saying what is wrong with it."""
-    path = root / FILE
+class Locks:
+    """The lock files of a site, each read once."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._read: dict[str, Lock] = {}
+
+    def of(self, settings: HostSettings) -> Lock:
+        """The lock that counts for a host. Raises SettingsError saying what is wrong with its file."""
+        name = settings.lock_file
+        if name not in self._read:
+            self._read[name] = load_lock(self._root, name)
+        return self._read[name]
+
+    def pin(self, settings: HostSettings) -> HostSettings:
+        """A host's settings with the digests and commits of its lock."""
+        return pinned(settings, self.of(settings))
+
+
+def load_lock(root: Path, name: str = FILE) -> Lock:
+    """A lock of a site; an empty one when there is no file. Raises SettingsError saying what is wrong with it."""
+    path = root / name
     try:
         text = path.read_text()
     except FileNotFoundError:
@@ -97,21 +118,22 @@ def _short(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def write_lock(root: Path, lock: Lock) -> Path:
-    """Replace the site's lock file atomically, sorted, so that equal locks are equal files."""
+def write_lock(root: Path, lock: Lock, name: str = FILE) -> Path:
+    """Replace a lock file of a site atomically, sorted, so that equal locks are equal files."""
     document = {
         "version": 1,
         "images": dict(sorted(lock.images.items())),
         "models": {name: _plain(model) for name, model in sorted(lock.models.items())},
     }
-    path, new = root / FILE, root / f"{FILE}.new"
+    path, new = root / name, root / f"{name}.new"
     new.write_text(HEAD + yaml.safe_dump(document, sort_keys=False, width=1000))
     new.replace(path)
     return path
 
 
 def _plain(model: LockedModel) -> dict[str, Any]:
-    return {"commit": model.commit, "files": {path: dict(file) for path, file in sorted(model.files.items())}}
+    files = {path: file.model_dump(exclude_none=True) for path, file in sorted(model.files.items())}
+    return {"commit": model.commit, "files": files}
 
 
 def pinned(settings: HostSettings, lock: Lock) -> HostSettings:

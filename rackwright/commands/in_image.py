@@ -17,7 +17,7 @@ from rackwright.effects import command_of as command
 from rackwright.errors import ReadingError
 from rackwright.fleet.survey import in_parallel
 from rackwright.inventory import site_root
-from rackwright.lockfile import load_lock, pinned
+from rackwright.lockfile import Locks
 from rackwright.paths import RUN
 from rackwright.reader import read_host
 from rackwright.session import Connected, chosen_hosts, connected
@@ -33,9 +33,9 @@ def check_in_image(inventory: str, limit: Sequence[str]) -> int:
     Raises RackwrightError for a wrong inventory, and when no host can be reached.
     """
     entries = chosen_hosts(inventory, limit)
-    lock = load_lock(site_root(Path(inventory).expanduser()))
+    locks = Locks(site_root(Path(inventory).expanduser()))
     with connected(entries) as hosts:
-        answers = in_parallel(hosts, lambda one: _host(one, pinned(one.entry.settings, lock)))
+        answers = in_parallel(hosts, lambda one: _host(one, locks.pin(one.entry.settings)))
     for entry in entries:
         _, lines = answers.get(entry.name, (False, ["cannot be reached"]))
         print("\n".join(f"{entry.name}: {line}" for line in lines))

@@ -1,8 +1,9 @@
-"""`rackwright lock INVENTORY`: write down which bytes the hosts have, so that all hosts get the same."""
+"""`rackwright lock INVENTORY`: write down what tags and branches are now, so that all hosts get the same bytes."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from pyinfra.api.command import QuoteString, StringCommand
@@ -12,38 +13,78 @@ from rackwright.concern import HostReading, parse_all
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
 from rackwright.effects import remote, tail
-from rackwright.errors import ReadingError
+from rackwright.errors import RackwrightError, ReadingError
+from rackwright.inventory import InventoryHost
 from rackwright.lockfile import Lock, joined, load_lock, recorded, write_lock
 from rackwright.session import Connected, chosen_hosts, connected
 from rackwright.settings.files import site_root
+from rackwright.sources.http import SourceError
+from rackwright.sources.resolve import Resolver
 
 CONCERNS = (IMAGE, MODELS)
+Named = tuple[str, Lock]
+"""A host's name, and its lock."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
-    parser = commands.add_parser("lock", help="write down the image digests and model commits that the hosts have")
+    parser = commands.add_parser("lock", help="pin image digests and model commits: ask registry and hub, or the hosts")
     parser.add_argument("inventory", metavar="INVENTORY")
     parser.add_argument("--limit", action="append", default=[], metavar="HOST|GROUP", help="as pyinfra's --limit")
+    parser.add_argument(
+        "--from-hosts", action="store_true", help="take what the hosts have verified, instead of what the names are now"
+    )
     parser.set_defaults(handler=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read the hosts and add what they have to the lock file; entries for others stay. Returns the exit status."""
+    """Add what is found to the lock file of each host; entries of others stay. Returns the exit status."""
     root = site_root(Path(arguments.inventory))
-    with connected(chosen_hosts(arguments.inventory, arguments.limit)) as hosts:
-        found = joined((host.host.name, recorded(host.entry.settings, _look(host))) for host in hosts)
-    if not found.images and not found.models:
+    entries = chosen_hosts(arguments.inventory, arguments.limit)
+    try:
+        found = _from_hosts(entries) if arguments.from_hosts else _resolved(entries)
+    except SourceError as error:
+        next_step = f"rackwright lock {arguments.inventory} --from-hosts"
+        raise RackwrightError(
+            f"{error}\nnothing was written; to lock what the hosts have instead: {next_step}"
+        ) from None
+    files = {entry.name: entry.settings.lock_file for entry in entries}
+    written = [_write(root, file, joined(one for one in found if files[one[0]] == file)) for file in _once(files)]
+    if not any(written):
         print(f"no host has an image or a model yet; next: pyinfra {arguments.inventory} deploy.py")
-        return 1
-    before = load_lock(root)
-    path = write_lock(root, Lock({**before.images, **found.images}, {**before.models, **found.models}))
+    return 0 if any(written) else 1
+
+
+def _once(files: dict[str, str]) -> list[str]:
+    return list(dict.fromkeys(files.values()))
+
+
+def _write(root: Path, file: str, found: Lock) -> bool:
+    if not found.images and not found.models:
+        return False
+    before = load_lock(root, file)
+    path = write_lock(root, Lock({**before.images, **found.images}, {**before.models, **found.models}), file)
     for name, digest in sorted(found.images.items()):
-        print(f"{name}  {digest}")
+        print(f"{name}  {digest}{_moved(before.images.get(name), digest)}")
     for name, model in sorted(found.models.items()):
-        print(f"{name}  {model.commit}  {len(model.files)} files")
+        was = before.models[name].commit if name in before.models else None
+        print(f"{name}  {model.commit}  {len(model.files)} files{_moved(was, model.commit)}")
     print(f"written to {path}")
-    return 0
+    return True
+
+
+def _moved(before: str | None, now: str) -> str:
+    return f"  (was {before})" if before and before != now else ""
+
+
+def _resolved(entries: Sequence[InventoryHost]) -> list[Named]:
+    resolver = Resolver()
+    return [(entry.name, resolver.lock(entry.settings)) for entry in entries]
+
+
+def _from_hosts(entries: Sequence[InventoryHost]) -> list[Named]:
+    with connected(entries) as hosts:
+        return [(host.host.name, recorded(host.entry.settings, _look(host))) for host in hosts]
 
 
 def _look(connection: Connected) -> HostReading:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rackwright.catalog import ALL
 from rackwright.commands.inventories import add_inventory, hosts_of
-from rackwright.lockfile import load_lock, pinned
+from rackwright.lockfile import Locks
 from rackwright.settings.files import site_root
 from rackwright.settings.model import HostSettings
 
@@ -24,7 +24,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Write the files below DIR, at their paths on the host. Raises SettingsError for an unknown host."""
     (host,) = hosts_of(arguments, arguments.host)
-    settings = pinned(host.settings, load_lock(site_root(Path(arguments.inventory))))
+    settings = Locks(site_root(Path(arguments.inventory))).pin(host.settings)
     for path, text in sorted(rendered_files(settings).items()):
         place = arguments.out / path.lstrip("/")
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from typing import TypeVar
 from rackwright.concern import HostReading
 from rackwright.errors import ReadingError
 from rackwright.inventory import site_root
-from rackwright.lockfile import load_lock, pinned
+from rackwright.lockfile import Locks
 from rackwright.reader import read_host
 from rackwright.reading import Section
 from rackwright.session import Connected, chosen_hosts, connected
@@ -40,8 +40,8 @@ def survey(inventory: str, limit: Sequence[str], more: More | None = None, only:
     Raises RackwrightError for a wrong inventory, and when no host can be reached.
     """
     entries = chosen_hosts(inventory, limit, only)
-    lock = load_lock(site_root(Path(inventory).expanduser()))
-    asked = {entry.name: pinned(entry.settings, lock) for entry in entries}
+    locks = Locks(site_root(Path(inventory).expanduser()))
+    asked = {entry.name: locks.pin(entry.settings) for entry in entries}
     with connected(entries) as hosts:
         found = in_parallel(hosts, lambda one: _look(one, asked[one.host.name], more))
     away = "no connection; next: ssh to it by hand, or leave it out by --limit"

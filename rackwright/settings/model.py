@@ -225,6 +225,11 @@ class HostSettings(EndpointSettings):
     """PEM file on the control machine with the site's own certificate authority."""
     models_dir: AbsolutePath = "/srv/models"
     encodings_dir: AbsolutePath = "/srv/encodings"
+    lock_file: str = Field(default="rackwright.lock.yml", pattern=r"^[\w.-]+\.ya?ml$")
+    """Name of the lock file at the site's root.
+
+    Another one is for hosts to which the same names of registry and hub lead to other servers, as in the lab.
+    """
     rack: str | None = None
     """Failure domain of the host."""
     hold_packages: bool = True

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from rackwright.lab import faults
 from rackwright.lab.host import Host
@@ -349,12 +350,24 @@ def _wait_for(true: Any, seconds: float = 60) -> None:
 
 def test_a_lock_holds_the_bytes_when_the_branch_moves_and_the_host_is_new(staged: Staging) -> None:
     (folder,) = [path for path in staged.models() if "Eagle3" in path]
-    lock = FILES / "rackwright.lock.yml"
+    lock = FILES / "rackwright.lock.lab.yml"
     words = [f"{name}={value}" for name, value in staged.environment({}).items()]
+    # The lab's names lead to the lab for its proxy, not for this machine.
+    words.append(f"https_proxy={staged.site.lab.proxy.url}")
+    command: list[str | Path] = ["env", *words, BIN / "rackwright", "lock", FILES / "inventory.py"]
     try:
-        locked = staged.site.command("env", *words, BIN / "rackwright", "lock", FILES / "inventory.py")
-        assert locked.status == 0, locked.output
-        assert IMAGE in lock.read_text()
+        of_hosts = staged.site.command(*command, "--from-hosts")
+        assert of_hosts.status == 0, of_hosts.output
+        seen = yaml.safe_load(lock.read_text())
+        lock.unlink()
+        resolved = staged.site.command(*command)
+        assert resolved.status == 0, resolved.output
+        asked = yaml.safe_load(lock.read_text())
+        assert asked["images"] == seen["images"] != {}
+        for name, model in asked["models"].items():
+            assert model["commit"] == seen["models"][name]["commit"]
+            assert model["files"].keys() == seen["models"][name]["files"].keys()
+        assert not (FILES / "rackwright.lock.yml").exists()
         staged.forget_models()
         staged.forget_image()
         faults.move_branch(staged.web, str(SMALL["repository"]), 1)

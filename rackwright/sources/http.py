@@ -1,0 +1,104 @@
+"""HTTPS from the control machine, through the site's proxy and with its authority. Tokens never follow a redirect."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from rackwright.downloads import proxy_values
+from rackwright.errors import RackwrightError
+from rackwright.settings.files import site_root
+from rackwright.settings.model import HostSettings
+from rackwright.settings.secret import Secret
+
+SECONDS = 30
+MOST = 64 << 20
+"""Bytes of an answer at most: what is asked for here are lists, not weights."""
+
+
+class SourceError(RackwrightError):
+    """A registry or hub could not be asked, or said no."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer, whatever its status; header names are lower-case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The body as JSON. Raises SourceError when it is none: then something else than the server has answered."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            raise SourceError("the answer is no JSON: something on the way answered instead of the server") from None
+
+
+class Client:
+    """Asks by GET, with proxy and authority of one host's settings; where no proxy is set, the environment's counts."""
+
+    def __init__(self, settings: HostSettings) -> None:
+        self._proxies = proxy_values(settings)
+        self._direct = settings.proxy.no_proxy
+        trust = ssl.create_default_context()
+        if settings.private_ca:
+            trust.load_verify_locations(_authority(settings.private_ca))
+        self._tls = urllib.request.HTTPSHandler(context=trust)
+
+    def get(self, url: str, headers: Mapping[str, str], login: Secret | None = None) -> Answer:
+        """Ask. `login`: the Authorization header, which stays with this server when it sends us elsewhere.
+
+        Raises SourceError when there is no answer at all.
+        """
+        request = urllib.request.Request(url, headers={"User-Agent": "rackwright", **headers})
+        if login:
+            request.add_unredirected_header("Authorization", login.unmask())
+        try:
+            with self._opener(url).open(request, timeout=SECONDS) as found:
+                return Answer(found.status, _lower(found.headers), found.read(MOST))
+        except urllib.error.HTTPError as error:
+            return Answer(error.code, _lower(error.headers), error.read(MOST))
+        except (OSError, ValueError) as error:
+            raise SourceError(_unreachable(url, error)) from None
+
+    def _opener(self, url: str) -> urllib.request.OpenerDirector:
+        if not self._proxies["http_proxy"]:
+            return urllib.request.build_opener(self._tls)
+        host = urlsplit(url).hostname or ""
+        direct = any(_goes_direct(host, pattern) for pattern in self._direct)
+        proxies = {} if direct else {scheme: self._proxies[f"{scheme}_proxy"] for scheme in ("http", "https")}
+        return urllib.request.build_opener(urllib.request.ProxyHandler(proxies), self._tls)
+
+
+def _authority(path: str) -> str:
+    found = site_root() / Path(path).expanduser()
+    if not found.is_file():
+        raise SourceError(f"private_ca: {path} cannot be read; it is a PEM file on this machine")
+    return str(found)
+
+
+def _goes_direct(host: str, pattern: str) -> bool:
+    name = pattern.lstrip(".")
+    return host == name or host.endswith(f".{name}") or fnmatch(host, pattern)
+
+
+def _lower(headers: Any) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
+def _unreachable(url: str, error: Exception) -> str:
+    reason = getattr(error, "reason", None) or error
+    where = urlsplit(url).hostname
+    if isinstance(reason, ssl.SSLError):
+        return f"the certificate of {where} is not trusted: {reason}; set private_ca if the site has its own authority"
+    return f"{where} cannot be reached from this machine: {reason}; set proxy or mirrors in the settings"

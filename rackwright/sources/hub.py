@@ -1,0 +1,90 @@
+"""Which commit a model's revision is now, and the files at it, as the hub publishes them.
+
+The hub publishes SHA-256 for large files, and git's blob hash for small ones (DECISIONS 18).
+Interface: https://huggingface.co/docs/hub/api
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from typing import Any
+from urllib.parse import quote, urljoin
+
+from rackwright.lockfile import COMMIT, LockedFile, LockedModel
+from rackwright.settings.model import ModelSource
+from rackwright.settings.secret import Secret
+from rackwright.sources.http import Answer, Client, SourceError
+
+_NEXT = re.compile(r'<([^>]+)>;\s*rel="next"')
+MOST_PAGES = 1000
+
+
+def model_at_revision(client: Client, hub: str, source: ModelSource, token: Secret | None) -> LockedModel:
+    """Commit and wanted files of a model. `hub`: its address. Raises SourceError with what to do."""
+    login = Secret(f"Bearer {token.unmask()}") if token else None
+    base = f"{hub.rstrip('/')}/api/models/{source.repository}"
+    commit = str(_json(client, f"{base}/revision/{quote(source.revision, safe='')}", source, login).get("sha", ""))
+    if not COMMIT.match(commit):
+        raise SourceError(f"{hub} names no commit for {source.repository} at {source.revision}; is it a model hub?")
+    rows = _rows(client, f"{base}/tree/{commit}?recursive=true", source, login)
+    files = {row["path"]: _file(row) for row in rows if row.get("type") == "file" and _wanted(row["path"], source)}
+    if not files:
+        raise SourceError(f"no file of {source.repository} matches include and exclude; check them in group_vars")
+    return LockedModel(commit=commit, files=files)
+
+
+def _rows(client: Client, url: str, source: ModelSource, login: Secret | None) -> Iterator[dict[str, Any]]:
+    for _ in range(MOST_PAGES):
+        answer = _answer(client, url, source, login)
+        yield from answer.json()
+        following = _NEXT.search(answer.headers.get("link", ""))
+        if not following:
+            return
+        url = urljoin(url, following[1])
+
+
+def _file(row: dict[str, Any]) -> LockedFile:
+    large = row.get("lfs")
+    if large:
+        return LockedFile(size=row["size"], sha256=large.get("oid") or large.get("sha256"))
+    return LockedFile(size=row["size"], blob=row["oid"])
+
+
+def _wanted(path: str, source: ModelSource) -> bool:
+    return (not source.include or _any(path, source.include)) and not _any(path, source.exclude)
+
+
+def _any(path: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch(path, f"{pattern}*" if pattern.endswith("/") else pattern) for pattern in patterns)
+
+
+def _json(client: Client, url: str, source: ModelSource, login: Secret | None) -> dict[str, Any]:
+    found = _answer(client, url, source, login).json()
+    return found if isinstance(found, dict) else {}
+
+
+def _answer(client: Client, url: str, source: ModelSource, login: Secret | None) -> Answer:
+    answer = client.get(url, {"Accept": "application/json"}, login)
+    if answer.status == 200:
+        return answer
+    raise SourceError(_refused(source, answer, bool(login)))
+
+
+def _refused(source: ModelSource, answer: Answer, token: bool) -> str:
+    code, model = answer.headers.get("x-error-code", ""), source.repository
+    if code == "RevisionNotFound":
+        return f"{model} has no revision {source.revision} (404); check model.revision and draft.revision in group_vars"
+    if code == "GatedRepo":
+        return f"{model} is gated: accept its licence with the account of hub_token, and run again"
+    if answer.status in (401, 403, 404):
+        hint = (
+            "check hub_token and the repository's name"
+            if token
+            else "check its name, or set hub_token if it is private"
+        )
+        return f"{model} was not found on the hub ({answer.status}): {hint}"
+    if answer.status == 429:
+        return "the hub limits how often this address or account may ask (429); set hub_token, or run again later"
+    return f"the hub answers {answer.status} for {model}; run again later"

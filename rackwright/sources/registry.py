@@ -1,0 +1,95 @@
+"""Which digest a tag is now, as its registry says: without a login first, then with the key (DECISIONS 17).
+
+Protocol: https://distribution.github.io/distribution/spec/api/ and its token authentication.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from urllib.parse import urlencode
+
+from rackwright.references import HUB, registry_of, repository_of, tag_of
+from rackwright.settings.model import Registry
+from rackwright.settings.secret import Secret
+from rackwright.sources.http import Answer, Client, SourceError
+
+HUB_HOST = "registry-1.docker.io"
+KINDS = ", ".join(
+    (
+        "application/vnd.oci.image.index.v1+json",
+        "application/vnd.docker.distribution.manifest.list.v2+json",
+        "application/vnd.oci.image.manifest.v1+json",
+        "application/vnd.docker.distribution.manifest.v2+json",
+    )
+)
+_PART = re.compile(r'(\w+)="([^"]*)"')
+
+
+def digest_of_tag(client: Client, reference: str, registry: Registry) -> str:
+    """The digest that a reference's tag names: the index's where there is one. Raises SourceError with what to do."""
+    name = registry_of(reference)
+    key = registry.key if name == registry.host else None
+    answer = _asked(client, reference, None)
+    if answer.status in (401, 403) and key:
+        answer = _asked(client, reference, Secret(f"Basic {_basic(registry.user, key)}"))
+    if answer.status != 200:
+        raise SourceError(_refused(reference, answer.status, bool(key)))
+    found = f"sha256:{hashlib.sha256(answer.body).hexdigest()}"
+    said = answer.headers.get("docker-content-digest", found)
+    if said != found:
+        raise SourceError(
+            f"{reference}: {name} says {said}, and what it sent is {found}: something on the way changed it"
+        )
+    return found
+
+
+def _asked(client: Client, reference: str, login: Secret | None) -> Answer:
+    url, accept = _url(reference), {"Accept": KINDS}
+    first = client.get(url, accept)
+    challenge = first.headers.get("www-authenticate", "")
+    kind = challenge.split(" ", 1)[0].lower()
+    if first.status != 401 or (kind == "basic" and not login):
+        return first
+    if kind == "basic":
+        return client.get(url, accept, login)
+    token = _token(client, dict(_PART.findall(challenge)), login)
+    return client.get(url, accept, token) if token else first
+
+
+def _token(client: Client, parts: dict[str, str], login: Secret | None) -> Secret | None:
+    if not parts.get("realm", "").startswith("https://"):
+        return None
+    query = urlencode([(name, parts[name]) for name in ("service", "scope") if name in parts])
+    answer = client.get(f"{parts['realm']}?{query}", {}, login)
+    if answer.status != 200:
+        return None
+    found = answer.json()
+    token = found.get("token") or found.get("access_token") if isinstance(found, dict) else None
+    return Secret(f"Bearer {token}") if token else None
+
+
+def _url(reference: str) -> str:
+    registry, path = registry_of(reference), repository_of(reference)
+    if registry == HUB:
+        path = path if "/" in path else f"library/{path}"
+        return f"https://{HUB_HOST}/v2/{path}/manifests/{tag_of(reference)}"
+    return f"https://{registry}/v2/{path.removeprefix(f'{registry}/')}/manifests/{tag_of(reference)}"
+
+
+def _basic(user: str, key: Secret) -> str:
+    return base64.b64encode(f"{user}:{key.unmask()}".encode()).decode()
+
+
+def _refused(reference: str, status: int, key: bool) -> str:
+    registry = registry_of(reference)
+    if status in (401, 403) and key:
+        return (
+            f"{registry} refuses the key (registry.key) for {reference} ({status}); make a new one, or ask for access"
+        )
+    if status in (401, 403):
+        return f"{registry} wants a key for {reference} ({status}), and none is set: set registry.key in group_vars"
+    if status == 404:
+        return f"{registry} has no {reference} (404); check image in group_vars"
+    return f"{registry} answers {status} for {reference}; run again later"

@@ -1,0 +1,41 @@
+"""What the tags and branches of hosts' settings are now: each name is asked for once for all hosts that share it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rackwright.concerns.models import sources_of
+from rackwright.lockfile import Lock, LockedModel, key_of
+from rackwright.settings.model import HostSettings, ModelSource
+from rackwright.sources.http import Client
+from rackwright.sources.hub import model_at_revision
+from rackwright.sources.registry import digest_of_tag
+
+
+@dataclass
+class Resolver:
+    """Answers of registries and hubs, by what was asked of whom and on which way."""
+
+    digests: dict[object, str] = field(default_factory=dict)
+    models: dict[object, LockedModel] = field(default_factory=dict)
+
+    def lock(self, settings: HostSettings) -> Lock:
+        """The lock of one host. Raises SourceError when a server cannot be asked, or refuses."""
+        client = Client(settings)
+        asked = [endpoint.image for endpoint in settings.all_endpoints.values() if endpoint.image_digest is None]
+        images = {image: self._digest(client, image, settings) for image in asked}
+        models = {key_of(source): self._model(client, source, settings) for source in sources_of(settings)}
+        return Lock(images, models)
+
+    def _digest(self, client: Client, image: str, settings: HostSettings) -> str:
+        asked = (image, settings.registry, settings.proxy, settings.private_ca)
+        if asked not in self.digests:
+            self.digests[asked] = digest_of_tag(client, image, settings.registry)
+        return self.digests[asked]
+
+    def _model(self, client: Client, source: ModelSource, settings: HostSettings) -> LockedModel:
+        hub = settings.mirrors.hub
+        asked = (source, hub, settings.hub_token, settings.proxy, settings.private_ca)
+        if asked not in self.models:
+            self.models[asked] = model_at_revision(client, hub, source, settings.hub_token)
+        return self.models[asked]

@@ -1,0 +1,224 @@
+"""The lock from the control machine: real HTTP servers on loopback, with the registry's token flow and the hub."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackwright.lab import certificates, faults
+from rackwright.lab.standins.hub_content import REPOSITORIES
+from rackwright.lab.web import Site, WebServer
+from rackwright.settings.model import HostSettings
+from rackwright.sources.http import Client, SourceError
+from rackwright.sources.resolve import Resolver
+
+MODEL = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/base", "exclude": ["original/*", "metal/"]}
+INDEX = json.dumps({"schemaVersion": 2, "manifests": []}).encode()
+DIGEST = f"sha256:{hashlib.sha256(INDEX).hexdigest()}"
+BASIC = "Basic JG9hdXRodG9rZW46azE="  # $oauthtoken:k1
+
+
+class Registry(BaseHTTPRequestHandler):
+    """A registry whose tokens come from /token; `open` repositories give one to anybody."""
+
+    server: Server
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+    def do_GET(self) -> None:
+        """Answer, and note who asked with what."""
+        login = self.headers.get("Authorization", "")
+        self.server.asked.append((self.path, login))
+        self.server.answer(self, login)
+
+    def reply(self, status: int, body: bytes, **headers: str) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class Server(ThreadingHTTPServer):
+    """One registry with TLS."""
+
+    daemon_threads = True
+    answer: Callable[[Registry, str], None]
+
+    def __init__(self, tls: ssl.SSLContext) -> None:
+        super().__init__(("127.0.0.1", 0), Registry)
+        self.socket = tls.wrap_socket(self.socket, server_side=True)
+        self.asked: list[tuple[str, str]] = []
+
+    @property
+    def name(self) -> str:
+        return f"127.0.0.1:{self.server_address[1]}"
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ssl.SSLContext]:
+    """An authority, and what a server with its certificate serves with."""
+    folder = tmp_path_factory.mktemp("pki")
+    authority = certificates.make_authority(folder, "unit")
+    ours = certificates.issue(folder, authority, "ours", ("localhost",), "127.0.0.1")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(ours.certificate, ours.key)
+    return authority.certificate, tls
+
+
+@pytest.fixture
+def registry(pair: tuple[Path, ssl.SSLContext]) -> Iterator[Server]:
+    with Server(pair[1]) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    state = tmp_path_factory.mktemp("web")
+    faults.set_tokens(state, {"hf_granted": True})
+    with WebServer(("127.0.0.1", 0), Site(state, hub="127.0.0.1")) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+def host(authority: Path, registry: Server, hub: str, key: str | None = "k1", **more: Any) -> HostSettings:
+    asked = {
+        "image": f"{registry.name}/nvidia/release:1.0",
+        "registry": {"host": registry.name, "key": key},
+        "private_ca": str(authority),
+        "mirrors": {"hub": hub},
+        "model": MODEL,
+    }
+    return HostSettings.model_validate({**asked, **more})
+
+
+def with_tokens(server: Server, anonymous: bool) -> Callable[[Registry, str], None]:
+    """As nvcr.io answers: a Bearer challenge, and tokens for a login, or for anybody."""
+
+    def answer(request: Registry, login: str) -> None:
+        if request.path.startswith("/token"):
+            granted = anonymous or login == BASIC
+            request.reply(200 if granted else 401, json.dumps({"token": "t1"}).encode() if granted else b"{}")
+        elif login == "Bearer t1":
+            request.reply(200, INDEX, Docker_Content_Digest=DIGEST)
+        else:
+            realm = f'Bearer realm="https://{server.name}/token",service="x",scope="repository:nvidia/release:pull"'
+            request.reply(401, b"{}", WWW_Authenticate=realm)
+
+    return answer
+
+
+def test_tag_and_branch_are_resolved_without_a_host(
+    pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str
+) -> None:
+    registry.answer = with_tokens(registry, anonymous=False)
+    settings = host(pair[0], registry, hub)
+    resolver = Resolver()
+    lock = resolver.lock(settings)
+    assert lock.images == {settings.image: DIGEST}
+    model = lock.models["openai/gpt-oss-120b@main"]
+    repository = REPOSITORIES["openai/gpt-oss-120b"]
+    assert model.commit == repository.commit(repository.refs()["main"])
+    assert not [path for path in model.files if path.startswith(("original/", "metal/"))]
+    assert all(bool(file.sha256) != bool(file.blob) for file in model.files.values())
+    assert {bool(file.sha256) for file in model.files.values()} == {True, False}
+    asked = len(registry.asked)
+    assert resolver.lock(settings) == lock
+    assert len(registry.asked) == asked, "asked once for all hosts"
+
+
+def test_the_key_is_shown_only_where_it_is_asked_for(
+    pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str
+) -> None:
+    registry.answer = with_tokens(registry, anonymous=True)
+    Resolver().lock(host(pair[0], registry, hub))
+    assert BASIC not in [login for _, login in registry.asked]
+
+
+def test_a_login_does_not_follow_a_redirect(pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str) -> None:
+    def answer(request: Registry, login: str) -> None:
+        if request.path == "/elsewhere":
+            request.reply(200, INDEX)
+        elif login == BASIC:
+            request.reply(307, b"", Location=f"https://{registry.name}/elsewhere")
+        else:
+            request.reply(401, b"", WWW_Authenticate='Basic realm="x"')
+
+    registry.answer = answer
+    assert Resolver().lock(host(pair[0], registry, hub)).images
+    assert ("/elsewhere", "") in registry.asked
+
+
+@pytest.mark.parametrize(
+    ("status", "key", "told"),
+    [
+        (401, "k1", "refuses the key"),
+        (403, None, "wants a key"),
+        (404, "k1", r"has no .*release:1.0 \(404\)"),
+        (503, "k1", "answers 503"),
+    ],
+)
+def test_what_the_registry_refuses_is_told(
+    pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str, status: int, key: str | None, told: str
+) -> None:
+    registry.answer = lambda request, login: request.reply(status, b"", WWW_Authenticate='Basic realm="x"')
+    with pytest.raises(SourceError, match=told) as caught:
+        Resolver().lock(host(pair[0], registry, hub, key))
+    assert "k1" not in str(caught.value).split()
+
+
+def test_a_changed_manifest_is_not_locked(pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str) -> None:
+    registry.answer = lambda request, login: request.reply(200, INDEX, Docker_Content_Digest="sha256:" + "0" * 64)
+    with pytest.raises(SourceError, match="something on the way changed it"):
+        Resolver().lock(host(pair[0], registry, hub))
+
+
+@pytest.mark.parametrize(
+    ("model", "token", "told"),
+    [
+        ({**MODEL, "revision": "v9"}, None, "has no revision v9"),
+        ({**MODEL, "repository": "nobody/nothing"}, None, "set hub_token if it is private"),
+        ({**MODEL, "repository": "nobody/nothing"}, "hf_granted", "check hub_token"),
+        ({**MODEL, "include": ["*.nothing"]}, None, "no file of openai/gpt-oss-120b matches"),
+    ],
+)
+def test_what_the_hub_refuses_is_told(
+    pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str, model: dict[str, Any], token: str | None, told: str
+) -> None:
+    registry.answer = lambda request, login: request.reply(200, INDEX)
+    with pytest.raises(SourceError, match=told):
+        Resolver().lock(host(pair[0], registry, hub, model=model, hub_token=token))
+
+
+def test_an_unknown_authority_and_a_missing_server_are_told(
+    pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str
+) -> None:
+    registry.answer = lambda request, login: request.reply(200, INDEX)
+    settings = host(pair[0], registry, hub)
+    with pytest.raises(SourceError, match="set private_ca"):
+        Resolver().lock(settings.model_copy(update={"private_ca": None}))
+    with pytest.raises(SourceError, match="cannot be reached from this machine"):
+        Client(settings).get("https://127.0.0.1:1/v2/", {})
+
+
+def test_a_proxy_is_used_except_for_what_goes_direct(
+    pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str
+) -> None:
+    registry.answer = lambda request, login: request.reply(200, INDEX)
+    dead = {"http": "http://127.0.0.1:1", "no_proxy": []}
+    with pytest.raises(SourceError, match="cannot be reached"):
+        Resolver().lock(host(pair[0], registry, hub, proxy=dead))
+    assert Resolver().lock(host(pair[0], registry, hub, proxy={**dead, "no_proxy": ["127.0.0.1"]})).images
