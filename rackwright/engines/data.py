@@ -8,13 +8,15 @@ from typing import Any
 
 import yaml
 
+# The C one reads these tables ten times faster; PyYAML has it wherever it was built with libyaml.
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 FOLDER = Path(__file__).parent.parent / "data" / "engines"
 
 
 @cache
 def table(name: str) -> Any:
     """Content of one file, by its name without `.yaml`. Raises FileNotFoundError for a name that is none."""
-    return yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    return yaml.load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"), Loader=LOADER)
 
 
 @cache

@@ -22,6 +22,7 @@ from rackwright.concerns.release import RELEASE, Unresolved, wanted_releases
 from rackwright.concerns.retention import RETENTION
 from rackwright.errors import RackwrightError
 from rackwright.fleet.masking import mask, secrets_of
+from rackwright.fleet.moved import gone, out_of_place, spoilt
 from rackwright.ownership import RECORD
 from rackwright.paths import unit_name
 from rackwright.release import Release
@@ -120,45 +121,13 @@ def _endpoints(settings: HostSettings, reading: HostReading) -> Iterator[Finding
         if own.current is None and Owned("unit", unit_name(name)) not in reading[RECORD]:
             yield Finding("endpoint", "asked", f"endpoint {name} is new in the settings")
             continue
-        yield from (Finding("release", "moved", f"endpoint {name}: {text}") for text in _spoilt(name, own, reading))
-        yield from (Finding("endpoint", "moved", f"endpoint {name}: {text}") for text in _state(own))
+        whole = {hash_: text is not None for hash_, text in reading[RELEASE].sums.get(name, {}).items()}
+        yield from (Finding("release", "moved", f"endpoint {name}: {text}") for text in spoilt(own, whole))
+        yield from (Finding("endpoint", "moved", f"endpoint {name}: {text}") for text in out_of_place(own))
         if name not in wanted:
             yield Finding("endpoint", "asked", f"endpoint {name} is no longer in the settings")
         else:
             yield from _against(name, wanted[name], own, reading)
-
-
-def _spoilt(name: str, own: SeenEndpoint, reading: HostReading) -> Iterator[str]:
-    """Releases that are pointed to, whose files are not as they were written."""
-    sums = reading[RELEASE].sums.get(name, {})
-    for hash_ in dict.fromkeys(filter(None, (own.current, own.proven))):
-        if sums.get(hash_) is None:
-            yield f"files of release {hash_} were {'changed' if hash_ in sums else 'removed'}"
-
-
-def _state(own: SeenEndpoint) -> Iterator[str]:
-    """What runs, against what was proven last."""
-    if own.current != own.proven:
-        proven = f"release {own.proven} is the proven one" if own.proven else "no release was ever proven"
-        yield f"`current` points to {own.current or 'nothing'}, and {proven}"
-    if own.unit is None:
-        yield "its unit is gone"
-    elif own.needs_reload:
-        yield "its unit was written and systemd has not read it again"
-    if not own.enabled:
-        yield "it does not start at boot any more"
-    yield from _running(own)
-
-
-def _running(own: SeenEndpoint) -> Iterator[str]:
-    if own.loading:
-        return
-    if own.running_hash is None or own.active != "active":
-        yield f"it does not run: its unit is {own.active} ({own.sub}, {own.result})"
-    elif own.running_hash != own.current:
-        yield f"release {own.running_hash} runs, and `current` points to {own.current}"
-    elif own.health != 200:
-        yield f"it runs, but /health answers {own.health or 'nothing'}"
 
 
 def _against(name: str, release: Release | Unresolved, own: SeenEndpoint, reading: HostReading) -> Iterator[Finding]:
@@ -168,7 +137,7 @@ def _against(name: str, release: Release | Unresolved, own: SeenEndpoint, readin
     elif release.hash != own.current:
         lost = set(own.spec.get("gpus", ())) - {gpu.uuid for gpu in reading[GPUS].gpus}
         if lost:
-            yield Finding("gpus", "moved", f"endpoint {name}: gone from the host: {', '.join(sorted(lost))}")
+            yield Finding("gpus", "moved", f"endpoint {name}: {gone(lost)}")
         else:
             why = reasons(own.spec, release.spec.as_json()) or "another one"
             yield Finding("endpoint", "asked", f"endpoint {name}: the settings ask for release {release.hash}: {why}")

@@ -15,7 +15,7 @@ from rackwright.settings.model import HostSettings
 from rackwright.settings.origin import KeyPath, Origin, Origins
 from rackwright.settings.problems import InvalidSettingsError, Problem
 from rackwright.settings.secret import Secret
-from rackwright.settings.validate import SECRET_PATHS, leaves, validate
+from rackwright.settings.validate import SECRET_PATHS, Known, leaves, validate
 from rackwright.settings.vault import decrypt
 from rackwright.settings.yaml_file import VAULT_HEADER, Ciphertext, Document, parse
 
@@ -64,7 +64,7 @@ def _host(name: str, reader: _Reader, overrides: Mapping[str, Any], problems: li
     values = _hidden(merged.values)
     ours = Layer(overrides, {(key,): Origin(DATA_OPTION) for key in overrides})
     final = merge([merged, _renamed(ours)])
-    settings, found = validate(name, _hidden(final.values), dict(final.origins))
+    settings, found = validate(name, _hidden(final.values), dict(final.origins), reader.known)
     problems += found if not reader.site_problems else [problem for problem in found if problem.path]
     if settings is None:
         return None
@@ -88,6 +88,7 @@ class _Reader:
     def __init__(self, site: Site, listing: Listing) -> None:
         self.site = site
         self.listing = listing
+        self.known = Known()
         groups = listing.groups.names
         self._files = {
             (folder, kind, name): site.files(folder, kind, name)

@@ -25,14 +25,47 @@ FREE = ("engine", "arguments", "docker_daemon")
 JINJA = re.compile(r"\{\{.*\}\}|\{%.*%\}", re.DOTALL)
 
 
-def validate(host: str, values: Mapping[str, Any], origins: Origins) -> tuple[HostSettings | None, list[Problem]]:
+class Known:
+    """Settings that were found right: a rack's hosts mostly share theirs, and checking them takes milliseconds."""
+
+    def __init__(self) -> None:
+        self._pairs: list[tuple[Mapping[str, Any], HostSettings]] = []
+
+    def find(self, values: Mapping[str, Any]) -> HostSettings | None:
+        """The settings of these values, if they were checked before."""
+        return next((settings for seen, settings in self._pairs if _same(seen, values)), None)
+
+    def add(self, values: Mapping[str, Any], settings: HostSettings) -> None:
+        """Keep what has no problem."""
+        self._pairs.append((values, settings))
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal, and of equal types: 1 and true are equal in Python."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
+
+
+def validate(
+    host: str, values: Mapping[str, Any], origins: Origins, known: Known | None = None
+) -> tuple[HostSettings | None, list[Problem]]:
     """Typed settings of a host, and what is wrong; the settings are None when anything is."""
     found = [*_keys(values), *_connection(values), *_jinja(values), *_secrets(values)]
-    settings, invalid = _settings(settings_values(values))
+    asked = settings_values(values)
+    if known and not found and (settings := known.find(asked)):
+        return settings, []
+    settings, invalid = _settings(asked)
     told = [*found, *_unless(found, invalid)]
     problems = [Problem(origin_of(origins, path), path, text, host) for path, text in told]
     if settings is not None and not problems:
         problems = engine_problems(host, settings, origins)
+    if known and settings is not None and not problems:
+        known.add(asked, settings)
     return (None if problems else settings), problems
 
 
