@@ -1,12 +1,16 @@
 """Measures `rackwright status` against bare SSH: the same hosts, the same sitting, one `true` a host.
 
-Run it with `python bench/status_floor.py INVENTORY [--rounds 5]`; it prints medians and their ratio. The floor opens
-all connections side by side with OpenSSH's own client, as many at once as there are hosts.
+Run it with `python bench/status_floor.py INVENTORY [--rounds 5]`; it prints medians and their ratios. Two floors, each
+with all logins side by side:
+
+- `paramiko`: one Python process, a thread a host. The fastest client that we know of, and so the floor that counts.
+- `ssh`: OpenSSH's own client, a process a host: what people type.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import subprocess
 import sys
@@ -17,6 +21,26 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.session import chosen_hosts
+
+BARE = """
+import json, socket, sys
+from concurrent.futures import ThreadPoolExecutor
+import paramiko
+hosts = json.load(sys.stdin)
+keys = {path: paramiko.Ed25519Key.from_private_key_file(path) for path in {host["key"] for host in hosts}}
+def ask(host):
+    client = paramiko.SSHClient()
+    client.load_host_keys(host["known_hosts"])
+    line = socket.create_connection((host["address"], host["port"]))
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    client.connect(host["address"], host["port"], host["user"], pkey=keys[host["key"]], sock=line,
+                   allow_agent=False, look_for_keys=False)
+    _, out, _ = client.exec_command("true")
+    assert out.channel.recv_exit_status() == 0
+    client.close()
+with ThreadPoolExecutor(len(hosts)) as pool:
+    list(pool.map(ask, hosts))
+"""
 
 
 def ssh_words(data: Mapping[str, Any], name: str) -> list[str]:
@@ -32,10 +56,26 @@ def ssh_words(data: Mapping[str, Any], name: str) -> list[str]:
     return ["ssh", *words, str(data.get("ssh_hostname", name)), "true"]
 
 
-def floor(commands: list[list[str]]) -> None:
-    """One bare command on every host."""
+def login(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A host's connection data for the bare client."""
+    return {
+        "address": data.get("ssh_hostname", name),
+        "port": data.get("ssh_port", 22),
+        "user": data.get("ssh_user", "root"),
+        "key": data["ssh_key"],
+        "known_hosts": data["ssh_known_hosts_file"],
+    }
+
+
+def openssh(commands: list[list[str]]) -> None:
+    """One bare command on every host, a process each."""
     with ThreadPoolExecutor(len(commands)) as pool:
         list(pool.map(lambda words: subprocess.run(words, check=True, stdin=subprocess.DEVNULL), commands))
+
+
+def bare(hosts: str) -> None:
+    """The same by paramiko alone; its start counts, as that of `status` does."""
+    subprocess.run([sys.executable, "-c", BARE], input=hosts, text=True, check=True)
 
 
 def status(inventory: str) -> None:
@@ -52,15 +92,19 @@ def seconds(work: Callable[[], None]) -> float:
 
 
 def main() -> None:
-    """Measure both in turn, so that both meet the same machine."""
+    """Measure all in turn, so that all meet the same machine."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("inventory")
     parser.add_argument("--rounds", type=int, default=5)
     asked = parser.parse_args()
-    commands = [ssh_words(entry.data, entry.name) for entry in chosen_hosts(asked.inventory, ())]
-    pairs = [(seconds(lambda: floor(commands)), seconds(lambda: status(asked.inventory))) for _ in range(asked.rounds)]
-    bare, ours = (statistics.median(column) for column in zip(*pairs, strict=True))
-    print(f"{len(commands)} hosts, {asked.rounds} rounds: ssh {bare:.2f} s, status {ours:.2f} s, {ours / bare:.2f} x")
+    entries = chosen_hosts(asked.inventory, ())
+    hosts = json.dumps([login(entry.data, entry.name) for entry in entries])
+    commands = [ssh_words(entry.data, entry.name) for entry in entries]
+    works = [lambda: bare(hosts), lambda: openssh(commands), lambda: status(asked.inventory)]
+    rounds = [[seconds(work) for work in works] for _ in range(asked.rounds)]
+    floor, ssh, ours = (statistics.median(column) for column in zip(*rounds, strict=True))
+    print(f"{len(entries)} hosts, {asked.rounds} rounds: paramiko {floor:.2f} s, ssh {ssh:.2f} s, status {ours:.2f} s")
+    print(f"status is {ours / floor:.2f} x paramiko and {ours / ssh:.2f} x ssh")
 
 
 if __name__ == "__main__":

@@ -5,13 +5,21 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 
-from rackwright.commands.drift import drift_on
 from rackwright.commands.inventories import add_limit
 from rackwright.engines.requests import ignored_parameters
-from rackwright.fleet.status import SECTION, StatusRow, rows_of, sections, unknown_row, values_of
+from rackwright.errors import ReadingError
+from rackwright.fleet.glance import Asked, parse
+from rackwright.fleet.last_runs import last_runs
+from rackwright.fleet.poll import Reply, poll
+from rackwright.fleet.status import StatusRow, rows_of, unknown_row, values_of
 from rackwright.fleet.status_table import render
-from rackwright.fleet.survey import Surveyed, survey
+from rackwright.inventory import InventoryHost, site_root
+from rackwright.lockfile import load_lock, pinned
+from rackwright.session import chosen_hosts
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -24,28 +32,45 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, print; 1 when nothing is known of a host."""
-    hosts = survey(arguments.inventory, arguments.limit, sections, arguments.only)
-    rows = [row for one in hosts for row in rows_on(one)]
+    entries = chosen_hosts(arguments.inventory, arguments.limit, arguments.only)
+    root = site_root(Path(arguments.inventory).expanduser())
+    asked = _asked(entries, root)
+    replies = poll(entries, lambda entry: asked[entry.name].script)
+    now = datetime.now(UTC).astimezone()
+    runs = last_runs(root, asked.keys(), now)
+    found = {entry.name: rows_on(entry.name, asked[entry.name], replies[entry.name], now) for entry in entries}
+    rows = [replace(row, last_run=runs.get(host, "")) for host, own in found.items() for row in own]
     if arguments.json:
         print(json.dumps(values_of(rows), indent=1, ensure_ascii=False))
     else:
-        print("\n".join([render(rows), *in_vain(hosts)]))
-    return 0 if all(one.reading for one in hosts) else 1
+        print("\n".join([render(rows), *in_vain([*asked.values()])]))
+    return 0 if all(row.gpus is not None for row in rows) else 1
 
 
-def in_vain(hosts: Sequence[Surveyed]) -> list[str]:
+def _asked(entries: Sequence[InventoryHost], root: Path) -> dict[str, Asked]:
+    """What is asked of each host, the lock file's pins included; hosts that share their settings share it."""
+    lock = load_lock(root)
+    distinct = {id(entry.settings): entry.settings for entry in entries}
+    made = {key: Asked(pinned(settings, lock)) for key, settings in distinct.items()}
+    return {entry.name: made[id(entry.settings)] for entry in entries}
+
+
+def in_vain(hosts: Sequence[Asked]) -> list[str]:
     """What requests may ask for in vain, a line for each endpoint name and reason."""
     found = {
         f"endpoint {name}: requests give {', '.join(ignored.parameters)} in vain: {ignored.text}"
-        for one in hosts
-        for name, endpoint in one.settings.all_endpoints.items()
+        for asked in {id(one): one for one in hosts}.values()
+        for name, endpoint in asked.endpoints.items()
         for ignored in ignored_parameters(endpoint)
     }
     return sorted(found)
 
 
-def rows_on(one: Surveyed) -> list[StatusRow]:
+def rows_on(name: str, asked: Asked, reply: Reply, now: datetime) -> list[StatusRow]:
     """The rows of one host, or one that says why nothing is known."""
-    if one.reading is None:
-        return [unknown_row(one.name, one.trouble if one.reached else "cannot be reached")]
-    return rows_of(one.name, one.settings, one.reading, one.sections[SECTION], drift_on(one))
+    if reply.trouble:
+        return [unknown_row(name, reply.trouble)]
+    try:
+        return rows_of(name, asked, parse(reply.lines), now)
+    except ReadingError as error:
+        return [unknown_row(name, str(error))]

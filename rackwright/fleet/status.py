@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
-from rackwright.concern import HostReading
-from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint
-from rackwright.concerns.gpus import GPUS
-from rackwright.concerns.release import gpu_uuids
-from rackwright.fleet.drifting import HostDrift
-from rackwright.hostside import host_script
-from rackwright.reading import Section, pairs
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.concerns.endpoint import SeenEndpoint
+from rackwright.fleet.glance import Asked, Glance, GlancedEndpoint, moved, wanted_hash
+from rackwright.lease import span, whose
 
-SECTION = "status"
 UNKNOWN = "?"
 
 
@@ -25,63 +20,64 @@ class StatusRow:
 
     host: str
     endpoint: str
-    release: str | None
-    proven: bool
+    release: str | None = None
+    proven: bool = False
     """Whether that release has answered."""
-    up_seconds: int | None
-    health: str
+    wanted: bool | None = None
+    """Whether it is the one that the settings ask for."""
+    up_seconds: int | None = None
+    health: str = ""
     """`serving`, `loading`, `stopped`, `failed`, `absent`, `sick`: runs, /health says so; or why it is not known."""
-    gpus: int | None
-    gpu_model: str
-    connections: int | None
-    drift: bool | None
+    gpus: int | None = None
+    gpu_model: str = ""
+    connections: int | None = None
+    moved: tuple[str, ...] | None = None
+    """What is not as the last deploy left it, as sentences."""
+    lock: str = ""
+    """Who changes the host now, and for what."""
+    last_run: str = ""
+    """The site's last recorded run with this host, and how it went."""
+    quarantine: str = ""
+    """Why rollouts leave the host out."""
 
     @property
     def serving(self) -> bool:
         """True when the endpoint answers now."""
         return self.health == "serving"
 
-
-def sections(settings: HostSettings) -> Mapping[str, str]:
-    """What status reads besides the concerns."""
-    ports = "\n".join(f"{name} {own.port:04X}" for name, own in settings.all_endpoints.items())
-    return {SECTION: host_script("status_read", endpoints=ports)}
-
-
-def rows_of(
-    host: str, settings: HostSettings, reading: HostReading, more: Section, drift: HostDrift
-) -> list[StatusRow]:
-    """A row for each endpoint that is wanted."""
-    values = pairs(more.output)
-    moved = None if drift.state != "read" else drift.drifted
-    return [_row(host, name, own, reading, values, moved) for name, own in settings.all_endpoints.items()]
+    @property
+    def drift(self) -> bool | None:
+        """Whether something moved by itself."""
+        return None if self.moved is None else bool(self.moved)
 
 
-def _row(
-    host: str, name: str, own: EndpointSettings, reading: HostReading, values: Mapping[str, str], moved: bool | None
-) -> StatusRow:
-    seen = reading[ENDPOINT].endpoints.get(name, SeenEndpoint())
-    chosen = set(gpu_uuids(own, reading))
-    models = {gpu.name for gpu in reading[GPUS].gpus if gpu.uuid in chosen}
-    up = _up(values, name) if seen.active == "active" else None
-    connections = values.get(f"connections.{name}", "")
+def rows_of(host: str, asked: Asked, glance: Glance, now: datetime) -> list[StatusRow]:
+    """A row for each endpoint that is wanted. `now`: this machine's time with its zone."""
+    lock = ""
+    if glance.lease.live:
+        lock = whose(glance.lease, now)
+    return [_row(host, name, asked, glance, lock) for name in asked.endpoints]
+
+
+def _row(host: str, name: str, asked: Asked, glance: Glance, lock: str) -> StatusRow:
+    own = glance.endpoints.get(name, GlancedEndpoint(SeenEndpoint()))
+    seen = own.seen
+    release = seen.running_hash or seen.current
+    wanted = wanted_hash(name, asked, own, glance) if release else None
     return StatusRow(
         host=host,
         endpoint=name,
-        release=seen.running_hash or seen.current,
-        proven=seen.proven is not None and seen.proven == (seen.running_hash or seen.current),
-        up_seconds=up,
+        release=release,
+        proven=seen.proven is not None and seen.proven == release,
+        wanted=None if wanted is None else wanted == release,
+        up_seconds=glance.uptime - own.active_since if own.active_since else None,
         health=_health(seen),
-        gpus=len(chosen),
-        gpu_model=", ".join(sorted(models)),
-        connections=int(connections) if connections.isdigit() else None,
-        drift=moved,
+        gpus=len(glance.gpus),
+        gpu_model=", ".join(sorted(set(glance.gpus))),
+        connections=own.connections,
+        moved=tuple(moved(own, glance)) if release else None,
+        lock=lock,
     )
-
-
-def _up(values: Mapping[str, str], name: str) -> int | None:
-    since, uptime = values.get(f"since.{name}", ""), values.get("uptime", "")
-    return int(uptime) - int(since) // 1_000_000 if since.isdigit() and uptime.isdigit() and int(since) else None
 
 
 def _health(seen: SeenEndpoint) -> str:
@@ -98,9 +94,14 @@ def _health(seen: SeenEndpoint) -> str:
 
 def unknown_row(host: str, why: str) -> StatusRow:
     """The row of a host that cannot be read."""
-    return StatusRow(host, UNKNOWN, None, False, None, why, None, "", None, None)
+    return StatusRow(host, UNKNOWN, health=why)
 
 
 def values_of(rows: Sequence[StatusRow]) -> dict[str, Any]:
     """The same for `--json`; docs/how-to/look-at-a-fleet.md describes it."""
-    return {"version": 1, "endpoints": [asdict(row) for row in rows]}
+    return {"version": 1, "endpoints": [{**asdict(row), "drift": row.drift} for row in rows]}
+
+
+def ago(then: datetime, now: datetime) -> str:
+    """How long ago something was, for people."""
+    return f"{span(max(0, int((now - then).total_seconds())))} ago"

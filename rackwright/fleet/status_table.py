@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
+from rackwright.fleet.status import UNKNOWN, StatusRow
 
-from rackwright.fleet.status import StatusRow
-
-COLUMNS = ("host", "endpoint", "release", "up", "health", "GPUs", "clients", "drift")
+COLUMNS = ("host", "endpoint", "release", "since", "health", "GPUs", "clients", "drift", "lock", "last run")
 
 
-def render(rows: Sequence[StatusRow], width: int = 118) -> str:
-    """The table, and a line of sums."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in COLUMNS:
-        table.add_column(name, overflow="fold", no_wrap=name in ("host", "release"))
-    for row in rows:
-        table.add_row(*_cells(row))
-    text = io.StringIO()
-    Console(file=text, width=width, color_system=None, markup=False, emoji=False, highlight=False).print(table)
-    lines = [line.rstrip() for line in text.getvalue().splitlines() if line.strip()]
-    return "\n".join([*lines, sums(rows)])
+def render(rows: Sequence[StatusRow]) -> str:
+    """The table, what moved, and a line of sums. Columns that say nothing of any host are left out."""
+    cells = [COLUMNS, *(_cells(row) for row in rows)]
+    told = [n for n, name in enumerate(COLUMNS) if name not in ("lock", "last run") or any(row[n] for row in cells[1:])]
+    widths = [max(len(row[n]) for row in cells) for n in told]
+    lines = ["   ".join(row[n].ljust(width) for n, width in zip(told, widths, strict=True)).rstrip() for row in cells]
+    rule = "─" * max(map(len, lines))
+    return "\n".join([lines[0], rule, *lines[1:], *notes(rows), sums(rows)])
 
 
 def _cells(row: StatusRow) -> tuple[str, ...]:
-    release = f"{row.release}{'' if row.proven else ' (not proven)'}" if row.release else "-"
-    gpus = "?" if row.gpus is None else f"{row.gpus} {row.gpu_model}".strip()
-    drift = {True: "yes", False: "no", None: "-"}[row.drift]
+    gpus = UNKNOWN if row.gpus is None else f"{row.gpus} {row.gpu_model}".strip()
     clients = "-" if row.connections is None else str(row.connections)
-    return row.host, row.endpoint, release, duration(row.up_seconds), row.health, gpus, clients, drift
+    health = f"{row.health} (quarantined)" if row.quarantine else row.health
+    return (
+        row.host, row.endpoint, _release(row), duration(row.up_seconds), health, gpus, clients, _drift(row),
+        row.lock, row.last_run,
+    )  # fmt: skip
+
+
+def _release(row: StatusRow) -> str:
+    return f"{row.release}{'' if row.proven else ' (not proven)'}" if row.release else "-"
+
+
+def _drift(row: StatusRow) -> str:
+    """What moved by itself counts more than what the settings ask for since."""
+    if row.drift is None:
+        return "-"
+    if row.drift:
+        return "moved"
+    return {True: "no", False: "behind", None: UNKNOWN}[row.wanted]
+
+
+def notes(rows: Sequence[StatusRow]) -> list[str]:
+    """What moved, and why a host is in quarantine, a line each."""
+    found = [f"{row.host} {row.endpoint}: {text}" for row in rows for text in row.moved or ()]
+    return found + [f"{row.host}: in quarantine: {row.quarantine}" for row in rows if row.quarantine]
 
 
 def duration(seconds: int | None) -> str:
@@ -49,6 +62,6 @@ def duration(seconds: int | None) -> str:
 
 def sums(rows: Sequence[StatusRow]) -> str:
     """How many endpoints serve, and what the others do."""
-    states = [row.health if row.endpoint != "?" else "not known" for row in rows]
+    states = [row.health if row.endpoint != UNKNOWN else "not known" for row in rows]
     counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
     return f"{len(rows)} endpoints: {', '.join(counts)}"

@@ -66,10 +66,13 @@ def test_a_served_host_is_planned_and_its_drift_is_told(site: Site, tmp_path: Pa
     assert site.rackwright("drift", "inventory/lab.py", *limit).status == 0
     [row] = json.loads(site.rackwright("status", "inventory/lab.py", *limit, "--json").output)["endpoints"]
     assert (row["health"], row["drift"], row["gpus"], row["proven"]) == ("serving", False, 8, True)
+    assert (row["wanted"], row["connections"]) == (True, 0)
 
     other = site.rackwright("plan", inventory(tmp_path, more={"engine": {"max_batch_size": 7}}), *limit)
     assert other.status == 2, other.output
     assert "+max_batch_size: 7" in other.output
+    behind = site.rackwright("status", inventory(tmp_path, more={"engine": {"max_batch_size": 7}}), *limit)
+    assert "behind" in behind.output, behind.output
     assert re.search("restarts endpoint llm because .*max_batch_size changed", other.output), other.output
     assert site.lab.secrets()["hub-token"] not in other.output
 
@@ -78,7 +81,9 @@ def test_a_served_host_is_planned_and_its_drift_is_told(site: Site, tmp_path: Pa
     assert drift.status == 2, drift.output
     assert "does not start at boot any more" in drift.output
     assert "firewall" in drift.output
-    assert "serving" in site.rackwright("status", "inventory/lab.py", *limit).output
+    status = site.rackwright("status", "inventory/lab.py", *limit).output
+    assert "serving" in status
+    assert "it does not start at boot any more" in status
     assert site.deploy("-y", limit=(lived.name,)).status == 0
     assert site.rackwright("drift", "inventory/lab.py", *limit).status == 0
 

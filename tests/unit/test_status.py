@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,13 +18,17 @@ from rackwright.commands.drift import exit_code, lines
 from rackwright.commands.status import in_vain
 from rackwright.concern import HostReading
 from rackwright.concerns.endpoint import ENDPOINT
+from rackwright.concerns.gpus import GPUS
+from rackwright.concerns.image import IMAGE
 from rackwright.concerns.release import RELEASE, SeenReleases
+from rackwright.errors import ReadingError
 from rackwright.fleet.drifting import Finding, HostDrift, Verdict, _verdict, drift_of
-from rackwright.fleet.status import rows_of, sections, unknown_row, values_of
+from rackwright.fleet.glance import Asked, parse
+from rackwright.fleet.journal import append
+from rackwright.fleet.last_runs import last_runs
+from rackwright.fleet.status import StatusRow, rows_of, unknown_row, values_of
 from rackwright.fleet.status_table import duration, render
-from rackwright.fleet.survey import Surveyed
 from rackwright.ownership import RECORD
-from rackwright.reading import Section
 from rackwright.settings.model import HostSettings
 from tests.unit.test_plan import recorded, serving, settings
 
@@ -140,47 +147,159 @@ def test_the_exit_code_says_whether_something_moved(hosts: list[list[Any]]) -> N
 
 # -- status
 
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
-def section(since: int = 100, clients: int = 3) -> Section:
-    return Section(0, f"uptime=7300\nsince.llm={since}000000\nconnections.llm={clients}", "")
+
+def printed(**changed: str) -> list[str]:
+    """What a host prints on which the release of these settings serves; `changed` replaces lines by their key."""
+    reading = at_rest()
+    seen = reading[ENDPOINT].endpoints["llm"]
+    lines = {
+        "uptime": "7300",
+        "lease": "",
+        "endpoint": "llm",
+        "ActiveState": "active",
+        "SubState": "running",
+        "UnitFileState": "enabled",
+        "NeedDaemonReload": "no",
+        "ActiveEnterTimestampMonotonic": "100000000",
+        "proven": str(seen.proven),
+        "current": str(seen.current),
+        "unit": "same",
+        "files": "whole",
+        "spec": base64.b64encode(json.dumps(dict(seen.spec)).encode()).decode(),
+        "health": "200",
+        "running": str(seen.running_hash),
+        "connections": "3",
+    }
+    lines.update(changed)
+    head = [f"{key} {lines.pop(key)}" for key in ("uptime", "lease") if lines[key] or lines.pop(key)]
+    pins = [f"pin {reference} {digest}" for reference, digest in reading[IMAGE].pins.items()]
+    gpus = [line for gpu in reading[GPUS].gpus for line in (f"model {gpu.name}", f"uuid {gpu.uuid}")]
+    own_lines = [f"{key}{'=' if key[0].isupper() else ' '}{value}" for key, value in lines.items() if value]
+    return [*head, *pins, *gpus, *own_lines, "end"]
+
+
+def row(asked: HostSettings | None = None, /, **changed: str) -> StatusRow:
+    [found] = rows_of("h", Asked(asked or settings()), parse(printed(**changed)), NOW)
+    return found
 
 
 def test_a_serving_endpoint_as_a_row() -> None:
-    own, reading = settings(), at_rest()
-    [row] = rows_of("h", own, reading, section(), HostDrift("h", "read"))
-    assert (row.health, row.up_seconds, row.connections, row.drift, row.proven) == ("serving", 7200, 3, False, True)
-    assert row.release == reading[ENDPOINT].endpoints["llm"].current
-    assert row.gpus == 8
-    text = render([row])
-    assert "2 h 0 min" in text
-    assert "B200" in text
-    assert "1 endpoints: 1 serving" in text
+    found = row()
+    assert (found.health, found.up_seconds, found.connections) == ("serving", 7200, 3)
+    assert (found.moved, found.drift, found.proven, found.wanted) == ((), False, True, True)
+    assert (found.release, found.gpus) == (at_rest()[ENDPOINT].endpoints["llm"].current, 8)
+    text = render([found])
+    for told in ("2 h 0 min", "8 NVIDIA", "1 endpoints: 1 serving"):
+        assert told in text
+    assert "lock" not in text
 
 
 @pytest.mark.parametrize(
     ("changed", "health"),
     [
-        ({"health": 500}, "sick"),
-        ({"active": "activating", "sub": "start-post"}, "loading"),
-        ({"active": "failed"}, "failed"),
-        ({"active": "inactive"}, "stopped"),
-        ({"current": None}, "absent"),
+        ({"health": "500"}, "sick"),
+        ({"ActiveState": "activating", "SubState": "start-post", "running": ""}, "loading"),
+        ({"ActiveState": "failed"}, "failed"),
+        ({"ActiveState": "inactive"}, "stopped"),
+        ({"current": ""}, "absent"),
     ],
 )
-def test_health_in_one_word(changed: dict[str, Any], health: str) -> None:
-    reading = with_endpoint(at_rest(), **changed)
-    [row] = rows_of("h", settings(), reading, section(), HostDrift("h", "read"))
-    assert row.health == health
-    assert row.up_seconds is None or row.health in ("sick", "absent")
+def test_health_in_one_word(changed: dict[str, str], health: str) -> None:
+    found = row(**changed)
+    assert found.health == health
+    assert (found.up_seconds is not None) == (changed.get("ActiveState") is None)
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"files": ""}, "were changed"),
+        ({"unit": "other"}, "its unit is not its release's"),
+        ({"unit": ""}, "its unit is gone"),
+        ({"UnitFileState": "disabled"}, "does not start at boot"),
+        ({"running": "0123456789ab"}, "release 0123456789ab runs"),
+        ({"proven": "0123456789ab"}, "release 0123456789ab is the proven one"),
+        ({"health": "503"}, "/health answers 503"),
+    ],
+)
+def test_what_moved_is_said(changed: dict[str, str], text: str) -> None:
+    found = row(**changed)
+    assert found.drift
+    assert any(text in one for one in found.moved or ()), found.moved
+    assert text in render([found])
+
+
+def test_a_gpu_that_is_gone_has_moved_unless_the_driver_does_not_know_it_yet() -> None:
+    lines = printed()
+    gone = [line for line in lines if not line.endswith(at_rest()[GPUS].gpus[0].uuid)]
+    [found] = rows_of("h", Asked(settings()), parse(gone), NOW)
+    assert any("gone from the host" in text for text in found.moved or ())
+    unused = [f"uuid {'GPU-????????'}" if line.startswith("uuid ") else line for line in lines]
+    [found] = rows_of("h", Asked(settings()), parse(unused), NOW)
+    assert (found.moved, found.wanted) == ((), True)
+
+
+def test_another_option_in_the_settings_is_behind_and_has_not_moved() -> None:
+    found = row(settings(engine={"max_batch_size": 77}))
+    assert (found.wanted, found.drift) == (False, False)
+    assert "behind" in render([found])
+
+
+def test_whether_a_release_is_wanted_is_not_guessed_without_the_digest_of_its_image() -> None:
+    lines = [line for line in printed() if not line.startswith("pin ")]
+    asked = settings(image="nvcr.io/nvidia/tensorrt-llm/release:1.1.0rc0", image_digest=None)
+    [found] = rows_of("h", Asked(asked), parse(lines), NOW)
+    assert found.wanted is None
+
+
+def test_a_live_lease_is_shown_and_one_that_has_ended_is_not() -> None:
+    lease = ["id=7.run", "user=ana", "machine=desk", "purpose=rollout", "taken=7200", "expires=7320"]
+    lines = [*(f"lease {line}" for line in lease), *printed()]
+    [held] = rows_of("h", Asked(settings()), parse(lines), NOW)
+    assert "ana@desk (rollout)" in held.lock
+    assert "ana@desk" in render([held])
+    ended = [line.replace("expires=7320", "expires=7250") for line in lines]
+    assert rows_of("h", Asked(settings()), parse(ended), NOW)[0].lock == ""
 
 
 def test_what_is_not_known_is_shown_as_such() -> None:
-    [row] = rows_of("h", settings(), recorded("bare"), Section(0, "", ""), HostDrift("h", "new"))
-    assert (row.up_seconds, row.connections, row.drift) == (None, None, None)
-    rows = [row, unknown_row("far", "cannot be reached")]
+    [absent] = rows_of("h", Asked(settings()), parse(["uptime 5", "end"]), NOW)
+    assert (absent.health, absent.up_seconds, absent.connections, absent.drift) == ("absent", None, None, None)
+    rows = [absent, unknown_row("far", "cannot be reached")]
     assert "cannot be reached" in render(rows)
     assert "1 not known" in render(rows)
     assert json.loads(json.dumps(values_of(rows)))["endpoints"][1]["host"] == "far"
+
+
+@pytest.mark.parametrize(
+    "lines", [[], ["uptime 5"], ["end"], ["uptime x", "end"], ["uptime 5", "endpoint a", "health y", "end"]]
+)
+def test_a_reading_that_broke_off_or_makes_no_sense_is_refused(lines: list[str]) -> None:
+    with pytest.raises(ReadingError):
+        parse(lines)
+
+
+def test_a_quarantined_host_is_marked_with_its_reason() -> None:
+    text = render([replace(row(), quarantine="Xid 79 on GPU 3")])
+    assert "serving (quarantined)" in text
+    assert "h: in quarantine: Xid 79 on GPU 3" in text
+
+
+def test_the_newest_record_of_a_host_counts(tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    for name, what, state in (
+        ("20261121-100000-deploy", "deploy", "switched"),
+        ("20261121-115930-x", "rollout", "failed"),
+    ):
+        for host in ("a", "b") if what == "deploy" else ("a",):
+            append(folder / f"{name}.jsonl", "begin", what=what)
+            append(folder / f"{name}.jsonl", "host", host=host, state=state)
+    found = last_runs(tmp_path, {"a", "b", "c"}, NOW)
+    assert found == {"a": "rollout 30 s ago: failed", "b": "deploy 2 h 0 min ago: switched"}
+    assert "rollout 30 s ago" in render([replace(row(), last_run=found["a"])])
 
 
 @pytest.mark.parametrize(
@@ -192,14 +311,13 @@ def test_duration(seconds: int | None, text: str) -> None:
 
 
 def test_ports_travel_as_the_kernel_writes_them() -> None:
-    assert "llm 1F40" in sections(settings())["status"]
+    assert "llm 1F40 http://127.0.0.1:8000/health" in Asked(settings()).script
 
 
 def test_what_requests_ask_for_in_vain_is_told_once() -> None:
     engine = {"speculative_config": {"decoding_type": "Eagle", "max_draft_len": 3}}
     model = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}
-    drafting = HostSettings.model_validate({"model": model, "engine": engine})
-    plain = HostSettings.model_validate({"model": model, "endpoint_name": "plain"})
-    hosts = [Surveyed(name, settings, None, {}) for name, settings in (("a", drafting), ("b", drafting), ("c", plain))]
+    drafting = Asked(HostSettings.model_validate({"model": model, "engine": engine}))
+    plain = Asked(HostSettings.model_validate({"model": model, "endpoint_name": "plain"}))
     told = "endpoint llm: requests give temperature, top_p, top_k, seed in vain: "
-    assert [line[: len(told)] for line in in_vain(hosts)] == [told]
+    assert [line[: len(told)] for line in in_vain([drafting, drafting, plain])] == [told]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 import shutil
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -97,6 +98,29 @@ def write_switches(root: Path, switches: Switches) -> None:
     ):
         (root / place).parent.mkdir(parents=True, exist_ok=True)
         (root / place).write_text(text)
+    _write_information(root, switches)
+
+
+# Real: an H200's, driver 580.159.04. The folder is named by the GPU's place on the bus.
+INFORMATION = (
+    "Model: \t\t {product}\nIRQ:   \t\t 41\nGPU UUID: \t {uuid}\nVideo BIOS: \t 96.00.a5.00.1a\nBus Type: \t PCIe\n"
+    "DMA Size: \t 52 bits\nDMA Mask: \t 0xfffffffffffff\nBus Location: \t {place}\nDevice Minor: \t {index}\n"
+    "GPU Firmware: \t {driver}\nGPU Excluded:\t No\n"
+)
+
+
+def _write_information(root: Path, switches: Switches) -> None:
+    """What the kernel says of each GPU in /proc/driver/nvidia/gpus."""
+    library = root / "usr/lib/rackwright-lab"
+    folder = library / "proc-driver/nvidia/gpus"
+    shutil.rmtree(folder, ignore_errors=True)
+    product = shlex.split((library / "gpu/model").read_text().partition("NAME=")[2])[0]
+    for row in (library / "gpu/gpus").read_text().splitlines()[: switches.gpus]:
+        index, uuid_, place, _ = row.split()
+        place = place.removeprefix("0000").lower()
+        text = INFORMATION.format(product=product, uuid=uuid_, place=place, index=index, driver=switches.driver)
+        (folder / place).mkdir(parents=True)
+        (folder / place / "information").write_text(text)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,210 @@
+"""What status reads of a host, by a script that costs little more than the login: values and their parser. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rackwright.concerns.endpoint import SeenEndpoint
+from rackwright.concerns.image import PINS
+from rackwright.concerns.models import host_path
+from rackwright.errors import ReadingError
+from rackwright.fleet.moved import gone, out_of_place, spoilt
+from rackwright.hostside import host_script
+from rackwright.lease import LEASE, SeenLease, parse_lease
+from rackwright.lockfile import COMMIT
+from rackwright.paths import STATE
+from rackwright.reading import decode
+from rackwright.settings.model import EndpointSettings, HostSettings, ModelSource
+from rackwright.spec import EndpointSpec, Resolved, endpoint_spec, local_url
+from rackwright.switchjob import UNITS
+
+DOCKER = "/var/run/docker.sock"
+Located = tuple[str, str]
+"""A model's commit and its folder on the host."""
+
+
+@dataclass(frozen=True)
+class GlancedEndpoint:
+    """One endpoint on the host."""
+
+    seen: SeenEndpoint
+    """`unit` is only there, or not: its text is compared on the host."""
+    active_since: int = 0
+    """Seconds of the host's own clock since its start; 0 when it is not active."""
+    connections: int | None = None
+    files_whole: bool = False
+    """Whether the current release's files are as they were written."""
+    unit_same: bool = False
+    """Whether the unit is the current release's."""
+
+
+@dataclass(frozen=True)
+class Glance:
+    """One host at a glance."""
+
+    uptime: int
+    """Seconds since its start."""
+    lease: SeenLease
+    gpus: tuple[str, ...]
+    """Model of each GPU that the driver has."""
+    uuids: tuple[str, ...]
+    """Their UUIDs; question marks in those that nobody has used since the driver was loaded."""
+    pins: Mapping[str, str]
+    """Digest by image reference, as recorded at the first pull."""
+    endpoints: Mapping[str, GlancedEndpoint] = field(default_factory=dict)
+
+
+class Asked:
+    """What the settings ask for, worked out once for all hosts that share them."""
+
+    def __init__(self, settings: HostSettings) -> None:
+        self.settings = settings
+        self.endpoints = settings.all_endpoints
+        self.script = _script(self.endpoints)
+        """The command for a host; it changes nothing."""
+        self._specs: dict[tuple[Any, ...], EndpointSpec] = {}
+
+    def spec(self, name: str, digest: str, model: Located, draft: Located | None) -> EndpointSpec:
+        """An endpoint's spec but for its GPUs, which are each host's own."""
+        key = (name, digest, model, draft)
+        if key not in self._specs:
+            drafted = draft or (None, None)
+            resolved = Resolved(digest, model[0], model[1], drafted[0], drafted[1], ())
+            self._specs[key] = endpoint_spec(name, self.endpoints[name], self.settings.encodings_dir, resolved)
+        return self._specs[key]
+
+
+def _script(endpoints: Mapping[str, EndpointSettings]) -> str:
+    rows = [f"{name} {own.port:04X} {local_url(own)}/health" for name, own in endpoints.items()]
+    places = {"home": f"{STATE}/endpoints", "images": PINS, "units": UNITS, "lease": LEASE, "docker": DOCKER}
+    return host_script("status_read", endpoints="\n".join(rows), **places)
+
+
+def parse(lines: Iterable[str]) -> Glance:
+    """What the script printed. Raises ReadingError when it broke off or makes no sense."""
+    head, *blocks = _blocks(lines)
+    values = _values(head)
+    try:
+        uptime = int(values["uptime"][0])
+        lease = SeenLease(0, uptime, parse_lease("\n".join(values.get("lease", ()))))
+        pins = dict(pin.split(" ", 1) for pin in values.get("pin", ()))
+        endpoints = {name: _endpoint(_values(body)) for (_, name), *body in blocks}
+    except (KeyError, ValueError, IndexError) as error:
+        raise ReadingError(f"the host printed something unexpected: {error!r}") from error
+    return Glance(uptime, lease, tuple(values.get("model", ())), tuple(values.get("uuid", ())), pins, endpoints)
+
+
+Row = tuple[str, str]
+ROW = re.compile(r"([A-Za-z]+)[ =](.*)")
+
+
+def _blocks(lines: Iterable[str]) -> list[list[Row]]:
+    """The host's own rows, then those of each endpoint, its name first."""
+    found: list[list[Row]] = [[]]
+    for line in lines:
+        if line == "end":
+            return found
+        row = ROW.fullmatch(line)
+        key, value = row.groups() if row else ("", "")
+        if key == "endpoint":
+            found.append([])
+        if key:
+            found[-1].append((key, value))
+    raise ReadingError("the reading broke off")
+
+
+def _values(rows: Iterable[Row]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for key, value in rows:
+        found.setdefault(key, []).append(value)
+    return found
+
+
+def _endpoint(values: Mapping[str, list[str]]) -> GlancedEndpoint:
+    def word(key: str) -> str:
+        return values.get(key, [""])[0]
+
+    seen = SeenEndpoint(
+        unit="" if "unit" in values else None,
+        active=word("ActiveState"),
+        sub=word("SubState"),
+        result=word("Result"),
+        enabled=word("UnitFileState") == "enabled",
+        needs_reload=word("NeedDaemonReload") == "yes",
+        running_hash=word("running") or None,
+        health=int(word("health") or 0) or None,
+        current=word("current") or None,
+        proven=word("proven") or None,
+        spec=_spec(word("spec")),
+    )
+    return GlancedEndpoint(
+        seen,
+        active_since=int(word("ActiveEnterTimestampMonotonic") or 0) // 1_000_000 if seen.active == "active" else 0,
+        connections=int(word("connections")) if word("connections") else None,
+        files_whole=word("files") == "whole",
+        unit_same=word("unit") == "same",
+    )
+
+
+def _spec(text: str) -> dict[str, Any]:
+    found = json.loads(decode(text)) if text else {}
+    return found if isinstance(found, dict) else {}
+
+
+# -- what is to be said of it
+
+
+def moved(own: GlancedEndpoint, glance: Glance) -> list[str]:
+    """What is not as the last deploy left it, as sentences; packages, rules and models are `rackwright drift`'s."""
+    seen = own.seen
+    found = list(spoilt(seen, {hash_: own.files_whole or hash_ != seen.current for hash_ in _pointers(seen)}))
+    found += out_of_place(seen)
+    if seen.unit is not None and not own.unit_same:
+        found.append("its unit is not its release's")
+    lost = set(seen.spec.get("gpus", ())) - set(glance.uuids)
+    if lost and not _unused(glance):
+        found.append(gone(lost))
+    return found
+
+
+def _pointers(seen: SeenEndpoint) -> list[str]:
+    return [hash_ for hash_ in (seen.current, seen.proven) if hash_]
+
+
+def _unused(glance: Glance) -> bool:
+    """Whether the driver does not know all UUIDs yet."""
+    return any("?" in uuid for uuid in glance.uuids)
+
+
+def wanted_hash(name: str, asked: Asked, own: GlancedEndpoint, glance: Glance) -> str | None:
+    """The release that the settings ask for; None when that cannot be told without a closer look.
+
+    A model's branch or tag counts as the commit that serves.
+    """
+    endpoint, spec = asked.endpoints[name], own.seen.spec
+    digest = endpoint.image_digest or glance.pins.get(endpoint.image)
+    model, draft = (_located(source, asked.settings, spec) for source in (endpoint.model, endpoint.draft))
+    gpus = _gpus(endpoint, spec, glance)
+    if digest is None or model is None or (endpoint.draft and draft is None) or not gpus:
+        return None
+    return replace(asked.spec(name, digest, model, draft), gpu_uuids=gpus).hash
+
+
+def _located(source: ModelSource | None, settings: HostSettings, spec: Mapping[str, Any]) -> Located | None:
+    serving: Mapping[str, str] = spec.get("models", {})
+    if source is None:
+        return None
+    commit = source.revision if COMMIT.match(source.revision) else serving.get(source.repository)
+    return (commit, host_path(settings, source, commit)) if commit else None
+
+
+def _gpus(endpoint: EndpointSettings, spec: Mapping[str, Any], glance: Glance) -> tuple[str, ...]:
+    if _unused(glance) or not glance.uuids:
+        return tuple(spec.get("gpus", ()))
+    if endpoint.gpus == "all":
+        return glance.uuids
+    return tuple(glance.uuids[index] for index in sorted(endpoint.gpus) if index < len(glance.uuids))
