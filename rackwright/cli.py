@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from rackwright import __version__
+from rackwright.commands.vault import open_vault
 from rackwright.errors import RackwrightError
 
 ERROR = 1
@@ -65,6 +66,7 @@ def main(words: Sequence[str] | None = None) -> int:
     args = parser(typed[0] if typed else None).parse_args(typed)
     handler: Handler = args.handler
     try:
+        open_vault(args)
         return handler(args)
     except RackwrightError as error:
         print(f"rackwright: {error}", file=sys.stderr)

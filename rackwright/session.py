@@ -18,6 +18,7 @@ from pyinfra.progress import progress_spinner
 from rackwright.errors import RackwrightError
 from rackwright.fleet.selection import named_by
 from rackwright.inventory import InventoryHost, load_inventory
+from rackwright.line import tune
 from rackwright.settings.files import site_root
 
 __all__ = ["Connected", "chosen_hosts", "connected", "progress_spinner"]
@@ -76,6 +77,9 @@ def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
             raise RackwrightError(f"no host could be reached: {error}") from error
         by_name = {entry.name: entry for entry in entries}
         try:
-            yield [Connected(state, host, by_name[host.name]) for host in inventory if host.connected]
+            reached = [host for host in inventory if host.connected]
+            for host in reached:
+                tune(host)
+            yield [Connected(state, host, by_name[host.name]) for host in reached]
         finally:
             disconnect_all(state)

@@ -6,6 +6,7 @@ import argparse
 import json
 
 from rackwright.change import Shell
+from rackwright.commands.inventories import add_limit
 from rackwright.effects import command_of, remote
 from rackwright.proof import Answer, http, parse_answer
 from rackwright.session import Connected, chosen_hosts, connected
@@ -16,16 +17,15 @@ from rackwright.spec import local_url, served_name
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("chat", help="ask every endpoint a question and print what it answers")
-    parser.add_argument("inventory")
+    add_limit(parser)
     parser.add_argument("question")
-    parser.add_argument("--limit", action="append", default=[], metavar="HOST|GROUP", help="as pyinfra's --limit")
     parser.add_argument("--max-tokens", type=int, default=512)
     parser.set_defaults(handler=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask, print; 1 when an endpoint did not answer."""
-    entries = chosen_hosts(arguments.inventory, arguments.limit)
+    entries = chosen_hosts(arguments.inventory, arguments.limit, arguments.only)
     well = True
     with connected(entries) as hosts:
         for one in hosts:

@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
+from rackwright.commands.vault import PASSWORD_FILE
 from rackwright.errors import SettingsError
 from rackwright.fleet.selection import HELP
 from rackwright.inventory import InventoryHost, load_inventory
 from rackwright.settings.problems import nearest
 
-PASSWORD_FILE = "ANSIBLE_VAULT_PASSWORD_FILE"
-
 
 def add_inventory(parser: argparse.ArgumentParser) -> None:
-    """Add INVENTORY and `--vault-password-file` to a command."""
+    """Add INVENTORY and where the vault password comes from to a command."""
     parser.add_argument("inventory", metavar="INVENTORY", help="inventory/*.py, or an Ansible inventory")
-    parser.add_argument(
+    password = parser.add_mutually_exclusive_group()
+    password.add_argument(
         "--vault-password-file", metavar="FILE", help=f"file or program with the vault password (${PASSWORD_FILE})"
     )
+    password.add_argument("--ask-vault-pass", action="store_true", help="ask for the vault password once")
 
 
 def add_limit(parser: argparse.ArgumentParser) -> None:
-    """Add INVENTORY and `--limit` to a command that connects to hosts."""
-    parser.add_argument("inventory", metavar="INVENTORY", help="inventory/*.py, or an Ansible inventory")
+    """Add the same, and which hosts, to a command that connects to them."""
+    add_inventory(parser)
     parser.add_argument("--limit", action="append", default=[], metavar="HOST|GROUP", help="as pyinfra's --limit")
     parser.add_argument("--only", action="append", default=[], metavar="STATE@RUN", help=HELP)
 
 
 def hosts_of(args: argparse.Namespace, only: str | None = None) -> list[InventoryHost]:
     """Hosts of the command's inventory; `only` picks one by name. Raises SettingsError for what is wrong with it."""
-    if args.vault_password_file:
-        os.environ[PASSWORD_FILE] = str(Path(args.vault_password_file).expanduser().absolute())
     hosts = load_inventory(args.inventory)
     return hosts if only is None else [_pick(hosts, only, args.inventory)]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from pyinfra.api.command import QuoteString, StringCommand
 
 from rackwright import reading
+from rackwright.commands.inventories import add_limit
 from rackwright.concern import HostReading, parse_all
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
@@ -29,8 +30,7 @@ Named = tuple[str, Lock]
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("lock", help="pin image digests and model commits: ask registry and hub, or the hosts")
-    parser.add_argument("inventory", metavar="INVENTORY")
-    parser.add_argument("--limit", action="append", default=[], metavar="HOST|GROUP", help="as pyinfra's --limit")
+    add_limit(parser)
     parser.add_argument(
         "--from-hosts", action="store_true", help="take what the hosts have verified, instead of what the names are now"
     )
@@ -40,7 +40,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Add what is found to the lock file of each host; entries of others stay. Returns the exit status."""
     root = site_root(Path(arguments.inventory))
-    entries = chosen_hosts(arguments.inventory, arguments.limit)
+    entries = chosen_hosts(arguments.inventory, arguments.limit, arguments.only)
     try:
         found = _from_hosts(entries) if arguments.from_hosts else _resolved(entries)
     except SourceError as error:

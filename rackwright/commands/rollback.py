@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import agreed, go_back
 from rackwright.fleet.record import BY_HAND, NOT_REACHED, NOT_SWITCHED, SWITCHED, UNCHANGED
 from rackwright.fleet.running import DONE, ERROR, HANDS_NEEDED, Result, begin, phase
@@ -18,8 +19,7 @@ from rackwright.settings.files import site_root
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("rollback", help="go back to the proven release before, without a download")
-    parser.add_argument("inventory", metavar="INVENTORY")
-    parser.add_argument("--limit", action="append", default=[], metavar="HOST|GROUP", help="as pyinfra's --limit")
+    add_limit(parser)
     parser.add_argument("--to", metavar="RELEASE", default=LAST, help="a release that the hosts keep")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
     parser.set_defaults(handler=run)
@@ -27,7 +27,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Go back in waves under the settings' limits; returns the exit status."""
-    hosts = [entry.name for entry in chosen_hosts(args.inventory, args.limit)]
+    hosts = [entry.name for entry in chosen_hosts(args.inventory, args.limit, args.only)]
     if not args.yes and not agreed(f"This takes {len(hosts)} hosts of {args.inventory} back."):
         print("nothing was done", file=sys.stderr)
         return ERROR

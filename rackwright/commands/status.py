@@ -18,7 +18,7 @@ from rackwright.fleet.poll import Reply, poll
 from rackwright.fleet.status import StatusRow, rows_of, unknown_row, values_of
 from rackwright.fleet.status_table import render
 from rackwright.inventory import InventoryHost, site_root
-from rackwright.lockfile import load_lock, pinned
+from rackwright.lockfile import Locks
 from rackwright.session import chosen_hosts
 
 
@@ -49,9 +49,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _asked(entries: Sequence[InventoryHost], root: Path) -> dict[str, Asked]:
     """What is asked of each host, the lock file's pins included; hosts that share their settings share it."""
-    lock = load_lock(root)
+    locks = Locks(root)
     distinct = {id(entry.settings): entry.settings for entry in entries}
-    made = {key: Asked(pinned(settings, lock)) for key, settings in distinct.items()}
+    made = {key: Asked(locks.pin(settings)) for key, settings in distinct.items()}
     return {entry.name: made[id(entry.settings)] for entry in entries}
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from rackwright.commands.inventories import add_limit
 from rackwright.fleet.record import DONE, TEARDOWN
 from rackwright.fleet.running import ERROR, Run, begin, phase
 from rackwright.session import chosen_hosts
@@ -19,8 +20,7 @@ from rackwright.settings.files import site_root
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("teardown", help="remove what Rackwright put on the hosts, and nothing else")
-    parser.add_argument("inventory")
-    parser.add_argument("--limit", action="append", default=[], metavar="HOST|GROUP", help="as pyinfra's --limit")
+    add_limit(parser)
     parser.add_argument("--purge", action="store_true", help="models and images too")
     parser.add_argument("--dry", action="store_true", help="show what would be removed")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
@@ -29,14 +29,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the teardown through pyinfra; returns its exit status."""
-    hosts = chosen_hosts(arguments.inventory, arguments.limit)
+    hosts = chosen_hosts(arguments.inventory, arguments.limit, arguments.only)
     if not arguments.dry and not arguments.yes and not _agreed([entry.name for entry in hosts], arguments.purge):
         print("nothing was done", file=sys.stderr)
         return 1
     with as_file(files("rackwright.deploys") / "teardown.py") as deploy:
         purge = {"RACKWRIGHT_PURGE": "yes" if arguments.purge else "no"}
         if arguments.dry:
-            return _look_ahead(arguments, deploy, purge)
+            return _look_ahead(arguments.inventory, [entry.name for entry in hosts], deploy, purge)
         names = [entry.name for entry in hosts]
         root = site_root(Path(arguments.inventory)).absolute()
         started = begin(arguments.inventory, root, names, TEARDOWN, purge=arguments.purge)
@@ -53,9 +53,9 @@ def tear_down(started: Run, deploy: Path, purge: Mapping[str, str]) -> int:
     return started.end(status or (ERROR if left else 0), text)
 
 
-def _look_ahead(arguments: argparse.Namespace, deploy: Path, purge: Mapping[str, str]) -> int:
-    words = [str(Path(sys.executable).parent / "pyinfra"), arguments.inventory, str(deploy), "--dry"]
-    words += [word for pattern in arguments.limit for word in ("--limit", pattern)]
+def _look_ahead(inventory: str, hosts: list[str], deploy: Path, purge: Mapping[str, str]) -> int:
+    words = [str(Path(sys.executable).parent / "pyinfra"), inventory, str(deploy), "--dry"]
+    words += [word for name in hosts for word in ("--limit", name)]
     return subprocess.run(words, env={**os.environ, **purge}, check=False).returncode
 
 

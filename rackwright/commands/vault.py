@@ -1,0 +1,20 @@
+"""Where the vault password comes from, told by the command line: the same for every verb that loads settings."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from getpass import getpass
+from pathlib import Path
+
+from rackwright.settings.password import hand_out
+
+PASSWORD_FILE = "ANSIBLE_VAULT_PASSWORD_FILE"
+
+
+def open_vault(args: argparse.Namespace) -> None:
+    """Let ansible-vault find the password that was named or is typed, here and in commands that this one starts."""
+    if getattr(args, "vault_password_file", None):
+        os.environ[PASSWORD_FILE] = str(Path(args.vault_password_file).expanduser().absolute())
+    elif getattr(args, "ask_vault_pass", False):
+        os.environ[PASSWORD_FILE] = str(hand_out(getpass("Vault password: ")))
