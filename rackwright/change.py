@@ -41,7 +41,7 @@ class Job:
 
     It goes on when the connection or the control process dies, and the next run joins it instead of starting
     another. Lines that it prints are shown as progress. `secrets` lie, as long as it runs, in files
-    readable by root only; the script finds their folder in `$SECRETS`.
+    readable by root only; the script finds their folder in `$SECRETS`, and a folder for its own files in `$JOB`.
     """
 
     name: str
@@ -49,6 +49,10 @@ class Job:
     script: str
     timeout: int = 3600
     secrets: Mapping[str, Secret] = field(default_factory=dict)
+    aim: str | None = None
+    """What it is after: a run joins a job of the same name and aim. None: only one of the very same script."""
+    alone: str = "the host goes on by itself and the next run joins it"
+    """What to say when the connection is lost meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -63,21 +67,21 @@ class Guarded:
 
 @dataclass(frozen=True)
 class Proved:
-    """A switch that counts only when the endpoint then answers; otherwise the host goes back.
+    """A switch that counts only when the endpoint then answers; otherwise the host goes back, by itself.
 
-    `go_back` is None when there is no other proven release: then `halt` stops the endpoint. `questions_back`
-    ask the release that was gone back to.
+    `job` does all of it on the host, up to the basic proof and the commit. With the full gate it waits for the control
+    machine, which then asks `questions`.
     """
 
     endpoint: str
-    switch: Job
-    questions: tuple[Question, ...]
-    commit: Shell
-    go_back: Job | None
-    questions_back: tuple[Question, ...]
-    halt: Job
+    release: str
+    job: Job
     serving: bool
     """True when the endpoint serves now, so that switching it takes capacity away."""
+    restarts: bool = True
+    """False when what runs already is only to be proven."""
+    questions: tuple[Question, ...] = ()
+    """What the control machine asks besides the basic proof; nothing when the host commits alone."""
     questions_before: tuple[Question, ...] = ()
     """Asked before the switch, so that rows of the same name can be compared afterwards."""
     door: Door | None = None

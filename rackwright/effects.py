@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import time
+from collections.abc import Callable
 from typing import Any
 
 from paramiko import SSHException
@@ -24,7 +25,6 @@ from rackwright import jobs
 from rackwright.change import Change, Guarded, Job, Shell, Step, WriteFile
 from rackwright.errors import RackwrightError
 from rackwright.fleet.journal import note
-from rackwright.fleet.progress import Meter
 from rackwright.hostside import host_script
 from rackwright.line import is_lost
 from rackwright.ownership import render_record
@@ -123,37 +123,29 @@ def tail(output: CommandOutput, lines: int = 15) -> str:
 
 def run_job(state: State, host: Host, job: Job) -> None:
     """Start or join a job, show what it prints, and wait for its end. Raises StepFailedError."""
-    note("job", host=host.name, job=job.name, title=job.title, state="began")
-    state_at_end = "failed"
-    try:
-        _run_job(state, host, job)
-        state_at_end = "done"
-    finally:
-        note("job", host=host.name, job=job.name, title=job.title, state=state_at_end)
-
-
-def _run_job(state: State, host: Host, job: Job) -> None:
-    ok, output = remote(state, host, command_of(Shell(jobs.start_script(job), stdin=Secret(jobs.payload(job)))))
-    if not ok:
-        raise NotStartedError(f"{job.title}: could not be started: {tail(output)}")
-    if "joined" in output.stdout_lines:
-        say(host, f"{job.title}: already under way on the host, joining it")
-    status = _follow(state, host, job)
+    status = follow_job(state, host, job, lambda line: say(host, f"  {line}"))
     if status != 0:
         ended = f"was ended after {job.timeout} s or from outside" if status is None else f"failed with status {status}"
         raise StepFailedError(f"{job.title}: {ended}; its last lines are above")
 
 
-def _follow(state: State, host: Host, job: Job) -> int | None:
-    offset, partial, meter = 0, "", Meter()
+def follow_job(state: State, host: Host, job: Job, heed: Callable[[str], None]) -> int | None:
+    """Start or join a job, hand on each line that it prints, and wait for its end.
+
+    Returns its exit status, or None when it was ended from outside. Raises NotStartedError, ConnectionLostError.
+    """
+    ok, output = remote(state, host, command_of(Shell(jobs.start_script(job), stdin=Secret(jobs.payload(job)))))
+    if not ok:
+        raise NotStartedError(f"{job.title}: could not be started: {tail(output)}")
+    if "joined" in output.stdout_lines:
+        say(host, f"{job.title}: already under way on the host, joining it")
+    offset, partial = 0, ""
     while True:
         news = _news(state, host, job, offset)
         offset += len(news.log)
         *lines, partial = (partial + news.log.decode(errors="replace")).split("\n")
         for line in lines:
-            say(host, f"  {line}")
-            if told := meter.told(line, time.monotonic()):
-                note("progress", host=host.name, job=job.name, **told)
+            heed(line)
         if not news.running and not news.log:
             return news.status
 
@@ -164,9 +156,7 @@ def _news(state: State, host: Host, job: Job, offset: int) -> jobs.JobNews:
             state, host, command_of(Shell(jobs.follow_script(job.name, offset), timeout=60)), timeout=60
         )
     except ConnectionLostError as error:
-        raise ConnectionLostError(
-            f"{job.title}: {error}: the host goes on by itself and the next run joins it"
-        ) from error
+        raise ConnectionLostError(f"{job.title}: {error}: {job.alone}") from error
     if not ok:
         raise StepFailedError(f"{job.title}: its state could not be read: {tail(output)}")
     return jobs.parse_news("\n".join(output.stdout_lines))

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rackwright.proof import Answer, Question, Severity, Verdict, answered, http, repeats_itself
+from rackwright.proof import Answer, Question, Severity, Verdict, answered, http, is_refused, repeats_itself
 from rackwright.settings.model import EndpointSettings
 
 TOOLS, HARMONY, DRAFTING = "tools", "harmony", "drafting"
@@ -230,8 +230,6 @@ def compared(question: Question, before: Verdict | None, now: Verdict) -> Verdic
 
 def refuses(question: Question, before: Verdict | None, now: Verdict) -> bool:
     """True when a verdict, already compared, stops the switch."""
-    if now.passed or not now.measured:
-        return False
     if question.severity is Severity.NO_WORSE:
-        return before is not None and before.passed
-    return question.severity is Severity.REFUSE
+        return now.measured and not now.passed and before is not None and before.passed
+    return is_refused(question, now)

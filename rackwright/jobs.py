@@ -23,6 +23,11 @@ def unit_of(name: str) -> str:
     return f"rackwright-job-{name}.service"
 
 
+def folder_of(name: str) -> str:
+    """Folder of the job's own files on the host, gone after a reboot."""
+    return f"{RUN}/jobs/{name}"
+
+
 def payload(job: Job) -> str:
     """What the start script reads on standard input: the job's script, then its secrets, all in base64, and `end`."""
     lines = [f"script - {_b64(job.script)}"]
@@ -35,9 +40,9 @@ def start_script(job: Job) -> str:
     return host_script(
         "job_start",
         unit=unit_of(job.name),
-        folder=f"{RUN}/jobs/{job.name}",
+        folder=folder_of(job.name),
         secrets=f"{RUN}/secrets/{job.name}",
-        digest=hashlib.sha256(job.script.encode()).hexdigest(),
+        digest=hashlib.sha256((job.aim or job.script).encode()).hexdigest(),
         timeout=job.timeout,
         busy=BUSY,
     )
@@ -45,9 +50,7 @@ def start_script(job: Job) -> str:
 
 def follow_script(name: str, offset: int, patience: int = 5) -> str:
     """Print the job's state and its output from byte `offset` on, waiting up to `patience` seconds for news."""
-    return host_script(
-        "job_follow", unit=unit_of(name), folder=f"{RUN}/jobs/{name}", offset=offset, patience=patience * 5
-    )
+    return host_script("job_follow", unit=unit_of(name), folder=folder_of(name), offset=offset, patience=patience * 5)
 
 
 @dataclass(frozen=True)

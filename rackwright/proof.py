@@ -1,4 +1,7 @@
-"""Questions that an endpoint must answer, as data rows, and the judging of what came back. Pure."""
+"""Questions that an endpoint must answer, as data rows, and the judging of what came back. Pure.
+
+It imports nothing but Python's own library: hosts judge by this very file, inside the serving image.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,11 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec
 
 GPU_ERRORS = "GPU errors since the switch"
 GPUS_INSIDE = "GPUs inside the container"
@@ -62,6 +67,49 @@ class Question:
     timeout: int = 120
     severity: Severity = Severity.REFUSE
     needs: frozenset[str] = frozenset()
+    rule: Rule | None = None
+    """How to build this row again; None: only the control machine asks it."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A row as plain data, so that a host can be told which rows to judge: a name in RULES, and its arguments."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+RULES: dict[str, Callable[..., Question]] = {}
+Words = ParamSpec("Words")
+
+
+def host_rule(build: Callable[Words, Question]) -> Callable[Words, Question]:
+    """Make the rows that a function builds known to hosts, by the function's name."""
+
+    @wraps(build)
+    def built(*args: Words.args, **kwargs: Words.kwargs) -> Question:
+        given = signature(build).bind(*args, **kwargs).arguments
+        return replace(build(*args, **kwargs), rule=Rule(build.__name__, dict(given)))
+
+    RULES[build.__name__] = built
+    return built
+
+
+def is_refused(question: Question, verdict: Verdict) -> bool:
+    """True when a verdict stops the switch by itself, without anything to compare it with."""
+    return verdict.measured and not verdict.passed and question.severity is Severity.REFUSE
+
+
+def mark_of(verdict: Verdict, refusing: bool) -> str:
+    """The word in front of a row: proved, refused, warning or not measured."""
+    if not verdict.measured:
+        return "not measured"
+    return "proved" if verdict.passed else ("refused" if refusing else "warning")
+
+
+def refusal(rows: Mapping[str, str]) -> str:
+    """The sentence on refused rows, with what was seen of each."""
+    return "the endpoint did not prove itself: " + "; ".join(f"{name}: {seen}" for name, seen in rows.items())
 
 
 def parse_answer(lines: Sequence[str]) -> Answer:
@@ -101,6 +149,7 @@ def answered(judge: Callable[[Answer], Verdict]) -> Callable[[Answer], Verdict]:
     return judge_answer
 
 
+@host_rule
 def model_name(base: str, expected: str) -> Question:
     """/v1/models must answer the directory's name (facts on TensorRT-LLM's server, part 2)."""
 
@@ -111,6 +160,7 @@ def model_name(base: str, expected: str) -> Question:
     return Question("the model's name", http(f"{base}/v1/models", 30, post=False), answered(judge), timeout=40)
 
 
+@host_rule
 def version(base: str, expected: str) -> Question:
     """/version is the cheapest proof of which image serves."""
 
@@ -118,10 +168,11 @@ def version(base: str, expected: str) -> Question:
         seen = str(answer.json()["version"])
         return Verdict(seen == expected, f"/version answers {seen}, the image's tag says {expected}")
 
-    row = Question("the engine's version", http(f"{base}/version", 30, post=False), answered(judge), timeout=40)
-    return Question(row.name, row.script, row.judge, timeout=40, severity=Severity.WARN)
+    script = http(f"{base}/version", 30, post=False)
+    return Question("the engine's version", script, answered(judge), timeout=40, severity=Severity.WARN)
 
 
+@host_rule
 def release_runs(container: str, expected: str) -> Question:
     """The other answers count for nothing when they come from another release."""
 
@@ -134,6 +185,7 @@ def release_runs(container: str, expected: str) -> Question:
     return Question("the release that runs", script, judge, timeout=60)
 
 
+@host_rule
 def gpus_inside(container: str, count: int) -> Question:
     """A daemon-reload can take the GPUs away from a running container: ask in it."""
 
@@ -154,6 +206,7 @@ Others may be the program's own, or its end (45 follows every kill): they are sh
 """
 
 
+@host_rule
 def gpu_errors(home: str) -> Question:
     """Xid lines of the kernel since the last switch of the endpoint whose folder is `home` (DECISIONS 29)."""
 
@@ -170,6 +223,7 @@ def gpu_errors(home: str) -> Question:
     return Question(GPU_ERRORS, script, judge, timeout=60)
 
 
+@host_rule
 def chat(base: str, model: str) -> Question:
     """A chat completion with a checkable answer; only chat notices a missing vocabulary.
 

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rackwright.change import Change, Job, Proved, Refuse, Shell
-from rackwright.concerns.endpoint import SeenEndpoint, basic_questions
+from rackwright.change import Change, Proved, Refuse
+from rackwright.concerns.endpoint import SeenEndpoint, tried_of
 from rackwright.hostside import host_script
 from rackwright.paths import STATE, endpoint_dir
 from rackwright.reading import decode
 from rackwright.settings.model import EndpointSettings, HostSettings
-from rackwright.switchjob import commit_script, halt_script, keep_log_script, switch_script
+from rackwright.switchjob import commit_script, drain_script, keep_log_script, switch_script
+from rackwright.transaction import Way, drain_hook_script, start_time, transaction
 
 BACK = "RACKWRIGHT_BACK"
 """What goes back: as JSON, release by endpoint by host; `*` stands for any of them."""
@@ -103,21 +104,29 @@ def _missing(name: str, target: str, missing: str) -> Change:
 
 
 def _back(name: str, target: str, own: EndpointSettings, keep: int, now: SeenEndpoint, kept: Kept) -> Change:
-    limit = own.stop_timeout + own.load_timeout + own.drain_timeout + 300
-    label = now.current or "unknown"
-    port = now.spec.get("port", own.port)
-    go = keep_log_script(name, label) + switch_script(name, target, port, own.drain_timeout, own.load_timeout)
     present = now.proven if now.proven in kept.specs and now.proven != target else None
-    again = switch_script(name, present, own.port, 0, own.load_timeout) if present else ""
-    forget = host_script("forget_later", home=endpoint_dir(name), release_hash=target)
+    own = own.model_copy(update={"gate": "basic"})
     step = Proved(
         endpoint=name,
-        switch=Job(f"switch-{name}", f"put release {target} of endpoint {name} back", go, limit),
-        questions=basic_questions(name, kept.specs[target]),
-        commit=Shell(forget + commit_script(name, target, keep)),
-        go_back=Job(f"switch-{name}", f"start release {present} again", again, limit) if present else None,
-        questions_back=basic_questions(name, kept.specs[present]) if present else (),
-        halt=Job(f"switch-{name}", f"stop endpoint {name}", halt_script(name, target, False), timeout=300),
+        release=target,
+        job=transaction(
+            name,
+            own,
+            _way(name, target, own, keep, now),
+            tried_of(name, target, kept.specs[target]),
+            tried_of(name, present, kept.specs[present]) if present else None,
+            now.proven,
+        ),
         serving=now.serving,
     )
     return Change(f"put endpoint {name} back to release {target}", f"it runs {now.running_hash or 'nothing'}", (step,))
+
+
+def _way(name: str, target: str, own: EndpointSettings, keep: int, now: SeenEndpoint) -> Way:
+    kept = keep_log_script(name, now.current or "unknown")
+    port = now.spec.get("port", own.port)
+    drain = drain_script(name, port, own.drain_timeout, drain_hook_script(name, own, target))
+    forget = host_script("forget_later", home=endpoint_dir(name), release_hash=target)
+    forward = switch_script(name, target, own.load_timeout)
+    seconds = own.hook_timeout + own.drain_timeout + start_time(own)
+    return Way(kept + drain, forward, forget + commit_script(name, target, keep), seconds)

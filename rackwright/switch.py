@@ -1,7 +1,12 @@
-"""Danger zone: switch an endpoint, ask it, and go back when it does not answer. Every way out is a typed error."""
+"""Danger zone: have a host switch an endpoint and prove it. The host does it alone; here it is followed and told.
+
+Every way out is a typed error.
+"""
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Mapping, Sequence
 
 from pyinfra.api.host import Host
@@ -13,26 +18,31 @@ from rackwright.effects import (
     NotStartedError,
     StepFailedError,
     command_of,
+    follow_job,
     remote,
-    run_job,
     run_simple,
     say,
     tail,
 )
-from rackwright.fleet.journal import note
+from rackwright.errors import ReadingError
+from rackwright.fleet.journal import keep_beside, note
 from rackwright.fullproof import compared, refuses
+from rackwright.hostside import host_script
 from rackwright.paths import unit_name
-from rackwright.proof import Answer, Question, Verdict, judge_safely, parse_answer
+from rackwright.proof import Answer, Question, Verdict, judge_safely, mark_of, parse_answer, refusal
 from rackwright.reach import knock
+from rackwright.story import COLOURS, Line, Story, shown
+from rackwright.transaction import ALONE, word_script
+
+LOG_BYTES = 256 * 1024
+"""Most that is fetched of a failed release's log: its end."""
 
 
 class RefusedError(StepFailedError):
     """The endpoint runs, and its answers are not good enough; `rows` are the refused ones with what was seen."""
 
     def __init__(self, rows: Mapping[str, str]) -> None:
-        super().__init__(
-            "the endpoint did not prove itself: " + "; ".join(f"{name}: {seen}" for name, seen in rows.items())
-        )
+        super().__init__(refusal(rows))
         self.rows = rows
 
 
@@ -44,23 +54,132 @@ class NothingServesError(StepFailedError):
     """The new release failed, and nothing serves: there was nothing to go back to, or going back failed."""
 
 
-def switch_and_prove(state: State, host: Host, step: Proved) -> None:
-    """Switch, ask, and commit. Raises WentBackError or NothingServesError after a failure.
+class NotCommittedError(StepFailedError):
+    """The new release answers, and is not committed: the next run proves it."""
 
-    A lost connection is neither: the host goes on by itself, and the next run asks it. Neither is a switch that
-    was not started, for example because another run is at it.
+
+class NotAdmittedError(StepFailedError):
+    """A proven release serves, and the site's hook has not let clients in again."""
+
+
+def switch_and_prove(state: State, host: Host, step: Proved) -> None:
+    """Have the host switch, prove and commit. Raises an error for each other way out.
+
+    A lost connection says nothing of how the switch ends: the host goes on by itself, and the next run asks it.
     """
     before = {question.name: ask(state, host, question) for question in step.questions_before}
-    try:
-        run_job(state, host, step.switch)
-        ask_all(state, host, step.questions, before)
-    except (ConnectionLostError, NotStartedError):
-        raise
-    except StepFailedError as failure:
-        raise _leave(state, host, step, failure) from failure
-    run_simple(state, host, step.commit)
+    story = Story(step.endpoint)
+
+    def heed(line: str) -> None:
+        _tell(host, story, line)
+        if story.deadline is not None:
+            story.deadline = None
+            _approve(state, host, step, before, story)
+
+    status = follow_job(state, host, step.job, heed)
+    error = ending(step, story, status)
+    if error is not None:
+        log = _fetch_log(state, host, step, story)
+        raise _with(error, f"the failed release's log: {log}" if log else "")
     if step.door is not None:
         say(host, f"  {knock(str(host.data.get('ssh_hostname') or host.name), step.door)}")
+
+
+def _with(error: StepFailedError, more: str) -> StepFailedError:
+    if more:
+        error.args = (f"{error}\n{more}",)
+    return error
+
+
+def _tell(host: Host, story: Story, line: str) -> None:
+    try:
+        shown = story.hear(line)
+    except (ReadingError, ValueError):
+        shown = Line(line)
+    say(host, f"  {shown.text}", shown.colour)
+    if story.row is not None:
+        row = story.row
+        note("row", host=host.name, row=row.name, mark=row.mark, seen=row.seen, figure=row.figure)
+
+
+def _approve(state: State, host: Host, step: Proved, before: Mapping[str, Verdict], story: Story) -> None:
+    """Ask the rest of the gate, and give the host that waits for it the word."""
+    try:
+        word = "commit"
+        try:
+            ask_all(state, host, step.questions, before)
+        except RefusedError as error:
+            story.refused.update(error.rows)
+            word = f"back {error}"
+        run_simple(state, host, Shell(word_script(step.endpoint, word)))
+    except ConnectionLostError as error:
+        raise ConnectionLostError(f"{step.job.title}: {error}: {ALONE}") from error
+    except StepFailedError as error:
+        say(host, f"  the word came too late: {error}", "yellow")
+
+
+def ending(step: Proved, story: Story, status: int | None) -> StepFailedError | None:
+    """What a switch that has ended with a status was; None when all is well. Its cause is chained to it."""
+    name = step.endpoint
+    failure = (
+        RefusedError(story.refused) if story.refused else StepFailedError(story.failure or "it ended without a word")
+    )
+    error: StepFailedError | None
+    match status:
+        case 0:
+            error = None
+        case 3:
+            clock = "" if story.clocks is None else f": {shown(story.clocks)}"
+            error = WentBackError(f"{failure}\nendpoint {name} serves its last proven release again{clock}")
+        case 4:
+            error = NothingServesError(f"{failure}\n{_nothing_serves(name, story)}")
+        case 5:
+            error = NotStartedError(f"endpoint {name} was not switched, it serves what it served: {failure}")
+        case 6:
+            text = f"endpoint {name} answers with release {step.release}, which is not committed"
+            error = NotCommittedError(f"{text}: {failure}; next: run the same command again")
+        case _:
+            how = f"was ended after {step.job.timeout} s or from outside" if status is None else f"ended with {status}"
+            error = NothingServesError(
+                f"{step.job.title}: {how}, so nobody knows whether it serves; next: run the same command again, "
+                f"and if it fails: journalctl -u {unit_name(name)} --lines 100"
+            )
+    if story.not_admitted is not None and not isinstance(error, NothingServesError):
+        text = f"{error}\n" if error else f"endpoint {name} serves release {step.release} and is proven\n"
+        text += (
+            f"clients are not let in again: {story.not_admitted}; next: mend the hook and run the same command again"
+        )
+        error = NotAdmittedError(text)
+    if error is not None:
+        error.__cause__ = failure
+    return error
+
+
+def _nothing_serves(endpoint: str, story: Story) -> str:
+    if story.lost is None:
+        return f"endpoint {endpoint} is stopped: there was no other proven release to go back to"
+    return (
+        f"and going back failed too: {story.lost}\nendpoint {endpoint} does not answer as it should: "
+        f"hands needed on this host; next: journalctl -u {unit_name(endpoint)} --lines 100"
+    )
+
+
+def _fetch_log(state: State, host: Host, step: Proved, story: Story) -> str | None:
+    """Bring the failed release's log into the run's record. Returns its file; None without a record or a log."""
+    if not story.kept:
+        return None
+    try:
+        script = host_script("print_log", log=story.kept[-1], most=LOG_BYTES)
+        ok, output = remote(state, host, command_of(Shell(script, timeout=60)))
+        if not ok or not output.stdout_lines:
+            return None
+        text = zlib.decompress(base64.b64decode(output.stdout_lines[-1]), wbits=31)
+    except (ConnectionLostError, ValueError, zlib.error):
+        return None
+    path = keep_beside(f"{host.name}-{step.endpoint}-{step.release}.log", text)
+    if path is not None:
+        note("log", host=host.name, endpoint=step.endpoint, release=step.release, file=str(path))
+    return str(path) if path else None
 
 
 def ask_all(
@@ -75,27 +194,13 @@ def ask_all(
         earlier = (before or {}).get(question.name)
         verdict = compared(question, earlier, ask(state, host, question))
         refusing = refuses(question, earlier, verdict)
-        mark = _mark(verdict, refusing)
-        say(host, f"  {mark}: {question.name}: {verdict.seen}", _COLOURS[mark])
-        note("row", host=host.name, row=question.name, mark=mark, **_told(verdict, earlier))
+        mark = mark_of(verdict, refusing)
+        say(host, f"  {mark}: {question.name}: {verdict.seen}", COLOURS[mark])
+        note("row", host=host.name, row=question.name, mark=mark, seen=verdict.seen, figure=verdict.figure)
         if refusing:
             refused[question.name] = verdict.seen
     if refused:
         raise RefusedError(refused)
-
-
-def _told(verdict: Verdict, earlier: Verdict | None) -> dict[str, object]:
-    before = {} if earlier is None else {"before": earlier.seen, "figure_before": earlier.figure}
-    return {"seen": verdict.seen, "figure": verdict.figure, **before}
-
-
-_COLOURS = {"proved": "green", "refused": "red", "warning": "yellow", "not measured": "yellow"}
-
-
-def _mark(verdict: Verdict, refusing: bool) -> str:
-    if not verdict.measured:
-        return "not measured"
-    return "proved" if verdict.passed else ("refused" if refusing else "warning")
 
 
 def ask(state: State, host: Host, question: Question) -> Verdict:
@@ -108,30 +213,3 @@ def ask(state: State, host: Host, question: Question) -> Verdict:
     except ValueError:
         return Verdict(False, f"answered something unreadable: {output.stdout_lines[-1][:100]}")
     return judge_safely(question, answer)
-
-
-def _leave(state: State, host: Host, step: Proved, failure: StepFailedError) -> StepFailedError:
-    if step.go_back is None:
-        return _halt(state, host, step, failure)
-    say(host, f"  {failure}; going back: {step.go_back.title}", "yellow")
-    try:
-        run_job(state, host, step.go_back)
-        ask_all(state, host, step.questions_back)
-    except ConnectionLostError as lost:
-        return NothingServesError(f"{failure}\nthe host was going back to its proven release when {lost}")
-    except StepFailedError as second:
-        return NothingServesError(
-            f"{failure}\nand going back failed too: {second}\nendpoint {step.endpoint} does not answer as it should: "
-            f"hands needed on this host; next: journalctl -u {unit_name(step.endpoint)} --lines 100"
-        )
-    return WentBackError(f"{failure}\nendpoint {step.endpoint} serves its last proven release again")
-
-
-def _halt(state: State, host: Host, step: Proved, failure: StepFailedError) -> StepFailedError:
-    try:
-        run_job(state, host, step.halt)
-    except StepFailedError as second:
-        return NothingServesError(f"{failure}\nand stopping it failed too: {second}\nhands needed on this host")
-    return NothingServesError(
-        f"{failure}\nendpoint {step.endpoint} is stopped: there was no other proven release to go back to"
-    )

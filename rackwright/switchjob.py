@@ -1,4 +1,4 @@
-"""The scripts of a switch with their parameters: forward, back, halt, commit, remove. Pure."""
+"""The scripts of a switch with their parameters: forward, drain, halt, commit, remove. Pure."""
 
 from __future__ import annotations
 
@@ -9,19 +9,28 @@ from rackwright.paths import container_name, endpoint_dir, release_dir, unit_nam
 UNITS = "/etc/systemd/system"
 
 
-def switch_script(endpoint: str, spec_hash: str, port: int, drain_timeout: int, load_timeout: int) -> str:
-    """Point an endpoint at a release, restart it, and wait until it is ready (times in seconds)."""
+def switch_script(endpoint: str, spec_hash: str, load_timeout: int) -> str:
+    """Point an endpoint at a release, restart it, and wait until it is ready (time in seconds)."""
     switch = host_script(
         "switch",
         unit=unit_name(endpoint),
-        container=container_name(endpoint),
         release=release_dir(endpoint, spec_hash),
         home=endpoint_dir(endpoint),
         units=UNITS,
-        port_hex=f"{port:04X}",
-        drain_timeout=drain_timeout,
     )
     return switch + gpus_kept_script(endpoint) + wait_script(endpoint, load_timeout)
+
+
+def drain_script(endpoint: str, port: int, drain_timeout: int, hook: str) -> str:
+    """Run the site's hook, a script, and wait until no client is connected to `port` (time in seconds)."""
+    return host_script(
+        "drain",
+        unit=unit_name(endpoint),
+        container=container_name(endpoint),
+        port_hex=f"{port:04X}",
+        drain_timeout=drain_timeout,
+        hook=hook,
+    )
 
 
 def gpus_kept_script(endpoint: str = "") -> str:
@@ -45,13 +54,19 @@ def keep_log_script(endpoint: str, label: str, part: str = "switch") -> str:
     return host_script("keep_log", unit=unit_name(endpoint), home=endpoint_dir(endpoint), label=label, part=part)
 
 
-def halt_script(endpoint: str, label: str, forget: bool) -> str:
-    """Stop an endpoint that has no release to go back to; what it said is kept.
+def halt_script(endpoint: str, forget: bool) -> str:
+    """Stop an endpoint that has no release to go back to.
 
     forget: True when it was never proven here, so that it does not start at boot either.
     """
     words = {"unit": unit_name(endpoint), "home": endpoint_dir(endpoint), "forget": "yes" if forget else "no"}
-    return keep_log_script(endpoint, label) + host_script("halt", **words)
+    return host_script("halt", **words)
+
+
+def pointed_at_script(endpoint: str, spec_hash: str, load_timeout: int) -> tuple[str, str]:
+    """Instead of a switch, for what runs already: check that it is still meant, and wait until it is ready."""
+    check = host_script("pointed_at", home=endpoint_dir(endpoint), release=spec_hash)
+    return check, wait_script(endpoint, load_timeout)
 
 
 def point_script(endpoint: str, spec_hash: str) -> str:

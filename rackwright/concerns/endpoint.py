@@ -26,19 +26,22 @@ from rackwright.render import render
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.spec import last_part, local_url, served_name, url_of
 from rackwright.specdiff import reasons
+from rackwright.story import LastSwitch
 from rackwright.switchjob import (
     UNITS,
     commit_script,
+    drain_script,
     gpus_kept_script,
-    halt_script,
     join_script,
     keep_log_script,
     point_script,
+    pointed_at_script,
     remove_script,
     switch_script,
 )
+from rackwright.transaction import Tried, Way, drain_hook_script, start_time, transaction
 
-_SPEC_KEYS = frozenset({"hash", "address", "port", "mounts", "gpus"})
+_SPEC_KEYS = frozenset({"hash", "image", "address", "port", "mounts", "gpus"})
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 BOOT_UNITS = ("rackwright.target", "rackwright-boot.service")
 
@@ -64,6 +67,9 @@ class SeenEndpoint:
     """spec.json of the current release."""
     proven_spec: Mapping[str, Any] = field(default_factory=dict)
     """spec.json of the proven release."""
+    admitted: bool = True
+    """False from the beginning of a switch until the site's ready hook has let clients in again."""
+    last: LastSwitch | None = None
 
     @property
     def serving(self) -> bool:
@@ -139,7 +145,14 @@ def _endpoint(block: str) -> tuple[str, SeenEndpoint]:
         proven=values.get("proven") or None,
         spec=spec,
         proven_spec=_json(words.get("proven_spec")) or (spec if values.get("proven") == values.get("current") else {}),
+        admitted=values.get("admitted") != "no",
+        last=_last_switch(values),
     )
+
+
+def _last_switch(values: Mapping[str, str]) -> LastSwitch | None:
+    told = [values.get(f"last_{key}", "") for key in ("release", "outcome", "time", "reason")]
+    return LastSwitch(*told) if told[0] else None
 
 
 def _json(word: str | None) -> dict[str, Any]:
@@ -214,7 +227,7 @@ def _boot(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
 def _endpoint_changes(name: str, own: WantedEndpoint, seen: SeenEndpoint) -> list[Change]:
     if isinstance(own.release, Unresolved):
         return [_unresolved(name, own.release)]
-    due = why_switch(own.release, seen)
+    due = why_switch(own.release, seen) or _why_admit(own.settings, seen)
     if due:
         return [_proved(own, own.release, seen, due)]
     differing = _differing(own.release, seen)
@@ -260,6 +273,13 @@ def why_switch(release: Release, seen: SeenEndpoint) -> Due | None:
     return None if seen.proven == release.hash else Due("it runs, but was never proven", restart=False)
 
 
+def _why_admit(settings: EndpointSettings, seen: SeenEndpoint) -> Due | None:
+    """A switch that broke off at its very end leaves the endpoint out of the site's balancer."""
+    if settings.ready_hook and not seen.admitted:
+        return Due("clients were not let in again after its last switch", restart=False)
+    return None
+
+
 def _why_not_running(seen: SeenEndpoint) -> str:
     if seen.current is None:
         return "it has never run here"
@@ -277,37 +297,52 @@ def _rewrite_unit(release: Release, differing: list[str]) -> Change:
 
 def _proved(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due) -> Change:
     name, settings = release.spec.name, own.settings
-    never_proven = seen.proven is None
+    new = Tried(release.hash, release.spec.image, questions(release, settings))
+    way = _way(own, release, seen, due)
     step = Proved(
         endpoint=name,
-        switch=_switch_job(release, settings, seen.spec.get("port", settings.port), due),
-        questions=questions(release, settings),
-        commit=Shell(commit_script(name, release.hash, own.keep_releases)),
-        go_back=_go_back(name, settings, seen, release.hash),
-        questions_back=basic_questions(name, seen.proven_spec) if seen.proven_spec else (),
-        halt=Job(f"switch-{name}", f"stop endpoint {name}", halt_script(name, release.hash, never_proven), timeout=300),
+        release=release.hash,
+        job=transaction(name, settings, way, new, _previous(name, seen, release.hash), seen.proven),
         serving=seen.serving,
+        restarts=due.restart,
+        questions=_questions_after(release, settings),
         questions_before=_questions_before(settings, seen) if due.restart else (),
         door=None if settings.address in LOOPBACK else Door(settings.port, settings.allow_from),
     )
     doing = "switch endpoint {} to release {}" if due.restart else "prove endpoint {} at release {}"
     what = f"{doing.format(name, release.hash)} and ask it"
-    return Change(what, due.reason, (step,), owns=(Owned("unit", unit_name(name)),))
+    why = due.reason + (seen.last.against(release.hash) if seen.last else "")
+    return Change(what, why, (step,), owns=(Owned("unit", unit_name(name)),))
 
 
-def _switch_job(release: Release, settings: EndpointSettings, port: int, due: Due) -> Job:
-    """The switch; `port` is that of what runs now, whose connections are drained."""
-    name = release.spec.name
+def _way(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due) -> Way:
+    """How the release is reached; the connections of what runs now are drained, at its own port."""
+    name, settings = release.spec.name, own.settings
+    commit = commit_script(name, release.hash, own.keep_releases)
     if not due.restart:
-        return _wait_job(name, settings)
+        prepare, forward = pointed_at_script(name, release.hash, settings.load_timeout)
+        return Way(prepare, forward, commit, start_time(settings))
     kept = keep_log_script(name, f"unhealthy-{release.hash}", "all") if due.keep_log else ""
-    go = switch_script(name, release.hash, port, settings.drain_timeout, settings.load_timeout)
-    return Job(f"switch-{name}", f"switch endpoint {name}", kept + go, settings.drain_timeout + _start_time(settings))
+    hook = drain_hook_script(name, settings, release.hash)
+    drain = drain_script(name, seen.spec.get("port", settings.port), settings.drain_timeout, hook)
+    forward = switch_script(name, release.hash, settings.load_timeout)
+    return Way(kept + drain, forward, commit, settings.hook_timeout + settings.drain_timeout + start_time(settings))
+
+
+def _previous(name: str, seen: SeenEndpoint, failed: str) -> Tried | None:
+    if seen.proven is None or seen.proven == failed:
+        return None
+    return tried_of(name, seen.proven, seen.proven_spec)
+
+
+def tried_of(name: str, release: str, spec: Mapping[str, Any]) -> Tried:
+    """A release that was proven earlier, to be asked again; without its spec.json it can only be started."""
+    return Tried(release, spec["image"], basic_questions(name, spec)) if spec else Tried(release, "", ())
 
 
 def _wait_job(name: str, settings: EndpointSettings) -> Job:
     script = join_script(name, settings.load_timeout)
-    return Job(f"wait-{name}", f"wait for endpoint {name}", script, 2 * _start_time(settings))
+    return Job(f"wait-{name}", f"wait for endpoint {name}", script, 2 * start_time(settings))
 
 
 def waits(settings: HostSettings, seen: SeenEndpoints) -> list[Job]:
@@ -319,24 +354,19 @@ def waits(settings: HostSettings, seen: SeenEndpoints) -> list[Job]:
     ]
 
 
-def _go_back(name: str, settings: EndpointSettings, seen: SeenEndpoint, failed: str) -> Job | None:
-    if seen.proven is None or seen.proven == failed:
-        return None
-    back = switch_script(name, seen.proven, settings.port, 0, settings.load_timeout)
-    title = f"put release {seen.proven} of endpoint {name} back"
-    return Job(f"switch-{name}", title, keep_log_script(name, failed) + back, _start_time(settings))
-
-
-def _start_time(settings: EndpointSettings) -> int:
-    return settings.stop_timeout + settings.load_timeout + 300
-
-
 def questions(release: Release, settings: EndpointSettings) -> tuple[Question, ...]:
     """The basic proof of an endpoint: identity, GPUs, and a chat answer that is read and checked."""
     rows = basic_questions(release.spec.name, release.facts)
     errors = gpu_errors(endpoint_dir(release.spec.name))
-    full = full_questions(release.spec.health_url, served_name(settings), settings) if settings.gate == "full" else ()
-    return (*rows[:-1], *_version(release.spec.health_url, settings), rows[-1], *full, errors)
+    return (*rows[:-1], *_version(release.spec.health_url, settings), rows[-1], errors)
+
+
+def _questions_after(release: Release, settings: EndpointSettings) -> tuple[Question, ...]:
+    """What the control machine asks once the basic proof has passed."""
+    if settings.gate == "basic":
+        return ()
+    rows = full_questions(release.spec.health_url, served_name(settings), settings)
+    return (*rows, gpu_errors(endpoint_dir(release.spec.name)))
 
 
 def _questions_before(settings: EndpointSettings, seen: SeenEndpoint) -> tuple[Question, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable
@@ -81,6 +82,24 @@ def chosen_record(root: Path, name: str) -> Path:
     if not found:
         raise RackwrightError(f"{folder_of(root)} has no run {name}; next: rackwright runs")
     return found[0]
+
+
+def keep_beside(name: str, content: bytes) -> Path | None:
+    """Keep a file of the run that this process belongs to, readable by its user only, in the folder `runs/ID`.
+
+    Returns its path; None when there is no record, or when it cannot be written: that must not fail a run.
+    """
+    record = os.environ.get(VARIABLE)
+    if not record:
+        return None
+    path = Path(record).with_suffix("") / re.sub(r"[^\w.-]", "_", name)
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        with open(path, "wb", opener=lambda file, flags: os.open(file, flags, 0o600)) as file:
+            file.write(content)
+    except OSError:
+        return None
+    return path
 
 
 def new_record(root: Path, purpose: str) -> Path:

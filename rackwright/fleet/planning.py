@@ -100,7 +100,7 @@ class _Describer:
 
     def _restarts(self, concern: str, change: Change) -> str:
         for step in change.steps:
-            if isinstance(step, Proved) and step.switch.name == f"switch-{step.endpoint}":
+            if isinstance(step, Proved) and step.restarts:
                 running = self.seen.get(step.endpoint, SeenEndpoint()).running_hash is not None
                 return f"endpoint {step.endpoint}" if running else ""
         return "dockerd" if concern == DOCKER.name and change.what.endswith("and restart it") else ""

@@ -25,7 +25,7 @@ from rackwright.paths import container_name, unit_name
 from rackwright.proof import GPU_ERRORS, GPUS_INSIDE, Answer, Question, Verdict
 from rackwright.release import Release
 from rackwright.settings.model import HostSettings
-from rackwright.switch import NothingServesError, RefusedError
+from rackwright.switch import NotAdmittedError, NotCommittedError, NothingServesError, RefusedError
 
 HOST_ROWS = frozenset({GPU_ERRORS, GPUS_INSIDE, GPU_COUNTERS})
 DISK = ("No space left on device", "Read-only file system", "Input/output error")
@@ -96,7 +96,7 @@ def outcome_of(error: BaseException, served: bool) -> Outcome:
     """
     chain = list(_chain(error))
     cause, check = next((found for one in chain if (found := _cause(one))), (Cause.CHECK, "the start"))
-    lost = any(isinstance(one, ConnectionLostError | NothingServesError) for one in chain)
+    lost = any(isinstance(one, ConnectionLostError | NothingServesError | NotAdmittedError) for one in chain)
     return Outcome(cause, check, serves=served and not lost)
 
 
@@ -109,6 +109,10 @@ def _chain(error: BaseException | None) -> Iterable[BaseException]:
 def _cause(error: BaseException) -> tuple[Cause, str] | None:
     if isinstance(error, ConnectionLostError):
         return Cause.HOST, "the connection"
+    if isinstance(error, NotAdmittedError):
+        return Cause.HOST, "the ready hook"
+    if isinstance(error, NotCommittedError):
+        return Cause.OTHER, "the commit"
     if isinstance(error, NotStartedError):
         return Cause.OTHER, "the switch was not started"
     if any(text in str(error) for text in DISK):

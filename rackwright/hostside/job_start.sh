@@ -29,7 +29,7 @@ fi
 echo "$digest" >"$folder/digest"
 : >"$folder/log"
 systemd-run --quiet --collect --unit="$unit" --property=RuntimeMaxSec="$timeout" \
-  --property=ExecStopPost="-/bin/rm -rf $secrets" --setenv=SECRETS="$secrets" --setenv=LC_ALL=C \
+  --property=ExecStopPost="-/bin/rm -rf $secrets" --setenv=SECRETS="$secrets" --setenv=JOB="$folder" --setenv=LC_ALL=C \
   /bin/sh -c "/bin/sh $folder/script >>$folder/log 2>&1; echo \$? >$folder/status.new; mv $folder/status.new $folder/status" ||
   { rm -rf "$secrets"; exit 1; }
 echo started

@@ -9,5 +9,5 @@ if [ "$part" = switch ] && [ -n "$switched" ]; then
 else
   journalctl --unit "$unit" --no-pager --lines 2000 >"$log.log"
 fi
-echo "the log of the failed try is kept on the host: $log.log"
+echo "::kept $log.log"
 ls -1 "$home/failed" | sort -r | tail -n +21 | while read -r old; do rm -f "$home/failed/$old"; done

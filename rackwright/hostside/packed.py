@@ -15,13 +15,17 @@ LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
 @cache
-def packed(name: str) -> str:
-    """The package `rackwright.hostside.NAME` as a zip file that Python runs, in base64."""
+def packed(name: str, *modules: str) -> str:
+    """The package `rackwright.hostside.NAME` as a zip file that Python runs, in base64.
+
+    modules: modules of `rackwright` that it imports, which must import nothing but Python's own library.
+    """
     package = f"{__package__}.{name}"
     sources = {f"{package.replace('.', '/')}/{file.name}": file.read_text() for file in _modules(name)}
     # The packages above it are empty there, so that nothing else of Rackwright is needed.
     parents = {f"{'/'.join(package.split('.')[:depth])}/__init__.py": "" for depth in (1, 2)}
-    content = {"__main__.py": ENTRY.format(package=package), **parents, **sources}
+    shared = {f"rackwright/{module}.py": (files("rackwright") / f"{module}.py").read_text() for module in modules}
+    content = {"__main__.py": ENTRY.format(package=package), **parents, **shared, **sources}
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
         for path, text in sorted(content.items()):

@@ -15,6 +15,8 @@ for name in $( { echo "$urls" | cut -d' ' -f1; ls "$home" 2>/dev/null; } | sort 
   echo "value running=$running"
   echo "value current=$(basename "$(readlink "$own/current" 2>/dev/null)")"
   echo "value proven=$(basename "$(readlink "$own/proven" 2>/dev/null)")"
+  [ -e "$own/not-admitted" ] && echo "value admitted=no"
+  [ -f "$own/last-switch" ] && sed 's/^/value last_/' "$own/last-switch"
   [ -f "$units/$unit" ] && echo "unit $(base64 -w0 <"$units/$unit")"
   [ -f "$own/current/spec.json" ] && echo "spec $(base64 -w0 <"$own/current/spec.json")"
   if [ -f "$own/proven/spec.json" ] && ! [ "$own/proven" -ef "$own/current" ]; then

@@ -6,6 +6,7 @@ give_up() {
   # What a dying server said last reaches the journal a little after its end.
   sleep 1
   journalctl --sync 2>/dev/null
+  echo "$1" >"${reason:-/dev/null}"
   echo "$1; its last lines:"
   last_lines 30 300
   exit 1

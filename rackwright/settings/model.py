@@ -168,6 +168,21 @@ class EndpointSettings(Frozen):
     """Seconds from SIGTERM to SIGKILL."""
     drain_timeout: int = Field(default=30, ge=0)
     """Seconds to wait for open connections before a stop."""
+    drain_hook: tuple[str, ...] = ()
+    """Command that the host runs before a switch, for example to take the endpoint out of a balancer.
+
+    A list of words, run as root without a shell; RACKWRIGHT_ENDPOINT, RACKWRIGHT_PORT and RACKWRIGHT_RELEASE are in its
+    environment. When it fails, nothing is switched.
+    """
+    ready_hook: tuple[str, ...] = ()
+    """Command that the host runs once a release is proven after a switch, or serves again, to let clients in again."""
+    hook_timeout: Seconds = 60
+    """Seconds that either hook may take."""
+    commit_deadline: Seconds = 300
+    """Seconds after the basic proof in which the control machine must approve a release by the rest of the full gate.
+
+    Otherwise the host goes back by itself.
+    """
     restart_delay: Seconds = 10
     """Seconds between a crash and the next start."""
     start_limit: int = Field(default=3, ge=1)

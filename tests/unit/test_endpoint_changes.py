@@ -32,11 +32,13 @@ from rackwright.concerns.endpoint import (
 )
 from rackwright.concerns.release import Unresolved, payload
 from rackwright.hostside import host_script
+from rackwright.proof import RULES
 from rackwright.release import SUMS, Release, build_release
 from rackwright.render import render
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.spec import EndpointSpec, Resolved, endpoint_spec
 from rackwright.specdiff import reasons
+from rackwright.story import LastSwitch
 
 RESOLVED = Resolved("sha256:" + "a" * 64, "c" * 40, "/srv/models/base", None, None, ("GPU-1", "GPU-2"))
 OLD = "0123456789ab"
@@ -84,6 +86,13 @@ def proved(change: Change) -> Proved:
     return step
 
 
+def assigned(step: Proved, key: str) -> str:
+    """A parameter of the host's job."""
+    line = f'printf %s "${key}"'
+    head = step.job.script.split("# Switch an endpoint, prove it", 1)[0]
+    return subprocess.run(["sh", "-c", head + line], capture_output=True, text=True, check=True).stdout
+
+
 def test_a_converged_endpoint_has_nothing_pending() -> None:
     assert pending(AT_REST) == []
 
@@ -128,8 +137,8 @@ def test_what_must_be_switched_or_proven_and_why(drift: Mapping[str, Any], reaso
     (change,) = pending(seen)
     step = proved(change)
     assert change.what.startswith("switch endpoint llm" if restart else "prove endpoint llm")
-    assert ("systemctl stop" in step.switch.script) == restart
-    assert step.switch.name == ("switch-llm" if restart else "wait-llm")
+    assert ("systemctl stop" in assigned(step, "forward")) == restart
+    assert step.restarts == restart
 
 
 def test_one_that_loads_and_was_proven_is_waited_for() -> None:
@@ -203,43 +212,99 @@ def test_removing_what_serves_takes_capacity_too() -> None:
 
 
 def test_a_bad_release_goes_back_to_the_proven_one_and_that_is_asked() -> None:
-    step = proved(pending(SERVES_OLD)[0])
-    assert step.go_back is not None
-    assert f"releases/{OLD}" in step.go_back.script
-    assert [question.name for question in step.questions_back] == [
-        "the release that runs",
-        "GPUs inside the container",
-        "the model's name",
-        "a chat answer",
-    ]
+    step = proved(pending(replace(SERVES_OLD, proven_spec={**WANTED.facts, "hash": OLD}))[0])
+    assert assigned(step, "previous") == OLD
+    assert f"releases/{OLD}" in assigned(step, "back")
+    asked = assigned(step, "prove_back")
+    assert [rule for rule in RULES if f'{{"rule": "{rule}"' in asked] == BASIC
+    assert OLD in asked
+
+
+BASIC = ["model_name", "release_runs", "gpus_inside", "chat"]
 
 
 def test_with_nothing_proven_it_is_stopped_and_forgotten() -> None:
     step = proved(pending(None)[0])
-    assert step.go_back is None
-    assert "forget=yes" in step.halt.script
+    assert assigned(step, "previous") == ""
+    assert "forget=yes" in assigned(step, "halt")
 
 
 def test_a_proven_release_that_fails_is_stopped_but_stays_the_current_one() -> None:
     step = proved(pending(replace(AT_REST, active="failed", running_hash=None))[0])
-    assert step.go_back is None
-    assert "forget=no" in step.halt.script
+    assert assigned(step, "previous") == ""
+    assert "forget=no" in assigned(step, "halt")
+    assert assigned(step, "known") == "yes"
 
 
 def test_an_unproven_release_that_runs_goes_back_when_it_fails() -> None:
     step = proved(pending(replace(AT_REST, proven=OLD))[0])
-    assert step.go_back is not None
-    assert f"releases/{OLD}" in step.go_back.script
+    assert assigned(step, "previous") == OLD
+    assert f"releases/{OLD}" in assigned(step, "back")
+
+
+def test_what_runs_already_is_proven_without_a_switch() -> None:
+    step = proved(pending(replace(AT_REST, proven=OLD))[0])
+    assert not step.restarts
+    assert "systemctl start" not in assigned(step, "forward")
+    assert "pointed" not in assigned(step, "forward")
+    assert "points at any more" in assigned(step, "prepare")
 
 
 def test_the_log_of_an_unhealthy_endpoint_is_kept_before_it_restarts() -> None:
-    script = proved(pending(replace(AT_REST, health=500))[0]).switch.script
-    assert script.index("journalctl") < script.index("systemctl stop")
+    step = proved(pending(replace(AT_REST, health=500))[0])
+    assert "journalctl" in assigned(step, "prepare")
+    assert "systemctl stop" in assigned(step, "forward")
 
 
 def test_the_connections_of_what_runs_are_drained() -> None:
     seen = replace(SERVES_OLD, spec={**WANTED.facts, "hash": OLD, "port": 9000})
-    assert f"port_hex={9000:04X}" in proved(pending(seen)[0]).switch.script
+    assert f"port_hex={9000:04X}" in assigned(proved(pending(seen)[0]), "prepare")
+
+
+def test_runs_with_the_same_aim_join_each_other() -> None:
+    """What the host looks like changes while it switches, and so does the script."""
+    first, second = proved(pending(SERVES_OLD)[0]), proved(pending(replace(AT_REST, proven=OLD))[0])
+    assert first.job.script != second.job.script
+    assert (first.job.name, first.job.aim) == (second.job.name, second.job.aim)
+    other = proved(pending(SERVES_OLD, release(engine={}))[0])
+    assert other.job.aim != first.job.aim
+
+
+def test_hooks_run_on_the_host_and_clients_are_let_in_again() -> None:
+    hooks: dict[str, Any] = {"drain_hook": ["lb", "drain it's"], "ready_hook": ["lb", "ready"]}
+    own = settings(**hooks)
+    asked = WantedEndpoints({"llm": WantedEndpoint(own, release(**hooks), 2)}, BOOT)
+    (change,) = changes(asked, SeenEndpoints(True, {"llm": SERVES_OLD}, dict(BOOT), True))
+    step = proved(change)
+    assert step.release == WANTED.hash, "hooks restart nothing"
+    assert "hook=drain_hook" in assigned(step, "prepare")
+    assert "hook=ready_hook" in assigned(step, "ready")
+    assert f"release={OLD}" in assigned(step, "ready_back")
+    assert assigned(step, "mark") == "/var/lib/rackwright/endpoints/llm/not-admitted"
+    left = SeenEndpoints(True, {"llm": replace(AT_REST, admitted=False)}, dict(BOOT), True)
+    (change,) = changes(asked, left)
+    assert change.why == "clients were not let in again after its last switch"
+    assert not proved(change).restarts
+    assert pending(replace(AT_REST, admitted=False)) == [], "without a hook nobody would let them in"
+
+
+def test_the_full_gate_asks_its_own_rows_from_here_and_compares_them() -> None:
+    full = WantedEndpoint(settings(gate="full"), WANTED, 2)
+    asked = WantedEndpoints({"llm": full}, BOOT)
+    step = proved(changes(asked, SeenEndpoints(True, {"llm": SERVES_OLD}, dict(BOOT), True))[0])
+    assert assigned(step, "gate") == "full"
+    assert assigned(step, "deadline") == "300"
+    assert {row.name for row in step.questions_before} <= {row.name for row in step.questions}
+    assert "a chat answer" not in {row.name for row in step.questions}
+    assert proved(pending(SERVES_OLD)[0]).questions == ()
+
+
+def test_another_try_of_a_release_says_how_the_last_one_ended() -> None:
+    last = LastSwitch(WANTED.hash, "went-back", "2026-01-01 10:00:00", "chat repeats one token")
+    (change,) = pending(replace(SERVES_OLD, last=last))
+    assert change.why.endswith("; it was tried here at 2026-01-01 10:00:00: chat repeats one token")
+    (change,) = pending(replace(SERVES_OLD, last=replace(last, release="other")))
+    assert "tried" not in change.why
 
 
 def test_boot_units_are_one_change() -> None:
@@ -291,6 +356,13 @@ def test_the_reading_of_a_converged_host_has_nothing_pending() -> None:
     assert seen.endpoints["llm"] == AT_REST
     asked = WantedEndpoints({"llm": WantedEndpoint(settings(), WANTED, 2)}, BOOT)
     assert changes(asked, seen) == []
+
+
+def test_how_the_last_switch_ended_is_read() -> None:
+    lines = {"last_release": OLD, "last_outcome": "went-back", "last_time": "2026-01-01 10:00:00", "last_reason": "a=b"}
+    seen = parse(printed(block(admitted="no", **lines))).endpoints["llm"]
+    assert seen.last == LastSwitch(OLD, "went-back", "2026-01-01 10:00:00", "a=b")
+    assert not seen.admitted
 
 
 def test_the_proven_release_is_read_when_it_is_another_one() -> None:

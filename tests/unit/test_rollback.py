@@ -14,6 +14,7 @@ from rackwright.change import Proved, Refuse
 from rackwright.concerns.endpoint import SeenEndpoint
 from rackwright.rollback import LAST, Kept, back_changes, parse_kept, target_of
 from rackwright.settings.model import HostSettings
+from tests.unit.test_endpoint_changes import assigned
 
 SETTINGS = HostSettings.model_validate(
     {"model": {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}, "load_timeout": 90}
@@ -22,7 +23,14 @@ SETTINGS = HostSettings.model_validate(
 
 def spec(release: str) -> dict[str, Any]:
     mounts = ["/srv/models/a:/config/models/gpt-oss-120b:ro"]
-    return {"hash": release, "address": "0.0.0.0", "port": 8000, "mounts": mounts, "gpus": ["GPU-1"]}
+    return {
+        "hash": release,
+        "image": "engine@sha256:1",
+        "address": "0.0.0.0",
+        "port": 8000,
+        "mounts": mounts,
+        "gpus": ["GPU-1"],
+    }
 
 
 def kept(*history: str, gone: Mapping[str, str] | None = None) -> Kept:
@@ -47,11 +55,13 @@ def change(asked: str, seen: SeenEndpoint, there: Kept) -> Proved | Refuse | Non
 def test_the_release_before_is_switched_to_and_the_later_one_forgotten() -> None:
     step = change(LAST, serving("bbb"), kept("aaa", "bbb"))
     assert isinstance(step, Proved)
-    assert "releases/aaa" in step.switch.script
+    assert step.release == "aaa"
     assert step.serving
-    assert step.commit.script.index("release_hash=aaa") < step.commit.script.index("sed ")
-    assert step.go_back is not None
-    assert "releases/bbb" in step.go_back.script
+    assert "releases/aaa" in assigned(step, "forward")
+    commit = assigned(step, "commit")
+    assert commit.index("release_hash=aaa") < commit.index("sed ")
+    assert "releases/bbb" in assigned(step, "back")
+    assert assigned(step, "previous") == "bbb"
 
 
 def test_with_nothing_earlier_it_is_refused() -> None:

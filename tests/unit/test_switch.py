@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +20,11 @@ from hypothesis import strategies as st
 from rackwright import switch
 from rackwright.change import Job, Proved, Shell
 from rackwright.effects import ConnectionLostError, NotStartedError, StepFailedError
+from rackwright.errors import ReadingError
+from rackwright.fleet.gate import Outcome
+from rackwright.fleet.journal import VARIABLE, read_record
+from rackwright.fleet.turns import outcome_of
+from rackwright.fleet.waves import Cause
 from rackwright.proof import (
     Answer,
     Question,
@@ -32,113 +41,210 @@ from rackwright.proof import (
     repeats_itself,
     version,
 )
-from rackwright.switch import NothingServesError, WentBackError, switch_and_prove
+from rackwright.story import Story
+from rackwright.switch import (
+    NotAdmittedError,
+    NotCommittedError,
+    NothingServesError,
+    RefusedError,
+    WentBackError,
+    switch_and_prove,
+)
+from rackwright.transaction import ALONE
 
 # -- the ways out
 
 
 @dataclass
 class Host:
-    """Notes what is done to it; jobs and questions end as told."""
+    """Tells the lines of a switch and its end; the control machine's own rows are wrong as told."""
 
-    endings: dict[str, Exception] = field(default_factory=dict)
+    lines: tuple[str, ...] = ()
+    status: int | None = 0
+    error: Exception | None = None
     wrong: set[str] = field(default_factory=set)
-    done: list[str] = field(default_factory=list)
+    log: bytes | None = None
+    said: list[str] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)
 
-    def run_job(self, _state: Any, _host: Any, job: Job) -> None:
-        self.done.append(job.title)
-        if job.title in self.endings:
-            raise self.endings[job.title]
+    def follow_job(self, _state: Any, _host: Any, _job: Job, heed: Callable[[str], None]) -> int | None:
+        for line in self.lines:
+            heed(line)
+        if self.error:
+            raise self.error
+        return self.status
 
     def ask(self, _state: Any, _host: Any, question: Question) -> Verdict:
+        if isinstance(self.error, ConnectionLostError):
+            raise self.error
         return Verdict(question.name not in self.wrong, "seen")
 
-    def run_simple(self, _state: Any, _host: Any, _step: Shell) -> None:
-        self.done.append("commit")
+    def run_simple(self, _state: Any, _host: Any, step: Shell) -> None:
+        self.said.append(step.script)
+
+    def remote(self, _state: Any, _host: Any, _command: Any) -> tuple[bool, Any]:
+        text = base64.b64encode(gzip.compress(self.log)).decode() if self.log is not None else ""
+        return self.log is not None, SimpleNamespace(stdout_lines=[text])
+
+    def say(self, _host: Any, text: str, _colour: str = "") -> None:
+        self.shown.append(text)
 
 
 def row(name: str, severity: Severity = Severity.REFUSE) -> Question:
     return Question(name, "true", lambda _: Verdict(True, ""), severity=severity)
 
 
-def proved(go_back: bool = True) -> Proved:
-    return Proved(
-        endpoint="llm",
-        switch=Job("switch-llm", "switch", "true"),
-        questions=(row("gpus"), row("version", Severity.WARN), row("chat")),
-        commit=Shell("true"),
-        go_back=Job("switch-llm", "back", "true") if go_back else None,
-        questions_back=(row("old chat"),),
-        halt=Job("switch-llm", "halt", "true"),
-        serving=True,
-    )
+STEP = Proved(
+    endpoint="llm",
+    release="abc",
+    job=Job("switch-llm", "switch", "true", alone=ALONE),
+    serving=True,
+    questions=(row("a tool call"), row("speed", Severity.WARN)),
+)
 
 
 @pytest.fixture
-def attempt(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    def run(host: Host, step: Proved) -> None:
-        monkeypatch.setattr(switch, "run_job", host.run_job)
-        monkeypatch.setattr(switch, "run_simple", host.run_simple)
-        monkeypatch.setattr(switch, "ask", host.ask)
-        monkeypatch.setattr(switch, "say", lambda *_: None)
-        switch_and_prove(None, SimpleNamespace(name="h1"), step)  # type: ignore[arg-type]
+def attempt(monkeypatch: pytest.MonkeyPatch) -> Callable[[Host], None]:
+    def run(host: Host) -> None:
+        for name in ("follow_job", "run_simple", "ask", "remote", "say"):
+            monkeypatch.setattr(switch, name, getattr(host, name))
+        switch_and_prove(None, SimpleNamespace(name="h1"), STEP)  # type: ignore[arg-type]
 
     return run
 
 
-FAILED = StepFailedError("it died")
+def told(name: str, mark: str, seen: str = "seen") -> str:
+    return "::row " + json.dumps({"row": name, "mark": mark, "seen": seen, "figure": None})
 
 
-def test_a_good_switch_is_committed(attempt: Callable[..., None]) -> None:
-    host = Host(wrong={"version"})
-    attempt(host, proved())
-    assert host.done == ["switch", "commit"], "a warning does not stop it"
+FAILED = ("loading", told("gpus", "proved"), told("chat", "refused"), "::failed the endpoint did not prove itself: x")
+BACK = (*FAILED, "::kept /var/x.log", "::back 0.8 14.26", told("chat", "proved", "old"), "::end went-back x")
 
 
-@pytest.mark.parametrize("host", [Host({"switch": FAILED}), Host(wrong={"chat"})])
-def test_a_failure_goes_back_and_says_so(attempt: Callable[..., None], host: Host) -> None:
-    with pytest.raises(WentBackError, match="endpoint llm serves its last proven release again"):
-        attempt(host, proved())
-    assert host.done == ["switch", "back"]
+def test_a_good_switch_needs_no_word_from_here(attempt: Callable[[Host], None]) -> None:
+    host = Host((told("version", "warning"), told("chat", "proved"), "::end committed"))
+    attempt(host)
+    assert host.said == []
+    assert "  proved: chat: seen" in host.shown
 
 
-def test_all_wrong_answers_are_named(attempt: Callable[..., None]) -> None:
+def test_a_failure_goes_back_and_shows_both_clocks(attempt: Callable[[Host], None]) -> None:
+    with pytest.raises(WentBackError, match="endpoint llm serves its last proven release again") as caught:
+        attempt(Host(BACK, 3))
+    assert "pointing back took 0.8 s, serving again after 14.3 s" in str(caught.value)
+    assert isinstance(caught.value.__cause__, RefusedError)
+    assert caught.value.__cause__.rows == {"chat": "seen"}, "rows of the release that was gone back to do not count"
+    assert outcome_of(caught.value, served=True) == Outcome(Cause.CHECK, "chat", serves=True)
+
+
+def test_all_wrong_answers_are_named(attempt: Callable[[Host], None]) -> None:
+    lines = (told("gpus", "refused"), told("chat", "refused"), "::failed x", "::back 1 2")
     with pytest.raises(WentBackError, match="gpus: seen; chat: seen"):
-        attempt(Host(wrong={"gpus", "chat"}), proved())
+        attempt(Host(lines, 3))
 
 
-@pytest.mark.parametrize("host", [Host({"switch": FAILED, "back": FAILED}), Host({"switch": FAILED}, {"old chat"})])
-def test_going_back_that_fails_is_never_called_serving(attempt: Callable[..., None], host: Host) -> None:
-    with pytest.raises(NothingServesError, match="going back failed too") as caught:
-        attempt(host, proved())
+def test_a_start_that_fails_has_no_row_and_its_reason(attempt: Callable[[Host], None]) -> None:
+    with pytest.raises(WentBackError, match="install: write error: No space left on device") as caught:
+        attempt(Host(("::failed install: write error: No space left on device", "::back 1 2"), 3))
+    assert outcome_of(caught.value, served=True).cause is Cause.HOST
+
+
+def test_going_back_that_fails_is_never_called_serving(attempt: Callable[[Host], None]) -> None:
+    with pytest.raises(NothingServesError, match="going back failed too: died") as caught:
+        attempt(Host((*FAILED, "::lost died", "::end lost x"), 4))
     assert "hands needed" in str(caught.value)
     assert "serves its last" not in str(caught.value)
+    assert not outcome_of(caught.value, served=True).serves
 
 
-def test_with_nothing_to_go_back_to_it_is_stopped(attempt: Callable[..., None]) -> None:
-    host = Host(wrong={"chat"})
+def test_with_nothing_to_go_back_to_it_is_stopped(attempt: Callable[[Host], None]) -> None:
     with pytest.raises(NothingServesError, match="is stopped: there was no other proven release"):
-        attempt(host, proved(go_back=False))
-    assert host.done == ["switch", "halt"]
+        attempt(Host((*FAILED, "::end stopped x"), 4))
 
 
-def test_a_stop_that_fails_is_said(attempt: Callable[..., None]) -> None:
-    with pytest.raises(NothingServesError, match="stopping it failed too"):
-        attempt(Host({"halt": FAILED}, {"chat"}), proved(go_back=False))
+def test_a_drain_hook_that_fails_switches_nothing(attempt: Callable[[Host], None]) -> None:
+    with pytest.raises(NotStartedError, match="was not switched, it serves what it served: the drain_hook ended") as no:
+        attempt(Host(("::end not-switched the drain_hook ended with status 3: lb drain",), 5))
+    assert outcome_of(no.value, served=True) == Outcome(Cause.OTHER, "the switch was not started", serves=True)
+
+
+def test_what_is_not_committed_serves_and_is_said(attempt: Callable[[Host], None]) -> None:
+    with pytest.raises(NotCommittedError, match="abc, which is not committed: mv: no space; next: run the same"):
+        attempt(Host(("::end not-committed mv: no space",), 6))
+
+
+def test_a_ready_hook_that_fails_is_the_hosts_fault(attempt: Callable[[Host], None]) -> None:
+    with pytest.raises(NotAdmittedError, match="serves release abc and is proven\nclients are not let in again") as no:
+        attempt(Host(("::not-admitted the ready_hook took more than 60 s: lb ready", "::end committed"), 0))
+    assert outcome_of(no.value, served=True) == Outcome(Cause.HOST, "the ready hook", serves=False)
+
+
+@pytest.mark.parametrize(("status", "how"), [(None, "was ended after 3600 s or from outside"), (143, "ended with 143")])
+def test_a_job_that_was_killed_is_never_called_serving(
+    attempt: Callable[[Host], None], status: int | None, how: str
+) -> None:
+    with pytest.raises(NothingServesError, match=how):
+        attempt(Host(("loading",), status))
 
 
 @pytest.mark.parametrize("error", [ConnectionLostError("cable"), NotStartedError("another run is at it")])
-def test_a_lost_host_and_a_busy_one_are_left_alone(attempt: Callable[..., None], error: StepFailedError) -> None:
-    host = Host({"switch": error})
+def test_a_lost_host_and_a_busy_one_are_left_alone(attempt: Callable[[Host], None], error: StepFailedError) -> None:
+    host = Host(error=error)
     with pytest.raises(type(error)):
-        attempt(host, proved())
-    assert host.done == ["switch"]
+        attempt(host)
+    assert host.said == []
 
 
-def test_a_connection_lost_on_the_way_back_is_neither(attempt: Callable[..., None]) -> None:
-    host = Host({"switch": FAILED, "back": ConnectionLostError("cable")})
-    with pytest.raises(NothingServesError, match="was going back to its proven release when cable"):
-        attempt(host, proved())
+@pytest.mark.parametrize(("wrong", "word"), [(set(), "word=commit"), ({"speed"}, "word=commit")])
+def test_a_host_that_waits_for_the_rest_of_the_gate_gets_the_word(
+    attempt: Callable[[Host], None], wrong: set[str], word: str
+) -> None:
+    host = Host(("::word 300", "::end committed"), wrong=wrong)
+    attempt(host)
+    (script,) = host.said
+    assert word in script
+
+
+def test_a_refused_row_sends_the_host_back(attempt: Callable[[Host], None]) -> None:
+    host = Host(("::word 300", "::failed x", "::back 1 2", "::end went-back x"), 3, wrong={"a tool call"})
+    with pytest.raises(WentBackError, match="a tool call: seen") as caught:
+        attempt(host)
+    assert "word='back the endpoint did not prove itself: a tool call: seen'" in host.said[0]
+    assert outcome_of(caught.value, served=True).check == "a tool call"
+
+
+def test_a_host_that_is_lost_before_the_word_goes_back_alone(attempt: Callable[[Host], None]) -> None:
+    host = Host(("::word 300",), error=ConnectionLostError("cable"))
+    with pytest.raises(ConnectionLostError, match="cable: the host finishes the switch by itself, or goes back"):
+        attempt(host)
+
+
+def test_the_failed_releases_log_comes_into_the_record(
+    attempt: Callable[[Host], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "run.jsonl"))
+    with pytest.raises(WentBackError, match=r"the failed release's log: .*/run/h1-llm-abc\.log"):
+        attempt(Host(BACK, 3, log=b"boom\n"))
+    log = tmp_path / "run" / "h1-llm-abc.log"
+    assert log.read_bytes() == b"boom\n"
+    assert (log.stat().st_mode & 0o777, log.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    marks = [event["mark"] for event in read_record(tmp_path / "run.jsonl") if event["kind"] == "row"]
+    assert marks == ["proved", "refused", "proved"]
+
+
+def test_without_a_record_or_a_log_the_ending_is_the_same(attempt: Callable[[Host], None]) -> None:
+    for log in (None, b"boom"):
+        with pytest.raises(WentBackError) as caught:
+            attempt(Host(BACK, 3, log=log))
+        assert "log:" not in str(caught.value)
+
+
+@given(st.lists(st.text()))
+def test_no_line_breaks_the_story(lines: list[str]) -> None:
+    words = ["row", "back", "word", "end", "failed", "lost", "kept", "not-admitted", "x"]
+    for line in [*lines, *(f"::{word} {text}" for word in words for text in lines)]:
+        with suppress(ValueError, ReadingError):
+            assert isinstance(Story("llm").hear(line).text, str)
 
 
 # -- judging

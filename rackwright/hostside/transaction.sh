@@ -1,0 +1,77 @@
+# Switch an endpoint, prove it, and commit or go back: all on the host, so that it ends well with nobody watching.
+# Parameters: release home gate deadline; previous (the release to go back to, or nothing); known ("yes": this release
+# was proven before); mark (a file that lies there until clients are let in again, or nothing); and scripts: prepare
+# forward prove commit keep_log back prove_back halt ready ready_back.
+# Lines that begin with :: are for the program that follows.
+# Ends 0 committed, 3 went back, 4 nothing serves, 5 not switched, 6 it answers but is not committed.
+export reason="$JOB/reason"
+now() { cut -d' ' -f1 /proc/uptime; }
+elapsed() { echo "$1 $2" | awk '{ printf "%.1f", $2 - $1 }'; }
+why() {
+  if [ -s "$reason" ]; then tail -n 1 "$reason"; else grep -v '^::' "$JOB/log" | tail -n 1; fi |
+    tr -c '[:print:]' ' ' | cut -c1-400 | sed 's/ *$//'
+}
+finish() { # outcome, exit status
+  printf '%s\n' "release=$release" "outcome=$1" "time=$(date '+%F %T')" "reason=$failure" >"$home/last-switch.new" &&
+    mv -f "$home/last-switch.new" "$home/last-switch"
+  echo "::end $1 $failure"
+  exit "$2"
+}
+admit() {
+  : >"$reason"
+  if sh -c "$1"; then rm -f "$mark"; else echo "::not-admitted $(why)"; fi
+}
+approved() { # whether the control machine, which asks the rest of the gate, says in time that the release is good
+  [ "$gate" = full ] || return 0
+  end=$(($(now | cut -d. -f1) + deadline))
+  echo "::word $deadline"
+  while [ "$(now | cut -d. -f1)" -lt "$end" ]; do
+    if [ -f "$JOB/word" ]; then
+      read -r word text <"$JOB/word"
+      [ "$word" = commit ] && return 0
+      echo "$text" >"$reason"
+      return 1
+    fi
+    sleep 0.2
+  done
+  echo "no word came within $deadline s (commit_deadline) from the control machine, which asks the rest of the gate"
+  [ "$known" = yes ] && return 0
+  [ -z "$previous" ] && failure=$(why) && finish not-committed 6
+  return 1
+}
+go_back() {
+  began=$(now)
+  echo "::failed $failure"
+  sh -c "$keep_log"
+  : >"$reason"
+  if [ -z "$previous" ]; then
+    sh -c "$halt" && finish stopped 4
+  elif echo "going back to release $previous" && sh -c "$back"; then
+    echo "::back $(elapsed "$began" "$(cat "$JOB/pointed")") $(elapsed "$began" "$(now)")"
+    if sh -c "$prove_back"; then
+      admit "$ready_back"
+      finish went-back 3
+    fi
+  fi
+  echo "::lost $(why)"
+  finish lost 4
+}
+
+failure=
+: >"$reason"
+[ -z "$mark" ] || : >"$mark"
+if ! sh -c "$prepare"; then
+  failure=$(why)
+  admit "$ready_back"
+  finish not-switched 5
+fi
+if ! { sh -c "$forward" && sh -c "$prove" && approved; }; then
+  failure=$(why)
+  go_back
+fi
+if ! sh -c "$commit"; then
+  failure=$(why)
+  finish not-committed 6
+fi
+admit "$ready"
+finish committed 0

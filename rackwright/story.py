@@ -1,0 +1,163 @@
+"""What a switch tells while the host carries it out: its lines, taken in one by one. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from rackwright.errors import ReadingError
+
+MARK = "::"
+COLOURS = {"proved": "green", "refused": "red", "warning": "yellow", "not measured": "yellow"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One answer of the proof, judged by the host."""
+
+    name: str
+    mark: str
+    """proved, refused, warning or not measured"""
+    seen: str
+    figure: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The row as people read it."""
+        return f"{self.mark}: {self.name}: {self.seen}"
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """Seconds from a failure until the proven release was started again, and until it was ready."""
+
+    pointed: float
+    serving: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line to show, in a colour or none."""
+
+    text: str
+    colour: str = ""
+
+
+@dataclass
+class Story:
+    """A switch as it has been told so far."""
+
+    endpoint: str
+    refused: dict[str, str] = field(default_factory=dict)
+    """Rows that stopped the release, with what was seen."""
+    failure: str | None = None
+    """Why the release is not kept; None as long as it may be."""
+    lost: str | None = None
+    """Why going back, or stopping, has failed too."""
+    clocks: Clocks | None = None
+    """How long going back took; None as long as it has not succeeded."""
+    kept: list[str] = field(default_factory=list)
+    """Files on the host with the failed release's log."""
+    not_admitted: str | None = None
+    """Why the ready hook has failed."""
+    deadline: int | None = None
+    """Seconds that the host waits for the control machine's word, once it does."""
+    row: Row | None = None
+    """The row that the last line told."""
+
+    def hear(self, line: str) -> Line:
+        """Take in one line, and return what to show of it."""
+        self.row = None
+        word, _, rest = line.removeprefix(MARK).partition(" ")
+        if line.startswith(MARK) and (told := _TOLD.get(word)) is not None:
+            return told(self, rest)
+        return Line(line)
+
+
+def _hear_row(story: Story, rest: str) -> Line:
+    row = story.row = parse_row(rest)
+    if row.mark == "refused" and story.failure is None:
+        story.refused[row.name] = row.seen
+    return Line(row.text, COLOURS.get(row.mark, ""))
+
+
+def _hear_failed(story: Story, rest: str) -> Line:
+    story.failure = rest.strip() or "it failed without a word"
+    return Line(f"{story.failure}; not keeping this release", "yellow")
+
+
+def _hear_lost(story: Story, rest: str) -> Line:
+    story.lost = rest.strip() or "it failed without a word"
+    return Line(f"and that failed too: {story.lost}", "red")
+
+
+def _hear_back(story: Story, rest: str) -> Line:
+    pointed, serving = map(float, rest.split())
+    story.clocks = Clocks(pointed, serving)
+    return Line(shown(story.clocks), "yellow")
+
+
+def shown(clocks: Clocks) -> str:
+    """The two clocks of going back (DECISIONS 33)."""
+    return f"pointing back took {clocks.pointed:.1f} s, serving again after {clocks.serving:.1f} s"
+
+
+def _hear_kept(story: Story, rest: str) -> Line:
+    story.kept.append(rest)
+    return Line(f"the log of the failed try is kept on the host: {rest}")
+
+
+def _hear_not_admitted(story: Story, rest: str) -> Line:
+    story.not_admitted = rest.strip()
+    return Line(f"clients are not let in again: {story.not_admitted}", "red")
+
+
+def _hear_word(story: Story, rest: str) -> Line:
+    story.deadline = int(rest)
+    return Line(f"basic proof passed: the rest of the gate has {rest} s, or the host goes back by itself")
+
+
+def _hear_end(story: Story, rest: str) -> Line:
+    outcome, _, reason = rest.partition(" ")
+    story.failure = story.failure or reason.strip() or None
+    return Line(f"the host has ended the switch: {outcome}")
+
+
+_TOLD = {
+    "row": _hear_row,
+    "failed": _hear_failed,
+    "lost": _hear_lost,
+    "back": _hear_back,
+    "kept": _hear_kept,
+    "not-admitted": _hear_not_admitted,
+    "word": _hear_word,
+    "end": _hear_end,
+}
+
+
+def parse_row(text: str) -> Row:
+    """Parse a row as the host's judge prints it. Raises ReadingError when it is none."""
+    try:
+        told: dict[str, Any] = json.loads(text)
+        return Row(str(told["row"]), str(told["mark"]), str(told["seen"]), told.get("figure"))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ReadingError(f"the host tells a row that is none: {text[:100]}") from error
+
+
+@dataclass(frozen=True)
+class LastSwitch:
+    """How the last switch of an endpoint ended, as the host remembers it."""
+
+    release: str
+    outcome: str
+    """committed, went-back, stopped, lost, not-switched, not-committed"""
+    time: str
+    """By the host's clock."""
+    reason: str
+
+    def against(self, release: str) -> str:
+        """A remark on another try of a release that has failed here; empty when there is nothing to say."""
+        if release != self.release or not self.reason:
+            return ""
+        return f"; it was tried here at {self.time}: {self.reason}"

@@ -1,0 +1,146 @@
+"""A switch as one job that the host runs by itself: switch, wait, prove, then commit or go back. Pure."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rackwright.change import Job
+from rackwright.hostside import host_script
+from rackwright.hostside.packed import packed
+from rackwright.jobs import folder_of, unit_of
+from rackwright.paths import container_name, endpoint_dir
+from rackwright.proof import Question
+from rackwright.settings.model import EndpointSettings
+from rackwright.switchjob import halt_script, keep_log_script, switch_script
+
+ALONE = "the host finishes the switch by itself, or goes back; the next run joins it, or reads how it ended"
+JUDGING = 120
+"""Seconds that the judge may take, most of them for its container's start."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A release, and what it must answer."""
+
+    release: str
+    image: str
+    """Where its judge runs: what serves the release is on the host, and has Python."""
+    questions: tuple[Question, ...]
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a release is reached: scripts, and the seconds that they may take together."""
+
+    prepare: str
+    """Fails without having changed what serves."""
+    forward: str
+    commit: str
+    seconds: int
+
+
+def job_name(endpoint: str) -> str:
+    """Name of the one job that may switch an endpoint."""
+    return f"switch-{endpoint}"
+
+
+def transaction(
+    endpoint: str, own: EndpointSettings, way: Way, new: Tried, previous: Tried | None, proven: str | None
+) -> Job:
+    """The whole switch as a job.
+
+    previous: what to go back to, if there is anything else. proven: the release that was proven last here.
+    """
+    home = endpoint_dir(endpoint)
+    script = host_script(
+        "transaction",
+        release=new.release,
+        home=home,
+        gate=own.gate,
+        deadline=own.commit_deadline,
+        previous=previous.release if previous else "",
+        known="yes" if proven == new.release else "no",
+        mark=f"{home}/not-admitted" if own.ready_hook else "",
+        prepare=way.prepare,
+        forward=way.forward,
+        prove=prove_script(endpoint, new),
+        commit=way.commit,
+        keep_log=keep_log_script(endpoint, new.release),
+        back=switch_script(endpoint, previous.release, own.load_timeout) if previous else "",
+        prove_back=prove_script(endpoint, previous) if previous else "",
+        halt=halt_script(endpoint, forget=proven is None),
+        ready=ready_script(endpoint, own, new.release),
+        ready_back=ready_script(endpoint, own, previous.release if previous else new.release),
+    )
+    seconds = way.seconds + own.commit_deadline + start_time(own) + 2 * own.hook_timeout + 2 * _proving(new.questions)
+    aim = f"switch {endpoint} to {new.release}, gate {own.gate}"
+    return Job(job_name(endpoint), f"switch endpoint {endpoint}", script, seconds, aim=aim, alone=ALONE)
+
+
+def prove_script(endpoint: str, tried: Tried) -> str:
+    """Ask the basic questions on the host, and judge the answers there."""
+    if not tried.questions:
+        return ""
+    asked = [
+        shlex.join(["ask", str(number), str(row.timeout), row.script, row.stdin or ""])
+        for number, row in enumerate(tried.questions)
+    ]
+    return host_script(
+        "prove",
+        questions="\n".join(asked),
+        rows=json.dumps(rows_of(tried.questions)),
+        program=packed("judge", "proof"),
+        image=tried.image,
+        container=f"{container_name(endpoint)}-judge",
+        seconds=JUDGING,
+    )
+
+
+def rows_of(questions: Sequence[Question]) -> list[dict[str, object]]:
+    """The questions as the host's judge builds them again. Raises ValueError for one that hosts do not know."""
+    for row in questions:
+        if row.rule is None:
+            raise ValueError(f"hosts cannot judge the row {row.name!r}")
+    return [{"rule": row.rule.name, "arguments": row.rule.arguments} for row in questions if row.rule]
+
+
+def drain_hook_script(endpoint: str, own: EndpointSettings, release: str) -> str:
+    """The site's hook before a stop, as a script; empty without one."""
+    return _hook("drain_hook", own.drain_hook, endpoint, own, release)
+
+
+def ready_script(endpoint: str, own: EndpointSettings, release: str) -> str:
+    """The site's hook that lets clients in again, as a script; empty without one."""
+    return _hook("ready_hook", own.ready_hook, endpoint, own, release)
+
+
+def _hook(name: str, words: Sequence[str], endpoint: str, own: EndpointSettings, release: str) -> str:
+    if not words:
+        return ""
+    return host_script(
+        "hook",
+        hook=name,
+        words=shlex.join(words),
+        seconds=own.hook_timeout,
+        endpoint=endpoint,
+        port=own.port,
+        release=release,
+    )
+
+
+def word_script(endpoint: str, word: str) -> str:
+    """Tell the waiting job `commit`, or `back` and why."""
+    name = job_name(endpoint)
+    return host_script("say_word", unit=unit_of(name), folder=folder_of(name), word=" ".join(word.split()))
+
+
+def start_time(own: EndpointSettings) -> int:
+    """Seconds that a stop and a start may take together."""
+    return own.stop_timeout + own.load_timeout + 300
+
+
+def _proving(questions: Sequence[Question]) -> int:
+    return sum(row.timeout for row in questions) + JUDGING + 30

@@ -1,0 +1,401 @@
+"""A switch on its host: the real shell script with parts that pass or fail, and the judge that the host runs."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rackwright.hostside import host_script
+from rackwright.hostside.packed import packed
+from rackwright.proof import (
+    RULES,
+    Answer,
+    Question,
+    chat,
+    gpu_errors,
+    gpus_inside,
+    is_refused,
+    judge_safely,
+    mark_of,
+    model_name,
+    release_runs,
+    version,
+)
+from rackwright.settings.model import EndpointSettings
+from rackwright.story import Story
+from rackwright.transaction import Tried, prove_script, ready_script, rows_of
+
+SHELLS = [shell for shell in ("dash", "busybox", "bash") if shutil.which(shell)]
+
+
+@dataclass
+class Ended:
+    """How a transaction has ended."""
+
+    status: int
+    lines: list[str]
+    steps: list[str]
+    last: dict[str, str]
+    marked: bool
+
+
+class Stage:
+    """A folder that stands for a host's, and parts of a switch that note their turn and end as told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.job, self.home = folder / "job", folder / "home"
+        self.job.mkdir()
+        self.home.mkdir()
+
+    def script(self, failing: Sequence[str], words: Mapping[str, str]) -> str:
+        parts = (
+            "prepare",
+            "forward",
+            "prove",
+            "commit",
+            "keep_log",
+            "back",
+            "prove_back",
+            "halt",
+            "ready",
+            "ready_back",
+        )
+        scripts = {part: f"echo {part} >>{self.job}/steps; {self._end(part, part in failing)}" for part in parts}
+        given = {"release": "new", "previous": "old", "gate": "basic", "deadline": "1", "known": "no"}
+        mark = str(self.home / "not-admitted")
+        return host_script("transaction", **{"home": str(self.home), "mark": mark, **given, **scripts, **words})
+
+    def _end(self, part: str, fails: bool) -> str:
+        if fails:
+            return f"echo the {part} failed | tee $reason; exit 1"
+        return f"cut -d' ' -f1 /proc/uptime >{self.job}/pointed" if part == "back" else "true"
+
+    def start(self, *failing: str, **words: str) -> subprocess.Popen[str]:
+        script = f"{self.script(failing, words)}"
+        (self.job / "script").write_text(script)
+        line = f"sh {self.job}/script >>{self.job}/log 2>&1"
+        return subprocess.Popen(["sh", "-c", line], env={**os.environ, "JOB": str(self.job)}, text=True)
+
+    def end(self, process: subprocess.Popen[str]) -> Ended:
+        status = process.wait(30)
+        last = dict(line.split("=", 1) for line in (self.home / "last-switch").read_text().splitlines())
+        steps = (self.job / "steps").read_text().split()
+        marked = (self.home / "not-admitted").exists()
+        return Ended(status, (self.job / "log").read_text().splitlines(), steps, last, marked)
+
+    def run(self, *failing: str, **words: str) -> Ended:
+        return self.end(self.start(*failing, **words))
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+def test_a_good_release_is_committed_by_the_host_alone(stage: Stage) -> None:
+    ended = stage.run()
+    assert (ended.status, ended.steps) == (0, ["prepare", "forward", "prove", "commit", "ready"])
+    assert (ended.last["release"], ended.last["outcome"], ended.last["reason"]) == ("new", "committed", "")
+    assert not ended.marked
+
+
+@pytest.mark.parametrize("failing", ["forward", "prove"])
+def test_a_bad_one_goes_back_and_that_is_proven(stage: Stage, failing: str) -> None:
+    ended = stage.run(failing)
+    assert ended.status == 3
+    assert ended.steps[-5:] == [failing, "keep_log", "back", "prove_back", "ready_back"]
+    assert "commit" not in ended.steps
+    assert f"::failed the {failing} failed" in ended.lines
+    assert (ended.last["outcome"], ended.last["reason"]) == ("went-back", f"the {failing} failed")
+    story = Story("llm")
+    for line in ended.lines:
+        story.hear(line)
+    assert story.clocks is not None
+    assert 0 <= story.clocks.pointed <= story.clocks.serving < 20
+
+
+@pytest.mark.parametrize("failing", ["back", "prove_back"])
+def test_going_back_that_fails_is_lost_and_no_client_let_in(stage: Stage, failing: str) -> None:
+    ended = stage.run("prove", failing)
+    assert (ended.status, ended.last["outcome"], ended.last["reason"]) == (4, "lost", "the prove failed")
+    assert f"::lost the {failing} failed" in ended.lines
+    assert "ready_back" not in ended.steps
+    assert ended.marked
+
+
+def test_with_nothing_to_go_back_to_it_is_stopped(stage: Stage) -> None:
+    ended = stage.run("prove", previous="")
+    assert (ended.status, ended.steps[-2:]) == (4, ["keep_log", "halt"])
+    assert "::end stopped the prove failed" in ended.lines
+    assert not any(line.startswith("::lost") for line in ended.lines)
+
+
+def test_a_stop_that_fails_is_said(stage: Stage) -> None:
+    ended = stage.run("prove", "halt", previous="")
+    assert ended.status == 4
+    assert "::lost the halt failed" in ended.lines
+
+
+def test_a_preparation_that_fails_switches_nothing_and_lets_clients_in_again(stage: Stage) -> None:
+    ended = stage.run("prepare")
+    assert (ended.status, ended.steps) == (5, ["prepare", "ready_back"])
+    assert "::end not-switched the prepare failed" in ended.lines
+    assert not ended.marked
+
+
+def test_a_ready_hook_that_fails_leaves_a_mark_for_the_next_run(stage: Stage) -> None:
+    ended = stage.run("ready")
+    assert (ended.status, ended.last["outcome"]) == (0, "committed")
+    assert "::not-admitted the ready failed" in ended.lines
+    assert ended.marked
+
+
+def test_a_commit_that_cannot_be_written_is_told(stage: Stage) -> None:
+    ended = stage.run("commit")
+    assert (ended.status, ended.last["reason"]) == (6, "the commit failed")
+    assert "keep_log" not in ended.steps
+
+
+def say(stage: Stage, word: str) -> None:
+    """What the control machine writes, once the host waits for it."""
+    for _ in range(100):
+        if (stage.job / "log").exists() and "::word" in (stage.job / "log").read_text():
+            break
+        time.sleep(0.05)
+    script = host_script("say_word", unit="u", folder=str(stage.job), word=word)
+    subprocess.run(["sh", "-c", f"systemctl() {{ true; }}\n{script}"], check=True)
+
+
+def test_the_full_gate_waits_for_the_control_machines_word(stage: Stage) -> None:
+    running = stage.start(gate="full", deadline="20")
+    say(stage, "commit")
+    ended = stage.end(running)
+    assert (ended.status, ended.steps[-2:]) == (0, ["commit", "ready"])
+
+
+def test_the_control_machine_can_send_it_back(stage: Stage) -> None:
+    running = stage.start(gate="full", deadline="20")
+    say(stage, "back a tool call: it's $HOME dropped")
+    ended = stage.end(running)
+    assert (ended.status, ended.last["reason"]) == (3, "a tool call: it's $HOME dropped")
+
+
+def test_without_a_word_it_goes_back_at_the_deadline(stage: Stage) -> None:
+    ended = stage.run(gate="full")
+    assert (ended.status, ended.last["outcome"]) == (3, "went-back")
+    assert ended.last["reason"].startswith("no word came within 1 s (commit_deadline) from the control machine")
+
+
+def test_silence_stops_nothing_that_has_no_other_release(stage: Stage) -> None:
+    ended = stage.run(gate="full", previous="")
+    assert (ended.status, ended.steps) == (6, ["prepare", "forward", "prove"])
+
+
+def test_silence_is_enough_for_a_release_that_was_proven_before(stage: Stage) -> None:
+    assert stage.run(gate="full", previous="", known="yes").status == 0
+
+
+def test_a_word_for_a_switch_that_has_ended_is_refused(tmp_path: Path) -> None:
+    script = host_script("say_word", unit="u", folder=str(tmp_path), word="commit")
+    done = subprocess.run(
+        ["sh", "-c", f"systemctl() {{ false; }}\n{script}"], check=False, capture_output=True, text=True
+    )
+    assert (done.returncode, list(tmp_path.iterdir())) == (1, [])
+    assert "ended already" in done.stderr
+
+
+# -- hooks
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["sh", "-c", 'echo "$RACKWRIGHT_ENDPOINT $RACKWRIGHT_PORT $RACKWRIGHT_RELEASE"'], 0, "llm 8123 abc"),
+        (["echo", "it's; $HOME"], 0, "it's; $HOME"),
+        (["sh", "-c", "exit 7"], 1, "the ready_hook ended with status 7"),
+        (["/no/such/hook"], 1, "the ready_hook ended with status 127"),
+        (["sleep", "9"], 1, "the ready_hook took more than 1 s"),
+    ],
+)
+def test_a_hook_knows_its_endpoint_and_has_a_time_limit(
+    tmp_path: Path, words: list[str], status: int, said: str
+) -> None:
+    own = EndpointSettings.model_validate({"ready_hook": words, "port": 8123, "hook_timeout": 1})
+    done = subprocess.run(
+        ["sh", "-c", ready_script("llm", own, "abc")],
+        env={**os.environ, "reason": str(tmp_path / "reason")},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == status
+    assert said in done.stdout.splitlines()
+    if status:
+        assert (tmp_path / "reason").read_text().startswith(said)
+
+
+# -- the judge of the host
+
+BASE = "http://127.0.0.1:8000"
+ROWS = (
+    release_runs("rackwright-llm", "abc"),
+    gpus_inside("rackwright-llm", 2),
+    model_name(BASE, "m"),
+    version(BASE, "1.1"),
+    chat(BASE, "m"),
+    gpu_errors("/var/lib/rackwright/endpoints/llm"),
+)
+CHAT = json.dumps({"choices": [{"message": {"content": "42"}}]})
+GOOD = [
+    Answer(0, "abc", 0),
+    Answer(0, "GPU 0: B200\nGPU 1: B200", 0),
+    Answer(200, '{"data": [{"id": "m"}]}', 0.1),
+    Answer(200, '{"version": "1.1"}', 0.1),
+    Answer(200, CHAT, 0.5),
+    Answer(0, "", 0),
+]
+BAD = {
+    "another release": (0, Answer(0, "abd", 0)),
+    "no container": (0, Answer(0, "", 0)),
+    "a GPU is gone": (1, Answer(0, "GPU 0: B200", 0)),
+    "nvidia-smi fails": (1, Answer(255, "Failed to initialize NVML", 0)),
+    "another model": (2, Answer(200, '{"data": [{"id": "other"}]}', 0.1)),
+    "not a body": (2, Answer(200, "<html>", 0.1)),
+    "an old version": (3, Answer(200, '{"version": "1.0"}', 0.1)),
+    "wrong": (4, Answer(200, CHAT.replace("42", "142"), 0.1)),
+    "repeats": (4, Answer(200, CHAT.replace("42", "!" * 40), 0.1)),
+    "empty": (4, Answer(200, CHAT.replace('"42"', "null"), 0.1)),
+    "an error": (4, Answer(500, "Internal Server Error", 0.1)),
+    "no answer": (4, Answer(0, "curl: (7) Failed to connect", 0)),
+    "a broken GPU": (5, Answer(0, "NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.", 0)),
+    "a program's end": (5, Answer(0, "NVRM: Xid (PCI:0000:1b:00): 45, pid=1", 0)),
+}
+
+
+def judged(folder: Path, answers: Sequence[Answer | str | None]) -> tuple[int, list[dict[str, object]], str]:
+    """What the packed judge says, in a Python that has nothing else of ours."""
+    (folder / "rows.json").write_text(json.dumps(rows_of(ROWS)))
+    for number, answer in enumerate(answers):
+        if isinstance(answer, Answer):
+            (folder / str(number)).write_text(f"{answer.body}\n{answer.status} {answer.seconds}")
+        elif isinstance(answer, str):
+            (folder / f"{number}.error").write_text(answer)
+    (folder / "judge.pyz").write_bytes(base64.b64decode(packed("judge", "proof")))
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-B", str(folder / "judge.pyz"), str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
+    )
+    lines = done.stdout.splitlines()
+    rows = [json.loads(line.removeprefix("::row ")) for line in lines if line.startswith("::row ")]
+    return done.returncode, rows, "".join(line for line in lines if line.startswith("reason "))
+
+
+def test_the_hosts_judge_passes_what_is_good(tmp_path: Path) -> None:
+    status, rows, reason = judged(tmp_path, GOOD)
+    assert (status, reason) == (0, "")
+    assert [row["mark"] for row in rows] == ["proved"] * len(ROWS)
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_the_hosts_judge_is_as_strict_as_the_control_machines(tmp_path: Path, case: str) -> None:
+    number, bad = BAD[case]
+    answers = [*GOOD[:number], bad, *GOOD[number + 1 :]]
+    status, rows, reason = judged(tmp_path, answers)
+    here = [judge_safely(question, answer) for question, answer in zip(ROWS, answers, strict=True)]
+    marks = [mark_of(one, is_refused(row, one)) for row, one in zip(ROWS, here, strict=True)]
+    assert [row["mark"] for row in rows] == marks
+    assert [row["seen"] for row in rows] == [one.seen for one in here]
+    assert status == (3 if "refused" in marks else 0)
+    assert (ROWS[number].name in reason) == ("refused" in marks)
+
+
+@pytest.mark.parametrize(("missing", "seen"), [("docker is gone", "docker is gone"), (None, "it was never asked")])
+def test_a_question_that_could_not_be_asked_is_refused(tmp_path: Path, missing: str | None, seen: str) -> None:
+    status, rows, _ = judged(tmp_path, [missing, *GOOD[1:]])
+    assert status == 3
+    assert rows[0] == {"row": ROWS[0].name, "mark": "refused", "seen": f"could not be asked: {seen}", "figure": None}
+
+
+def test_hosts_build_the_very_same_rows_again() -> None:
+    for row, told in zip(ROWS, json.loads(json.dumps(rows_of(ROWS))), strict=True):
+        again = RULES[told["rule"]](**told["arguments"])
+        assert (again.name, again.script, again.stdin, again.timeout, again.severity) == (
+            row.name,
+            row.script,
+            row.stdin,
+            row.timeout,
+            row.severity,
+        )
+
+
+def test_a_row_that_hosts_do_not_know_is_never_left_out_silently() -> None:
+    row = Question("mine", "true", ROWS[0].judge)
+    with pytest.raises(ValueError, match="hosts cannot judge the row 'mine'"):
+        rows_of([row])
+
+
+DOCKER = """#!/bin/sh
+case "$1" in
+  inspect) echo abc ;;
+  rm) exit 1 ;;
+  run) shift; echo "$*" >"$JOB/ran"; exec {python} -I -B "$JOB/answers/judge.pyz" "$JOB/answers" ;;
+esac
+"""
+
+
+def proving(folder: Path, docker: str, *rows: Question) -> tuple[int, str, str]:
+    """Run the script that asks and judges, with a `docker` of our own. Returns status, output and reason."""
+    (folder / "docker").write_text(docker.format(python=sys.executable))
+    (folder / "docker").chmod(0o755)
+    reason = folder / "reason"
+    env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "JOB": str(folder), "reason": str(reason)}
+    script = prove_script("llm", Tried("abc", "engine@sha256:1", rows))
+    done = subprocess.run(["sh", "-c", script], env=env, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, reason.read_text() if reason.exists() else ""
+
+
+def test_questions_are_asked_on_the_host_and_judged_in_the_image(tmp_path: Path) -> None:
+    status, output, reason = proving(tmp_path, DOCKER, release_runs("rackwright-llm", "abc"))
+    assert (status, reason) == (0, ""), output
+    assert "proved" in output
+    ran = (tmp_path / "ran").read_text()
+    assert "--network none" in ran
+    assert "engine@sha256:1" in ran
+
+
+def test_a_wrong_answer_refuses_on_the_host(tmp_path: Path) -> None:
+    status, output, reason = proving(
+        tmp_path, DOCKER, release_runs("rackwright-llm", "it's"), chat("http://[::1]:1", "m")
+    )
+    assert status == 1
+    assert output.count('"mark": "refused"') == 2
+    assert "the container runs abc, expected it's; a chat answer: no answer (curl: (7)" in reason
+
+
+def test_what_cannot_be_judged_is_not_proven(tmp_path: Path) -> None:
+    status, output, reason = proving(tmp_path, "#!/bin/sh\necho no such image >&2; exit 125\n", ROWS[0])
+    assert status == 1
+    assert "could not be judged in its image (status 125): no such image" in reason
+    assert "could not be judged" in output
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_every_part_of_the_switch_is_posix_sh(shell: str, tmp_path: Path) -> None:
+    names = ("transaction", "prove", "drain", "hook", "say_word", "pointed_at", "print_log", "switch", "wait_ready")
+    for name in names:
+        (tmp_path / name).write_text(host_script(name))
+        words = [shell, "sh"] if shell == "busybox" else [shell]
+        subprocess.run([*words, "-n", str(tmp_path / name)], check=True)
