@@ -61,8 +61,10 @@ class Story:
     """Files on the host with the failed release's log."""
     not_admitted: str | None = None
     """Why the ready hook has failed."""
-    deadline: int | None = None
-    """Seconds that the host waits for the control machine's word, once it does."""
+    waits: bool = False
+    """Whether the host waits for the control machine's word now."""
+    waited: bool = False
+    """Whether it ever did."""
     row: Row | None = None
     """The row that the last line told."""
 
@@ -114,8 +116,8 @@ def _hear_not_admitted(story: Story, rest: str) -> Line:
 
 
 def _hear_word(story: Story, rest: str) -> Line:
-    story.deadline = int(rest)
-    return Line(f"basic proof passed: the rest of the gate has {rest} s, or the host goes back by itself")
+    story.waits = story.waited = True
+    return Line(f"basic proof passed: the rest of the gate has {int(rest)} s, or the host goes back by itself")
 
 
 def _hear_end(story: Story, rest: str) -> Line:

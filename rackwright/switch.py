@@ -72,11 +72,14 @@ def switch_and_prove(state: State, host: Host, step: Proved) -> None:
 
     def heed(line: str) -> None:
         _tell(host, story, line)
-        if story.deadline is not None:
-            story.deadline = None
+        if story.waits:
+            story.waits = False
             _approve(state, host, step, before, story)
 
     status = follow_job(state, host, step.job, heed)
+    if status == 0 and not story.waited:
+        # An earlier run's switch, which asked for less, was joined.
+        ask_all(state, host, step.questions, before)
     error = ending(step, story, status)
     if error is not None:
         log = _fetch_log(state, host, step, story)

@@ -76,7 +76,7 @@ def transaction(
         ready_back=ready_script(endpoint, own, previous.release if previous else new.release),
     )
     seconds = way.seconds + own.commit_deadline + start_time(own) + 2 * own.hook_timeout + 2 * _proving(new.questions)
-    aim = f"switch {endpoint} to {new.release}, gate {own.gate}"
+    aim = f"switch {endpoint} to {new.release}"
     return Job(job_name(endpoint), f"switch endpoint {endpoint}", script, seconds, aim=aim, alone=ALONE)
 
 

@@ -15,7 +15,7 @@ eval "$questions"
 docker rm --force "$container" >/dev/null 2>&1
 timeout -k 10 "$seconds" docker run --rm --name "$container" --log-driver none --network none --userns host --runtime runc \
   --env NVIDIA_VISIBLE_DEVICES=void --cap-drop ALL --cap-add DAC_OVERRIDE --security-opt no-new-privileges \
-  --user 0:0 --entrypoint python3 --volume "$answers:/answers:ro" "$image" -B /answers/judge.pyz /answers \
+  --user 0:0 --entrypoint python3 --volume "$answers:/answers:ro" "$image" -I -S -B /answers/judge.pyz /answers \
   >"$JOB/verdict" 2>"$JOB/verdict.error" </dev/null
 status=$?
 grep '^::row ' "$JOB/verdict"

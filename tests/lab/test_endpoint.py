@@ -16,6 +16,7 @@ import pytest
 from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
 from tests.lab.conftest import BIN, ROOT, Run, Site
+from tests.lab.running import deploying
 
 pytestmark = pytest.mark.lab
 
@@ -156,6 +157,9 @@ def test_a_bad_release_goes_back(scene: Scene, case: str) -> None:
     kept = re.findall(r"the log of the failed try is kept on the host: (\S+)\.log", run.output)
     assert "Starting" in scene.host.run(f"cat {kept[-1]}.log").stdout
     assert good in scene.host.run(f"cat {kept[-1]}.before.log").stdout
+    assert re.search(r"pointing back took [\d.]+ s, serving again after [\d.]+ s", run.output), run.output
+    (fetched,) = re.findall(r"the failed release's log: (/\S+)", run.output)
+    assert "Starting" in Path(fetched).read_text()
 
 
 def test_after_going_back_the_old_settings_have_nothing_to_do(scene: Scene) -> None:
@@ -254,6 +258,86 @@ def test_an_open_stream_is_let_finish(scene: Scene) -> None:
     assert run.status == 0, run.output
     assert "draining: 1 connections open" in run.output
     assert "[DONE]" in scene.host.run("cat /root/stream.txt").stdout
+    assert scene.deploy().status == 0
+
+
+# -- the host's own switch: hooks, and nobody watching
+
+
+HOOK = """#!/bin/sh
+active=$(systemctl is-active rackwright-llm)
+echo "$1 $RACKWRIGHT_ENDPOINT $RACKWRIGHT_PORT $active $RACKWRIGHT_RELEASE" >>/root/balancer.log
+[ ! -e /root/refuse-$1 ]
+"""
+
+
+def test_hooks_take_it_out_and_let_it_in_again(scene: Scene) -> None:
+    good, before = scene.proven(), scene.starts()
+    scene.host.run("cat >/root/balancer; chmod 755 /root/balancer; touch /root/refuse-drain", stdin=HOOK)
+    hooks = {name: ["/root/balancer", name.removesuffix("_hook")] for name in ("drain_hook", "ready_hook")}
+    run = scene.deploy(engine=interval(25), **hooks)
+    assert run.status != 0
+    assert "it serves what it served: the drain_hook ended with status 1: /root/balancer drain" in run.output
+    assert (scene.runs(), scene.starts()) == (good, before)
+    scene.host.run("rm /root/refuse-drain; touch /root/refuse-ready")
+    run = scene.deploy(engine=interval(25), **hooks)
+    assert run.status != 0
+    assert "clients are not let in again: the ready_hook ended with status 1" in run.output
+    new = scene.proven()
+    assert new != good
+    scene.host.run("rm /root/refuse-ready")
+    run = scene.deploy(engine=interval(25), **hooks)
+    assert run.status == 0, run.output
+    assert "clients were not let in again after its last switch" in run.output
+    assert scene.starts() == before + 1
+    assert scene.deploy(engine=interval(25), **hooks).changed == []
+    assert scene.host.run("cat /root/balancer.log").stdout.splitlines() == [
+        f"drain llm 8000 active {new}",
+        f"ready llm 8000 active {good}",
+        f"drain llm 8000 active {new}",
+        f"ready llm 8000 active {new}",
+        f"ready llm 8000 active {new}",
+    ]
+    assert scene.deploy().status == 0
+
+
+def ended(scene: Scene, outcome: str) -> str:
+    """Wait until the host's switch has ended so, with nobody watching; returns the reason that the host remembers."""
+    line = f"grep -qx outcome={outcome} {HOME}/llm/last-switch"
+    scene.host.run(f"for i in $(seq 200); do {line} && exit 0; sleep 0.3; done; cat {HOME}/llm/last-switch; exit 1")
+    return scene.host.run(f"sed -n s/^reason=//p {HOME}/llm/last-switch").stdout.strip()
+
+
+def test_a_host_that_is_cut_off_during_its_switch_commits_alone(scene: Scene) -> None:
+    good = scene.proven()
+    scene.host.run(f"rm -f {HOME}/llm/last-switch")
+    with deploying(scene.site, scene.host.name, "--data", f"engine={json.dumps(interval(26))}") as running:
+        assert running.until("switching to release") is not None, running.output
+        scene.host.cut_network()
+        try:
+            assert ended(scene, "committed") == ""
+            assert scene.proven() == scene.runs() != good
+            run = running.end()
+        finally:
+            scene.host.restore_network()
+    assert run.status == 1
+    assert "the host finishes the switch by itself, or goes back" in run.output
+    assert scene.deploy(engine=interval(26)).changed == []
+
+
+def test_with_the_control_process_killed_before_its_word_the_host_goes_back_alone(scene: Scene) -> None:
+    good = scene.proven()
+    scene.host.run(f"rm -f {HOME}/llm/last-switch")
+    options = {"engine": interval(27), "gate": "full", "commit_deadline": 6}
+    given = [word for key, value in options.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+    with deploying(scene.site, scene.host.name, *given) as running:
+        assert running.until("basic proof passed") is not None, running.output
+        running.stop()
+    assert ended(scene, "went-back").startswith("no word came within 6 s (commit_deadline)")
+    assert scene.proven() == scene.runs() == good
+    assert "42" in scene.ask()
+    again = scene.deploy("--dry", engine=interval(27))
+    assert "it was tried here at" in again.output
     assert scene.deploy().status == 0
 
 

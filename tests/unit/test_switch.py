@@ -213,6 +213,12 @@ def test_a_refused_row_sends_the_host_back(attempt: Callable[[Host], None]) -> N
     assert outcome_of(caught.value, served=True).check == "a tool call"
 
 
+def test_a_joined_switch_that_asked_for_less_is_asked_the_rest_afterwards(attempt: Callable[[Host], None]) -> None:
+    attempt(Host(("::end committed",)))
+    with pytest.raises(RefusedError, match="a tool call: seen"):
+        attempt(Host(("::end committed",), wrong={"a tool call"}))
+
+
 def test_a_host_that_is_lost_before_the_word_goes_back_alone(attempt: Callable[[Host], None]) -> None:
     host = Host(("::word 300",), error=ConnectionLostError("cable"))
     with pytest.raises(ConnectionLostError, match="cable: the host finishes the switch by itself, or goes back"):
