@@ -62,6 +62,8 @@ def test_the_command_line_tells_ansible_vault(monkeypatch: pytest.MonkeyPatch, t
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_that_loads_settings_takes_it(verb: str) -> None:
-    words = {"exec": ["i", "--", "true"], "chat": ["i", "why"], "render": ["i", "--host", "h", "--out", "o"]}.get(verb, ["i"])
+    words = {"exec": ["i", "--", "true"], "chat": ["i", "why"], "render": ["i", "--host", "h", "--out", "o"]}.get(
+        verb, ["i"]
+    )
     args = parser(verb).parse_args([verb, "--ask-vault-pass", *words])
     assert args.ask_vault_pass
