@@ -24,6 +24,8 @@ VERBS = (
     "rollback",
     "runs",
     "report",
+    "resume",
+    "quarantine",
     "status",
     "logs",
     "exec",

@@ -70,6 +70,15 @@ def target_of(seen: SeenEndpoint, kept: Kept, asked: str) -> str | None:
     return earlier[-1] if earlier else None
 
 
+def targets_of(seen: Mapping[str, SeenEndpoint], kept: Mapping[str, Kept], asked: Mapping[str, str]) -> dict[str, str]:
+    """The release that each endpoint goes back to, where there is one."""
+    found = {
+        name: target_of(seen.get(name, SeenEndpoint()), kept.get(name, Kept()), release)
+        for name, release in asked.items()
+    }
+    return {name: target for name, target in found.items() if target is not None}
+
+
 def back_changes(
     settings: HostSettings, seen: Mapping[str, SeenEndpoint], kept: Mapping[str, Kept], asked: Mapping[str, str]
 ) -> list[Change]:

@@ -83,3 +83,12 @@ def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
             yield [Connected(state, host, by_name[host.name]) for host in reached]
         finally:
             disconnect_all(state)
+
+
+def reachable(entries: Sequence[InventoryHost]) -> list[str]:
+    """Names of the hosts that can be connected to; the others have said why."""
+    try:
+        with connected(entries) as hosts:
+            return [one.host.name for one in hosts]
+    except RackwrightError:
+        return []

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
+from pyinfra import logger
 from pyinfra.api import FunctionCommand, operation
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
@@ -12,14 +15,16 @@ from rackwright.change import Change, Job, Refuse, Shell
 from rackwright.concern import HostReading
 from rackwright.concerns.endpoint import ENDPOINT, takes_capacity, waits
 from rackwright.effects import StepFailedError, command_of, complain, remote, run_job, tail
-from rackwright.fleet.gate import Gate, Outcome
-from rackwright.fleet.journal import note
+from rackwright.fleet.gate import Begin, Gate, Outcome
+from rackwright.fleet.hooks import FAILURE, SWITCH, WAVE, merged, run_hooks
+from rackwright.fleet.journal import current_record, note
 from rackwright.fleet.planning import plan_host
 from rackwright.fleet.record import AFTERWARDS
 from rackwright.fleet.turns import (
     Member,
     baking,
     domains_of,
+    found_switching,
     in_rollout,
     limits_of,
     node_of,
@@ -31,7 +36,8 @@ from rackwright.fleet.turns import (
 from rackwright.hostrun import Commands, announce_changes, fail, look, state_of, this_host, touch, unreadable
 from rackwright.inventory import groups_of, settings_of
 from rackwright.perform import perform_all
-from rackwright.rollback import back_changes, parse_kept, read_script, releases_asked
+from rackwright.rollback import back_changes, parse_kept, read_script, releases_asked, targets_of
+from rackwright.settings.model import Hooks
 from rackwright.spec import url_of
 from rackwright.switch import NothingServesError, WentBackError, ask_all
 
@@ -61,18 +67,19 @@ def _diff(host: Host, seen: HostReading) -> str:
 
 def _queue(host: Host, seen: HostReading, changes: Sequence[Change], diff: str = "") -> None:
     """Let a host take part: it counts for the limits, and must switch when there are changes."""
-    settings = settings_of(host)
+    settings, cut = settings_of(host), found_switching(host.name)
     order = [other.name for other in host.state.inventory].index(host.name)
-    member = Member(host.name, order, domains_of(groups_of(host), settings.rack), serves(seen), settings)
+    member = Member(host.name, order, domains_of(groups_of(host), settings.rack), serves(seen) or cut, settings)
     _members[host.name] = member
     _gate.limits = limits_of(_members.values(), in_rollout())
     if not changes:
         note("host", host=host.name, state="unchanged")
         return
-    node = node_of(member, shape_of(settings, seen), takes_capacity(changes, seen[ENDPOINT]))
+    node = node_of(member, shape_of(settings, seen), takes_capacity(changes, seen[ENDPOINT]) or cut)
     before = {name: endpoint.proven for name, endpoint in seen[ENDPOINT].endpoints.items() if endpoint.proven}
     _gate.announce(node, lambda: _switch_host(host, changes, before, member.serving, diff))
     if in_rollout():
+        _hook_in()
         _watches[host.name] = lambda: _watch_host(host)
         _gate.bake = baking(max(other.settings.bake for other in _members.values()), _watches)
 
@@ -104,6 +111,31 @@ def _switch_host(host: Host, changes: Sequence[Change], before: Mapping[str, str
         state_of(host).stale = True
     note("host", host=host.name, state="switched")
     return Outcome()
+
+
+def _hook_in() -> None:
+    """Let the site's hooks hear of waves and of ends of switches."""
+    _gate.on_wave, _gate.on_end = _ask_for_wave, _tell_end
+
+
+def _ask_for_wave(task: Begin) -> str:
+    hooks = merged(member.settings.hooks for member in _members.values())
+    why = _hook(hooks, WAVE, wave=task.wave, hosts=list(task.hosts))
+    if why:
+        note("held", wave=task.wave, text=why)
+    return why
+
+
+def _tell_end(name: str, outcome: Outcome) -> None:
+    if outcome.cause is None:
+        _hook(_members[name].settings.hooks, SWITCH, host=name)
+    else:
+        _hook(_members[name].settings.hooks, FAILURE, host=name, cause=outcome.cause.value, check=outcome.check)
+
+
+def _hook(hooks: Hooks, event: str, **more: Any) -> str:
+    record = current_record()
+    return run_hooks(hooks, event, record, Path.cwd(), logger.info, **more) if record else ""
 
 
 def _watch_host(host: Host) -> Outcome:
@@ -151,6 +183,10 @@ def _wait_for_loading(host: Host, jobs: Sequence[Job]) -> Commands:
 def _pass_gate(state: State, host: Host) -> bool:  # noqa: ARG001 - pyinfra passes both by name
     if _gate.pass_through(host.name):
         return True
+    if _gate.held and host.name not in _gate.failed():
+        note("host", host=host.name, state="not switched")
+        complain(host, f"not switched: {_gate.held}; it serves what it served")
+        return False
     stoppers = [name for name in _gate.failed() if name != host.name]
     if stoppers and host.name not in _gate.failed():
         note("host", host=host.name, state="not switched")
@@ -174,7 +210,9 @@ def line_up_back() -> Commands:
         return
     endpoints = seen[ENDPOINT].endpoints
     asked = releases_asked(host.name, list(endpoints))
-    changes = back_changes(settings_of(host), endpoints, parse_kept(output.stdout_lines), asked)
+    kept = parse_kept(output.stdout_lines)
+    note("target", host=host.name, to=targets_of(endpoints, kept, asked))
+    changes = back_changes(settings_of(host), endpoints, kept, asked)
     refusals = [step.text for change in changes for step in change.steps if isinstance(step, Refuse)]
     if not refusals:
         _queue(host, seen, changes)

@@ -15,6 +15,11 @@ from rackwright.settings.problems import nearest
 def add_inventory(parser: argparse.ArgumentParser) -> None:
     """Add INVENTORY and where the vault password comes from to a command."""
     parser.add_argument("inventory", metavar="INVENTORY", help="inventory/*.py, or an Ansible inventory")
+    add_vault(parser)
+
+
+def add_vault(parser: argparse.ArgumentParser) -> None:
+    """Add where the vault password comes from to a command that loads settings."""
     password = parser.add_mutually_exclusive_group()
     password.add_argument(
         "--vault-password-file", metavar="FILE", help=f"file or program with the vault password (${PASSWORD_FILE})"

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rackwright.commands.inventories import add_limit
-from rackwright.commands.rollout import agreed, go_back
+from rackwright.commands.rollout import agreed
 from rackwright.fleet.record import BY_HAND, NOT_REACHED, NOT_SWITCHED, SWITCHED, UNCHANGED
-from rackwright.fleet.running import DONE, ERROR, HANDS_NEEDED, Result, begin, phase
+from rackwright.fleet.rolling import Releases, go_back
+from rackwright.fleet.running import DONE, ERROR, HANDS_NEEDED, Result, Run, begin, phase
 from rackwright.rollback import LAST
 from rackwright.session import chosen_hosts
 from rackwright.settings.files import site_root
@@ -27,14 +28,21 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Go back in waves under the settings' limits; returns the exit status."""
-    hosts = [entry.name for entry in chosen_hosts(args.inventory, args.limit, args.only)]
+    hosts = chosen_hosts(args.inventory, args.limit, args.only)
     if not args.yes and not agreed(f"This takes {len(hosts)} hosts of {args.inventory} back."):
         print("nothing was done", file=sys.stderr)
         return ERROR
     started = begin(args.inventory, site_root(Path(args.inventory)).absolute(), hosts, BY_HAND, to=args.to)
-    started.note("phase", name=BY_HAND)
-    status = go_back(started, {"*": {"*": args.to}}, hosts)
-    return started.end(*verdict(hosts, status, phase(started, BY_HAND)))
+    if why := started.vetoed():
+        return started.end(ERROR, f"{why}; nothing was done")
+    return started.end(*roll_back(started, {"*": {"*": args.to}}))
+
+
+def roll_back(run: Run, releases: Releases) -> tuple[int, str]:
+    """Take the run's hosts back; returns the exit status and what to say. releases: as `go_back` has them."""
+    run.note("phase", name=BY_HAND)
+    status = go_back(run, releases, run.hosts)
+    return verdict(run.hosts, status, phase(run, BY_HAND))
 
 
 def verdict(hosts: Sequence[str], status: int, found: Result) -> tuple[int, str]:

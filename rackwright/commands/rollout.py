@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
 from rackwright.commands.inventories import add_limit
 from rackwright.errors import RackwrightError
-from rackwright.fleet.record import (
-    AFTERWARDS,
-    BACKWARD,
-    FORWARD,
-    NOT_REACHED,
-    NOT_SWITCHED,
-    NOTHING_SERVES,
-    SWITCHED,
-    SWITCHING,
-    UNCHANGED,
-    WELL,
-)
-from rackwright.fleet.running import DONE, ERROR, HANDS_NEEDED, WENT_BACK, Result, Run, begin, phase
-from rackwright.rollback import BACK
+from rackwright.fleet.muster import muster
+from rackwright.fleet.quarantine import load_quarantine
+from rackwright.fleet.record import FORWARD
+from rackwright.fleet.rolling import roll_out
+from rackwright.fleet.running import ERROR, begin
 from rackwright.session import chosen_hosts
 from rackwright.settings.files import site_root
 
@@ -40,6 +31,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--max-unavailable", metavar="N|P%", help="serving hosts of a group or rack that may be down")
     parser.add_argument("--error-budget", metavar="N|P%", help="hosts with a fault of their own that may be left aside")
     parser.add_argument("--gate", choices=("basic", "full"), default="full", help="what must be proven (default: full)")
+    parser.add_argument("--skip-offline", metavar="N|P%", type=quorum, help="so many unreachable hosts are left aside")
     parser.add_argument("--data", action="append", default=[], metavar="KEY=VALUE", help="as pyinfra's --data")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
     parser.set_defaults(handler=run)
@@ -47,21 +39,23 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Roll the site's settings out; returns the exit status. Raises RackwrightError."""
-    hosts = [entry.name for entry in chosen_hosts(args.inventory, args.limit, args.only)]
+    entries = chosen_hosts(args.inventory, args.limit, args.only)
+    hosts = [entry.name for entry in entries]
     root = site_root(Path(args.inventory)).absolute()
     deploy = root / "deploy.py"
     if not deploy.exists():
         raise RackwrightError(f"{deploy} is not there, so there is nothing to roll out; next: rackwright init DIR")
-    if not args.yes and not agreed(f"This rolls {args.inventory} out on {len(hosts)} hosts."):
+    data = given(args)
+    present = muster(Path(args.inventory).absolute(), hosts, root, load_quarantine(root), args.skip_offline)
+    print("\n".join(f"rackwright: {text}" for text in [*present.told, f"{len(present.hosts)} hosts take part"]))
+    if not args.yes and not agreed(f"This rolls {args.inventory} out on {len(present.hosts)} hosts."):
         print("nothing was done", file=sys.stderr)
         return ERROR
-    data = given(args)
-    started = begin(args.inventory, root, hosts, "rollout", deploy=str(deploy), data=data)
-    started.note("phase", name=FORWARD)
-    status = started.pyinfra(deploy, hosts, data)
-    forward = phase(started, FORWARD)
-    backward = _go_back(started, forward) if forward.is_the_releases else None
-    return started.end(*verdict(args.inventory, started.hosts, status, forward, backward))
+    asked = {"deploy": str(deploy), "data": data, "skip_offline": args.skip_offline}
+    started = begin(args.inventory, root, entries, FORWARD, **asked).with_only(present.hosts, present.events)
+    if why := started.vetoed():
+        return started.end(ERROR, f"{why}; nothing was done")
+    return started.end(*roll_out(started, deploy, data))
 
 
 def agreed(sentence: str) -> bool:
@@ -89,48 +83,8 @@ def _pair(text: str) -> tuple[str, Any]:
         return key, value
 
 
-def _go_back(started: Run, forward: Result) -> Result | None:
-    """Bring the hosts that have switched already back, in waves under the same limits."""
-    with_it = forward.named(SWITCHED, AFTERWARDS)
-    switched = {host: dict(forward.before[host]) for host in with_it if forward.before.get(host)}
-    if not switched:
-        return None
-    print(f"rackwright: the release is at fault: {', '.join(switched)} go back as well", flush=True)
-    started.note("phase", name=BACKWARD)
-    go_back(started, switched)
-    return phase(started, BACKWARD)
-
-
-def go_back(started: Run, releases: dict[str, dict[str, str]], hosts: list[str] | None = None) -> int:
-    """Run the rollback on hosts; `releases`: release by endpoint by host."""
-    with as_file(files("rackwright.deploys") / "rollback.py") as deploy:
-        asked = {BACK: json.dumps(releases)}
-        return started.pyinfra(deploy, hosts or list(releases), {"bake": 0, "wave": "100%"}, **asked)
-
-
-def verdict(
-    inventory: str, hosts: tuple[str, ...], status: int, forward: Result, backward: Result | None
-) -> tuple[int, str]:
-    """Exit status and sentence of a rollout from its record; pyinfra's own status only adds doubt."""
-    missing = [
-        host for host in hosts if forward.states.get(host, SWITCHING) in NOT_REACHED or host not in forward.states
-    ]
-    if not forward.failed and not forward.named(NOT_SWITCHED):
-        if not missing and status == DONE:
-            return DONE, f"done: {len(forward.named(SWITCHED))} switched, {len(forward.named(UNCHANGED))} unchanged"
-        what = f"{', '.join(missing)} did not come to their switch" if missing else "not everything was done"
-        return ERROR, f"{what}, see above; what served goes on serving; next: rackwright resume"
-    hurt = forward.named(NOTHING_SERVES, SWITCHING)
-    if backward:
-        hurt += backward.not_well
-    back = backward.named(*WELL) if backward else []
-    hurt += [host for host in forward.named(AFTERWARDS) if host not in [*back, *hurt]]
-    if hurt:
-        return HANDS_NEEDED, f"hands needed on {', '.join(hurt)}: they may not serve what they served; see above"
-    failed = ", ".join(forward.failed)
-    if forward.is_the_releases:
-        return WENT_BACK, f"the change failed on {failed} and was rolled back: what served serves its last good release"
-    return WENT_BACK, (
-        f"stopped and held: {failed} failed, {len(forward.named(*WELL))} hosts have the change; next: "
-        f"rackwright resume to go on, or rackwright rollback {inventory} to go back"
-    )
+def quorum(text: str) -> str:
+    """A number of hosts, or a part of them as `5%`."""
+    if not re.fullmatch(r"\d+|100%|\d{1,2}%", text):
+        raise argparse.ArgumentTypeError(f"{text} is no number of hosts, and no part of them as 5%")
+    return text

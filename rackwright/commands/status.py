@@ -15,6 +15,7 @@ from rackwright.errors import ReadingError
 from rackwright.fleet.glance import Asked, parse
 from rackwright.fleet.last_runs import last_runs
 from rackwright.fleet.poll import Reply, poll
+from rackwright.fleet.quarantine import load_quarantine
 from rackwright.fleet.status import StatusRow, rows_of, unknown_row, values_of
 from rackwright.fleet.status_table import render
 from rackwright.inventory import InventoryHost, site_root
@@ -39,7 +40,12 @@ def run(arguments: argparse.Namespace) -> int:
     now = datetime.now(UTC).astimezone()
     runs = last_runs(root, asked.keys(), now)
     found = {entry.name: rows_on(entry.name, asked[entry.name], replies[entry.name], now) for entry in entries}
-    rows = [replace(row, last_run=runs.get(host, "")) for host, own in found.items() for row in own]
+    aside = {host: f"since {entry.since}, {entry.why}" for host, entry in load_quarantine(root).items()}
+    rows = [
+        replace(row, last_run=runs.get(host, ""), quarantine=aside.get(host, ""))
+        for host, own in found.items()
+        for row in own
+    ]
     if arguments.json:
         print(json.dumps(values_of(rows), indent=1, ensure_ascii=False))
     else:

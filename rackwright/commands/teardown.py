@@ -6,7 +6,6 @@ import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -34,29 +33,35 @@ def run(arguments: argparse.Namespace) -> int:
         print("nothing was done", file=sys.stderr)
         return 1
     with as_file(files("rackwright.deploys") / "teardown.py") as deploy:
-        purge = {"RACKWRIGHT_PURGE": "yes" if arguments.purge else "no"}
         if arguments.dry:
-            return _look_ahead(arguments.inventory, [entry.name for entry in hosts], deploy, purge)
-        names = [entry.name for entry in hosts]
+            return _look_ahead(arguments, deploy, [entry.name for entry in hosts])
         root = site_root(Path(arguments.inventory)).absolute()
-        started = begin(arguments.inventory, root, names, TEARDOWN, purge=arguments.purge)
-        return tear_down(started, deploy, purge)
+        started = begin(arguments.inventory, root, hosts, TEARDOWN, purge=arguments.purge)
+        if why := started.vetoed():
+            return started.end(ERROR, f"{why}; nothing was done")
+        return started.end(*tear_down(started, deploy, arguments.purge))
 
 
-def tear_down(started: Run, deploy: Path, purge: Mapping[str, str]) -> int:
-    """Tear down, and end the record; returns pyinfra's exit status."""
+def tear_down(run: Run, deploy: Path, purge: bool) -> tuple[int, str]:
+    """Tear the run's hosts down; returns the exit status and what to say."""
+    started = run.as_plain()
     started.note("phase", name=TEARDOWN)
-    status = started.pyinfra(deploy, started.hosts, {}, **purge)
+    status = started.pyinfra(deploy, started.hosts, {}, **environment(purge))
     found = phase(started, TEARDOWN)
     left = [host for host in started.hosts if found.states.get(host) != DONE]
     text = f"not everything is gone from {', '.join(left)}, see above" if left else "done: nothing of it is left"
-    return started.end(status or (ERROR if left else 0), text)
+    return status or (ERROR if left else 0), text
 
 
-def _look_ahead(inventory: str, hosts: list[str], deploy: Path, purge: Mapping[str, str]) -> int:
-    words = [str(Path(sys.executable).parent / "pyinfra"), inventory, str(deploy), "--dry"]
+def environment(purge: bool) -> dict[str, str]:
+    """What the deploy that tears down is told."""
+    return {"RACKWRIGHT_PURGE": "yes" if purge else "no"}
+
+
+def _look_ahead(arguments: argparse.Namespace, deploy: Path, hosts: list[str]) -> int:
+    words = [str(Path(sys.executable).parent / "pyinfra"), arguments.inventory, str(deploy), "--dry"]
     words += [word for name in hosts for word in ("--limit", name)]
-    return subprocess.run(words, env={**os.environ, **purge}, check=False).returncode
+    return subprocess.run(words, env={**os.environ, **environment(arguments.purge)}, check=False).returncode
 
 
 def _agreed(hosts: list[str], purge: bool) -> bool:

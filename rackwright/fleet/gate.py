@@ -8,7 +8,7 @@ it came for. `waves` says which that is; this module only keeps the turns and wa
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from rackwright.fleet.journal import note
@@ -63,6 +63,14 @@ class Bake:
     hosts: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Begin:
+    """A wave that is about to begin."""
+
+    wave: int
+    hosts: tuple[str, ...]
+
+
 @dataclass
 class Gate:
     """The queue of one run. Its condition variable is gevent's under pyinfra, which patches threading.
@@ -77,6 +85,14 @@ class Gate:
     baked: int = 0
     baking: bool = False
     told: bool = False
+    on_wave: Callable[[Begin], str] | None = None
+    """Called before a wave begins; returns why it must not, or nothing."""
+    on_end: Callable[[str, Outcome], None] | None = None
+    """Called when a host's switch has ended, or when it has failed afterwards."""
+    begun: int = CANARIES - 1
+    beginning: bool = False
+    held: str = ""
+    """Why no further wave begins."""
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def announce(self, node: Node, work: Work, watch: Work | None = None) -> None:
@@ -92,10 +108,16 @@ class Gate:
         own = self.entries[name]
         self._tell_waves()
         while (task := self._take_next(own)) is not None:
-            if isinstance(task, Bake):
-                self._finish_bake(self._watch(task))
+            if isinstance(task, Begin):
+                self._begin(task)
+            elif isinstance(task, Bake):
+                outcomes = self._watch(task)
+                self._finish_bake(outcomes)
+                self._tell_ends(outcomes)
             else:
-                self._finish(task, self._safely(task))
+                outcome = self._safely(task)
+                self._finish(task, outcome)
+                self._tell_ends({task.node.name: outcome})
         return own.turn is Turn.DONE
 
     def _tell_waves(self) -> None:
@@ -105,10 +127,24 @@ class Gate:
         if first:
             note("waves", **told_waves(self._nodes(), self.limits))
 
-    def _take_next(self, own: Entry) -> Entry | Bake | None:
+    def _tell_ends(self, outcomes: Mapping[str, Outcome]) -> None:
+        if self.on_end is not None:
+            for name, outcome in outcomes.items():
+                self.on_end(name, outcome)
+
+    def _begin(self, task: Begin) -> None:
+        why = "asking whether the wave may begin broke off"
+        try:
+            why = self.on_wave(task) if self.on_wave else ""
+        finally:
+            with self.changed:
+                self.begun, self.beginning, self.held = task.wave, False, why
+                self.changed.notify_all()
+
+    def _take_next(self, own: Entry) -> Entry | Bake | Begin | None:
         with self.changed:
             while self._wanted(own):
-                if not goes_on(self.failures, self.limits.budget):
+                if self.held or not goes_on(self.failures, self.limits.budget):
                     self._stop_the_rest()
                 elif (task := self._task()) is not None:
                     return task
@@ -118,9 +154,11 @@ class Gate:
                     self._stop_the_rest()
         return None
 
-    def _task(self) -> Entry | Bake | None:
+    def _task(self) -> Entry | Bake | Begin | None:
         standing = self._standing()
         if names := eligible(self._nodes(), standing, self.limits):
+            if self.on_wave and self._wave_of(names[0]) > self.begun:
+                return self._new_wave(self._wave_of(names[0]))
             entry = self.entries[names[0]]
             entry.turn = Turn.RUNNING
             return entry
@@ -130,11 +168,21 @@ class Gate:
         self.baking = True
         return self._bake(wave)
 
+    def _wave_of(self, name: str) -> int:
+        return wave_numbers(self._nodes(), self.limits.wave).get(name, CANARIES)
+
+    def _new_wave(self, wave: int) -> Begin | None:
+        if self.beginning:
+            return None
+        self.beginning = True
+        names = [node.name for node in in_order(self._nodes()) if self._wave_of(node.name) == wave]
+        return Begin(wave, tuple(names))
+
     def _wanted(self, own: Entry) -> bool:
         return own.turn in (Turn.WAITING, Turn.RUNNING)
 
     def _under_way(self) -> bool:
-        return self.baking or any(entry.turn is Turn.RUNNING for entry in self.entries.values())
+        return self.baking or self.beginning or any(entry.turn is Turn.RUNNING for entry in self.entries.values())
 
     def _bake(self, wave: int) -> Bake:
         numbers = wave_numbers(self._nodes(), self.limits.wave)
@@ -172,7 +220,7 @@ class Gate:
         entry.outcome = outcome
         entry.turn = Turn.DONE if outcome.cause is None else Turn.FAILED
         if outcome.cause is not None:
-            wave = wave_numbers(self._nodes(), self.limits.wave).get(entry.node.name, CANARIES)
+            wave = self._wave_of(entry.node.name)
             self.failures.append(Failure(entry.node.name, outcome.cause, outcome.check, wave))
             fault = whose_fault(self.failures)
             note("failure", host=entry.node.name, check=outcome.check, wave=wave, fault=fault.value)

@@ -21,6 +21,8 @@ from rackwright.errors import RackwrightError
 VARIABLE = "RACKWRIGHT_RUN"
 ROLLOUT = "RACKWRIGHT_ROLLOUT"
 """Set by `rackwright rollout` and `rollback`: waves and bakes, which a plain deploy has not."""
+ORDER = "RACKWRIGHT_ORDER"
+"""As JSON, hosts that go `first` of their shape, because they were found in the middle of their switch, and `last`."""
 FOLDER = "runs"
 FOLDER_VARIABLE = "RACKWRIGHT_RUNS"
 """Names another folder for the records, for example one that several operators share."""
@@ -36,15 +38,21 @@ _failed: set[str] = set()
 
 def note(kind: str, **fields: Any) -> None:
     """Add an event to the run that this process belongs to, if any. A record that cannot be written fails no run."""
-    path = os.environ.get(VARIABLE)
-    if not path:
+    path = current_record()
+    if path is None:
         return
     try:
-        append(Path(path), kind, **fields)
+        append(path, kind, **fields)
     except OSError as error:
-        if path not in _failed:
-            _failed.add(path)
+        if str(path) not in _failed:
+            _failed.add(str(path))
             print(f"rackwright: {path}: the record of this run has gaps: {error}", file=sys.stderr)
+
+
+def current_record() -> Path | None:
+    """The record of the run that this process belongs to, if any."""
+    path = os.environ.get(VARIABLE)
+    return Path(path) if path else None
 
 
 def append(path: Path, kind: str, **fields: Any) -> None:

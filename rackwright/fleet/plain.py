@@ -19,6 +19,7 @@ from pyinfra.context import ctx_state
 
 from rackwright.errors import RackwrightError
 from rackwright.fleet.journal import VARIABLE, new_record, note, read_record
+from rackwright.fleet.quarantine import load_quarantine, settle_quarantine
 from rackwright.fleet.record import (
     DONE,
     ENDED_WELL,
@@ -44,16 +45,29 @@ def keep_record(inventory: Path, root: Path, hosts: Sequence[str], deploy: Path,
             return
         asked = {"deploy": str(deploy.absolute()), "data": data, "plain": True}
         note("begin", **beginning(inventory.absolute(), hosts, deploy.stem, asked))
+        _tell_quarantine(root, hosts)
     else:
         note("process", process=this_process())
-    click.get_current_context().with_resource(_Ending(Path(os.environ[VARIABLE]), own))
+    click.get_current_context().with_resource(_Ending(Path(os.environ[VARIABLE]), root, own))
+
+
+def _tell_quarantine(root: Path, hosts: Sequence[str]) -> None:
+    """A plain run does what it was told; it only says which of its hosts a rollout would leave aside."""
+    try:
+        listed = load_quarantine(root)
+    except RackwrightError as error:
+        logger.warning(str(error))
+        return
+    for host in hosts:
+        if host in listed:
+            logger.warning(f"{host} is {listed[host]}; this run takes it on all the same")
 
 
 class _Ending:
     """Writes what became of each host when pyinfra's command ends, and, for a record of its own, how it ended."""
 
-    def __init__(self, path: Path, own: bool) -> None:
-        self.path, self.own = path, own
+    def __init__(self, path: Path, root: Path, own: bool) -> None:
+        self.path, self.root, self.own = path, root, own
 
     def __enter__(self) -> None:
         """Nothing: the record has begun already."""
@@ -64,7 +78,7 @@ class _Ending:
         """Never raises: a record fails no run."""
         try:
             self._end(exit_status(error))
-        except (OSError, ValueError, KeyError) as trouble:
+        except (OSError, ValueError, KeyError, RackwrightError) as trouble:
             logger.warning(f"{self.path}: the record of this run has no end: {trouble}")
         finally:
             if self.own:
@@ -77,6 +91,8 @@ class _Ending:
         if self.own:
             executed = state is not None and state.current_stage >= StateStage.Execute
             note("end", status=status, text=sentence(self._record(), status, executed))
+            for text in settle_quarantine(self.root, self._record()):
+                logger.warning(text)
 
     def _record(self) -> Record:
         return record_of(self.path.stem, read_record(self.path))

@@ -136,6 +136,8 @@ class _Fold:
                 self.phases.setdefault(self.phase, {})
             case "host":
                 self._host(event)
+            case "target":
+                self.targets[event["host"]] = event["to"]
             case "failure":
                 self.failures.append(event)
             case "end":
@@ -150,8 +152,6 @@ class _Fold:
         self.phases.setdefault(self.phase, {})[host] = event["state"]
         if event.get("before"):
             self.before.setdefault(host, event["before"])
-        if event.get("to"):
-            self.targets[host] = event["to"]
         if event.get("text"):
             self.texts[host] = event["text"]
 

@@ -9,16 +9,20 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rackwright.errors import RackwrightError
+from rackwright.fleet.hooks import FINISH, PLAN, merged, run_hooks
 from rackwright.fleet.journal import ROLLOUT, VARIABLE, Event, append, new_record, read_record
 from rackwright.fleet.masking import mask
-from rackwright.fleet.record import NOT_REACHED, UNTOUCHED, WELL
+from rackwright.fleet.quarantine import settle_quarantine
+from rackwright.fleet.record import NOT_REACHED, UNTOUCHED, WELL, record_of
 from rackwright.fleet.waves import Fault
 from rackwright.processes import this_process
+from rackwright.settings.load import InventoryHost
+from rackwright.settings.model import Hooks
 from rackwright.settings.secret import MASK
 
 DONE, ERROR, WENT_BACK, HANDS_NEEDED = 0, 1, 3, 4
@@ -32,6 +36,7 @@ class Run:
     root: Path
     hosts: tuple[str, ...]
     record: Path
+    hooks: Hooks = field(default_factory=Hooks)
     in_waves: bool = True
     """False: as a plain deploy, without waves and bakes."""
 
@@ -45,6 +50,16 @@ class Run:
             known[ROLLOUT] = "yes"
         return subprocess.run(words, cwd=self.root, env=known, check=False).returncode
 
+    def as_plain(self) -> Run:
+        """The same run, without waves and bakes."""
+        return replace(self, in_waves=False)
+
+    def with_only(self, hosts: Sequence[str], others: Iterable[Mapping[str, str]]) -> Run:
+        """The run with those hosts alone that take part; `others`: what the record says of the others."""
+        for event in others:
+            self.note("host", **event)
+        return replace(self, hosts=tuple(hosts))
+
     def note(self, kind: str, **fields: Any) -> None:
         """Add an event to the record."""
         append(self.record, kind, **fields)
@@ -52,9 +67,21 @@ class Run:
     def end(self, status: int, text: str) -> int:
         """Write and print how the run ended; returns the exit status."""
         self.note("end", status=status, text=text)
+        self._hook(FINISH, status=status, text=text)
+        self._settle_quarantine()
         print(f"rackwright: {text}\nrackwright: the record of this run: {self.record}", flush=True)
         self._report()
         return status
+
+    def vetoed(self) -> str:
+        """Run the plan hooks; returns why one of them stops the run, or nothing."""
+        return self._hook(PLAN, hosts=list(self.hosts))
+
+    def _hook(self, event: str, **more: Any) -> str:
+        def say(text: str) -> None:
+            print(f"rackwright: {text}", flush=True)
+
+        return run_hooks(self.hooks, event, self.record, self.root, say, **more)
 
     def _report(self) -> None:
         """Write the report of the run. Without one the run has ended no worse."""
@@ -65,24 +92,35 @@ class Run:
         except RackwrightError as error:
             print(f"rackwright: {error}", file=sys.stderr, flush=True)
 
+    def _settle_quarantine(self) -> None:
+        try:
+            for text in settle_quarantine(self.root, record_of(self.record.stem, read_record(self.record))):
+                print(f"rackwright: {text}", flush=True)
+        except RackwrightError as error:
+            print(f"rackwright: {error}", file=sys.stderr)
 
-def begin(inventory: str, root: Path, hosts: Sequence[str], purpose: str, **asked: Any) -> Run:
+
+def begin(inventory: str, root: Path, hosts: Sequence[InventoryHost], purpose: str, **asked: Any) -> Run:
     """Open the record of a run. Raises RackwrightError when none can be written.
 
+    hosts: those that it is for, in inventory order; their hooks are the run's.
     asked: whatever `rackwright resume` must know to go on: `deploy`, `data`, options of the verb.
     """
     path = Path(inventory).expanduser().absolute()
-    run = Run(path, root, tuple(hosts), new_record(root, purpose))
-    run.note("begin", **beginning(path, hosts, purpose, asked))
+    names = [host.name for host in hosts]
+    hooks = merged(host.settings.hooks for host in hosts)
+    run = Run(path, root, tuple(names), new_record(root, "resume" if asked.get("resumes") else purpose), hooks)
+    run.note("begin", **beginning(path, names, purpose, asked))
     return run
 
 
 def beginning(inventory: Path, hosts: Sequence[str], purpose: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     """The first event of a record: who, where, what, and what was asked."""
     shown = Path(os.path.relpath(inventory))
+    resumed = f", resumes {asked['resumes']}" if asked.get("resumes") else ""
     found = {
         "who": f"{getpass.getuser()}@{socket.gethostname()}",
-        "what": f"{purpose} {inventory if shown.parts[0] == '..' else shown}",
+        "what": f"{purpose} {inventory if shown.parts[0] == '..' else shown}{resumed}",
         "purpose": purpose,
         "inventory": str(inventory),
         "hosts": list(hosts),
@@ -115,6 +153,8 @@ class Result:
     """The releases that were proven before the switch, by host and endpoint."""
     faults: tuple[str, ...] = ()
     """Whose fault each failure is, in their order."""
+    held: str = ""
+    """Why a hook held the next wave back."""
 
     def named(self, *states: str) -> list[str]:
         """Hosts in one of these states."""
@@ -141,7 +181,7 @@ def result(events: Iterable[Event], phase: str) -> Result:
     states: dict[str, str] = {}
     before: dict[str, Mapping[str, str]] = {}
     faults: list[str] = []
-    inside = False
+    inside, held = False, ""
     for event in events:
         if event["kind"] == "phase":
             inside = event["name"] == phase
@@ -150,7 +190,9 @@ def result(events: Iterable[Event], phase: str) -> Result:
             before.setdefault(event["host"], event.get("before", {}))
         elif inside and event["kind"] == "failure":
             faults.append(event["fault"])
-    return Result(states, before, tuple(faults))
+        elif inside and event["kind"] == "held":
+            held = event["text"]
+    return Result(states, before, tuple(faults), held)
 
 
 def phase(run: Run, name: str) -> Result:

@@ -17,8 +17,8 @@ from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.release import wanted_releases
 from rackwright.effects import ConnectionLostError, NotStartedError
 from rackwright.fleet.gate import Bake, Outcome
-from rackwright.fleet.journal import ROLLOUT, note
-from rackwright.fleet.waves import Cause, Limits, Node, amount
+from rackwright.fleet.journal import ORDER, ROLLOUT, note
+from rackwright.fleet.waves import FIRST, LAST, Cause, Limits, Node, amount
 from rackwright.fullproof import GPU_COUNTERS
 from rackwright.hostside import host_script
 from rackwright.paths import container_name, unit_name
@@ -86,7 +86,19 @@ def in_rollout() -> bool:
 
 def node_of(member: Member, shape: str, takes_capacity: bool) -> Node:
     """The node of a host that must switch."""
-    return Node(member.name, member.order, takes_capacity, shape, member.domains, member.settings.canary)
+    own, asked = FIRST if member.settings.canary else 0, _asked_order()
+    rank = LAST if member.name in asked.get("last", ()) else FIRST if found_switching(member.name) else own
+    return Node(member.name, member.order, takes_capacity, shape, member.domains, rank)
+
+
+def found_switching(name: str) -> bool:
+    """Whether an earlier run was cut in the middle of this host's switch: it counts as down until it has answered."""
+    return name in _asked_order().get("first", ())
+
+
+def _asked_order() -> Mapping[str, Sequence[str]]:
+    found: Mapping[str, Sequence[str]] = json.loads(os.environ.get(ORDER, "{}"))
+    return found
 
 
 def outcome_of(error: BaseException, served: bool) -> Outcome:

@@ -14,6 +14,8 @@ from typing import Any
 
 CANARIES = 0
 """Number of the wave that the canaries are."""
+FIRST, LAST = -1, 1
+"""Ranks of hosts that do not go in inventory order."""
 
 
 class Turn(Enum):
@@ -37,8 +39,8 @@ class Node:
     """Hosts of equal shape prove something for each other."""
     domains: tuple[str, ...] = ("all",)
     """Groups and the rack, each with a limit of its own."""
-    first: bool = False
-    """It goes before the others of its shape: labelled as canary, or found in the middle of its switch."""
+    rank: int = 0
+    """FIRST: labelled as canary, or found in the middle of its switch. LAST: with a fault of its own so far."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,8 @@ def amount(text: str, of: int, least: int = 1) -> int:
 
 
 def in_order(nodes: Collection[Node]) -> list[Node]:
-    """Nodes in inventory order, behind those that go first."""
-    return sorted(nodes, key=lambda node: (not node.first, node.order))
+    """Nodes in inventory order, with those that go first before, and those that go last behind the others."""
+    return sorted(nodes, key=lambda node: (node.rank, node.order))
 
 
 def wave_numbers(nodes: Collection[Node], size: int | None) -> dict[str, int]:

@@ -125,6 +125,43 @@ class ContainerToolkit(Frozen):
     """Debian package version to install, for example `1.18.0-1`; none: the repository's newest, then held."""
 
 
+def _words(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+class Hook(Frozen):
+    """A command of the site that a rollout runs on the control machine, with the run as JSON on standard input."""
+
+    command: Annotated[tuple[str, ...], BeforeValidator(_words), Field(min_length=1)]
+    """Program and arguments, never through a shell; a path is relative to the site. Secrets belong into files."""
+    timeout: Seconds = 30
+    """Seconds after which it is ended."""
+    veto: bool = False
+    """True, for `plan` and `wave` only: when it fails, the run stops there."""
+
+
+class Hooks(Frozen):
+    """Commands around rollouts, rollbacks, resumes and teardowns; a plain deploy runs none."""
+
+    plan: tuple[Hook, ...] = ()
+    """Before anything is done."""
+    wave: tuple[Hook, ...] = ()
+    """Before the canaries, and before each wave."""
+    switch: tuple[Hook, ...] = ()
+    """After a host has switched and answered."""
+    failure: tuple[Hook, ...] = ()
+    """After a host has failed."""
+    finish: tuple[Hook, ...] = ()
+    """After the run, however it ended."""
+
+    @model_validator(mode="after")
+    def _veto_where_it_is_heard(self) -> Hooks:
+        for event in ("switch", "failure", "finish"):
+            if any(hook.veto for hook in getattr(self, event)):
+                raise ValueError(f"a {event} hook comes too late for a veto: only plan and wave hooks have one")
+        return self
+
+
 class EndpointSettings(Frozen):
     """One LLM endpoint: a container that serves one model on one port."""
 
@@ -267,6 +304,8 @@ class HostSettings(EndpointSettings):
     """Hosts a wave of a rollout, after the canaries: a number, or a part as `25%`."""
     bake: int = Field(default=300, ge=0)
     """Seconds for which a rollout watches a wave before the next one."""
+    hooks: Hooks = Hooks()
+    """Commands of the site around a run; hosts that share one run it once."""
     canary: bool = False
     """True: this host goes first among those of its shape, instead of the first one in inventory order."""
     error_budget: Amount = "0"

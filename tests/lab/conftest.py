@@ -81,7 +81,8 @@ class Site:
 
     def environment(self) -> dict[str, str]:
         """What a command of this lab runs with."""
-        return {**os.environ, "RACKWRIGHT_LAB_ID": self.lab.paths.id, "PYINFRA_PROGRESS": "off", "COLUMNS": "200"}
+        own = {"RACKWRIGHT_LAB_ID": self.lab.paths.id, "RACKWRIGHT_RUNS": str(self.lab.paths.root / "runs")}
+        return {**os.environ, **own, "PYINFRA_PROGRESS": "off", "COLUMNS": "200"}
 
 
 @pytest.fixture(scope="session")

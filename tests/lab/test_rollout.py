@@ -11,7 +11,8 @@ import pytest
 
 from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
-from tests.lab.conftest import Run, Site
+from tests.lab.conftest import BIN, Run, Site
+from tests.lab.running import Running
 
 pytestmark = pytest.mark.lab
 
@@ -102,8 +103,62 @@ def test_back_by_hand_without_a_download(fleet: Site) -> None:
 
 
 def test_every_run_has_its_record(fleet: Site) -> None:
-    run = fleet.rackwright("runs")
+    run = fleet.rackwright("runs", "--json")
     assert run.status == 0
-    assert "rollback inventory/lab.py" in run.output.splitlines()[-1]
+    found = json.loads(run.output)
+    assert found[0]["what"] == "deploy inventory/lab.py"
+    assert set(found[0]["hosts"].values()) == {"switched"}
+    assert (found[-1]["what"], found[-1]["status"]) == ("rollback inventory/lab.py", 1)
     shown = fleet.rackwright("runs", "last")
     assert "an earlier proven release is not on the host" in shown.output
+
+
+def test_killed_in_a_wave_and_resumed(fleet: Site) -> None:
+    canary, second, third = fleet.lab.hosts
+    before = proven(fleet.lab.hosts)
+    words = ("-y", "--bake", "1", "--wave", "1", "--data", "engine=" + json.dumps({"stream_interval": 11}))
+    running_rollout = Running(fleet, str(BIN / "rackwright"), "rollout", "inventory/lab.py", *words)
+    try:
+        assert running_rollout.until(f"[{second.name}]   switching to release") is not None, running_rollout.output
+        early = fleet.rackwright("resume", "-y")
+        assert early.status == 1
+        assert "is still under way" in early.output
+    finally:
+        running_rollout.stop()
+    assert "was cut; next: rackwright resume" in fleet.rackwright("runs").output
+    run = fleet.rackwright("resume", "-y")
+    assert run.status == 0, run.output
+    assert "done: 2 switched" in run.output
+    began = re.findall(r"^.*\[(\S+)\] .*switch endpoint llm to release", run.output, re.MULTILINE)
+    assert canary.name not in began, "what has ended well is left alone"
+    after = proven(fleet.lab.hosts)
+    assert not set(before) & set(after)
+    assert_all_serve(fleet, after)
+    again = fleet.rackwright("resume", "-y")
+    assert again.status == 1
+    assert "nothing is left of run" in again.output
+    assert third.name in fleet.rackwright("runs", "last").output
+
+
+def test_a_dark_host_is_skipped_within_the_quorum_and_picked_up_later(fleet: Site) -> None:
+    *others, dark = fleet.lab.hosts
+    before = proven(fleet.lab.hosts)
+    dark.cut_network()
+    try:
+        refused = rollout(fleet, "--skip-offline", "10%", stream_interval=12)
+        assert refused.status == 1, refused.output
+        assert f"allows 0 of 3: {dark.name}; nothing was done" in refused.output
+        assert proven(others) == before[:2]
+        run = rollout(fleet, "--skip-offline", "34%", stream_interval=12)
+    finally:
+        dark.restore_network()
+    assert run.status == 0, run.output
+    assert f"{dark.name} is skipped" in run.output
+    assert "done: 2 switched" in run.output
+    assert proven([dark]) == before[2:]
+    resumed = fleet.rackwright("resume", "-y")
+    assert resumed.status == 0, resumed.output
+    assert "done: 1 switched" in resumed.output
+    after = proven(fleet.lab.hosts)
+    assert not set(before) & set(after)
+    assert_all_serve(fleet, after)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackwright.fleet.gate import Bake, Gate, Outcome
+from rackwright.fleet.gate import Bake, Begin, Gate, Outcome
 from rackwright.fleet.waves import Cause, Limits, Node
 
 
@@ -119,6 +119,30 @@ def test_a_fault_of_a_host_is_left_aside_within_the_budget() -> None:
     fleet.gate.limits = Limits({}, wave=1, budget=1)
     fleet.gate.entries["h1"].work = lambda: Outcome(Cause.HOST, "the connection")
     assert fleet.run([3, 2, 1, 0], pool=4) == {0: True, 1: False, 2: True, 3: True}
+
+
+def test_a_wave_is_asked_for_before_it_begins_and_may_be_held() -> None:
+    fleet, asked, ended = Fleet([True] * 4, failing=set()), list[Begin](), list[str]()
+
+    def on_wave(task: Begin) -> str:
+        asked.append(task)
+        assert len(fleet.started) in (0, 1, 3)
+        return "a freeze" if task.wave == 2 else ""
+
+    fleet.gate.on_wave, fleet.gate.on_end = on_wave, lambda name, _: ended.append(name)
+    fleet.gate.limits = Limits({"all": 2}, wave=2)
+    assert fleet.run([3, 2, 1, 0], pool=4) == {0: True, 1: True, 2: True, 3: False}
+    assert asked == [Begin(0, ("h0",)), Begin(1, ("h1", "h2")), Begin(2, ("h3",))]
+    assert fleet.gate.held == "a freeze"
+    assert sorted(ended) == ["h0", "h1", "h2"]
+
+
+def test_ends_are_told_of_failures_too_and_of_those_after_the_switch() -> None:
+    fleet, ended = Fleet([True, True], failing=set()), list[tuple[str, Cause | None]]()
+    fleet.gate.on_end = lambda name, outcome: ended.append((name, outcome.cause))
+    fleet.gate.bake = lambda _: {"h0": Outcome(Cause.CHECK, "restarts")}
+    fleet.run([0, 1], pool=2)
+    assert ended == [("h0", None), ("h0", Cause.CHECK)]
 
 
 def test_hosts_that_stay_down_use_up_the_limit() -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from rackwright.commands.rollout import verdict
 from rackwright.errors import RackwrightError
 from rackwright.fleet import journal
 from rackwright.fleet.journal import append, chosen_record, new_record, note, read_record, records
 from rackwright.fleet.record import AFTERWARDS, hosts_in, record_of
+from rackwright.fleet.rolling import verdict
 from rackwright.fleet.running import Result, result, without_secrets
 from rackwright.fleet.waves import Fault
 from rackwright.processes import this_process
@@ -185,8 +185,10 @@ RELEASE, HOST = (Fault.RELEASE.value,), (Fault.HOST.value,)
         (1, Result({"h1": AFTERWARDS, "h2": "not switched"}, faults=HOST), None, 4, "hands needed on h1"),
         (1, Result({"h1": "switching"}), None, 4, "hands needed on h1"),
         (1, Result({"h1": "switched", "h2": "unreachable"}), None, 1, "h2 did not come to their switch"),
-        (1, Result({"h1": "not converged", "h2": "switched"}), None, 1, "h1 did not"),
-        (1, Result({"h1": "switched", "h2": "failed"}, faults=HOST), None, 3, "stopped and held: h2 failed"),
+        (1, Result({"h1": "not converged", "h2": "switched"}), None, 1, "h1 did not converge"),
+        (1, Result({"h1": "switched", "h2": "failed"}, faults=HOST), None, 3, "h2 failed by a fault of its own"),
+        (1, Result({"h1": "not switched", "h2": "failed"}, faults=HOST), None, 3, "stopped and held: h2 failed"),
+        (1, Result({"h1": "switched", "h2": "failed"}, faults=("unknown",)), None, 3, "stopped and held: h2 failed"),
     ],
 )
 def test_the_exit_status_comes_from_the_record(

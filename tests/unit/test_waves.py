@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from rackwright.fleet.waves import (
     CANARIES,
+    FIRST,
+    LAST,
     Cause,
     Failure,
     Fault,
@@ -96,10 +98,12 @@ def row(count: int, serving: bool = True, shape: str = "a") -> list[Node]:
 
 
 def test_a_labelled_host_is_the_canary_of_its_shape() -> None:
-    nodes = [*row(3), Node("h3", 3, True, "a", first=True), Node("h4", 4, True, "b")]
+    nodes = [*row(3), Node("h3", 3, True, "a", rank=FIRST), Node("h4", 4, True, "b")]
     assert wave_numbers(nodes, 2) == {"h3": 0, "h4": 0, "h0": 1, "h1": 1, "h2": 2}
     standing = Standing({node.name: Turn.WAITING for node in nodes})
     assert eligible(nodes, standing, Limits({"all": 9})) == ["h3", "h4"]
+    nodes[0] = replace(nodes[0], rank=LAST)
+    assert wave_numbers(nodes, 2) == {"h3": 0, "h4": 0, "h1": 1, "h2": 1, "h0": 2}
 
 
 def test_hosts_that_do_not_serve_go_together_after_the_canary() -> None:

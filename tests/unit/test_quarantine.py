@@ -1,0 +1,110 @@
+"""Hosts that a rollout leaves aside: those in quarantine, and unreachable ones within a quorum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackwright.commands.quarantine import changed
+from rackwright.errors import RackwrightError
+from rackwright.fleet.journal import Event
+from rackwright.fleet.muster import Muster, muster
+from rackwright.fleet.quarantine import (
+    Quarantined,
+    after_run,
+    change_quarantine,
+    load_quarantine,
+    settle_quarantine,
+)
+from rackwright.fleet.record import Record, record_of
+from rackwright.fleet.waves import Fault
+
+CABLE, ECC = Quarantined("before", "the connection", "r0"), Quarantined("before", "GPU errors", "r0")
+
+
+def run(states: dict[str, str], faults: dict[str, Fault] | None = None) -> Record:
+    events: list[Event] = [{"kind": "host", "host": host, "state": state} for host, state in states.items()]
+    for host, fault in (faults or {}).items():
+        events.append({"kind": "failure", "host": host, "check": "the disk", "wave": 1, "fault": fault.value})
+    return record_of("r1", events)
+
+
+@pytest.mark.parametrize(
+    ("before", "record", "after"),
+    [
+        ({}, run({"h1": "failed"}, {"h1": Fault.HOST}), {"h1": Quarantined("now", "the disk", "r1")}),
+        ({}, run({"h1": "went back"}, {"h1": Fault.RELEASE}), {}),
+        ({"h1": CABLE}, run({"h1": "failed"}, {"h1": Fault.HOST}), {"h1": CABLE}),
+        ({"h1": CABLE, "h2": ECC}, run({"h1": "switched", "h2": "switched"}), {}),
+        ({"h1": CABLE, "h2": ECC}, run({"h1": "unchanged", "h2": "unchanged"}), {"h2": ECC}),
+        ({"h1": CABLE, "h2": ECC}, run({"h1": "quarantined", "h3": "switched"}), {"h1": CABLE, "h2": ECC}),
+    ],
+)
+def test_a_run_changes_the_list(before: dict[str, Any], record: Record, after: dict[str, Any]) -> None:
+    assert after_run(before, record, "now") == after
+
+
+def test_the_list_is_kept_beside_the_records(tmp_path: Path) -> None:
+    assert load_quarantine(tmp_path) == {}
+    told = settle_quarantine(tmp_path, run({"h1": "failed", "h2": "switched"}, {"h1": Fault.HOST}))
+    assert told == ["h1 is quarantined (the disk): rollouts leave it aside"]
+    assert (tmp_path / "runs" / "quarantine.json").stat().st_mode & 0o777 == 0o600
+    assert load_quarantine(tmp_path)["h1"].run == "r1"
+    assert settle_quarantine(tmp_path, run({"h2": "unchanged"})) == []
+    assert settle_quarantine(tmp_path, run({"h1": "switched"})) == ["h1 is well again, and no longer quarantined"]
+    change_quarantine(tmp_path, lambda before: changed(before, [], ["h3"], "RMA", "today"))
+    assert load_quarantine(tmp_path) == {"h3": Quarantined("today", "RMA")}
+
+
+def test_a_list_that_is_none_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "quarantine.json").write_text("{}")
+    with pytest.raises(RackwrightError, match=r"quarantine\.json cannot be read as a quarantine list"):
+        load_quarantine(tmp_path)
+
+
+HOSTS = [f"h{number}" for number in range(1, 11)]
+
+
+def called(*away: str, quorum: str | None, quarantine: dict[str, Quarantined] | None = None) -> Muster:
+    def probe(inventory: Path, hosts: Sequence[str], root: Path) -> list[str]:
+        return [host for host in hosts if host in away]
+
+    return muster(Path("i.py"), HOSTS, Path(), quarantine or {}, quorum, probe=probe)
+
+
+def test_who_takes_part() -> None:
+    found = called("h2", "h4", quorum="20%", quarantine={"h4": CABLE, "h99": ECC})
+    assert found.hosts == ("h1", "h3", "h5", "h6", "h7", "h8", "h9", "h10")
+    assert found.skipped == ("h2",)
+    assert found.events == [
+        {"host": "h4", "state": "quarantined", "text": "quarantined since before (the connection)"},
+        {"host": "h2", "state": "skipped", "text": "it cannot be reached"},
+    ]
+    assert "h2 is skipped" in found.told[1]
+
+
+def test_nobody_is_asked_without_the_option() -> None:
+    assert called("h2", quorum=None).hosts == tuple(HOSTS)
+
+
+@pytest.mark.parametrize(
+    ("away", "quorum", "message"),
+    [
+        (("h2", "h7"), "10%", "2 hosts cannot be reached, and --skip-offline 10% allows 1 of 10: h2, h7; nothing"),
+        (("h2",), "0", "allows 0 of 10: h2; nothing was done"),
+        (("h2",), "5%", "allows 0 of 10"),
+        (tuple(HOSTS), "100%", "no host can be reached"),
+    ],
+)
+def test_too_many_unreachable_hosts_stop_the_run(away: tuple[str, ...], quorum: str, message: str) -> None:
+    with pytest.raises(RackwrightError, match=message):
+        called(*away, quorum=quorum)
+
+
+def test_a_run_of_nobody_is_an_error() -> None:
+    with pytest.raises(RackwrightError, match=r"every chosen host is quarantined: .*next: rackwright quarantine i\.py"):
+        called(quorum=None, quarantine=dict.fromkeys(HOSTS, CABLE))

@@ -1,0 +1,133 @@
+"""What is left of a run: forward past those that are done, further back where the release is at fault, or nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rackwright.commands.resume import asked_again
+from rackwright.errors import RackwrightError
+from rackwright.fleet.journal import Event
+from rackwright.fleet.record import Record, record_of
+from rackwright.fleet.resuming import Rest, rest_of
+from rackwright.fleet.waves import Fault
+from rackwright.processes import this_process
+
+HOSTS = ["h1", "h2", "h3", "h4", "h5"]
+GONE = {**this_process(), "started": -1}
+OLD = {"llm": "old"}
+
+
+def event(kind: str, **fields: Any) -> Event:
+    return {"time": "2026-01-01T00:00:00.000+00:00", "kind": kind, **fields}
+
+
+def begin(purpose: str = "rollout", **fields: Any) -> Event:
+    known = {"purpose": purpose, "hosts": HOSTS, "inventory": "/s/i.py", "deploy": "/s/deploy.py", "process": GONE}
+    return event("begin", **{**known, **fields})
+
+
+def switching(host: str) -> Event:
+    return event("host", host=host, state="switching", before=OLD)
+
+
+def host(name: str, state: str) -> Event:
+    return event("host", host=name, state=state)
+
+
+def failed(name: str, fault: Fault) -> Event:
+    return event("failure", host=name, check="speed", wave=1, fault=fault.value)
+
+
+def run(*events: Event, **fields: Any) -> Record:
+    return record_of("r", [begin(**fields), *events])
+
+
+FORWARD = (
+    event("phase", name="rollout"),
+    switching("h1"),
+    host("h1", "switched"),
+    host("h5", "unchanged"),
+    switching("h2"),
+)
+
+
+def test_a_run_cut_in_a_wave_goes_on_with_those_that_were_switching_first() -> None:
+    rest = rest_of(run(*FORWARD, host("h3", "skipped")))
+    assert rest == Rest("rollout", ("h2", "h3", "h4"), {"h1": OLD}, first=("h2",))
+
+
+def test_a_host_with_a_fault_of_its_own_comes_last() -> None:
+    events = (host("h2", "failed"), failed("h2", Fault.HOST), host("h3", "not switched"), host("h4", "quarantined"))
+    rest = rest_of(run(*FORWARD, *events, event("end", status=3, text="held")))
+    assert (rest.hosts, rest.first, rest.last) == (("h2", "h3", "h4"), (), ("h2", "h4"))
+
+
+def test_a_run_cut_while_the_release_was_found_at_fault_goes_further_back() -> None:
+    found_out = (switching("h3"), host("h3", "went back"), failed("h3", Fault.RELEASE))
+    rest = rest_of(run(*FORWARD, *found_out))
+    assert rest == Rest("going back", ("h1", "h2"), {"h1": OLD, "h2": OLD})
+    back = (event("phase", name="going back"), switching("h1"), host("h1", "switched"), switching("h2"))
+    assert rest_of(run(*FORWARD, *found_out, *back)).hosts == ("h2",)
+    with pytest.raises(RackwrightError, match="nothing is left of run r"):
+        rest_of(run(*FORWARD, *found_out, *back, host("h2", "switched")))
+    with pytest.raises(RackwrightError, match="took it back, so nothing is left to go on with; next: mend"):
+        rest_of(run(*FORWARD, *found_out, *back, event("end", status=3, text="rolled back")))
+    assert rest_of(run(*FORWARD, *found_out, *back, event("end", status=4, text="hands needed"))).hosts == ("h2",)
+
+
+def test_a_resumed_run_can_be_resumed_and_knows_who_had_the_release_before() -> None:
+    first = run(*FORWARD)
+    rest = rest_of(first)
+    again = asked_again(first, rest)
+    assert again["resumes"] == "r"
+    fields = {**again, "hosts": list(rest.hosts)}
+    second = run(event("phase", name="rollout"), switching("h2"), host("h2", "switched"), **fields)
+    assert rest_of(second) == Rest("rollout", ("h3", "h4"), {"h1": OLD, "h2": OLD})
+    bad = run(event("phase", name="rollout"), switching("h2"), failed("h2", Fault.RELEASE), **fields)
+    assert rest_of(bad) == Rest("going back", ("h1", "h2"), {"h1": OLD, "h2": OLD})
+
+
+def test_a_resumed_way_back_can_be_resumed() -> None:
+    first = run(*FORWARD, failed("h2", Fault.RELEASE))
+    fields = {**asked_again(first, rest_of(first)), "hosts": ["h1", "h2"]}
+    second = run(event("phase", name="going back"), switching("h1"), host("h1", "switched"), **fields)
+    assert rest_of(second) == Rest("going back", ("h2",), {"h2": OLD})
+
+
+def test_a_rollback_asks_hosts_for_the_release_that_they_were_going_to() -> None:
+    events = (
+        event("phase", name="rollback"),
+        event("target", host="h2", to={"llm": "older"}),
+        host("h1", "switched"),
+        switching("h2"),
+        host("h3", "unchanged"),
+    )
+    rest = rest_of(run(*events, purpose="rollback", to="last"))
+    assert rest.hosts == ("h2", "h4", "h5")
+    assert rest.releases == {"h2": {"llm": "older"}, "h4": {"*": "last"}, "h5": {"*": "last"}}
+    again = asked_again(run(*events, purpose="rollback", to="last"), rest)
+    assert rest_of(run(events[0], purpose="rollback", **again)).releases["h2"] == {"llm": "older"}
+
+
+def test_a_teardown_and_a_plain_deploy_go_on_with_the_others() -> None:
+    done = (host("h1", "done"), host("h2", "unreachable"), switching("h3"), host("h4", "unchanged"))
+    assert rest_of(run(event("phase", name="teardown"), *done, purpose="teardown")).hosts == ("h2", "h3", "h5")
+    assert rest_of(run(*done, purpose="deploy")) == Rest("", ("h2", "h3", "h5"), first=("h3",))
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (record_of("r", []), "does not say what was asked for"),
+        (run(process=this_process()), r"run r is still under way \(process \d+\); next: wait"),
+        (run(event("process", process=this_process())), "is still under way"),
+        (run(event("resumed", by="r2")), "went on as r2 already; next: rackwright resume r2"),
+        (run(*(host(name, "switched") for name in HOSTS)), "nothing is left of run r: 5 switched"),
+        (run(data={"environment": {"A_TOKEN": "*MASKED*"}}), "had --data environment with a secret"),
+    ],
+)
+def test_what_cannot_be_gone_on_with_is_refused(record: Record, message: str) -> None:
+    with pytest.raises(RackwrightError, match=message):
+        rest_of(record)
