@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from rackwright.errors import RackwrightError
 from rackwright.fleet.hooks import FINISH, PLAN, merged, run_hooks
 from rackwright.fleet.journal import ROLLOUT, VARIABLE, Event, append, new_record, read_record
@@ -108,10 +110,20 @@ def begin(inventory: str, root: Path, hosts: Sequence[InventoryHost], purpose: s
     """
     path = Path(inventory).expanduser().absolute()
     names = [host.name for host in hosts]
-    hooks = merged(host.settings.hooks for host in hosts)
+    hooks = hooks_for(hosts, asked.get("data", {}))
     run = Run(path, root, tuple(names), new_record(root, "resume" if asked.get("resumes") else purpose), hooks)
     run.note("begin", **beginning(path, names, purpose, asked))
     return run
+
+
+def hooks_for(hosts: Iterable[InventoryHost], data: Mapping[str, Any]) -> Hooks:
+    """The hooks of a run: its hosts', or those that `--data` sets in their place. Raises RackwrightError."""
+    if "hooks" not in data:
+        return merged(host.settings.hooks for host in hosts)
+    try:
+        return Hooks.model_validate(data["hooks"])
+    except ValidationError as error:
+        raise RackwrightError(f"--data hooks: {error.errors()[0]['msg']}; nothing was done") from None
 
 
 def beginning(inventory: Path, hosts: Sequence[str], purpose: str, asked: Mapping[str, Any]) -> dict[str, Any]:

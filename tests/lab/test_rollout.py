@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,9 +59,12 @@ def assert_all_serve(site: Site, releases: list[str]) -> None:
         assert host.run("curl -fs http://127.0.0.1:8000/health", check=False).returncode == 0
 
 
-def test_a_good_change_goes_through_in_order(fleet: Site) -> None:
+def test_a_good_change_goes_through_in_order(fleet: Site, tmp_path: Path) -> None:
     before = proven(fleet.lab.hosts)
-    run = rollout(fleet, stream_interval=2)
+    told = {
+        event: [{"command": ["tee", "-a", str(tmp_path / event)]}] for event in ("plan", "wave", "switch", "finish")
+    }
+    run = rollout(fleet, "--data", f"hooks={json.dumps(told)}", stream_interval=2)
     assert run.status == 0, run.output
     assert "done: 3 switched" in run.output
     assert switches(run) == [host.name for host in fleet.lab.hosts]
@@ -70,6 +74,21 @@ def test_a_good_change_goes_through_in_order(fleet: Site) -> None:
     after = proven(fleet.lab.hosts)
     assert not set(before) & set(after)
     assert_all_serve(fleet, after)
+    hooked = {path.name: objects(path.read_text()) for path in tmp_path.iterdir()}
+    assert [one["wave"] for one in hooked["wave"]] == [0, 1, 2]
+    assert [one["host"] for one in hooked["switch"]] == [host.name for host in fleet.lab.hosts]
+    assert [one["states"] for one in hooked["plan"]] == [dict.fromkeys(host.name for host in fleet.lab.hosts)]
+    assert [one["status"] for one in hooked["finish"]] == [0]
+
+
+def objects(text: str) -> list[dict[str, Any]]:
+    """JSON objects one after the other, without anything between them."""
+    found, decoder = [], json.JSONDecoder()
+    while text:
+        value, end = decoder.raw_decode(text)
+        found.append(value)
+        text = text[end:]
+    return found
 
 
 def test_a_bad_change_that_shows_in_the_first_wave_takes_the_canary_back(fleet: Site) -> None:
@@ -138,6 +157,27 @@ def test_killed_in_a_wave_and_resumed(fleet: Site) -> None:
     assert again.status == 1
     assert "nothing is left of run" in again.output
     assert third.name in fleet.rackwright("runs", "last").output
+
+
+def test_killed_while_it_takes_a_release_back_and_resumed(fleet: Site) -> None:
+    canary, second, _third = fleet.lab.hosts
+    before = proven(fleet.lab.hosts)
+    second.set_engine_faults({"fault": "drop_tool_calls", "when": {"option.stream_interval": DROPS_TOOLS}})
+    words = ("-y", "--bake", "1", "--wave", "1", "--data", "engine=" + json.dumps({"stream_interval": DROPS_TOOLS}))
+    bad = Running(fleet, str(BIN / "rackwright"), "rollout", "inventory/lab.py", *words)
+    try:
+        assert bad.until(f"the release is at fault: {canary.name} go back as well") is not None, bad.output
+    finally:
+        bad.stop()
+        second.set_engine_faults()
+    assert proven([canary]) != before[:1]
+    run = fleet.rackwright("resume", "-y")
+    assert run.status == 3, run.output
+    assert f"the change failed on {second.name} and was rolled back" in run.output
+    assert_all_serve(fleet, before)
+    again = fleet.rackwright("resume", "-y")
+    assert again.status == 1
+    assert "nothing is left" in again.output
 
 
 def test_a_dark_host_is_skipped_within_the_quorum_and_picked_up_later(fleet: Site) -> None:

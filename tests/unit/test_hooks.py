@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from rackwright.errors import RackwrightError
 from rackwright.fleet.hooks import merged, run_hooks
 from rackwright.fleet.journal import append, read_record
+from rackwright.fleet.running import hooks_for
 from rackwright.settings.model import Hook, Hooks
 
 
@@ -83,6 +85,12 @@ def test_hosts_that_share_a_hook_run_it_once() -> None:
     chat, pager = Hook(command=("chat",)), Hook(command=("pager", "-q"))
     both = merged([Hooks(finish=(chat,)), Hooks(finish=(chat, pager), failure=(pager,)), Hooks()])
     assert both == Hooks(finish=(chat, pager), failure=(pager,))
+
+
+def test_the_command_line_sets_the_hooks_of_a_run() -> None:
+    assert hooks_for([], {"hooks": {"finish": [{"command": "chat"}]}}) == Hooks(finish=(Hook(command=("chat",)),))
+    with pytest.raises(RackwrightError, match=r"--data hooks: .*; nothing was done"):
+        hooks_for([], {"hooks": {"nosuch": []}})
 
 
 def test_a_veto_that_comes_too_late_is_refused() -> None:
