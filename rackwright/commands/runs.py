@@ -26,6 +26,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Register the command."""
     parser = commands.add_parser("runs", help="list the runs of this site, or show one")
     parser.add_argument("run", nargs="?", metavar="RUN", help="a run's name, or `last`")
+    parser.add_argument("-n", "--newest", type=int, default=20, metavar="N", help="how many to list")
     add_site(parser)
     parser.add_argument("--json", action="store_true", help="for programs")
     parser.set_defaults(handler=run)
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the runs, the newest last, or the events of one; returns the exit status. Raises RackwrightError."""
     root = root_of(args)
     if args.run is None:
-        found = [record_of(path.stem, read_record(path)) for path in records(root)]
+        found = [record_of(path.stem, read_record(path)) for path in records(root)[-max(1, args.newest) :]]
         text = table(found) if found else f"no run has left a record in {folder_of(root)} yet"
         print(json.dumps([values(one) for one in found], indent=1) if args.json else text)
         return 0

@@ -64,7 +64,7 @@ def _run(hook: Hook, event: str, payload: str, record: Path, root: Path, say: Sa
     wrong = "" if status == 0 else f"{name} {status if isinstance(status, str) else f'ended with {status}'}"
     if wrong:
         say(wrong)
-    append(record, "hook", hook=event, command=hook.command[0], text=output[-2000:] or None, wrong=wrong or None)
+    append(record, "hook", hook=event, command=hook.command[0], wrong=wrong or None)
     return f"{wrong}: {output.strip().splitlines()[-1]}" if wrong and output.strip() else wrong
 
 

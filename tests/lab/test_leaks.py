@@ -171,7 +171,9 @@ def test_a_whole_deploy_says_and_shows_no_secret(site: Site, lived: Host, needle
     open_for_others = {name: mode for name, mode in sweeper.found.items() if mode != "600:root"}
     assert open_for_others == {}
     assert {name for name in sweeper.found if not name.startswith((LOGIN, "/root/.docker/", PASSING))} == set()
-    assert_nothing_on_control(needles, temporary, tmp_path / "rendered", ROOT)
+    runs = site.lab.paths.root / "runs"
+    assert list(runs.glob("*.jsonl")), "each deploy left a record"
+    assert_nothing_on_control(needles, temporary, tmp_path / "rendered", ROOT, runs)
 
 
 def assert_nothing_on_control(needles: Sequence[str], *folders: Path) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from rackwright.effects import ConnectionLostError, NotStartedError, StepFailedError
-from rackwright.fleet.turns import Member, domains_of, limits_of, outcome_of, watched
-from rackwright.fleet.waves import Cause
+from rackwright.fleet.journal import ORDER
+from rackwright.fleet.turns import Member, domains_of, found_switching, limits_of, node_of, outcome_of, watched
+from rackwright.fleet.waves import FIRST, LAST, Cause
 from rackwright.fullproof import GPU_COUNTERS
 from rackwright.proof import GPU_ERRORS, Answer
 from rackwright.settings.model import HostSettings
@@ -58,6 +61,16 @@ def test_the_lowest_limit_within_a_domain_holds_and_one_is_the_least() -> None:
     hosts = [member(0, None, max_unavailable=5), member(1, None, max_unavailable="0")]
     assert limits_of(hosts, rollout=False).down == {"b200": 1}
     assert limits_of(hosts, rollout=False).wave is None
+
+
+def test_who_goes_first_and_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rank(number: int, canary: bool = False) -> int:
+        return node_of(member(number, None, canary=canary), "shape", takes_capacity=True).rank
+
+    assert (rank(0), rank(1, canary=True)) == (0, FIRST)
+    monkeypatch.setenv(ORDER, json.dumps({"first": ["h2"], "last": ["h3"]}))
+    assert (rank(0), rank(1, canary=True), rank(2), rank(3, canary=True)) == (0, FIRST, FIRST, LAST)
+    assert [found_switching(f"h{number}") for number in range(4)] == [False, False, True, False]
 
 
 def test_a_host_without_a_group_is_in_all() -> None:
