@@ -41,7 +41,8 @@ def script(sections: Mapping[str, str]) -> str:
     for name, lines in sections.items():
         parts.append(f"echo '{MARK} {name}'\n")
         parts.append(f"e=$( {{\n{lines.rstrip()}\n}} 2>&1 >&3 3>&- ); r=$?\n")
-        parts.append(f'printf \'\\n%s end %s %s\\n\' \'{MARK}\' "$r" "$(printf %s "$e" | base64 -w0)"\n')
+        parts.append('[ -z "$e" ] || e=$(printf %s "$e" | base64 -w0)\n')
+        parts.append(f"printf '\\n%s end %s %s\\n' '{MARK}' \"$r\" \"$e\"\n")
     return "".join(parts)
 
 

@@ -29,6 +29,8 @@ MANIFEST = ".rackwright.json"
 INSIDE = "/run/rackwright"
 """Where the job's secrets and its program lie in the container."""
 FETCH_TIMEOUT = 24 * 3600
+PAUSE = 3.0
+"""Seconds before a second try at the hub; the n-th pause is n x n as long."""
 COMMIT = re.compile(r"^[0-9a-f]{40}$")
 
 
@@ -212,6 +214,7 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, image: s
         "exclude": sorted(source.exclude),
         "models_dir": settings.models_dir,
         "stall": settings.stall_timeout,
+        "pause": PAUSE,
         "rate_mib": settings.download_rate_mib,
         "secrets": INSIDE,
     }

@@ -2,10 +2,13 @@
 # Parameters: unit folder offset patience.
 waited=0
 while :; do
-  case "$(systemctl is-active "$unit")" in
-    active | activating | deactivating | reloading) running=yes ;;
-    *) running=no ;;
-  esac
+  # A job that ends by itself leaves its status; whether it was ended otherwise is asked once a second.
+  if [ -e "$folder/status" ] || [ $((waited % 5)) = 0 ]; then
+    case "$(systemctl is-active "$unit")" in
+      active | activating | deactivating | reloading) running=yes ;;
+      *) running=no ;;
+    esac
+  fi
   size=$(stat -c %s "$folder/log" 2>/dev/null || echo 0)
   if [ "$running" = no ] || [ "$size" -gt "$offset" ] || [ $waited -ge "$patience" ]; then break; fi
   waited=$((waited + 1))

@@ -22,7 +22,10 @@ root=$(sed -n 's/.*"data-root"[: ]*"\([^"]*\)".*/\1/p' /etc/docker/daemon.json 2
 for path in $paths "${root:-/var/lib/docker}" /var/lib/containerd; do
   there=$path
   while [ ! -e "$there" ]; do there=${there%/*}; [ -n "$there" ] || there=/; done
-  echo "disk $path $(timeout 5 df -k --output=avail,iavail,fstype,source,target "$there" 2>/dev/null | tail -n 1 | tr -s ' ')"
+  timeout 5 df -k --output=avail,iavail,fstype,source,target "$there" 2>/dev/null | {
+    read -r _ && read -r avail inodes type source target &&
+      echo "disk $path $avail $inodes $type $source $target"
+  }
 done
 daemon=$(systemctl show docker.service --property=MainPID --value 2>/dev/null)
 if [ "${daemon:-0}" != 0 ] && [ -r "/proc/$daemon/limits" ]; then

@@ -112,7 +112,7 @@ configs = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(config=configs, indent=st.sampled_from([None, 2, "\t"]), before=st.booleans())
 def test_other_logins_and_unknown_keys_survive(
     tmp_path_factory: pytest.TempPathFactory, config: dict[str, Any], indent: int | str | None, before: bool

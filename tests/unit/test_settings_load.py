@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@cache
 def vault(text: str) -> str:
     words = [command("ansible-vault"), "encrypt", "--output", "-"]
     return subprocess.run(words, input=text, capture_output=True, text=True, check=True).stdout

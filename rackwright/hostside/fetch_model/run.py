@@ -34,6 +34,7 @@ class Model:
         self.repository: str = spec["repository"]
         self.revision: str = spec["revision"]
         self.rate: float | None = spec["rate_mib"] * (1 << 20) if spec["rate_mib"] else None
+        self.pause: float = spec["pause"]
         self.target = Path(spec["models_dir"]) / (spec["directory"] or spec["name"])
 
     def run(self) -> None:
@@ -146,7 +147,7 @@ class Model:
             try:
                 return in_child(task, watch)
             except Failure as failure:
-                wait = failure.wait or 3.0 * number * number
+                wait = failure.wait or self.pause * number * number
                 if failure.kind not in REPEATED or number == TRIES or wait > LONGEST_WAIT:
                     raise
                 say(f"{_cause(failure)}; try {number + 1} of {TRIES} in {wait:.0f} s")
