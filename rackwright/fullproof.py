@@ -17,7 +17,10 @@ from rackwright.settings.model import EndpointSettings
 TOOLS, HARMONY, DRAFTING = "tools", "harmony", "drafting"
 CHANNEL_MARKS = re.compile(r"<\|(?:channel|start|message|end|call|return)\|>|\bassistant(?:final|analysis)")
 WORDS_AGAIN = re.compile(r"(\S{1,12}\s)\1{11,}")
-TOOL_PARSERS = ("tool-call-parser", "tool_call_parser")
+TOOL_KEYS = {"vllm": ("enable-auto-tool-choice", "tool-call-parser"), "sglang": ("tool-call-parser",)}
+"""What a server must be given before it makes tool calls of an answer; TensorRT-LLM does it for gpt-oss by itself."""
+TOOL_PARSER = {"tensorrt-llm": "tool_parser"}
+"""What it needs for other models."""
 SPEED_BUDGET = 1.5
 """How many times as long a token may take as with the release before. Best of three, because a host may be busy."""
 TRIES = 3
@@ -26,13 +29,22 @@ SPEED_SLACK = 0.0005
 
 
 def abilities(endpoint: EndpointSettings) -> frozenset[str]:
-    """What an endpoint can do by its settings: gpt-oss calls tools itself, other models need the server's parser."""
-    found = {
-        HARMONY: endpoint.harmony,
-        TOOLS: endpoint.harmony or any(endpoint.engine.get(key) for key in TOOL_PARSERS),
-        DRAFTING: endpoint.draft is not None,
-    }
+    """What an endpoint can do by its settings."""
+    found = {HARMONY: endpoint.harmony, TOOLS: not tool_keys_missing(endpoint), DRAFTING: endpoint.draft is not None}
     return frozenset(name for name, has in found.items() if has)
+
+
+def tool_keys_missing(endpoint: EndpointSettings) -> list[str]:
+    """Options without which this server makes no tool calls, as its own command line names them."""
+    always = TOOL_KEYS.get(endpoint.engine_kind, ())
+    needed = always or (() if endpoint.harmony else (TOOL_PARSER[endpoint.engine_kind],))
+    return [key for key in needed if not _is_given(endpoint, key)]
+
+
+def _is_given(endpoint: EndpointSettings, key: str) -> bool:
+    names = {key, key.replace("-", "_")}
+    words = {word.split("=")[0].removeprefix("--") for word in endpoint.arguments if word.startswith("--")}
+    return bool(names & words) or any(endpoint.engine.get(name) for name in names)
 
 
 def full_questions(base: str, model: str, endpoint: EndpointSettings) -> tuple[Question, ...]:
@@ -40,12 +52,12 @@ def full_questions(base: str, model: str, endpoint: EndpointSettings) -> tuple[Q
 
     base: its URL on the host. model: the name that it serves.
     """
-    has = abilities(endpoint)
+    has, missing = abilities(endpoint), tool_keys_missing(endpoint)
     rows = (
         streams(base, model),
         no_loop(base, model),
         channels(base, model),
-        calls_a_tool(base, model),
+        no_tools(endpoint.engine_kind, missing) if missing and endpoint.harmony else calls_a_tool(base, model),
         drafts_accepted(base, model, endpoint.engine_kind),
         speed(base, model),
     )
@@ -101,6 +113,12 @@ def calls_a_tool(base: str, model: str) -> Question:
     text = "What is the weather in Paris now? Use the tool."
     asked = _chat(base, model, text, 512, judge, tools=[{"type": "function", "function": tool}])
     return Question("a tool call", **asked, severity=Severity.NO_WORSE, needs=frozenset({TOOLS}))
+
+
+def no_tools(engine_kind: str, missing: list[str]) -> Question:
+    """The row of a model that can call tools behind a server that was not told to make calls of them."""
+    text = f"not measurable on this {engine_kind}: it makes no tool calls without {' and '.join(missing)}"
+    return Question("a tool call", "echo; echo 0 0", lambda _: Verdict(False, text, measured=False))
 
 
 def channels(base: str, model: str) -> Question:

@@ -20,7 +20,7 @@ from rackwright.hostside import host_program, host_script
 from rackwright.paths import STATE, container_name, endpoint_dir
 from rackwright.reading import decode
 from rackwright.release import Release
-from rackwright.settings.model import HostSettings
+from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.spec import RELEASE_MOUNT, SCRATCH_MOUNT
 
 LIMIT = 120
@@ -50,6 +50,8 @@ class WantedOptions:
 
     release: Release
     engine_kind: str
+    arguments: tuple[str, ...] = ()
+    """What the settings add to the server's command line."""
     spared: bool = False
     """True when it has been proven already, or when a Spark serves and has no memory for a second engine."""
     crowded: bool = False
@@ -98,18 +100,20 @@ def _verdict(text: str) -> Verdict | None:
 def wanted(settings: HostSettings, reading: HostReading) -> tuple[WantedOptions, ...]:
     """Every release that is known by now; the release's own concern refuses the others."""
     return tuple(
-        _wanted(release, settings.all_endpoints[name].engine_kind, settings, reading)
+        _wanted(release, settings.all_endpoints[name], settings, reading)
         for name, release in wanted_releases(settings, reading).items()
         if isinstance(release, Release)
     )
 
 
-def _wanted(release: Release, engine_kind: str, settings: HostSettings, reading: HostReading) -> WantedOptions:
+def _wanted(
+    release: Release, endpoint: EndpointSettings, settings: HostSettings, reading: HostReading
+) -> WantedOptions:
     seen = reading[ENDPOINT].endpoints
     own = seen.get(release.spec.name)
     proven = own is not None and own.proven == release.hash
     crowded = settings.hardware.unified_memory and any(one.serving or one.loading for one in seen.values())
-    return WantedOptions(release, engine_kind, proven or crowded, crowded)
+    return WantedOptions(release, endpoint.engine_kind, tuple(endpoint.arguments), proven or crowded, crowded)
 
 
 def changes(releases: tuple[WantedOptions, ...], seen: SeenOptions) -> list[Change]:
@@ -185,7 +189,7 @@ def docker_run(own: WantedOptions, folder: str) -> list[str]:
         words += ["--mount", f"type=bind,source={source},target={target},readonly"]
     words += [word for key, value in sorted(spec.environment.items()) for word in ("--env", f"{key}={value}")]
     words += ["--entrypoint", "python3", spec.image, "-", own.engine_kind, spec.mounts[0].target]
-    return [*words, f"{RELEASE_MOUNT}/{spec.engine_file}", str(len(spec.gpu_uuids))]
+    return [*words, f"{RELEASE_MOUNT}/{spec.engine_file}", str(len(spec.gpu_uuids)), *own.arguments]
 
 
 def report(releases: tuple[WantedOptions, ...], seen: SeenOptions) -> str:

@@ -1,8 +1,8 @@
 """Runs inside a serving image, alone: build the server's options with the engine's own classes; say what it refuses.
 
-`python3 - KIND MODEL FILE GPUS`; the first line of standard output is the answer as JSON, the others are for people.
-Exit status: 0, or 3 when the engine refuses the options. The image's Python and engine are whatever they are, so
-nothing but the standard library is taken for granted.
+`python3 - KIND MODEL FILE GPUS [WORD...]`, where WORDs are more of the server's command line. The first line of
+standard output is the answer as JSON, the others are for people. Exit status: 0, or 3 when the engine refuses them.
+The image's Python and engine are whatever they are, so nothing but the standard library is taken for granted.
 """
 
 from __future__ import annotations
@@ -38,8 +38,10 @@ def first(*names: str) -> Any:
     raise NotCheckedError(f"cannot be imported: {'; '.join(reasons)}")
 
 
-def build_trtllm(model: str, file: str, gpus: int) -> None:
-    """TensorRT-LLM: its own merge function, and then its strict class."""
+def build_trtllm(model: str, file: str, gpus: int, words: Sequence[str]) -> None:
+    """TensorRT-LLM: its own merge function, and then its strict class; words by its own command, which is not run."""
+    if words:
+        first("tensorrt_llm.commands.serve:serve").make_context("serve", [model, *words])
     yaml = importlib.import_module("yaml")
     known = first("tensorrt_llm.llmapi.llm_args:TorchLlmArgs", "tensorrt_llm.llmapi:TorchLlmArgs")
     merge = first(
@@ -51,7 +53,7 @@ def build_trtllm(model: str, file: str, gpus: int) -> None:
     known(**merge(options, extra))
 
 
-def build_vllm(model: str, file: str, gpus: int) -> None:  # noqa: ARG001 - the builders are called alike
+def build_vllm(model: str, file: str, gpus: int, words: Sequence[str]) -> None:  # noqa: ARG001 - the builders are called alike
     """vLLM: its own parser and option class. Its whole configuration would want all GPUs, so it ends there."""
     parser_class = first(
         "vllm.utils.argparse_utils:FlexibleArgumentParser",
@@ -60,13 +62,13 @@ def build_vllm(model: str, file: str, gpus: int) -> None:  # noqa: ARG001 - the 
     fill = first("vllm.entrypoints.openai.cli_args:make_arg_parser")
     options = first("vllm.engine.arg_utils:EngineArgs")
     parser = fill(parser_class())
-    options.from_cli_args(parser.parse_args(["--model", model, *config(file)]))
+    options.from_cli_args(parser.parse_args(["--model", model, *config(file), *words]))
 
 
-def build_sglang(model: str, file: str, gpus: int) -> None:  # noqa: ARG001 - the builders are called alike
+def build_sglang(model: str, file: str, gpus: int, words: Sequence[str]) -> None:  # noqa: ARG001 - the builders are called alike
     """SGLang: its own parser and option class."""
     prepare = first("sglang.srt.server_args:prepare_server_args")
-    prepare(["--model-path", model, *config(file)])
+    prepare(["--model-path", model, *config(file), *words])
 
 
 def config(file: str) -> list[str]:
@@ -74,7 +76,7 @@ def config(file: str) -> list[str]:
     return [] if Path(file).read_text(encoding="utf-8").strip() in ("", "{}") else ["--config", file]
 
 
-BUILDERS: dict[str, Callable[[str, str, int], None]] = {
+BUILDERS: dict[str, Callable[[str, str, int, Sequence[str]], None]] = {
     "tensorrt-llm": build_trtllm,
     "vllm": build_vllm,
     "sglang": build_sglang,
@@ -83,6 +85,9 @@ BUILDERS: dict[str, Callable[[str, str, int], None]] = {
 
 def rows_of(error: BaseException) -> list[Row]:
     """What the engine refuses: a row for each of pydantic's errors, or one for any other."""
+    if hasattr(error, "format_message"):
+        text = f"the server's command line refuses it: {error.format_message()}"
+        return [{"key": key_in(text), "reason": text}]
     if not hasattr(error, "errors"):
         text = str(error).strip()
         return [{"key": key_in(text), "reason": text.splitlines()[-1] if text else type(error).__name__}]
@@ -96,18 +101,21 @@ def key_in(text: str) -> str:
 
 
 def refuses(error: BaseException) -> bool:
-    """Tell a refusal from a failure: engines raise ValueError; other types count when their own code raised them."""
-    if isinstance(error, ValueError):
+    """Tell a refusal from a failure: engines raise ValueError; other types count when their own code raised them.
+
+    What can say its message for the shell is a usage error of click.
+    """
+    if isinstance(error, ValueError) or hasattr(error, "format_message"):
         return True
     frames = traceback.extract_tb(error.__traceback__)
     ours = frames[-1].filename == refuses.__code__.co_filename
     return isinstance(error, TypeError | AttributeError | KeyError | AssertionError) and not ours
 
 
-def answer(kind: str, model: str, file: str, gpus: int) -> dict[str, Any]:
+def answer(kind: str, model: str, file: str, gpus: int, words: Sequence[str] = ()) -> dict[str, Any]:
     """Build the options; returns whether they were checked, what is refused, and why they were not checked."""
     try:
-        BUILDERS[kind](model, file, gpus)
+        BUILDERS[kind](model, file, gpus, words)
     except SystemExit as error:  # argparse
         rows = rows_of(ValueError(f"the server's command line refuses it: {Said.text or error.code}"))
         return {"checked": True, "refused": rows, "why": ""}
@@ -151,8 +159,8 @@ def main(words: Sequence[str]) -> int:
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     Said.listen()
-    kind, model, file, gpus = words
-    found = answer(kind, model, file, int(gpus))
+    kind, model, file, gpus, *more = words
+    found = answer(kind, model, file, int(gpus), more)
     out.write("\n".join([json.dumps(found), *lines(found, file)]) + "\n")
     out.flush()
     # Engines leave threads behind that would hold the process.

@@ -99,7 +99,8 @@ def test_proven_releases_and_serving_sparks_are_spared(unified: bool, seen: dict
     settings = HostSettings.model_validate(
         {"hardware": {"unified_memory": unified}, "model": {"repository": "a/b", "mount": "/models/b"}}
     )
-    assert _wanted(WANTED, "vllm", settings, reading(**seen)).spared is spared
+    endpoint = settings.all_endpoints["llm"]
+    assert _wanted(WANTED, endpoint, settings, reading(**seen)).spared is spared
 
 
 def test_the_container_sees_one_gpu_no_network_and_nothing_to_write() -> None:
@@ -169,8 +170,9 @@ class Image:
             )
 
     def ask(
-        self, yaml: str, engine: str = "tensorrt-llm", version: str = "1.2.0rc6", limit: int = 30
+        self, yaml: str, engine: str = "tensorrt-llm", version: str = "1.2.0rc6", limit: int = 30, arguments: str = ""
     ) -> tuple[int, str]:
+        own = replace(OWN, engine_kind=engine, arguments=tuple(arguments.split()))
         (self.release / WANTED.spec.engine_file).write_text(yaml)
         script = host_script(
             "check_options",
@@ -179,7 +181,7 @@ class Image:
             marker=str(self.marker),
             program=base64.b64encode(host_program("build_options").encode()).decode(),
             releases=str(self.release.parent),
-            run=" ".join(docker_run(replace(OWN, engine_kind=engine), str(self.release))),
+            run=" ".join(docker_run(own, str(self.release))),
             next="rackwright check INVENTORY",
         )
         return self.run(script, version)
@@ -243,6 +245,24 @@ def test_bad_options_are_refused_with_file_key_reason(
     assert reason in row["reason"]
     assert f"refused: {WANTED.spec.engine_file}: {key or '(no key named)'}: " in output
     assert "next: rackwright check INVENTORY" in output
+
+
+WORDS = [
+    ("tensorrt-llm", "--max_beam_width 2", None),
+    ("tensorrt-llm", "--nonsense", "the server's command line refuses it: No such option"),
+    ("tensorrt-llm", "--max_beam_width two", "'two' is not a valid integer"),
+    ("vllm", "--enable-auto-tool-choice --tool-call-parser openai", None),
+    ("vllm", "--nonsense", "unrecognized arguments: --nonsense"),
+    ("sglang", "--nonsense", "unrecognized arguments: --nonsense"),
+]
+
+
+@pytest.mark.parametrize(("engine", "arguments", "reason"), WORDS)
+def test_the_image_judges_the_arguments_too(image: Image, engine: str, arguments: str, reason: str | None) -> None:
+    image.install(engine)
+    status, output = image.ask("{}\n", engine, arguments=arguments)
+    assert (status, image.answer["checked"]) == (1 if reason else 0, True), output
+    assert (reason or "") in "".join(row["reason"] for row in image.answer["refused"])
 
 
 def test_an_image_without_the_classes_is_not_checked(image: Image) -> None:

@@ -38,8 +38,34 @@ def test_rows_apply_by_what_the_endpoint_can_do() -> None:
     assert names == {"streaming", "no repeated token", "speed", GPU_COUNTERS}
     names = {row.name for row in full_questions(BASE, "m", endpoint(draft=DRAFT))}
     assert names >= {"a tool call", "harmony channels", "accepted drafts"}
-    parser = endpoint(harmony=False, engine={"tool-call-parser": "hermes"})
-    assert "a tool call" in {row.name for row in full_questions(BASE, "m", parser)}
+
+
+VLLM_TOOLS = {"enable-auto-tool-choice": True, "tool-call-parser": "openai"}
+SHELL = ["--enable-auto-tool-choice", "--tool-call-parser=openai"]
+NO_PARSER = "not measurable on this vllm: it makes no tool calls without tool-call-parser"
+
+
+@pytest.mark.parametrize(
+    ("keys", "seen"),
+    [
+        ({}, "asked"),
+        ({"harmony": False}, None),
+        ({"harmony": False, "arguments": ["--tool_parser", "qwen3"]}, "asked"),
+        ({"engine_kind": "vllm"}, NO_PARSER.replace("without ", "without enable-auto-tool-choice and ")),
+        ({"engine_kind": "vllm", "engine": {"enable-auto-tool-choice": True}}, NO_PARSER),
+        ({"engine_kind": "vllm", "engine": VLLM_TOOLS}, "asked"),
+        ({"engine_kind": "vllm", "arguments": SHELL}, "asked"),
+        ({"engine_kind": "vllm", "harmony": False}, None),
+        ({"engine_kind": "vllm", "harmony": False, "engine": VLLM_TOOLS}, "asked"),
+        ({"engine_kind": "sglang"}, NO_PARSER.replace("vllm", "sglang")),
+        ({"engine_kind": "sglang", "engine": {"tool-call-parser": "gpt-oss"}}, "asked"),
+    ],
+)
+def test_tools_are_asked_for_where_the_server_makes_calls_of_them(keys: dict[str, Any], seen: str | None) -> None:
+    rows = [row for row in full_questions(BASE, "m", endpoint(**keys)) if row.name == "a tool call"]
+    verdicts = [judge(row, message(tool_calls=call())) for row in rows]
+    assert ["asked" if verdict.measured else verdict.seen for verdict in verdicts] == ([seen] if seen else [])
+    assert not any(refuses(row, None, one) for row, one in zip(rows, verdicts, strict=True) if not one.measured)
 
 
 def test_no_row_reads_metrics() -> None:
