@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -15,6 +17,7 @@ from rackwright.errors import SettingsError
 SOURCE = Path("tensorrt_llm/llmapi/llm_args.py")
 ROOT = "TorchLlmArgs"
 SHARED_BASE = "DecodingBaseConfig"
+DECODING_TAG = "decoding_type"
 STRICT = "StrictBaseModel"
 SCALARS = {
     "bool": "bool",
@@ -28,6 +31,7 @@ SCALARS = {
     "NonNegativeFloat": "float",
 }
 BOUNDS: dict[str, Json] = {"PositiveInt": {"gt": 0}, "NonNegativeInt": {"ge": 0}, "NonNegativeFloat": {"ge": 0}}
+BOUND_NAMES = ("gt", "ge", "lt", "le")
 CONTAINERS = {"List": "list", "list": "list", "Set": "set", "set": "set"}
 KEPT_CONTAINERS = frozenset({"list[int]", "list[float]", "set[int]"})
 KEPT_MAPPINGS = frozenset({"dict[str,str]", "dict[int,int]"})
@@ -38,7 +42,8 @@ class Classes:
     """What a source file defines: classes, the values of its enumerations, and names that stand for types."""
 
     classes: Mapping[str, ast.ClassDef]
-    enums: Mapping[str, list[str]]
+    enums: Mapping[str, dict[str, object]]
+    """Values by member, by enumeration."""
     aliases: Mapping[str, ast.expr]
     used: list[str] = field(default_factory=list)
     """Sections and unions that some key needs, as they were met."""
@@ -61,9 +66,9 @@ def _is_enum(node: ast.ClassDef) -> bool:
     return any(_name(base).endswith("Enum") for base in node.bases)
 
 
-def _enum(node: ast.ClassDef) -> list[str]:
-    values = [item.value for item in node.body if isinstance(item, ast.Assign)]
-    return [str(value.value) for value in values if isinstance(value, ast.Constant)]
+def _enum(node: ast.ClassDef) -> dict[str, object]:
+    items = [(item.targets[0], item.value) for item in node.body if isinstance(item, ast.Assign)]
+    return {_name(target): value.value for target, value in items if isinstance(value, ast.Constant)}
 
 
 def _aliases(body: list[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
@@ -92,7 +97,17 @@ def line_of(source: Classes, version: str) -> Json:
         else:
             sections[name] = _section(source, name)
             source.used.extend([SHARED_BASE] if EXTENDS in sections[name] else [])
-    return {"versions": [version], "decoding": "discriminated", "sections": sections, "unions": unions}
+    return {"versions": [version], "decoding": _decoding(source), "sections": sections, "unions": unions}
+
+
+def _decoding(source: Classes) -> str:
+    """How a wrong speculative_config is told: by pydantic's tagged union, or by the classes' own dispatch."""
+    if any("discriminator" in ast.unparse(node) for node in source.aliases.values()):
+        return "discriminated"
+    eagle = source.classes.get("EagleDecodingConfig")
+    methods = [item for item in eagle.body if isinstance(item, ast.FunctionDef)] if eagle else []
+    own = any(item.name == "__init__" and "setattr(" in ast.unparse(item) for item in methods)
+    return "attributes" if own else "typed"
 
 
 def _section(source: Classes, name: str) -> Json:
@@ -113,7 +128,7 @@ def _section(source: Classes, name: str) -> Json:
 def _keys(source: Classes, name: str, item: ast.AnnAssign) -> Json:
     """The key of one field, under each of its names."""
     skipped = (
-        name.startswith("_") or name in ("model_config", "decoding_type") or "ClassVar" in ast.unparse(item.annotation)
+        name.startswith("_") or name in ("model_config", DECODING_TAG) or "ClassVar" in ast.unparse(item.annotation)
     )
     if skipped:
         return {}
@@ -132,23 +147,42 @@ def _details(source: Classes, call: ast.Call) -> Json:
     words = {word.arg: word.value for word in call.keywords if word.arg}
     default = words.get("default", call.args[0] if call.args else None)
     found = _default(source, default) if default is not None else {}
-    bounds = {bound: words[bound] for bound in ("gt", "ge", "lt", "le") if bound in words}
+    bounds = {bound: words[bound] for bound in BOUND_NAMES if bound in words}
     return found | {bound: value.value for bound, value in bounds.items() if isinstance(value, ast.Constant)}
 
 
 def _default(source: Classes, node: ast.expr) -> Json:
     if isinstance(node, ast.Attribute) and _name(node.value) in source.enums:
-        return {"default": node.attr}
+        member = source.enums[_name(node.value)].get(node.attr)
+        return {"default": member} if isinstance(member, str) else {}
     try:
-        value = ast.literal_eval(node)
+        value = _number(node) if isinstance(node, ast.BinOp) else ast.literal_eval(node)
     except ValueError:
         return {}
     return {} if value is Ellipsis else {"default": value}
 
 
+ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Mult: operator.mul,
+    ast.Pow: operator.pow,
+}
+
+
+def _number(node: ast.expr) -> Any:
+    """The value of a sum such as `1024**3`. Raises ValueError for anything else."""
+    if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
+        return ARITHMETIC[type(node.op)](_number(node.left), _number(node.right))
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return node.value
+    raise ValueError(ast.unparse(node))
+
+
 def _names(name: str, call: ast.Call) -> list[str]:
-    """All names under which a field is read: its own, or those of `AliasChoices`."""
+    """All names under which a field is read: its own, its alias, or those of `AliasChoices`."""
     for word in call.keywords:
+        if word.arg in ("alias", "validation_alias") and isinstance(word.value, ast.Constant):
+            return [str(word.value.value)]
         if word.arg == "validation_alias" and isinstance(word.value, ast.Call):
             return [str(arg.value) for arg in word.value.args if isinstance(arg, ast.Constant)]
     return [name]
@@ -188,7 +222,8 @@ def _plain_type(source: Classes, node: ast.expr) -> Json:
     if name in SCALARS:
         return {"type": SCALARS[name], **BOUNDS.get(name, {})}
     if name in source.enums:
-        return {"type": "str", "values": source.enums[name]}
+        values = list(source.enums[name].values())
+        return {"type": "str", "values": values} if all(isinstance(one, str) for one in values) else {"type": "any"}
     if name in source.aliases:
         return _alias(source, name)
     if name in source.classes:
@@ -204,7 +239,23 @@ def _alias(source: Classes, name: str) -> Json:
     if "discriminator" in ast.unparse(node):
         source.used.append(name)
         return {"type": name}
+    members = _members(node)
+    if any(_name(member) in _dispatched(source) for member in members):
+        source.used.append(name)
+        return {"type": f"{name}?" if any(map(_is_none, members)) else name}
     return _type(source, node)
+
+
+def _dispatched(source: Classes) -> dict[str, str]:
+    """Tag by class, as the base of all decoding kinds looks them up where pydantic does not."""
+    base = source.classes.get(SHARED_BASE)
+    tables = [node for node in ast.walk(base) if isinstance(node, ast.Dict)] if base else []
+    pairs = [(key, value) for table in tables for key, value in zip(table.keys, table.values, strict=True)]
+    return {
+        _name(value): str(key.value)
+        for key, value in pairs
+        if isinstance(key, ast.Constant) and _name(value) in source.classes
+    }
 
 
 def _subscript(source: Classes, node: ast.Subscript) -> Json:
@@ -225,7 +276,11 @@ def _subscript(source: Classes, node: ast.Subscript) -> Json:
 
 
 def _union(source: Classes, node: ast.expr) -> Json:
-    """The sections of a discriminated union by their tags."""
+    """The sections of a union by their tags."""
+    if "discriminator" not in ast.unparse(node):
+        kinds = _dispatched(source)
+        names = [name for name in map(_name, _members(node)) if name in kinds]
+        return {"tag": DECODING_TAG, "kinds": {kinds[name]: name for name in names}}
     assert isinstance(node, ast.Subscript)
     assert isinstance(node.slice, ast.Tuple)
     tag = next(
@@ -247,9 +302,15 @@ def _tag(source: Classes, name: str, tag: str) -> str:
 
 
 def difference(line: Json, base: str) -> Json:
-    """A line as it differs from another line of the data: what it adds or changes, and what is gone."""
+    """A line as it differs from another line of the data: what it adds or changes, and what is gone.
+
+    What validators bound, and what the command line gives, is not seen in the fields: the other line's word counts.
+    """
     old: Json = merged_file("tensorrt-llm", base)["sections"]
-    new: Json = line["sections"]
+    new: Json = {
+        name: {key: _as_before(old.get(name, {}).get(key), told) for key, told in keys.items()}
+        for name, keys in line["sections"].items()
+    }
     added = {
         name: {key: told for key, told in keys.items() if old.get(name, {}).get(key) != told}
         for name, keys in new.items()
@@ -261,6 +322,14 @@ def difference(line: Json, base: str) -> Json:
         "add": {name: keys for name, keys in added.items() if keys},
         "remove": {name: keys for name, keys in gone.items() if keys},
     }
+
+
+def _as_before(old: object, told: Any) -> Any:
+    """A key with the bounds that it had, where its fields show none."""
+    if not isinstance(old, dict) or not isinstance(told, dict) or old.get("type") != told.get("type"):
+        return told
+    kept = {name: old[name] for name in (*BOUND_NAMES, "given") if name in old and not set(BOUND_NAMES) & set(told)}
+    return {**told, **kept}
 
 
 def as_file(line: Json) -> str:

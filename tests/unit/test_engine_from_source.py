@@ -105,6 +105,66 @@ unions:
 """
 
 
+OLDER = """
+class StrictBaseModel(BaseModel):
+    pass
+
+class Shape(Enum):
+    WIDE = 0
+
+class Pace(StrEnum):
+    SLOW = "slow"
+
+class DecodingBaseConfig(StrictBaseModel):
+    max_draft_len: Optional[int] = None
+
+    @classmethod
+    def from_dict(cls, data):
+        kinds = {"Neural": NeuralConfig, "UserProvided": OwnConfig}
+        return kinds[data.pop("decoding_type")](**data)
+
+class NeuralConfig(DecodingBaseConfig):
+    decoding_type: ClassVar[str] = "Neural"
+
+class OwnConfig(DecodingBaseConfig):
+    drafter: object
+    decoding_type: ClassVar[str] = "User_Provided"
+
+SpeculativeConfig: TypeAlias = Optional[Union[NeuralConfig, OwnConfig]]
+
+class TorchLlmArgs(StrictBaseModel):
+    speculative_config: SpeculativeConfig = Field(default=None)
+    cache: int = Field(default=1024**3 + 2 * 8)
+    shape: Union[str, Shape] = Field(default=Shape.WIDE)
+    pace: Pace = Field(default=Pace.SLOW)
+    session: Optional[object] = Field(default=None, alias="_session")
+    count: int = Field(default=limits.most())
+"""
+OLDER_EXPECTED = """\
+versions: [1.1.0]
+decoding: typed
+sections:
+  TorchLlmArgs:
+    speculative_config: {type: 'SpeculativeConfig?', default: null}
+    cache: {type: int, default: 1073741840}
+    shape: {type: any}
+    pace: {type: str, values: [slow], default: slow}
+    _session: {type: any, default: null}
+    count: {type: int}
+  NeuralConfig:
+    _extends: DecodingBaseConfig
+  OwnConfig:
+    _extends: DecodingBaseConfig
+    drafter: {type: any}
+  DecodingBaseConfig:
+    max_draft_len: {type: 'int?', default: null}
+unions:
+  SpeculativeConfig:
+    tag: decoding_type
+    kinds: {Neural: NeuralConfig, UserProvided: OwnConfig}
+"""
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A source tree with one file."""
@@ -118,6 +178,23 @@ def test_a_line_is_read_from_the_classes_without_running_them(tree: Path) -> Non
     text = as_file(line_of(read_source(tree), "9.9.0rc1"))
     assert yaml.safe_load(text) == yaml.safe_load(EXPECTED)
     assert text == EXPECTED
+
+
+def test_versions_that_dispatch_by_themselves_are_read_by_their_own_table(tree: Path) -> None:
+    (tree / "tensorrt_llm/llmapi/llm_args.py").write_text(OLDER)
+    assert as_file(line_of(read_source(tree), "1.1.0")) == OLDER_EXPECTED
+
+
+def test_a_wrong_key_that_is_set_as_an_attribute_is_known_by_the_classs_own_init(tree: Path) -> None:
+    own = "class EagleDecodingConfig(Base):\n    def __init__(self, **kw):\n        setattr(self, 'a', kw)\n"
+    (tree / "tensorrt_llm/llmapi/llm_args.py").write_text(OLDER + own)
+    assert line_of(read_source(tree), "1.1.0")["decoding"] == "attributes"
+
+
+def test_bounds_that_only_validators_know_are_not_lost() -> None:
+    plain = {"sections": {"TorchLlmArgs": {"stream_interval": {"type": "int", "default": 1}, "dtype": {"type": "int"}}}}
+    changed = difference(plain, "1.2.0rc6")["add"]
+    assert changed == {"TorchLlmArgs": {"dtype": {"type": "int"}}}
 
 
 def test_a_line_as_it_differs_from_another_one(tree: Path) -> None:
