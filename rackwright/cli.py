@@ -13,6 +13,8 @@ from rackwright.commands.vault import open_vault
 from rackwright.errors import RackwrightError
 
 ERROR = 1
+INTERRUPTED = 130
+"""What shells report for a command that Ctrl-C has ended."""
 VERBS = (
     "init",
     "check",
@@ -76,4 +78,5 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stderr.close()
     except KeyboardInterrupt:
         print("rackwright: interrupted", file=sys.stderr)
+        return INTERRUPTED
     return ERROR

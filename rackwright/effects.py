@@ -25,6 +25,7 @@ from rackwright import jobs
 from rackwright.change import Change, Guarded, Job, Shell, Step, WriteFile
 from rackwright.errors import RackwrightError
 from rackwright.fleet.journal import note
+from rackwright.fleet.progress import Meter
 from rackwright.hostside import host_script
 from rackwright.line import is_lost
 from rackwright.ownership import render_record
@@ -134,18 +135,31 @@ def follow_job(state: State, host: Host, job: Job, heed: Callable[[str], None]) 
 
     Returns its exit status, or None when it was ended from outside. Raises NotStartedError, ConnectionLostError.
     """
+    note("job", host=host.name, job=job.name, title=job.title, state="began")
+    done = False
+    try:
+        status = _follow_job(state, host, job, heed)
+        done = status == 0
+    finally:
+        note("job", host=host.name, job=job.name, title=job.title, state="done" if done else "failed")
+    return status
+
+
+def _follow_job(state: State, host: Host, job: Job, heed: Callable[[str], None]) -> int | None:
     ok, output = remote(state, host, command_of(Shell(jobs.start_script(job), stdin=Secret(jobs.payload(job)))))
     if not ok:
         raise NotStartedError(f"{job.title}: could not be started: {tail(output)}")
     if "joined" in output.stdout_lines:
         say(host, f"{job.title}: already under way on the host, joining it")
-    offset, partial = 0, ""
+    offset, partial, meter = 0, "", Meter()
     while True:
         news = _news(state, host, job, offset)
         offset += len(news.log)
         *lines, partial = (partial + news.log.decode(errors="replace")).split("\n")
         for line in lines:
             heed(line)
+            if told := meter.told(line, time.monotonic()):
+                note("progress", host=host.name, job=job.name, **told)
         if not news.running and not news.log:
             return news.status
 

@@ -199,11 +199,16 @@ def ask_all(
         refusing = refuses(question, earlier, verdict)
         mark = mark_of(verdict, refusing)
         say(host, f"  {mark}: {question.name}: {verdict.seen}", COLOURS[mark])
-        note("row", host=host.name, row=question.name, mark=mark, seen=verdict.seen, figure=verdict.figure)
+        note("row", host=host.name, row=question.name, mark=mark, **_values(verdict, earlier))
         if refusing:
             refused[question.name] = verdict.seen
     if refused:
         raise RefusedError(refused)
+
+
+def _values(verdict: Verdict, earlier: Verdict | None) -> dict[str, object]:
+    before = {} if earlier is None else {"before": earlier.seen, "figure_before": earlier.figure}
+    return {"seen": verdict.seen, "figure": verdict.figure, **before}
 
 
 def ask(state: State, host: Host, question: Question) -> Verdict:

@@ -37,6 +37,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("run", nargs="?", default="last", metavar="RUN", help="a run's name (default: last)")
     add_site(parser)
     add_vault(parser)
+    parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
     parser.set_defaults(handler=run)
 
@@ -56,7 +57,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.yes and not agreed(what):
         print("nothing was done", file=sys.stderr)
         return ERROR
-    started = begin(old.begin["inventory"], root, hosts, old.begin["purpose"], **asked_again(old, rest))
+    view = not args.plain and rest.kind != TEARDOWN
+    started = begin(old.begin["inventory"], root, hosts, old.begin["purpose"], view, **asked_again(old, rest))
     append(path, "resumed", by=started.record.stem)
     if why := started.vetoed():
         return started.end(ERROR, f"{why}; nothing was done")

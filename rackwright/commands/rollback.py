@@ -22,6 +22,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("rollback", help="go back to the proven release before, without a download")
     add_limit(parser)
     parser.add_argument("--to", metavar="RELEASE", default=LAST, help="a release that the hosts keep")
+    parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
     parser.set_defaults(handler=run)
 
@@ -32,7 +33,9 @@ def run(args: argparse.Namespace) -> int:
     if not args.yes and not agreed(f"This takes {len(hosts)} hosts of {args.inventory} back."):
         print("nothing was done", file=sys.stderr)
         return ERROR
-    started = begin(args.inventory, site_root(Path(args.inventory)).absolute(), hosts, BY_HAND, to=args.to)
+    started = begin(
+        args.inventory, site_root(Path(args.inventory)).absolute(), hosts, BY_HAND, not args.plain, to=args.to
+    )
     if why := started.vetoed():
         return started.end(ERROR, f"{why}; nothing was done")
     return started.end(*roll_back(started, {"*": {"*": args.to}}))

@@ -33,6 +33,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--gate", choices=("basic", "full"), default="full", help="what must be proven (default: full)")
     parser.add_argument("--skip-offline", metavar="N|P%", type=quorum, help="so many unreachable hosts are left aside")
     parser.add_argument("--data", action="append", default=[], metavar="KEY=VALUE", help="as pyinfra's --data")
+    parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
     parser.set_defaults(handler=run)
 
@@ -52,7 +53,9 @@ def run(args: argparse.Namespace) -> int:
         print("nothing was done", file=sys.stderr)
         return ERROR
     asked = {"deploy": str(deploy), "data": data, "skip_offline": args.skip_offline}
-    started = begin(args.inventory, root, entries, FORWARD, **asked).with_only(present.hosts, present.events)
+    started = begin(args.inventory, root, entries, FORWARD, not args.plain, **asked).with_only(
+        present.hosts, present.events
+    )
     if why := started.vetoed():
         return started.end(ERROR, f"{why}; nothing was done")
     return started.end(*roll_out(started, deploy, data))

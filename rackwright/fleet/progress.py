@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 DOWNLOADING, VERIFYING, DRAINING = "downloading", "verifying", "draining"
-LOADING, PROVING = "loading", "proving"
+LOADING, PROVING, GOING_BACK = "loading", "proving", "going back"
 STEP = 0.02
 """Part of the whole that a bar must grow before it is told again: at most fifty events a download."""
 LEAST, MOST = 1.0, 15.0
@@ -23,6 +23,7 @@ _PHASES = {
     "switching to ": LOADING,
     "loading, ": LOADING,
     "ready after ": PROVING,
+    "going back to release ": GOING_BACK,
 }
 
 

@@ -6,7 +6,6 @@ import getpass
 import json
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,12 +15,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from rackwright.errors import RackwrightError
+from rackwright.fleet.following import follow, is_terminal
 from rackwright.fleet.hooks import FINISH, PLAN, merged, run_hooks
 from rackwright.fleet.journal import ROLLOUT, VARIABLE, Event, append, new_record, read_record
 from rackwright.fleet.masking import mask
 from rackwright.fleet.quarantine import settle_quarantine
 from rackwright.fleet.record import NOT_REACHED, UNTOUCHED, WELL, record_of
 from rackwright.fleet.waves import Fault
+from rackwright.interrupt import STATUS as INTERRUPTED
 from rackwright.processes import this_process
 from rackwright.settings.load import InventoryHost
 from rackwright.settings.model import Hooks
@@ -41,6 +42,8 @@ class Run:
     hooks: Hooks = field(default_factory=Hooks)
     in_waves: bool = True
     """False: as a plain deploy, without waves and bakes."""
+    view: bool = False
+    """True: the terminal shows where each host stands, instead of what pyinfra prints."""
 
     def pyinfra(self, deploy: Path, hosts: Sequence[str], data: Mapping[str, Any], **environment: str) -> int:
         """Run a deploy on some hosts; returns pyinfra's own exit status, which alone proves nothing."""
@@ -50,7 +53,11 @@ class Run:
         known = {**os.environ, VARIABLE: str(self.record), **environment}
         if self.in_waves:
             known[ROLLOUT] = "yes"
-        return subprocess.run(words, cwd=self.root, env=known, check=False).returncode
+        try:
+            return follow(words, self.root, known, self.record, self.view)
+        except KeyboardInterrupt:
+            self.end(INTERRUPTED, "stopped by Ctrl-C: hosts finish what they have begun; next: rackwright resume")
+            raise
 
     def as_plain(self) -> Run:
         """The same run, without waves and bakes."""
@@ -102,16 +109,26 @@ class Run:
             print(f"rackwright: {error}", file=sys.stderr)
 
 
-def begin(inventory: str, root: Path, hosts: Sequence[InventoryHost], purpose: str, **asked: Any) -> Run:
+def begin(
+    inventory: str, root: Path, hosts: Sequence[InventoryHost], purpose: str, view: bool = False, **asked: Any
+) -> Run:
     """Open the record of a run. Raises RackwrightError when none can be written.
 
     hosts: those that it is for, in inventory order; their hooks are the run's.
+    view: show where each host stands, instead of what pyinfra prints, where this is a terminal.
     asked: whatever `rackwright resume` must know to go on: `deploy`, `data`, options of the verb.
     """
     path = Path(inventory).expanduser().absolute()
     names = [host.name for host in hosts]
     hooks = hooks_for(hosts, asked.get("data", {}))
-    run = Run(path, root, tuple(names), new_record(root, "resume" if asked.get("resumes") else purpose), hooks)
+    run = Run(
+        path,
+        root,
+        tuple(names),
+        new_record(root, "resume" if asked.get("resumes") else purpose),
+        hooks,
+        view=view and is_terminal(),
+    )
     run.note("begin", **beginning(path, names, purpose, asked))
     return run
 

@@ -13,10 +13,10 @@ from datetime import datetime
 from typing import Any
 
 from rackwright.fleet.journal import Event
-from rackwright.fleet.progress import DOWNLOADING, DRAINING, LOADING, PROVING, VERIFYING
+from rackwright.fleet.progress import DOWNLOADING, DRAINING, GOING_BACK, LOADING, PROVING, VERIFYING
 from rackwright.fleet.record import BACKWARD, BY_HAND, ENDED_WELL, LEFT_ASIDE, NOT_SWITCHED, SWITCHING, TAKEN_BACK
 
-STAGING, WAITING, GOING_BACK = "staging", "waiting", "going back"
+STAGING, WAITING = "staging", "waiting"
 PHASES = (STAGING, DOWNLOADING, VERIFYING, WAITING, DRAINING, LOADING, PROVING, GOING_BACK)
 """What a host does, in the order in which it usually happens."""
 
@@ -26,7 +26,6 @@ ASIDE = LEFT_ASIDE | {"went back", NOT_SWITCHED}
 OPEN = frozenset({UNSEEN, STAGING, WAITING, SWITCHING})
 
 _DOWNLOADS = ("pull-", "model-", "fetch-")
-_BACK = ("put release", "start release", "stop endpoint")
 
 
 @dataclass
@@ -71,7 +70,7 @@ class HostStory:
     diffs: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
-    """What a release that failed here said last."""
+    """Files with the logs of releases that failed here."""
 
     @property
     def phase(self) -> str:
@@ -220,16 +219,14 @@ def _job(story: Story, event: Event, now: float) -> None:
     job, title = str(event["job"]), str(event.get("title", ""))
     if event["state"] == "began":
         host.said = title
-        host.enter(_phase_of(job, title), now, title)
+        host.enter(GOING_BACK if story.phase == BACKWARD else _phase_of(job), now, title)
     elif host.state == SWITCHING:
         host.enter(GOING_BACK if host.phase == GOING_BACK else PROVING, now)
     else:
         host.leave(now)
 
 
-def _phase_of(job: str, title: str) -> str:
-    if title.startswith(_BACK):
-        return GOING_BACK
+def _phase_of(job: str) -> str:
     if job.startswith(_DOWNLOADS):
         return DOWNLOADING
     return LOADING if job.startswith(("switch-", "wait-")) else STAGING
@@ -252,6 +249,7 @@ def _waves(story: Story, event: Event, now: float) -> None:
         for name in names:
             host = story.host({"host": name})
             host.wave, host.state = number if forward else host.wave, WAITING
+            host.said = f"waits for its turn: {wave_name(number)}"
             host.enter(WAITING, now)
     story.waves = waves
     story.limits = {
@@ -332,6 +330,10 @@ def _complain(host: HostStory, text: str) -> None:
         host.errors.append(text)
 
 
+def _log(story: Story, event: Event, now: float) -> None:  # noqa: ARG001 - all handlers are called alike
+    story.host(event).logs.append(str(event["file"]))
+
+
 def _end(story: Story, event: Event, now: float) -> None:
     story.ended, story.text = now, str(event.get("text", ""))
     story.status = int(event["status"])
@@ -351,5 +353,6 @@ _HANDLERS = {
     "bake": _bake,
     "failure": _failure,
     "error": _error,
+    "log": _log,
     "end": _end,
 }

@@ -93,12 +93,7 @@ def _switch(name: str, now: float, fails: bool, wave: int) -> Iterator[Event]:
     if fails:
         yield event(now + 29, "row", host=name, row="a tool call", mark="refused", seen="no tool call came back")
         yield event(
-            now + 30,
-            "job",
-            host=name,
-            job="switch-llm",
-            title="put release aaaaaaaaaaaa of endpoint llm back",
-            state="began",
+            now + 30, "progress", host=name, job="switch-llm", phase="going back", text="going back to release a"
         )
         yield event(now + 37, "host", host=name, state="went back", cause="check", check="a tool call", text=REFUSED)
         yield event(now + 37, "failure", host=name, check="a tool call", wave=wave, fault="unknown")

@@ -13,7 +13,8 @@ from rackwright.cli import main
 from rackwright.errors import RackwrightError
 from rackwright.fleet.journal import Event, append, new_record
 from rackwright.fleet.report import page, write
-from rackwright.fleet.report.figures import bars, changed, clock, row_sums, states, ticks, tone, wave_marks, worst_first
+from rackwright.fleet.report.figures import bars, changed, row_sums, ticks, wave_marks
+from rackwright.fleet.standing import clock, states, tone, worst_first
 from rackwright.fleet.story import story_of
 from tests.unit.made_up_runs import event, made_up, recorded
 
@@ -174,3 +175,20 @@ def test_it_lies_beside_the_record_for_its_owner_only(tmp_path: Path, capsys: py
 def test_a_run_that_is_not_there_says_what_to_type(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "nothing", "--site", str(tmp_path)]) == 1
     assert "next: rackwright runs" in capsys.readouterr().err
+
+
+def test_the_kept_log_of_a_failed_release_is_in_the_report(tmp_path: Path) -> None:
+    record = new_record(tmp_path, "rollout")
+    log = record.with_suffix("") / "h1-llm-aaa.log"
+    log.parent.mkdir()
+    log.write_text("\n".join(f"line {number} <b>" for number in range(500)))
+    elsewhere = tmp_path / "elsewhere.log"
+    elsewhere.write_text("not of this run")
+    append(record, "host", host="h1", state="went back", text="it died")
+    append(record, "log", host="h1", file=str(log))
+    append(record, "log", host="h2", file=str(elsewhere))
+    text = write(record).read_text()
+    assert "line 499 &lt;b&gt;" in text
+    assert "line 299 " not in text
+    assert str(log) in text
+    assert "not of this run" not in text

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from rackwright.fleet.estimate import remaining
 from rackwright.fleet.journal import Event
-from rackwright.fleet.progress import DOWNLOADING, DRAINING, LOADING, PROVING
+from rackwright.fleet.progress import DOWNLOADING, DRAINING, GOING_BACK, LOADING, PROVING
 from rackwright.fleet.record import SWITCHING, TAKEN_BACK
 from rackwright.fleet.story import (
     FAILED,
-    GOING_BACK,
     STAGING,
     UNSEEN,
     WAITING,
@@ -82,7 +81,7 @@ def test_where_a_host_stands_while_it_switches() -> None:
     )
     assert after(5, "progress", host="h1", job="switch-llm", phase=LOADING, text="loading, 5 s") == (SWITCHING, LOADING)
     assert after(6, "job", **job, state="done") == (SWITCHING, PROVING)
-    assert after(7, "job", **{**job, "title": "put release a of endpoint llm back"}, state="began")[1] == GOING_BACK
+    assert after(7, "progress", host="h1", job="switch-llm", phase=GOING_BACK, text="going back")[1] == GOING_BACK
     assert after(8, "progress", host="h1", job="switch-llm", phase=LOADING, text="loading, 5 s")[1] == GOING_BACK
     assert after(9, "row", host="h1", row="a chat answer", mark="proved")[1] == GOING_BACK
     assert after(10, "host", host="h1", state="went back", text="why\nmore") == ("went back", "")

@@ -8,24 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from rackwright.fleet.record import BY_HAND, LEFT_ASIDE, NOT_SWITCHED, SWITCHING, TAKEN_BACK
-from rackwright.fleet.story import (
-    ASIDE,
-    OPEN,
-    UNSEEN,
-    WAITING,
-    WELL,
-    HostStory,
-    Row,
-    Span,
-    Story,
-)
+from rackwright.fleet.standing import BAD, GOOD, WARN, clock, worst_first
+from rackwright.fleet.story import HostStory, Row, Span, Story
 
-GOOD, BAD, WARN, BUSY, IDLE = "good", "bad", "warn", "busy", "idle"
-TROUBLE = (BAD, WARN)
-CONSEQUENCES = LEFT_ASIDE | {NOT_SWITCHED, WAITING, UNSEEN, TAKEN_BACK}
-"""States that hosts are in because of other hosts, or because of an earlier run."""
-RANK = (BAD, WARN, BUSY, IDLE, GOOD)
 UNITS = {"speed": (1000.0, " ms a token"), "accepted drafts": (1.0, " tokens a step")}
 """How people read the figures of a row: factor and unit."""
 MARKS = {"proved": GOOD, "refused": BAD, "warning": WARN, "not measured": WARN}
@@ -34,47 +19,6 @@ THIN = 0.002
 TICKS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400)
 
 _OWN_WORDS = re.compile(r"GPU-[0-9a-fA-F-]{36}|(?<=release )[0-9a-f]{12}\b")
-
-
-def tone(story: Story, state: str) -> str:
-    """How good a state is in a run."""
-    if state in OPEN:
-        if story.ended is not None:
-            return BAD if state == SWITCHING else WARN
-        return IDLE if state == UNSEEN else BUSY
-    if state == TAKEN_BACK:
-        return GOOD if story.phase == BY_HAND else WARN
-    return GOOD if state in WELL else WARN if state in ASIDE else BAD
-
-
-def worst_first(story: Story) -> list[HostStory]:
-    """Hosts with failures before those that went well, each kind in inventory order."""
-
-    def rank(host: HostStory) -> tuple[int, bool, bool]:
-        return RANK.index(tone(story, host.state)), host.state in CONSEQUENCES, host.state == TAKEN_BACK
-
-    return sorted(story.hosts.values(), key=rank)
-
-
-def culprits(story: Story) -> list[HostStory]:
-    """Hosts on which something went wrong, without those that only bear the consequences."""
-    bad = [host for host in worst_first(story) if tone(story, host.state) in TROUBLE]
-    return [host for host in bad if host.state not in CONSEQUENCES]
-
-
-def consequences(story: Story) -> dict[str, list[str]]:
-    """Hosts that were left or taken out because of others, by their state."""
-    found: dict[str, list[str]] = {}
-    for host in worst_first(story):
-        if host.state in CONSEQUENCES and tone(story, host.state) in TROUBLE:
-            found.setdefault(host.state, []).append(host.name)
-    return found
-
-
-def states(story: Story) -> list[tuple[str, str, int]]:
-    """Each state with its tone and how many hosts are in it, the worst first."""
-    counts = Counter(host.state for host in worst_first(story))
-    return [(state, tone(story, state), count) for state, count in counts.items()]
 
 
 @dataclass(frozen=True)
@@ -134,15 +78,6 @@ def wave_marks(story: Story) -> list[tuple[float, str]]:
         return []
     found = [(round(100 * (at - story.began) / story.duration, 2), name) for name, at in story.marks]
     return [(at, name) for at, name in found if 0 <= at <= 100]
-
-
-def clock(seconds: float) -> str:
-    """`0.4 s`, `12 s`, `3:20`, `2:05:00`."""
-    if seconds < 60:
-        return f"{seconds:.1f} s" if 0 < seconds < 10 and seconds != int(seconds) else f"{round(seconds)} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 # -- the gate

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -12,37 +13,42 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from rackwright import __version__
+from rackwright.fleet import standing
 from rackwright.fleet.report import figures
 from rackwright.fleet.story import PHASES, Story, wave_name
 
-VERDICTS = {0: figures.GOOD, 3: figures.WARN}
+VERDICTS = {0: standing.GOOD, 3: standing.WARN}
 
 
-def page(story: Story, run: str) -> str:
-    """The whole page. run: the run's name."""
+def page(story: Story, run: str, logs: Mapping[str, str] | None = None) -> str:
+    """The whole page.
+
+    run: the run's name. logs: what the failed releases said last, by host.
+    """
     style, script = _own("page.css"), _own("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _template().render(
         run=run,
+        logs=logs or {},
         story=story,
         style=Markup(style),
         script=Markup(script),
         policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:",
         phases=PHASES,
-        hosts=figures.worst_first(story),
-        culprits=figures.culprits(story),
-        consequences=figures.consequences(story),
+        hosts=standing.worst_first(story),
+        culprits=standing.culprits(story),
+        consequences=standing.consequences(story),
         failures={failure["host"]: failure for failure in story.failures},
-        states=figures.states(story),
-        verdict=VERDICTS.get(story.status, figures.BAD) if story.status is not None else figures.BUSY,
+        states=standing.states(story),
+        verdict=VERDICTS.get(story.status, standing.BAD) if story.status is not None else standing.BUSY,
         rows=figures.row_sums(story),
         changed=figures.changed(story),
         ticks=figures.ticks(story),
         wave_marks=figures.wave_marks(story),
-        tone=lambda state: figures.tone(story, state),
+        tone=lambda state: standing.tone(story, state),
         bars=lambda host: figures.bars(story, host),
         marks=figures.MARKS,
-        clock=figures.clock,
+        clock=standing.clock,
         figure=figures.figure,
         wave_name=wave_name,
         at=_at,

@@ -1,0 +1,231 @@
+"""The live view: what it shows of a run, that it fits the terminal, and what is printed once it has ended."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from rackwright.fleet.following import Record, follow, told_after
+from rackwright.fleet.journal import Event, append, new_record
+from rackwright.fleet.screen import chosen, draw, facts, headline, tightest
+from rackwright.fleet.story import Story, story_of
+from tests.unit.made_up_runs import event, made_up, recorded
+
+
+def picture(story: Story, height: int = 24, width: int = 120, now: float | None = None) -> list[str]:
+    text = io.StringIO()
+    console = Console(file=text, width=width, height=height, force_terminal=True, color_system=None)
+    console.print(draw(story, story.now or 0.0 if now is None else now, height))
+    return text.getvalue().splitlines()
+
+
+def part_of(events: list[Event], until: str, **fields: object) -> Story:
+    """The story up to the first event of a kind with these fields."""
+    for number, one in enumerate(events, 1):
+        if one["kind"] == until and all(one.get(key) == value for key, value in fields.items()):
+            return story_of(events[:number])
+    raise AssertionError(until)
+
+
+def test_a_download_is_a_bar() -> None:
+    lines = picture(part_of(made_up(3), "progress", host="gpu001", part=0.4))
+    (line,) = [line for line in lines if line.startswith("gpu001")]
+    assert "downloading" in line
+    assert "━━━━" in line
+    assert "no estimate yet" in lines[1]
+
+
+def test_a_wave_is_in_the_header() -> None:
+    story = part_of(made_up(40, wave=10), "progress", phase="loading", host="gpu012")
+    lines = picture(story)
+    assert "wave 2 of 4 · 11 of 40 hosts are through" in lines[0]
+    assert "to go" in lines[1]
+    assert "down 4 of at most 4 (b200)" in lines[1]
+    assert any(line.startswith("gpu012") and "loading" in line for line in lines)
+
+
+def test_canaries_and_bakes_have_their_words() -> None:
+    events = recorded("good")
+    story = part_of(events, "waves")
+    assert headline(story) == "canaries, then 2 waves · 0 of 3 hosts are through"
+    baking = part_of(events, "bake")
+    assert baking.now is not None
+    assert "watching canaries for 2 s more" in list(facts(baking, baking.now))
+    assert headline(story_of(recorded("went-back"))).startswith("going back")
+
+
+def test_the_tightest_limit_is_told() -> None:
+    down = {"all": {"limit": 9, "hosts": ["h1", "h2"]}, "rack:1": {"limit": 1, "hosts": ["h1"]}}
+    story = story_of([event(0, "waves", waves=[["h1"], ["h2"]], down=down)])
+    assert tightest(story) == "down 0 of at most 1 (rack:1)"
+    story.take(event(1, "host", host="h1", state="switching"))
+    assert tightest(story) == "down 1 of at most 1 (rack:1)"
+    assert tightest(Story()) == ""
+
+
+def test_where_not_all_fit_failed_and_busy_hosts_go_first() -> None:
+    story = part_of(made_up(200, bad=2), "host", host="gpu199", state="went back")
+    shown, rest = chosen(story, 15)
+    assert (len(shown), len(rest)) == (14, 186)
+    names = [host.name for host in shown]
+    assert names == sorted(names)
+    assert "gpu199" in names
+    busy = [host for host in [*shown, *rest] if host.state == "switching"]
+    assert {host.name for host in busy} <= set(names)
+    assert picture(story)[-1].startswith("and 182 more: ")
+
+
+@given(st.integers(1, 60), st.integers(6, 50), st.integers(30, 200), st.floats(0, 1))
+def test_it_always_fits_the_terminal(hosts: int, height: int, width: int, share: float) -> None:
+    events = made_up(hosts, bad=1)
+    lines = picture(story_of(events[: int(len(events) * share)]), height, width)
+    assert len(lines) < height
+    assert all(len(line) <= width for line in lines)
+
+
+@given(st.text(max_size=40))
+def test_no_text_of_a_host_moves_the_cursor(text: str) -> None:
+    story = story_of([event(0, "begin", what=text, hosts=[text]), event(1, "stage", host=text, changes=[text])])
+    assert all(char.isprintable() for line in picture(story) for char in line)
+
+
+def test_a_record_is_read_as_it_grows(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b'{"kind": "a"}\n{"kind": "b"')
+    record = Record(path)
+    assert [one["kind"] for one in record.news()] == ["a"]
+    assert list(record.news()) == []
+    with path.open("ab") as file:
+        file.write(b'}\n[1]\nnonsense\n{"kind": "c"}\n')
+    assert [one["kind"] for one in record.news()] == ["b", "c"]
+
+
+def test_after_the_view_failures_are_told_in_full() -> None:
+    printed = "\n".join([*(f"    [h1]   line {number}" for number in range(40)), "    [h2] fine", "    [h1] it broke"])
+    events = [event(0, "error", host="h1", text="it broke"), event(1, "error", host="h3", text="no room\nfree some")]
+    events.append(event(2, "error", host="h2", text="not switched: h1 failed before it; it serves what it served"))
+    lines = list(told_after(events, 1, printed))
+    assert lines[0] == "h1:"
+    assert "    it broke" in lines
+    assert "      line 39" in lines
+    assert "      line 10" not in lines, "only the last lines"
+    assert lines[-3:] == ["h3:", "    no room", "    free some"]
+    assert not any("fine" in line for line in lines)
+
+
+def test_what_failed_before_any_host_is_told_as_it_was_printed() -> None:
+    assert list(told_after([], 1, "--> pyinfra error: no such inventory")) == ["--> pyinfra error: no such inventory"]
+    assert list(told_after([], 0, "all well")) == []
+
+
+# -- with a process
+
+
+WORK = """
+import json, os, sys, time
+path = os.environ["RECORD"]
+def note(kind, **fields):
+    with open(path, "a") as file:
+        file.write(json.dumps({"time": "2026-01-01T08:00:00+00:00", "kind": kind, **fields}) + "\\n")
+print("    [h1] hello from pyinfra", flush=True)
+note("stage", host="h1", concern="image", changes=["pull x"])
+"""
+FAILS = WORK + 'note("error", host="h1", text="it broke")\nprint("    [h1] it broke")\nsys.exit(1)'
+LASTS = WORK + "\ntry:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    print('    [h1] bye')\n    sys.exit(130)"
+
+
+@pytest.mark.parametrize("view", [True, False])
+def test_the_status_is_that_of_pyinfra(tmp_path: Path, view: bool, capfd: pytest.CaptureFixture[str]) -> None:
+    record = new_record(tmp_path, "rollout")
+    environment = {**os.environ, "RECORD": str(record)}
+    assert follow([sys.executable, "-c", FAILS], tmp_path, environment, record, view) == 1
+    shown = capfd.readouterr().out
+    log = record.with_suffix(".log")
+    assert "it broke" in shown
+    assert log.exists() == view
+    if view:
+        assert log.stat().st_mode & 0o777 == 0o600
+        assert log.read_text() == "    [h1] hello from pyinfra\n    [h1] it broke\n"
+
+
+DRIVER = """
+import os, sys
+from pathlib import Path
+from rackwright.fleet.following import follow
+record = Path(sys.argv[1])
+try:
+    follow([sys.executable, "-c", sys.argv[2]], record.parent, {**os.environ, "RECORD": str(record)}, record, True)
+except KeyboardInterrupt:
+    print("stopped", flush=True)
+    sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize("everybody", [True, False])
+def test_ctrl_c_ends_both_and_leaves_the_terminal_as_it_was(tmp_path: Path, everybody: bool) -> None:
+    record = new_record(tmp_path, "rollout")
+    append(record, "begin", what="rollout x", hosts=["h1"])
+    control, terminal = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(record), LASTS],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env=environment,
+        start_new_session=True,
+    )
+    os.close(terminal)
+    seen: list[bytes] = []
+    reader = threading.Thread(target=_read, args=(control, seen), daemon=True)
+    reader.start()
+    _until(lambda: b"staging" in b"".join(seen))
+    if everybody:
+        os.killpg(process.pid, signal.SIGINT)
+    else:
+        process.send_signal(signal.SIGINT)
+    assert process.wait(40) == 130
+    reader.join(5)
+    shown = b"".join(seen)
+    assert shown.rindex(b"\x1b[?25h") > shown.rindex(b"\x1b[?25l")
+    assert shown.rstrip().endswith(b"stopped")
+    assert record.with_suffix(".log").read_text().endswith("bye\n")
+
+
+def _read(control: int, seen: list[bytes]) -> None:
+    try:
+        while data := os.read(control, 65536):
+            seen.append(data)
+    except OSError:  # the other side is closed
+        return
+
+
+def _until(true: object, seconds: float = 40) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():  # type: ignore[operator]
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_view_that_cannot_be_drawn_ends_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    record = new_record(tmp_path, "rollout")
+    monkeypatch.setattr("rackwright.fleet.screen.draw", lambda *_: json.loads("nonsense"))
+    environment = {**os.environ, "RECORD": str(record)}
+    work = WORK + "time.sleep(1)"
+    assert follow([sys.executable, "-c", work], tmp_path, environment, record, True) == 0
+    assert "the view has ended" in capfd.readouterr().out
