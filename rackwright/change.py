@@ -53,6 +53,8 @@ class Job:
     """What it is after: a run joins a job of the same name and aim. None: only one of the very same script."""
     alone: str = "the host goes on by itself and the next run joins it"
     """What to say when the connection is lost meanwhile."""
+    waits: bool = False
+    """True when it only waits for what is under way, so that whoever writes to the host may go on meanwhile."""
 
 
 @dataclass(frozen=True)

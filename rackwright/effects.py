@@ -10,6 +10,8 @@ import base64
 import hashlib
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from paramiko import SSHException
@@ -24,6 +26,7 @@ from pyinfra.connectors.util import CommandOutput
 from rackwright import jobs
 from rackwright.change import Change, Guarded, Job, Shell, Step, WriteFile
 from rackwright.errors import RackwrightError
+from rackwright.fence import fenced, hold_of, was_refused, why_lost
 from rackwright.fleet.journal import note
 from rackwright.fleet.progress import Meter
 from rackwright.hostside import host_script
@@ -47,15 +50,17 @@ class NotStartedError(StepFailedError):
     """A job was not started, so it has changed nothing."""
 
 
+class LeaseLostError(NotStartedError):
+    """Another run may write to the host now, so this one must not."""
+
+
 class ConnectionLostError(StepFailedError):
     """The connection is gone; what the host does by itself goes on."""
 
 
 def command_of(step: Shell | WriteFile) -> StringCommand:
     """The pyinfra command of a simple step. File contents and secrets travel by standard input only."""
-    if isinstance(step, WriteFile):
-        script = host_script("write_file", path=step.path, mode=step.mode, owner=step.owner)
-        return command_of(Shell(script, stdin=_encoded(step.content)))
+    step = _shell_of(step)
     words = ["timeout", "-k", "10", str(step.timeout), "sh", "-c", QuoteString(step.script)]
     if step.stdin is None:
         return StringCommand(*words)
@@ -63,15 +68,24 @@ def command_of(step: Shell | WriteFile) -> StringCommand:
     return StringCommand(*words, _stdin=text)
 
 
+def _shell_of(step: Shell | WriteFile) -> Shell:
+    if isinstance(step, Shell):
+        return step
+    script = host_script("write_file", path=step.path, mode=step.mode, owner=step.owner)
+    return Shell(script, stdin=_encoded(step.content))
+
+
 def _encoded(content: str | Secret) -> Secret:
     text = content.unmask() if isinstance(content, Secret) else content
     return Secret(base64.b64encode(text.encode()).decode())
 
 
-def remote(state: State, host: Host, command: StringCommand, timeout: int | None = None) -> tuple[bool, CommandOutput]:
+def remote(
+    state: State, host: Host, command: StringCommand, timeout: int | None = None, quiet: bool = False
+) -> tuple[bool, CommandOutput]:
     """Run one command on a host with the host's own arguments (sudo and the like).
 
-    Raises ConnectionLostError, with what that means.
+    quiet: not shown even with -vv. Raises ConnectionLostError, with what that means.
     """
     arguments, _ = pop_global_arguments(state, host, {})
     connector: dict[str, Any] = {key: arguments[key] for key in CONNECTOR_ARGUMENT_KEYS if key in arguments}  # type: ignore[literal-required]
@@ -80,7 +94,10 @@ def remote(state: State, host: Host, command: StringCommand, timeout: int | None
         connector["_timeout"] = timeout
     try:
         ok, output = host.run_shell_command(
-            command, print_output=state.print_output, print_input=state.print_input, **connector
+            command,
+            print_output=state.print_output and not quiet,
+            print_input=state.print_input and not quiet,
+            **connector,
         )
     except PasswordWantedError as error:
         raise StepFailedError(f"{host.name}: {error}") from error
@@ -88,6 +105,26 @@ def remote(state: State, host: Host, command: StringCommand, timeout: int | None
         raise ConnectionLostError(lost(str(error) or type(error).__name__)) from error
     if not ok and is_lost(host):
         raise ConnectionLostError(lost("closed"))
+    return ok, output
+
+
+def under_lease(
+    state: State, host: Host, step: Shell | WriteFile, writes: bool = True, timeout: int | None = None
+) -> tuple[bool, CommandOutput]:
+    """Run a step that the host refuses unless this run still holds its lease; renews it.
+
+    writes: False when the step only follows what the host does by itself. Raises LeaseLostError.
+    """
+    hold = hold_of(host.name)
+    if hold is None:
+        raise LeaseLostError("this run holds no lease on the host any more, so nothing more was changed here")
+    shell = _shell_of(step)
+    script = fenced(shell.script, hold.id, writes)
+    ok, output = remote(state, host, command_of(replace(shell, script=script)), timeout=timeout)
+    if not ok and was_refused(output.stderr_lines):
+        hold.ended.set()
+        raise LeaseLostError(why_lost(output.stderr_lines, datetime.now().astimezone()))
+    hold.renewed = time.monotonic()
     return ok, output
 
 
@@ -110,7 +147,7 @@ def complain(host: Host, text: str) -> None:
 
 def run_simple(state: State, host: Host, step: Shell | WriteFile) -> None:
     """Run a script or write a file on the spot. Raises StepFailedError."""
-    ok, output = remote(state, host, command_of(step))
+    ok, output = under_lease(state, host, step)
     if not ok:
         what = step.path if isinstance(step, WriteFile) else "a command"
         raise StepFailedError(f"{what} failed: {tail(output)}")
@@ -136,21 +173,25 @@ def follow_job(state: State, host: Host, job: Job, heed: Callable[[str], None]) 
     Returns its exit status, or None when it was ended from outside. Raises NotStartedError, ConnectionLostError.
     """
     note("job", host=host.name, job=job.name, title=job.title, state="began")
-    done = False
+    status: int | None = None
     try:
-        status = _follow_job(state, host, job, heed)
-        done = status == 0
+        _start(state, host, job)
+        status = _follow(state, host, job, heed)
     finally:
-        note("job", host=host.name, job=job.name, title=job.title, state="done" if done else "failed")
+        note("job", host=host.name, job=job.name, title=job.title, state="done" if status == 0 else "failed")
     return status
 
 
-def _follow_job(state: State, host: Host, job: Job, heed: Callable[[str], None]) -> int | None:
-    ok, output = remote(state, host, command_of(Shell(jobs.start_script(job), stdin=Secret(jobs.payload(job)))))
+def _start(state: State, host: Host, job: Job) -> None:
+    start = Shell(jobs.start_script(job), stdin=Secret(jobs.payload(job)))
+    ok, output = remote(state, host, command_of(start)) if job.waits else under_lease(state, host, start)
     if not ok:
         raise NotStartedError(f"{job.title}: could not be started: {tail(output)}")
     if "joined" in output.stdout_lines:
         say(host, f"{job.title}: already under way on the host, joining it")
+
+
+def _follow(state: State, host: Host, job: Job, heed: Callable[[str], None]) -> int | None:
     offset, partial, meter = 0, "", Meter()
     while True:
         news = _news(state, host, job, offset)
@@ -165,10 +206,12 @@ def _follow_job(state: State, host: Host, job: Job, heed: Callable[[str], None])
 
 
 def _news(state: State, host: Host, job: Job, offset: int) -> jobs.JobNews:
+    follow = Shell(jobs.follow_script(job.name, offset), timeout=60)
     try:
-        ok, output = remote(
-            state, host, command_of(Shell(jobs.follow_script(job.name, offset), timeout=60)), timeout=60
-        )
+        if job.waits:
+            ok, output = remote(state, host, command_of(follow), timeout=60)
+        else:
+            ok, output = under_lease(state, host, follow, writes=False, timeout=60)
     except ConnectionLostError as error:
         raise ConnectionLostError(f"{job.title}: {error}: {job.alone}") from error
     if not ok:
@@ -178,9 +221,8 @@ def _news(state: State, host: Host, job: Job, offset: int) -> jobs.JobNews:
 
 def run_guarded(state: State, host: Host, step: Guarded) -> None:
     """Make a change that the host takes back unless a new connection confirms it. Raises StepFailedError."""
-    ok, output = remote(
-        state, host, command_of(Shell(_arm(step), stdin=f"{step.undo.rstrip()}\n", timeout=step.seconds + 60))
-    )
+    arm = Shell(_arm(step), stdin=f"{step.undo.rstrip()}\n", timeout=step.seconds + 60)
+    ok, output = under_lease(state, host, arm)
     if not ok:
         raise StepFailedError(f"{step.name}: the change failed and was taken back: {tail(output)}")
     if not _confirm(state, host, step):

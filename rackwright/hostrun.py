@@ -7,7 +7,7 @@ command, because change detection stops there.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,10 @@ from rackwright.change import Change, Refuse, Step
 from rackwright.concern import HostReading
 from rackwright.effects import Recorder, StepFailedError, complain, lost, say
 from rackwright.errors import ReadingError
+from rackwright.fence import holds
 from rackwright.inventory import settings_of
+from rackwright.lease import LEASED
+from rackwright.leasing import take
 from rackwright.line import is_lost, tune
 from rackwright.ownership import RECORD
 from rackwright.perform import perform
@@ -134,6 +137,34 @@ def announce_changes(host: Host, changes: Sequence[Change]) -> None:
         if change.diff and host.state.config.DIFF:
             for line in change.diff.splitlines():
                 say(host, f"  {line}")
+
+
+def decided(
+    host: Host, decide: Callable[[HostReading], Sequence[Change]]
+) -> Generator[PyinfraCommand, None, list[Change] | None]:
+    """What is to be changed on a host; its lease is taken before anything is. None when that failed, and was said.
+
+    When somebody else has written to the host since it was read, it is read again and decided anew.
+    """
+    try:
+        seen = look(host)
+        changes = list(decide(seen)) if seen is not None else []
+        if seen is not None and _lease_due(host, changes):
+            _states[host.name].stale = not take(host.state, real_host(host), seen[LEASED]).fresh
+            seen = look(host)
+            changes = list(decide(seen)) if seen is not None else []
+    except StepFailedError as error:
+        yield fail(str(error))
+        return None
+    if seen is None:
+        yield from unreadable(host)
+        return None
+    return changes
+
+
+def _lease_due(host: Host, changes: Sequence[Change]) -> bool:
+    writes = any(not isinstance(step, Refuse) for change in changes for step in change.steps)
+    return writes and host.state.is_executing and host.name not in holds
 
 
 def touch(host: Host) -> None:

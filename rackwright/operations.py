@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyinfra.api import operation
@@ -10,16 +10,18 @@ from pyinfra.api.host import Host
 
 from rackwright.catalog import ALL, by_name
 from rackwright.change import Change, Refuse
-from rackwright.concern import Concern
+from rackwright.concern import Concern, HostReading
 from rackwright.concerns.models import MODELS, hash_changes
 from rackwright.concerns.registry import try_key
 from rackwright.effects import complain, say
+from rackwright.fence import forget
 from rackwright.fleet.journal import note
 from rackwright.fleet.masking import told
 from rackwright.hostrun import (
     Commands,
     announce_changes,
     commands,
+    decided,
     fail,
     look,
     this_host,
@@ -41,16 +43,11 @@ def settle(concern: str) -> Commands:
 
 
 def _settle(host: Host, concern: Concern[Any, Any]) -> Commands:
-    seen = look(host)
-    if seen is None:
-        yield from unreadable(host)
-        return
     settings = settings_of(host)
-    wanted = concern.wanted(settings, seen)
-    changes = list(concern.changes(wanted, seen[concern]))
-    if concern.report and (text := concern.report(wanted, seen[concern])):
-        for line in text.splitlines():
-            say(host, line)
+    changes = yield from decided(host, lambda seen: concern.pending(settings, seen))
+    if changes is None:
+        return
+    _report(host, concern)
     announce_changes(host, changes)
     if changes and host.state.is_executing:
         note("stage", host=host.name, concern=concern.name, **told(changes, settings))
@@ -58,6 +55,14 @@ def _settle(host: Host, concern: Concern[Any, Any]) -> Commands:
     for change in changes:
         touch(host)
         yield from commands(host, change)
+
+
+def _report(host: Host, concern: Concern[Any, Any]) -> None:
+    seen = look(host)
+    if seen is not None and concern.report is not None:
+        text = concern.report(concern.wanted(settings_of(host), seen), seen[concern])
+        for line in text.splitlines():
+            say(host, line)
 
 
 def _give_up_early(host: Host, changes: Sequence[Change]) -> None:
@@ -89,9 +94,8 @@ def converged() -> Commands:
 def hash_models() -> Commands:
     """Hash every model file again when `verify_deep` is set; yields nothing otherwise."""
     host = this_host()
-    seen = look(host)
-    if seen is not None and settings_of(host).verify_deep:
-        yield from _carry_out(host, hash_changes(seen[MODELS]))
+    if settings_of(host).verify_deep:
+        yield from _carry_out(host, lambda seen: hash_changes(seen[MODELS]))
 
 
 @operation()
@@ -99,13 +103,14 @@ def try_keys() -> Commands:
     """Try the registry's key when `check_keys` is set; yields nothing otherwise."""
     host = this_host()
     settings = settings_of(host)
-    change = try_key(settings.registry) if settings.check_keys and look(host) is not None else None
-    yield from _carry_out(host, [change] if change else [])
+    if settings.check_keys and (change := try_key(settings.registry)):
+        yield from _carry_out(host, lambda _: [change])
 
 
-def _carry_out(host: Host, changes: Sequence[Change]) -> Commands:
-    announce_changes(host, changes)
-    for change in changes:
+def _carry_out(host: Host, decide: Callable[[HostReading], Sequence[Change]]) -> Commands:
+    changes = yield from decided(host, decide)
+    announce_changes(host, changes or ())
+    for change in changes or ():
         touch(host)
         yield from commands(host, change)
 
@@ -117,13 +122,14 @@ def tear_down(purge: bool = False) -> Commands:
     + purge: models and images too
     """
     host = this_host()
+    changes = yield from decided(host, lambda seen: plan_teardown(seen, purge).changes)
     seen = look(host)
-    if seen is None:
-        yield from unreadable(host)
+    if changes is None or seen is None:
         return
-    plan = plan_teardown(seen, purge)
-    announce_changes(host, plan.changes)
-    for change in plan.changes:
+    announce_changes(host, changes)
+    for change in changes:
         yield from commands(host, change, record_last=True)
-    for text in plan.left if host.state.is_executing else ():
-        say(host, f"left on the host: {text}")
+    if host.state.is_executing:
+        forget(host.name)
+        for text in plan_teardown(seen, purge).left:
+            say(host, f"left on the host: {text}")

@@ -33,7 +33,7 @@ from rackwright.fleet.turns import (
     shape_of,
     watched,
 )
-from rackwright.hostrun import Commands, announce_changes, fail, look, state_of, this_host, touch, unreadable
+from rackwright.hostrun import Commands, announce_changes, decided, fail, look, state_of, this_host, touch, unreadable
 from rackwright.inventory import groups_of, settings_of
 from rackwright.perform import perform_all
 from rackwright.rollback import back_changes, parse_kept, read_script, releases_asked, targets_of
@@ -50,12 +50,9 @@ _watches: dict[str, Callable[[], Outcome]] = {}
 def line_up() -> Commands:
     """Put hosts whose endpoints must switch into the gate's queue, in inventory order; changes nothing."""
     host = this_host()
+    changes = yield from decided(host, lambda seen: ENDPOINT.pending(settings_of(host), seen))
     seen = look(host)
-    if seen is None:
-        yield from unreadable(host)
-        return
-    changes = ENDPOINT.pending(settings_of(host), seen)
-    if host.state.is_executing:
+    if changes is not None and seen is not None and host.state.is_executing:
         _queue(host, seen, changes, _diff(host, seen) if changes else "")
 
 
@@ -198,21 +195,12 @@ def _pass_gate(state: State, host: Host) -> bool:  # noqa: ARG001 - pyinfra pass
 def line_up_back() -> Commands:
     """Put hosts that go back into the gate's queue: what goes back to what stands in the environment."""
     host = this_host()
-    seen = look(host)
-    if seen is None:
-        yield from unreadable(host)
-        return
     if not host.state.is_executing:
         return
-    ok, output = remote(host.state, host, command_of(Shell(read_script())))
-    if not ok:
-        yield fail(f"its kept releases could not be read: {tail(output)}")
+    changes = yield from decided(host, lambda seen: _ways_back(host, seen))
+    seen = look(host)
+    if changes is None or seen is None:
         return
-    endpoints = seen[ENDPOINT].endpoints
-    asked = releases_asked(host.name, list(endpoints))
-    kept = parse_kept(output.stdout_lines)
-    note("target", host=host.name, to=targets_of(endpoints, kept, asked))
-    changes = back_changes(settings_of(host), endpoints, kept, asked)
     refusals = [step.text for change in changes for step in change.steps if isinstance(step, Refuse)]
     if not refusals:
         _queue(host, seen, changes)
@@ -220,6 +208,17 @@ def line_up_back() -> Commands:
     note("host", host=host.name, state="refused", text="; ".join(refusals))
     for text in refusals:
         yield fail(text)
+
+
+def _ways_back(host: Host, seen: HostReading) -> list[Change]:
+    ok, output = remote(host.state, host, command_of(Shell(read_script())))
+    if not ok:
+        raise StepFailedError(f"its kept releases could not be read: {tail(output)}")
+    endpoints = seen[ENDPOINT].endpoints
+    asked = releases_asked(host.name, list(endpoints))
+    kept = parse_kept(output.stdout_lines)
+    note("target", host=host.name, to=targets_of(endpoints, kept, asked))
+    return back_changes(settings_of(host), endpoints, kept, asked)
 
 
 @operation()

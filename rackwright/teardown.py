@@ -13,6 +13,7 @@ from rackwright.concerns import firewall, models, registry
 from rackwright.concerns.daemon import DAEMON_JSON, merged, parse_daemon_json, render_daemon_json
 from rackwright.concerns.docker import DOCKER
 from rackwright.hostside import host_script
+from rackwright.lease import FENCE, LEASED, SeenLease
 from rackwright.ownership import RECORD
 from rackwright.paths import ETC, RUN, STATE
 from rackwright.switchjob import UNITS, remove_script
@@ -44,7 +45,7 @@ def plan_teardown(reading: HostReading, purge: bool) -> Teardown:
         for change in ORDER[kind](by_kind[kind], reading)
     ]
     left = [f"{entry.kind} {entry.name}" for entry in owned if entry.kind in PURGED and not purge]
-    return Teardown((*found, *_last(owned, left)), (*left, *_kept_data(by_kind)))
+    return Teardown((*found, *_last(owned, left, reading[LEASED])), (*left, *_kept_data(by_kind)))
 
 
 def _due(kind: str, purge: bool) -> bool:
@@ -55,12 +56,12 @@ def _kept_data(by_kind: Mapping[str, Sequence[str]]) -> list[str]:
     return ["Docker's data (/var/lib/docker), which removing its packages does not touch"] if by_kind["package"] else []
 
 
-def _last(owned: Iterable[Owned], left: Sequence[str]) -> list[Change]:
-    """The rest of our folders; the record itself stays as long as it still names something."""
-    if not owned:
+def _last(owned: Iterable[Owned], left: Sequence[str], lease: SeenLease) -> list[Change]:
+    """The rest of our folders, the lease with them; the record itself stays as long as it still names something."""
+    if not owned and not lease.fence:
         return []
     spare = "" if left else f"rm -rf {STATE}\n"
-    script = f"rm -rf {STATE}/endpoints {RUN} {ETC}\n{spare}"
+    script = f"rm -rf {STATE}/endpoints {FENCE} {RUN} {ETC}\n{spare}"
     return [Change("remove what is left of Rackwright's own folders", "teardown", (Shell(script),))]
 
 

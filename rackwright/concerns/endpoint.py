@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rackwright.change import Change, Job, Owned, Proved, Refuse, Shell, WriteFile
@@ -348,7 +348,7 @@ def _wait_job(name: str, settings: EndpointSettings) -> Job:
 def waits(settings: HostSettings, seen: SeenEndpoints) -> list[Job]:
     """Jobs that wait for endpoints that are still loading, as after a reboot: nothing to change, but not up yet."""
     return [
-        _wait_job(name, own)
+        replace(_wait_job(name, own), waits=True)
         for name, own in settings.all_endpoints.items()
         if name in seen.endpoints and seen.endpoints[name].loading
     ]

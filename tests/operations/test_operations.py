@@ -28,6 +28,7 @@ from rackwright.reading import MARK
 HERE = Path(__file__).parent
 CASES = sorted((HERE / "cases").glob("*/*.yaml"))
 BASE: dict[str, Any] = yaml.safe_load((HERE / "settings.yaml").read_text())
+LEASES = {"unless another one lives": "lease taken 4.3fa9c1d2 fresh", "once no command of it is at work": ""}
 ENDED_JOB = ["running=no", "status=0", "log="]
 
 
@@ -59,7 +60,7 @@ def reading_of(case: dict[str, Any]) -> str:
 
 def run_case(case: dict[str, Any], name: str) -> State:
     """Settle the case's concern on a host that answers from its reading."""
-    responses = {MARK: reading_of(case).splitlines(), **case.get("answers", {})}
+    responses = {MARK: reading_of(case).splitlines(), **{**LEASES, **case.get("answers", {})}}
     responses["patience="] = ENDED_JOB
     data = {**BASE, **case.get("settings", {}), "fake_responses": responses, "fake_delay": 0, "fake_delay_jitter": 0}
     inventory = Inventory(([(f"@fake/{name}", data)], {}))
@@ -84,7 +85,10 @@ def test_case(path: Path, sent: Sent, caplog: pytest.LogCaptureFixture) -> None:
             failed = bool(run_case(case, f"{path.parent.name}-{path.stem}").failed_hosts)
         except PyinfraError:  # "No hosts remaining!": a run of one host that failed ends so
             failed = True
-    commands = [command for command in sent if MARK not in command]
+    commands = [command for command in sent if not any(text in command for text in (MARK, *LEASES))]
+    leases = [text for text in LEASES for command in sent if text in command]
+    assert leases == case.get("leases", list(LEASES) if commands else []), "leased exactly when it is changed"
+    assert all("id=4.3fa9c1d2" in command for command in commands if "Disarm a guard" not in command)
     assert failed == case.get("fails", False), caplog.text
     assert len(commands) == len(case.get("commands", [])), "\n".join(commands)
     for command, parts in zip(commands, case.get("commands", []), strict=True):

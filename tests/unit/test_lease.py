@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import base64
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.lease import SeenLease, parse_lease, parse_seen, span, whose
+from rackwright.fence import fenced, was_refused, why_lost
+from rackwright.fleet.journal import VARIABLE
+from rackwright.hostside import host_script
+from rackwright.lease import LEASE, TTL, Owner, SeenLease, parse_lease, parse_seen, read_script, span, whose
+from rackwright.leasing import Taken, acquire_script, parse_acquired
+from rackwright.owner import is_gone, purpose, run_word, started, this_owner
+from rackwright.paths import RUN, STATE
 
 FILE = """\
 id=7.3fa9c1d2
@@ -60,3 +73,187 @@ def test_a_lease_that_makes_no_sense_has_ended(text: str) -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(59, "59 s"), (185, "3 min 5 s"), (7800, "2 h 10 min")])
 def test_spans_are_for_people(seconds: int, text: str) -> None:
     assert span(seconds) == text
+
+
+# -- the scripts, run for real in a folder of their own
+
+ALICE = Owner("alice", "ctl-1", "pyinfra deploy.py", "ctl-1 boot pid:[1]", 4711, 99)
+BOB = Owner("bob o'neil", "ctl-2", "rackwright unlock")
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A folder that stands for a host."""
+
+    folder: Path
+
+    def here(self, script: str) -> str:
+        return script.replace(STATE, f"{self.folder}/state").replace(RUN, f"{self.folder}/run")
+
+    def run(self, script: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["sh", "-c", self.here(script)], capture_output=True, text=True, check=False, timeout=30)
+
+    def background(self, script: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(["sh", "-c", self.here(script)], stdout=subprocess.PIPE, text=True)
+
+    def acquire(self, owner: Owner = ALICE, seen: int = 0, **words: Any) -> Taken | SeenLease:
+        done = self.run(acquire_script(seen, owner, **words))
+        assert done.returncode == 0, done.stderr
+        return parse_acquired(done.stdout.splitlines())
+
+    def take(self, owner: Owner = ALICE, seen: int = 0, **words: Any) -> Taken:
+        taken = self.acquire(owner, seen, **words)
+        assert isinstance(taken, Taken), taken
+        return taken
+
+    def seen(self) -> SeenLease:
+        return parse_seen(self.run(read_script()).stdout.splitlines())
+
+    def release(self, lease_id: str, patience: int = 1) -> None:
+        script = host_script("lease_release", lease=LEASE, id=lease_id, patience=patience)
+        assert self.run(script).returncode == 0
+
+    def age(self, seconds: int) -> None:
+        """Let the lease grow older."""
+        file = self.folder / "run/lease"
+        file.write_text(re.sub(r"(taken|expires)=(\d+)", lambda m: f"{m[1]}={int(m[2]) - seconds}", file.read_text()))
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Ground:
+    return Ground(tmp_path)
+
+
+def test_a_lease_is_taken_read_renewed_and_given_back(ground: Ground) -> None:
+    assert ground.seen().lease is None
+    taken = ground.take()
+    assert taken == Taken(f"1.{run_word()}", fresh=True)
+    live = ground.seen().live
+    assert live is not None
+    assert (live.id, live.owner, ground.seen().fence) == (taken.id, ALICE, 1)
+    assert (ground.folder / "run/lease").stat().st_mode & 0o777 == 0o600
+    ground.age(100)
+    assert ground.seen().left <= 20
+    assert ground.run(fenced("echo done", taken.id)).stdout == "done\n"
+    assert ground.seen().left > TTL - 10
+    assert ground.seen().age >= 100
+    ground.release("1.00000000")
+    assert ground.seen().live is not None
+    ground.release(taken.id)
+    assert ground.seen() == SeenLease(1, ground.seen().uptime, None)
+
+
+def test_a_live_lease_holds_off_everybody_else(ground: Ground) -> None:
+    ground.take()
+    held = ground.acquire(BOB, seen=1)
+    assert isinstance(held, SeenLease)
+    assert held.live is not None
+    assert held.live.owner == ALICE
+    assert ground.seen().fence == 1
+
+
+def test_one_that_has_ended_is_taken_and_its_holder_is_fenced_off(ground: Ground) -> None:
+    old = ground.take()
+    ground.age(TTL + 1)
+    new = ground.take(BOB, seen=1)
+    assert new.id.startswith("2.")
+    assert not new.fresh, "a lease that was not given back may have had a command at work"
+    refused = ground.run(fenced("echo must not be printed", old.id))
+    assert (refused.returncode, refused.stdout) == (76, "")
+    assert was_refused(refused.stderr.splitlines())
+    told = why_lost(refused.stderr.splitlines(), datetime.now(UTC))
+    assert "taken over by bob o'neil@ctl-2 (rackwright unlock)" in told or "taken away by bob o'neil@ctl-2" in told
+    assert ground.run(fenced("echo done", new.id)).stdout == "done\n"
+
+
+def test_a_lease_that_ran_out_unnoticed_is_still_ours(ground: Ground) -> None:
+    taken = ground.take()
+    ground.age(TTL + 1)
+    assert ground.run(fenced("echo done", taken.id)).stdout == "done\n"
+    assert ground.seen().live is not None
+
+
+def test_unlocking_fences_off_a_holder_that_lives(ground: Ground) -> None:
+    taken = ground.take()
+    ground.take(BOB, seen=1, displace=taken.id, ttl=0)
+    assert ground.seen().live is None
+    refused = ground.run(fenced("echo must not be printed", taken.id, writes=False))
+    assert (refused.returncode, refused.stdout) == (76, "")
+    told = why_lost(refused.stderr.splitlines(), datetime.now(UTC))
+    assert "was taken away by bob o'neil@ctl-2 (rackwright unlock)" in told
+    assert ground.take(seen=2).id.startswith("3.")
+
+
+def test_what_somebody_wrote_since_the_reading_is_told(ground: Ground) -> None:
+    seen = ground.seen().fence
+    ground.release(ground.take().id)
+    assert not ground.take(BOB, seen=seen).fresh
+
+
+def test_the_next_writer_waits_for_a_command_of_the_one_before(ground: Ground) -> None:
+    taken = ground.take()
+    slow = ground.background(fenced(f"echo begun; sleep 1; echo x >{ground.folder}/written", taken.id))
+    assert slow.stdout is not None
+    assert slow.stdout.readline() == "begun\n"
+    ground.release(taken.id, patience=0)
+    assert ground.seen().live is not None, "a lease is not given back under a command of its own"
+    new = ground.take(BOB, seen=1, displace=taken.id)
+    assert (ground.folder / "written").exists()
+    assert not new.fresh
+    slow.communicate()
+
+
+def test_a_restarted_host_and_a_torn_down_one_refuse_the_old_holder(ground: Ground) -> None:
+    taken = ground.take()
+    shutil.rmtree(ground.folder / "run")
+    refused = ground.run(fenced("echo must not be printed", taken.id))
+    assert (refused.returncode, refused.stdout) == (76, "")
+    assert "the host was restarted" in why_lost(refused.stderr.splitlines(), datetime.now(UTC))
+    shutil.rmtree(ground.folder / "state")
+    ground.release(taken.id)
+    assert list(ground.folder.iterdir()) == [], "looking and giving back leave nothing"
+
+
+def test_of_many_at_once_one_gets_it(ground: Ground) -> None:
+    script = acquire_script(0, ALICE)
+    found = [ground.background(script) for _ in range(12)]
+    answers = [parse_acquired(one.communicate()[0].splitlines()) for one in found]
+    assert sum(isinstance(answer, Taken) for answer in answers) == 1
+
+
+def test_a_broken_fence_or_lease_locks_nobody_out(ground: Ground) -> None:
+    ground.take()
+    (ground.folder / "run/lease").write_text("\0nonsense\nexpires=soon\n")
+    (ground.folder / "state/fence").write_text("many\n")
+    assert ground.seen().live is None
+    assert ground.take(BOB).id == f"1.{run_word()}"
+
+
+# -- this process
+
+
+def test_this_process_lives_and_one_that_has_ended_is_gone() -> None:
+    own = this_owner()
+    assert not is_gone(own)
+    child = subprocess.Popen(["sleep", "60"])
+    other = replace(own, pid=child.pid, started=started(child.pid) or 0)
+    assert not is_gone(other)
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert is_gone(other), "a process of which only the remains are left has ended"
+    child.wait()
+    assert is_gone(other)
+    assert is_gone(replace(own, started=own.started - 1)), "another process has that number now"
+
+
+@pytest.mark.parametrize("place", ["", "another machine boot pid:[1]"])
+def test_a_process_elsewhere_is_never_taken_for_dead(place: str) -> None:
+    assert not is_gone(replace(this_owner(), place=place, pid=2**22 + 1))
+
+
+def test_the_purpose_is_the_run_or_the_deploy_and_never_its_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr("sys.argv", ["/x/bin/pyinfra", "inventory/lab.py", "deploy.py", "--data", "key=s3cret"])
+    assert purpose() == "pyinfra lab.py deploy.py"
+    monkeypatch.setenv(VARIABLE, "/site/runs/20260102-030405-rollout.jsonl")
+    assert purpose() == "run 20260102-030405-rollout"
