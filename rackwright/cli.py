@@ -32,6 +32,7 @@ VERBS = (
     "logs",
     "exec",
     "chat",
+    "unlock",
     "teardown",
     "explain",
     "advise",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from rackwright.concern import Concern
+from rackwright.errors import ReadingError
 from rackwright.hostside import host_script
 from rackwright.paths import RUN, STATE
 from rackwright.reading import decode, pairs
@@ -94,7 +95,10 @@ def read_script() -> str:
 def parse_seen(lines: Iterable[str]) -> SeenLease:
     """What `read_script` printed. A lease that makes no sense counts as one that has ended."""
     values = pairs("\n".join(lines))
-    text = decode(values["lease"]) if values.get("lease") else ""
+    try:
+        text = decode(values.get("lease", ""))
+    except ReadingError:
+        text = ""
     return SeenLease(_number(values.get("fence", "")), _number(values.get("uptime", "")), parse_lease(text))
 
 

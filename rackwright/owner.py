@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from rackwright.fleet.journal import VARIABLE
 from rackwright.lease import Owner
+from rackwright.processes import boot, started
 
 LONGEST = 120
 
@@ -32,13 +33,11 @@ def this_owner() -> Owner:
 
 
 def purpose() -> str:
-    """What this process is for: the run's record, or the command and its deploy file; never its `--data`."""
-    record = os.environ.get(VARIABLE)
-    if record:
-        return f"run {Path(record).stem}"
+    """What this process is for: the command with its files, and the run's record; never its `--data`."""
     command = Path(sys.argv[0]).name if sys.argv else "rackwright"
-    deploys = [Path(word).name for word in sys.argv[1:] if word.endswith(".py")]
-    return " ".join([command, *deploys])
+    words = [command, *(Path(word).name for word in sys.argv[1:] if word.endswith(".py"))]
+    record = os.environ.get(VARIABLE)
+    return " ".join(words) + (f", run {Path(record).stem}" if record else "")
 
 
 def _plain(text: str) -> str:
@@ -49,20 +48,11 @@ def _plain(text: str) -> str:
 def place() -> str:
     """Machine, boot and process namespace; empty where that cannot be told (no Linux)."""
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return _plain(f"{socket.gethostname()} {boot} {Path('/proc/self/ns/pid').readlink()}")
+        # Containers of one machine may share its name, and its boot, but not their processes.
+        namespace = Path("/proc/self/ns/pid").readlink()
     except OSError:
         return ""
-
-
-def started(pid: int) -> int | None:
-    """When a process was started, in ticks since the boot; None when there is none, or only its remains."""
-    try:
-        # Its name stands in brackets and may hold any byte, brackets too.
-        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else int(fields[19])
+    return _plain(f"{socket.gethostname()} {boot()} {namespace}")
 
 
 def is_gone(owner: Owner) -> bool:

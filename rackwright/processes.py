@@ -16,32 +16,33 @@ def this_process() -> dict[str, Any]:
 
     `started` and `boot` are None on systems without /proc.
     """
-    return {"machine": socket.gethostname(), "boot": _boot(), "pid": os.getpid(), "started": _started(os.getpid())}
+    return {"machine": socket.gethostname(), "boot": boot(), "pid": os.getpid(), "started": started(os.getpid())}
 
 
 def lives(process: Mapping[str, Any]) -> bool | None:
     """Whether such a process still runs; None when it belongs to another machine, so that nobody here can tell."""
     if process.get("machine") != socket.gethostname():
         return None
-    if process.get("boot") != _boot():
+    if process.get("boot") != boot():
         return False
     pid = int(process["pid"])
-    if _boot() is None:
+    if boot() is None:
         return _answers(pid)
-    return _started(pid) is not None and _started(pid) == process.get("started")
+    return started(pid) is not None and started(pid) == process.get("started")
 
 
-def _boot() -> str | None:
+def boot() -> str | None:
+    """Word of this machine's present boot; None on systems without /proc."""
     try:
         return (PROC / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return None
 
 
-def _started(pid: int) -> int | None:
+def started(pid: int) -> int | None:
     """Clock ticks from boot to a process's start (proc(5), field 22); None when it is gone, or a zombie."""
     try:
-        words = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        words = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
     return None if words[0] in "ZX" else int(words[19])

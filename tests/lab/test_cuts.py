@@ -64,7 +64,7 @@ class Cutter:
         """Whether this line announces a command that was never cut; from now on it is known."""
         if ">>> " not in line:
             return False
-        command = line.split(">>> ", 1)[1]
+        command = re.sub(r"id=\d+\.[0-9a-f]+", "id=", line.split(">>> ", 1)[1])
         new = command not in self.known
         self.known.add(command)
         return new

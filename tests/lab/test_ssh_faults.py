@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from rackwright.lab import faults
 from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
+from rackwright.lease import FENCE, LEASE
 from tests.lab.conftest import Run, Site
 from tests.lab.running import Running, deploying
 from tests.lab.test_cuts import UNIT, assert_converged, damage
@@ -40,14 +43,36 @@ def faulty(worker_lab: Lab) -> Host:
 @pytest.fixture
 def fetching(site: Site, well: Host) -> Iterator[Running]:
     """A deploy whose host is fetching a model, slowly."""
-    damage(well)
-    faults.set_fault(site.lab.paths.web, "slow", path="*cdn*", value=128 << 10)
+    with slowly_fetching(site, well, 128 << 10) as running:
+        yield running
+
+
+@contextmanager
+def slowly_fetching(site: Site, host: Host, rate: int) -> Iterator[Running]:
+    """A deploy whose host is fetching a model at so many bytes a second."""
+    damage(host)
+    faults.set_fault(site.lab.paths.web, "slow", path="*cdn*", value=rate)
     try:
-        with deploying(site, well.name) as running:
+        with deploying(site, host.name) as running:
             assert running.until(" MiB of ") is not None, running.output
             yield running
     finally:
         faults.clear(site.lab.paths.web)
+
+
+def fence(host: Host) -> int:
+    """The last lease's number."""
+    return int(host.run(f"cat {FENCE}").stdout)
+
+
+def started(host: Host) -> int:
+    """How often the endpoint was started since the host's boot."""
+    return int(host.run(f"journalctl -b -u {UNIT} -o cat | grep -c '^Starting '", check=False).stdout)
+
+
+def lease(host: Host) -> str:
+    """The lease as it lies on a host; empty when there is none."""
+    return host.run(f"cat {LEASE}", check=False).stdout
 
 
 @dataclass(frozen=True)
@@ -162,25 +187,58 @@ def test_a_job_outlives_its_connection_and_the_next_run_joins_it(site: Site, wel
     assert "already under way on the host, joining it" in run.output
 
 
-def test_two_runs_at_once_share_their_jobs(site: Site, well: Host, fetching: Running) -> None:
-    with deploying(site, well.name) as second:
-        assert second.until("joining it") is not None, second.output
-        faults.clear(site.lab.paths.web)
-        runs = [fetching.end(), second.end()]
-    assert [run.status for run in runs] == [0, 0], runs[0].output + runs[1].output
-    starts = well.run(f"journalctl -u {UNIT} --since -2min -o cat | grep -c ^Starting").stdout
-    assert int(starts) == 1
+def test_of_two_runs_at_once_the_second_is_told_who_writes(site: Site, well: Host, fetching: Running) -> None:
+    before, starts = fence(well), started(well)
+    second = site.deploy("-y", limit=[well.name])
+    assert second.status == 1, second.output
+    assert f"[{well.name}] another run writes to this host: " in second.output
+    assert f"@{socket.gethostname()} (pyinfra lab.py deploy.py, run " in second.output
+    assert f"rackwright unlock INVENTORY --limit {well.name}" in second.output
+    assert "Traceback" not in second.output
+    assert fence(well) == before, "a run that is refused takes no number"
+    faults.clear(site.lab.paths.web)
+    first = fetching.end()
+    assert first.status == 0, first.output
+    assert started(well) == starts + 1
+    assert lease(well) == ""
+    assert_converged(site, well)
+    assert fence(well) == before, "a run with nothing to do takes no lease"
+
+
+def test_unlocking_fences_a_living_run_off_and_its_job_goes_on(site: Site, well: Host) -> None:
+    with slowly_fetching(site, well, 24 << 10) as running:
+        unlocked = site.rackwright("unlock", "inventory/lab.py", "--limit", well.name, "-y")
+        assert unlocked.status == 0, unlocked.output
+        assert "unless it is renewed" in unlocked.output
+        assert f"{well.name}: unlocked" in unlocked.output
+        other = site.deploy("-y", "--data", "stall_timeout=77", limit=[well.name])
+        assert other.status == 1, other.output
+        assert "another run is doing this differently right now" in other.output
+        assert "or stop it: systemctl stop rackwright-job-model-" in other.output
+        first = running.end()
+    assert first.status == 1, first.output
+    assert "the lease of this run was taken away by " in first.output
+    assert "Traceback" not in first.output
+    well.run("systemctl stop 'rackwright-job-model-*'")
+    assert "no host is locked" in site.rackwright("unlock", "inventory/lab.py", "--limit", well.name).output
     assert_converged(site, well)
 
 
-def test_two_runs_that_want_different_things_do_not_mix(site: Site, well: Host, fetching: Running) -> None:
-    with deploying(site, well.name, "--data", "stall_timeout=77") as second:
-        refused = second.end()
-    faults.clear(site.lab.paths.web)
+def test_a_dead_runs_lease_ends_by_itself_or_at_once_on_its_own_machine(
+    site: Site, well: Host, fetching: Running
+) -> None:
+    fetching.stop(signal.SIGKILL)
+    well.run(f"sed -i.kept 's/^place=/place=elsewhere-/' {LEASE}")
+    refused = site.deploy("-y", limit=[well.name])
     assert refused.status == 1, refused.output
-    assert "another run is doing this differently right now" in refused.output
-    assert "or stop it: systemctl stop rackwright-job-model-" in refused.output
-    assert fetching.end().status == 0, fetching.output
+    assert "another run writes to this host: " in refused.output
+    well.run(f"mv {LEASE}.kept {LEASE}")
+    faults.clear(site.lab.paths.web)
+    run = site.deploy("-y", limit=[well.name])
+    assert run.status == 0, run.output
+    assert f"(process {fetching.process.pid} of this machine), which has ended" in run.output
+    damage(well)
+    well.run(f"printf 'id=1.0\\nuser=ghost\\nplace=elsewhere\\ntaken=0\\nexpires=1\\n' >{LEASE}")
     assert_converged(site, well)
 
 
@@ -192,6 +250,7 @@ def test_ctrl_c_is_no_success(site: Site, well: Host) -> None:
         run = running.stop(signal.SIGINT)
     assert time.monotonic() - began < 10
     assert run.status == 130, run.output
+    assert lease(well) == "", "a run that is stopped gives its leases back"
     assert "run the same command again" in run.output
     assert "Traceback" not in run.output
     assert_converged(site, well)

@@ -21,8 +21,9 @@ from rackwright.fleet.journal import VARIABLE
 from rackwright.hostside import host_script
 from rackwright.lease import LEASE, TTL, Owner, SeenLease, parse_lease, parse_seen, read_script, span, whose
 from rackwright.leasing import Taken, acquire_script, parse_acquired
-from rackwright.owner import is_gone, purpose, run_word, started, this_owner
+from rackwright.owner import is_gone, purpose, run_word, this_owner
 from rackwright.paths import RUN, STATE
+from rackwright.processes import started
 
 FILE = """\
 id=7.3fa9c1d2
@@ -62,6 +63,11 @@ def test_a_host_without_a_lease() -> None:
     read = parse_seen(["fence=", "uptime=12"])
     assert read == SeenLease(0, 12, None)
     assert whose(read, datetime.now(UTC)) == "nobody"
+
+
+@pytest.mark.parametrize("line", ["lease=", "lease=%%%", "lease=AA=A"])
+def test_a_lease_that_cannot_be_decoded_locks_nobody_out(line: str) -> None:
+    assert parse_seen(["fence=3", line, "uptime=9"]) == SeenLease(3, 9, None)
 
 
 @given(st.text())
@@ -256,4 +262,4 @@ def test_the_purpose_is_the_run_or_the_deploy_and_never_its_data(monkeypatch: py
     monkeypatch.setattr("sys.argv", ["/x/bin/pyinfra", "inventory/lab.py", "deploy.py", "--data", "key=s3cret"])
     assert purpose() == "pyinfra lab.py deploy.py"
     monkeypatch.setenv(VARIABLE, "/site/runs/20260102-030405-rollout.jsonl")
-    assert purpose() == "run 20260102-030405-rollout"
+    assert purpose() == "pyinfra lab.py deploy.py, run 20260102-030405-rollout"
