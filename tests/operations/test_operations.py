@@ -86,6 +86,8 @@ def test_case(path: Path, sent: Sent, caplog: pytest.LogCaptureFixture) -> None:
         except PyinfraError:  # "No hosts remaining!": a run of one host that failed ends so
             failed = True
     commands = [command for command in sent if not any(text in command for text in (MARK, *LEASES))]
+    if "readings" in case:
+        assert sum(MARK in command for command in sent) == case["readings"]
     leases = [text for text in LEASES for command in sent if text in command]
     assert leases == case.get("leases", list(LEASES) if commands else []), "leased exactly when it is changed"
     assert all("id=4.3fa9c1d2" in command for command in commands if "Disarm a guard" not in command)

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rackwright.commands.unlock import told
 from rackwright.fence import fenced, was_refused, why_lost
 from rackwright.fleet.journal import VARIABLE
 from rackwright.hostside import host_script
@@ -263,3 +264,24 @@ def test_the_purpose_is_the_run_or_the_deploy_and_never_its_data(monkeypatch: py
     assert purpose() == "pyinfra lab.py deploy.py"
     monkeypatch.setenv(VARIABLE, "/site/runs/20260102-030405-rollout.jsonl")
     assert purpose() == "pyinfra lab.py deploy.py, run 20260102-030405-rollout"
+
+
+# -- unlock
+
+
+def test_unlock_shows_locked_and_unknown_hosts_and_no_others() -> None:
+    now = datetime(2026, 1, 2, 12, 0, 0, tzinfo=UTC)
+    ours = FILE.replace("place=ctl-1 boot 4026531836", f"place={this_owner().place}").replace("pid=4711", "pid=4194305")
+    looks: dict[str, SeenLease | str] = {
+        "a": seen(1090),
+        "b": seen(5000),
+        "c": SeenLease(),
+        "d": "cannot be reached",
+        "e": seen(1090, ours),
+    }
+    assert told(looks, now) == [
+        "a: alice@ctl-1 (pyinfra deploy.py) since 11:58:30, 1 min 30 s ago; ends in 30 s unless it is renewed",
+        "d: cannot be reached",
+        "e: alice@ctl-1 (pyinfra deploy.py) since 11:58:30, 1 min 30 s ago; its process on this machine has ended",
+    ]
+    assert told({"c": SeenLease()}, now) == ["no host is locked"]
