@@ -32,7 +32,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Show, ask, take away; 1 when a host could not be looked at, or a lease could not be taken away."""
-    entries = chosen_hosts(arguments.inventory, arguments.limit)
+    entries = chosen_hosts(arguments.inventory, arguments.limit, arguments.only)
     with connected(entries) as hosts:
         looks: dict[str, Look] = {entry.name: "cannot be reached" for entry in entries}
         looks |= in_parallel(hosts, _look)
