@@ -180,7 +180,7 @@ def test_killed_while_it_takes_a_release_back_and_resumed(fleet: Site) -> None:
     assert "nothing is left" in again.output
 
 
-def test_a_dark_host_is_skipped_within_the_quorum_and_picked_up_later(fleet: Site) -> None:
+def test_a_dark_host_is_skipped_picked_up_and_quarantined_when_it_goes_dark_again(fleet: Site) -> None:
     *others, dark = fleet.lab.hosts
     before = proven(fleet.lab.hosts)
     dark.cut_network()
@@ -196,9 +196,24 @@ def test_a_dark_host_is_skipped_within_the_quorum_and_picked_up_later(fleet: Sit
     assert f"{dark.name} is skipped" in run.output
     assert "done: 2 switched" in run.output
     assert proven([dark]) == before[2:]
-    resumed = fleet.rackwright("resume", "-y")
-    assert resumed.status == 0, resumed.output
-    assert "done: 1 switched" in resumed.output
+    resumed = Running(fleet, str(BIN / "rackwright"), "resume", "-y")
+    try:
+        assert resumed.until(f"[{dark.name}]   switching to release") is not None, resumed.output
+        dark.cut_network()
+        lost = resumed.end()
+    finally:
+        resumed.stop()
+        dark.restore_network()
+    assert lost.status == 3, lost.output
+    assert f"{dark.name} is quarantined (the connection)" in lost.output
+    others_only = rollout(fleet, stream_interval=12)
+    assert others_only.status == 0, others_only.output
+    assert f"{dark.name} is left aside: quarantined since" in others_only.output
+    assert "done: 0 switched, 2 unchanged" in others_only.output
+    again = fleet.rackwright("resume", "-y")
+    assert again.status == 0, again.output
+    assert f"{dark.name} is well again, and no longer quarantined" in again.output
     after = proven(fleet.lab.hosts)
     assert not set(before) & set(after)
     assert_all_serve(fleet, after)
+    assert "no host is quarantined" in fleet.rackwright("quarantine", "inventory/lab.py").output
