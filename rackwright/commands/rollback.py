@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import agreed
+from rackwright.fleet.quarantine import remarks
 from rackwright.fleet.record import BY_HAND, NOT_REACHED, NOT_SWITCHED, SWITCHED, UNCHANGED
 from rackwright.fleet.rolling import Releases, go_back
 from rackwright.fleet.running import DONE, ERROR, HANDS_NEEDED, Result, Run, begin, phase
@@ -30,12 +31,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Go back in waves under the settings' limits; returns the exit status."""
     hosts = chosen_hosts(args.inventory, args.limit, args.only)
+    root = site_root(Path(args.inventory)).absolute()
+    for text in remarks(root, [host.name for host in hosts]):
+        print(f"rackwright: {text}")
     if not args.yes and not agreed(f"This takes {len(hosts)} hosts of {args.inventory} back."):
         print("nothing was done", file=sys.stderr)
         return ERROR
-    started = begin(
-        args.inventory, site_root(Path(args.inventory)).absolute(), hosts, BY_HAND, not args.plain, to=args.to
-    )
+    started = begin(args.inventory, root, hosts, BY_HAND, not args.plain, to=args.to)
     if why := started.vetoed():
         return started.end(ERROR, f"{why}; nothing was done")
     return started.end(*roll_back(started, {"*": {"*": args.to}}))

@@ -19,7 +19,7 @@ from pyinfra.context import ctx_state
 
 from rackwright.errors import RackwrightError
 from rackwright.fleet.journal import VARIABLE, new_record, note, read_record
-from rackwright.fleet.quarantine import load_quarantine, settle_quarantine
+from rackwright.fleet.quarantine import remarks, settle_quarantine
 from rackwright.fleet.record import (
     DONE,
     ENDED_WELL,
@@ -54,13 +54,11 @@ def keep_record(inventory: Path, root: Path, hosts: Sequence[str], deploy: Path,
 def _tell_quarantine(root: Path, hosts: Sequence[str]) -> None:
     """A plain run does what it was told; it only says which of its hosts a rollout would leave aside."""
     try:
-        listed = load_quarantine(root)
+        told = remarks(root, hosts)
     except RackwrightError as error:
-        logger.warning(str(error))
-        return
-    for host in hosts:
-        if host in listed:
-            logger.warning(f"{host} is {listed[host]}; this run takes it on all the same")
+        told = [str(error)]
+    for text in told:
+        logger.warning(text)
 
 
 class _Ending:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -35,6 +35,12 @@ class Quarantined:
 
     def __str__(self) -> str:
         return f"quarantined since {self.since} ({self.why})"
+
+
+def remarks(root: Path, hosts: Sequence[str]) -> list[str]:
+    """What a run that does what it was told says of its quarantined hosts. Raises RackwrightError."""
+    listed = load_quarantine(root)
+    return [f"{host} is {listed[host]}; this run takes it on all the same" for host in hosts if host in listed]
 
 
 List = dict[str, Quarantined]

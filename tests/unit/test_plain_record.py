@@ -12,6 +12,7 @@ import pytest
 
 from rackwright.fleet.journal import Event, read_record, records
 from rackwright.fleet.plain import exit_status
+from rackwright.fleet.quarantine import Quarantined, change_quarantine, load_quarantine
 from rackwright.fleet.record import record_of
 
 ROOT = Path(__file__).parents[2]
@@ -88,6 +89,16 @@ def test_it_names_the_hosts_of_the_limit_and_ends_well(site: Path) -> None:
     record = record_of("r", only_record(site))
     assert record.hosts == ["@fake/a1", "@fake/a2"]
     assert record.outcome == "exit 0: done: 1 switched, 1 done"
+
+
+def test_a_quarantined_host_is_taken_on_and_leaves_the_list_when_it_is_well(site: Path) -> None:
+    names = ["@fake/a1", "@fake/a2"]
+    change_quarantine(site, lambda _: {name: Quarantined("today", "GPU errors") for name in names})
+    done = pyinfra(site, "deploy.py", "-y", "--limit", "front")
+    told = done.stdout + done.stderr
+    assert "@fake/a1 is quarantined since today (GPU errors); this run takes it on all the same" in told
+    assert "@fake/a2 is well again, and no longer quarantined" in told
+    assert list(load_quarantine(site)) == ["@fake/a1"]
 
 
 @pytest.mark.parametrize("words", [("deploy.py", "--dry"), ("debug-inventory",), ("exec", "--", "true")])

@@ -17,6 +17,7 @@ from rackwright.fleet.quarantine import (
     after_run,
     change_quarantine,
     load_quarantine,
+    remarks,
     settle_quarantine,
 )
 from rackwright.fleet.record import Record, record_of
@@ -57,6 +58,7 @@ def test_the_list_is_kept_beside_the_records(tmp_path: Path) -> None:
     assert settle_quarantine(tmp_path, run({"h1": "switched"})) == ["h1 is well again, and no longer quarantined"]
     change_quarantine(tmp_path, lambda before: changed(before, [], ["h3"], "RMA", "today"))
     assert load_quarantine(tmp_path) == {"h3": Quarantined("today", "RMA")}
+    assert remarks(tmp_path, ["h1", "h3"]) == ["h3 is quarantined since today (RMA); this run takes it on all the same"]
 
 
 def test_a_list_that_is_none_is_an_error(tmp_path: Path) -> None:
