@@ -51,7 +51,10 @@ class Job:
     secrets: Mapping[str, Secret] = field(default_factory=dict)
     aim: str | None = None
     """What it is after: a run joins a job of the same name and aim. None: only one of the very same script."""
-    alone: str = "the host goes on by itself and the next run joins it"
+    alone: str = (
+        "a host whose line was cut goes on by itself, and the next run joins it; "
+        "one that lost its power does not, and the next run goes on from what is there"
+    )
     """What to say when the connection is lost meanwhile."""
     waits: bool = False
     """True when it only waits for what is under way, so that whoever writes to the host may go on meanwhile."""

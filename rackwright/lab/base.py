@@ -6,10 +6,11 @@ import hashlib
 import json
 import shutil
 import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rackwright.lab import locks, machine
+from rackwright.lab import locks, machine, ubuntu
 from rackwright.lab.progress import Progress
 from rackwright.lab.shell import run
 
@@ -53,17 +54,34 @@ class Base:
     over: str | None = None
 
     @property
+    def suite(self) -> str:
+        """The release of Debian or Ubuntu."""
+        return ubuntu.SUITE if self.kind == "ubuntu" else SUITE
+
+    @property
+    def sources_list(self) -> str:
+        """Where its hosts get their packages."""
+        return ubuntu.sources_list() if self.kind == "ubuntu" else machine.sources_list(SUITE)
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """Text by path of the files that make it a lab host."""
+        return {**FILES, **ubuntu.FILES} if self.kind == "ubuntu" else FILES
+
+    @property
     def key(self) -> str:
         """Names the contents: another package list or file, another key."""
         below = BASES[self.over].key if self.over else ""
-        text = json.dumps([FORMAT, SUITE, asdict(self), FILES, below], sort_keys=True)
+        text = json.dumps([FORMAT, self.suite, asdict(self), self.files, below], sort_keys=True)
         return f"{self.kind}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 BASES = {
     "bare": Base("bare", COMMON, FETCHED),
     "lived": Base("lived", LIVED_IN, over="bare"),
+    "ubuntu": Base("ubuntu", (*COMMON, *ubuntu.PACKAGES), ("docker.io", "iptables", "curl", "jq")),
 }
+"""A bare Debian, a lived-in one over it, and a bare Ubuntu."""
 
 
 # What a package's scripts start, they would start on this machine.
@@ -115,20 +133,21 @@ def _install_over(base: Base, upper: Path, below: str) -> None:
 
 def _bootstrap(base: Base, root: Path) -> None:
     options = [f"--aptopt={line}" for line in machine.apt_options()]
+    options += [f"--keyring={ubuntu.keyring(root.parent.parent)}"] if base.kind == "ubuntu" else []
     run(
         "mmdebstrap", "--mode=root", "--variant=minbase", f"--include={','.join(base.packages)}", *options,
-        "--dpkgopt=force-unsafe-io", "--skip=check/empty", SUITE, root, "-",
-        stdin=machine.sources_list(SUITE),
+        "--dpkgopt=force-unsafe-io", "--skip=check/empty", base.suite, root, "-",
+        stdin=base.sources_list,
     )  # fmt: skip
-    _furnish(root)
-    _fetch(root, base.fetched)
+    _furnish(root, base.files)
+    _fetch(root, base)
     for key in (root / "etc/ssh").glob("ssh_host_*"):
         key.unlink()
     (root / "etc/machine-id").write_text("")
 
 
-def _furnish(root: Path) -> None:
-    for name, text in FILES.items():
+def _furnish(root: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
         target = root / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
@@ -145,14 +164,14 @@ def _trust_few(root: Path) -> None:
     run("chroot", root, "update-ca-certificates", "--fresh")
 
 
-def _fetch(root: Path, packages: tuple[str, ...]) -> None:
-    write_apt(root)
+def _fetch(root: Path, base: Base) -> None:
+    write_apt(root, base.kind)
     (root / "etc/resolv.conf").write_text(machine.resolv_conf())
     run("chroot", root, "apt-get", "update", "-q")
-    run("chroot", root, "apt-get", "install", "-y", "-q", "--download-only", *packages)
+    run("chroot", root, "apt-get", "install", "-y", "-q", "--download-only", *base.fetched)
 
 
-def write_apt(root: Path) -> None:
-    """Give a root file system the sources and the apt settings of this machine."""
-    (root / "etc/apt/sources.list").write_text(machine.sources_list(SUITE))
+def write_apt(root: Path, kind: str) -> None:
+    """Give a root file system of a kind its sources, and the apt settings of this machine."""
+    (root / "etc/apt/sources.list").write_text(BASES[kind].sources_list)
     (root / "etc/apt/apt.conf.d/90machine").write_text("".join(f"{line}\n" for line in machine.apt_options()))

@@ -36,6 +36,7 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="how many of them have no Docker (1 of two or more)",
     )
+    up.add_argument("--ubuntu", type=int, default=0, metavar="U", help="how many are Ubuntu 24.04 without Docker (0)")
     _verb(verbs, "status", "list the hosts and how to reach them", _status)
     ssh = _verb(verbs, "ssh", "log in to a host, or run a command on it", _ssh)
     ssh.add_argument("host", metavar="HOST")
@@ -52,8 +53,8 @@ def _verb(verbs: Any, name: str, text: str, handler: Handler) -> argparse.Argume
 
 def _up(args: argparse.Namespace) -> int:
     lab = Lab.open(args.id, Progress())
-    bare = args.bare if args.bare is not None else min(1, args.hosts - 1)
-    lab.up(args.hosts, bare)
+    bare = args.bare if args.bare is not None else min(1, args.hosts - args.ubuntu - 1)
+    lab.up(args.hosts, max(bare, 0), args.ubuntu)
     print(_table(lab))
     first = lab.hosts[0].name
     here = "" if lab.paths.id == "demo" else f"RACKWRIGHT_LAB_ID={lab.paths.id} "

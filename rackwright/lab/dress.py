@@ -29,14 +29,17 @@ MTUBytes={mtu}
 """
 
 
-def common(root: Path, paths: Paths, authority: Path, names: Mapping[str, str], gateway: str, lower: Path) -> None:
+def common(
+    root: Path, paths: Paths, kind: str, authority: Path, names: Mapping[str, str], gateway: str, lower: Path
+) -> None:
     """Write the layer that all hosts of one kind share: trust, names of the lab's servers, apt, login key.
 
-    Args: the layer's folder, the lab, its CA certificate, host name to address, its name server, the base system below.
+    Args: the layer's folder, the lab, the kind, the CA certificate, host name to address, its name server, and the base
+    system below.
     """
     for folder in ("etc/apt/apt.conf.d", "etc/ssl/certs", "usr/local/share/ca-certificates"):
         _same_folder(root, lower, folder)
-    base.write_apt(root)
+    base.write_apt(root, kind)
     (root / "etc/resolv.conf").write_text(f"nameserver {gateway}\n")
     _trust(root, lower, [authority.read_text(), *machine.own_authorities()])
     hosts = [f"{address}\t{name}" for name, address in names.items()]

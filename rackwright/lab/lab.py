@@ -7,6 +7,7 @@ import json
 import secrets
 import shutil
 import sys
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -96,18 +97,20 @@ class Lab:
 
     # -- up
 
-    def up(self, hosts: int = 2, bare: int = 1) -> list[Host]:
-        """Boot `hosts` hosts, the first `bare` of them bare; those that exist already stay as they are.
+    def up(self, hosts: int = 2, bare: int = 1, ubuntu: int = 0) -> list[Host]:
+        """Boot `hosts` hosts, the first `bare` of them bare, the next `ubuntu` a bare Ubuntu; others are lived-in.
+
+        Those that exist already stay as they are.
 
         Returns the hosts. Raises LabError with what failed and what to type.
         """
-        if not 0 < hosts <= MOST_HOSTS or not 0 <= bare <= hosts:
+        if not 0 < hosts <= MOST_HOSTS or min(bare, ubuntu) < 0 or bare + ubuntu > hosts:
             raise LabError(
-                f"a lab has 1 to {MOST_HOSTS} hosts and no more bare ones than hosts, not {hosts} and {bare}"
+                f"a lab has 1 to {MOST_HOSTS} hosts and no more bare ones than hosts, not {hosts} and {bare + ubuntu}"
             )
         prerequisites.ensure(self.progress)
         with locks.only_one(self.paths.id):
-            rows = self._rows(hosts, bare)
+            rows = self._rows(hosts, {"bare": bare, "ubuntu": ubuntu})
             bases = self._make_ready({row["kind"] for row in rows})
             record = self._write_record(rows, bases)
             self._set_up_network(record)
@@ -116,12 +119,14 @@ class Lab:
             self._boot([self._host(row, record) for row in rows])
         return self.hosts
 
-    def _rows(self, hosts: int, bare: int) -> list[dict[str, Any]]:
+    def _rows(self, hosts: int, wanted: Mapping[str, int]) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = self.record()["hosts"] if self.is_up else []
-        more_bare = max(0, bare - sum(row["kind"] == "bare" for row in rows))
+        kinds = [kind for kind, count in wanted.items() for _ in range(count)]
+        for row in rows:
+            if row["kind"] in kinds:
+                kinds.remove(row["kind"])
         for number in range(len(rows) + 1, hosts + 1):
-            kind = "bare" if more_bare > 0 else "lived"
-            more_bare -= 1
+            kind = kinds.pop(0) if kinds else "lived"
             rows.append({"name": f"{self.paths.id}-{kind}{number}", "kind": kind, "number": number})
         return rows
 
@@ -256,7 +261,7 @@ class Lab:
         static = self.paths.web / "static"
         static.mkdir(parents=True, exist_ok=True)
         shutil.copytree(toolkit.repository(cache_root()), static / "nvidia.github.io", dirs_exist_ok=True)
-        bare = Path(next(iter(self.record()["bases"].values())).rpartition(":")[2])
+        bare = Path(base.ensure("bare", cache_root(), self.progress))
         docker = static / "download.docker.com"
         docker.unlink(missing_ok=True)
         docker.symlink_to(dockerrepo.repository(cache_root(), bare))
@@ -272,7 +277,7 @@ class Lab:
             layer, lowest = self.paths.root / "layers" / kind, Path(lower.rpartition(":")[2])
             if not layer.exists():
                 layer.mkdir(parents=True)
-                dress.common(layer, self.paths, self.paths.pki / "ca.crt", self.names(), gateway, lowest)
+                dress.common(layer, self.paths, kind, self.paths.pki / "ca.crt", self.names(), gateway, lowest)
 
     def _boot(self, hosts: list[Host]) -> None:
         new = [host for host in hosts if not host.is_made]

@@ -28,6 +28,8 @@ PACKAGE_OF = {
     "dpkg-deb": "dpkg",
     "gpg": "gnupg",
     "tinyproxy": "tinyproxy-bin",
+    # Sees from outside every program that a host starts, with its arguments.
+    "strace": "strace",
 }
 # Debian starts these for the whole machine; a lab starts its own.
 UNWANTED_UNITS = ("docker-registry.service",)

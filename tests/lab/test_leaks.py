@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import shutil
 import subprocess
 import threading
 import time
@@ -43,13 +42,6 @@ def needles(worker_lab: Lab) -> list[str]:
     """What must be found nowhere."""
     secrets = worker_lab.secrets()
     return [form for name in ("registry-key", "hub-token") for form in forms(secrets[name])]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def strace() -> None:
-    """The tool that sees every start of a program."""
-    if not shutil.which("strace"):
-        subprocess.run(["apt-get", "install", "-y", "-q", "strace"], check=True, stdout=subprocess.DEVNULL)
 
 
 @pytest.fixture

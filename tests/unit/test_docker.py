@@ -389,3 +389,42 @@ def test_one_proxy_serves_both_for_the_installation_and_for_dockerd(given: str) 
     for name in ("http", "https"):
         assert f"{name}_proxy=http://proxy:3128" in install.script
         assert f'"{name.upper()}_PROXY=http://proxy:3128"' in str(dropin.content)
+
+
+@pytest.mark.parametrize(
+    ("reading", "family", "line"),
+    [
+        (
+            "os=ubuntu\nlike=debian\ncodename=jammy\nos_version=22.04\narch=amd64\n",
+            "ubuntu",
+            "arch=amd64 {} https://download.docker.com/linux/ubuntu jammy stable",
+        ),
+        (
+            "os=ubuntu\nlike=debian\ncodename=noble\nos_version=24.04\narch=arm64\n",
+            "ubuntu",
+            "arch=arm64 {} https://download.docker.com/linux/ubuntu noble stable",
+        ),
+        (
+            "os=linuxmint\nlike=ubuntu debian\ncodename=noble\nos_version=22\narch=amd64\n",
+            "ubuntu",
+            "arch=amd64 {} https://download.docker.com/linux/ubuntu noble stable",
+        ),
+        (
+            "os=debian\nlike=\ncodename=bookworm\nos_version=12\narch=amd64\n",
+            "debian",
+            "arch=amd64 {} https://download.docker.com/linux/debian bookworm stable",
+        ),
+    ],
+)
+def test_each_distribution_gets_its_own_packages(reading: str, family: str, line: str) -> None:
+    seen = parse(f"{reading}apt=yes\n")
+    assert seen.system.family == family
+    signed = "signed-by=/etc/apt/keyrings/rackwright-docker.asc]"
+    (job,) = (
+        step
+        for change in pending(asked(docker_source="docker"), seen)
+        for step in change.steps
+        if isinstance(step, Job)
+    )
+    assert line.format(signed) in job.script
+    assert "docker.io" in pending(asked(), seen)[0].what
