@@ -16,7 +16,7 @@ from tests.lab.conftest import Site
 
 pytestmark = pytest.mark.lab
 
-FIRST_BOOT = "#cloud-config\nruncmd:\n- touch /root/first-boot-begins\n- sleep 45\n- touch /root/first-boot-ends\n"
+FIRST_BOOT = "#cloud-config\nruncmd:\n- touch /root/first-boot-begins\n- sleep 25\n- touch /root/first-boot-ends\n"
 PACKAGES = r"dpkg-query -W -f '${Package} ${db:Status-Status}\n' docker.io containerd runc nvidia-container-toolkit"
 
 
