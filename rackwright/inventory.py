@@ -17,6 +17,7 @@ from rackwright.errors import RackwrightError, SettingsError
 from rackwright.fleet.plain import keep_record
 from rackwright.interrupt import fail_on_interrupt
 from rackwright.lockfile import Lock, Locks, pinned
+from rackwright.prompt import say_when_nobody_answers
 from rackwright.settings.ansible_inventory import listing_of
 from rackwright.settings.files import site_root
 from rackwright.settings.groups import ALL, Group, Groups
@@ -134,6 +135,7 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
     unknown = [host.name for host in hosts if host.name in chosen and is_unknown(host.name, host.data)]
     if options and options.connects:
         fail_on_interrupt()
+        say_when_nobody_answers()
     if unknown and options and options.connects:
         logger.warning(advice(unknown))
     if options and options.connects and options.deploy and not options.dry:
