@@ -24,6 +24,7 @@ VERBS = (
     "drift",
     "rollout",
     "rollback",
+    "rebuild",
     "runs",
     "report",
     "resume",

@@ -37,10 +37,11 @@ def add_limit(parser: argparse.ArgumentParser) -> None:
 def hosts_of(args: argparse.Namespace, only: str | None = None) -> list[InventoryHost]:
     """Hosts of the command's inventory; `only` picks one by name. Raises SettingsError for what is wrong with it."""
     hosts = load_inventory(args.inventory)
-    return hosts if only is None else [_pick(hosts, only, args.inventory)]
+    return hosts if only is None else [pick(hosts, only, args.inventory)]
 
 
-def _pick(hosts: Sequence[InventoryHost], name: str, inventory: str) -> InventoryHost:
+def pick(hosts: Sequence[InventoryHost], name: str, inventory: str) -> InventoryHost:
+    """The host of that name. Raises SettingsError with the nearest right one."""
     for host in hosts:
         if host.name == name:
             return host

@@ -77,6 +77,14 @@ class Asked:
             self._specs[key] = endpoint_spec(name, self.endpoints[name], self.settings.encodings_dir, resolved)
         return self._specs[key]
 
+    def group_spec(self, name: str) -> dict[str, Any] | None:
+        """The spec but for what is each host's own, from the settings and their pins alone; None when these are few."""
+        endpoint = self.endpoints[name]
+        model, draft = (_located(source, self.settings, {}) for source in (endpoint.model, endpoint.draft))
+        if endpoint.image_digest is None or model is None or (endpoint.draft and draft is None):
+            return None
+        return self.spec(name, endpoint.image_digest, model, draft).as_json()
+
 
 def _script(endpoints: Mapping[str, EndpointSettings]) -> str:
     rows = [f"{name} {own.port:04X} {local_url(own)}/health" for name, own in endpoints.items()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,17 +17,35 @@ DEFAULT_CONFIG = "~/.ssh/config"
 SSH_PORT = 22
 
 
-def is_unknown(name: str, data: Mapping[str, Any]) -> bool:
-    """True when a host's key is checked strictly and is in none of the files that pyinfra reads."""
-    if data.get(STRICT) != "yes":
-        return False
+@dataclass(frozen=True)
+class Place:
+    """Where a host is reached, and where its key is kept: as pyinfra and OpenSSH have it."""
+
+    address: str
+    port: int
+    entry: str
+    """Its name in known_hosts."""
+    files: tuple[str, ...]
+    """The files that are read, as they are named; a new key goes into the first."""
+
+
+def place_of(name: str, data: Mapping[str, Any]) -> Place:
+    """The place of a host, from its connection data and the SSH configuration."""
     stated = str(data.get("ssh_hostname") or name.removeprefix("@ssh/"))
     config = _config(str(data.get("ssh_config_file") or DEFAULT_CONFIG)).lookup(stated)
     address = config.get("hostname", stated)
     port = int(data.get("ssh_port") or config.get("port") or SSH_PORT)
     entry = address if port == SSH_PORT else f"[{address}]:{port}"
     files = [str(data["ssh_known_hosts_file"])] if data.get("ssh_known_hosts_file") else _configured(config)
-    return not any(_keys(file).lookup(entry) for file in files)
+    return Place(address, port, entry, tuple(files))
+
+
+def is_unknown(name: str, data: Mapping[str, Any]) -> bool:
+    """True when a host's key is checked strictly and is in none of the files that pyinfra reads."""
+    if data.get(STRICT) != "yes":
+        return False
+    place = place_of(name, data)
+    return not any(_keys(file).lookup(place.entry) for file in place.files)
 
 
 def advice(names: list[str]) -> str:

@@ -1,0 +1,173 @@
+"""`rackwright rebuild HOST`: a reinstalled host comes back to its place, with the release that its group serves."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rackwright import hostkeys
+from rackwright.commands.inventories import add_vault, pick
+from rackwright.commands.rollout import agreed
+from rackwright.errors import RackwrightError, ReadingError
+from rackwright.fleet.glance import Asked, Glance, parse
+from rackwright.fleet.peers import Place, differences, lock_of, place_of
+from rackwright.fleet.poll import poll
+from rackwright.fleet.rolling import roll_out
+from rackwright.fleet.running import DONE, ERROR, begin
+from rackwright.fleet.status_table import duration
+from rackwright.hostkeys import HostKey
+from rackwright.inventory import InventoryHost, load_inventory, site_root
+from rackwright.lockfile import Lock, load_lock, pinned, write_lock
+from rackwright.settings import known_hosts
+from rackwright.settings.groups import ALL
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser("rebuild", help="bring a reinstalled host back with the release of its group")
+    parser.add_argument("host", metavar="HOST")
+    parser.add_argument("-i", "--inventory", required=True, metavar="INVENTORY", help="who its group is")
+    add_vault(parser)
+    parser.add_argument(
+        "--fingerprint", metavar="SHA256:...", help="the new host key's, as `ssh-keygen -lf` prints it on the console"
+    )
+    parser.add_argument(
+        "--as-settings",
+        action="store_true",
+        help="deploy what the settings ask, though its group serves something else",
+    )
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask; a changed key then needs --fingerprint")
+    parser.set_defaults(handler=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare, ask, accept the key, deploy, prove; returns the exit status. Raises RackwrightError."""
+    entries = load_inventory(args.inventory)
+    entry = pick(entries, args.host, args.inventory)
+    root = site_root(Path(args.inventory).expanduser()).absolute()
+    pins = _pins(root, entry, _peers(entries, entry), args.as_settings)
+    place = known_hosts.place_of(entry.name, entry.data)
+    keys = _new_keys(entry, place, args.fingerprint, args.yes)
+    more = [*(["accepts its new key"] if keys else []), *([f"adds to {entry.settings.lock_file}"] if pins else [])]
+    if not args.yes and not agreed(f"This deploys {entry.name} anew{''.join(f', and {text}' for text in more)}."):
+        print("nothing was done")
+        return 1
+    if keys:
+        file = hostkeys.accept(place, keys, f"{datetime.now(UTC):%Y-%m-%d %H:%M}")
+        print(f"{file}: has the new key of {place.entry}; the old lines stay as comments")
+    if pins:
+        write_lock(root, pins, entry.settings.lock_file)
+    return _deploy(args.inventory, root, entry)
+
+
+# -- the same release as the group
+
+
+def _peers(entries: Sequence[InventoryHost], entry: InventoryHost) -> list[InventoryHost]:
+    """The other hosts of the strongest group that has any."""
+    for group in (*reversed(entry.groups), ALL):
+        found = [one for one in entries if (group in one.groups or group == ALL) and one.name != entry.name]
+        if found:
+            return found
+    return []
+
+
+def _pins(root: Path, entry: InventoryHost, peers: Sequence[InventoryHost], as_settings: bool) -> Lock | None:
+    """The host's lock with the bytes that its group serves where it named none yet; None when nothing is to be added.
+
+    Without them a tag or a branch would mean other bytes to this host than it did to its group.
+    Raises RackwrightError to hold.
+    """
+    own = Asked(entry.settings)
+    seen = _glances(peers, own)
+    places = {name: place_of(name, seen) for name in own.endpoints}
+    known, group = load_lock(root, entry.settings.lock_file), lock_of(own.endpoints, places)
+    lock = Lock({**group.images, **known.images}, {**group.models, **known.models})
+    found = differences(Asked(pinned(entry.settings, lock)), places)
+    if found and not as_settings:
+        raise RackwrightError(
+            "\n".join(found) + f"\n{entry.name} is left as it is; next: roll the settings out to its group first, or "
+            f"rackwright rebuild {entry.name} --as-settings"
+        )
+    print("\n".join(found or _told(places)))
+    if found or lock == known:
+        return None
+    added = [*(lock.images.keys() - known.images.keys()), *(lock.models.keys() - known.models.keys())]
+    print(f"{entry.settings.lock_file}: does not pin {', '.join(sorted(added))} yet; it gets what the group serves")
+    return lock
+
+
+def _glances(peers: Sequence[InventoryHost], own: Asked) -> dict[str, Glance]:
+    """The peers that can be read."""
+    found: dict[str, Glance] = {}
+    for name, reply in poll(peers, lambda _: own.script).items():
+        try:
+            if not reply.trouble:
+                found[name] = parse(reply.lines)
+        except ReadingError:
+            continue
+    return found
+
+
+def _told(places: Mapping[str, Place]) -> Iterator[str]:
+    for name, place in places.items():
+        hosts = [host for one in place.served for host in one.hosts]
+        if hosts:
+            more = " and more" if len(hosts) > 3 else ""
+            yield f"endpoint {name}: the same release as on {', '.join(hosts[:3])}{more}"
+        else:
+            yield f"endpoint {name}: no host of its group serves it, so it gets what the settings ask"
+
+
+# -- the host key
+
+
+def _new_keys(entry: InventoryHost, place: known_hosts.Place, fingerprint: str | None, yes: bool) -> list[HostKey]:
+    """The keys to accept; none when the host still has a known one. Raises RackwrightError for a wrong key."""
+    known, offered = hostkeys.known(place), hostkeys.offered(entry.name, entry.data, place)
+    for word, keys in (("known  ", known), ("offered", offered)):
+        for key in keys:
+            print(f"{entry.name}: {word} {key.fingerprint} ({key.kind})")
+    if fingerprint:
+        return _compared(entry.name, known, offered, fingerprint)
+    if any(key in known for key in offered):
+        print(f"{entry.name}: its key is the known one")
+        return []
+    if yes:
+        raise RackwrightError(
+            f"{entry.name}: its key is a new one, and -y accepts it only with --fingerprint; nothing was changed; "
+            "next, on its console: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub"
+        )
+    return offered
+
+
+def _compared(host: str, known: Sequence[HostKey], offered: Sequence[HostKey], fingerprint: str) -> list[HostKey]:
+    """Only the key that was compared is accepted."""
+    keys = [key for key in offered if key.fingerprint == fingerprint.rstrip("=")]
+    if not keys:
+        raise RackwrightError(
+            f"{host}: none of the keys that it offers has the fingerprint {fingerprint}: somebody else may answer at "
+            "its address; nothing was changed"
+        )
+    return [key for key in keys if key not in known]
+
+
+# -- the deploy
+
+
+def _deploy(inventory: str, root: Path, entry: InventoryHost) -> int:
+    begun = time.monotonic()
+    deploy = root / "deploy.py"
+    if not deploy.exists():
+        raise RackwrightError(f"{deploy} is not there, so nothing can be deployed; next: rackwright init DIR")
+    data = {"gate": "full", "bake": 0}
+    started = begin(inventory, root, [entry], "rebuild", deploy=str(deploy), data=data)
+    if why := started.vetoed():
+        return started.end(ERROR, f"{why}; nothing was done")
+    code, text = roll_out(started, deploy, data)
+    if code == DONE:
+        text = f"{entry.name} is back in its place, {duration(int(time.monotonic() - begun))} from bare OS to answered"
+    return started.end(code, text)

@@ -1,0 +1,94 @@
+"""What the other hosts of a group serve, and what makes a host that comes back serve the same. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rackwright.fleet.glance import Asked, Glance
+from rackwright.lockfile import COMMIT, Lock, LockedModel, key_of
+from rackwright.settings.model import EndpointSettings
+from rackwright.specdiff import reasons
+
+OWN = ("hash", "gpus")
+"""What of a release is each host's own."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A release that hosts of a group serve: its spec without what is each host's own."""
+
+    spec: Mapping[str, Any]
+    hosts: tuple[str, ...]
+    releases: tuple[str, ...]
+    """Its name on each of them."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a host that comes back finds of an endpoint in its group."""
+
+    served: tuple[Served, ...] = ()
+    pins: Mapping[str, str] = field(default_factory=dict)
+    """Digest by image reference, as the hosts of the group have recorded it."""
+
+
+def place_of(endpoint: str, peers: Mapping[str, Glance]) -> Place:
+    """What the peers, by name, have proven and serve under an endpoint's name."""
+    found: list[Served] = []
+    pins: dict[str, str] = {}
+    for host, glance in peers.items():
+        own = glance.endpoints.get(endpoint)
+        if own is None or not own.seen.serving or own.seen.running_hash != own.seen.proven or not own.seen.spec:
+            continue
+        pins = {**glance.pins, **pins}
+        found = _with(found, shared(own.seen.spec), host, str(own.seen.proven))
+    return Place(tuple(found), pins)
+
+
+def _with(found: Sequence[Served], spec: Mapping[str, Any], host: str, release: str) -> list[Served]:
+    same = next((one for one in found if one.spec == spec), Served(spec, (), ()))
+    others = [one for one in found if one is not same]
+    return [*others, Served(spec, (*same.hosts, host), (*same.releases, release))]
+
+
+def shared(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A spec.json without what is each host's own."""
+    return {key: value for key, value in spec.items() if key not in OWN}
+
+
+def lock_of(endpoints: Mapping[str, EndpointSettings], places: Mapping[str, Place]) -> Lock:
+    """The bytes that the group serves, for names in the settings that say no digest or commit themselves."""
+    images: dict[str, str] = {}
+    models: dict[str, LockedModel] = {}
+    for name, endpoint in endpoints.items():
+        place = places[name]
+        if endpoint.image_digest is None and endpoint.image in place.pins:
+            images[endpoint.image] = place.pins[endpoint.image]
+        serving: Mapping[str, str] = place.served[0].spec.get("models", {}) if place.served else {}
+        for source in (endpoint.model, endpoint.draft):
+            if source and not COMMIT.match(source.revision) and serving.get(source.repository):
+                models[key_of(source)] = LockedModel(commit=serving[source.repository])
+    return Lock(images, models)
+
+
+def differences(asked: Asked, places: Mapping[str, Place]) -> list[str]:
+    """Why the host would not get what its group serves, a sentence an endpoint; empty when it would."""
+    return [text for name in asked.endpoints for text in _difference(name, asked, places[name])]
+
+
+def _difference(name: str, asked: Asked, place: Place) -> Iterable[str]:
+    if not place.served:
+        return
+    if len(place.served) > 1:
+        told = "; ".join(f"{', '.join(one.hosts)}: {', '.join(dict.fromkeys(one.releases))}" for one in place.served)
+        yield f"endpoint {name}: its group serves {len(place.served)} different releases ({told})"
+        return
+    [group] = place.served
+    wanted = asked.group_spec(name)
+    if wanted is None:
+        yield f"endpoint {name}: {asked.endpoints[name].image} is not the image that its group serves"
+    elif shared(wanted) != group.spec:
+        why = reasons(group.spec, shared(wanted)) or "another release"
+        yield f"endpoint {name}: the settings ask for something else than what its group serves: {why}"

@@ -1,0 +1,174 @@
+"""A host's keys: those that it offers now, those that known_hosts has of it, and the change from one to the other."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import paramiko
+from paramiko.hostkeys import HostKeyEntry
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.connectors.sshuserclient import SSHClient
+
+from rackwright.errors import RackwrightError
+from rackwright.settings.known_hosts import Place
+
+KINDS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "rsa-sha2-512")
+"""Algorithms to ask for, each in a connection of its own: a server shows one key at a time."""
+SECONDS = 10
+"""Within which a server must have shown its key."""
+
+
+@dataclass(frozen=True)
+class HostKey:
+    """A public key of a host."""
+
+    kind: str
+    text: str
+    """As known_hosts has it: base64."""
+    fingerprint: str
+    """`SHA256:...`, as `ssh-keygen -lf` prints it."""
+
+
+def _of(key: paramiko.PKey) -> HostKey:
+    return HostKey(key.get_name(), key.get_base64(), str(key.fingerprint))
+
+
+# -- offered
+
+
+def offered(name: str, data: Mapping[str, Any], place: Place) -> list[HostKey]:
+    """The keys that the host shows, none of them trusted. Raises RackwrightError when it shows none."""
+    found: list[HostKey] = []
+    for kind in KINDS:
+        try:
+            found.append(_shown(data, place, kind))
+        except paramiko.SSHException:
+            continue  # it has no key of this kind
+        except (OSError, EOFError, PyinfraError) as error:
+            raise RackwrightError(
+                f"{name}: sshd at {place.address} port {place.port} does not answer: {error or type(error).__name__}; "
+                "nothing was changed; next: wait until it has booted"
+            ) from error
+    if not found:
+        raise RackwrightError(f"{name}: sshd at {place.address} port {place.port} shows no key; nothing was changed")
+    return found
+
+
+def _shown(data: Mapping[str, Any], place: Place, kind: str) -> HostKey:
+    transport = paramiko.Transport(_line(data, place))
+    try:
+        transport.get_security_options().key_types = (kind,)
+        transport.start_client(timeout=SECONDS)
+        return _of(transport.get_remote_server_key())
+    finally:
+        transport.close()
+
+
+def _line(data: Mapping[str, Any], place: Place) -> Any:
+    """A connection to sshd, through the jump hosts that the SSH configuration names."""
+    stated = str(data.get("ssh_hostname") or place.address)
+    config = SSHClient().parse_config(stated, {"port": place.port}, ssh_config_file=data.get("ssh_config_file"))[1]
+    return config.get("sock") or socket.create_connection((place.address, place.port), timeout=SECONDS)
+
+
+# -- known
+
+
+def known(place: Place) -> list[HostKey]:
+    """The keys that the files have of a host, hashed names included."""
+    lines = [line for file in place.files for line in _text(_path(file)).splitlines() if _names(line, place.entry)]
+    entries = [entry for line in lines if (entry := _parsed(line)) is not None]
+    return [_of(entry.key) for entry in entries if entry.key is not None]
+
+
+def _parsed(line: str) -> HostKeyEntry | None:
+    try:
+        return HostKeyEntry.from_line(line)
+    except paramiko.hostkeys.InvalidHostKey:
+        return None
+
+
+def _text(path: Path) -> str:
+    return path.read_text(errors="surrogateescape") if path.is_file() else ""
+
+
+def _path(file: str) -> Path:
+    return Path(file).expanduser().resolve()
+
+
+def _names(line: str, entry: str) -> bool:
+    """Whether a line is about a host by its name. Patterns, authorities and revocations are the user's own."""
+    words = line.split()
+    if len(words) < 3 or words[0].startswith(("#", "@")):
+        return False
+    return any(_is(name, entry) for name in words[0].split(","))
+
+
+def _is(name: str, entry: str) -> bool:
+    if name.startswith("|1|"):
+        try:
+            return paramiko.HostKeys.hash_host(entry, name) == name
+        except (ValueError, IndexError):
+            return False
+    return name == entry
+
+
+def without(text: str, entry: str, when: str) -> str:
+    """A known_hosts text without a host's lines; each stays as a comment. Other hosts of the same line keep theirs."""
+    found: list[str] = []
+    for line in text.splitlines():
+        if not _names(line, entry):
+            found.append(line)
+            continue
+        names, rest = line.split(None, 1)
+        others = [name for name in names.split(",") if not _is(name, entry)]
+        found += [f"# before the rebuild of {when}: {line}", *([f"{','.join(others)} {rest}"] if others else [])]
+    return "".join(f"{line}\n" for line in found)
+
+
+def accept(place: Place, keys: Sequence[HostKey], when: str) -> Path:
+    """Put a host's new keys in place of its old ones, in every file that has any; returns the file that has them now.
+
+    when: word for the comments that keep the old lines. Raises RackwrightError when a file cannot be written.
+    """
+    lines = "".join(f"{place.entry} {key.kind} {key.text}\n" for key in keys)
+    first, *others = dict.fromkeys(_path(file) for file in place.files)
+    try:
+        for path in others:
+            if any(_names(line, place.entry) for line in _text(path).splitlines()):
+                _rewrite(path, place.entry, when, "")
+        _rewrite(first, place.entry, when, lines)
+    except OSError as error:
+        raise RackwrightError(f"{error.filename or first}: the new key cannot be written: {error}") from error
+    return first
+
+
+def _rewrite(path: Path, entry: str, when: str, more: str) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _alone(path.parent):
+        new = path.with_name(f"{path.name}.rackwright-new")
+        new.touch(mode=0o600)
+        new.write_text(without(_text(path), entry, when) + more, errors="surrogateescape")
+        if path.exists():
+            shutil.copystat(path, new)
+            os.chown(new, path.stat().st_uid, path.stat().st_gid)
+        new.replace(path)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One writer of ours at a time."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,82 @@
+"""A host that was reinstalled comes back to its place: its new key compared, its group's release, proven."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rackwright.lab.host import Host
+from tests.lab.conftest import ROOT, Site
+from tests.lab.test_plan import inventory
+
+pytestmark = pytest.mark.lab
+
+INVENTORY = ("--inventory", "inventory/lab.py")
+
+
+def fingerprint(host: Host) -> str:
+    """As the host's own console shows it."""
+    words = ["ssh-keygen", "-lf", str(host.host_key.with_suffix(".pub"))]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()[1]
+
+
+def spec_of(host: Host) -> dict[str, object]:
+    spec = json.loads(host.run("cat /var/lib/rackwright/endpoints/llm/proven/spec.json").stdout)
+    return {key: value for key, value in spec.items() if key not in ("hash", "gpus")}
+
+
+@pytest.fixture
+def lock_file() -> Iterator[Path]:
+    """The lab's lock file, which is not there at first, and no more afterwards."""
+    path = ROOT / "rackwright.lock.lab.yml"
+    before = path.read_text() if path.exists() else None
+    path.unlink(missing_ok=True)
+    yield path
+    path.unlink(missing_ok=True)
+    if before is not None:
+        path.write_text(before)
+
+
+def test_a_reinstalled_host_comes_back_with_the_release_of_its_group(
+    site: Site, tmp_path: Path, lock_file: Path
+) -> None:
+    bare, lived = site.lab.host("bare1"), site.lab.host("lived2")
+    known = site.lab.paths.known_hosts
+    assert site.deploy("-y", limit=(lived.name,)).status == 0
+    bare.reset()
+    bare.new_host_key()
+    before = known.read_text()
+
+    # Neither a deploy nor -y alone takes the new key, nor does a fingerprint that is another one's.
+    assert site.deploy("-y", limit=(bare.name,)).status == 1
+    assert site.rackwright("rebuild", bare.name, *INVENTORY, "-y").status == 1
+    wrong = site.rackwright("rebuild", bare.name, *INVENTORY, "-y", "--fingerprint", fingerprint(lived))
+    assert wrong.status == 1
+    assert fingerprint(bare) in wrong.output
+    asked = site.rackwright("rebuild", bare.name, *INVENTORY)
+    assert (asked.status, "nothing was done" in asked.output) == (1, True), asked.output
+
+    # Its group serves something else than these settings ask: it is left as it is.
+    other = inventory(tmp_path, more={"engine": {"max_batch_size": 7}})
+    held = site.rackwright("rebuild", bare.name, "--inventory", other, "-y", "--fingerprint", fingerprint(bare))
+    assert held.status == 1
+    assert "max_batch_size changed" in held.output, held.output
+    assert (known.read_text(), lock_file.exists()) == (before, False)
+
+    done = site.rackwright("rebuild", bare.name, *INVENTORY, "-y", "--fingerprint", fingerprint(bare))
+    assert done.status == 0, done.output
+    assert f"the same release as on {lived.name}" in done.output
+    assert "from bare OS to answered" in done.output
+    assert spec_of(bare) == spec_of(lived)
+    assert str(spec_of(lived)["image"]).partition("@")[2] in lock_file.read_text()
+    old, new = before.splitlines(), known.read_text().splitlines()
+    assert [line for line in old if bare.address not in line] == [line for line in new if bare.address not in line]
+    assert f"{bare.address} {bare.public_host_key()}" in new
+    assert site.rackwright("plan", "inventory/lab.py").status == 0
+    rows = json.loads(site.rackwright("status", "inventory/lab.py", "--json").output)["endpoints"]
+    assert [(row["health"], row["wanted"]) for row in rows] == [("serving", True)] * 2
+    assert "rebuild" in next(row["last_run"] for row in rows if row["host"] == bare.name)

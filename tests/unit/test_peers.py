@@ -1,0 +1,62 @@
+"""What a group serves, and whether a host that comes back would get the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from rackwright.fleet.glance import Asked, Glance, GlancedEndpoint, parse
+from rackwright.fleet.peers import Place, differences, lock_of, place_of
+from rackwright.lockfile import Lock, pinned
+from rackwright.settings.model import HostSettings
+from tests.unit.test_plan import settings
+from tests.unit.test_status import printed
+
+UNPINNED: dict[str, Any] = {"image_digest": None}
+
+
+def glance() -> Glance:
+    return parse(printed())
+
+
+def with_spec(seen: Glance, **changed: Any) -> Glance:
+    own = seen.endpoints["llm"]
+    spec = {**own.seen.spec, **changed}
+    return replace(seen, endpoints={"llm": GlancedEndpoint(replace(own.seen, spec=spec))})
+
+
+def back(own: HostSettings, peers: dict[str, Glance]) -> list[str]:
+    """Why the host would get something else than its peers serve."""
+    places = {name: place_of(name, peers) for name in own.all_endpoints}
+    lock = lock_of(own.all_endpoints, places)
+    return differences(Asked(pinned(own, lock)), places)
+
+
+def test_the_groups_bytes_fill_what_the_settings_leave_open() -> None:
+    own, seen = settings(**UNPINNED), glance()
+    assert back(own, {"a": seen, "b": with_spec(seen, gpus=["GPU-other"], hash="0123456789ab")}) == []
+    lock = lock_of(own.all_endpoints, {"llm": place_of("llm", {"a": seen})})
+    assert lock.images == {own.image: seen.pins[own.image]}
+    assert differences(Asked(own), {"llm": place_of("llm", {"a": seen})}) != []
+
+
+def test_other_options_than_the_groups_are_held_with_their_names() -> None:
+    [text] = back(settings(engine={"max_batch_size": 77}), {"a": glance()})
+    assert "max_batch_size changed" in text
+
+
+def test_a_group_in_the_middle_of_a_rollout_has_no_one_release() -> None:
+    seen = glance()
+    [text] = back(settings(), {"a": seen, "b": with_spec(seen, port=9999)})
+    assert "2 different releases (a: " in text
+
+
+def test_peers_that_do_not_serve_what_they_have_proven_do_not_count() -> None:
+    seen = glance()
+    own = seen.endpoints["llm"]
+    changes: tuple[dict[str, Any], ...] = ({"health": 503}, {"active": "failed"}, {"proven": "0123456789ab"})
+    for changed in changes:
+        other = replace(seen, endpoints={"llm": replace(own, seen=replace(own.seen, **changed))})
+        assert place_of("llm", {"a": other}) == Place()
+    assert back(settings(engine={"max_batch_size": 77}), {}) == []
+    assert lock_of(settings().all_endpoints, {"llm": Place()}) == Lock()
