@@ -341,6 +341,21 @@ def test_with_the_control_process_killed_before_its_word_the_host_goes_back_alon
     assert "42" in scene.ask()
     again = scene.deploy("--dry", engine=interval(27))
     assert "it was tried here at" in again.output
+
+
+def test_a_host_that_waits_for_a_killed_control_process_gets_the_word_of_the_next(scene: Scene) -> None:
+    before = scene.starts()
+    options = {"engine": interval(28), "gate": "full", "commit_deadline": 120}
+    given = [word for key, value in options.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+    with deploying(scene.site, scene.host.name, *given) as running:
+        assert running.until("basic proof passed") is not None, running.output
+        running.stop()
+    run = scene.deploy(**options)
+    assert run.status == 0, run.output
+    assert "already under way on the host, joining it" in run.output
+    assert "proved: a tool call" in run.output
+    assert scene.starts() == before + 1
+    assert scene.proven() == scene.runs()
     assert scene.deploy().status == 0
 
 
