@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,10 @@ def test_a_job_that_systemd_refuses_leaves_no_secret(tmp_path: Path, started: Pa
     (tmp_path / "bin/systemd-run").write_text("#!/bin/sh\nexit 1\n")
     assert start(tmp_path, jobs.payload(JOB)).returncode == 1
     assert not (tmp_path / "secrets/fetch").exists()
+
+
+def test_a_job_is_joined_by_its_aim_or_else_by_its_script() -> None:
+    other = Job("fetch", "fetch something", "echo changed\n")
+    assert jobs.start_script(JOB) != jobs.start_script(other)
+    assert jobs.start_script(replace(JOB, aim="x")) == jobs.start_script(replace(other, aim="x"))
+    assert jobs.start_script(replace(JOB, aim="x")) != jobs.start_script(replace(JOB, aim="y"))

@@ -151,8 +151,10 @@ def test_a_start_that_fails_has_no_row_and_its_reason(attempt: Callable[[Host], 
 
 def test_going_back_that_fails_is_never_called_serving(attempt: Callable[[Host], None]) -> None:
     with pytest.raises(NothingServesError, match="going back failed too: died") as caught:
-        attempt(Host((*FAILED, "::lost died", "::end lost x"), 4))
+        attempt(Host((*FAILED, told("gpus", "refused"), "::lost died", "::end lost x"), 4))
     assert "hands needed" in str(caught.value)
+    assert isinstance(caught.value.__cause__, RefusedError)
+    assert caught.value.__cause__.rows == {"chat": "seen"}, "what fails on the way back is not the new release's fault"
     assert "serves its last" not in str(caught.value)
     assert not outcome_of(caught.value, served=True).serves
 
