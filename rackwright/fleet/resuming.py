@@ -63,6 +63,9 @@ def rest_of(record: Record) -> Rest:
 def _refuse_unfit(record: Record) -> None:
     if "purpose" not in record.begin:
         raise RackwrightError(f"the record of run {record.id} does not say what was asked for: start it anew")
+    if record.begin["purpose"] not in (FORWARD, BY_HAND, TEARDOWN) and not record.begin.get("plain"):
+        what = record.begin.get("what", record.begin["purpose"])
+        raise RackwrightError(f"run {record.id} ({what}) is not one that can be gone on with; next: start it anew")
     if record.lives:
         pids = ", ".join(str(process["pid"]) for process in record.processes)
         raise RackwrightError(f"run {record.id} is still under way (process {pids}); next: wait, or stop it first")
