@@ -1,0 +1,129 @@
+"""`rackwright rollout` and `resume` from the outside, on fake hosts that only say that they have switched."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackwright.fleet.journal import append, new_record, read_record, records
+from rackwright.fleet.quarantine import Quarantined, change_quarantine
+from rackwright.fleet.record import Record, record_of
+from rackwright.processes import this_process
+
+ROOT = Path(__file__).parents[2]
+HOSTS = ["@fake/h1", "@fake/h2", "@fake/h3"]
+INVENTORY = f"""\
+from rackwright.inventory import build
+globals().update(build(__file__, {{"front": {HOSTS}}}))
+"""
+DEPLOY = """\
+import json, os
+from pyinfra.api import operation
+from rackwright.fleet.journal import note
+from rackwright.hostrun import this_host
+
+@operation()
+def serve():
+    host = this_host()
+    if host.state.is_executing:
+        note("host", host=host.name, state="switching", before={"llm": "old"})
+        note("host", host=host.name, state="switched")
+        note("order", order=json.loads(os.environ.get("RACKWRIGHT_ORDER", "{}")))
+    yield from ()
+
+serve(name="It serves")
+"""
+MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
+VETO = "hooks: {plan: [{command: ./freeze, veto: true}], finish: [{command: [tee, finished]}]}\n"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A site of three hosts whose plan hook says no while there is a freeze."""
+    for name in ("inventory", "group_vars"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "deploy.py").write_text(DEPLOY)
+    (tmp_path / "inventory" / "fleet.py").write_text(INVENTORY)
+    (tmp_path / "group_vars" / "all.yml").write_text(MODEL + VETO)
+    (tmp_path / "freeze").write_text("#!/bin/sh\nif test -e frozen; then cat frozen; exit 1; fi\n")
+    (tmp_path / "freeze").chmod(0o755)
+    return tmp_path
+
+
+def rackwright(site: Path, *words: str) -> tuple[int, str]:
+    unwanted = ("RACKWRIGHT_RUN", "RACKWRIGHT_RUNS")
+    known = {key: value for key, value in os.environ.items() if key not in unwanted}
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / "rackwright"), *words],
+        cwd=site,
+        env={**known, "PYTHONPATH": str(ROOT), "PYINFRA_PROGRESS": "off"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def last(site: Path) -> Record:
+    return record_of("last", read_record(records(site)[-1]))
+
+
+def cut_run(site: Path, purpose: str, **asked: Any) -> str:
+    """The record of a run that was killed in the middle of the second host's switch; returns its name."""
+    path = new_record(site, purpose)
+    inventory, deploy = str(site / "inventory" / "fleet.py"), str(site / "deploy.py")
+    gone = {**this_process(), "started": -1}
+    fields = {"purpose": purpose, "what": purpose, "inventory": inventory, "deploy": deploy, "process": gone}
+    append(path, "begin", hosts=HOSTS, **fields, **asked)
+    append(path, "phase", name="rollout")
+    append(path, "host", host=HOSTS[0], state="switched", before={"llm": "old"})
+    append(path, "host", host=HOSTS[1], state="switching")
+    return path.stem
+
+
+def test_a_rollout_leaves_aside_who_is_quarantined_and_a_hook_can_stop_it(site: Path) -> None:
+    change_quarantine(site, lambda _: {HOSTS[1]: Quarantined("today", "the connection")})
+    (site / "frozen").write_text("a freeze until Monday\n")
+    status, output = rackwright(site, "rollout", "inventory/fleet.py", "-y", "--skip-offline", "0")
+    assert status == 1, output
+    assert "plan hook ./freeze ended with 1: a freeze until Monday; nothing was done" in output
+    (site / "frozen").unlink()
+    status, output = rackwright(site, "rollout", "inventory/fleet.py", "-y", "--skip-offline", "0")
+    assert status == 0, output
+    assert f"{HOSTS[1]} is left aside: quarantined since today (the connection)" in output
+    assert last(site).states == {HOSTS[1]: "quarantined", HOSTS[0]: "switched", HOSTS[2]: "switched"}
+    told = json.loads((site / "finished").read_text())
+    assert (told["status"], told["text"]) == (0, "done: 2 switched, 0 unchanged")
+    status, output = rackwright(site, "resume", "-y")
+    assert status == 0, output
+    assert f"{HOSTS[1]} is well again, and no longer quarantined" in output
+    status, output = rackwright(site, "resume", "-y")
+    assert status == 1, output
+    assert "nothing is left of run" in output
+
+
+@pytest.mark.parametrize(("purpose", "asked"), [("rollout", {}), ("deploy", {"plain": True})])
+def test_what_is_left_of_a_run_that_was_cut(site: Path, purpose: str, asked: dict[str, Any]) -> None:
+    name = cut_run(site, purpose, data={"port": 8001}, **asked)
+    status, output = rackwright(site, "resume")
+    assert status == 1, output
+    assert "nothing was done" in output
+    status, output = rackwright(site, "resume", name, "-y")
+    assert status == 0, output
+    found = last(site)
+    assert found.hosts == HOSTS[1:]
+    assert found.states == dict.fromkeys(HOSTS[1:], "switched")
+    assert found.begin["data"] == {"port": 8001}
+    orders = [event["order"] for event in read_record(records(site)[-1]) if event["kind"] == "order"]
+    assert orders == [{"first": [HOSTS[1]], "last": []}] * 2
+    status, output = rackwright(site, "resume", name, "-y")
+    assert (status, f"went on as {records(site)[-1].stem} already" in output) == (1, True), output
+    assert "was cut; went on as" in rackwright(site, "runs")[1]
