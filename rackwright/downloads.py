@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rackwright.settings.model import HostSettings
+from rackwright.settings.model import HostSettings, Proxy
 
 
 def proxy_values(settings: HostSettings) -> dict[str, str]:
@@ -10,7 +10,11 @@ def proxy_values(settings: HostSettings) -> dict[str, str]:
 
     Where only one of the two proxies is set, it serves both.
     """
-    proxy = settings.proxy
+    return values_of(settings.proxy)
+
+
+def values_of(proxy: Proxy) -> dict[str, str]:
+    """The same of one proxy."""
     if not (proxy.http or proxy.https):
         return {"http_proxy": "", "https_proxy": "", "no_proxy": ""}
     return {

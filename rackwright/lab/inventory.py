@@ -26,6 +26,8 @@ def settings(lab: Lab) -> dict[str, Any]:
     return {
         # The same names lead to the lab here: its digests and commits must not become the site's.
         "lock_file": "rackwright.lock.lab.yml",
+        # The hosts need no proxy; this machine finds the lab's names through it.
+        "control_proxy": {"http": lab.proxy.url},
         "private_ca": str(lab.paths.pki / "ca.crt"),
         "registry": {"key": Secret(found["registry-key"])},
         "hub_token": Secret(found["hub-token"]),

@@ -272,6 +272,8 @@ class HostSettings(EndpointSettings):
     hub_token: Secret | None = None
     """Hugging Face token for gated repositories."""
     proxy: Proxy = Proxy()
+    control_proxy: Proxy | None = None
+    """Proxies for what the control machine itself asks (`rackwright lock`); default: those of the hosts."""
     mirrors: Mirrors = Mirrors()
     private_ca: str | None = None
     """PEM file on the control machine with the site's own certificate authority."""

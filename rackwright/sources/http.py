@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from rackwright.downloads import proxy_values
+from rackwright.downloads import values_of
 from rackwright.errors import RackwrightError
 from rackwright.settings.files import site_root
 from rackwright.settings.model import HostSettings
@@ -48,8 +48,9 @@ class Client:
     """Asks by GET, with proxy and authority of one host's settings; where no proxy is set, the environment's counts."""
 
     def __init__(self, settings: HostSettings) -> None:
-        self._proxies = proxy_values(settings)
-        self._direct = settings.proxy.no_proxy
+        proxy = settings.control_proxy or settings.proxy
+        self._proxies = values_of(proxy)
+        self._direct = proxy.no_proxy
         trust = ssl.create_default_context()
         if settings.private_ca:
             trust.load_verify_locations(_authority(settings.private_ca))

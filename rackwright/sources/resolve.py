@@ -28,14 +28,18 @@ class Resolver:
         return Lock(images, models)
 
     def _digest(self, client: Client, image: str, settings: HostSettings) -> str:
-        asked = (image, settings.registry, settings.proxy, settings.private_ca)
+        asked = (image, settings.registry, *_way(settings))
         if asked not in self.digests:
             self.digests[asked] = digest_of_tag(client, image, settings.registry)
         return self.digests[asked]
 
     def _model(self, client: Client, source: ModelSource, settings: HostSettings) -> LockedModel:
         hub = settings.mirrors.hub
-        asked = (source, hub, settings.hub_token, settings.proxy, settings.private_ca)
+        asked = (source, hub, settings.hub_token, *_way(settings))
         if asked not in self.models:
             self.models[asked] = model_at_revision(client, hub, source, settings.hub_token)
         return self.models[asked]
+
+
+def _way(settings: HostSettings) -> tuple[object, ...]:
+    return settings.control_proxy or settings.proxy, settings.private_ca

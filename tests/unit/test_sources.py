@@ -222,3 +222,4 @@ def test_a_proxy_is_used_except_for_what_goes_direct(
     with pytest.raises(SourceError, match="cannot be reached"):
         Resolver().lock(host(pair[0], registry, hub, proxy=dead))
     assert Resolver().lock(host(pair[0], registry, hub, proxy={**dead, "no_proxy": ["127.0.0.1"]})).images
+    assert Resolver().lock(host(pair[0], registry, hub, proxy=dead, control_proxy={})).images
