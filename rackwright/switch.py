@@ -186,11 +186,16 @@ def _fetch_log(state: State, host: Host, step: Proved, story: Story) -> str | No
 
 
 def ask_all(
-    state: State, host: Host, questions: Sequence[Question], before: Mapping[str, Verdict] | None = None
+    state: State,
+    host: Host,
+    questions: Sequence[Question],
+    before: Mapping[str, Verdict] | None = None,
+    again: bool = False,
 ) -> None:
     """Ask every question and print each answer. Raises RefusedError naming the refused rows.
 
     before: what the release before answered, by row, for the rows that must be no worse.
+    again: asked every few seconds, so that only what is refused is worth a line of the record.
     """
     refused = {}
     for question in questions:
@@ -199,7 +204,8 @@ def ask_all(
         refusing = refuses(question, earlier, verdict)
         mark = mark_of(verdict, refusing)
         say(host, f"  {mark}: {question.name}: {verdict.seen}", COLOURS[mark])
-        note("row", host=host.name, row=question.name, mark=mark, **_values(verdict, earlier))
+        if refusing or not again:
+            note("row", host=host.name, row=question.name, mark=mark, **_values(verdict, earlier))
         if refusing:
             refused[question.name] = verdict.seen
     if refused:

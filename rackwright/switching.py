@@ -143,7 +143,7 @@ def _watch_host(host: Host) -> Outcome:
             continue
         url = url_of(endpoint.spec["address"], endpoint.spec["port"])
         try:
-            ask_all(host.state, host, [watched(name, endpoint.proven, url)])
+            ask_all(host.state, host, [watched(name, endpoint.proven, url)], again=True)
         except StepFailedError as error:
             complain(host, str(error))
             note("host", host=host.name, state=AFTERWARDS, text=str(error))

@@ -18,7 +18,7 @@ from rackwright.fleet.standing import BAD, BUSY, GOOD, IDLE, RANK, WARN, clock, 
 from rackwright.fleet.story import STAGING, HostStory, Story, wave_name
 
 STYLES = {GOOD: "green", BAD: "bold red", WARN: "yellow", BUSY: "cyan", IDLE: "dim"}
-AROUND = 4
+AROUND = 5
 """Lines of the view that are no host's."""
 BAR = 12
 """Columns of a download's bar."""
@@ -31,7 +31,8 @@ def draw(story: Story, now: float, height: int) -> RenderableType:
     if rest:
         counts = Counter(host.state for host in rest)
         parts.append(_line(f"and {len(rest)} more: " + ", ".join(f"{n} {state}" for state, n in counts.items()), "dim"))
-    return Group(*parts)
+    # The terminal echoes ^C where the cursor is: at the end of a full line it would push the picture up.
+    return Group(*parts, Text(""))
 
 
 def chosen(story: Story, room: int) -> tuple[list[HostStory], list[HostStory]]:

@@ -297,7 +297,9 @@ def _row(story: Story, event: Event, now: float) -> None:
         str(event.get("before") or ""),
         _number(event.get("figure_before")),
     )
-    host.rows[row.name] = row
+    if host.phase != GOING_BACK or story.phase == BACKWARD:
+        # What the earlier release answers must not stand where the answers of the failed one are looked for.
+        host.rows[row.name] = row
     host.said = f"{row.mark}: {row.name}: {row.seen}"
     if host.state == SWITCHING and host.phase != GOING_BACK:
         host.enter(PROVING, now)

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from rackwright.fleet.progress import LOADING, PROVING
+from rackwright.fleet.story import WAITING, story_of, wave_name
 from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
 from tests.lab.conftest import BIN, Run, Site
@@ -130,6 +132,20 @@ def test_every_run_has_its_record(fleet: Site) -> None:
     assert (found[-1]["what"], found[-1]["status"]) == ("rollback inventory/lab.py", 1)
     shown = fleet.rackwright("runs", "last")
     assert "an earlier proven release is not on the host" in shown.output
+
+
+def test_a_record_tells_what_a_view_and_a_report_need(fleet: Site) -> None:
+    records = json.loads(fleet.rackwright("runs", "--json").output)
+    name = next(one["run"] for one in records if one["what"] == "rollout inventory/lab.py" and one["status"] == 0)
+    story = story_of(json.loads(fleet.rackwright("runs", name, "--json").output)["events"])
+    canary = story.hosts[fleet.lab.hosts[0].name]
+    assert [wave_name(number) for number in range(3)] == [mark for mark, _ in story.marks]
+    assert {limit.most for limit in story.limits.values()} == {1}
+    assert {WAITING, LOADING, PROVING} <= {span.phase for span in canary.spans}
+    assert canary.rows["speed"].figure_before is not None
+    assert any("stream_interval" in diff for diff in canary.diffs)
+    path = Path(fleet.rackwright("report", name).output.strip())
+    assert all(host.name in path.read_text() for host in fleet.lab.hosts)
 
 
 def test_killed_in_a_wave_and_resumed(fleet: Site) -> None:

@@ -83,7 +83,9 @@ def test_where_a_host_stands_while_it_switches() -> None:
     assert after(6, "job", **job, state="done") == (SWITCHING, PROVING)
     assert after(7, "progress", host="h1", job="switch-llm", phase=GOING_BACK, text="going back")[1] == GOING_BACK
     assert after(8, "progress", host="h1", job="switch-llm", phase=LOADING, text="loading, 5 s")[1] == GOING_BACK
-    assert after(9, "row", host="h1", row="a chat answer", mark="proved")[1] == GOING_BACK
+    story.take(event(9, "row", host="h1", row="a chat answer", mark="proved"))
+    assert (host.phase, host.rows) == (GOING_BACK, {})
+    assert host.said.startswith("proved: a chat answer")
     assert after(10, "host", host="h1", state="went back", text="why\nmore") == ("went back", "")
     assert (host.took, host.said, host.errors) == (8, "why", ["why\nmore"])
     assert story.hosts["h2"].state == WAITING

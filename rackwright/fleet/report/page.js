@@ -29,7 +29,7 @@
     if (host) {
       host.classList.remove("gone");
       host.open = true;
-      host.scrollIntoView({ block: "center" });
+      host.scrollIntoView({ block: "start" });
     }
   };
 
