@@ -26,6 +26,7 @@ class Concern(Generic[Wanted, Seen]):
     changes: pure list of what differs; empty on a converged host.
     report: text to show at every run, if any (preflight's table, a warning that asks for no change).
     files: whole files by path as they would land on a bare host, for `rackwright render`; secrets as masks.
+    alone: no other concern decides by what this one changes, so a reading stays good for them; it is cheaper so.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Concern(Generic[Wanted, Seen]):
     changes: Callable[[Wanted, Seen], Sequence[Change]]
     report: Callable[[Wanted, Seen], str] | None = None
     files: Callable[[HostSettings], Mapping[str, str]] | None = None
+    alone: bool = False
 
     def pending(self, settings: HostSettings, reading: HostReading) -> list[Change]:
         """The changes that make the host match its settings in this concern."""

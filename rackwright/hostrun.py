@@ -37,11 +37,15 @@ Commands = Generator[PyinfraCommand, None, None]
 
 @dataclass
 class HostState:
-    """What this run knows of one host. `stage` is whether pyinfra executes (True) or only looks for changes."""
+    """What this run knows of one host. `stage` is whether pyinfra executes (True) or only looks for changes.
+
+    stale: the reading must not be decided by any more. behind: the host is not whole as it was read.
+    """
 
     stage: bool
     reading: HostReading | None
     stale: bool = False
+    behind: bool = False
     changed: bool = False
     recorder: Recorder = field(default_factory=lambda: Recorder(frozenset()))
 
@@ -74,10 +78,13 @@ def this_host() -> Host:
     return real_host(current_host)
 
 
-def look(host: Host) -> HostReading | None:
-    """The host's reading for this stage; taken anew when something was changed since. None: unreadable."""
+def look(host: Host, whole: bool = False) -> HostReading | None:
+    """The host's reading for this stage; taken anew when something was changed since that others decide by.
+
+    whole: taken anew when anything was changed since. Returns None when the host cannot be read.
+    """
     known = _states.get(host.name)
-    if known is not None and known.stage == host.state.is_executing and not known.stale:
+    if known is not None and known.stage == host.state.is_executing and not (known.stale or (whole and known.behind)):
         return known.reading
     seen = _read(host)
     fresh = HostState(host.state.is_executing, seen, changed=known.changed if known else False)
@@ -167,10 +174,11 @@ def _lease_due(host: Host, changes: Sequence[Change]) -> bool:
     return writes and host.state.is_executing and host.name not in holds
 
 
-def touch(host: Host) -> None:
-    """Note that a host is being changed: its reading is stale from now on."""
+def touch(host: Host, alone: bool = False) -> None:
+    """Note that a host is being changed: its reading is stale from now on, unless no other concern decides by it."""
     state = _states[host.name]
-    state.stale = state.changed = host.state.is_executing
+    state.changed = state.behind = host.state.is_executing
+    state.stale = host.state.is_executing and (state.stale or not alone)
 
 
 def commands(host: Host, change: Change, record_last: bool = False) -> Commands:

@@ -53,7 +53,7 @@ def _settle(host: Host, concern: Concern[Any, Any]) -> Commands:
         note("stage", host=host.name, concern=concern.name, **told(changes, settings))
     _give_up_early(host, changes)
     for change in changes:
-        touch(host)
+        touch(host, concern.alone)
         yield from commands(host, change)
 
 
@@ -81,7 +81,7 @@ def converged() -> Commands:
     host = this_host()
     if not host.state.is_executing or not was_changed(host):
         return
-    seen = look(host)
+    seen = look(host, whole=True)
     if seen is None:
         yield from unreadable(host)
         return

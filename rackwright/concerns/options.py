@@ -202,4 +202,6 @@ def report(releases: tuple[WantedOptions, ...], seen: SeenOptions) -> str:
     )
 
 
-OPTIONS: Concern[tuple[WantedOptions, ...], SeenOptions] = Concern("options", read, parse, wanted, changes, report)
+OPTIONS: Concern[tuple[WantedOptions, ...], SeenOptions] = Concern(
+    "options", read, parse, wanted, changes, report, alone=True
+)

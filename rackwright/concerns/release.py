@@ -162,5 +162,5 @@ def unseen(endpoint: EndpointSettings, settings: HostSettings) -> Resolved:
 
 
 RELEASE: Concern[WantedReleases, SeenReleases] = Concern(
-    "release", read, parse, wanted_releases, changes, files=rendered
+    "release", read, parse, wanted_releases, changes, files=rendered, alone=True
 )

@@ -1,0 +1,77 @@
+"""When a host is read anew: after what others decide by, at the end, and not for what concerns nobody else."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rackwright import hostrun
+from rackwright.catalog import ALL
+from rackwright.concern import HostReading
+from rackwright.hostrun import look, touch, was_changed
+from rackwright.ownership import RECORD
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A host that counts how often it is read."""
+    found = SimpleNamespace(name="h", state=SimpleNamespace(is_executing=True), readings=0)
+
+    def read(_: Any) -> HostReading:
+        found.readings += 1
+        return HostReading({RECORD.name: frozenset()})
+
+    monkeypatch.setattr(hostrun, "_states", {})
+    monkeypatch.setattr(hostrun, "_read", read)
+    return found
+
+
+def test_a_host_that_nothing_changed_is_read_once_a_stage(host: Any) -> None:
+    host.state.is_executing = False
+    look(host)
+    look(host, whole=True)
+    assert host.readings == 1
+    host.state.is_executing = True
+    look(host)
+    look(host, whole=True)
+    assert host.readings == 2
+    assert not was_changed(host)
+
+
+def test_a_change_makes_the_reading_stale(host: Any) -> None:
+    look(host)
+    touch(host)
+    look(host)
+    assert (host.readings, was_changed(host)) == (2, True)
+
+
+def test_what_no_other_concern_decides_by_is_read_at_the_end_only(host: Any) -> None:
+    look(host)
+    touch(host, alone=True)
+    look(host)
+    assert host.readings == 1
+    look(host, whole=True)
+    look(host, whole=True)
+    assert (host.readings, was_changed(host)) == (2, True)
+
+
+def test_a_change_that_others_see_is_not_forgotten_for_a_later_one_that_they_do_not(host: Any) -> None:
+    look(host)
+    touch(host)
+    touch(host, alone=True)
+    look(host)
+    assert host.readings == 2
+
+
+def test_looking_ahead_changes_nothing(host: Any) -> None:
+    host.state.is_executing = False
+    look(host)
+    touch(host)
+    look(host, whole=True)
+    assert (host.readings, was_changed(host)) == (1, False)
+
+
+def test_only_what_lies_beside_the_releases_concerns_nobody_else() -> None:
+    assert [concern.name for concern in ALL if concern.alone] == ["release", "options"]
