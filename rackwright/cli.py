@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -69,7 +70,11 @@ def parser(verb: str | None = None) -> Parser:
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. What a user can mend is printed as text, never as a traceback."""
     typed = sys.argv[1:] if words is None else words
+    # What is loaded stays: looking through it for garbage again and again is an eighth of a verb's start.
+    gc.disable()
     args = parser(typed[0] if typed else None).parse_args(typed)
+    gc.freeze()
+    gc.enable()
     handler: Handler = args.handler
     try:
         open_vault(args)

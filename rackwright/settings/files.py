@@ -45,7 +45,7 @@ class Site:
     root: Path
     inventory: Path
 
-    @property
+    @cached_property
     def folders(self) -> list[Path]:
         """Folders that may hold group_vars and host_vars, the weakest first."""
         return list(dict.fromkeys([_folder(self.inventory), self.root.resolve()]))

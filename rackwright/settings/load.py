@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,8 @@ class _Reader:
         self.site = site
         self.listing = listing
         self.known = Known()
+        self._groups: dict[tuple[str, ...], Layer] = {}
+        """What hosts of the same groups are told alike."""
         groups = listing.groups.names
         self._files = {
             (folder, kind, name): site.files(folder, kind, name)
@@ -108,7 +110,14 @@ class _Reader:
 
     def layers(self, host: str) -> list[Layer]:
         """Everything that a host is told, the weakest first: Ansible's order of precedence."""
-        groups = self.listing.groups.of(host)
+        groups = tuple(self.listing.groups.of(host))
+        if groups not in self._groups:
+            self._groups[groups] = merge(self._group_layers(groups))
+        own = self._inline_layer(self.listing.hosts[host])
+        last = [layer for folder in self.site.folders for layer in self._read(folder, "host_vars", host)]
+        return [self._groups[groups], own, *last]
+
+    def _group_layers(self, groups: Sequence[str]) -> list[Layer]:
         inline = [self._group_values(name) for name in (ALL, *groups) if name in self.listing.groups.names]
         files = [
             *(layer for folder in self.site.folders for layer in self._read(folder, "group_vars", ALL)),
@@ -119,9 +128,7 @@ class _Reader:
                 for layer in self._read(folder, "group_vars", name)
             ),
         ]
-        own = self._inline_layer(self.listing.hosts[host])
-        last = [layer for folder in self.site.folders for layer in self._read(folder, "host_vars", host)]
-        return [*inline, *files, own, *last]
+        return [*inline, *files]
 
     def _group_values(self, name: str) -> Layer:
         values = self.listing.groups.values(name)

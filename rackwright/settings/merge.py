@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from rackwright.settings.origin import KeyPath, Origin, Origins
@@ -21,6 +22,14 @@ class Layer:
 
     values: Mapping[str, Any]
     origins: Mapping[KeyPath, Origin]
+
+    @cached_property
+    def by_key(self) -> Mapping[Any, Sequence[tuple[KeyPath, Origin]]]:
+        """The origins by their topmost key: a fleet's hosts ask for them key by key."""
+        found: dict[Any, list[tuple[KeyPath, Origin]]] = {}
+        for path, origin in self.origins.items():
+            found.setdefault(path[:1], []).append((path, origin))
+        return found
 
 
 def merge(layers: Iterable[Layer]) -> Layer:
@@ -51,7 +60,8 @@ def _choose(path: KeyPath, key: Any, below: Layer, above: Layer, old: Any, new: 
 
 
 def _keep(path: KeyPath, layer: Layer, origins: Origins) -> None:
-    origins.update({at: origin for at, origin in layer.origins.items() if at[: len(path)] == path})
+    known = layer.by_key.get(path[:1], ()) if path else layer.origins.items()
+    origins.update({at: origin for at, origin in known if at[: len(path)] == path})
 
 
 def _is_united(path: KeyPath) -> bool:
