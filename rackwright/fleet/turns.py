@@ -87,8 +87,9 @@ def in_rollout() -> bool:
 def node_of(member: Member, shape: str, takes_capacity: bool) -> Node:
     """The node of a host that must switch."""
     own, asked = FIRST if member.settings.canary else 0, _asked_order()
-    rank = LAST if member.name in asked.get("last", ()) else FIRST if found_switching(member.name) else own
-    return Node(member.name, member.order, takes_capacity, shape, member.domains, rank)
+    cut = found_switching(member.name)
+    rank = LAST if member.name in asked.get("last", ()) else FIRST if cut else own
+    return Node(member.name, member.order, takes_capacity, shape, member.domains, rank, cut)
 
 
 def found_switching(name: str) -> bool:

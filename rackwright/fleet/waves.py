@@ -41,6 +41,8 @@ class Node:
     """Groups and the rack, each with a limit of its own."""
     rank: int = 0
     """FIRST: labelled as canary, or found in the middle of its switch. LAST: with a fault of its own so far."""
+    is_down: bool = False
+    """It was found in the middle of its switch: to join it takes nothing more away, and the host waits for that."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def wave_numbers(nodes: Collection[Node], size: int | None) -> dict[str, int]:
     shapes: set[str] = set()
     followers = 0
     for node in in_order(nodes):
-        if node.shape not in shapes:
+        if node.is_down or node.shape not in shapes:
             shapes.add(node.shape)
             numbers[node.name] = CANARIES
         elif node.serving:
@@ -142,6 +144,10 @@ def _eligible(nodes: Sequence[Node], standing: Standing, limits: Limits) -> Iter
     for node in nodes:
         if turns[node.name] is not Turn.WAITING:
             continue
+        if node.is_down:
+            tried.add(node.shape)
+            yield node.name
+            continue
         is_canary = node.shape not in proven
         if is_canary and node.shape in tried:
             continue
@@ -158,7 +164,9 @@ def _eligible(nodes: Sequence[Node], standing: Standing, limits: Limits) -> Iter
 def _down(nodes: Collection[Node], standing: Standing) -> dict[str, int]:
     counts: dict[str, int] = {}
     for node in nodes:
-        if node.serving and (standing.turns[node.name] is Turn.RUNNING or node.name in standing.lost):
+        turn = standing.turns[node.name]
+        joins = node.is_down and turn is Turn.WAITING
+        if node.serving and (turn is Turn.RUNNING or joins or node.name in standing.lost):
             for domain in node.domains:
                 counts[domain] = counts.get(domain, 0) + 1
     return counts

@@ -106,6 +106,21 @@ def test_a_labelled_host_is_the_canary_of_its_shape() -> None:
     assert wave_numbers(nodes, 2) == {"h3": 0, "h4": 0, "h1": 1, "h2": 1, "h0": 2}
 
 
+def test_hosts_found_in_their_switch_are_joined_at_once_and_count_as_down() -> None:
+    nodes = [Node(f"h{number}", number, True, is_down=number in (2, 4)) for number in range(5)]
+    nodes = [replace(node, rank=FIRST if node.is_down else 0) for node in nodes]
+    limits = Limits({"all": 2}, wave=2)
+    assert wave_numbers(nodes, 2) == {"h2": 0, "h4": 0, "h0": 1, "h1": 1, "h3": 2}
+    turns = {node.name: Turn.WAITING for node in nodes}
+    assert eligible(nodes, Standing(turns), limits) == ["h2", "h4"]
+    turns |= {"h2": Turn.RUNNING}
+    assert eligible(nodes, Standing(turns), limits) == ["h4"]
+    turns |= {"h2": Turn.DONE}
+    assert eligible(nodes, Standing(turns, baked=1), limits) == ["h4", "h0"]
+    turns |= {"h4": Turn.RUNNING}
+    assert eligible(nodes, Standing(turns, baked=1), limits) == ["h0"]
+
+
 def test_hosts_that_do_not_serve_go_together_after_the_canary() -> None:
     nodes = row(5, serving=False)
     standing = Standing({node.name: Turn.WAITING for node in nodes})
