@@ -42,7 +42,7 @@ def explain(engine: str, path: tuple[str, ...]) -> list[str]:
         f"{dotted(path)} ({PRODUCTS[engine]})",
         *([f"  {told['does']}"] if told else []),
         f"  type: {_type(newest)}",
-        *_defaults(having),
+        *_defaults(engine, having),
         f"  versions: {_versions(engine, having)}",
         *_renames(engine, path),
         f"  source: {told.get('source', REFERENCE[engine])}",
@@ -58,11 +58,12 @@ def _type(key: Key) -> str:
 _SIGNS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
 
 
-def _defaults(having: dict[str, Key]) -> Iterator[str]:
+def _defaults(engine: str, having: dict[str, Key]) -> Iterator[str]:
     """The default, and since when it is that one where it has changed."""
     found: dict[str, str] = {}
     for name, key in having.items():
-        shown = "its section's" if key.default is NO_DEFAULT else as_yaml(key.default)
+        none = "its section's" if key.type in lines(engine)[name].sections else "none"
+        shown = none if key.default is NO_DEFAULT else as_yaml(key.default)
         if list(found.values())[-1:] != [shown]:
             found[name] = shown
     words = [shown if len(found) == 1 else f"{shown} from {name} on" for name, shown in found.items()]

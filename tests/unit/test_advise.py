@@ -10,6 +10,7 @@ from rackwright.cli import main
 from rackwright.engines.advice import Load, advise
 from rackwright.engines.data import table
 from rackwright.engines.explain import all_names
+from rackwright.engines.schema import lines
 
 ROOT = Path(__file__).parents[2]
 
@@ -112,6 +113,16 @@ def test_explain_shows_every_place_that_a_name_has(capsys: pytest.CaptureFixture
     assert main(["explain", "max_batch_size"]) == 0
     heads = [line for line in capsys.readouterr().out.splitlines() if line and not line.startswith(" ")]
     assert heads == ["max_batch_size (TensorRT-LLM)", "cuda_graph_config.max_batch_size (TensorRT-LLM)"]
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_explain_says_what_every_known_key_of_the_other_engines_does(
+    engine: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = {".".join(path) for line in lines(engine).values() for path in line.all_keys()}
+    assert keys == set(table(f"{engine}/keys"))
+    assert main(["explain", "tool-call-parser"]) == 0
+    assert "  default: none\n" in capsys.readouterr().out
 
 
 def test_explain_of_a_key_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:

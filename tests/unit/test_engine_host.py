@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import click
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -12,6 +14,9 @@ from pydantic import ValidationError
 from rackwright.engines import Level, check_endpoint, check_host
 from rackwright.engines.drafts import drafts
 from rackwright.engines.memory import weights_of
+from rackwright.lab.standins.engine.commands.options import click_options
+from rackwright.lab.standins.sglang.server_args import prepare_server_args
+from rackwright.lab.standins.vllm.arguments import FlexibleArgumentParser, make_arg_parser
 from rackwright.settings.model import HostSettings
 from rackwright.settings.notes import notes
 from rackwright.settings.origin import dotted
@@ -343,8 +348,21 @@ ENGINE = st.dictionaries(
 def test_no_settings_crash_a_check_and_accepted_ones_render(
     engine: Any, kind: Any, hardware: Any, draft: Any, gpus: Any
 ) -> None:
-    settings = host(engine=engine, engine_kind=kind, hardware=hardware, draft=draft, gpus=gpus)
+    image = {"tensorrt-llm": TRT, "vllm": "r/x:v0.14.1", "sglang": "r/x:v0.5.8"}[kind]
+    settings = host(engine=engine, engine_kind=kind, image=image, hardware=hardware, draft=draft, gpus=gpus)
     endpoint = settings.all_endpoints["llm"]
     if not any(one.level is Level.REFUSE for one in check_endpoint("llm", endpoint, settings.hardware)):
-        assert server_command(endpoint)
-        assert isinstance(render_engine_yaml(endpoint.engine), str)
+        assert yaml.safe_load(render_engine_yaml(endpoint.engine)) == endpoint.engine
+        stand_in_takes(kind, server_command(endpoint))
+
+
+def stand_in_takes(kind: str, words: list[str]) -> None:
+    """Have the stand-in's own command line read all words but the file, which is on no disk here; exits otherwise."""
+    at = words.index("--config") if "--config" in words else len(words)
+    words = words[:at] + words[at + 2 :]
+    if kind == "tensorrt-llm":
+        click_options("1.2.0rc6")(click.command("serve")(lambda **_: None)).make_context("serve", words[2:])
+    elif kind == "vllm":
+        make_arg_parser(FlexibleArgumentParser()).parse_args(words)
+    else:
+        prepare_server_args(words[3:])
