@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import ssl
 import urllib.error
@@ -76,7 +77,7 @@ class Client:
         if not self._proxies["http_proxy"]:
             return urllib.request.build_opener(self._tls)
         host = urlsplit(url).hostname or ""
-        direct = any(_goes_direct(host, pattern) for pattern in self._direct)
+        direct = any(goes_direct(host, pattern) for pattern in self._direct)
         proxies = {} if direct else {scheme: self._proxies[f"{scheme}_proxy"] for scheme in ("http", "https")}
         return urllib.request.build_opener(urllib.request.ProxyHandler(proxies), self._tls)
 
@@ -88,7 +89,12 @@ def _authority(path: str) -> str:
     return str(found)
 
 
-def _goes_direct(host: str, pattern: str) -> bool:
+def goes_direct(host: str, pattern: str) -> bool:
+    """Whether one entry of `no_proxy` means a host: a name and all below it, a wildcard, an address, or a network."""
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(pattern, strict=False)
+    except ValueError:
+        pass
     name = pattern.lstrip(".")
     return host == name or host.endswith(f".{name}") or fnmatch(host, pattern)
 

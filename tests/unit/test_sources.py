@@ -17,7 +17,7 @@ from rackwright.lab import certificates, faults
 from rackwright.lab.standins.hub_content import REPOSITORIES
 from rackwright.lab.web import Site, WebServer
 from rackwright.settings.model import HostSettings
-from rackwright.sources.http import Client, SourceError
+from rackwright.sources.http import Client, SourceError, goes_direct
 from rackwright.sources.resolve import Resolver
 
 MODEL = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/base", "exclude": ["original/*", "metal/"]}
@@ -212,6 +212,24 @@ def test_an_unknown_authority_and_a_missing_server_are_told(
         Resolver().lock(settings.model_copy(update={"private_ca": None}))
     with pytest.raises(SourceError, match="cannot be reached from this machine"):
         Client(settings).get("https://127.0.0.1:1/v2/", {})
+
+
+@pytest.mark.parametrize(
+    ("host", "pattern", "direct"),
+    [
+        ("hub.corp", "hub.corp", True),
+        ("hub.corp", ".corp", True),
+        ("hub.corp", "corp", True),
+        ("hubcorp", "corp", False),
+        ("hub.corp", "*.corp", True),
+        ("10.1.2.3", "10.0.0.0/8", True),
+        ("11.1.2.3", "10.0.0.0/8", False),
+        ("hub.corp", "10.0.0.0/8", False),
+        ("::1", "::1", True),
+    ],
+)
+def test_what_goes_direct(host: str, pattern: str, direct: bool) -> None:
+    assert goes_direct(host, pattern) is direct
 
 
 def test_a_proxy_is_used_except_for_what_goes_direct(
