@@ -18,7 +18,7 @@ from typing import IO
 
 from rackwright.fleet.journal import Event, read_record
 from rackwright.fleet.printable import printable
-from rackwright.fleet.record import NOT_SWITCHED
+from rackwright.fleet.record import NOT_REACHED, NOT_SWITCHED
 from rackwright.fleet.story import Story, story_of
 
 REFRESH = 0.25
@@ -158,8 +158,8 @@ def told_after(events: Sequence[Event], status: int, printed: str) -> Iterator[s
     """
     errors: dict[str, list[str]] = {}
     for event in events:
-        if event["kind"] == "error" and not str(event.get("text")).startswith(NOT_SWITCHED):
-            errors.setdefault(str(event.get("host")), []).append(str(event.get("text")))
+        if text := _error_in(event):
+            errors.setdefault(str(event.get("host")), []).append(text)
     for host, texts in list(errors.items())[:HOSTS]:
         yield f"{host}:"
         yield from (f"    {line}" for line in said_of(host, printed, texts))
@@ -167,6 +167,14 @@ def told_after(events: Sequence[Event], status: int, printed: str) -> Iterator[s
         yield f"and {len(errors) - HOSTS} more hosts: the report has them all"
     if status != 0 and not errors:
         yield from printed.splitlines()[-LINES:]
+
+
+def _error_in(event: Event) -> str:
+    text = str(event.get("text", ""))
+    if event["kind"] == "error" and not text.startswith(NOT_SWITCHED):
+        return text
+    lost = event["kind"] == "host" and event.get("state") in NOT_REACHED
+    return text or str(event["state"]) if lost else ""
 
 
 def said_of(host: str, printed: str, errors: Sequence[str]) -> list[str]:

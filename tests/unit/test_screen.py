@@ -126,6 +126,13 @@ def test_after_the_view_failures_are_told_in_full() -> None:
     assert not any("fine" in line for line in lines)
 
 
+def test_a_host_that_was_not_reached_is_told_of() -> None:
+    printed = "    [h1] Could not connect (no route)\n" + "    [h2] fine\n" * 99
+    lines = list(told_after([event(0, "host", host="h1", state="unreachable")], 1, printed))
+    assert lines == ["h1:", "    Could not connect (no route)"]
+    assert list(told_after([event(0, "host", host="h1", state="unreachable")], 1, "")) == ["h1:", "    unreachable"]
+
+
 def test_what_failed_before_any_host_is_told_as_it_was_printed() -> None:
     assert list(told_after([], 1, "--> pyinfra error: no such inventory")) == ["--> pyinfra error: no such inventory"]
     assert list(told_after([], 0, "all well")) == []
