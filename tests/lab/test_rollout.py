@@ -222,6 +222,9 @@ def test_a_dark_host_is_skipped_picked_up_and_quarantined_when_it_goes_dark_agai
         dark.restore_network()
     assert lost.status == 3, lost.output
     assert f"{dark.name} is quarantined (the connection)" in lost.output
+    listed = fleet.rackwright("status", "inventory/lab.py", "--only", "failed@last")
+    assert "(quarantined)" in listed.output
+    assert others[0].name not in listed.output
     others_only = rollout(fleet, stream_interval=12)
     assert others_only.status == 0, others_only.output
     assert f"{dark.name} is left aside: quarantined since" in others_only.output
