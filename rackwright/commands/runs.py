@@ -111,4 +111,6 @@ def _word(key: str, value: Any) -> str:
         return f"{key}: {', '.join(map(str, value))}"
     if isinstance(value, dict):
         return f"{key}: {', '.join(f'{name} {inner}' for name, inner in value.items())}"
-    return str(value) if key in ("state", "mark", "row", "seen", "name", "title") else f"{key} {value}"
+    if isinstance(value, float):
+        return f"{key} {value:.4g}"
+    return str(value) if key in ("state", "job", "mark", "row", "seen", "name", "title") else f"{key} {value}"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rackwright.commands.runs import lines
 from rackwright.errors import RackwrightError
 from rackwright.fleet import journal
 from rackwright.fleet.journal import append, chosen_record, new_record, note, read_record, records
@@ -159,6 +160,16 @@ def test_hosts_by_how_they_ended(category: str, hosts: list[str]) -> None:
     names = ["h1", "h2", "h3", "h4", "h5"]
     more = event("host", host="h5", state="unchanged")
     assert hosts_in(record_of("r", [event("begin", hosts=names), *EVENTS[1:], more]), category) == hosts
+
+
+def test_a_run_is_told_line_by_line() -> None:
+    row = event("row", host="h1", row="speed", mark="proved", seen="0.8 ms", figure=0.000824796875)
+    failure = event("host", host="h2", state="went back", text="two\nlines", diff="-a")
+    told = list(lines(record_of("r", [*EVENTS, row, failure]), [*EVENTS, row, event("progress", host="h1"), failure]))
+    assert told[0] == "r: rollout inventory/b200.py, by me@here"
+    assert "00:00:00  h1  row  speed  proved  0.8 ms  figure 0.0008248" in told
+    assert told[-2] == "00:00:00  h2  host  went back  two | lines"
+    assert not [line for line in told if "progress" in line]
 
 
 HOSTS = ("h1", "h2")
