@@ -107,6 +107,6 @@ def _fetch(wanted: WantedEncodings, encoding: Encoding, path: str, seen: SeenFil
     return Change(f"fetch {path} from {wanted.base}", why, (job,), owns=(Owned("file", path),), size=encoding.size)
 
 
-ENCODINGS: Concern[WantedEncodings, SeenEncodings] = Concern("encodings", read, parse, wanted, changes)
+ENCODINGS: Concern[WantedEncodings, SeenEncodings] = Concern("encodings", read, parse, wanted, changes, alone=True)
 
 __all__: Sequence[str] = ("ENCODINGS", "ENCODING_FILES", "Encoding", "SeenFile", "WantedEncodings")

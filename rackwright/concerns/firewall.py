@@ -253,4 +253,4 @@ def remove_script() -> str:
     return host_script("firewall_remove", tag=TAG, paths=f"{SCRIPT} {UNIT_FILE}", unit=UNIT)
 
 
-FIREWALL: Concern[WantedFirewall, SeenFirewall] = Concern("firewall", read, parse, wanted, changes, report)
+FIREWALL: Concern[WantedFirewall, SeenFirewall] = Concern("firewall", read, parse, wanted, changes, report, alone=True)

@@ -25,7 +25,9 @@ if [ -n "$engine" ]; then
   [ -n "$engine_key" ] && add_repository docker "$engine_key" "$engine_source"
   install $engine
 fi
+held=
 for package in $hold; do
-  dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed && apt-mark hold "$package" >/dev/null
+  dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed && held="$held $package"
 done
+[ -z "$held" ] || apt-mark hold $held >/dev/null
 echo "installed"

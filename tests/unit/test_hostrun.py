@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -73,5 +75,20 @@ def test_looking_ahead_changes_nothing(host: Any) -> None:
     assert (host.readings, was_changed(host)) == (1, False)
 
 
-def test_only_what_lies_beside_the_releases_concerns_nobody_else() -> None:
-    assert [concern.name for concern in ALL if concern.alone] == ["release", "options"]
+USED = re.compile(r"\b(?:reading|seen)\[([A-Z]+)\]")
+AT_OTHER_TIMES = {"drifting.py", "planning.py", "teardown.py", "lockfile.py"}
+"""Of commands that read hosts for themselves."""
+
+
+def test_no_other_concern_decides_by_those_that_stand_alone() -> None:
+    alone = {concern.name for concern in ALL if concern.alone}
+    assert alone == {"firewall", "encodings", "release", "options"}
+    sources = {path: path.read_text() for path in Path(hostrun.__file__).parent.rglob("*.py")}
+    found = {
+        (name.lower(), path.relative_to(Path(hostrun.__file__).parent))
+        for path, text in sources.items()
+        for name in USED.findall(text)
+        if path.name not in AT_OTHER_TIMES
+    }
+    assert found, "readings are looked up by their concern's constant"
+    assert not {(name, path) for name, path in found if name in alone and path.stem != name}
