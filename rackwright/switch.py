@@ -117,6 +117,8 @@ def _approve(state: State, host: Host, step: Proved, before: Mapping[str, Verdic
         run_simple(state, host, Shell(word_script(step.endpoint, word)))
     except ConnectionLostError as error:
         raise ConnectionLostError(f"{step.job.title}: {error}: {ALONE}") from error
+    except NotStartedError:
+        raise
     except StepFailedError as error:
         say(host, f"  the word came too late: {error}", "yellow")
 

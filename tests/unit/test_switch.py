@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from rackwright import switch
 from rackwright.change import Job, Proved, Shell
-from rackwright.effects import ConnectionLostError, NotStartedError, StepFailedError
+from rackwright.effects import ConnectionLostError, LeaseLostError, NotStartedError, StepFailedError
 from rackwright.errors import ReadingError
 from rackwright.fleet.gate import Outcome
 from rackwright.fleet.journal import VARIABLE, read_record
@@ -62,6 +62,7 @@ class Host:
     lines: tuple[str, ...] = ()
     status: int | None = 0
     error: Exception | None = None
+    word_error: Exception | None = None
     wrong: set[str] = field(default_factory=set)
     log: bytes | None = None
     said: list[str] = field(default_factory=list)
@@ -81,6 +82,8 @@ class Host:
 
     def run_simple(self, _state: Any, _host: Any, step: Shell) -> None:
         self.said.append(step.script)
+        if self.word_error:
+            raise self.word_error
 
     def remote(self, _state: Any, _host: Any, _command: Any) -> tuple[bool, Any]:
         text = base64.b64encode(gzip.compress(self.log)).decode() if self.log is not None else ""
@@ -213,6 +216,17 @@ def test_a_refused_row_sends_the_host_back(attempt: Callable[[Host], None]) -> N
         attempt(host)
     assert "word='back the endpoint did not prove itself: a tool call: seen'" in host.said[0]
     assert outcome_of(caught.value, served=True).check == "a tool call"
+
+
+def test_a_word_that_comes_too_late_leaves_the_ending_to_the_host(attempt: Callable[[Host], None]) -> None:
+    lines = ("::word 300", "::failed no word came within 300 s", "::back 1 2", "::end went-back x")
+    with pytest.raises(WentBackError, match="no word came within 300 s"):
+        attempt(Host(lines, 3, word_error=StepFailedError("the switch has ended already")))
+
+
+def test_a_run_that_has_lost_its_lease_gives_no_word(attempt: Callable[[Host], None]) -> None:
+    with pytest.raises(LeaseLostError, match="taken away"):
+        attempt(Host(("::word 300",), word_error=LeaseLostError("taken away")))
 
 
 def test_a_joined_switch_that_asked_for_less_is_asked_the_rest_afterwards(attempt: Callable[[Host], None]) -> None:
