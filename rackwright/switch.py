@@ -31,7 +31,7 @@ from rackwright.hostside import host_script
 from rackwright.paths import unit_name
 from rackwright.proof import Answer, Question, Verdict, judge_safely, mark_of, parse_answer, refusal
 from rackwright.reach import knock
-from rackwright.story import COLOURS, Line, Story, shown
+from rackwright.switchnews import COLOURS, Line, SwitchNews, in_words
 from rackwright.transaction import ALONE, word_script
 
 LOG_BYTES = 256 * 1024
@@ -68,21 +68,21 @@ def switch_and_prove(state: State, host: Host, step: Proved) -> None:
     A lost connection says nothing of how the switch ends: the host goes on by itself, and the next run asks it.
     """
     before = {question.name: ask(state, host, question) for question in step.questions_before}
-    story = Story(step.endpoint)
+    news = SwitchNews(step.endpoint)
 
     def heed(line: str) -> None:
-        _tell(host, story, line)
-        if story.waits:
-            story.waits = False
-            _approve(state, host, step, before, story)
+        _tell(host, news, line)
+        if news.waits:
+            news.waits = False
+            _approve(state, host, step, before, news)
 
     status = follow_job(state, host, step.job, heed)
-    if status == 0 and not story.waited:
+    if status == 0 and not news.waited:
         # An earlier run's switch, which asked for less, was joined.
         ask_all(state, host, step.questions, before)
-    error = ending(step, story, status)
+    error = ending(step, news, status)
     if error is not None:
-        log = _fetch_log(state, host, step, story)
+        log = _fetch_log(state, host, step, news)
         raise _with(error, f"the failed release's log: {log}" if log else "")
     if step.door is not None:
         say(host, f"  {knock(str(host.data.get('ssh_hostname') or host.name), step.door)}")
@@ -94,25 +94,25 @@ def _with(error: StepFailedError, more: str) -> StepFailedError:
     return error
 
 
-def _tell(host: Host, story: Story, line: str) -> None:
+def _tell(host: Host, news: SwitchNews, line: str) -> None:
     try:
-        shown = story.hear(line)
+        shown = news.hear(line)
     except (ReadingError, ValueError):
         shown = Line(line)
     say(host, f"  {shown.text}", shown.colour)
-    if story.row is not None:
-        row = story.row
+    if news.row is not None:
+        row = news.row
         note("row", host=host.name, row=row.name, mark=row.mark, seen=row.seen, figure=row.figure)
 
 
-def _approve(state: State, host: Host, step: Proved, before: Mapping[str, Verdict], story: Story) -> None:
+def _approve(state: State, host: Host, step: Proved, before: Mapping[str, Verdict], news: SwitchNews) -> None:
     """Ask the rest of the gate, and give the host that waits for it the word."""
     try:
         word = "commit"
         try:
             ask_all(state, host, step.questions, before)
         except RefusedError as error:
-            story.refused.update(error.rows)
+            news.refused.update(error.rows)
             word = f"back {error}"
         run_simple(state, host, Shell(word_script(step.endpoint, word)))
     except ConnectionLostError as error:
@@ -123,21 +123,19 @@ def _approve(state: State, host: Host, step: Proved, before: Mapping[str, Verdic
         say(host, f"  the word came too late: {error}", "yellow")
 
 
-def ending(step: Proved, story: Story, status: int | None) -> StepFailedError | None:
+def ending(step: Proved, news: SwitchNews, status: int | None) -> StepFailedError | None:
     """What a switch that has ended with a status was; None when all is well. Its cause is chained to it."""
     name = step.endpoint
-    failure = (
-        RefusedError(story.refused) if story.refused else StepFailedError(story.failure or "it ended without a word")
-    )
+    failure = RefusedError(news.refused) if news.refused else StepFailedError(news.failure or "it ended without a word")
     error: StepFailedError | None
     match status:
         case 0:
             error = None
         case 3:
-            clock = "" if story.clocks is None else f": {shown(story.clocks)}"
+            clock = "" if news.clocks is None else f": {in_words(news.clocks)}"
             error = WentBackError(f"{failure}\nendpoint {name} serves its last proven release again{clock}")
         case 4:
-            error = NothingServesError(f"{failure}\n{_nothing_serves(name, story)}")
+            error = NothingServesError(f"{failure}\n{_nothing_serves(name, news)}")
         case 5:
             error = NotStartedError(f"endpoint {name} was not switched, it serves what it served: {failure}")
         case 6:
@@ -149,32 +147,30 @@ def ending(step: Proved, story: Story, status: int | None) -> StepFailedError | 
                 f"{step.job.title}: {how}, so nobody knows whether it serves; next: run the same command again, "
                 f"and if it fails: journalctl -u {unit_name(name)} --lines 100"
             )
-    if story.not_admitted is not None and not isinstance(error, NothingServesError):
+    if news.not_admitted is not None and not isinstance(error, NothingServesError):
         text = f"{error}\n" if error else f"endpoint {name} serves release {step.release} and is proven\n"
-        text += (
-            f"clients are not let in again: {story.not_admitted}; next: mend the hook and run the same command again"
-        )
+        text += f"clients are not let in again: {news.not_admitted}; next: mend the hook and run the same command again"
         error = NotAdmittedError(text)
     if error is not None:
         error.__cause__ = failure
     return error
 
 
-def _nothing_serves(endpoint: str, story: Story) -> str:
-    if story.lost is None:
+def _nothing_serves(endpoint: str, news: SwitchNews) -> str:
+    if news.lost is None:
         return f"endpoint {endpoint} is stopped: there was no other proven release to go back to"
     return (
-        f"and going back failed too: {story.lost}\nendpoint {endpoint} does not answer as it should: "
+        f"and going back failed too: {news.lost}\nendpoint {endpoint} does not answer as it should: "
         f"hands needed on this host; next: journalctl -u {unit_name(endpoint)} --lines 100"
     )
 
 
-def _fetch_log(state: State, host: Host, step: Proved, story: Story) -> str | None:
+def _fetch_log(state: State, host: Host, step: Proved, news: SwitchNews) -> str | None:
     """Bring the failed release's log into the run's record. Returns its file; None without a record or a log."""
-    if not story.kept:
+    if not news.kept:
         return None
     try:
-        script = host_script("print_log", log=story.kept[-1], most=LOG_BYTES)
+        script = host_script("print_log", log=news.kept[-1], most=LOG_BYTES)
         ok, output = remote(state, host, command_of(Shell(script, timeout=60)))
         if not ok or not output.stdout_lines:
             return None

@@ -26,7 +26,6 @@ from rackwright.render import render
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.spec import last_part, local_url, served_name, url_of
 from rackwright.specdiff import reasons
-from rackwright.story import LastSwitch
 from rackwright.switchjob import (
     UNITS,
     commit_script,
@@ -39,6 +38,7 @@ from rackwright.switchjob import (
     remove_script,
     switch_script,
 )
+from rackwright.switchnews import LastSwitch
 from rackwright.transaction import Tried, Way, drain_hook_script, start_time, transaction
 
 _SPEC_KEYS = frozenset({"hash", "image", "address", "port", "mounts", "gpus"})

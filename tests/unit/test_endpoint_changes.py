@@ -38,7 +38,7 @@ from rackwright.render import render
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.spec import EndpointSpec, Resolved, endpoint_spec
 from rackwright.specdiff import reasons
-from rackwright.story import LastSwitch
+from rackwright.switchnews import LastSwitch
 
 RESOLVED = Resolved("sha256:" + "a" * 64, "c" * 40, "/srv/models/base", None, None, ("GPU-1", "GPU-2"))
 OLD = "0123456789ab"

@@ -41,7 +41,6 @@ from rackwright.proof import (
     repeats_itself,
     version,
 )
-from rackwright.story import Story
 from rackwright.switch import (
     NotAdmittedError,
     NotCommittedError,
@@ -50,6 +49,7 @@ from rackwright.switch import (
     WentBackError,
     switch_and_prove,
 )
+from rackwright.switchnews import SwitchNews
 from rackwright.transaction import ALONE
 
 # -- the ways out
@@ -266,7 +266,7 @@ def test_no_line_breaks_the_story(lines: list[str]) -> None:
     words = ["row", "back", "word", "end", "failed", "lost", "kept", "not-admitted", "x"]
     for line in [*lines, *(f"::{word} {text}" for word in words for text in lines)]:
         with suppress(ValueError, ReadingError):
-            assert isinstance(Story("llm").hear(line).text, str)
+            assert isinstance(SwitchNews("llm").hear(line).text, str)
 
 
 # -- judging

@@ -32,7 +32,7 @@ from rackwright.proof import (
     version,
 )
 from rackwright.settings.model import EndpointSettings
-from rackwright.story import Story
+from rackwright.switchnews import SwitchNews
 from rackwright.transaction import Tried, prove_script, ready_script, rows_of
 
 SHELLS = [shell for shell in ("dash", "busybox", "bash") if shutil.which(shell)]
@@ -117,11 +117,11 @@ def test_a_bad_one_goes_back_and_that_is_proven(stage: Stage, failing: str) -> N
     assert "commit" not in ended.steps
     assert f"::failed the {failing} failed" in ended.lines
     assert (ended.last["outcome"], ended.last["reason"]) == ("went-back", f"the {failing} failed")
-    story = Story("llm")
+    news = SwitchNews("llm")
     for line in ended.lines:
-        story.hear(line)
-    assert story.clocks is not None
-    assert 0 <= story.clocks.pointed <= story.clocks.serving < 20
+        news.hear(line)
+    assert news.clocks is not None
+    assert 0 <= news.clocks.pointed <= news.clocks.serving < 20
 
 
 @pytest.mark.parametrize("failing", ["back", "prove_back"])

@@ -45,7 +45,7 @@ class Line:
 
 
 @dataclass
-class Story:
+class SwitchNews:
     """A switch as it has been told so far."""
 
     endpoint: str
@@ -77,52 +77,52 @@ class Story:
         return Line(line)
 
 
-def _hear_row(story: Story, rest: str) -> Line:
-    row = story.row = parse_row(rest)
-    if row.mark == "refused" and story.failure is None:
-        story.refused[row.name] = row.seen
+def _hear_row(news: SwitchNews, rest: str) -> Line:
+    row = news.row = parse_row(rest)
+    if row.mark == "refused" and news.failure is None:
+        news.refused[row.name] = row.seen
     return Line(row.text, COLOURS.get(row.mark, ""))
 
 
-def _hear_failed(story: Story, rest: str) -> Line:
-    story.failure = rest.strip() or "it failed without a word"
-    return Line(f"{story.failure}; not keeping this release", "yellow")
+def _hear_failed(news: SwitchNews, rest: str) -> Line:
+    news.failure = rest.strip() or "it failed without a word"
+    return Line(f"{news.failure}; not keeping this release", "yellow")
 
 
-def _hear_lost(story: Story, rest: str) -> Line:
-    story.lost = rest.strip() or "it failed without a word"
-    return Line(f"and that failed too: {story.lost}", "red")
+def _hear_lost(news: SwitchNews, rest: str) -> Line:
+    news.lost = rest.strip() or "it failed without a word"
+    return Line(f"and that failed too: {news.lost}", "red")
 
 
-def _hear_back(story: Story, rest: str) -> Line:
+def _hear_back(news: SwitchNews, rest: str) -> Line:
     pointed, serving = map(float, rest.split())
-    story.clocks = Clocks(pointed, serving)
-    return Line(shown(story.clocks), "yellow")
+    news.clocks = Clocks(pointed, serving)
+    return Line(in_words(news.clocks), "yellow")
 
 
-def shown(clocks: Clocks) -> str:
+def in_words(clocks: Clocks) -> str:
     """The two clocks of going back (DECISIONS 33)."""
     return f"pointing back took {clocks.pointed:.1f} s, serving again after {clocks.serving:.1f} s"
 
 
-def _hear_kept(story: Story, rest: str) -> Line:
-    story.kept.append(rest)
+def _hear_kept(news: SwitchNews, rest: str) -> Line:
+    news.kept.append(rest)
     return Line(f"the log of the failed try is kept on the host: {rest}")
 
 
-def _hear_not_admitted(story: Story, rest: str) -> Line:
-    story.not_admitted = rest.strip()
-    return Line(f"clients are not let in again: {story.not_admitted}", "red")
+def _hear_not_admitted(news: SwitchNews, rest: str) -> Line:
+    news.not_admitted = rest.strip()
+    return Line(f"clients are not let in again: {news.not_admitted}", "red")
 
 
-def _hear_word(story: Story, rest: str) -> Line:
-    story.waits = story.waited = True
+def _hear_word(news: SwitchNews, rest: str) -> Line:
+    news.waits = news.waited = True
     return Line(f"basic proof passed: the rest of the gate has {int(rest)} s, or the host goes back by itself")
 
 
-def _hear_end(story: Story, rest: str) -> Line:
+def _hear_end(news: SwitchNews, rest: str) -> Line:
     outcome, _, reason = rest.partition(" ")
-    story.failure = story.failure or reason.strip() or None
+    news.failure = news.failure or reason.strip() or None
     return Line(f"the host has ended the switch: {outcome}")
 
 
