@@ -1,10 +1,13 @@
 """Measures `rackwright status` against bare SSH: the same hosts, the same sitting, one `true` a host.
 
-Run it with `python bench/status_floor.py INVENTORY [--rounds 5]`; it prints medians and their ratios. Two floors, each
-with all logins side by side:
+Run it with `python bench/status_floor.py INVENTORY [--rounds 5] [--ssh] [--cpu]`; it prints medians and their ratio.
+Two floors, each with all logins side by side:
 
 - `paramiko`: one Python process, a thread a host. The fastest client that we know of, and so the floor that counts.
 - `ssh`: OpenSSH's own client, a process a host: what people type.
+
+`--cpu` counts, for hosts of the lab, the CPU of client and hosts together: they share one machine, and this figure
+does not move with whatever else runs there.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -23,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.inventory import InventoryHost, site_root
+from rackwright.lab import Lab
 from rackwright.session import chosen_hosts
 
 BARE = """
@@ -107,22 +112,44 @@ def seconds(work: Callable[[], None]) -> float:
     return time.monotonic() - begun
 
 
+def cpu(work: Callable[[], None]) -> float:
+    """CPU seconds of the client and of all hosts of the lab; a moment longer, since a login ends after its client."""
+    groups = [host.machine.group for host in Lab.open().hosts]
+
+    def used() -> float:
+        ours = resource.getrusage(resource.RUSAGE_CHILDREN)
+        stats = [(group / "cpu.stat").read_text().partition("usage_usec ")[2].split()[0] for group in groups]
+        return ours.ru_utime + ours.ru_stime + sum(map(int, stats)) / 1e6
+
+    time.sleep(3)
+    begun = used()
+    work()
+    time.sleep(3)
+    return used() - begun
+
+
 def main() -> None:
     """Measure all in turn, so that all meet the same machine."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("inventory")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--ssh", action="store_true", help="OpenSSH's processes as well, once")
+    parser.add_argument("--cpu", action="store_true", help="CPU of client and lab hosts in place of the clock")
     asked = parser.parse_args()
     entries = chosen_hosts(asked.inventory, ())
     hosts = json.dumps([login(entry.data, entry.name) for entry in entries])
     commands = [ssh_words(entry.data, entry.name) for entry in entries]
     with tempfile.TemporaryDirectory() as folder:
         inventory, site = as_users_write_it(entries, Path(folder)), site_root(Path(asked.inventory)).absolute()
-        works = [lambda: bare(hosts), lambda: openssh(commands), lambda: status(inventory, site)]
-        rounds = [[seconds(work) for work in works] for _ in range(asked.rounds)]
-    floor, ssh, ours = (statistics.median(column) for column in zip(*rounds, strict=True))
-    print(f"{len(entries)} hosts, {asked.rounds} rounds: paramiko {floor:.2f} s, ssh {ssh:.2f} s, status {ours:.2f} s")
-    print(f"status is {ours / floor:.2f} x paramiko and {ours / ssh:.2f} x ssh")
+        works = [lambda: bare(hosts), lambda: status(inventory, site)]
+        measure = cpu if asked.cpu else seconds
+        rounds = [[measure(work) for work in works] for _ in range(asked.rounds)]
+        ssh = measure(lambda: openssh(commands)) if asked.ssh else None
+    floor, ours = (statistics.median(column) for column in zip(*rounds, strict=True))
+    print(f"{len(entries)} hosts, {asked.rounds} rounds, {'CPU' if asked.cpu else 'wall'} seconds")
+    print(f"paramiko {floor:.2f}, status {ours:.2f}: {ours / floor:.2f} x")
+    if ssh is not None:
+        print(f"ssh, once, {ssh:.2f}: {ours / ssh:.2f} x")
 
 
 if __name__ == "__main__":
