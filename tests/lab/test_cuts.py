@@ -55,37 +55,41 @@ def fetched(lab: Lab) -> Counter[str]:
 
 
 class Cutter:
-    """Ends runs each time before a command that no run was ended before so far."""
+    """Ends runs each time before a command that no run was ended before so far.
 
-    def __init__(self) -> None:
-        self.known: set[str] = set()
-        self.ahead = ""
-        """What must still come before the words that tell this command from the others."""
+    A command is told by its text, of which a lease's and a process's numbers are no part: one is new as soon as it has
+    a line that no command had before it.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self._host = f"[{host.name}]"
+        self._known: set[str] = set()
+        self._inside = False
 
     def is_new(self, line: str) -> bool:
-        """Whether this line announces a command that was never cut; from now on it is known."""
-        if ">>> " in line:
-            # Changing commands begin alike: with the check of the lease.
-            self.ahead = ") || exit $?" if line.endswith("(") or "&& exec 8>>" in line else ""
-            return not self.ahead and self._remember(line.split(">>> ", 1)[1])
-        if self.ahead == "\n":
-            self.ahead = ""
-            return self._remember(line)
-        if self.ahead and line.endswith(self.ahead):
-            self.ahead = "\n"
-        return False
+        """Whether this line belongs to a command that was never cut."""
+        return self._is_command(line) and _plain(line) not in self._known
 
-    def _remember(self, command: str) -> bool:
-        command = re.sub(r"displace=\S*", "displace=", command)
-        new = command not in self.known
-        self.known.add(command)
-        return new
+    def learn(self, lines: list[str]) -> None:
+        """Know all commands that a run has begun."""
+        self._inside = False
+        self._known |= {_plain(line) for line in lines if self._is_command(line)}
+        self._inside = False
+
+    def _is_command(self, line: str) -> bool:
+        if line.startswith((self._host, f"    {self._host}", "--> ")):
+            self._inside = line.startswith(f"{self._host} >>> ")
+        return self._inside
+
+
+def _plain(line: str) -> str:
+    return re.sub(r"[0-9a-f]{8,}|[0-9]+", "#", line)
 
 
 def test_killed_before_and_in_every_command_of_a_fresh_host(site: Site, lived: Host) -> None:
     lived.reset()
     faults.forget_requests(site.lab.paths.web)
-    cutter = Cutter()
+    cutter = Cutter(lived)
     for number in range(MOST_CUTS):
         with deploying(site, lived.name, "-vv") as running:
             if running.until(cutter.is_new) is None:
@@ -93,6 +97,7 @@ def test_killed_before_and_in_every_command_of_a_fresh_host(site: Site, lived: H
             time.sleep(0.15 * (number % 2))
             run = running.stop(signal.SIGINT if number % 4 == 3 else signal.SIGKILL)
             assert run.status != 0
+            cutter.learn(running.lines)
     last = running.end()
     assert last.status == 0, last.output
     assert number > 20, "too few boundaries for a fresh host"
