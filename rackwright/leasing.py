@@ -152,15 +152,21 @@ def give_back(state: State, host: Host, hold: Hold) -> None:
     if hold.ended.is_set():
         return
     hold.ended.set()
-    release = host_script("lease_release", lease=LEASE, id=hold.id, patience=GOODBYE)
-    going = threading.Thread(target=_release, args=(state, host, release), daemon=True)
+    going = threading.Thread(target=_release, args=(state, host, hold.id), daemon=True)
     going.start()
     # A connection that hangs must not hold up the end of the run.
     going.join(3 * GOODBYE)
 
 
-def _release(state: State, host: Host, script: str) -> None:
+def clear_dead(state: State, host: Host, seen: SeenLease) -> None:
+    """Take a lease away whose process has ended on this machine, where there is nothing to take one for."""
+    if seen.live is not None and is_gone(seen.live.owner):
+        _release(state, host, seen.live.id)
+
+
+def _release(state: State, host: Host, lease_id: str) -> None:
     if is_lost(host):
         return
+    script = host_script("lease_release", lease=LEASE, id=lease_id, patience=GOODBYE)
     with suppress(StepFailedError):
         remote(state, host, command_of(Shell(script, timeout=3 * GOODBYE)), quiet=True)

@@ -14,7 +14,7 @@ from rackwright.concern import Concern, HostReading
 from rackwright.concerns.models import MODELS, hash_changes
 from rackwright.concerns.registry import try_key
 from rackwright.effects import complain, say
-from rackwright.fence import forget
+from rackwright.fence import forget, hold_of
 from rackwright.fleet.journal import note
 from rackwright.fleet.masking import told
 from rackwright.hostrun import (
@@ -30,6 +30,8 @@ from rackwright.hostrun import (
     was_changed,
 )
 from rackwright.inventory import settings_of
+from rackwright.lease import LEASED
+from rackwright.leasing import clear_dead
 from rackwright.teardown import plan_teardown
 
 
@@ -79,7 +81,11 @@ def _give_up_early(host: Host, changes: Sequence[Change]) -> None:
 def converged() -> Commands:
     """Read a changed host once more: whatever is still pending did not converge, and is an error."""
     host = this_host()
-    if not host.state.is_executing or not was_changed(host):
+    if not host.state.is_executing:
+        return
+    if not was_changed(host):
+        if (read := look(host)) is not None and hold_of(host.name) is None:
+            clear_dead(host.state, host, read[LEASED])
         return
     seen = look(host, whole=True)
     if seen is None:

@@ -100,7 +100,7 @@ def test_killed_before_and_in_every_command_of_a_fresh_host(site: Site, lived: H
             cutter.learn(running.lines)
     last = running.end()
     assert last.status == 0, last.output
-    assert number > 20, "too few boundaries for a fresh host"
+    assert number > 15, "too few boundaries for a fresh host"
     assert_converged(site, lived)
     assert {path: times for path, times in fetched(site.lab).items() if times > 1} == {}
 

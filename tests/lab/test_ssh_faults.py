@@ -15,6 +15,7 @@ from rackwright.lab import faults
 from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
 from rackwright.lease import FENCE, LEASE
+from rackwright.owner import this_owner
 from tests.lab.conftest import Run, Site
 from tests.lab.running import Running, deploying
 from tests.lab.test_cuts import UNIT, assert_converged, damage
@@ -240,6 +241,11 @@ def test_a_dead_runs_lease_ends_by_itself_or_at_once_on_its_own_machine(
     damage(well)
     well.run(f"printf 'id=1.0\\nuser=ghost\\nplace=elsewhere\\ntaken=0\\nexpires=1\\n' >{LEASE}")
     assert_converged(site, well)
+    mine = f"place={this_owner().place}\\nstarted=1"
+    well.run(f"printf 'id=1.0\\nuser=me\\n{mine}\\ntaken=0\\nexpires=999999999\\n' >{LEASE}")
+    again = site.deploy("-y", limit=[well.name])
+    assert again.changed == [], again.output
+    assert lease(well) == "", "a run with nothing to do leaves no dead lease of its machine behind"
 
 
 def test_ctrl_c_is_no_success(site: Site, well: Host) -> None:
