@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +48,7 @@ def poll(entries: Sequence[InventoryHost], script: Callable[[InventoryHost], str
         return {}
     inventory = Inventory(([(entry.name, entry.data) for entry in entries], {}))
     state = State(inventory, Config())
-    _read_host_keys(entries)
+    _read_keys(state, entries)
     # pyinfra and paramiko log every refusal; the rows tell it.
     logger.setLevel(logging.CRITICAL)
     logging.getLogger("paramiko").setLevel(logging.CRITICAL)
@@ -58,10 +59,16 @@ def poll(entries: Sequence[InventoryHost], script: Callable[[InventoryHost], str
         return {name: reply.result() for name, reply in work.items()}
 
 
-def _read_host_keys(entries: Sequence[InventoryHost]) -> None:
-    """Have pyinfra keep them before the threads begin: its lock is one for greenlets."""
+def _read_keys(state: State, entries: Sequence[InventoryHost]) -> None:
+    """Have pyinfra read all keys once before the threads begin: its lock is for greenlets, and it may ask."""
     for file in {str(entry.data.get("ssh_known_hosts_file") or "~/.ssh/known_hosts") for entry in entries}:
         get_host_keys((os.path.expanduser(file),))  # noqa: PTH111 - the very words that pyinfra looks it up by
+    for name in {entry.data["ssh_key"]: entry.name for entry in entries if entry.data.get("ssh_key")}.values():
+        prepare: Any = getattr(state.inventory.get_host(name).connector, "make_paramiko_kwargs", None)
+        # A key that cannot be read is told by the row of each host that wants it.
+        with suppress(PyinfraError, OSError, SSHException):
+            if prepare is not None:
+                prepare()
 
 
 def _ask(state: State, host: Host, script: str) -> Reply:

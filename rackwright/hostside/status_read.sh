@@ -16,6 +16,7 @@ ask() { # container of NAME, then /health: one process for both; a busy server m
     --next --silent --noproxy '*' --max-time 15 --output /dev/null --write-out '\n%{http_code}' "$1")
   echo "health ${said##*
 }"
+  case $said in *'"Running":true'*) ;; *) return ;; esac
   case $said in *'"rackwright.spec":"'*) ;; *) return ;; esac
   running=${said#*'"rackwright.spec":"'} pid=${said#*'"Pid":'}
   echo "running ${running%%'"'*}"
