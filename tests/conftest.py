@@ -1,7 +1,12 @@
 """What all tests share."""
 
+import signal
+
 from hypothesis import settings
 
 # A busy machine is no failure: two cores also run the lab's hosts.
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
+
+# A shell starts what it puts into the background with SIGINT ignored, and children inherit that: tests of Ctrl-C too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
