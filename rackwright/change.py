@@ -58,6 +58,8 @@ class Job:
     """What to say when the connection is lost meanwhile."""
     waits: bool = False
     """True when it only waits for what is under way, so that whoever writes to the host may go on meanwhile."""
+    at_once: int | None = None
+    """Hosts of a run that may have such a job under way at the same time; None: any number."""
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,10 @@ from rackwright.line import is_lost
 from rackwright.ownership import render_record
 from rackwright.paths import RUN
 from rackwright.settings.secret import Secret
+from rackwright.slots import Slots
 from rackwright.sudo import PasswordWantedError, refuse_passwords
 
+_fetching = Slots()
 LOST = (OSError, SSHException, EOFError, ConnectError)
 """What the transport raises when the connection is gone."""
 
@@ -161,7 +163,12 @@ def tail(output: CommandOutput, lines: int = 15) -> str:
 
 def run_job(state: State, host: Host, job: Job) -> None:
     """Start or join a job, show what it prints, and wait for its end. Raises StepFailedError."""
-    status = follow_job(state, host, job, lambda line: say(host, f"  {line}"))
+
+    def tell(others: int) -> None:
+        say(host, f"  {job.title}: waits for its turn, {others} hosts are at it (stage_parallel)")
+
+    with _fetching.one(job.at_once, tell):
+        status = follow_job(state, host, job, lambda line: say(host, f"  {line}"))
     if status != 0:
         ended = f"was ended after {job.timeout} s or from outside" if status is None else f"failed with status {status}"
         raise StepFailedError(f"{job.title}: {ended}; its last lines are above")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import socket
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.connectors.sshuserclient import SSHClient
 
 from rackwright.errors import RackwrightError
+from rackwright.one_writer import one_writer
 from rackwright.settings.known_hosts import Place
 
 KINDS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "rsa-sha2-512")
@@ -153,7 +152,7 @@ def accept(place: Place, keys: Sequence[HostKey], when: str) -> Path:
 
 def _rewrite(path: Path, entry: str, when: str, more: str) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _alone(path.parent):
+    with one_writer(path.parent):
         new = path.with_name(f"{path.name}.rackwright-new")
         new.touch(mode=0o600)
         new.write_text(without(_text(path), entry, when) + more, errors="surrogateescape")
@@ -161,14 +160,3 @@ def _rewrite(path: Path, entry: str, when: str, more: str) -> None:
             shutil.copystat(path, new)
             os.chown(new, path.stat().st_uid, path.stat().st_gid)
         new.replace(path)
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """One writer of ours at a time."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)

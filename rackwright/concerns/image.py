@@ -129,7 +129,9 @@ def _pull(settings: HostSettings, endpoint: EndpointSettings, digest: str | None
         **proxy_values(settings),
     )
     name = f"pull-{slug(reference)}"
-    return Job(name, f"pull {reference}", script, timeout=PULL_TIMEOUT, secrets=secrets)
+    return Job(
+        name, f"pull {reference}", script, timeout=PULL_TIMEOUT, secrets=secrets, at_once=settings.stage_parallel
+    )
 
 
 def pin_path(reference: str) -> str:

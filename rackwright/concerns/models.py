@@ -231,7 +231,8 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, image: s
         **proxy_values(settings),
     )
     secrets: dict[str, Secret] = {"hub_token": settings.hub_token} if settings.hub_token else {}
-    return Job(name, f"fetch {source.repository}", script, timeout=FETCH_TIMEOUT, secrets=secrets)
+    title, most = f"fetch {source.repository}", settings.stage_parallel
+    return Job(name, title, script, timeout=FETCH_TIMEOUT, secrets=secrets, at_once=most)
 
 
 # -- changes

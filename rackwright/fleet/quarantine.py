@@ -6,11 +6,9 @@ hand; it leaves it by a run that switches it well, or by hand.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +17,7 @@ from rackwright.errors import RackwrightError
 from rackwright.fleet.journal import folder_of, make_folder
 from rackwright.fleet.record import SWITCHED, UNCHANGED, Record
 from rackwright.fleet.waves import Fault
+from rackwright.one_writer import one_writer
 
 FILE = "quarantine.json"
 CURED_BY_BEING_THERE = frozenset({"the connection"})
@@ -65,23 +64,12 @@ def change_quarantine(root: Path, change: Callable[[List], List]) -> List:
     folder = folder_of(root)
     try:
         make_folder(folder)
-        with _locked(folder):
+        with one_writer(folder):
             after = change(load_quarantine(root))
             _write(folder / FILE, after)
     except OSError as error:
         raise RackwrightError(f"{folder / FILE} cannot be written: {error}") from error
     return after
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    # The folder itself carries the lock: a file of its own would have to be kept for ever.
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def _write(path: Path, hosts: Mapping[str, Quarantined]) -> None:

@@ -1,0 +1,49 @@
+"""Never more at it than allowed, nobody is forgotten, and a failure gives its slot back."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from rackwright.slots import Slots
+
+
+def test_never_more_than_allowed_and_all_get_their_turn() -> None:
+    slots, lock = Slots(), threading.Lock()
+    now = most = 0
+    waited: list[int] = []
+
+    def work(_: int) -> bool:
+        nonlocal now, most
+        with slots.one(3, waited.append):
+            with lock:
+                now += 1
+                most = max(most, now)
+            time.sleep(0.01)
+            with lock:
+                now -= 1
+        return True
+
+    with ThreadPoolExecutor(12) as pool:
+        assert all(pool.map(work, range(24)))
+    assert most == 3
+    assert set(waited) == {3}
+    assert slots.busy == 0
+
+
+def test_without_a_limit_nobody_waits() -> None:
+    slots = Slots()
+    told: list[int] = []
+    with slots.one(1, told.append), slots.one(None, told.append):
+        assert slots.busy == 2
+    assert told == []
+
+
+def test_a_failure_gives_its_slot_back() -> None:
+    slots = Slots()
+    with pytest.raises(RuntimeError), slots.one(1, lambda _: None):
+        raise RuntimeError
+    assert slots.busy == 0
