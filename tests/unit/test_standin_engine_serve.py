@@ -21,10 +21,9 @@ import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 
 from rackwright.lab.faults import engine_faults
-from rackwright.lab.paths import cache_root
-from rackwright.lab.standins.encodings import ensure_encodings
 from rackwright.lab.standins.hub_content import REPOSITORIES, Store
 from rackwright.lab.standins.rootfs import ENGINE
+from tests.unit.standin_process import Running, free_port
 
 EAGLE = {"decoding_type": "Eagle", "max_draft_len": 3}
 WEATHER = {
@@ -52,17 +51,6 @@ class Models:
     llama: Path
 
 
-@pytest.fixture(scope="session")
-def encodings(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    cache = cache_root() if os.access(cache_root().parent, os.W_OK) else tmp_path_factory.mktemp("cache")
-    return ensure_encodings(cache)[0].parent
-
-
-@pytest.fixture(scope="session")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return Store(tmp_path_factory.mktemp("hub"))
-
-
 @pytest.fixture
 def models(store: Store, tmp_path: Path) -> Models:
     """Copies that a test may damage, under the names that the recipes use."""
@@ -80,21 +68,12 @@ def models(store: Store, tmp_path: Path) -> Models:
 
 
 @dataclass
-class Engine:
-    process: subprocess.Popen[str]
-    port: int
-    log: Path
-    faults: Path
+class Engine(Running):
+    """One engine, with the real client."""
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
-
-    def get(self, path: str) -> httpx2.Response:
-        return httpx2.get(self.url + path, timeout=10, trust_env=False)
-
-    def post(self, path: str, body: dict[str, Any]) -> httpx2.Response:
-        return httpx2.post(self.url + path, json=body, timeout=20, trust_env=False)
 
     def client(self) -> openai.OpenAI:
         http = httpx2.Client(trust_env=False)
@@ -104,24 +83,6 @@ class Engine:
         messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": question}]
         made = self.client().chat.completions.create(model="gpt-oss-20b", messages=messages, **more)
         return cast(ChatCompletion, made)
-
-    def set_faults(self, *rules: dict[str, Any]) -> None:
-        self.faults.write_text(json.dumps({"engine": list(rules)}))
-
-    def wait_ready(self) -> None:
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            assert self.process.poll() is None, self.log.read_text()
-            try:
-                if self.get("/health").status_code == 200:
-                    return
-            except httpx2.TransportError:
-                time.sleep(0.05)
-        raise AssertionError(f"not ready: {self.log.read_text()}")
-
-    def end(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=10)
 
 
 Start = Callable[..., Engine]
@@ -174,11 +135,6 @@ class Starter:
             if engine.process.poll() is None:
                 engine.process.kill()
                 engine.process.wait()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 @pytest.fixture

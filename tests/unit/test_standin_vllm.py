@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,24 +10,11 @@ import httpx2
 import pytest
 import yaml
 
-from rackwright.lab.paths import cache_root
-from rackwright.lab.standins.encodings import ensure_encodings
 from rackwright.lab.standins.hub_content import Store
 from tests.unit.standin_process import EAGLE, GPT_OSS, LLAMA, LONG, WEATHER, Bench, Running
 
 PROFILES = Path(__file__).parents[2] / "group_vars"
 MODEL = "gpt-oss-20b"
-
-
-@pytest.fixture(scope="session")
-def encodings(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    cache = cache_root() if os.access(cache_root().parent, os.W_OK) else tmp_path_factory.mktemp("cache")
-    return ensure_encodings(cache)[0].parent
-
-
-@pytest.fixture(scope="session")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return Store(tmp_path_factory.mktemp("hub"))
 
 
 @pytest.fixture

@@ -1,0 +1,25 @@
+"""What the tests of the stand-ins share: the real encodings, and the lab's hub on disk."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rackwright.lab.paths import cache_root
+from rackwright.lab.standins.encodings import ensure_encodings
+from rackwright.lab.standins.hub_content import Store
+
+
+@pytest.fixture(scope="session")
+def encodings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the encodings; from the lab's cache where there is one to write to."""
+    cache = cache_root() if os.access(cache_root().parent, os.W_OK) else tmp_path_factory.mktemp("cache")
+    return ensure_encodings(cache)[0].parent
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """The repositories of the lab's hub."""
+    return Store(tmp_path_factory.mktemp("hub"))
