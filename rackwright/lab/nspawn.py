@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rackwright.lab import cgroups
-from rackwright.lab.shell import LabError
+from rackwright.lab.shell import LabError, run
 
 # With --keep-unit a reboot inside ends nspawn with this status.
 REBOOTED = 133
@@ -42,6 +42,7 @@ class Machine:
         """Boot it; returns at once. Raises LabError when it runs already."""
         if self.leader() is not None:
             raise LabError(f"{self.name} is running already")
+        self._drop_link()
         group = cgroups.make(self.tag, self.name)
         for part in ("watch", "machine"):
             (group / part).mkdir(exist_ok=True)
@@ -55,6 +56,10 @@ class Machine:
                 env=environment,
                 cwd="/",
             ).wait()
+
+    def _drop_link(self) -> None:
+        # The kernel takes the link of a killed host away some time after its last process; nspawn would refuse to boot.
+        run("ip", "link", "delete", "dev", f"vb-{self.name}", check=False)
 
     def _argv(self) -> list[str]:
         binds = [f"--bind={outside}:{inside}" for outside, inside in self.binds]
