@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from rackwright.settings.ansible import command
+from tests.unit.fake_site import make_site, started
 
-PYINFRA = Path(sys.executable).parent / "pyinfra"
-ROOT = Path(__file__).parents[2]
 INVENTORY = """\
 from rackwright.inventory import build
 hosts = [("@fake/a1", {"rack": "r1"}), "@fake/a2"]
@@ -23,32 +20,17 @@ from pyinfra import host
 from rackwright.inventory import settings_of
 print(f"settings {host.name} {settings_of(host).port} {settings_of(host).hub_token}")
 """
-MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
 SECRETS = ("hf_leak", "nvapi-leak", "own-leak")
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A site of three hosts behind pyinfra's own fake connector."""
-    for name in ("inventory", "group_vars"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "deploy.py").write_text(DEPLOY)
-    (tmp_path / "inventory" / "fleet.py").write_text(INVENTORY)
-    (tmp_path / "group_vars" / "all.yml").write_text(MODEL)
-    return tmp_path
+    """A site of three hosts."""
+    return make_site(tmp_path, DEPLOY, INVENTORY)
 
 
-def pyinfra(site: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(PYINFRA), "inventory/fleet.py", *words],
-        cwd=site,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYINFRA_PROGRESS": "off", **variables},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+def pyinfra(site: Path, *words: str, **variables: str) -> tuple[int, str]:
+    return started(site, "pyinfra", "inventory/fleet.py", *words, **variables)
 
 
 REFUSED = [
@@ -76,17 +58,17 @@ REFUSED = [
 
 @pytest.mark.parametrize(("words", "message"), REFUSED, ids=[" ".join(words) for words, _ in REFUSED])
 def test_refused_before_any_connection(site: Path, words: list[str], message: str) -> None:
-    done = pyinfra(site, "deploy.py", "-y", *words)
-    assert message in done.stdout
-    assert done.returncode == 1
-    assert "Connecting" not in done.stdout
-    assert "Traceback" not in done.stdout
+    status, output = pyinfra(site, "deploy.py", "-y", *words)
+    assert message in output
+    assert status == 1
+    assert "Connecting" not in output
+    assert "Traceback" not in output
 
 
 def test_data_on_the_command_line_is_true_in_the_deploy(site: Path) -> None:
-    done = pyinfra(site, "deploy.py", "-y", "--data", "port=9100", "--limit", "front")
-    assert done.returncode == 0, done.stdout
-    assert sorted(line for line in done.stdout.splitlines() if line.startswith("settings")) == [
+    status, output = pyinfra(site, "deploy.py", "-y", "--data", "port=9100", "--limit", "front")
+    assert status == 0, output
+    assert sorted(line for line in output.splitlines() if line.startswith("settings")) == [
         "settings @fake/a1 9100 None",
         "settings @fake/a2 9100 None",
     ]
@@ -94,9 +76,9 @@ def test_data_on_the_command_line_is_true_in_the_deploy(site: Path) -> None:
 
 def test_debug_inventory_shows_the_merged_values(site: Path) -> None:
     (site / "group_vars" / "front.yml").write_text("port: 8100\n")
-    done = pyinfra(site, "debug-inventory")
-    assert '"port": 8100' in done.stdout
-    assert '"rack": "r1"' in done.stdout
+    _, output = pyinfra(site, "debug-inventory")
+    assert '"port": 8100' in output
+    assert '"rack": "r1"' in output
 
 
 def vaulted(text: str) -> str:
@@ -121,17 +103,17 @@ def test_no_secret_is_printed_at_any_verbosity(site: Path, monkeypatch: pytest.M
         ["deploy.py", "-y", "--debug", "-vvv"],
         ["deploy.py", "--dry", "--diff"],
     ):
-        done = pyinfra(site, *words, ANSIBLE_VAULT_PASSWORD_FILE="password")
-        assert done.returncode == 0, done.stdout
-        assert "*MASKED*" in done.stdout
-        assert not [secret for secret in SECRETS if secret in done.stdout]
+        status, output = pyinfra(site, *words, ANSIBLE_VAULT_PASSWORD_FILE="password")
+        assert status == 0, output
+        assert "*MASKED*" in output
+        assert not [secret for secret in SECRETS if secret in output]
 
 
 def test_a_host_whose_key_is_not_known_is_told_before_ssh_refuses(site: Path) -> None:
     text = 'globals().update(build(__file__, {"front": [("h1", {"ssh_hostname": "127.0.0.1", "ssh_port": 1})]}))\n'
     (site / "inventory" / "fleet.py").write_text(INVENTORY.splitlines()[0] + "\n" + text)
-    done = pyinfra(site, "deploy.py", "-y", HOME=str(site))
-    assert "the host keys of h1 are not in known_hosts, so SSH will refuse them" in done.stdout
-    assert done.returncode == 1
+    status, output = pyinfra(site, "deploy.py", "-y", HOME=str(site))
+    assert "the host keys of h1 are not in known_hosts, so SSH will refuse them" in output
+    assert status == 1
     (site / "group_vars" / "front.yml").write_text("accept_new_host_keys: true\n")
-    assert "known_hosts, so SSH" not in pyinfra(site, "deploy.py", "-y", HOME=str(site)).stdout
+    assert "known_hosts, so SSH" not in pyinfra(site, "deploy.py", "-y", HOME=str(site))[1]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import click
@@ -14,8 +11,8 @@ from rackwright.fleet.journal import Event, read_record, records
 from rackwright.fleet.plain import exit_status
 from rackwright.fleet.quarantine import Quarantined, change_quarantine, load_quarantine
 from rackwright.fleet.record import record_of
+from tests.unit.fake_site import make_site, started
 
-ROOT = Path(__file__).parents[2]
 INVENTORY = """\
 from rackwright.inventory import build
 globals().update(build(__file__, {"front": ["@fake/a1", "@fake/a2"], "back": ["@fake/b1"]}))
@@ -36,32 +33,12 @@ def serve():
 
 serve(name="It serves")
 """
-MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A site of three hosts behind pyinfra's own fake connector; the last one fails at its end."""
-    for name in ("inventory", "group_vars"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "deploy.py").write_text(DEPLOY)
-    (tmp_path / "inventory" / "fleet.py").write_text(INVENTORY)
-    (tmp_path / "group_vars" / "all.yml").write_text(MODEL)
-    return tmp_path
-
-
-def pyinfra(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    unwanted = ("RACKWRIGHT_RUN", "RACKWRIGHT_RUNS")
-    environment = {key: value for key, value in os.environ.items() if key not in unwanted}
-    return subprocess.run(
-        [str(Path(sys.executable).parent / "pyinfra"), "inventory/fleet.py", *words],
-        cwd=site,
-        env={**environment, "PYTHONPATH": str(ROOT), "PYINFRA_PROGRESS": "off"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    """A site of three hosts; the last one fails at its end."""
+    return make_site(tmp_path, DEPLOY, INVENTORY)
 
 
 def only_record(site: Path) -> list[Event]:
@@ -71,8 +48,18 @@ def only_record(site: Path) -> list[Event]:
 
 
 def test_it_says_what_became_of_each_host(site: Path) -> None:
-    done = pyinfra(site, "deploy.py", "-y", "--data", "port=8001", "--data", 'environment={"A_TOKEN": "hf_x"}')
-    assert done.returncode == 1, done.stdout + done.stderr
+    status, output = started(
+        site,
+        "pyinfra",
+        "inventory/fleet.py",
+        "deploy.py",
+        "-y",
+        "--data",
+        "port=8001",
+        "--data",
+        'environment={"A_TOKEN": "hf_x"}',
+    )
+    assert status == 1, output
     record = record_of("r", only_record(site))
     assert record.states == {"@fake/a1": "done", "@fake/a2": "switched", "@fake/b1": "not converged"}
     assert record.begin["what"] == "deploy inventory/fleet.py"
@@ -84,8 +71,8 @@ def test_it_says_what_became_of_each_host(site: Path) -> None:
 
 
 def test_it_names_the_hosts_of_the_limit_and_ends_well(site: Path) -> None:
-    done = pyinfra(site, "deploy.py", "-y", "--limit", "front")
-    assert done.returncode == 0, done.stdout + done.stderr
+    status, output = started(site, "pyinfra", "inventory/fleet.py", "deploy.py", "-y", "--limit", "front")
+    assert status == 0, output
     record = record_of("r", only_record(site))
     assert record.hosts == ["@fake/a1", "@fake/a2"]
     assert record.outcome == "exit 0: done: 1 switched, 1 done"
@@ -94,8 +81,7 @@ def test_it_names_the_hosts_of_the_limit_and_ends_well(site: Path) -> None:
 def test_a_quarantined_host_is_taken_on_and_leaves_the_list_when_it_is_well(site: Path) -> None:
     names = ["@fake/a1", "@fake/a2"]
     change_quarantine(site, lambda _: {name: Quarantined("today", "GPU errors") for name in names})
-    done = pyinfra(site, "deploy.py", "-y", "--limit", "front")
-    told = done.stdout + done.stderr
+    _, told = started(site, "pyinfra", "inventory/fleet.py", "deploy.py", "-y", "--limit", "front")
     assert "@fake/a1 is quarantined since today (GPU errors); this run takes it on all the same" in told
     assert "@fake/a2 is well again, and no longer quarantined" in told
     assert list(load_quarantine(site)) == ["@fake/a1"]
@@ -103,15 +89,15 @@ def test_a_quarantined_host_is_taken_on_and_leaves_the_list_when_it_is_well(site
 
 @pytest.mark.parametrize("words", [("deploy.py", "--dry"), ("debug-inventory",), ("exec", "--", "true")])
 def test_what_deploys_nothing_leaves_none(site: Path, words: tuple[str, ...]) -> None:
-    pyinfra(site, *words)
+    started(site, "pyinfra", "inventory/fleet.py", *words)
     assert records(site) == []
 
 
 def test_a_folder_that_cannot_be_written_stops_nothing(site: Path) -> None:
     (site / "runs").touch()
-    done = pyinfra(site, "deploy.py", "-y", "--limit", "front")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "leaves no record" in done.stdout + done.stderr
+    status, output = started(site, "pyinfra", "inventory/fleet.py", "deploy.py", "-y", "--limit", "front")
+    assert status == 0, output
+    assert "leaves no record" in output
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +12,8 @@ from rackwright.fleet.journal import append, new_record, read_record, records
 from rackwright.fleet.quarantine import Quarantined, change_quarantine
 from rackwright.fleet.record import Record, record_of
 from rackwright.processes import this_process
+from tests.unit.fake_site import make_site, started
 
-ROOT = Path(__file__).parents[2]
 HOSTS = ["@fake/h1", "@fake/h2", "@fake/h3"]
 INVENTORY = f"""\
 from rackwright.inventory import build
@@ -39,37 +36,15 @@ def serve():
 
 serve(name="It serves")
 """
-MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
 VETO = "hooks: {plan: [{command: ./freeze, veto: true}], finish: [{command: [tee, finished]}]}\n"
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     """A site of three hosts whose plan hook says no while there is a freeze."""
-    for name in ("inventory", "group_vars"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "deploy.py").write_text(DEPLOY)
-    (tmp_path / "inventory" / "fleet.py").write_text(INVENTORY)
-    (tmp_path / "group_vars" / "all.yml").write_text(MODEL + VETO)
     (tmp_path / "freeze").write_text("#!/bin/sh\nif test -e frozen; then cat frozen; exit 1; fi\n")
     (tmp_path / "freeze").chmod(0o755)
-    return tmp_path
-
-
-def rackwright(site: Path, *words: str) -> tuple[int, str]:
-    unwanted = ("RACKWRIGHT_RUN", "RACKWRIGHT_RUNS")
-    known = {key: value for key, value in os.environ.items() if key not in unwanted}
-    done = subprocess.run(
-        [str(Path(sys.executable).parent / "rackwright"), *words],
-        cwd=site,
-        env={**known, "PYTHONPATH": str(ROOT), "PYINFRA_PROGRESS": "off"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout
+    return make_site(tmp_path, DEPLOY, INVENTORY, VETO)
 
 
 def last(site: Path) -> Record:
@@ -92,20 +67,20 @@ def cut_run(site: Path, purpose: str, **asked: Any) -> str:
 def test_a_rollout_leaves_aside_who_is_quarantined_and_a_hook_can_stop_it(site: Path) -> None:
     change_quarantine(site, lambda _: {HOSTS[1]: Quarantined("today", "the connection")})
     (site / "frozen").write_text("a freeze until Monday\n")
-    status, output = rackwright(site, "rollout", "inventory/fleet.py", "-y", "--skip-offline", "0")
+    status, output = started(site, "rackwright", "rollout", "inventory/fleet.py", "-y", "--skip-offline", "0")
     assert status == 1, output
     assert "plan hook ./freeze ended with 1: a freeze until Monday; nothing was done" in output
     (site / "frozen").unlink()
-    status, output = rackwright(site, "rollout", "inventory/fleet.py", "-y", "--skip-offline", "0")
+    status, output = started(site, "rackwright", "rollout", "inventory/fleet.py", "-y", "--skip-offline", "0")
     assert status == 0, output
     assert f"{HOSTS[1]} is left aside: quarantined since today (the connection)" in output
     assert last(site).states == {HOSTS[1]: "quarantined", HOSTS[0]: "switched", HOSTS[2]: "switched"}
     told = json.loads((site / "finished").read_text())
     assert (told["status"], told["text"]) == (0, "done: 2 switched, 0 unchanged")
-    status, output = rackwright(site, "resume", "-y")
+    status, output = started(site, "rackwright", "resume", "-y")
     assert status == 0, output
     assert f"{HOSTS[1]} is well again, and no longer quarantined" in output
-    status, output = rackwright(site, "resume", "-y")
+    status, output = started(site, "rackwright", "resume", "-y")
     assert status == 1, output
     assert "nothing is left of run" in output
 
@@ -113,10 +88,10 @@ def test_a_rollout_leaves_aside_who_is_quarantined_and_a_hook_can_stop_it(site: 
 @pytest.mark.parametrize(("purpose", "asked"), [("rollout", {}), ("deploy", {"plain": True})])
 def test_what_is_left_of_a_run_that_was_cut(site: Path, purpose: str, asked: dict[str, Any]) -> None:
     name = cut_run(site, purpose, data={"port": 8001}, **asked)
-    status, output = rackwright(site, "resume")
+    status, output = started(site, "rackwright", "resume")
     assert status == 1, output
     assert "nothing was done" in output
-    status, output = rackwright(site, "resume", name, "-y")
+    status, output = started(site, "rackwright", "resume", name, "-y")
     assert status == 0, output
     found = last(site)
     assert found.hosts == HOSTS[1:]
@@ -124,6 +99,6 @@ def test_what_is_left_of_a_run_that_was_cut(site: Path, purpose: str, asked: dic
     assert found.begin["data"] == {"port": 8001}
     orders = [event["order"] for event in read_record(records(site)[-1]) if event["kind"] == "order"]
     assert orders == [{"first": [HOSTS[1]], "last": []}] * 2
-    status, output = rackwright(site, "resume", name, "-y")
+    status, output = started(site, "rackwright", "resume", name, "-y")
     assert (status, f"went on as {records(site)[-1].stem} already" in output) == (1, True), output
-    assert "was cut; went on as" in rackwright(site, "runs")[1]
+    assert "was cut; went on as" in started(site, "rackwright", "runs")[1]
