@@ -1,12 +1,14 @@
-"""`rackwright advise --gpu B200 --context 8k --concurrency 32`: profiles ranked by what was measured."""
+"""`rackwright advise --gpu B200 --context 8k --concurrency 32`: profiles ranked by what was measured or advised."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
 from typing import Any
 
-from rackwright.engines.advice import Advice, Load, advise
+from rackwright.engines.advice import Advice, Load, advise, longest
 from rackwright.engines.data import table
+from rackwright.engines.gpu import gpu_type
 from rackwright.errors import SettingsError
 from rackwright.settings.problems import nearest
 
@@ -31,18 +33,37 @@ def tokens(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the ranking. Raises SettingsError for a GPU that no profile is for."""
-    found = advise(args.gpu, Load(args.context, args.concurrency, args.output))
+    """Print the ranking. Raises SettingsError for a GPU that no profile is for, and for a request that none holds."""
+    known, load = gpu_type(args.gpu), Load(args.context, args.concurrency, args.output)
+    if known is None or not longest(known.name):
+        raise SettingsError(_no_profile(args))
+    found = advise(known.name, load)
     if not found:
-        names = sorted({row["gpu"] for row in table("measured")["profiles"]})
-        hint = nearest(args.gpu, names)
-        raise SettingsError(f"no profile is for {args.gpu} with that context{hint}; known: {', '.join(names)}")
+        text = f"no profile for {known.name} holds {load.length} tokens of prompt and answer; the longest holds"
+        raise SettingsError(f"{text} {longest(known.name)}; next: ask with a smaller --context or --output")
     print("\n".join(line for place, one in enumerate(found, 1) for line in _lines(place, one)))
     if all(one.percent is None for one in found):
-        print("nothing was measured on this GPU: the order is by what the sources say; measure before you choose")
+        print("no speed was measured on this GPU: the order is by what the sources say; measure before you choose")
     return 0
 
 
+def _no_profile(args: argparse.Namespace) -> str:
+    names = sorted({row["gpu"] for row in table("measured")["profiles"]})
+    hint = "" if gpu_type(args.gpu) else nearest(args.gpu, names)
+    gpu = next((name for name in names if f"mean {name}?" in hint), names[0])
+    again = f"rackwright advise --gpu {shlex.quote(gpu)} --context {args.context} --concurrency {args.concurrency}"
+    return f"no profile is for {args.gpu}{hint}; known: {', '.join(names)}; next: {again}"
+
+
 def _lines(place: int, one: Advice) -> list[str]:
-    share = "not measured" if one.percent is None else f"{one.percent:.0f} %"
-    return [f"{place}. {one.profile}: {share}", *(f"     {reason}" for reason in one.reasons)]
+    gpus = f"{one.gpus} GPU{'s' if one.gpus > 1 else ''}"
+    return [f"{place}. {one.profile} ({gpus}): {_standing(one)}", *(f"     {reason}" for reason in one.reasons)]
+
+
+def _standing(one: Advice) -> str:
+    if not one.runs:
+        return "does not run"
+    if not one.percents:
+        return "advised, speed not measured" if one.advised else "speed not measured"
+    least, most = min(one.percents), max(one.percents)
+    return f"{most:g} %" if least == most else f"{least:g} to {most:g} %, by the length of the answer (--output)"

@@ -10,17 +10,22 @@ from rackwright.settings.model import Hardware
 
 @dataclass(frozen=True)
 class GpuType:
-    """A GPU product: memory in MiB and compute capability."""
+    """A GPU product: memory in MiB, compute capability, and other names that people have for it."""
 
     name: str
     memory_mib: int
     compute_capability: str
+    aliases: tuple[str, ...] = ()
 
 
 def gpu_type(product: str) -> GpuType | None:
-    """The product that a name means (`NVIDIA GB200`, `rtx pro 6000`); None for one that is not known."""
-    known = [GpuType(**row) for row in table("gpus") if _plain(row["name"]) in _plain(product)]
+    """The product that a name means (`NVIDIA GB200`, `rtx pro 6000`, `DGX Spark`); None for one that is not known."""
+    known = [gpu for gpu in _known() if any(_plain(name) in _plain(product) for name in (gpu.name, *gpu.aliases))]
     return max(known, key=lambda gpu: len(gpu.name), default=None)
+
+
+def _known() -> list[GpuType]:
+    return [GpuType(**{**row, "aliases": tuple(row.get("aliases", ()))}) for row in table("gpus")]
 
 
 def _plain(name: str) -> str:

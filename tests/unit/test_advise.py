@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,9 @@ from rackwright.cli import main
 from rackwright.engines.advice import Load, advise
 from rackwright.engines.data import table
 from rackwright.engines.explain import all_names
+from rackwright.engines.plan import plan_of
 from rackwright.engines.schema import lines
+from tests.unit.test_engine_profiles import settings_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,7 +23,7 @@ def ranking(gpu: str, context: int, concurrency: int, output: int | None = None)
 
 
 def test_eagle3_pays_with_several_requests_and_long_texts() -> None:
-    assert ranking("NVIDIA RTX PRO 6000 Blackwell Max-Q", 10240, 32, 2048)[:2] == [
+    assert ranking("RTX PRO 6000", 10240, 32, 2048)[:2] == [
         ("rtx_pro_6000_vllm_eagle3", 124.5),
         ("rtx_pro_6000_vllm", 100),
     ]
@@ -38,53 +41,162 @@ def test_eagle3_costs_with_one_request_at_a_time(context: int, output: int, perc
 def test_what_does_not_run_comes_last_and_says_why() -> None:
     last = advise("RTX PRO 6000", Load(1024, 1))[-1]
     assert last.profile == "rtx_pro_6000_sglang"
-    assert last.reasons == ("does not run: SGLang 0.5.8 does not start here (sgl-project/sglang#13061)",)
+    assert last.reasons[0] == "does not run: SGLang 0.5.8 does not start here (sgl-project/sglang#13061)"
 
 
-def test_v2_is_named_first_below_8k_only() -> None:
-    assert ranking("B200", 4096, 16)[0] == ("b200_eagle3_v2", None)
-    assert not any(one.remarked for one in advise("B200", Load(8192, 16)))
+CARD = "its model's card, https://huggingface.co/nvidia/gpt-oss-120b-Eagle3-v2"
+ADVICE = "advice: this draft model is typically better for use cases of less than 8k tokens of context"
+ACCEPTED = (
+    "measured: tokens a step on MT-Bench, draft length 3, medium reasoning, B200: math 2.75, coding 2.67,"
+    f" reasoning 2.57, extraction 2.54, stem 2.27, roleplay 2.18, writing 2.10, humanities 2.00 [{CARD}]"
+)
+
+
+@pytest.mark.parametrize(
+    ("load", "advised", "said"),
+    [
+        (Load(8191, 1), True, ADVICE),
+        (
+            Load(8192, 1),
+            True,
+            f"{ADVICE}; 8192 is that limit itself: this counts, and no more with a longer prompt or with an answer"
+            " (--output)",
+        ),
+        (
+            Load(8193, 1),
+            False,
+            f"{ADVICE}; 8193 tokens are more than those 8192, so this does not count here",
+        ),
+        (
+            Load(7168, 1, output=2048),
+            False,
+            f"{ADVICE}; 9216 tokens are more than those 8192, so this does not count here",
+        ),
+    ],
+)
+def test_the_card_s_advice_counts_up_to_its_limit_and_is_no_measurement(load: Load, advised: bool, said: str) -> None:
+    found = advise("B200", load)
+    (one,) = [one for one in found if one.profile == "b200_eagle3_v2"]
+    assert (one.advised, one.beyond, one.percent) == (advised, not advised, None)
+    assert (found[0] is one) == advised
+    assert one.reasons == (
+        f"its speed was not measured on this GPU; settings from {CARD}",
+        f"{said} [{CARD}]",
+        ACCEPTED,
+    )
+
+
+def test_what_works_on_more_requests_at_once_comes_before_advice_for_other_loads() -> None:
+    assert [one.profile for one in advise("B200", Load(65536, 32))] == [
+        "b200_eagle3_v2",
+        "b200",
+        "b200_newest",
+        "low_latency",
+        "low_latency_speculative",
+    ]
 
 
 def test_a_profile_for_fewer_requests_says_so() -> None:
     (b200,) = [one for one in advise("B200", Load(1024, 32)) if one.profile == "b200"]
     assert b200.reasons == (
-        "not measured on this GPU",
+        "its speed was not measured on this GPU; settings from NVIDIA's guide for gpt-oss-120b with Eagle3 on GB200"
+        " and B200",
         "works on 10 requests at once, so 32 would wait for each other",
     )
+
+
+def test_reports_stand_at_the_profile_that_they_are_about() -> None:
+    found = {one.profile: one.reasons[-1] for one in advise("RTX PRO 6000", Load(1024, 1))}
+    thread = "https://github.com/NVIDIA/TensorRT-LLM/issues/8615"
+    assert found["low_latency"] == f"reported: about 160 tok/s without drafting [{thread}]"
+    assert found["low_latency_speculative"] == f"reported: answers that never end [{thread}]"
 
 
 def test_every_figure_and_profile_of_the_data_exists() -> None:
     data = table("measured")
     files = {path.stem for path in (ROOT / "group_vars").glob("*.yml")}
-    assert {row["name"] for row in data["profiles"]} <= files
-    assert {row["profile"] for row in (*data["figures"], *data["remarks"])} <= files
+    named = {row["name"] for row in data["profiles"]}
+    assert files - named == {"all", "lab", "dgx_spark", "rtx_pro_6000"}, "a profile that advise leaves out"
+    assert named <= files
+    assert {(row["gpu"], row["profile"]) for row in (*data["figures"], *data["remarks"])} <= {
+        (row["gpu"], row["name"]) for row in data["profiles"]
+    }
     assert all(figure["source"] in data["sources"] for figure in data["figures"])
+
+
+@pytest.mark.parametrize("row", table("measured")["profiles"], ids=lambda row: f"{row['name']}-{row['gpu']}")
+def test_the_limits_of_a_row_are_those_of_its_profile(row: dict[str, Any]) -> None:
+    settings = settings_of(row["name"])
+    plan, model = plan_of(settings.all_endpoints["llm"]), settings.model
+    contexts = {known["repository"]: known["context"] for known in table("models")}
+    assert model is not None
+    assert row.get("serves", "openai/gpt-oss-120b") == model.repository
+    assert row.get("concurrency") == plan.value("batch")
+    assert (row["gpus"], row["context"]) == (plan.gpus, plan.value("sequence") or contexts[model.repository])
+    assert not settings.hardware.gpu_models or row["gpu"] in settings.hardware.gpu_models
 
 
 def test_advise_prints_figures_with_their_source(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["advise", "--gpu", "RTX PRO 6000", "--context", "10k", "--concurrency", "32", "--output", "2k"]
     assert main(words) == 0
     assert capsys.readouterr().out.splitlines()[:2] == [
-        "1. rtx_pro_6000_vllm_eagle3: 124 %",
-        "     124.5 % of rtx_pro_6000_vllm's speed at 10240 tokens in, 2048 out, 32 at once"
-        " [a published comparison of engines and EAGLE-3 models on RTX PRO 6000 (February 2026)]",
+        "1. rtx_pro_6000_vllm_eagle3 (1 GPU): 124.5 %",
+        "     124.5 % of rtx_pro_6000_vllm's speed at 10240 tokens in, 2048 out, 32 at once; when they arrive by and"
+        " by: 125.4 % at 64 a second, 127 % at 8 a second, 126.2 % at 2 a second; first token after 35 % of its time;"
+        " 70.3 % of the drafted tokens accepted"
+        " [a published comparison of engines and drafts on RTX PRO 6000, February 2026]",
     ]
 
 
+def test_advise_shows_how_far_the_nearest_figures_lie_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", "--gpu", "RTX PRO 6000", "--context", "8k", "--concurrency", "32"]) == 0
+    assert capsys.readouterr().out.startswith(
+        "1. rtx_pro_6000_vllm_eagle3 (1 GPU): 92.7 to 124.5 %, by the length of the answer (--output)\n"
+    )
+
+
 def test_advise_says_where_nothing_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["advise", "--gpu", "GB200", "--context", "8k", "--concurrency", "4"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == (
-        "nothing was measured on this GPU: the order is by what the sources say; measure before you choose"
+    assert main(["advise", "--gpu", "B200", "--context", "8k", "--concurrency", "32"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "1. b200_eagle3_v2 (8 GPUs): advised, speed not measured"
+    assert out[-1] == (
+        "no speed was measured on this GPU: the order is by what the sources say; measure before you choose"
     )
 
 
-def test_advise_for_a_gpu_that_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["advise", "--gpu", "B20", "--context", "8k", "--concurrency", "4"]) == 1
-    assert capsys.readouterr().err == (
-        "rackwright: no profile is for B20 with that context (did you mean B200?);"
-        " known: B200, GB10, GB200, RTX PRO 6000\n"
-    )
+def test_a_machine_s_name_is_as_good_as_its_gpu_s(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", "--gpu", "DGX Spark", "--context", "8k", "--concurrency", "1"]) == 0
+    assert capsys.readouterr().out.startswith("1. dgx_spark_eagle3 (1 GPU): speed not measured\n")
+
+
+@pytest.mark.parametrize(
+    ("gpu", "context", "message"),
+    [
+        (
+            "B20",
+            "8k",
+            "no profile is for B20 (did you mean B200?); known: B200, GB10, GB200, RTX PRO 6000;"
+            " next: rackwright advise --gpu B200 --context 8192 --concurrency 4",
+        ),
+        (
+            "H200",
+            "8k",
+            "no profile is for H200; known: B200, GB10, GB200, RTX PRO 6000;"
+            " next: rackwright advise --gpu B200 --context 8192 --concurrency 4",
+        ),
+        (
+            "B200",
+            "200k",
+            "no profile for B200 holds 204800 tokens of prompt and answer; the longest holds 131072;"
+            " next: ask with a smaller --context or --output",
+        ),
+    ],
+)
+def test_advise_where_it_has_no_profile(
+    gpu: str, context: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["advise", "--gpu", gpu, "--context", context, "--concurrency", "4"]) == 1
+    assert capsys.readouterr().err == f"rackwright: {message}\n"
 
 
 def test_advise_with_a_wrong_number(capsys: pytest.CaptureFixture[str]) -> None:
