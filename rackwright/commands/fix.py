@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rackwright.commands.inventories import hosts_of
-from rackwright.settings.edit import edited
+from rackwright.settings.edit import comment_of, edited
 from rackwright.settings.files import site_root
 from rackwright.settings.origin import dotted
 from rackwright.settings.problems import InvalidSettingsError, Problem
@@ -50,4 +50,6 @@ def _mend(root: Path, problem: Problem) -> Iterator[str]:
     new = edited(text, problem.path, problem.right) if text else None
     if new is not None and new != text:
         path.write_text(new)
-        yield f"{problem.where}: {dotted(problem.path)}: {problem.right}"
+        comment = comment_of(text, problem.path)
+        gone = f"; gone with the old line: {comment}" if comment else ""
+        yield f"{problem.where}: {dotted(problem.path)}: {problem.right}{gone}"

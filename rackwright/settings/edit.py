@@ -1,7 +1,8 @@
-"""Edits one key of a YAML file and leaves every other character as it is: comments, order, quotes."""
+"""Edits one key of a YAML file and leaves every other line as it is: comments, order, quotes."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
@@ -11,13 +12,15 @@ from rackwright.settings.origin import KeyPath
 
 Entry = tuple[yaml.MappingNode, yaml.ScalarNode, yaml.Node]
 """The mapping that holds a key, the key, and its value."""
+COMMENT = re.compile(r" +(#.*)")
 
 
 def edited(text: str, path: KeyPath, move: Move) -> str | None:
     """Text of a file after `move` was made for the key at `path`; None when that needs a person.
 
     The key may be missing: then the new one is only added. Text in flow style (`{a: 1}`) and values over several
-    lines are left to a person, except where only a value or a name is replaced in its place.
+    lines are left to a person, except where only a value or a name is replaced in its place. The comment behind the
+    old key and value goes with them: it was written for those, and may not be true of what stands there now.
     """
     entry = _find(yaml.compose(text, Loader=yaml.SafeLoader), path)
     if entry is None:
@@ -26,6 +29,13 @@ def edited(text: str, path: KeyPath, move: Move) -> str | None:
         return _replaced(text, entry, str(move.path[-1]), move.value)
     left = _dropped(text, path, entry)
     return left if left is None or move.path is None else _inserted(left, move.path, move.value)
+
+
+def comment_of(text: str, path: KeyPath) -> str:
+    """The comment that stands behind a key and its value, and that an edit of them takes away; empty for none."""
+    entry = _find(yaml.compose(text, Loader=yaml.SafeLoader), path)
+    found = COMMENT.match(text, entry[2].end_mark.index) if entry and _is_inline(entry[2]) else None
+    return found[1] if found else ""
 
 
 def _find(node: yaml.Node | None, path: KeyPath) -> Entry | None:
@@ -44,7 +54,9 @@ def _replaced(text: str, entry: Entry, name: str, value: Any) -> str | None:
     start, end = old.start_mark.index, old.end_mark.index
     same = repr(yaml.safe_load(text[start:end])) == repr(value)  # 1 and true are equal in Python
     shown = text[start:end] if same else as_yaml(value)
-    return text[: key.start_mark.index] + name + text[key.end_mark.index : start] + shown + text[end:]
+    comment = COMMENT.match(text, end)
+    rest = text[comment.end() if comment else end :]
+    return text[: key.start_mark.index] + name + text[key.end_mark.index : start] + shown + rest
 
 
 def _is_inline(node: yaml.Node) -> bool:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.cli import main
-from rackwright.settings.edit import edited
+from rackwright.settings.edit import comment_of, edited
 from rackwright.settings.move import Move
 from rackwright.settings.origin import KeyPath
 
@@ -26,13 +26,14 @@ allow_from: [10.0.0.0/8]
 engine:
   tp_size: 1 # one GPU
   # Eagle3 wants this one.
-  use_torch_sampler: true  # from the guide
+  use_torch_sampler: true  # this version only: later ones refuse the key
   kv_cache_config:
     enable_block_reuse: false
 
   print_iter_log: "yes"
 """
 INVENTORY = 'from rackwright.inventory import build\nglobals().update(build(__file__, {"gpu": ["h1", "h2"]}))\n'
+REMARK = "# this version only: later ones refuse the key"
 SAMPLER = "https://github.com/NVIDIA/TensorRT-LLM/pull/18232"
 
 
@@ -71,16 +72,20 @@ def test_the_plain_pyinfra_command_refuses_the_same_before_any_connection(site: 
     assert "Connecting" not in done.stdout + done.stderr
 
 
-def test_fix_rewrites_the_keys_and_nothing_else(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fix_rewrites_the_keys_and_takes_only_their_own_comments_away(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["check", "inventory/fleet.py", "--fix"]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[:2] == [
-        "group_vars/gpu.yml:7: engine.tp_size: write `engine.tensor_parallel_size: 1`",
-        "group_vars/gpu.yml:9: engine.use_torch_sampler: write `engine.sampler_type: TorchSampler`",
+        "group_vars/gpu.yml:7: engine.tp_size: write `engine.tensor_parallel_size: 1`;"
+        " gone with the old line: # one GPU",
+        "group_vars/gpu.yml:9: engine.use_torch_sampler: write `engine.sampler_type: TorchSampler`;"
+        " gone with the old line: # this version only: later ones refuse the key",
     ]
     assert out[-1] == "inventory/fleet.py: 2 hosts, the settings are valid"
-    mended = SITE.replace("tp_size: 1", "tensor_parallel_size: 1")
-    mended = mended.replace("use_torch_sampler: true", "sampler_type: TorchSampler")
+    mended = SITE.replace("tp_size: 1 # one GPU", "tensor_parallel_size: 1")
+    mended = mended.replace(f"use_torch_sampler: true  {REMARK}", "sampler_type: TorchSampler")
     assert (site / "group_vars" / "gpu.yml").read_text() == mended
 
 
@@ -93,7 +98,7 @@ def test_fix_leaves_to_a_person_what_is_not_sure(site: Path, capsys: pytest.Capt
 
 
 def test_fix_adds_the_layers_that_a_draft_needs(site: Path) -> None:
-    text = SITE.replace("  tp_size: 1 # one GPU\n", "").replace("  use_torch_sampler: true  # from the guide\n", "")
+    text = SITE.replace("  tp_size: 1 # one GPU\n", "").replace(f"  use_torch_sampler: true  {REMARK}\n", "")
     text += "  speculative_config:\n    decoding_type: Eagle\n    max_draft_len: 3\n    speculative_model_dir: /d\n"
     text += "draft: {repository: nvidia/gpt-oss-120b-Eagle3-v2, mount: /d}\n"
     (site / "group_vars" / "gpu.yml").write_text(text)
@@ -131,7 +136,10 @@ EDITS: list[tuple[str, KeyPath, Move, str | None]] = [
     ("e: {a: 1, b: 2}\n", ("e", "a"), Move(("e", "c"), True), "e: {c: true, b: 2}\n"),
     ("e: {a: 1, b: 2}\n", ("e", "a"), Move(None), None),
     ("e:\n  a: |\n    x\n", ("e", "a"), Move(("e", "c"), 1), None),
-    ('e:\n  "a": "x" # q\n', ("e", "a"), Move(("e", "c"), "x"), 'e:\n  c: "x" # q\n'),
+    ('e:\n  "a": "x" # q\n', ("e", "a"), Move(("e", "c"), "x"), 'e:\n  c: "x"\n'),
+    ('e:\n  a: "# x" # q\n  # b\n', ("e", "a"), Move(("e", "a"), 2), "e:\n  a: 2\n  # b\n"),
+    ("e: {a: 1, b: 2} # both\n", ("e", "b"), Move(("e", "c"), 2), "e: {a: 1, c: 2} # both\n"),
+    ("a: x#y # q", ("a",), Move(("c",), "x#y"), "c: x#y"),
     ("e:\n  a: [1,\n    2]\n  b: 1\n", ("e", "a"), Move(None), "e:\n  b: 1\n"),
     ("t: !vault |\n  x\ne:\n  a: 1\n", ("e", "a"), Move(("e", "c"), 2), "t: !vault |\n  x\ne:\n  c: 2\n"),
     ("b: 1\n", ("e", "a"), Move(None), None),
@@ -142,6 +150,21 @@ EDITS: list[tuple[str, KeyPath, Move, str | None]] = [
 @pytest.mark.parametrize(("text", "path", "move", "expected"), EDITS, ids=lambda value: repr(value)[:40])
 def test_edits_keep_everything_else(text: str, path: KeyPath, move: Move, expected: str | None) -> None:
     assert edited(text, path, move) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "comment"),
+    [
+        ("a: 1\n", ("a",), ""),
+        ("a: 1 # why\nb: 2 # not this\n", ("a",), "# why"),
+        ("e:\n  a: [1]  # why\n", ("e", "a"), "# why"),
+        ("e:\n  # of b\n  b: 1\n", ("e",), ""),
+        ("e: {a: 1, b: 2} # both\n", ("e", "b"), ""),
+        ("b: 1\n", ("a",), ""),
+    ],
+)
+def test_the_comment_behind_a_key_is_told_before_it_goes(text: str, path: KeyPath, comment: str) -> None:
+    assert comment_of(text, path) == comment
 
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
