@@ -34,9 +34,10 @@ class InvalidSettingsError(SettingsError):
 
 
 def nearest(word: str, names: Iterable[str]) -> str:
-    """` (did you mean NAME?)` for the closest of `names`, or an empty text when none is close."""
-    found = difflib.get_close_matches(word, sorted(names), n=1, cutoff=0.6)
-    return f" (did you mean {found[0]}?)" if found else ""
+    """` (did you mean NAME?)` for the closest of `names` in any case (`cutlass`), or an empty text when none is close."""
+    folded = {name.casefold(): name for name in sorted(names)}
+    found = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
+    return f" (did you mean {folded[found[0]]}?)" if found else ""
 
 
 def _lines(problems: Sequence[Problem]) -> list[str]:

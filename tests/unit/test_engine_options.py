@@ -84,12 +84,29 @@ WRONG: list[tuple[str, dict[str, Any], list[str]]] = [
         ],
     ),
     (
+        "1.4.0rc1",
+        {"speculative_config": {"decoding_type": "UserProvided", "drafter": None}},
+        [
+            "speculative_config.decoding_type: TensorRT-LLM 1.4.0rc1 does not know UserProvided: drafting by code of"
+            " one's own is said otherwise there; write `speculative_config.decoding_type: User_Provided`"
+            " (https://github.com/NVIDIA/TensorRT-LLM/pull/11158)"
+        ],
+    ),
+    (
+        "1.2.0rc6",
+        {"cache_transceiver_config": {"backend": "ucx"}},
+        [
+            "cache_transceiver_config.backend: must be one of DEFAULT, UCX, NIXL, MOONCAKE, MPI (did you mean UCX?),"
+            " not 'ucx'"
+        ],
+    ),
+    (
         "1.2.0rc6",
         {"speculative_config": {**EAGLE, "decoding_type": "eagle"}},
         [
             "speculative_config.decoding_type: TensorRT-LLM 1.2.0rc6 does not know eagle (did you mean Eagle?); it"
             " knows"
-            " Eagle, DraftTarget, MTP, NGram, User_Provided, AUTO, Medusa, Lookahead, SaveState"
+            " Eagle, DraftTarget, MTP, NGram, UserProvided, AUTO, Medusa, Lookahead, SaveState"
         ],
     ),
     (
@@ -410,7 +427,11 @@ def test_moving_a_profile_says_what_changes() -> None:
 # Values that both copies of the data take as the same: the stand-in's was written from other notes.
 SCALARS = st.sampled_from([None, True, False, 0, 1, 3, 0.5, 1.5, "auto", "fp8", "x", [-1], [1, 2], {"a": 1}])
 SPECULATIVE = st.fixed_dictionaries(
-    {"decoding_type": st.sampled_from(["Eagle", "Eagle3", "DraftTarget", "Draft_Target", "NGram", "eagle"])},
+    {
+        "decoding_type": st.sampled_from(
+            ["Eagle", "Eagle3", "DraftTarget", "Draft_Target", "NGram", "UserProvided", "User_Provided", "eagle"]
+        )
+    },
     optional={
         "max_draft_len": st.integers(1, 5),
         "speculative_model_dir": st.just("/draft"),

@@ -223,6 +223,7 @@ _EAGLE = (
     Key("eagle3_layers_to_capture", _optional(set[int]), since="1.2.0rc0"),
 )
 _LENGTH = Key("max_draft_len", _optional(NaturalInt))
+_OWN = (*_COMMON, _LENGTH, Key("drafter", _optional(Any)), Key("resource_manager", _optional(Any)))
 
 DECODINGS = (
     Decoding(
@@ -265,11 +266,8 @@ DECODINGS = (
             Key("is_public_pool", bool, True),
         ),
     ),
-    Decoding(
-        "User_Provided",
-        "UserProvidedDecodingConfig",
-        (*_COMMON, _LENGTH, Key("drafter", _optional(Any)), Key("resource_manager", _optional(Any))),
-    ),
+    Decoding("UserProvided", "UserProvidedDecodingConfig", _OWN, gone=DISCRIMINATED),
+    Decoding("User_Provided", "UserProvidedDecodingConfig", _OWN, since=DISCRIMINATED),
     Decoding(
         "SaveState",
         "SaveHiddenStatesDecodingConfig",
