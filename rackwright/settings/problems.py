@@ -34,7 +34,7 @@ class InvalidSettingsError(SettingsError):
 
 
 def nearest(word: str, names: Iterable[str]) -> str:
-    """` (did you mean NAME?)` for the closest of `names` in any case (`cutlass`), or an empty text when none is close."""
+    """` (did you mean NAME?)` for the closest of `names`, in any case of letters; empty when none is close."""
     folded = {name.casefold(): name for name in sorted(names)}
     found = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
     return f" (did you mean {folded[found[0]]}?)" if found else ""
