@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from rackwright.engines.explain import all_names, explain, matching
+from rackwright.engines.check import PRODUCTS
+from rackwright.engines.explain import all_names, explain, matching, speaking_of
 from rackwright.errors import SettingsError
 from rackwright.settings.problems import nearest
 
@@ -21,8 +22,20 @@ def run(args: argparse.Namespace) -> int:
     """Print what is known of a key in every engine that has it. Raises SettingsError for a key that is none."""
     found = matching(args.key)
     if not found:
-        names = all_names()
-        hint = nearest(args.key, names) or nearest(args.key.split(".")[-1], [name.split(".")[-1] for name in names])
-        raise SettingsError(f"no engine has a key {args.key}{hint}; next: rackwright explain moe_config.backend")
+        raise SettingsError(_unknown(args.key))
     print("\n\n".join("\n".join(explain(engine, path)) for engine, path in found))
     return 0
+
+
+def _unknown(word: str) -> str:
+    told = speaking_of(word)
+    if told:
+        engine, key = told[0]
+        return f"no engine has a key {word}; {PRODUCTS[engine]}'s {key} speaks of it; next: rackwright explain {key}"
+    names = all_names()
+    hint = nearest(word, names) or nearest(_last(word), map(_last, names))
+    return f"no engine has a key {word}{hint}; next: rackwright explain moe_config.backend"
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]

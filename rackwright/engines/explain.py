@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rackwright.engines.check import PRODUCTS
 from rackwright.engines.data import files, table
-from rackwright.engines.moves import meanings
+from rackwright.engines.moves import ANY, Form, meanings
 from rackwright.engines.schema import NO_DEFAULT, Key, lines
 from rackwright.settings.move import as_yaml
 from rackwright.settings.origin import dotted
@@ -19,9 +20,29 @@ REFERENCE = {
 
 
 def matching(word: str) -> list[tuple[str, tuple[str, ...]]]:
-    """Keys that a word names: engine and path. The whole path, or its last parts: `backend`, `moe_config.backend`."""
-    parts = tuple(word.removeprefix("engine.").split("."))
+    """Keys that a word names: engine and path. The whole path, or its last parts: `backend`, `moe_config.backend`.
+
+    A name that the YAML does not have (`--tp_size`) stands for the key that says the same in the YAML.
+    """
+    plain = word.removeprefix("engine.").removeprefix("--")
+    parts = tuple(str(_elsewhere().get(plain, plain)).split("."))
     return [(engine, path) for engine in PRODUCTS for path in _paths(engine) if path[-len(parts) :] == parts]
+
+
+def speaking_of(word: str) -> list[tuple[str, str]]:
+    """Keys whose text names a word, as those do whose value is JSON: engine and key."""
+    named = re.compile(rf"\b{re.escape(word)}\b")
+    return [
+        (engine, key)
+        for engine in PRODUCTS
+        for key, told in table(f"{engine}/keys").items()
+        if word and named.search(told["does"])
+    ]
+
+
+def _elsewhere() -> dict[str, str]:
+    """The YAML's keys by names that they have in other places, as on the command line."""
+    return dict(table("tensorrt-llm/misplaced"))
 
 
 def all_names() -> list[str]:
@@ -42,9 +63,11 @@ def explain(engine: str, path: tuple[str, ...]) -> list[str]:
         f"{dotted(path)} ({PRODUCTS[engine]})",
         *([f"  {told['does']}"] if told else []),
         f"  type: {_type(newest)}",
+        *_values(engine, path, having),
         *_defaults(engine, having),
         f"  versions: {_versions(engine, having)}",
         *_renames(engine, path),
+        *_other_names(engine, path),
         f"  source: {told.get('source', REFERENCE[engine])}",
     ]
 
@@ -56,6 +79,25 @@ def _type(key: Key) -> str:
 
 
 _SIGNS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
+
+
+def _values(engine: str, path: tuple[str, ...], having: dict[str, Key]) -> Iterator[str]:
+    """Values that not every version with the key takes, or that one is not sure to take."""
+    every = dict.fromkeys(value for key in having.values() for value in key.values)
+    taking = {value: {name: key for name, key in having.items() if value in key.values} for value in every}
+    some = [
+        f"{value} {_versions(engine, names)}{_doubt(_unsure(engine, path, value))}"
+        for value, names in taking.items()
+        if len(names) < len(having)
+    ]
+    if some:
+        yield f"  values: {'; '.join(some)}"
+
+
+def _unsure(engine: str, path: tuple[str, ...], value: str) -> list[str]:
+    """Versions that are not sure to take a value of a tag."""
+    tags = {name: list(line.unions.values()) for name, line in lines(engine).items()}
+    return [name for name, all_ in tags.items() if any(one.tag == path[-1] and value in one.unsure for one in all_)]
 
 
 def _defaults(engine: str, having: dict[str, Key]) -> Iterator[str]:
@@ -75,12 +117,27 @@ def _versions(engine: str, having: dict[str, Key]) -> str:
     unsure = [name for name, key in having.items() if key.unsure]
     first, last = next(iter(having)), list(having)[-1]
     end = "" if last == names[-1] else f", gone in {names[names.index(last) + 1]}"
-    doubt = f" (not sure for {', '.join(unsure)})" if unsure else ""
-    return f"{'all that are known' if first == names[0] and not end else f'from {first} on'}{end}{doubt}"
+    return f"{'all that are known' if first == names[0] and not end else f'from {first} on'}{end}{_doubt(unsure)}"
+
+
+def _doubt(unsure: list[str]) -> str:
+    return f" (not sure for {', '.join(unsure)})" if unsure else ""
 
 
 def _renames(engine: str, path: tuple[str, ...]) -> Iterator[str]:
     for meaning in meanings(engine):
         if any(form.key == path for form in meaning.forms):
-            forms = [f"{dotted(form.key) if form.key else 'left out'} from {form.since} on" for form in meaning.forms]
+            forms = [f"{_form(form)} from {form.since} on" for form in meaning.forms]
             yield f"  {meaning.meaning}: {', then '.join(forms)}"
+
+
+def _form(form: Form) -> str:
+    if form.key is None:
+        return "left out"
+    return dotted(form.key) if form.value is ANY else f"`{dotted(form.key)}: {as_yaml(form.value)}`"
+
+
+def _other_names(engine: str, path: tuple[str, ...]) -> Iterator[str]:
+    names = [name for name, key in _elsewhere().items() if key == dotted(path)]
+    if engine == "tensorrt-llm" and names:
+        yield f"  other names, not for the YAML: {', '.join(names)}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from rackwright.cli import main
 from rackwright.engines.advice import Load, advise
@@ -213,10 +215,10 @@ def test_explain_tells_default_versions_and_source(capsys: pytest.CaptureFixture
         "  type: str, one of auto, TorchSampler, TRTLLMSampler",
         "  default: auto",
         "  versions: from 1.2.0rc0 on, gone in 1.3.0rc27",
-        "  sampling by TorchSampler: use_torch_sampler from 1.1.0rc0 on, then sampler_type from 1.2.0rc0 on,"
-        " then left out from 1.3.0rc27 on",
-        "  a sampler chosen by the engine: use_torch_sampler from 1.1.0rc0 on, then sampler_type from 1.2.0rc0 on,"
-        " then left out from 1.3.0rc27 on",
+        "  sampling by TorchSampler: `use_torch_sampler: true` from 1.1.0rc0 on, then `sampler_type: TorchSampler` from"
+        " 1.2.0rc0 on, then left out from 1.3.0rc27 on",
+        "  a sampler chosen by the engine: `use_torch_sampler: false` from 1.1.0rc0 on, then `sampler_type: auto` from"
+        " 1.2.0rc0 on, then left out from 1.3.0rc27 on",
         "  source: https://github.com/NVIDIA/TensorRT-LLM/pull/18232",
     ]
 
@@ -235,6 +237,54 @@ def test_explain_says_what_every_known_key_of_the_other_engines_does(
     assert keys == set(table(f"{engine}/keys"))
     assert main(["explain", "tool-call-parser"]) == 0
     assert "  default: none\n" in capsys.readouterr().out
+
+
+PUBLISHED = [yaml.safe_load(path.read_text()) for path in (ROOT / "tests" / "fixtures" / "engine-yaml").glob("*.yaml")]
+SHIPPED = [yaml.safe_load(path.read_text()).get("engine", {}) for path in (ROOT / "group_vars").glob("*_*.yml")]
+
+
+def dotted_keys(options: dict[str, Any], above: str = "") -> Iterator[str]:
+    for key, value in options.items():
+        yield f"{above}{key}"
+        yield from dotted_keys(value, f"{above}{key}.") if isinstance(value, dict) else ()
+
+
+@pytest.mark.parametrize("key", sorted({key for options in (*PUBLISHED, *SHIPPED) for key in dotted_keys(options)}))
+def test_explain_says_all_of_every_key_that_is_published_or_shipped(
+    key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", key]) == 0
+    head, does, *rest = capsys.readouterr().out.splitlines()
+    assert head.startswith(f"{key} (")
+    assert not does.startswith("  type:"), "what the key does is not said"
+    for label in ("type", "default", "versions", "source"):
+        assert any(line.startswith(f"  {label}: ") for line in rest)
+
+
+def test_explain_says_which_version_takes_which_value(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "speculative_config.decoding_type"]) == 0
+    (values,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  values: ")]
+    told = values.removeprefix("  values: ").split("; ")
+    assert "DraftTarget from 1.1.0rc0 on, gone in 1.3.0rc4" in told
+    assert "Draft_Target from 1.3.0rc4 on" in told
+    assert "Eagle3 from 1.3.0rc1 on (not sure for 1.3.0rc1)" in told
+    assert not any(one.startswith("Eagle ") for one in told), "every version takes it"
+
+
+@pytest.mark.parametrize("name", ["tp_size", "--tp_size", "engine.tensor_parallel_size"])
+def test_explain_takes_the_command_line_s_names(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--", name]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "tensor_parallel_size (TensorRT-LLM)"
+    assert "  other names, not for the YAML: tp_size" in out
+
+
+def test_explain_of_a_name_within_a_value_names_the_key(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "num_speculative_tokens"]) == 1
+    assert capsys.readouterr().err == (
+        "rackwright: no engine has a key num_speculative_tokens; vLLM's speculative-config speaks of it;"
+        " next: rackwright explain speculative-config\n"
+    )
 
 
 def test_explain_of_a_key_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
