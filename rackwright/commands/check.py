@@ -41,7 +41,8 @@ def run(args: argparse.Namespace) -> int:
             print(line)
     hosts = hosts_of(args, args.host)
     if args.to:
-        print("\n".join(line for host in hosts for line in moving(host, args.to)))
+        print("\n".join(moving(hosts, args.to)))
+        print(f"next: write the new tag into `image:`, then: rackwright check {args.inventory} --fix")
         return 0
     for host in hosts:
         print("\n".join(_origins(host) if args.show_origin else [_summary(host)]))

@@ -2,25 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from rackwright.engines import compare
+from rackwright.engines.compare import changed_defaults
 from rackwright.engines.finding import Finding, Level
+from rackwright.engines.host import check_endpoint, placed
+from rackwright.engines.requests import Ignored, ignored_parameters
 from rackwright.inventory import InventoryHost
+from rackwright.settings.model import EndpointSettings, Hardware
 from rackwright.settings.origin import dotted, origin_of
 
 SIGNS = {Level.REFUSE: "must change", Level.WARN: "warning", Level.NOTE: "note"}
 
 
-def moving(host: InventoryHost, version: str) -> Iterator[str]:
-    """Lines about a host: per endpoint what is refused, warned of, or has another default there."""
+def moving(hosts: Iterable[InventoryHost], version: str) -> Iterator[str]:
+    """What is refused, warned of, or otherwise there, and what is so no more; hosts with the same lines together."""
+    told: dict[tuple[str, ...], list[str]] = {}
+    for host in hosts:
+        told.setdefault(tuple(_host(host, version)), []).append(host.name)
+    for lines, names in told.items():
+        yield f"{', '.join(names)}: {lines[0]}"
+        yield from lines[1:]
+
+
+def _host(host: InventoryHost, version: str) -> Iterator[str]:
+    told: dict[tuple[str, ...], list[str]] = {}
     for name, endpoint in host.settings.all_endpoints.items():
-        found = compare(endpoint.engine, endpoint.version, version, endpoint.engine_kind)
-        yield f"{host.name}: endpoint {name}, {endpoint.version} to {version}:{'' if found else ' nothing changes'}"
-        yield from (f"  {_line(host, one.below('engine'))}" for one in found)
+        told.setdefault(tuple(_endpoint(host, name, endpoint, version)), []).append(name)
+    for lines, names in told.items():
+        yield f"endpoint{'s' if len(names) > 1 else ''} {', '.join(names)}, {lines[0]}"
+        yield from (f"  {line}" for line in lines[1:])
+
+
+def _endpoint(host: InventoryHost, name: str, endpoint: EndpointSettings, version: str) -> Iterator[str]:
+    moved = endpoint.model_copy(update={"engine_version": version})
+    hardware = host.settings.hardware
+    lines = [
+        *(_line(host, placed(host.settings, name, one)) for one in _new(name, endpoint, moved, hardware)),
+        *(f"no more: {_said(placed(host.settings, name, one))}" for one in _less(name, moved, endpoint, hardware)),
+        *_requests(ignored_parameters(endpoint), ignored_parameters(moved)),
+    ]
+    yield f"{endpoint.version} to {version}:{'' if lines else ' nothing changes'}"
+    yield from lines
+
+
+def _new(name: str, old: EndpointSettings, new: EndpointSettings, hardware: Hardware) -> list[Finding]:
+    defaults = changed_defaults(new.engine, old.version, new.version, new.engine_kind)
+    return [*_less(name, old, new, hardware), *(one.below("engine") for one in defaults)]
+
+
+def _less(name: str, one: EndpointSettings, other: EndpointSettings, hardware: Hardware) -> list[Finding]:
+    """What is found of the other and not of the one, whatever version the sentence names."""
+    known = {_bare(found, one.version) for found in check_endpoint(name, one, hardware)}
+    return [found for found in check_endpoint(name, other, hardware) if _bare(found, other.version) not in known]
+
+
+def _bare(found: Finding, version: str) -> tuple[object, ...]:
+    return found.path, found.level, found.text.replace(version, "")
 
 
 def _line(host: InventoryHost, found: Finding) -> str:
     where = origin_of(host.origins, found.path)
     place = f"{where}: " if where and found.level is Level.REFUSE else ""
-    return f"{SIGNS[found.level]}: {place}{dotted(found.path)}: {found.sentence}"
+    return f"{SIGNS[found.level]}: {place}{_said(found)}"
+
+
+def _said(found: Finding) -> str:
+    return f"{dotted(found.path)}: {found.sentence}"
+
+
+def _requests(old: list[Ignored], new: list[Ignored]) -> Iterator[str]:
+    before, after = ([name for one in ignored for name in one.parameters] for ignored in (old, new))
+    freed = [name for name in before if name not in after]
+    lost = [name for name in after if name not in before]
+    if freed:
+        yield f"note: {', '.join(freed)} of a request count again"
+    if lost:
+        yield f"warning: {', '.join(lost)} of a request do nothing there: {'; '.join(one.text for one in new)}"

@@ -144,7 +144,10 @@ def _union(line: Line, union: Union, value: Any, path: KeyPath, place: _Place) -
         return
     tag = value.get(union.tag)
     if not isinstance(tag, str) or tag not in union.kinds:
-        yield _unknown_tag(line, union, value, (*path, union.tag), place)
+        found = _unknown_tag(line, union, value, (*path, union.tag), place)
+        yield found
+        meant = union.kinds.get(str(found.right.value)) if found.right else None
+        yield from _mapping(line, meant, value, path, place) if meant else ()
         return
     if tag in union.unsure:
         yield Finding((*path, union.tag), f"not sure that {_product(line, place)} has {tag}", Level.NOTE)

@@ -23,10 +23,11 @@ def compare(
     before = {(found.path, found.level) for found in check_options(engine_kind, from_version, options)}
     after = check_options(engine_kind, to_version, options)
     new = [found for found in after if (found.path, found.level) not in before]
-    return [*new, *_defaults(options, from_version, to_version, engine_kind)]
+    return [*new, *changed_defaults(options, from_version, to_version, engine_kind)]
 
 
-def _defaults(options: Mapping[str, Any], old: str, new: str, engine: str) -> Iterator[Finding]:
+def changed_defaults(options: Mapping[str, Any], old: str, new: str, engine: str) -> Iterator[Finding]:
+    """A note for each key that is not set and that has another default in the new version."""
     here, there = (line_for(engine, bare(version))[0].all_keys() for version in (old, new))
     for path, key in here.items():
         if path in there and not _is_set(options, path) and _has_section(options, path):

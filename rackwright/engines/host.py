@@ -24,7 +24,7 @@ EVERYWHERE = frozenset({"0.0.0.0", "::"})
 def check_host(settings: HostSettings) -> list[Finding]:
     """Everything that is wrong with a host's endpoints, each at the key where it stands; nothing twice."""
     found = [
-        finding.below(*_above(settings, name, finding.path))
+        placed(settings, name, finding)
         for name, endpoint in settings.all_endpoints.items()
         for finding in check_endpoint(name, endpoint, settings.hardware)
     ]
@@ -94,6 +94,9 @@ def _sizes(endpoint: EndpointSettings, plan: Plan) -> Iterator[Finding]:
     if old and set_ and not endpoint.sizes_on_command_line:
         text = f"{plan.version} takes its command line's defaults over this; set sizes_on_command_line: true as well"
         yield Finding(("engine", set_[0]), text, Level.WARN)
+    if endpoint.sizes_on_command_line and plan.engine_kind == "tensorrt-llm" and not old:
+        text = f"is for 1.1.0rc0 only: {plan.version} takes the sizes from engine; leave it out"
+        yield Finding(("sizes_on_command_line",), text, Level.NOTE)
 
 
 def _command_line(endpoint: EndpointSettings) -> Iterator[Finding]:
@@ -140,6 +143,11 @@ def _moe(endpoint: EndpointSettings, plan: Plan, hardware: Hardware) -> Iterator
             right = f"use {row['auto']}" if row["auto"] else "no backend does"
             text = f"{backend} does not run on compute capability {capability}: {right}; {WAY_OUT}"
             yield Finding(plan.path("moe"), text, link=row["link"])
+
+
+def placed(settings: HostSettings, name: str, finding: Finding) -> Finding:
+    """A finding of one endpoint with its path below the host's settings, where that key stands."""
+    return finding.below(*_above(settings, name, finding.path))
 
 
 def _above(settings: HostSettings, name: str, path: KeyPath) -> KeyPath:

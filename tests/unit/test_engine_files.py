@@ -124,7 +124,60 @@ def test_moving_to_another_version_is_shown_before_it_is_done(site: Path, capsys
         "h1: endpoint llm, 1.2.0rc6 to 1.4.0rc1:",
         "  warning: engine.sampler_type: TensorRT-LLM 1.4.0rc1 takes this key and ignores it: leave it out",
         "  note: engine.moe_config.backend: is not set; its default was CUTLASS and is AUTO in TensorRT-LLM 1.4.0rc1",
+        "next: write the new tag into `image:`, then: rackwright check inventory/fleet.py --fix",
     ]
+
+
+MOVED = """\
+model: {repository: openai/gpt-oss-120b, mount: /m/gpt-oss-120b}
+draft: {repository: nvidia/gpt-oss-120b-Eagle3, mount: /m/eagle}
+image: r/x:1.4.0rc1
+bind: 127.0.0.1
+hardware: {gpu_models: [RTX PRO 6000], compute_capability: ["12.0"], gpu_count: 8}
+replicas: 8
+engine:
+  speculative_config:
+    decoding_type: Eagle3
+    max_draft_len: 3
+    speculative_model: /m/eagle
+"""
+
+
+def test_moving_says_all_that_changes_once_for_hosts_and_endpoints_alike(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (site / "group_vars" / "gpu.yml").write_text(MOVED)
+    assert main(["check", "inventory/fleet.py", "--to", "1.2.0rc1"]) == 0
+    names = ", ".join(f"llm-{index}" for index in range(8))
+    where, unknown = "group_vars/gpu.yml", "TensorRT-LLM 1.2.0rc1 does not know"
+    section = "engine.speculative_config"
+    assert capsys.readouterr().out.splitlines() == [
+        f"h1, h2: endpoints {names}, 1.4.0rc1 to 1.2.0rc1:",
+        f"  must change: {where}:9: {section}.decoding_type: {unknown} Eagle3: drafting by an Eagle3 head is said"
+        f" otherwise there; write `{section}.decoding_type: Eagle` (https://github.com/NVIDIA/TensorRT-LLM/pull/10124)",
+        f"  must change: {where}:11: {section}.speculative_model: {unknown} this key: the draft model's folder is said"
+        f" otherwise there; write `{section}.speculative_model_dir: /m/eagle`"
+        " (https://github.com/NVIDIA/TensorRT-LLM/pull/10099)",
+        "  warning: draft.repository: answers that never end were seen with this draft model, version and GPU"
+        " (https://github.com/NVIDIA/TensorRT-LLM/issues/8615)",
+        "  note: engine.moe_config.backend: is not set; its default was AUTO and is CUTLASS in TensorRT-LLM 1.2.0rc1",
+        "  warning: temperature, top_p, top_k, seed of a request do nothing there: drafting with Eagle3 samples"
+        " greedily in this version",
+        "next: write the new tag into `image:`, then: rackwright check inventory/fleet.py --fix",
+    ]
+
+
+def test_moving_says_what_is_so_no_more(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = MOVED.replace("1.4.0rc1", "1.2.0rc1").replace("Eagle3\n", "Eagle\n").replace("_model:", "_model_dir:")
+    (site / "group_vars" / "gpu.yml").write_text(text)
+    assert main(["check", "inventory/fleet.py", "--to", "1.2.0"]) == 0
+    assert capsys.readouterr().out.splitlines()[1:-1] == [
+        "  warning: engine: the options of TensorRT-LLM 1.2.0 are not known here, so they were checked as 1.2.0rc6's",
+        "  no more: draft.repository: answers that never end were seen with this draft model, version and GPU"
+        " (https://github.com/NVIDIA/TensorRT-LLM/issues/8615)",
+    ]
+    assert main(["check", "inventory/fleet.py", "--to", "1.4.0rc1"]) == 0
+    assert "  note: temperature, top_p, top_k, seed of a request count again\n" in capsys.readouterr().out
 
 
 EDITS: list[tuple[str, KeyPath, Move, str | None]] = [

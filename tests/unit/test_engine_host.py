@@ -250,6 +250,15 @@ def test_a_draft_length_that_nobody_published_is_a_note() -> None:
     ]
 
 
+def test_what_only_one_version_needs_is_a_note_elsewhere() -> None:
+    values: dict[str, Any] = {"sizes_on_command_line": True, "engine": {"max_batch_size": 10}}
+    assert told(**values) == told(Level.WARN, **values) == []
+    assert told(Level.NOTE, **values) == [
+        "sizes_on_command_line: is for 1.1.0rc0 only: 1.2.0rc6 takes the sizes from engine; leave it out"
+    ]
+    assert told(Level.NOTE, **values, image="r/x:1.1.0rc0") == []
+
+
 def test_other_machines_of_the_profiles_are_right() -> None:
     assert told(hardware=SPARK) == told(Level.WARN, hardware=SPARK) == []
     auto: dict[str, Any] = {"image": "r/x:1.4.0rc1", "hardware": RTX}

@@ -182,6 +182,29 @@ WRONG: list[tuple[str, dict[str, Any], list[str]]] = [
             " SaveState, PARD, AUTO"
         ],
     ),
+    (
+        "1.2.0rc6",
+        {"kv_cache_config": {"free_gpu_memory_fraction": "most"}},
+        ["kv_cache_config.free_gpu_memory_fraction: must be a number, not 'most'"],
+    ),
+    (
+        "1.2.0rc6",
+        {"speculative_config": {**EAGLE, "draft_len_schedule": {1: 3, 2: "few"}}},
+        ["speculative_config.draft_len_schedule: must be a mapping of whole numbers, not {1: 3, 2: 'few'}"],
+    ),
+    (
+        "1.2.0rc6",
+        {"kv_cache_config": {"dtype": 8}},
+        ["kv_cache_config.dtype: must be text, not 8"],
+    ),
+    (
+        "1.2.0rc6",
+        {"moe_config": {"backend": "cutlas"}},
+        [
+            "moe_config.backend: must be one of CUTLASS, CUTEDSL, WIDEEP, TRTLLM, DEEPGEMM, VANILLA, TRITON"
+            " (did you mean CUTLASS?), not 'cutlas'"
+        ],
+    ),
     ("1.2.0rc6", {"stream_interval": "often"}, ["stream_interval: must be a whole number, not 'often'"]),
     ("1.2.0rc6", {"stream_interval": 0}, ["stream_interval: must be above 0, not 0"]),
     ("1.2.0rc6", {"enable_autotuner": "perhaps"}, ["enable_autotuner: must be true or false, not 'perhaps'"]),
@@ -340,6 +363,30 @@ def test_what_is_not_sure_is_said_and_not_refused() -> None:
         note == "kv_cache_config.tokens_per_block: not sure that TensorRT-LLM 1.1.0rc0 has this key; the image decides"
     )
     assert told({"kv_cache_config": {"dtype": "fp8"}}, "1.1.0rc0", level=Level.NOTE) == []
+
+
+def test_notes_have_their_exact_message_too() -> None:
+    assert told({"speculative_config": {**EAGLE, "decoding_type": "Eagle3"}}, "1.3.0rc1", level=Level.NOTE) == [
+        "speculative_config.decoding_type: not sure that TensorRT-LLM 1.3.0rc1 has Eagle3"
+    ]
+    assert told({"speculative_config": EAGLE}, "1.4.0rc1", level=Level.NOTE) == [
+        "speculative_config.decoding_type: is read as Eagle3, with a warning in the engine's log;"
+        " write `speculative_config.decoding_type: Eagle3`"
+    ]
+
+
+def test_a_kind_of_drafting_that_is_none_comes_in_the_engine_s_own_words() -> None:
+    (found,) = check_options(TRT, "1.2.0rc6", {"speculative_config": {**EAGLE, "decoding_type": "eagle"}})
+    assert found.words == "ValueError: Invalid decoding type: eagle"
+
+
+def test_a_renamed_kind_of_drafting_hides_nothing_of_its_section() -> None:
+    section = {"decoding_type": "Eagle3", "max_draft_len": 3, "speculative_model": "/d", "max_draft_length": 3}
+    assert [one.split(":")[0] for one in told({"speculative_config": section}, "1.2.0rc1")] == [
+        "speculative_config.decoding_type",
+        "speculative_config.speculative_model",
+        "speculative_config.max_draft_length",
+    ]
 
 
 def test_other_engines_check_what_they_know_and_say_so_of_the_rest() -> None:
