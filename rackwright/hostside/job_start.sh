@@ -28,8 +28,14 @@ if [ $whole = no ]; then
 fi
 echo "$digest" >"$folder/digest"
 : >"$folder/log"
+# In a file of its own: systemd warns in the journal of what sh needs quoted in a unit's command line.
+cat >"$folder/main" <<'END'
+/bin/sh "$JOB/script" >>"$JOB/log" 2>&1
+echo $? >"$JOB/status.new"
+mv "$JOB/status.new" "$JOB/status"
+END
 systemd-run --quiet --collect --unit="$unit" --property=RuntimeMaxSec="$timeout" \
   --property=ExecStopPost="-/bin/rm -rf $secrets" --setenv=SECRETS="$secrets" --setenv=JOB="$folder" --setenv=LC_ALL=C \
-  /bin/sh -c "/bin/sh $folder/script >>$folder/log 2>&1; echo \$? >$folder/status.new; mv $folder/status.new $folder/status" ||
+  /bin/sh "$folder/main" ||
   { rm -rf "$secrets"; exit 1; }
 echo started

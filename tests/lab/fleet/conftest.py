@@ -22,7 +22,8 @@ from tests.lab.conftest import ROOT, Run, Site, end_labs_of_killed_runs
 from tests.lab.fleet.told import Asked, Span, read_load, switching
 
 HOSTS = int(os.environ.get("RACKWRIGHT_FLEET_HOSTS", "3"))
-RATE = float(os.environ.get("RACKWRIGHT_FLEET_RATE", "1"))
+RATE = float(os.environ.get("RACKWRIGHT_FLEET_RATE", str(min(1.0, 20 / HOSTS))))
+"""Requests a second and host. Clients and hosts share one machine, so a large fleet is asked less often each."""
 DOWN = max(1, HOSTS // 10)
 """`max_unavailable` of the proofs."""
 HOME = "/var/lib/rackwright/endpoints/llm"
