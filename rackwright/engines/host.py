@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
@@ -15,7 +16,7 @@ from rackwright.engines.memory import check_memory
 from rackwright.engines.plan import Plan, plan_of
 from rackwright.engines.version import not_before, parse_version
 from rackwright.settings.model import EndpointSettings, Hardware, HostSettings
-from rackwright.settings.origin import KeyPath
+from rackwright.settings.origin import KeyPath, dotted
 
 SIZES = ("max_batch_size", "max_num_tokens", "max_seq_len")
 EVERYWHERE = frozenset({"0.0.0.0", "::"})
@@ -26,7 +27,7 @@ def check_host(settings: HostSettings) -> list[Finding]:
     found = [
         placed(settings, name, finding)
         for name, endpoint in settings.all_endpoints.items()
-        for finding in check_endpoint(name, endpoint, settings.hardware)
+        for finding in check_endpoint(_listed(settings, name), endpoint, settings.hardware)
     ]
     every = [*found, *_between(settings)]
     return [one for index, one in enumerate(every) if one not in every[:index]]
@@ -35,7 +36,8 @@ def check_host(settings: HostSettings) -> list[Finding]:
 def check_endpoint(name: str, endpoint: EndpointSettings, hardware: Hardware) -> list[Finding]:
     """What is wrong with one endpoint on such hardware, with paths below the endpoint.
 
-    name: for messages only. Known-bad combinations are warnings with `accept_known_bad`.
+    name: for messages only; that of the endpoint which a replica comes from. Known-bad combinations are warnings
+    with `accept_known_bad`.
     """
     plan = plan_of(endpoint)
     options = [found.below("engine") for found in check_options(plan.engine_kind, plan.version, plan.options)]
@@ -56,14 +58,26 @@ def _parallel(name: str, endpoint: EndpointSettings, plan: Plan, hardware: Hardw
     given = hardware.gpu_count if endpoint.gpus == "all" else len(endpoint.gpus)
     sizes = f"{plan.number('tp')} x {plan.number('pp')}" if plan.number("pp") > 1 else str(plan.number("tp"))
     if given is not None and plan.gpus > given:
-        text = f"{sizes} needs {plan.gpus} GPUs, and endpoint {name} has {given}; for {given} set it to {given}"
+        text = f"{sizes} needs {plan.gpus} GPUs, and endpoint {name} has {given}; {_smaller(plan, given)}"
         yield Finding(plan.path("tp"), text)
     elif given is not None and plan.gpus < given:
-        idle = given - plan.gpus
-        text = f"{sizes} leaves {idle} of {given} GPUs idle; set `gpus:` to the ones it uses, or `replicas: {given}`"
+        more = f"`replicas: {given}`" if plan.gpus == 1 else "serve another one on the rest under `endpoints:`"
+        text = f"{sizes} leaves {given - plan.gpus} of {given} GPUs idle; set `gpus:` to the ones it uses, or {more}"
         yield Finding(plan.path("tp"), text, Level.WARN)
     yield from _experts(plan)
     yield from _indexes(endpoint, hardware)
+
+
+def _smaller(plan: Plan, given: int) -> str:
+    """The way out where there are too few GPUs: the sizes that fit, the experts' with them."""
+    groups = plan.gpus // plan.number("tp")
+    tensor = given // groups
+    if not tensor:
+        return f"for {given} set it and {dotted(plan.path('pp'))} to 1"
+    experts = plan.value("ep")
+    uneven = isinstance(experts, int) and experts > 0 and tensor % experts
+    also = f", and {dotted(plan.path('ep'))} to {tensor} with it" if uneven else ""
+    return f"for {given} set it to {tensor}{also}"
 
 
 def _experts(plan: Plan) -> Iterator[Finding]:
@@ -79,9 +93,10 @@ def _indexes(endpoint: EndpointSettings, hardware: Hardware) -> Iterator[Finding
         return
     if len(set(endpoint.gpus)) < len(endpoint.gpus):
         yield Finding(("gpus",), "names a GPU twice")
-    beyond = [index for index in endpoint.gpus if hardware.gpu_count is not None and index >= hardware.gpu_count]
+    count = hardware.gpu_count or math.inf
+    beyond = [index for index in endpoint.gpus if index >= count]
     if beyond:
-        text = f"GPU {beyond[0]} need not be there: hardware.gpu_count is {hardware.gpu_count}, so they begin at 0"
+        text = f"GPU {beyond[0]} need not be there: hardware.gpu_count is {count}, so only 0 to {count - 1} are sure"
         yield Finding(("gpus",), text, Level.WARN)
 
 
@@ -163,6 +178,8 @@ def _above(settings: HostSettings, name: str, path: KeyPath) -> KeyPath:
 
 def _listed(settings: HostSettings, name: str) -> str:
     """The name under which an endpoint, or the one that it is a replica of, stands in `endpoints`."""
+    if not settings.endpoints:
+        return settings.endpoint_name
     return name if name in settings.endpoints else name.rpartition("-")[0]
 
 

@@ -12,7 +12,9 @@ from rackwright.settings.problems import Problem
 def engine_problems(host: str, settings: HostSettings, origins: Origins) -> list[Problem]:
     """What stops a deployment, each where it is written. Secrets are in none of it: `engine` takes none."""
     found = refused(check_host(settings))
-    return [Problem(origin_of(origins, one.path), one.path, one.sentence, host, one.right) for one in found]
+    return [
+        Problem(origin_of(origins, one.path), one.path, one.sentence, host, one.right, of_host=True) for one in found
+    ]
 
 
 def engine_notes(settings: HostSettings, level: Level) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rackwright.engines.finding import Level
 from rackwright.engines.problems import engine_notes
@@ -14,21 +14,33 @@ BEFORE_AUTO = ("1.0", "1.1", "1.2")
 
 
 def notes(settings: HostSettings) -> list[str]:
-    """Warnings about one host's settings."""
-    own = [note for name, endpoint in settings.all_endpoints.items() for note in _endpoint(settings, name, endpoint)]
-    return [*own, *engine_notes(settings, Level.WARN)]
+    """Warnings about one host's settings; endpoints that are warned of alike, as replicas are, in one."""
+    every = settings.all_endpoints
+    told: dict[str, list[str]] = {}
+    for name, endpoint in every.items():
+        for text in _endpoint(settings, endpoint):
+            told.setdefault(text, []).append(name)
+    own = [f"endpoint{'s' if len(names) > 1 else ''} {', '.join(names)}: {text}" for text, names in told.items()]
+    return [*_open_ports(every), *own, *engine_notes(settings, Level.WARN)]
 
 
-def _endpoint(settings: HostSettings, name: str, endpoint: EndpointSettings) -> Iterator[str]:
-    if not endpoint.allow_from and not _is_loopback(endpoint.address):
-        yield f"endpoint {name}: port {endpoint.port} is open to every network; set allow_from to close it"
+def _open_ports(endpoints: Mapping[str, EndpointSettings]) -> Iterator[str]:
+    open_ = {name: one.port for name, one in endpoints.items() if not one.allow_from and not _is_loopback(one.address)}
+    names, ports = ", ".join(open_), ", ".join(map(str, open_.values()))
+    if len(open_) == 1:
+        yield f"endpoint {names}: port {ports} is open to every network; set allow_from to close it"
+    elif open_:
+        yield f"endpoints {names}: ports {ports} are open to every network; set allow_from to close them"
+
+
+def _endpoint(settings: HostSettings, endpoint: EndpointSettings) -> Iterator[str]:
     if _runs_cutlass_on_sm100(settings, endpoint):
         yield (
-            f"endpoint {name}: no engine.moe_config.backend is set, so {endpoint.version} runs CUTLASS; "
+            f"no engine.moe_config.backend is set, so {endpoint.version} runs CUTLASS; "
             "TRTLLM is the fast one on this GPU"
         )
     if endpoint.accept_known_bad:
-        yield f"endpoint {name}: accept_known_bad is on, so combinations that are known to fail are not refused"
+        yield "accept_known_bad is on, so combinations that are known to fail are not refused"
 
 
 def _is_loopback(address: str) -> bool:

@@ -23,6 +23,8 @@ class Problem:
     host: str = ""
     right: Move | None = None
     """How `rackwright check --fix` mends it; None when that needs a person."""
+    of_host: bool = False
+    """True when more than the one file makes it wrong, such as the host's GPUs: then the hosts are named too."""
 
 
 class InvalidSettingsError(SettingsError):
@@ -41,13 +43,17 @@ def nearest(word: str, names: Iterable[str]) -> str:
 
 
 def _lines(problems: Sequence[Problem]) -> list[str]:
-    hosts: dict[tuple[str, int, str], list[str]] = {}
+    hosts: dict[tuple[str, int, str, bool], list[str]] = {}
     for problem in problems:
         file, line = (problem.where.file, problem.where.line) if problem.where else ("", 0)
-        seen = hosts.setdefault((file, line, _text(problem)), [])
+        of_host = problem.of_host and not file.startswith(f"host_vars/{problem.host}")
+        seen = hosts.setdefault((file, line, _text(problem), of_host), [])
         if problem.host and problem.host not in seen:
             seen.append(problem.host)
-    return [f"  {_place(file, line, names)}{text}" for (file, line, text), names in sorted(hosts.items())]
+    return [
+        f"  {_place(file, line, names)}{text}{f'; on {_some(names)}' if file and of_host else ''}"
+        for (file, line, text, of_host), names in sorted(hosts.items())
+    ]
 
 
 def _text(problem: Problem) -> str:

@@ -55,9 +55,29 @@ def test_check_names_file_line_key_version_and_the_right_key(site: Path, capsys:
         "rackwright: the settings are not valid, nothing was connected:",
         "  group_vars/gpu.yml:7: engine.tp_size: TensorRT-LLM 1.2.0rc6 does not know this key: it has another name"
         " in the"
-        " YAML; write `engine.tensor_parallel_size: 1`",
+        " YAML; write `engine.tensor_parallel_size: 1`; on h1, h2",
         "  group_vars/gpu.yml:9: engine.use_torch_sampler: TensorRT-LLM 1.2.0rc6 does not know this key: sampling by"
-        f" TorchSampler is said otherwise there; write `engine.sampler_type: TorchSampler` ({SAMPLER})",
+        f" TorchSampler is said otherwise there; write `engine.sampler_type: TorchSampler` ({SAMPLER}); on h1, h2",
+        "mend these, then: rackwright check inventory/fleet.py",
+    ]
+
+
+def test_a_problem_of_some_hosts_names_them(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hosts = [f"h{index}" for index in range(6)]
+    inventory = f'from rackwright.inventory import build\nglobals().update(build(__file__, {{"gpu": {hosts}}}))\n'
+    (site / "inventory" / "fleet.py").write_text(inventory)
+    text = MOVED.replace("replicas: 8\n", "").replace("engine:\n", "engine:\n  tensor_parallel_size: 8\n")
+    (site / "group_vars" / "gpu.yml").write_text(text)
+    (site / "host_vars").mkdir()
+    for name in hosts[1:]:
+        (site / "host_vars" / f"{name}.yml").write_text("hardware: {gpu_models: [RTX PRO 6000], gpu_count: 4}\n")
+    (site / "host_vars" / "h0.yml").write_text("engine: {tensor_parallel_size: 16}\n")
+    assert main(["check", "inventory/fleet.py"]) == 1
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "  group_vars/gpu.yml:7: engine.tensor_parallel_size: 8 needs 8 GPUs, and endpoint llm has 4;"
+        " for 4 set it to 4; on h1, h2, h3 and 2 more",
+        "  host_vars/h0.yml:1: engine.tensor_parallel_size: 16 needs 16 GPUs, and endpoint llm has 8;"
+        " for 8 set it to 8",
         "mend these, then: rackwright check inventory/fleet.py",
     ]
 

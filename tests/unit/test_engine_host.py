@@ -49,7 +49,21 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"gpus": [0, 1], "engine": {"tensor_parallel_size": 2, "pipeline_parallel_size": 2}},
-        "engine.tensor_parallel_size: 2 x 2 needs 4 GPUs, and endpoint llm has 2; for 2 set it to 2",
+        "engine.tensor_parallel_size: 2 x 2 needs 4 GPUs, and endpoint llm has 2; for 2 set it to 1",
+    ),
+    (
+        {"gpus": [0], "engine": {"tensor_parallel_size": 2, "pipeline_parallel_size": 2}},
+        "engine.tensor_parallel_size: 2 x 2 needs 4 GPUs, and endpoint llm has 1;"
+        " for 1 set it and engine.pipeline_parallel_size to 1",
+    ),
+    (
+        {
+            "replicas": 8,
+            "hardware": B200,
+            "engine": {"tensor_parallel_size": 8, "moe_expert_parallel_size": 4},
+        },
+        "engine.tensor_parallel_size: 8 needs 8 GPUs, and endpoint llm has 1;"
+        " for 1 set it to 1, and engine.moe_expert_parallel_size to 1 with it",
     ),
     (
         {"hardware": B200, "engine": {"tensor_parallel_size": 8, "moe_expert_parallel_size": 3}},
@@ -125,6 +139,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "endpoints.b.gpus: endpoints a and b both take GPU 1: give each its own `gpus:`",
     ),
     (
+        {"endpoints": {"a": {"port": 1}, "b": {"port": 2, "gpus": [3]}}},
+        "endpoints.b.gpus: endpoints a and b both take GPU 3: give each its own `gpus:`",
+    ),
+    (
         {"endpoints": {"a": {"port": 1}, "b": {"port": 2}}},
         "endpoints.b: endpoints a and b both take all GPUs: give each its own `gpus:`",
     ),
@@ -145,7 +163,15 @@ WARNED: list[tuple[dict[str, Any], str]] = [
         {"hardware": B200, "engine": {"tensor_parallel_size": 1}},
         "engine.tensor_parallel_size: 1 leaves 7 of 8 GPUs idle; set `gpus:` to the ones it uses, or `replicas: 8`",
     ),
-    ({"hardware": B200, "gpus": [8]}, "gpus: GPU 8 need not be there: hardware.gpu_count is 8, so they begin at 0"),
+    (
+        {"hardware": B200, "engine": {"tensor_parallel_size": 4}},
+        "engine.tensor_parallel_size: 4 leaves 4 of 8 GPUs idle; set `gpus:` to the ones it uses, or serve another one"
+        " on the rest under `endpoints:`",
+    ),
+    (
+        {"hardware": B200, "gpus": [8]},
+        "gpus: GPU 8 need not be there: hardware.gpu_count is 8, so only 0 to 7 are sure",
+    ),
     (
         {"image": "r/x:1.1.0rc0", "engine": {"max_batch_size": 10}},
         "engine.max_batch_size: 1.1.0rc0 takes its command line's defaults over this; set sizes_on_command_line:"
@@ -189,6 +215,11 @@ WARNED: list[tuple[dict[str, Any], str]] = [
         {"image": "r/x:1.2.0rc1", "draft": LONG, "engine": {"speculative_config": {**EAGLE, "max_draft_len": 5}}},
         "draft.repository: nvidia/gpt-oss-120b-Eagle3-long-context is published for 1.2.0rc6 and later, not for"
         " 1.2.0rc1",
+    ),
+    (
+        {"engine_kind": "sglang", "image": "lmsysorg/sglang:v0.5.8", "draft": LONG},
+        "draft.repository: nobody has published nvidia/gpt-oss-120b-Eagle3-long-context with this engine;"
+        " known: tensorrt-llm 1.2.0rc6",
     ),
     (
         {
@@ -250,6 +281,12 @@ def test_a_draft_length_that_nobody_published_is_a_note() -> None:
     ]
 
 
+def test_a_draft_that_is_not_told_of_cannot_be_checked() -> None:
+    assert told(Level.NOTE, engine={"speculative_config": {**EAGLE, "eagle3_layers_to_capture": [-1]}}) == [
+        "engine.speculative_config.eagle3_layers_to_capture: no `draft:` is set, so the draft model cannot be checked"
+    ]
+
+
 def test_what_only_one_version_needs_is_a_note_elsewhere() -> None:
     values: dict[str, Any] = {"sizes_on_command_line": True, "engine": {"max_batch_size": 10}}
     assert told(**values) == told(Level.WARN, **values) == []
@@ -276,6 +313,19 @@ def test_replicas_are_single_gpu_endpoints() -> None:
         (f"llm-{index}", 9000 + index, (index,)) for index in range(8)
     ]
     assert told(replicas=8, hardware=B200) == told(Level.WARN, replicas=8, hardware=B200) == []
+
+
+def test_replicas_are_told_of_together() -> None:
+    values: dict[str, Any] = {"replicas": 3, "hardware": B200, "bind": "0.0.0.0"}
+    assert notes(host(**values)) == [
+        "endpoints llm-0, llm-1, llm-2: ports 8000, 8001, 8002 are open to every network; set allow_from to close them",
+        "endpoints llm-0, llm-1, llm-2: no engine.moe_config.backend is set, so 1.2.0rc6 runs CUTLASS;"
+        " TRTLLM is the fast one on this GPU",
+    ]
+    endpoints = {"a": {"replicas": 2}, "b": {"port": 9000, "gpus": [4, 5]}}
+    assert told(hardware=B200, endpoints=endpoints, engine={"tensor_parallel_size": 2}) == [
+        "engine.tensor_parallel_size: 2 needs 2 GPUs, and endpoint a has 1; for 1 set it to 1"
+    ]
 
 
 def test_replicas_take_the_listed_gpus_and_stand_beside_others() -> None:

@@ -177,7 +177,11 @@ def test_the_eight_gpu_profile_refuses_a_tray_with_the_way_out() -> None:
     tray = {"gpu_models": ["GB200"], "gpu_count": 4, "architecture": "aarch64", "compute_capability": ["10.0"]}
     with pytest.raises(InvalidSettingsError) as raised:
         profile("gb200", hardware=tray)
-    assert "tensor_parallel_size: 8 needs 8 GPUs, and endpoint llm has 4; for 4 set it to 4" in str(raised.value)
+    assert str(raised.value).splitlines()[1:] == [
+        "  group_vars/gb200.yml:29: engine.tensor_parallel_size: 8 needs 8 GPUs, and endpoint llm has 4;"
+        " for 4 set it to 4; on gb200-host",
+        "mend these, then: rackwright check inventory/b200.py",
+    ]
 
 
 @pytest.mark.parametrize(("group", "engine"), [("rtx_pro_6000_vllm", "vllm"), ("rtx_pro_6000_sglang", "sglang")])
