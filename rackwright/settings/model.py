@@ -162,6 +162,14 @@ class Hooks(Frozen):
         return self
 
 
+class MisfitError(ValueError):
+    """Settings that are right one by one and do not fit together, with the keys where that is mended."""
+
+    def __init__(self, text: str, *path: str) -> None:
+        super().__init__(text)
+        self.path = path
+
+
 class EndpointSettings(Frozen):
     """One LLM endpoint: a container that serves one model on one port."""
 
@@ -328,27 +336,36 @@ class HostSettings(EndpointSettings):
         base = {key: getattr(self, key) for key in EndpointSettings.model_fields if key in self.model_fields_set}
         own = self.endpoints or {self.endpoint_name: {}}
         asked = {name: EndpointSettings.model_validate(overlay(base, keys)) for name, keys in own.items()}
-        found = [pair for name, endpoint in asked.items() for pair in replicas(name, endpoint)]
+        found = [pair for name, endpoint in asked.items() for pair in replicas(name, endpoint, self._replicas_at(name))]
         names = [name for name, _ in found]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
-            raise ValueError(f"two endpoints are named {twice}: `replicas` numbers its own, so rename the other")
+            text = f"two endpoints are named {twice}: `replicas` numbers its own, so rename the other"
+            raise MisfitError(text, "endpoints", twice)
         return dict(found)
 
+    def _replicas_at(self, name: str) -> tuple[str, ...]:
+        """Where an endpoint's `replicas` stands: its own key, or the top-level one."""
+        return ("endpoints", name, "replicas") if "replicas" in self.endpoints.get(name, {}) else ("replicas",)
 
-def replicas(name: str, endpoint: EndpointSettings) -> list[tuple[str, EndpointSettings]]:
+
+def replicas(name: str, endpoint: EndpointSettings, at: tuple[str, ...]) -> list[tuple[str, EndpointSettings]]:
     """An endpoint as it is, or its `replicas`: one GPU each, numbered names, ports from its own on.
 
-    Raises ValueError when `gpus` lists fewer GPUs, or when the ports end.
+    at: where `replicas` stands, for the error. Raises MisfitError when `gpus` lists fewer GPUs, or when the ports end.
     """
     count = endpoint.replicas
     if count == 1:
         return [(name, endpoint)]
     gpus = tuple(range(count)) if endpoint.gpus == "all" else endpoint.gpus
     if len(gpus) < count:
-        raise ValueError(f"endpoint {name}: replicas is {count}, and gpus lists {len(gpus)}: each takes one")
+        text = (
+            f"is {count}, and endpoint {name} has {len(gpus)} in its `gpus:`, one for each: list {count}, or write all"
+        )
+        raise MisfitError(text, *at)
     if endpoint.port + count - 1 > 65535:
-        raise ValueError(f"endpoint {name}: replicas is {count}, and there are too few ports from {endpoint.port} on")
+        text = f"is {count}, and endpoint {name} has too few ports from {endpoint.port} on: lower its `port:`"
+        raise MisfitError(text, *at)
     return [
         (f"{name}-{i}", endpoint.model_copy(update={"replicas": 1, "port": endpoint.port + i, "gpus": (gpus[i],)}))
         for i in range(count)

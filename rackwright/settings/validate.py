@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from rackwright.engines.problems import engine_problems
 from rackwright.settings import connection
 from rackwright.settings.connection import Connection
-from rackwright.settings.model import EndpointSettings, HostSettings, overlay
+from rackwright.settings.model import EndpointSettings, HostSettings, MisfitError, overlay
 from rackwright.settings.origin import KeyPath, Origins, origin_of
 from rackwright.settings.problems import Problem, nearest
 from rackwright.settings.secret import MASK, Secret
@@ -22,6 +22,14 @@ OWN_KEYS = "own_keys"
 ENDPOINTS = "endpoints"
 FREE = ("engine", "arguments", "docker_daemon")
 """Keys whose text may hold braces that are not Ansible's."""
+PLAIN = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+}
+"""What pydantic's kinds of error ask for, in plain words."""
 JINJA = re.compile(r"\{\{.*\}\}|\{%.*%\}", re.DOTALL)
 
 
@@ -145,6 +153,9 @@ def _over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
 
 def _path(detail: ErrorDetails) -> KeyPath:
     """Where a value stands, without pydantic's names for the branches of a union and for mapping keys."""
+    error = detail.get("ctx", {}).get("error")
+    if isinstance(error, MisfitError):
+        return error.path
     return tuple(part for part in detail["loc"] if not (isinstance(part, str) and ("[" in part or part == "literal")))
 
 
@@ -159,6 +170,8 @@ def explain(model: type[BaseModel], detail: ErrorDetails) -> str:
         return f"must be text; put it in quotes{_shown(value)}"
     if kind == "missing":
         return "is missing"
+    if kind in PLAIN:
+        return f"must be {PLAIN[kind]}{_shown(value)}"
     text = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     plain = text if text.startswith("must") or kind == "value_error" else f"must be {text}"
     return plain + (_shown(value) if path else "")

@@ -9,7 +9,6 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from rackwright.engines import Level, check_endpoint, check_host
 from rackwright.engines.drafts import drafts
@@ -19,7 +18,8 @@ from rackwright.lab.standins.sglang.server_args import prepare_server_args
 from rackwright.lab.standins.vllm.arguments import FlexibleArgumentParser, make_arg_parser
 from rackwright.settings.model import HostSettings
 from rackwright.settings.notes import notes
-from rackwright.settings.origin import dotted
+from rackwright.settings.origin import KeyPath, dotted
+from rackwright.settings.validate import validate
 from rackwright.spec import render_engine_yaml, server_command
 
 GPT = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}
@@ -352,20 +352,30 @@ def test_a_conflict_of_replicas_is_told_at_the_endpoint_they_come_from() -> None
 
 
 @pytest.mark.parametrize(
-    ("values", "text"),
+    ("values", "path", "text"),
     [
-        ({"replicas": 3, "gpus": [0, 1]}, "endpoint llm: replicas is 3, and gpus lists 2: each takes one"),
-        ({"replicas": 3, "port": 65534}, "endpoint llm: replicas is 3, and there are too few ports from 65534 on"),
+        (
+            {"replicas": 3, "gpus": [0, 1]},
+            ("replicas",),
+            "is 3, and endpoint llm has 2 in its `gpus:`, one for each: list 3, or write all",
+        ),
+        (
+            {"endpoints": {"a": {"replicas": 3, "port": 65534}}},
+            ("endpoints", "a", "replicas"),
+            "is 3, and endpoint a has too few ports from 65534 on: lower its `port:`",
+        ),
         (
             {"endpoints": {"a": {"replicas": 2}, "a-1": {}}},
+            ("endpoints", "a-1"),
             "two endpoints are named a-1: `replicas` numbers its own, so rename the other",
         ),
+        ({"model": None}, (), "endpoint llm has no model: set `model:` in group_vars or host_vars"),
     ],
 )
-def test_replicas_that_cannot_be(values: dict[str, Any], text: str) -> None:
-    with pytest.raises(ValidationError) as raised:
-        host(**values)
-    assert text in str(raised.value)
+def test_endpoints_that_cannot_be(values: dict[str, Any], path: KeyPath, text: str) -> None:
+    settings, problems = validate("h", {"model": GPT, "image": TRT, **values}, {})
+    assert settings is None
+    assert [(one.path, one.text) for one in problems] == [(path, text)]
 
 
 def test_each_engine_gets_its_own_command_line() -> None:

@@ -47,7 +47,7 @@ REFUSED = [
     (["--data", "docker_usr=bob"], "  --data: docker_usr: unknown key (did you mean docker_users?)"),
     (
         ["--data", "port=four"],
-        "  --data: port: must be a valid integer, unable to parse string as an integer, not 'four'",
+        "  --data: port: must be a whole number, not 'four'",
     ),
     (
         ["--data", "hub_token=hf_leak"],

@@ -26,7 +26,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"ssh_usr": "ops"}, "ssh_usr: unknown key (did you mean ssh_user?)"),
     ({"hardware": {"gpu_cont": 8}}, "hardware.gpu_cont: unknown key (did you mean gpu_count?)"),
     ({"model": {"repository": "a/b", "mnt": "/x"}}, "model.mount: is missing"),
-    ({"port": "four"}, "port: must be a valid integer, unable to parse string as an integer, not 'four'"),
+    ({"port": "four"}, "port: must be a whole number, not 'four'"),
     ({"port": 0}, "port: must be greater than or equal to 1, not 0"),
     ({"network": "brige"}, "network: must be 'bridge' or 'host', not 'brige'"),
     ({"environment": {"TRTLLM_ENABLE_PDL": 1}}, "environment.TRTLLM_ENABLE_PDL: must be text; put it in quotes, not 1"),
