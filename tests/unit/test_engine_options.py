@@ -162,6 +162,46 @@ WRONG: list[tuple[str, dict[str, Any], list[str]]] = [
         ],
     ),
     (
+        "1.1.0rc0",
+        {"speculative_config": {**EAGLE, "acceptance_window": 3}},
+        [
+            "speculative_config.acceptance_window: TensorRT-LLM 1.1.0rc0 does not know this key: it is known from"
+            " 1.2.0rc0 on"
+        ],
+    ),
+    (
+        "1.4.0rc1",
+        {"use_torch_sampler": True},
+        [
+            "use_torch_sampler: TensorRT-LLM 1.4.0rc1 does not know this key: sampling by TorchSampler needs no key any"
+            f" more, it is the default there; leave the key out ({SAMPLER})"
+        ],
+    ),
+    (
+        "1.4.0rc1",
+        {"speculative_config": {**EAGLE, "eagle3_one_model": True}},
+        [
+            "speculative_config.eagle3_one_model: TensorRT-LLM 1.4.0rc1 does not know this key: the one-model form of"
+            " Eagle3 needs no key any more, the one-model form is the only one there; leave the key out"
+        ],
+    ),
+    (
+        "1.2.0rc6",
+        {"speculative_config": {**EAGLE, "trust_remote_code": True}},
+        [
+            "speculative_config.trust_remote_code: TensorRT-LLM 1.2.0rc6 does not know this key: it belongs at the top"
+            " level; write `trust_remote_code: true`"
+        ],
+    ),
+    (
+        "1.2.0rc6",
+        {"host_cache_size": 1},
+        [
+            "host_cache_size: TensorRT-LLM 1.2.0rc6 does not know this key: it belongs into kv_cache_config or"
+            " peft_cache_config; was the indentation lost?"
+        ],
+    ),
+    (
         "1.2.0rc6",
         {"moe_confg": {}},
         ["moe_confg: TensorRT-LLM 1.2.0rc6 does not know this key (did you mean moe_config?)"],
