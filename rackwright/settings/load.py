@@ -15,8 +15,9 @@ from rackwright.settings.model import HostSettings
 from rackwright.settings.origin import KeyPath, Origin, Origins
 from rackwright.settings.problems import InvalidSettingsError, Problem
 from rackwright.settings.secret import Secret
-from rackwright.settings.validate import SECRET_PATHS, Known, leaves, validate
+from rackwright.settings.validate import Known, leaves, validate
 from rackwright.settings.vault import decrypt
+from rackwright.settings.wording import SECRET_PATHS
 from rackwright.settings.yaml_file import VAULT_HEADER, Ciphertext, Document, parse
 
 DATA_OPTION = "--data"

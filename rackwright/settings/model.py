@@ -17,6 +17,10 @@ from rackwright.settings.secret import Secret
 DIGEST = re.compile(r"^sha256:[0-9a-f]{64}$")
 NAME = r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$"
 ABSOLUTE = r"^/[A-Za-z0-9._/@+-]*$"
+IMAGE = r"^[^\s@]+:[\w][\w.-]{0,127}$"
+REPOSITORY = r"^[\w.-]+/[\w.-]+$"
+YAML_FILE = r"^[\w.-]+\.ya?ml$"
+AMOUNT = r"^(\d+|100%|\d{1,2}%)$"
 
 AbsolutePath = Annotated[str, Field(pattern=ABSOLUTE)]
 Port = Annotated[int, Field(ge=1, le=65535)]
@@ -27,15 +31,34 @@ def _amount(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-Amount = Annotated[str, BeforeValidator(_amount), Field(pattern=r"^(\d+|100%|\d{1,2}%)$")]
+Amount = Annotated[str, BeforeValidator(_amount), Field(pattern=AMOUNT)]
 """A number of hosts, or a part of them in percent."""
 
 
 def _network(value: str) -> str:
-    return str(ipaddress.ip_network(value, strict=False))
+    try:
+        return str(ipaddress.ip_network(value, strict=False))
+    except ValueError:
+        raise ValueError("must be a network such as 10.0.0.0/8") from None
 
 
 Cidr = Annotated[str, AfterValidator(_network)]
+
+
+def _address(value: str) -> str:
+    try:
+        ipaddress.ip_address(value)
+    except ValueError:
+        raise ValueError("must be an address of the host, as 127.0.0.1, or 0.0.0.0 for all") from None
+    return value
+
+
+def _gpu_list(value: object) -> object:
+    """Two kinds of value would make two messages of one mistake."""
+    numbers = isinstance(value, list | tuple) and all(type(gpu) is int and gpu >= 0 for gpu in value)
+    if value != "all" and not (numbers and value):
+        raise ValueError("must be all, or a list of GPU numbers such as [0, 1]")
+    return value
 
 
 class Frozen(BaseModel):
@@ -47,7 +70,7 @@ class Frozen(BaseModel):
 class ModelSource(Frozen):
     """A model repository on the hub, and where its files lie on the host and in the container."""
 
-    repository: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
+    repository: str = Field(pattern=REPOSITORY)
     """Hub repository, for example `openai/gpt-oss-120b`."""
     revision: str = "main"
     """Branch, tag or commit. The lock file, or else the first download, pins it to a commit."""
@@ -175,7 +198,7 @@ class EndpointSettings(Frozen):
 
     engine_kind: Literal["tensorrt-llm", "vllm", "sglang"] = "tensorrt-llm"
     """Which server runs in the image."""
-    image: str = Field(default="nvcr.io/nvidia/tensorrt-llm/release:1.1.0rc0", pattern=r"^[^\s@]+:[\w][\w.-]{0,127}$")
+    image: str = Field(default="nvcr.io/nvidia/tensorrt-llm/release:1.1.0rc0", pattern=IMAGE)
     """Image with its tag."""
     image_digest: str | None = None
     """`sha256:...` to pull by; none: the lock file's, or else the one seen at the first pull."""
@@ -186,7 +209,7 @@ class EndpointSettings(Frozen):
     """Draft model for speculative decoding."""
     engine: dict[str, Any] = Field(default_factory=dict)
     """The engine's own YAML, merged deep over all files; checked for the image's version."""
-    engine_file: str = Field(default="engine.yaml", pattern=r"^[\w.-]+\.ya?ml$")
+    engine_file: str = Field(default="engine.yaml", pattern=YAML_FILE)
     """Name of the YAML file in the release, for example `eagle.yaml`."""
     environment: dict[str, str] = Field(default_factory=dict)
     """Environment of the container. No secrets: they would show in `docker inspect`."""
@@ -197,11 +220,11 @@ class EndpointSettings(Frozen):
     port: Port = 8000
     network: Literal["bridge", "host"] = "bridge"
     """`bridge` publishes the port; `host` shares the host's network."""
-    bind: str | None = None
+    bind: Annotated[str, AfterValidator(_address)] | None = None
     """Address to publish or listen on; default 0.0.0.0 for bridge and 127.0.0.1 for host."""
     allow_from: tuple[Cidr, ...] = ()
     """Networks that may reach the port; empty: open, with a warning."""
-    gpus: Literal["all"] | tuple[int, ...] = "all"
+    gpus: Annotated[Literal["all"] | tuple[int, ...], BeforeValidator(_gpu_list)] = "all"
     """GPUs by index, or all of them."""
     replicas: int = Field(default=1, ge=1)
     """N makes N endpoints of one GPU each: NAME-0 to NAME-(N-1), on this port and the next ones."""
@@ -287,7 +310,7 @@ class HostSettings(EndpointSettings):
     """PEM file on the control machine with the site's own certificate authority."""
     models_dir: AbsolutePath = "/srv/models"
     encodings_dir: AbsolutePath = "/srv/encodings"
-    lock_file: str = Field(default="rackwright.lock.yml", pattern=r"^[\w.-]+\.ya?ml$")
+    lock_file: str = Field(default="rackwright.lock.yml", pattern=YAML_FILE)
     """Name of the lock file at the site's root.
 
     Another one is for hosts to which the same names of registry and hub lead to other servers, as in the lab.

@@ -5,31 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import ValidationError
 
 from rackwright.engines.problems import engine_problems
 from rackwright.settings import connection
 from rackwright.settings.connection import Connection
-from rackwright.settings.model import EndpointSettings, HostSettings, MisfitError, overlay
+from rackwright.settings.model import EndpointSettings, HostSettings, overlay
 from rackwright.settings.origin import KeyPath, Origins, origin_of
 from rackwright.settings.problems import Problem, nearest
 from rackwright.settings.secret import MASK, Secret
+from rackwright.settings.wording import explain, is_secret, misplaced, path_of
 
 OWN_KEYS = "own_keys"
 ENDPOINTS = "endpoints"
 FREE = ("engine", "arguments", "docker_daemon")
 """Keys whose text may hold braces that are not Ansible's."""
-PLAIN = {
-    "bool_parsing": "true or false",
-    "bool_type": "true or false",
-    "int_parsing": "a whole number",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-}
-"""What pydantic's kinds of error ask for, in plain words."""
 JINJA = re.compile(r"\{\{.*\}\}|\{%.*%\}", re.DOTALL)
 
 
@@ -120,7 +112,7 @@ def _settings(values: Mapping[str, Any]) -> tuple[HostSettings | None, list[Foun
         return HostSettings.model_validate(values), problems
     except ValidationError as error:
         details = [detail for detail in error.errors() if detail["loc"] or not problems]
-        return None, [*((_path(detail), explain(HostSettings, detail)) for detail in details), *problems]
+        return None, [*((path_of(detail), explain(HostSettings, detail)) for detail in details), *problems]
 
 
 def _endpoints(values: Mapping[str, Any]) -> list[Found]:
@@ -142,60 +134,13 @@ def _endpoint(base: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[Found
     except ValidationError as error:
         for detail in error.errors():
             if detail["loc"] and detail["loc"][0] in own:
-                yield _path(detail), explain(EndpointSettings, detail)
+                yield path_of(detail), explain(EndpointSettings, detail)
 
 
 def _over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """`own` over `base`, also when an `engine` that is no mapping cannot be merged."""
     mergeable = all(isinstance(values.get("engine", {}), dict) for values in (base, own))
     return overlay(dict(base), dict(own)) if mergeable else {**base, **own}
-
-
-def _path(detail: ErrorDetails) -> KeyPath:
-    """Where a value stands, without pydantic's names for the branches of a union and for mapping keys."""
-    error = detail.get("ctx", {}).get("error")
-    if isinstance(error, MisfitError):
-        return error.path
-    return tuple(part for part in detail["loc"] if not (isinstance(part, str) and ("[" in part or part == "literal")))
-
-
-def explain(model: type[BaseModel], detail: ErrorDetails) -> str:
-    """One pydantic error as a sentence that never shows a secret."""
-    path, value, kind = _path(detail), detail.get("input"), detail["type"]
-    if kind == "extra_forbidden":
-        return f"unknown key{nearest(str(path[-1]), _fields(model, path[:-1]))}"
-    if isinstance(value, Secret):
-        return _misplaced(path)
-    if kind == "string_type":
-        return f"must be text; put it in quotes{_shown(value)}"
-    if kind == "missing":
-        return "is missing"
-    if kind in PLAIN:
-        return f"must be {PLAIN[kind]}{_shown(value)}"
-    text = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    plain = text if text.startswith("must") or kind == "value_error" else f"must be {text}"
-    return plain + (_shown(value) if path else "")
-
-
-def _shown(value: Any) -> str:
-    return "" if isinstance(value, Mapping | list | tuple | Secret) or value is None else f", not {value!r}"
-
-
-def _fields(model: type[BaseModel], path: KeyPath) -> list[str]:
-    """Keys that are right at a path below `model`."""
-    current: type[BaseModel] | None = model
-    for part in path:
-        if current is None or part not in current.model_fields:
-            return []
-        current = section(current.model_fields[str(part)].annotation)
-    return [field.alias or name for name, field in current.model_fields.items()] if current else []
-
-
-def section(annotation: Any) -> type[BaseModel] | None:
-    """The settings section that a field holds, also behind `| None`; None for plain values."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((found for found in map(section, get_args(annotation)) if found), None)
 
 
 def _jinja(values: Mapping[str, Any]) -> Iterator[Found]:
@@ -214,21 +159,7 @@ def _secrets(values: Mapping[str, Any]) -> Iterator[Found]:
             continue
         for path, leaf in leaves(value, (key,)):
             if isinstance(leaf, Secret) and not is_secret(path):
-                yield path, _misplaced(path)
-
-
-SECRET_PATHS: tuple[KeyPath, ...] = (("registry", "key"), ("hub_token",))
-
-
-def is_secret(path: KeyPath) -> bool:
-    """True where the settings take a secret."""
-    return path in SECRET_PATHS
-
-
-def _misplaced(path: KeyPath) -> str:
-    shown = "`docker inspect`" if "environment" in path else "files and messages"
-    places = " and ".join(".".join(map(str, place)) for place in SECRET_PATHS)
-    return f"a vault value is not taken here, since it would show in {shown}; secrets go into {places}"
+                yield path, misplaced(path)
 
 
 def leaves(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
 
+from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
 from rackwright.settings.validate import masked, validate
+from rackwright.settings.wording import PATTERNS
 
 MODEL = {"model": {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}}
 
@@ -20,6 +24,13 @@ def told(values: dict[str, Any]) -> list[str]:
 
 VAULT = "secrets go into registry.key and hub_token"
 
+REPOSITORY = "a repository of the hub, as openai/gpt-oss-120b"
+PATH = "an absolute path of letters, digits and ._@+-"
+KINDS = "'tensorrt-llm', 'vllm' or 'sglang'"
+IMAGE = "an image with its tag, as nvcr.io/nvidia/tensorrt-llm/release:1.2.0rc6 (a digest goes into image_digest)"
+YAML_FILE = "a file name that ends in .yaml or .yml, without folders"
+NAME = "a name of small letters, digits and ._- of at most 63"
+
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"docker_usr": ["ops"]}, "docker_usr: unknown key (did you mean docker_users?)"),
     ({"qwertz": 1}, "qwertz: unknown key"),
@@ -28,12 +39,30 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"model": {"repository": "a/b", "mnt": "/x"}}, "model.mount: is missing"),
     ({"port": "four"}, "port: must be a whole number, not 'four'"),
     ({"port": 0}, "port: must be greater than or equal to 1, not 0"),
-    ({"network": "brige"}, "network: must be 'bridge' or 'host', not 'brige'"),
+    ({"network": "brige"}, "network: must be 'bridge' or 'host' (did you mean bridge?), not 'brige'"),
     ({"environment": {"TRTLLM_ENABLE_PDL": 1}}, "environment.TRTLLM_ENABLE_PDL: must be text; put it in quotes, not 1"),
     ({"image_digest": "abc"}, "image_digest: must be sha256: and 64 hexadecimal digits, not 'abc'"),
-    ({"engine": ["a"]}, "engine: must be a valid dictionary"),
+    ({"engine": ["a"]}, "engine: must be a mapping of `key: value` lines"),
+    ({"model": "a/b"}, "model: must be a mapping of `key: value` lines, not 'a/b'"),
+    ({"model": {"repository": "gpt-oss", "mount": "/x"}}, f"model.repository: must be {REPOSITORY}, not 'gpt-oss'"),
+    ({"model": {"repository": "a/b", "mount": "x"}}, f"model.mount: must be {PATH}, not 'x'"),
+    ({"engine_kind": "trtllm"}, f"engine_kind: must be {KINDS} (did you mean tensorrt-llm?), not 'trtllm'"),
+    ({"image": "r/x"}, f"image: must be {IMAGE}, not 'r/x'"),
+    ({"image": None}, "image: must not be empty"),
+    ({"engine_file": "../a.yaml"}, f"engine_file: must be {YAML_FILE}, not '../a.yaml'"),
+    ({"endpoint_name": "LLM"}, f"endpoint_name: must be {NAME}, not 'LLM'"),
+    ({"endpoints": {"A": {}}}, f"endpoints.A: must be {NAME}, not 'A'"),
+    ({"wave": "half"}, "wave: must be a number, or a part such as 10%, not 'half'"),
+    ({"harmony": "perhaps"}, "harmony: must be true or false, not 'perhaps'"),
+    ({"load_timeout": 1.5}, "load_timeout: must be a whole number, not 1.5"),
+    ({"docker_users": "ops"}, "docker_users: must be a list, as [a, b], not 'ops'"),
+    ({"allow_from": ["10.0.0.0/33"]}, "allow_from.0: must be a network such as 10.0.0.0/8, not '10.0.0.0/33'"),
+    ({"bind": "somewhere"}, "bind: must be an address of the host, as 127.0.0.1, or 0.0.0.0 for all, not 'somewhere'"),
+    ({"gpus": "alll"}, "gpus: must be all, or a list of GPU numbers such as [0, 1], not 'alll'"),
+    ({"gpus": [-1]}, "gpus: must be all, or a list of GPU numbers such as [0, 1]"),
+    ({"gpus": []}, "gpus: must be all, or a list of GPU numbers such as [0, 1]"),
     ({"endpoints": {"a": {"prt": 1}}}, "endpoints.a.prt: unknown key (did you mean port?)"),
-    ({"endpoints": {"a": {"engine": 5}}}, "endpoints.a.engine: must be a valid dictionary, not 5"),
+    ({"endpoints": {"a": {"engine": 5}}}, "endpoints.a.engine: must be a mapping of `key: value` lines, not 5"),
     ({"ssh_port": 99999}, "ssh_port: must be less than or equal to 65535, not 99999"),
     ({"_sudo_user": "bob"}, "_sudo_user: must be 'root', not 'bob'"),
     (
@@ -68,6 +97,12 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 def test_the_message(values: dict[str, Any], message: str) -> None:
     assert message in told(values)
     assert "s3cret" not in "".join(told(values))
+
+
+def test_every_pattern_of_the_settings_has_words() -> None:
+    found = set(re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', json.dumps(HostSettings.model_json_schema())))
+    assert {json.loads(pattern) for pattern in found} <= set(PATTERNS)
+    assert found
 
 
 def test_all_problems_come_at_once() -> None:

@@ -1,0 +1,107 @@
+"""What is wrong with a value, in a sentence: pydantic's errors in the words of the YAML files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from rackwright.settings.model import ABSOLUTE, AMOUNT, IMAGE, NAME, REPOSITORY, YAML_FILE, MisfitError
+from rackwright.settings.origin import KeyPath
+from rackwright.settings.problems import nearest
+from rackwright.settings.secret import Secret
+
+SECRET_PATHS: tuple[KeyPath, ...] = (("registry", "key"), ("hub_token",))
+KINDS = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "tuple_type": "a list, as [a, b]",
+    "list_type": "a list, as [a, b]",
+    "dict_type": "a mapping of `key: value` lines",
+    "model_type": "a mapping of `key: value` lines",
+    "model_attributes_type": "a mapping of `key: value` lines",
+}
+"""What pydantic's kinds of error ask for."""
+PATTERNS = {
+    ABSOLUTE: "an absolute path of letters, digits and ._@+-",
+    AMOUNT: "a number, or a part such as 10%",
+    IMAGE: "an image with its tag, as nvcr.io/nvidia/tensorrt-llm/release:1.2.0rc6 (a digest goes into image_digest)",
+    NAME: "a name of small letters, digits and ._- of at most 63",
+    REPOSITORY: "a repository of the hub, as openai/gpt-oss-120b",
+    YAML_FILE: "a file name that ends in .yaml or .yml, without folders",
+}
+"""What the patterns of the settings ask for."""
+
+
+def path_of(detail: ErrorDetails) -> KeyPath:
+    """Where a value stands, without pydantic's names for the branches of a union and for mapping keys."""
+    error = detail.get("ctx", {}).get("error")
+    if isinstance(error, MisfitError):
+        return error.path
+    return tuple(part for part in detail["loc"] if not (isinstance(part, str) and ("[" in part or part == "literal")))
+
+
+def explain(model: type[BaseModel], detail: ErrorDetails) -> str:
+    """One pydantic error as a sentence that never shows a secret."""
+    path, value, kind = path_of(detail), detail.get("input"), detail["type"]
+    if kind == "extra_forbidden":
+        return f"unknown key{nearest(str(path[-1]), _fields(model, path[:-1]))}"
+    if isinstance(value, Secret):
+        return misplaced(path)
+    if kind == "string_type":
+        return f"must be text; put it in quotes{_shown(value)}" if value is not None else "must not be empty"
+    if kind == "missing":
+        return "is missing"
+    return f"{_asked(detail)}{_shown(value) if path else ''}"
+
+
+def _asked(detail: ErrorDetails) -> str:
+    """What the value must be."""
+    kind, limits = detail["type"], detail.get("ctx", {})
+    if kind in KINDS:
+        return f"must be {KINDS[kind]}"
+    if kind == "string_pattern_mismatch" and limits["pattern"] in PATTERNS:
+        return f"must be {PATTERNS[limits['pattern']]}"
+    text = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if kind == "literal_error":
+        text += nearest(str(detail["input"]), re.findall(r"'([^']*)'", str(limits["expected"])))
+    return text if text.startswith("must") or kind == "value_error" else f"must be {text}"
+
+
+def _shown(value: Any) -> str:
+    return "" if isinstance(value, Mapping | list | tuple | Secret) or value is None else f", not {value!r}"
+
+
+def _fields(model: type[BaseModel], path: KeyPath) -> list[str]:
+    """Keys that are right at a path below `model`."""
+    current: type[BaseModel] | None = model
+    for part in path:
+        if current is None or part not in current.model_fields:
+            return []
+        current = section(current.model_fields[str(part)].annotation)
+    return [field.alias or name for name, field in current.model_fields.items()] if current else []
+
+
+def section(annotation: Any) -> type[BaseModel] | None:
+    """The settings section that a field holds, also behind `| None`; None for plain values."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for found in map(section, get_args(annotation)) if found), None)
+
+
+def is_secret(path: KeyPath) -> bool:
+    """True where the settings take a secret."""
+    return path in SECRET_PATHS
+
+
+def misplaced(path: KeyPath) -> str:
+    """What to say of a vault value at a path that shows its value."""
+    shown = "`docker inspect`" if "environment" in path else "files and messages"
+    places = " and ".join(".".join(map(str, place)) for place in SECRET_PATHS)
+    return f"a vault value is not taken here, since it would show in {shown}; secrets go into {places}"
