@@ -6,6 +6,7 @@ from typing import Any
 
 from rackwright.concern import Concern
 from rackwright.concerns.docker import DOCKER
+from rackwright.concerns.dockerd import DOCKERD
 from rackwright.concerns.encodings import ENCODINGS
 from rackwright.concerns.endpoint import ENDPOINT
 from rackwright.concerns.firewall import FIREWALL
@@ -34,6 +35,7 @@ ALL: tuple[Concern[Any, Any], ...] = (
     MODELS,
     RELEASE,
     OPTIONS,
+    DOCKERD,
     ENDPOINT,
     RETENTION,
 )

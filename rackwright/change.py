@@ -96,6 +96,22 @@ class Proved:
 
 
 @dataclass(frozen=True)
+class DaemonRestart:
+    """A restart of dockerd that counts only when its endpoints then answer; otherwise the host goes back, by itself.
+
+    `job` does all of it on the host, from the drain to the end.
+    """
+
+    endpoints: tuple[str, ...]
+    """Those that are stopped and started with it."""
+    configuration: str
+    """Short name of what is tried."""
+    job: Job
+    serving: bool
+    """True when any of them serves now."""
+
+
+@dataclass(frozen=True)
 class Refuse:
     """Nothing can be done here: what is wrong, where, and the next command to type.
 
@@ -106,7 +122,7 @@ class Refuse:
     final: bool = True
 
 
-Step = Shell | WriteFile | Job | Guarded | Proved | Refuse
+Step = Shell | WriteFile | Job | Guarded | Proved | DaemonRestart | Refuse
 
 
 @dataclass(frozen=True, order=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
-from rackwright.change import Change, Guarded, Job, Proved, Refuse, Shell, Step, WriteFile
+from rackwright.change import Change, DaemonRestart, Guarded, Job, Proved, Refuse, Shell, Step, WriteFile
+from rackwright.daemonrestart import restart_and_prove
 from rackwright.effects import StepFailedError, run_guarded, run_job, run_simple
 from rackwright.switch import switch_and_prove
 
@@ -23,11 +25,18 @@ def perform(state: State, host: Host, step: Step) -> None:
             run_guarded(state, host, step)
         case Proved():
             switch_and_prove(state, host, step)
+        case DaemonRestart():
+            restart_and_prove(state, host, step)
         case Refuse():
             raise StepFailedError(step.text)
 
 
 def perform_all(state: State, host: Host, change: Change, record: Callable[[Change], list[Step]]) -> None:
-    """Carry out a change with its entry in the ownership record. Raises StepFailedError."""
-    for step in [*record(change), *change.steps]:
+    """Carry out a change with its entries in the ownership record. Raises StepFailedError.
+
+    What is added is recorded before it is made, what is removed after it is gone.
+    """
+    for step in [*record(replace(change, disowns=())), *change.steps]:
+        perform(state, host, step)
+    for step in record(replace(change, owns=())):
         perform(state, host, step)

@@ -71,7 +71,7 @@ def switch_and_prove(state: State, host: Host, step: Proved) -> None:
     news = SwitchNews(step.endpoint)
 
     def heed(line: str) -> None:
-        _tell(host, news, line)
+        tell(host, news, line)
         if news.waits:
             news.waits = False
             _approve(state, host, step, before, news)
@@ -82,19 +82,21 @@ def switch_and_prove(state: State, host: Host, step: Proved) -> None:
         ask_all(state, host, step.questions, before)
     error = ending(step, news, status)
     if error is not None:
-        log = _fetch_log(state, host, step, news)
-        raise _with(error, f"the failed release's log: {log}" if log else "")
+        log = fetch_log(state, host, news, step.release)
+        raise with_more(error, f"the failed release's log: {log}" if log else "")
     if step.door is not None:
         say(host, f"  {knock(str(host.data.get('ssh_hostname') or host.name), step.door)}")
 
 
-def _with(error: StepFailedError, more: str) -> StepFailedError:
+def with_more(error: StepFailedError, more: str) -> StepFailedError:
+    """An error with one more line of text."""
     if more:
         error.args = (f"{error}\n{more}",)
     return error
 
 
-def _tell(host: Host, news: SwitchNews, line: str) -> None:
+def tell(host: Host, news: SwitchNews, line: str) -> None:
+    """Show a line of a switch, and note what it tells."""
     try:
         shown = news.hear(line)
     except (ReadingError, ValueError):
@@ -165,8 +167,8 @@ def _nothing_serves(endpoint: str, news: SwitchNews) -> str:
     )
 
 
-def _fetch_log(state: State, host: Host, step: Proved, news: SwitchNews) -> str | None:
-    """Bring the failed release's log into the run's record. Returns its file; None without a record or a log."""
+def fetch_log(state: State, host: Host, news: SwitchNews, release: str) -> str | None:
+    """Bring the failed try's last log into the run's record. Returns its file; None without a record or a log."""
     if not news.kept:
         return None
     try:
@@ -177,9 +179,9 @@ def _fetch_log(state: State, host: Host, step: Proved, news: SwitchNews) -> str 
         text = zlib.decompress(base64.b64decode(output.stdout_lines[-1]), wbits=31)
     except (ConnectionLostError, ValueError, zlib.error):
         return None
-    path = keep_beside(f"{host.name}-{step.endpoint}-{step.release}.log", text)
+    path = keep_beside(f"{host.name}-{news.endpoint}-{release}.log", text)
     if path is not None:
-        note("log", host=host.name, endpoint=step.endpoint, release=step.release, file=str(path))
+        note("log", host=host.name, endpoint=news.endpoint, release=release, file=str(path))
     return str(path) if path else None
 
 

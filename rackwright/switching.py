@@ -11,8 +11,10 @@ from pyinfra.api import FunctionCommand, operation
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
-from rackwright.change import Change, Job, Refuse, Shell
-from rackwright.concern import HostReading
+from rackwright.change import Change, DaemonRestart, Job, Refuse, Shell
+from rackwright.concern import Concern, HostReading
+from rackwright.concerns.docker import DOCKER
+from rackwright.concerns.dockerd import DOCKERD
 from rackwright.concerns.endpoint import ENDPOINT, takes_capacity, waits
 from rackwright.effects import StepFailedError, command_of, complain, remote, run_job, tail
 from rackwright.fleet.gate import Begin, Gate, Outcome
@@ -37,9 +39,12 @@ from rackwright.hostrun import Commands, announce_changes, decided, fail, look, 
 from rackwright.inventory import groups_of, settings_of
 from rackwright.perform import perform_all
 from rackwright.rollback import back_changes, parse_kept, read_script, releases_asked, targets_of
-from rackwright.settings.model import Hooks
+from rackwright.settings.model import Hooks, HostSettings
 from rackwright.spec import url_of
 from rackwright.switch import NothingServesError, WentBackError, ask_all
+
+IN_TURN: tuple[Concern[Any, Any], ...] = (DOCKERD, ENDPOINT)
+"""What takes the host's turn behind the gate, in this order."""
 
 _gate = Gate()
 _members: dict[str, Member] = {}
@@ -50,21 +55,27 @@ _watches: dict[str, Callable[[], Outcome]] = {}
 def line_up() -> Commands:
     """Put hosts whose endpoints must switch into the gate's queue, in inventory order; changes nothing."""
     host = this_host()
-    changes = yield from decided(host, lambda seen: ENDPOINT.pending(settings_of(host), seen))
+    changes = yield from decided(host, lambda seen: pending(settings_of(host), seen))
     seen = look(host)
     if changes is not None and seen is not None and host.state.is_executing:
         _queue(host, seen, changes, _diff(host, seen) if changes else "")
 
 
+def pending(settings: HostSettings, seen: HostReading) -> list[Change]:
+    """What waits for the host's turn: dockerd, which all of its endpoints stand on, before the endpoints themselves."""
+    return [change for concern in IN_TURN for change in concern.pending(settings, seen)]
+
+
 def _diff(host: Host, seen: HostReading) -> str:
-    """Engine YAML and unit, before and after, as `rackwright plan` shows them."""
+    """daemon.json, engine YAML and unit, before and after, as `rackwright plan` shows them."""
     planned = plan_host(host.name, settings_of(host), seen).changes
-    return "\n".join(change.diff for change in planned if change.concern == ENDPOINT.name and change.diff)
+    names = [concern.name for concern in IN_TURN]
+    return "\n".join(change.diff for change in planned if change.concern in names and change.diff)
 
 
 def _queue(host: Host, seen: HostReading, changes: Sequence[Change], diff: str = "") -> None:
     """Let a host take part: it counts for the limits, and must switch when there are changes."""
-    settings, cut = settings_of(host), found_switching(host.name)
+    settings, cut = settings_of(host), found_switching(host.name) or seen[DOCKER].restarting
     order = [other.name for other in host.state.inventory].index(host.name)
     member = Member(host.name, order, domains_of(groups_of(host), settings.rack), serves(seen) or cut, settings)
     _members[host.name] = member
@@ -86,9 +97,7 @@ def _switch_host(host: Host, changes: Sequence[Change], before: Mapping[str, str
     sentences = [change.sentence for change in changes]
     note("host", host=host.name, state="switching", before=dict(before), changes=sentences, diff=diff or None)
     try:
-        for change in changes:
-            touch(host)
-            perform_all(host.state, host, change, state_of(host).recorder)
+        _perform_in_turn(host, changes)
     except StepFailedError as error:
         complain(host, str(error))
         outcome = outcome_of(error, served)
@@ -108,6 +117,26 @@ def _switch_host(host: Host, changes: Sequence[Change], before: Mapping[str, str
         state_of(host).stale = True
     note("host", host=host.name, state="switched")
     return Outcome()
+
+
+def _perform_in_turn(host: Host, changes: Sequence[Change]) -> None:
+    """Carry out a host's changes. After a restart of dockerd its endpoints are read, and decided, anew."""
+    restarts = [change for change in changes if any(isinstance(step, DaemonRestart) for step in change.steps)]
+    _perform(host, restarts)
+    if restarts:
+        state_of(host).stale = True
+        seen = look(host)
+        if seen is None:
+            raise StepFailedError("dockerd was restarted, and the host could not be read again; see the line above")
+        changes = ENDPOINT.pending(settings_of(host), seen)
+        announce_changes(host, changes)
+    _perform(host, changes)
+
+
+def _perform(host: Host, changes: Sequence[Change]) -> None:
+    for change in changes:
+        touch(host)
+        perform_all(host.state, host, change, state_of(host).recorder)
 
 
 def _hook_in() -> None:
@@ -159,7 +188,7 @@ def switch() -> Commands:
     if seen is None:
         yield from unreadable(host)
         return
-    changes = ENDPOINT.pending(settings_of(host), seen)
+    changes = pending(settings_of(host), seen)
     if not host.state.is_executing:
         announce_changes(host, changes)
     if changes:

@@ -49,6 +49,8 @@ class SwitchNews:
     """A switch as it has been told so far."""
 
     endpoint: str
+    tried: str = "release"
+    """What is tried, in a word."""
     refused: dict[str, str] = field(default_factory=dict)
     """Rows that stopped the release, with what was seen."""
     failure: str | None = None
@@ -86,7 +88,7 @@ def _hear_row(news: SwitchNews, rest: str) -> Line:
 
 def _hear_failed(news: SwitchNews, rest: str) -> Line:
     news.failure = rest.strip() or "it failed without a word"
-    return Line(f"{news.failure}; not keeping this release", "yellow")
+    return Line(f"{news.failure}; not keeping this {news.tried}", "yellow")
 
 
 def _hear_lost(news: SwitchNews, rest: str) -> Line:

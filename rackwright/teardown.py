@@ -12,6 +12,7 @@ from rackwright.concern import HostReading
 from rackwright.concerns import firewall, models, registry
 from rackwright.concerns.daemon import DAEMON_JSON, merged, parse_daemon_json, render_daemon_json
 from rackwright.concerns.docker import DOCKER
+from rackwright.daemonjob import HOME as DOCKERD_HOME
 from rackwright.hostside import host_script
 from rackwright.lease import FENCE, LEASED, SeenLease
 from rackwright.ownership import RECORD
@@ -61,7 +62,7 @@ def _last(owned: Iterable[Owned], left: Sequence[str], lease: SeenLease) -> list
     if not owned and not lease.fence:
         return []
     spare = "" if left else f"rm -rf {STATE}\n"
-    script = f"rm -rf {STATE}/endpoints {FENCE} {RUN} {ETC}\n{spare}"
+    script = f"rm -rf {STATE}/endpoints {DOCKERD_HOME} {FENCE} {RUN} {ETC}\n{spare}"
     return [Change("remove what is left of Rackwright's own folders", "teardown", (Shell(script),))]
 
 

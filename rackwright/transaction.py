@@ -61,7 +61,7 @@ def transaction(
         home=home,
         gate=own.gate,
         deadline=own.commit_deadline,
-        previous=previous.release if previous else "",
+        previous=f"release {previous.release}" if previous else "",
         known="yes" if proven == new.release else "no",
         mark=f"{home}/not-admitted" if own.ready_hook else "",
         prepare=way.prepare,
@@ -75,7 +75,8 @@ def transaction(
         ready=ready_script(endpoint, own, new.release),
         ready_back=ready_script(endpoint, own, previous.release if previous else new.release),
     )
-    seconds = way.seconds + own.commit_deadline + start_time(own) + 2 * own.hook_timeout + 2 * _proving(new.questions)
+    after = start_time(own) + 2 * own.hook_timeout + 2 * proving_time(new.questions)
+    seconds = way.seconds + own.commit_deadline + after
     aim = f"switch {endpoint} to {new.release}"
     return Job(job_name(endpoint), f"switch endpoint {endpoint}", script, seconds, aim=aim, alone=ALONE)
 
@@ -142,5 +143,6 @@ def start_time(own: EndpointSettings) -> int:
     return own.stop_timeout + own.load_timeout + 300
 
 
-def _proving(questions: Sequence[Question]) -> int:
+def proving_time(questions: Sequence[Question]) -> int:
+    """Seconds that a proof on the host may take."""
     return sum(row.timeout for row in questions) + JUDGING + 30

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rackwright.change import Change, Job, Owned, Proved, Refuse, Shell, WriteFile
+from rackwright.change import Change, DaemonRestart, Job, Owned, Proved, Refuse, Shell, WriteFile
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.release import Unresolved, wanted_releases
 from rackwright.engines.version import bare
@@ -146,11 +146,12 @@ def _endpoint(block: str) -> tuple[str, SeenEndpoint]:
         spec=spec,
         proven_spec=_json(words.get("proven_spec")) or (spec if values.get("proven") == values.get("current") else {}),
         admitted=values.get("admitted") != "no",
-        last=_last_switch(values),
+        last=last_switch(values),
     )
 
 
-def _last_switch(values: Mapping[str, str]) -> LastSwitch | None:
+def last_switch(values: Mapping[str, str]) -> LastSwitch | None:
+    """How the last switch ended, from the pairs `last_...` of a reading; None when there was none."""
     told = [values.get(f"last_{key}", "") for key in ("release", "outcome", "time", "reason")]
     return LastSwitch(*told) if told[0] else None
 
@@ -191,8 +192,9 @@ _DOCKER_DOWN = "Docker does not answer, so nothing is known of the containers; n
 
 
 def takes_capacity(pending: Sequence[Change], seen: SeenEndpoints) -> bool:
-    """True when these changes stop something that serves now: a switch, or the removal of an endpoint."""
-    switched = any(isinstance(step, Proved) and step.serving for change in pending for step in change.steps)
+    """True when these changes stop something that serves now: a switch, a restart of dockerd, or a removal."""
+    steps = [step for change in pending for step in change.steps]
+    switched = any(isinstance(step, Proved | DaemonRestart) and step.serving for step in steps)
     removed = {owned.name for change in pending for owned in change.disowns}
     return switched or any(own.serving and unit_name(name) in removed for name, own in seen.endpoints.items())
 

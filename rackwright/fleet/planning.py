@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rackwright.catalog import ALL
-from rackwright.change import Change, Proved, Refuse
+from rackwright.change import Change, DaemonRestart, Proved, Refuse
 from rackwright.concern import HostReading
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint
@@ -100,6 +100,8 @@ class _Describer:
 
     def _restarts(self, concern: str, change: Change) -> str:
         for step in change.steps:
+            if isinstance(step, DaemonRestart):
+                return f"dockerd and endpoint{'s' * (len(step.endpoints) > 1)} {', '.join(step.endpoints)}"
             if isinstance(step, Proved) and step.restarts:
                 running = self.seen.get(step.endpoint, SeenEndpoint()).running_hash is not None
                 return f"endpoint {step.endpoint}" if running else ""

@@ -23,7 +23,7 @@ _PHASES = {
     "switching to ": LOADING,
     "loading, ": LOADING,
     "ready after ": PROVING,
-    "going back to release ": GOING_BACK,
+    "going back to ": GOING_BACK,
 }
 
 

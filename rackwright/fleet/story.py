@@ -229,7 +229,7 @@ def _job(story: Story, event: Event, now: float) -> None:
 def _phase_of(job: str) -> str:
     if job.startswith(_DOWNLOADS):
         return DOWNLOADING
-    return LOADING if job.startswith(("switch-", "wait-")) else STAGING
+    return LOADING if job.startswith(("switch-", "wait-", "dockerd")) else STAGING
 
 
 def _progress(story: Story, event: Event, now: float) -> None:

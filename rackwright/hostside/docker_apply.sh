@@ -1,5 +1,6 @@
 # Put dockerd's configuration in place and make dockerd take it. Parameters: daemon_json and dropin (paths),
-# daemon_text and dropin_text (base64; empty removes the file), action (reload, restart, start).
+# daemon_text and dropin_text (base64; empty removes the file), action (reload, restart, start), runtime (that it must know).
+# The file $reason, if any, gets what went wrong.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 put() {
   if [ -z "$2" ]; then rm -f "$1"; return; fi
@@ -10,19 +11,19 @@ put() {
   sync -d "$1.new"
   mv -f "$1.new" "$1"
 }
-complain() { echo "$1" >&2; journalctl --unit=docker.service --lines=15 --no-pager --output=cat >&2; exit 1; }
-valid() {
-  [ -z "$daemon_text" ] && return 0
-  dockerd --help 2>/dev/null | grep -q -- --validate || return 0
-  printf %s "$daemon_text" | base64 -d >/run/rackwright/daemon.json && dockerd --validate --config-file=/run/rackwright/daemon.json
+complain() {
+  last=$(journalctl --unit=docker.service --lines=15 --no-pager --output=cat)
+  echo "$1" >&2
+  echo "$last" >&2
+  echo "$1 $(echo "$last" | grep -oE '(failed to start|unable to configure) .*' | tail -n 1)" >"${reason:-/dev/null}"
+  exit 1
 }
-valid || { echo "dockerd refuses the merged $daemon_json" >&2; exit 1; }
 put "$daemon_json" "$daemon_text" && put "$dropin" "$dropin_text" || exit 1
 # An installation in between may have started it, with the configuration of before.
 [ "$action" = start ] && systemctl is-active --quiet docker.service && action=restart
 [ "$action" = reload ] || systemctl daemon-reload
 systemctl reset-failed docker.service 2>/dev/null
-systemctl "$action" docker.service || complain "dockerd did not $action with the changed configuration:"
+timeout 180 systemctl "$action" docker.service || complain "dockerd did not $action with the changed configuration:"
 i=0
 until docker info >/dev/null 2>&1; do
   i=$((i + 1)); [ $i -ge 100 ] && complain "dockerd does not answer after its $action:"

@@ -1,5 +1,5 @@
 # Docker Engine and NVIDIA's container toolkit: packages, daemon, its configuration, users, and who serves.
-# Parameters: packages, endpoints, users, state, authority, and the paths to show: paths.
+# Parameters: packages, endpoints, users, state, authority, job (the unit that restarts it), and the paths to show: paths.
 [ -r /etc/os-release ] && . /etc/os-release
 echo "os=${ID:-}"
 echo "like=${ID_LIKE:-}"
@@ -19,6 +19,7 @@ dpkg-query -W -f '${db:Status-Status} ${Package}\n' 2>/dev/null |
   sed -n '/^installed /d; /^config-files /d; /^not-installed /d; s/^\([^ ]*\) \(.*\)/broken \2 \1/p'
 ls /var/lib/dpkg/updates 2>/dev/null | grep -q '^[0-9]' && echo "broken dpkg interrupted"
 systemctl show docker.service --property=LoadState,ActiveState,UnitFileState,NeedDaemonReload | sed 's/^/unit./'
+systemctl is-active --quiet "$job" && echo restarting=yes
 # Any docker command would start a stopped dockerd through its socket, and a reading changes nothing.
 if systemctl is-active --quiet docker.service; then
   echo "info $(timeout 10 docker info --format '{{json .}}' 2>/dev/null | base64 -w0)"

@@ -1,10 +1,13 @@
 # Switch an endpoint, prove it, and commit or go back: all on the host, so that it ends well with nobody watching.
-# Parameters: release home gate deadline; previous (the release to go back to, or nothing); known ("yes": this release
+# Parameters: release home gate deadline; previous (what to go back to, in words, or nothing); known ("yes": this release
 # was proven before); mark (a file that lies there until clients are let in again, or nothing); and scripts: prepare
 # forward prove commit keep_log back prove_back halt ready ready_back.
 # Lines that begin with :: are for the program that follows.
 # Ends 0 committed, 3 went back, 4 nothing serves, 5 not switched, 6 it answers but is not committed.
 export reason="$JOB/reason"
+run() { # a part, from a file: it may be longer than an argument can be
+  printf '%s\n' "$1" >"$JOB/part" && sh "$JOB/part"
+}
 now() { cut -d' ' -f1 /proc/uptime; }
 elapsed() { echo "$1 $2" | awk '{ printf "%.1f", $2 - $1 }'; }
 why() {
@@ -19,7 +22,7 @@ finish() { # outcome, exit status
 }
 admit() {
   : >"$reason"
-  if sh -c "$1"; then rm -f "$mark"; else echo "::not-admitted $(why)"; fi
+  if run "$1"; then rm -f "$mark"; else echo "::not-admitted $(why)"; fi
 }
 approved() { # whether the control machine, which asks the rest of the gate, says in time that the release is good
   [ "$gate" = full ] || return 0
@@ -42,13 +45,13 @@ approved() { # whether the control machine, which asks the rest of the gate, say
 go_back() {
   began=$(now)
   echo "::failed $failure"
-  sh -c "$keep_log"
+  run "$keep_log"
   : >"$reason"
   if [ -z "$previous" ]; then
-    sh -c "$halt" && finish stopped 4
-  elif echo "going back to release $previous" && sh -c "$back"; then
+    run "$halt" && finish stopped 4
+  elif echo "going back to $previous" && run "$back"; then
     echo "::back $(elapsed "$began" "$(cat "$JOB/pointed")") $(elapsed "$began" "$(now)")"
-    if sh -c "$prove_back"; then
+    if run "$prove_back"; then
       admit "$ready_back"
       finish went-back 3
     fi
@@ -60,16 +63,16 @@ go_back() {
 failure=
 : >"$reason"
 [ -z "$mark" ] || : >"$mark"
-if ! sh -c "$prepare"; then
+if ! run "$prepare"; then
   failure=$(why)
   admit "$ready_back"
   finish not-switched 5
 fi
-if ! { sh -c "$forward" && sh -c "$prove" && approved; }; then
+if ! { run "$forward" && run "$prove" && approved; }; then
   failure=$(why)
   go_back
 fi
-if ! sh -c "$commit"; then
+if ! run "$commit"; then
   failure=$(why)
   finish not-committed 6
 fi

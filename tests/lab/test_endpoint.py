@@ -359,6 +359,65 @@ def test_a_host_that_waits_for_a_killed_control_process_gets_the_word_of_the_nex
     assert scene.deploy().status == 0
 
 
+# -- dockerd is restarted under an endpoint that serves
+
+
+DAEMON_JSON = "/etc/docker/daemon.json"
+
+
+def daemon(scene: Scene) -> tuple[str, str]:
+    """dockerd's configuration, and when it was started."""
+    started = "systemctl show docker.service --property=ExecMainStartTimestampMonotonic"
+    return scene.host.run(f"cat {DAEMON_JSON}").stdout, scene.host.run(started).stdout
+
+
+def test_a_restart_of_dockerd_is_a_switch(scene: Scene) -> None:
+    before, (text, started) = scene.starts(), daemon(scene)
+    wanted = {"docker_daemon": {"log-level": "warn"}}
+    ahead = scene.deploy("--dry", **wanted)
+    assert f"would configure dockerd and restart it with llm ({DAEMON_JSON}: log-level)" in ahead.output
+    assert daemon(scene) == (text, started)
+    run = scene.deploy(**wanted)
+    assert run.status == 0, run.output
+    assert run.changed == ["Endpoint | Each endpoint runs its wanted release and has answered"]
+    assert "proved: a chat answer" in run.output
+    assert json.loads(daemon(scene)[0])["log-level"] == "warn"
+    assert daemon(scene)[1] != started
+    assert scene.starts() == before + 1
+    assert "42" in scene.ask()
+    assert scene.deploy(**wanted).changed == []
+
+
+def test_a_configuration_that_dockerd_cannot_start_with_goes_back(scene: Scene) -> None:
+    before, (text, _) = scene.starts(), daemon(scene)
+    good: dict[str, Any] = {"log-level": "warn"}
+    # The unit names hosts on dockerd's command line, which --validate does not see.
+    run = scene.deploy(docker_daemon={**good, "hosts": ["unix:///var/run/docker.sock"]})
+    assert run.status == 1, run.output
+    assert "specified both as a flag and in the configuration file: hosts" in run.output
+    assert "dockerd has its configuration of before, and serving again: llm" in run.output
+    assert "-dockerd-" in scene.host.run("ls /var/lib/rackwright/dockerd/failed").stdout
+    assert daemon(scene)[0] == text
+    assert scene.starts() == before + 1
+    assert "42" in scene.ask()
+    assert scene.deploy(docker_daemon=good).changed == []
+
+
+def test_a_restart_of_dockerd_that_lost_its_control_process_is_joined(scene: Scene) -> None:
+    before = scene.starts()
+    with scene.faults({"fault": "load_seconds", "value": 12}):
+        with deploying(scene.site, scene.host.name) as running:
+            assert running.until("switching to release") is not None, running.output
+            running.stop()
+        run = scene.deploy()
+    assert run.status == 0, run.output
+    assert "already under way on the host, joining it" in run.output
+    assert "log-level" not in daemon(scene)[0]
+    assert scene.starts() == before + 1
+    assert "42" in scene.ask()
+    assert scene.deploy().changed == []
+
+
 # -- faults under an endpoint that serves
 
 

@@ -259,14 +259,18 @@ def test_a_configuration_that_dockerd_cannot_start_with_is_taken_back(site: Site
     assert settle(site, lived).status == 0
 
 
-def test_a_restart_waits_for_a_serving_endpoint(site: Site, lived: Host) -> None:
+def test_a_restart_is_left_to_the_turn_of_a_host_that_serves(site: Site, lived: Host) -> None:
     lived.run("systemd-run --unit=rackwright-llm --collect sleep 600")
     before = started(lived)
     try:
         run = settle(site, lived, docker_daemon={"log-level": "warn"})
+        assert run.status == 0, run.output
+        assert not docker_changed(run)
+        run = settle(site, lived, docker_daemon={"data-root": "/srv/docker"})
         assert run.status == 1
         assert "systemctl stop rackwright-llm.service" in run.output
         assert started(lived) == before
+        assert "log-level" not in lived.run(f"cat {DAEMON_JSON}").stdout
     finally:
         lived.run("systemctl stop rackwright-llm")
     run = settle(site, lived, docker_daemon={"log-level": "warn"})

@@ -153,15 +153,48 @@ def test_a_dockerd_that_was_never_told_is_reloaded() -> None:
     assert "does not know the runtime" in change.why
 
 
-def test_other_keys_take_a_restart_and_never_under_a_serving_endpoint() -> None:
+def test_other_keys_take_a_restart_which_is_left_to_its_turn_under_a_serving_endpoint() -> None:
     wanted = asked(docker_daemon={"log-opts": {"max-size": "10m"}})
     (change,) = pending(wanted, docker())
     assert isinstance(change.steps[0], Guarded)
     assert "action=restart" in change.steps[0].script
     assert change.steps[0].seconds > wanted.settings.firewall_confirm
+    assert pending(wanted, docker(serving=("llm",))) == []
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"data-root": "/srv/docker"},
+        {"storage-driver": "vfs"},
+        {"userns-remap": "default"},
+        {"features": {"containerd-snapshotter": True}},
+    ],
+    ids=lambda keys: next(iter(keys)),
+)
+def test_what_would_leave_the_images_behind_is_refused_under_a_serving_endpoint(keys: dict[str, Any]) -> None:
+    wanted = asked(docker_daemon={**keys, "log-level": "warn"})
     (refused,) = pending(wanted, docker(serving=("llm",)))
     assert isinstance(refused.steps[0], Refuse)
+    assert next(iter(keys)) in refused.steps[0].text
+    assert "log-level" not in refused.steps[0].text
     assert "systemctl stop rackwright-llm.service" in refused.steps[0].text
+    (change,) = pending(wanted, docker())
+    assert isinstance(change.steps[0], Guarded)
+    assert "action=restart" in change.steps[0].script
+
+
+def test_other_features_take_a_reload() -> None:
+    (change,) = pending(asked(docker_daemon={"features": {"cdi": True}}), docker(serving=("llm",)))
+    assert isinstance(change.steps[0], Guarded)
+    assert "action=reload" in change.steps[0].script
+
+
+def test_nothing_is_done_to_a_dockerd_whose_restart_is_under_way() -> None:
+    wanted = asked(docker_daemon={"log-level": "warn"})
+    assert pending(wanted, docker(restarting=True)) == []
+    (wait,) = pending(wanted, docker(restarting=True, daemon="down", info={}))
+    assert "wait for dockerd" in wait.what
 
 
 def test_reloadable_keys_never_restart() -> None:

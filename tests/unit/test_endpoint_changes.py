@@ -213,7 +213,7 @@ def test_removing_what_serves_takes_capacity_too() -> None:
 
 def test_a_bad_release_goes_back_to_the_proven_one_and_that_is_asked() -> None:
     step = proved(pending(replace(SERVES_OLD, proven_spec={**WANTED.facts, "hash": OLD}))[0])
-    assert assigned(step, "previous") == OLD
+    assert assigned(step, "previous") == f"release {OLD}"
     assert f"releases/{OLD}" in assigned(step, "back")
     asked = assigned(step, "prove_back")
     assert [rule for rule in RULES if f'{{"rule": "{rule}"' in asked] == BASIC
@@ -238,7 +238,7 @@ def test_a_proven_release_that_fails_is_stopped_but_stays_the_current_one() -> N
 
 def test_an_unproven_release_that_runs_goes_back_when_it_fails() -> None:
     step = proved(pending(replace(AT_REST, proven=OLD))[0])
-    assert assigned(step, "previous") == OLD
+    assert assigned(step, "previous") == f"release {OLD}"
     assert f"releases/{OLD}" in assigned(step, "back")
 
 

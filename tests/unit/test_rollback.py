@@ -61,7 +61,7 @@ def test_the_release_before_is_switched_to_and_the_later_one_forgotten() -> None
     commit = assigned(step, "commit")
     assert commit.index("release_hash=aaa") < commit.index("sed ")
     assert "releases/bbb" in assigned(step, "back")
-    assert assigned(step, "previous") == "bbb"
+    assert assigned(step, "previous") == "release bbb"
 
 
 def test_with_nothing_earlier_it_is_refused() -> None:

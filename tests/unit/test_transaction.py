@@ -109,6 +109,11 @@ def test_a_good_release_is_committed_by_the_host_alone(stage: Stage) -> None:
     assert not ended.marked
 
 
+def test_a_part_may_be_longer_than_an_argument(stage: Stage) -> None:
+    ended = stage.run(prove=f"echo prove >>{stage.job}/steps #{'x' * 200_000}")
+    assert (ended.status, ended.steps) == (0, ["prepare", "forward", "prove", "commit", "ready"])
+
+
 @pytest.mark.parametrize("failing", ["forward", "prove"])
 def test_a_bad_one_goes_back_and_that_is_proven(stage: Stage, failing: str) -> None:
     ended = stage.run(failing)

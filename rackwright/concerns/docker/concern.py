@@ -13,7 +13,9 @@ from rackwright.concerns.docker.install import cannot_install, install_changes
 from rackwright.concerns.docker.seen import SeenDocker, parse
 from rackwright.concerns.docker.users import user_changes
 from rackwright.concerns.docker.wanted import WantedDocker, wanted
+from rackwright.daemonjob import JOB
 from rackwright.hostside import host_script
+from rackwright.jobs import unit_of
 from rackwright.paths import STATE
 from rackwright.settings.model import HostSettings
 
@@ -27,15 +29,16 @@ def read(settings: HostSettings) -> str:
         users=" ".join(settings.docker_users),
         state=STATE,
         authority=AUTHORITY,
+        job=unit_of(JOB),
         paths=" ".join(paths(settings)),
     )
 
 
 def changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
     """What differs, in the order in which it must be done; refusals alone when there are any."""
-    refusals = _refusals(asked, seen)
-    if refusals:
-        return refusals
+    found = refusals(asked, seen)
+    if found:
+        return found
     daemon = daemon_changes(asked, seen)
     start = [] if daemon else start_changes(seen)
     return [
@@ -49,7 +52,8 @@ def changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
     ]
 
 
-def _refusals(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
+def refusals(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
+    """Why nothing can be done about Docker here; empty when it can."""
     try:
         parse_daemon_json(seen.files.get(DAEMON_JSON))
     except BrokenDaemonJsonError as error:

@@ -1,10 +1,17 @@
-"""The daemon: daemon.json and its proxy, restarted only where that is needed, and never under a serving endpoint."""
+"""The daemon: daemon.json and its proxy, restarted only where that is needed.
+
+Under an endpoint that serves, a restart is no matter of this concern: it is left to the host's turn to switch.
+"""
 
 from __future__ import annotations
 
 import base64
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from rackwright.change import Change, Guarded, Owned, Refuse, Shell, Step
+from rackwright.change import Change, Guarded, Owned, Refuse, Shell
 from rackwright.concerns.daemon import (
     DAEMON_JSON,
     RELOADABLE,
@@ -23,6 +30,9 @@ from rackwright.hostside import host_script
 
 RESTART_SECONDS = 60
 """Longest time that a restart of dockerd takes before its guard may doubt it."""
+SNAPSHOTTER = "containerd-snapshotter"
+STORES = frozenset({"containerd", "containerd-namespace", "data-root", "graph", "storage-driver", "userns-remap"})
+"""Top-level keys that give dockerd another store: the images that it has now would be left behind."""
 
 
 def not_while_serving(seen: SeenDocker, what: str) -> str:
@@ -34,24 +44,115 @@ def not_while_serving(seen: SeenDocker, what: str) -> str:
     )
 
 
-def daemon_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
-    """daemon.json and the daemon's proxy, as one guarded change; a refusal where it would stop a serving endpoint."""
-    before_text = seen.files.get(DAEMON_JSON)
+@dataclass(frozen=True)
+class Configuration:
+    """dockerd's two files; None where there is none."""
+
+    daemon_json: str | None
+    dropin: str | None
+
+    @property
+    def valid_script(self) -> str:
+        """Ends well unless dockerd knows already that it cannot start with it."""
+        return host_script("docker_valid", daemon_json=DAEMON_JSON, daemon_text=_b64(self.daemon_json))
+
+    def apply_script(self, action: str, runtime: str = "") -> str:
+        """Put it in place and have dockerd take it.
+
+        action: reload, restart or start. runtime: one that dockerd must know afterwards.
+        """
+        return self.valid_script + host_script(
+            "docker_apply",
+            daemon_json=DAEMON_JSON,
+            daemon_text=_b64(self.daemon_json),
+            dropin=DROPIN,
+            dropin_text=_b64(self.dropin),
+            action=action,
+            runtime=runtime,
+        )
+
+    @property
+    def digest(self) -> str:
+        """A short name of its content."""
+        return hashlib.sha256(f"{_b64(self.daemon_json)} {_b64(self.dropin)}".encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Reconfiguration:
+    """dockerd's configuration as it is and as it should be, why, and what makes dockerd take it."""
+
+    before: Configuration
+    after: Configuration
+    action: str
+    """reload, restart or start"""
+    why: str
+    stranding: tuple[str, ...]
+    """Keys of it that leave the images behind."""
+    owns: tuple[Owned, ...]
+    disowns: tuple[Owned, ...]
+
+    @property
+    def diff(self) -> str:
+        """Unified diff of daemon.json."""
+        return diff(self.before.daemon_json, self.after.daemon_json or "")
+
+
+def reconfiguration(asked: WantedDocker, seen: SeenDocker) -> Reconfiguration | None:
+    """What differs of dockerd's configuration; None when nothing does. Raises BrokenDaemonJsonError."""
+    before_text, dropin = seen.files.get(DAEMON_JSON), dropin_text(asked.settings)
     before = parse_daemon_json(before_text)
     after = merged(before, asked.settings.docker_daemon, asked.names("daemon_key"))
-    dropin = dropin_text(asked.settings)
     stale = seen.daemon == "up" and "nvidia" not in seen.runtimes
     moved = changed_keys(before, after)
     proxy = _dropin_differs(asked, seen, dropin)
     if not moved and not stale and not proxy:
+        return None
+    stores = _stores(before, after, moved)
+    restart = proxy or bool(stores or moved - RELOADABLE)
+    owns, disowns = _belongings(asked, before, dropin)
+    return Reconfiguration(
+        before=Configuration(before_text, seen.files.get(DROPIN)),
+        after=Configuration(
+            render_daemon_json(after, before_text) if moved else before_text,
+            dropin if proxy else seen.files.get(DROPIN),
+        ),
+        action="start" if seen.daemon == "down" else "restart" if restart else "reload",
+        why=_why(seen, moved, stale, proxy, restart),
+        stranding=stores,
+        owns=owns,
+        disowns=disowns,
+    )
+
+
+def daemon_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
+    """daemon.json and the daemon's proxy, as one guarded change; none that must wait for the host's turn to switch."""
+    found = reconfiguration(asked, seen)
+    if found is None or seen.restarting:
         return []
-    text = render_daemon_json(after, before_text) if moved else before_text
-    action = _action(seen, moved, proxy)
-    if action == "restart" and seen.serving:
-        reason = f"{', '.join(sorted(moved - RELOADABLE)) or 'its proxy'} takes a restart of dockerd"
-        return [Change("restart dockerd", reason, (Refuse(not_while_serving(seen, reason)),))]
-    steps = (_guarded(asked, seen, text, dropin if proxy else seen.files.get(DROPIN), action),)
-    return [_daemon_change(asked, seen, text, action, _why(seen, moved, stale, proxy), steps)]
+    if found.action == "restart" and seen.serving:
+        return [_refused(found, seen)] if found.stranding else []
+    guarded = Guarded(
+        "docker",
+        found.after.apply_script(found.action, "nvidia"),
+        found.before.apply_script("restart" if found.action == "start" else found.action),
+        asked.settings.firewall_confirm + (RESTART_SECONDS if found.action != "reload" else 0),
+    )
+    what = f"configure dockerd and {found.action} it"
+    return [Change(what, found.why, (guarded,), owns=found.owns, disowns=found.disowns, diff=found.diff)]
+
+
+def deferred(asked: WantedDocker, seen: SeenDocker) -> Reconfiguration | None:
+    """What takes a restart of dockerd under endpoints that serve, and so the host's turn; None when nothing does."""
+    found = reconfiguration(asked, seen)
+    if found is None or found.action != "restart" or found.stranding or not seen.serving:
+        return None
+    return found
+
+
+def _refused(found: Reconfiguration, seen: SeenDocker) -> Change:
+    reason = f"{', '.join(found.stranding)} gives dockerd another store, so the images of now would be missing there"
+    what = not_while_serving(seen, f"{reason}: it takes a restart of dockerd and a pull")
+    return Change("restart dockerd", reason, (Refuse(what),))
 
 
 def _dropin_differs(asked: WantedDocker, seen: SeenDocker, dropin: str | None) -> bool:
@@ -61,60 +162,34 @@ def _dropin_differs(asked: WantedDocker, seen: SeenDocker, dropin: str | None) -
     return dropin is not None or Owned("file", DROPIN) in asked.owned
 
 
-def _action(seen: SeenDocker, moved: set[str], proxy: bool) -> str:
-    if seen.daemon == "down":
-        return "start"
-    return "restart" if proxy or moved - RELOADABLE else "reload"
+def _stores(before: Mapping[str, Any], after: Mapping[str, Any], moved: set[str]) -> tuple[str, ...]:
+    """Changed keys by which dockerd would look for its images elsewhere."""
+    old, new = (tree.get("features") for tree in (before, after))
+    was, will = ((value.get(SNAPSHOTTER) if isinstance(value, dict) else None) for value in (old, new))
+    return (*sorted(moved & STORES), *([f"features.{SNAPSHOTTER}"] if was != will else []))
 
 
-def _why(seen: SeenDocker, moved: set[str], stale: bool, proxy: bool) -> str:
+def _why(seen: SeenDocker, moved: set[str], stale: bool, proxy: bool, restart: bool) -> str:
     reasons = [f"{DAEMON_JSON}: {', '.join(sorted(moved))}"] if moved else []
     reasons += ["its proxy differs"] if proxy else []
     reasons += ["the running dockerd does not know the runtime nvidia"] if stale and not moved else []
-    if seen.others_running and (proxy or moved - RELOADABLE):
+    if seen.others_running and restart:
         reasons.append(f"{seen.others_running} other containers run and may stop with it")
     return "; ".join(reasons)
 
 
-def _daemon_change(
-    asked: WantedDocker, seen: SeenDocker, text: str | None, action: str, why: str, steps: tuple[Step, ...]
-) -> Change:
-    before, mine = parse_daemon_json(seen.files.get(DAEMON_JSON)), asked.names("daemon_key")
-    had, ours = set(leaves(before)), leaves(with_runtime(asked.settings.docker_daemon, before))
+def _belongings(
+    asked: WantedDocker, before: Mapping[str, Any], dropin: str | None
+) -> tuple[tuple[Owned, ...], tuple[Owned, ...]]:
+    """What becomes ours, and what is ours no longer."""
+    mine, had = asked.names("daemon_key"), set(leaves(before))
+    ours = set(leaves(with_runtime(asked.settings.docker_daemon, before)))
     keys = {path for path in ours if path not in had or path in mine}
     gone = mine - set(leaves(with_runtime(asked.settings.docker_daemon, {})))
-    dropin = {Owned("file", DROPIN)}
-    set_dropin = dropin if dropin_text(asked.settings) else set()
-    return Change(
-        f"configure dockerd and {action} it",
-        why,
-        steps,
-        owns=tuple({Owned("daemon_key", path) for path in keys} | set_dropin),
-        disowns=tuple({Owned("daemon_key", path) for path in gone} | (dropin - set_dropin)),
-        diff=diff(seen.files.get(DAEMON_JSON), text or ""),
-    )
-
-
-def _guarded(asked: WantedDocker, seen: SeenDocker, text: str | None, dropin: str | None, action: str) -> Guarded:
-    seconds = asked.settings.firewall_confirm + (RESTART_SECONDS if action != "reload" else 0)
-    return Guarded(
-        "docker",
-        _apply(text, dropin, action, "nvidia"),
-        _apply(seen.files.get(DAEMON_JSON), seen.files.get(DROPIN), "restart" if action == "start" else action, ""),
-        seconds,
-    )
-
-
-def _apply(text: str | None, dropin: str | None, action: str, runtime: str) -> str:
-    return host_script(
-        "docker_apply",
-        daemon_json=DAEMON_JSON,
-        daemon_text=_b64(text),
-        dropin=DROPIN,
-        dropin_text=_b64(dropin),
-        action=action,
-        runtime=runtime,
-    )
+    file = {Owned("file", DROPIN)}
+    added = file if dropin else set()
+    owns = {Owned("daemon_key", path) for path in keys} | added
+    return tuple(owns), tuple({Owned("daemon_key", path) for path in gone} | (file - added))
 
 
 def _b64(text: str | None) -> str:
@@ -122,9 +197,12 @@ def _b64(text: str | None) -> str:
 
 
 def start_changes(seen: SeenDocker) -> list[Change]:
-    """A daemon that is installed and does not answer is started."""
+    """A daemon that is installed and does not answer is started; one that is being restarted is waited for."""
     if seen.daemon != "down":
         return []
+    if seen.restarting:
+        why = "an earlier run has left its restart under way"
+        return [Change("wait for dockerd", why, (Shell(_WAIT, timeout=240),))]
     return [Change("start dockerd", "it is installed but does not answer", (Shell(_START, timeout=180),))]
 
 
@@ -141,5 +219,13 @@ systemctl reset-failed docker.service docker.socket 2>/dev/null
 systemctl start docker.service && docker info >/dev/null && exit 0
 echo 'dockerd does not start; its last words:' >&2
 journalctl --unit=docker.service --lines=15 --no-pager --output=cat >&2
+exit 1
+"""
+_WAIT = """\
+for i in $(seq 200); do
+  systemctl is-active --quiet docker.service && docker info >/dev/null 2>&1 && exit 0
+  sleep 1
+done
+echo 'dockerd does not answer; next: journalctl -u docker --lines 50' >&2
 exit 1
 """

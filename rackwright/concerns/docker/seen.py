@@ -42,6 +42,8 @@ class SeenDocker:
     """Groups of each wanted user that exists."""
     serving: tuple[str, ...] = ()
     """Endpoints of ours whose units are active."""
+    restarting: bool = False
+    """True while a restart of dockerd under its endpoints is under way, which an earlier run has started."""
     apparmor_missing: bool = False
     authority_trusted: bool = False
     """True when the system's trust store is not older than the site's authority."""
@@ -96,6 +98,7 @@ def parse(output: str) -> SeenDocker:
         files=files(output),
         users={words[1]: frozenset(words[2:]) for words in lines if words[0] == "user"},
         serving=tuple(sorted({words[1] for words in lines if words[0] == "serving"})),
+        restarting=values.get("restarting") == "yes",
         apparmor_missing=values.get("apparmor") == "missing",
         authority_trusted=values.get("authority") == "trusted",
     )

@@ -1,0 +1,102 @@
+"""dockerd's configuration where endpoints serve: its restart is a switch of the host, in its turn behind the gate.
+
+Decided from what the concerns docker and endpoint have read; its own reading tells how the last such restart ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rackwright.change import Change, DaemonRestart
+from rackwright.concern import Concern, HostReading
+from rackwright.concerns.docker import DOCKER, SeenDocker, WantedDocker
+from rackwright.concerns.docker.concern import refusals
+from rackwright.concerns.docker.dockerd import Reconfiguration, deferred
+from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, last_switch, tried_of
+from rackwright.daemonjob import HOME, Scripts, Stood, joining_job, restart_job
+from rackwright.hostside import host_script
+from rackwright.reading import pairs
+from rackwright.settings.model import HostSettings
+from rackwright.switchnews import LastSwitch
+
+
+@dataclass(frozen=True)
+class WantedDockerd:
+    """What the settings ask of dockerd, and what stands on it."""
+
+    asked: WantedDocker
+    docker: SeenDocker
+    endpoints: Mapping[str, SeenEndpoint]
+
+
+def read(_: HostSettings) -> str:
+    """How the last restart under serving endpoints ended."""
+    return host_script("dockerd_read", home=HOME)
+
+
+def parse(output: str) -> LastSwitch | None:
+    """Parse the reading."""
+    return last_switch(pairs(output))
+
+
+def wanted(settings: HostSettings, reading: HostReading) -> WantedDockerd:
+    """The settings, and what was read of Docker and of the endpoints."""
+    return WantedDockerd(DOCKER.wanted(settings, reading), reading[DOCKER], reading[ENDPOINT].endpoints)
+
+
+def changes(asked: WantedDockerd, last: LastSwitch | None) -> list[Change]:
+    """The restart of dockerd that waits for the host's turn, or the one that is under way."""
+    if asked.docker.restarting:
+        return [_joining(asked)]
+    found = None if refusals(asked.asked, asked.docker) else deferred(asked.asked, asked.docker)
+    return [_restart(asked, found, last)] if found else []
+
+
+def _joining(asked: WantedDockerd) -> Change:
+    names = tuple(name for name in asked.asked.settings.all_endpoints if name in asked.endpoints)
+    step = DaemonRestart(names, "earlier", joining_job(), serving=True)
+    return Change("wait for the restart of dockerd", "an earlier run has left it under way", (step,))
+
+
+def _restart(asked: WantedDockerd, found: Reconfiguration, last: LastSwitch | None) -> Change:
+    stood = tuple(_stood(asked))
+    names = [one.name for one in stood]
+    others = [name for name in asked.docker.serving if name not in names]
+    scripts = Scripts(
+        valid=found.after.valid_script,
+        forward=found.after.apply_script("restart", "nvidia"),
+        back=found.before.apply_script("restart"),
+    )
+    label = found.after.digest
+    job = restart_job(label, scripts, stood, others)
+    step = DaemonRestart((*names, *others), label, job, serving=bool(stood))
+    return Change(
+        f"configure dockerd and restart it with {', '.join(step.endpoints)}",
+        found.why + (last.against(label) if last else ""),
+        (step,),
+        owns=found.owns,
+        disowns=found.disowns,
+        diff=found.diff,
+    )
+
+
+def _stood(asked: WantedDockerd) -> list[Stood]:
+    """Endpoints that serve and are wanted, each with the release that it serves."""
+    found = []
+    for name, own in asked.asked.settings.all_endpoints.items():
+        seen = asked.endpoints.get(name, SeenEndpoint())
+        if name in asked.docker.serving and seen.serving and seen.running_hash:
+            spec = _spec_of(seen.running_hash, seen)
+            tried = tried_of(name, seen.running_hash, spec)
+            found.append(Stood(name, own, spec.get("port", own.port), tried))
+    return found
+
+
+def _spec_of(release: str, seen: SeenEndpoint) -> Mapping[str, Any]:
+    """spec.json of the release that runs; nothing when it is neither the current nor the proven one."""
+    return next((spec for spec in (seen.spec, seen.proven_spec) if spec and spec["hash"] == release), {})
+
+
+DOCKERD: Concern[WantedDockerd, LastSwitch | None] = Concern("dockerd", read, parse, wanted, changes)

@@ -1,0 +1,69 @@
+"""Danger zone: have a host restart dockerd under its endpoints and prove them. The host does it alone.
+
+Every way out is a typed error, the same as a release's.
+"""
+
+from __future__ import annotations
+
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+
+from rackwright.change import DaemonRestart
+from rackwright.effects import NotStartedError, StepFailedError, follow_job
+from rackwright.paths import unit_name
+from rackwright.switch import (
+    NotAdmittedError,
+    NothingServesError,
+    RefusedError,
+    WentBackError,
+    fetch_log,
+    tell,
+    with_more,
+)
+from rackwright.switchnews import SwitchNews, in_words
+
+
+def restart_and_prove(state: State, host: Host, step: DaemonRestart) -> None:
+    """Have the host drain, restart dockerd, start its endpoints and prove them. Raises an error for each other way out.
+
+    A lost connection says nothing of how it ends: the host goes on by itself, and the next run joins it.
+    """
+    news = SwitchNews("dockerd", "configuration")
+    status = follow_job(state, host, step.job, lambda line: tell(host, news, line))
+    error = ending(step, news, status)
+    if error is not None:
+        log = fetch_log(state, host, news, step.configuration)
+        raise with_more(error, f"dockerd's log of the failed try: {log}" if log else "")
+
+
+def ending(step: DaemonRestart, news: SwitchNews, status: int | None) -> StepFailedError | None:
+    """What a restart that has ended with a status was; None when all is well. Its cause is chained to it."""
+    names = ", ".join(step.endpoints)
+    failure = RefusedError(news.refused) if news.refused else StepFailedError(news.failure or "it ended without a word")
+    error: StepFailedError | None
+    match status:
+        case 0:
+            error = None
+        case 3:
+            clock = "" if news.clocks is None else f": {in_words(news.clocks)}"
+            text = f"dockerd has its configuration of before, and serving again: {names}{clock}"
+            error = WentBackError(f"{failure}\n{text}")
+        case 4:
+            error = NothingServesError(f"{failure}\nand going back failed too: {news.lost}\n{_hands(step)}")
+        case 5:
+            error = NotStartedError(f"dockerd was not restarted, still serving: {names}: {failure}")
+        case _:
+            how = f"was ended after {step.job.timeout} s or from outside" if status is None else f"ended with {status}"
+            error = NothingServesError(f"{step.job.title}: {how}, so nobody knows what serves\n{_hands(step)}")
+    if news.not_admitted is not None and not isinstance(error, NothingServesError):
+        text = f"{error}\n" if error else f"dockerd runs with its new configuration, proven: {names}\n"
+        text += f"clients are not let in again: {news.not_admitted}; next: mend the hook and run the same command again"
+        error = NotAdmittedError(text)
+    if error is not None:
+        error.__cause__ = failure
+    return error
+
+
+def _hands(step: DaemonRestart) -> str:
+    units = " ".join(f"-u {unit_name(name)}" for name in step.endpoints)
+    return f"hands needed on this host; next: journalctl -u docker.service {units} --lines 100"

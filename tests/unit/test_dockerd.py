@@ -1,0 +1,409 @@
+"""A restart of dockerd under serving endpoints: what is planned, what the host's job does, and how its end is told."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rackwright.change import Change, DaemonRestart, Job, Owned, Shell
+from rackwright.concern import HostReading
+from rackwright.concerns.daemon import DAEMON_JSON
+from rackwright.concerns.docker import DOCKER
+from rackwright.concerns.dockerd import DOCKERD, parse
+from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, takes_capacity
+from rackwright.daemonjob import HOME, Scripts, Stood, in_turn, joining_job, restart_job
+from rackwright.daemonrestart import ending
+from rackwright.effects import NotStartedError, Recorder, StepFailedError
+from rackwright.fleet.drifting import drift_of
+from rackwright.fleet.plan_text import summary
+from rackwright.fleet.planning import plan_host
+from rackwright.fleet.progress import LOADING
+from rackwright.fleet.story import _phase_of
+from rackwright.perform import perform_all
+from rackwright.reader import parse_reading
+from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.switch import NotAdmittedError, NothingServesError, WentBackError
+from rackwright.switching import pending
+from rackwright.switchnews import SwitchNews
+from rackwright.transaction import Tried
+
+OPERATIONS = Path(__file__).parents[1] / "operations"
+BASE: dict[str, Any] = yaml.safe_load((OPERATIONS / "settings.yaml").read_text())
+LOG = {"log-level": "warn"}
+RUNS = "aaaaaaaaaaaa"
+FACTS = {
+    "hash": RUNS,
+    "image": "nvcr.io/x/y@sha256:0",
+    "address": "127.0.0.1",
+    "port": 8123,
+    "mounts": ["/srv/m:/config/models/gpt-oss-120b:ro"],
+    "gpus": ["GPU-1"],
+}
+SERVES = SeenEndpoint(active="active", running_hash=RUNS, health=200, current=RUNS, proven=RUNS, spec=FACTS)
+
+
+def settings(**changed: Any) -> HostSettings:
+    known = {key: value for key, value in BASE.items() if key in HostSettings.model_fields}
+    return HostSettings.model_validate({**known, **changed})
+
+
+@cache
+def recorded() -> HostReading:
+    return parse_reading((OPERATIONS / "readings" / "converged.txt").read_text().splitlines())
+
+
+def reading(section: str = "", docker: dict[str, Any] | None = None, **endpoints: SeenEndpoint) -> HostReading:
+    """The recorded host with these endpoints, `llm` serving by default."""
+    there = endpoints or {"llm": SERVES}
+    names = tuple(sorted(name for name, seen in there.items() if seen.active == "active"))
+    seen = replace(recorded()[DOCKER], **{"serving": names, **(docker or {})})
+    own = replace(recorded()[ENDPOINT], docker=True, endpoints=there)
+    return HostReading(
+        {**recorded().seen, DOCKER.name: seen, ENDPOINT.name: own, DOCKERD.name: parse(section)},
+    )
+
+
+def restart(own: HostSettings, seen: HostReading) -> tuple[Change, DaemonRestart]:
+    (change,) = DOCKERD.pending(own, seen)
+    (step,) = change.steps
+    assert isinstance(step, DaemonRestart)
+    return change, step
+
+
+def part(step: DaemonRestart, name: str) -> str:
+    """A part of the host's job."""
+    head = step.job.script.split("# Switch an endpoint, prove it", 1)[0]
+    line = f'printf %s "${name}"'
+    return subprocess.run(["sh", "-c", head + line], capture_output=True, text=True, check=True).stdout
+
+
+# -- the plan
+
+
+def test_a_key_that_takes_a_restart_waits_for_the_hosts_turn() -> None:
+    own, seen = settings(docker_daemon=LOG), reading()
+    assert not [change for change in DOCKER.pending(own, seen) if "dockerd" in change.what]
+    change, step = restart(own, seen)
+    assert change.sentence == f"configure dockerd and restart it with llm ({DAEMON_JSON}: log-level)"
+    assert Owned("daemon_key", "log-level") in change.owns
+    assert '"log-level": "warn"' in change.diff
+    assert (step.endpoints, step.serving) == (("llm",), True)
+    assert takes_capacity([change], seen[ENDPOINT])
+
+
+def test_it_comes_before_the_endpoints_own_changes() -> None:
+    own, seen = settings(docker_daemon=LOG), reading()
+    assert [type(step).__name__ for change in pending(own, seen) for step in change.steps][:1] == ["DaemonRestart"]
+    assert len(pending(own, seen)) > 1
+
+
+def test_plan_and_drift_know_of_it() -> None:
+    own, seen = settings(docker_daemon=LOG), reading()
+    line = summary(plan_host("gpu01", own, seen))
+    assert f"restarts dockerd and endpoint llm because {DAEMON_JSON}: log-level" in line
+    assert "dockerd" in [finding.concern for finding in drift_of("gpu01", own, seen).findings]
+
+
+@pytest.mark.parametrize(
+    ("docker", "daemon"),
+    [
+        ({}, {"max-concurrent-uploads": 3}),
+        ({}, {}),
+        ({"serving": ()}, LOG),
+        ({"daemon": "down", "info": {}}, LOG),
+        ({}, {**LOG, "data-root": "/srv/docker"}),
+        ({"files": {DAEMON_JSON: "{"}}, LOG),
+    ],
+    ids=["a reload", "nothing", "nothing serves", "dockerd is down", "another store", "broken"],
+)
+def test_what_is_no_matter_of_the_hosts_turn(docker: dict[str, Any], daemon: dict[str, Any]) -> None:
+    assert DOCKERD.pending(settings(docker_daemon=daemon), reading(docker=docker)) == []
+
+
+def test_a_proxy_waits_too() -> None:
+    change, _ = restart(settings(proxy={"http": "http://192.0.2.1:3128"}), reading())
+    assert "its proxy differs" in change.why
+
+
+def test_foreign_containers_are_named() -> None:
+    info = {**recorded()[DOCKER].info, "ContainersRunning": 3}
+    change, _ = restart(settings(docker_daemon=LOG), reading(docker={"info": info}))
+    assert "2 other containers run and may stop with it" in change.why
+
+
+def test_what_is_asked_and_started_again_is_the_release_that_runs() -> None:
+    seen = replace(SERVES, current="b" * 12, spec={**FACTS, "hash": "b" * 12}, proven_spec=FACTS)
+    _, step = restart(settings(docker_daemon=LOG), reading(llm=seen))
+    assert f"releases/{RUNS}" in part(step, "forward")
+    assert f"releases/{RUNS}" in part(step, "back")
+    assert RUNS in part(step, "prove")
+    assert part(step, "prove") == part(step, "prove_back")
+    assert "port_hex=1FBB" in part(step, "prepare")
+
+
+def test_an_endpoint_that_is_sick_or_unknown_is_started_again_and_not_asked() -> None:
+    for name, seen in (("llm", reading(llm=replace(SERVES, health=500))), ("old", reading(old=SERVES))):
+        _, step = restart(settings(docker_daemon=LOG), seen)
+        assert (step.endpoints, step.serving) == ((name,), False)
+        assert part(step, "prove") == ""
+        assert f"systemctl start --no-block rackwright-{name}.service" in part(step, "forward")
+
+
+def test_a_try_that_failed_here_is_remembered() -> None:
+    own = settings(docker_daemon=LOG)
+    _, step = restart(own, reading())
+    told = f"last_release={step.configuration}\nlast_outcome=went-back\nlast_time=2030-01-01 00:00:00\nlast_reason=no"
+    change, _ = restart(own, reading(told))
+    assert change.why.endswith("; it was tried here at 2030-01-01 00:00:00: no")
+
+
+def test_one_that_is_under_way_is_joined_whatever_it_is() -> None:
+    own = settings(docker_daemon=LOG)
+    _, step = restart(own, reading())
+    _, joined = restart(settings(), reading(docker={"restarting": True, "serving": ()}, llm=SeenEndpoint()))
+    assert (joined.job.name, joined.job.aim) == (step.job.name, step.job.aim)
+    assert joined.serving
+
+
+def test_a_view_counts_it_as_loading() -> None:
+    assert _phase_of(joining_job().name) == LOADING
+
+
+def test_what_is_removed_is_forgotten_once_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    def note(_state: Any, _host: Any, step: Any) -> None:
+        done.append(step.script if isinstance(step, Shell) else step.content)
+        if step == Shell("fails"):
+            raise StepFailedError("no")
+
+    monkeypatch.setattr("rackwright.perform.perform", note)
+    old, new = Owned("daemon_key", "old"), Owned("daemon_key", "new")
+    change = Change("do", "", (Shell("works"),), owns=(new,), disowns=(old,))
+    perform_all(None, None, change, Recorder(frozenset({old})))  # type: ignore[arg-type]
+    before, step, after = done
+    assert ('"old"' in before, '"new"' in before, step) == (True, True, "works")
+    assert ('"old"' in after, '"new"' in after) == (False, True)
+    done.clear()
+    failing = replace(change, steps=(Shell("fails"),))
+    with pytest.raises(StepFailedError):
+        perform_all(None, None, failing, Recorder(frozenset({old})))  # type: ignore[arg-type]
+    assert '"old"' in done[0]
+    assert done[1:] == ["fails"]
+
+
+# -- the host's job, with systemd and Docker that are told what to say
+
+
+SYSTEMCTL = """\
+echo "systemctl $*" >>"$STAGE/steps"
+case "$*" in
+  *--property=ActiveState*) [ -f "$STAGE/dies" ] && [ ! -f "$STAGE/back" ] && echo failed || echo active ;;
+  *--property=SubState*) echo running ;;
+esac
+exit 0
+"""
+
+
+class Machine:
+    """A folder that stands for a host's, in which the host's job runs with made-up tools."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.job, self.home = folder, folder / "job", folder / "state" / "dockerd"
+        self.tools = folder / "tools"
+        for one in (self.job, self.tools, folder / "units"):
+            one.mkdir()
+        self.tool("systemctl", SYSTEMCTL)
+        for name in ("docker", "journalctl"):
+            self.tool(name, "exit 0\n")
+        for name in ("llm", "second"):
+            release = folder / "state" / "endpoints" / name / "releases" / RUNS
+            release.mkdir(parents=True)
+            (release / f"rackwright-{name}.service").write_text("unit\n")
+
+    def tool(self, name: str, text: str) -> None:
+        path = self.tools / name
+        path.write_text(f"#!/bin/sh\n{text}")
+        path.chmod(0o755)
+
+    def stood(self, name: str, **own: Any) -> Stood:
+        hooks = {f"{word}_hook": ["sh", "-c", f"echo {word} {name} >>$STAGE/steps"] for word in ("drain", "ready")}
+        settings = EndpointSettings.model_validate({"drain_timeout": 0, "load_timeout": 5, **hooks, **own})
+        return Stood(name, settings, 8000, Tried(RUNS, "", ()))
+
+    def run(self, *stood: Stood, others: tuple[str, ...] = (), **failing: str) -> tuple[int, list[str], str]:
+        """Exit status, what was done in order, and what was said."""
+        steps = self.folder / "steps"
+
+        def script(name: str, more: str = "") -> str:
+            return f"echo {name} >>{steps}; {more}{failing.get(name, 'true')}"
+
+        scripts = Scripts(script("valid"), script("restart"), script("back", f": >{self.folder}/back; "))
+        job = restart_job("conf", scripts, stood or (self.stood("llm"), self.stood("second")), others)
+        text = job.script.replace("/var/lib/rackwright", str(self.folder / "state"))
+        (self.job / "script").write_text(text.replace("/etc/systemd/system", str(self.folder / "units")))
+        path = f"{self.tools}:{os.environ['PATH']}"
+        env = {**os.environ, "PATH": path, "JOB": str(self.job), "STAGE": str(self.folder)}
+        line = f"sh {self.job}/script >>{self.job}/log 2>&1"
+        done = subprocess.run(["sh", "-c", line], env=env, check=False, timeout=60)
+        words = ("systemctl stop rackwright", "systemctl start", "valid", "restart", "back", "drain", "ready")
+        told = [text for text in steps.read_text().splitlines() if text.startswith(words)]
+        return done.returncode, told, (self.job / "log").read_text()
+
+    def marks(self) -> list[str]:
+        return sorted(path.parent.name for path in self.folder.glob("state/endpoints/*/not-admitted"))
+
+    def last(self) -> dict[str, str]:
+        return dict(line.split("=", 1) for line in (self.home / "last-switch").read_text().splitlines())
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+STOPS = "systemctl stop rackwright-llm.service rackwright-second.service"
+STARTS = [
+    line
+    for name in ("llm", "second")
+    for line in (
+        f"systemctl stop rackwright-{name}.service",
+        f"systemctl start --no-block rackwright-{name}.service",
+    )
+]
+DRAINS, READY = ["drain llm", "drain second"], ["ready llm", "ready second"]
+
+
+def test_all_are_drained_stopped_and_started_again_around_one_restart(machine: Machine) -> None:
+    status, steps, log = machine.run()
+    assert (status, steps) == (0, ["valid", *DRAINS, STOPS, "restart", *STARTS, *READY]), log
+    assert (machine.last()["release"], machine.last()["outcome"]) == ("conf", "committed")
+    assert machine.marks() == []
+    assert (machine.folder / "units" / "rackwright-llm.service").read_text() == "unit\n"
+
+
+def test_those_that_do_not_serve_are_started_too(machine: Machine) -> None:
+    status, steps, log = machine.run(machine.stood("llm"), others=("sick",))
+    assert status == 0, log
+    assert "systemctl stop rackwright-llm.service rackwright-sick.service" in steps
+    assert "systemctl start --no-block rackwright-sick.service" in steps
+
+
+def test_a_configuration_that_dockerd_knows_to_be_bad_stops_nothing(machine: Machine) -> None:
+    status, steps, _ = machine.run(valid="{ echo no such key >$reason; exit 1; }")
+    assert (status, steps) == (5, ["valid", *READY])
+    assert machine.last()["reason"] == "no such key"
+
+
+def test_a_release_that_is_gone_stops_nothing(machine: Machine) -> None:
+    shutil.rmtree(machine.folder / "state" / "endpoints" / "second" / "releases")
+    status, steps, log = machine.run()
+    assert (status, steps) == (5, ["valid", *READY])
+    assert "endpoint second serves a release that is no longer on the host" in log
+
+
+def test_a_drain_hook_that_fails_lets_those_before_it_in_again(machine: Machine) -> None:
+    status, steps, _ = machine.run(machine.stood("llm"), machine.stood("second", drain_hook=["false"]))
+    assert (status, steps) == (5, ["valid", "drain llm", *READY])
+    assert machine.marks() == []
+
+
+def test_a_dockerd_that_does_not_start_gets_its_configuration_of_before(machine: Machine) -> None:
+    status, steps, log = machine.run(restart="{ echo dockerd did not restart >$reason; exit 1; }")
+    assert (status, steps) == (3, ["valid", *DRAINS, STOPS, "restart", STOPS, "back", *STARTS, *READY]), log
+    assert "::failed dockerd did not restart" in log
+    assert "going back to dockerd's configuration of before" in log
+    assert "::back " in log
+    assert (machine.last()["outcome"], machine.last()["reason"]) == ("went-back", "dockerd did not restart")
+    assert [path.parent.parent.name for path in machine.folder.glob("state/**/failed/*-dockerd-conf.log")].count(
+        "dockerd"
+    ) == 1
+
+
+def test_an_endpoint_that_does_not_come_up_again_goes_back_too(machine: Machine) -> None:
+    (machine.folder / "dies").touch()
+    status, steps, log = machine.run()
+    assert status == 3, log
+    assert steps.count("restart") == steps.count("back") == 1
+    assert "::failed the server died after 0 s" in log
+
+
+def test_when_going_back_fails_nobody_is_let_in(machine: Machine) -> None:
+    status, steps, log = machine.run(restart="exit 1", back="{ echo broken >$reason; exit 1; }")
+    assert status == 4
+    assert "::lost broken" in log
+    assert not set(READY) & set(steps)
+    assert machine.marks() == ["llm", "second"]
+
+
+def test_a_ready_hook_that_fails_leaves_its_own_mark_alone(machine: Machine) -> None:
+    status, steps, log = machine.run(machine.stood("llm", ready_hook=["false"]), machine.stood("second"))
+    assert status == 0
+    assert "::not-admitted the ready_hook ended with status 1: false" in log
+    assert steps[-1] == "ready second"
+    assert machine.marks() == ["llm"]
+
+
+@pytest.mark.parametrize("shell", [shell for shell in ("dash", "busybox", "bash") if shutil.which(shell)])
+def test_scripts_in_turn_end_with_the_first_that_fails(shell: str) -> None:
+    words = [shell, "sh"] if shell == "busybox" else [shell]
+    for text, status, said in [
+        (in_turn(["echo a; exit 0", "", "x=1; echo b$x"]), 0, "a b1"),
+        (in_turn(["echo a", "set -e; false; echo b", "echo c"]), 1, "a"),
+        (in_turn([]), 0, ""),
+    ]:
+        done = subprocess.run([*words, "-c", text], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout.split()) == (status, said.split())
+
+
+# -- how its end is told
+
+
+STEP = DaemonRestart(("llm", "second"), "conf", Job("dockerd", "restart dockerd", "true"), serving=True)
+
+
+def news(*lines: str) -> SwitchNews:
+    told = SwitchNews("dockerd", "configuration")
+    for line in lines:
+        told.hear(line)
+    return told
+
+
+@pytest.mark.parametrize(
+    ("status", "lines", "kind", "text"),
+    [
+        (3, ("::failed no", "::back 0.8 14.2"), WentBackError, "serving again: llm, second: pointing back took 0.8 s"),
+        (4, ("::failed no", "::lost bad"), NothingServesError, "and going back failed too: bad\nhands needed"),
+        (5, ("::end not-switched no",), NotStartedError, "dockerd was not restarted, still serving: llm, second: no"),
+        (None, (), NothingServesError, "nobody knows what serves"),
+        (0, ("::not-admitted no",), NotAdmittedError, "proven: llm, second\nclients are not let in again: no"),
+    ],
+)
+def test_each_way_out_is_an_error_of_its_own(
+    status: int | None, lines: tuple[str, ...], kind: type[Exception], text: str
+) -> None:
+    error = ending(STEP, news(*lines), status)
+    assert type(error) is kind
+    assert text in str(error)
+
+
+def test_a_good_end_is_none() -> None:
+    assert ending(STEP, news("::end committed"), 0) is None
+
+
+def test_it_is_told_as_a_configuration() -> None:
+    hear: Callable[[str], Any] = SwitchNews("dockerd", "configuration").hear
+    assert hear("::failed no").text == "no; not keeping this configuration"
+
+
+def test_its_folder_is_none_of_the_endpoints() -> None:
+    assert "/endpoints" not in HOME
