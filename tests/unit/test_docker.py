@@ -169,10 +169,11 @@ def test_other_keys_take_a_restart_which_is_left_to_its_turn_under_a_serving_end
         {"storage-driver": "vfs"},
         {"userns-remap": "default"},
         {"features": {"containerd-snapshotter": True}},
+        {"ip6tables": True},
     ],
     ids=lambda keys: next(iter(keys)),
 )
-def test_what_would_leave_the_images_behind_is_refused_under_a_serving_endpoint(keys: dict[str, Any]) -> None:
+def test_what_cannot_wait_for_the_hosts_turn_is_refused_under_a_serving_endpoint(keys: dict[str, Any]) -> None:
     wanted = asked(docker_daemon={**keys, "log-level": "warn"})
     (refused,) = pending(wanted, docker(serving=("llm",)))
     assert isinstance(refused.steps[0], Refuse)

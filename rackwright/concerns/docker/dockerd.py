@@ -33,6 +33,8 @@ RESTART_SECONDS = 60
 SNAPSHOTTER = "containerd-snapshotter"
 STORES = frozenset({"containerd", "containerd-namespace", "data-root", "graph", "storage-driver", "userns-remap"})
 """Top-level keys that give dockerd another store: the images that it has now would be left behind."""
+CHAINS = frozenset({"firewall-backend", "ip6tables", "iptables"})
+"""Top-level keys by which dockerd makes other chains: the firewall's rules, set before any switch, stand in them."""
 
 
 def not_while_serving(seen: SeenDocker, what: str) -> str:
@@ -86,8 +88,8 @@ class Reconfiguration:
     action: str
     """reload, restart or start"""
     why: str
-    stranding: tuple[str, ...]
-    """Keys of it that leave the images behind."""
+    unfit: str
+    """Why it cannot wait for the host's turn to switch; empty when it can."""
     owns: tuple[Owned, ...]
     disowns: tuple[Owned, ...]
 
@@ -118,7 +120,7 @@ def reconfiguration(asked: WantedDocker, seen: SeenDocker) -> Reconfiguration | 
         ),
         action="start" if seen.daemon == "down" else "restart" if restart else "reload",
         why=_why(seen, moved, stale, proxy, restart),
-        stranding=stores,
+        unfit=_unfit(stores, tuple(sorted(moved & CHAINS))),
         owns=owns,
         disowns=disowns,
     )
@@ -130,7 +132,7 @@ def daemon_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
     if found is None or seen.restarting:
         return []
     if found.action == "restart" and seen.serving:
-        return [_refused(found, seen)] if found.stranding else []
+        return [_refused(found, seen)] if found.unfit else []
     guarded = Guarded(
         "docker",
         found.after.apply_script(found.action, "nvidia"),
@@ -144,15 +146,22 @@ def daemon_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
 def deferred(asked: WantedDocker, seen: SeenDocker) -> Reconfiguration | None:
     """What takes a restart of dockerd under endpoints that serve, and so the host's turn; None when nothing does."""
     found = reconfiguration(asked, seen)
-    if found is None or found.action != "restart" or found.stranding or not seen.serving:
+    if found is None or found.action != "restart" or found.unfit or not seen.serving:
         return None
     return found
 
 
 def _refused(found: Reconfiguration, seen: SeenDocker) -> Change:
-    reason = f"{', '.join(found.stranding)} gives dockerd another store, so the images of now would be missing there"
-    what = not_while_serving(seen, f"{reason}: it takes a restart of dockerd and a pull")
-    return Change("restart dockerd", reason, (Refuse(what),))
+    text = not_while_serving(seen, f"{found.unfit}: it takes a restart of dockerd")
+    return Change("restart dockerd", found.unfit, (Refuse(text),))
+
+
+def _unfit(stores: tuple[str, ...], chains: tuple[str, ...]) -> str:
+    if stores:
+        return f"{', '.join(stores)} gives dockerd another store, so the images of now would be missing there"
+    if chains:
+        return f"{', '.join(chains)} gives dockerd other chains, and the firewall's rules come before any switch"
+    return ""
 
 
 def _dropin_differs(asked: WantedDocker, seen: SeenDocker, dropin: str | None) -> bool:
