@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import signal
-import sys
 from types import FrameType
-from typing import NoReturn
 
 import click
+import gevent
 
 STATUS = 130
 """What shells report for a command that SIGINT has ended."""
@@ -18,7 +17,7 @@ def fail_on_interrupt() -> None:
     signal.signal(signal.SIGINT, _stop)
 
 
-def _stop(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - Python passes both
+def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - Python passes both
     # A second Ctrl-C must end even a process that hangs while it disconnects.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     click.echo(
@@ -26,4 +25,6 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - P
         "run the same command again, it joins them and does what is left",
         err=True,
     )
-    sys.exit(STATUS)
+    # Raised right here it may cut an SSH packet in two; then no lease could be given back over that connection.
+    hub = gevent.get_hub()
+    hub.loop.run_callback_threadsafe(hub.handle_system_error, SystemExit, SystemExit(STATUS))

@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pyinfra import logger
@@ -30,6 +31,8 @@ from rackwright.switch import NotAdmittedError, NotCommittedError, NothingServes
 HOST_ROWS = frozenset({GPU_ERRORS, GPUS_INSIDE, GPU_COUNTERS})
 DISK = ("No space left on device", "Read-only file system", "Input/output error")
 WATCH_SECONDS = 5
+WATCHED_AT_ONCE = 32
+"""Hosts of a wave that are looked at side by side: one after the other, a large wave would outlast its bake."""
 
 
 @dataclass(frozen=True)
@@ -157,9 +160,15 @@ def baking(seconds: int, watch: Mapping[str, Callable[[], Outcome]]) -> Callable
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             time.sleep(min(WATCH_SECONDS, max(0.0, deadline - time.monotonic())))
-            failed = {name: outcome for name in task.hosts if (outcome := watch[name]()).cause is not None}
+            failed = _failed_of(task.hosts, watch)
             if failed:
                 return failed
         return {}
 
     return bake
+
+
+def _failed_of(hosts: Sequence[str], watch: Mapping[str, Callable[[], Outcome]]) -> dict[str, Outcome]:
+    with ThreadPoolExecutor(WATCHED_AT_ONCE) as pool:
+        outcomes = zip(hosts, pool.map(lambda name: watch[name](), hosts), strict=True)
+        return {name: outcome for name, outcome in outcomes if outcome.cause is not None}

@@ -13,11 +13,22 @@ from rackwright.interrupt import STATUS
 from rackwright.sudo import PasswordWantedError
 
 PROGRAM = """\
-import os, signal, time
+import pyinfra_cli
+import os, signal, time, gevent
 from rackwright.interrupt import fail_on_interrupt
+
+def send():
+    os.kill(os.getpid(), signal.SIGINT)
+    sum(range(100_000))
+    print("the packet is whole")
+    time.sleep(5)
+
 fail_on_interrupt()
-os.kill(os.getpid(), signal.SIGINT)
-time.sleep(5)
+gevent.spawn(send)
+try:
+    time.sleep(5)
+finally:
+    print("disconnects")
 """
 
 
@@ -25,6 +36,7 @@ def test_ctrl_c_exits_as_interrupted_and_says_what_goes_on() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == STATUS
     assert "run the same command again" in done.stderr
+    assert done.stdout.splitlines() == ["the packet is whole", "disconnects"]
 
 
 def test_pyinfra_cannot_ask_for_a_sudo_password() -> None:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import pytest
 
 from rackwright.effects import ConnectionLostError, NotStartedError, StepFailedError
+from rackwright.fleet.gate import Bake, Outcome
 from rackwright.fleet.journal import ORDER
-from rackwright.fleet.turns import Member, domains_of, found_switching, limits_of, node_of, outcome_of, watched
+from rackwright.fleet.turns import (
+    Member,
+    baking,
+    domains_of,
+    found_switching,
+    limits_of,
+    node_of,
+    outcome_of,
+    watched,
+)
 from rackwright.fleet.waves import FIRST, LAST, Cause
 from rackwright.fullproof import GPU_COUNTERS
 from rackwright.proof import GPU_ERRORS, Answer
@@ -82,3 +93,14 @@ def test_a_host_without_a_group_is_in_all() -> None:
 )
 def test_a_bake_notices_a_restart(body: str, passed: bool) -> None:
     assert watched("llm", "abc", "http://127.0.0.1:8000").judge(Answer(0, body, 0)).passed is passed
+
+
+def test_a_bake_looks_at_its_hosts_side_by_side_and_names_who_failed() -> None:
+    all_at_once = threading.Barrier(3, timeout=5)
+
+    def watch(cause: Cause | None) -> Outcome:
+        all_at_once.wait()
+        return Outcome(cause, "still serving")
+
+    watches = {"h1": lambda: watch(None), "h2": lambda: watch(Cause.CHECK), "h3": lambda: watch(None)}
+    assert list(baking(1, watches)(Bake(1, ("h1", "h2", "h3")))) == ["h2"]

@@ -24,6 +24,8 @@ from tests.lab.fleet.told import Asked, Span, read_load, switching
 HOSTS = int(os.environ.get("RACKWRIGHT_FLEET_HOSTS", "3"))
 RATE = float(os.environ.get("RACKWRIGHT_FLEET_RATE", str(min(1.0, 20 / HOSTS))))
 """Requests a second and host. Clients and hosts share one machine, so a large fleet is asked less often each."""
+KEPT = os.environ.get("RACKWRIGHT_FLEET_LAB")
+"""Id of a lab to use and to keep, so that a large fleet need not be made anew for each try."""
 DOWN = max(1, HOSTS // 10)
 """`max_unavailable` of the proofs."""
 HOME = "/var/lib/rackwright/endpoints/llm"
@@ -70,13 +72,14 @@ class Watched:
 def fleet() -> Iterator[Fleet]:
     """A lab of its own with all hosts serving."""
     end_labs_of_killed_runs()
-    lab = Lab.open(f"t{os.getpid()}f")
+    lab = Lab.open(KEPT or f"t{os.getpid()}f")
     lab.up(hosts=HOSTS, bare=0)
     found = Fleet(Site(lab))
     run = found.site.deploy(timeout=200 + 30 * HOSTS)
     assert run.status == 0, run.output
     yield found
-    lab.down()
+    if not KEPT:
+        lab.down()
 
 
 @pytest.fixture(autouse=True)

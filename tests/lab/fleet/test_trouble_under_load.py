@@ -17,12 +17,8 @@ from tests.lab.test_rebuild import fingerprint
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(HOSTS < 10, reason="make proof")]
 
 LONG = 200.0 + 60 * HOSTS
-KILLED_AT = {
-    "staging": (31, "write release"),
-    "the canary's switch": (32, "switching to release"),
-    "the proof": (33, "proved: a chat answer"),
-    "the bake": (34, "is done: watching"),
-}
+KILLED_AT = ("write release", "switching to release", "proved: a chat answer", "is done: watching")
+"""What is told in each phase of a rollout: staging, the canary's switch, its proof, and a bake."""
 
 
 def words(number: int, *options: str) -> list[str]:
@@ -41,13 +37,13 @@ def words(number: int, *options: str) -> list[str]:
 
 
 @contextmanager
-def rolling(fleet: Fleet, number: int, *options: str) -> Iterator[Running]:
-    """A rollout that is followed while it runs; it does not outlive the block."""
-    running = Running(fleet.site, *words(number, *options))
+def running(fleet: Fleet, *command: str) -> Iterator[Running]:
+    """A command that is followed while it runs; it does not outlive the block."""
+    found = Running(fleet.site, *command)
     try:
-        yield running
+        yield found
     finally:
-        running.stop()
+        found.stop()
 
 
 def resumed(fleet: Fleet) -> Run:
@@ -62,23 +58,24 @@ def assert_all_new(fleet: Fleet, before: list[str]) -> None:
     fleet.assert_serving(after)
 
 
-@pytest.mark.parametrize("phase", KILLED_AT)
-def test_a_control_process_that_is_killed_leaves_nothing_that_resume_does_not_mend(
-    fleet: Fleet, load: Watched, phase: str
+def test_a_control_process_that_is_killed_in_every_phase_leaves_nothing_that_resume_does_not_mend(
+    fleet: Fleet, load: Watched
 ) -> None:
-    number, sign = KILLED_AT[phase]
     before = fleet.releases()
-    with rolling(fleet, number) as running:
-        assert running.until(sign, LONG) is not None, running.output
+    command = words(31)
+    for sign in KILLED_AT:
+        with running(fleet, *command) as killed:
+            assert killed.until(sign, LONG) is not None, killed.output
+        command = [str(BIN / "rackwright"), "resume", "-y"]
     resumed(fleet)
     assert_all_new(fleet, before)
 
 
 def test_of_two_rollouts_at_once_one_goes_through(fleet: Fleet, load: Watched) -> None:
     before = fleet.releases()
-    with rolling(fleet, 41) as first:
+    with running(fleet, *words(41)) as first:
         assert first.until("switching to release", LONG) is not None, first.output
-        with rolling(fleet, 42) as second:
+        with running(fleet, *words(42)) as second:
             refused = second.end(LONG)
         done = first.end(LONG)
     assert refused.status != 0, refused.output
@@ -92,11 +89,11 @@ def test_of_two_rollouts_at_once_one_goes_through(fleet: Fleet, load: Watched) -
 def test_a_host_that_is_cut_off_in_its_switch_is_left_aside_and_picked_up(fleet: Fleet, load: Watched) -> None:
     before = fleet.releases()
     cut = fleet.hosts[HOSTS // 2]
-    with rolling(fleet, 51, "--error-budget", "1") as running:
-        assert running.until(f"[{cut.name}]   switching to release", LONG) is not None, running.output
+    with running(fleet, *words(51, "--error-budget", "1")) as cut_short:
+        assert cut_short.until(f"[{cut.name}]   switching to release", LONG) is not None, cut_short.output
         cut.cut_network()
         try:
-            run = running.end(LONG)
+            run = cut_short.end(LONG)
         finally:
             cut.restore_network()
     assert f"{cut.name} is quarantined" in run.output, run.output
