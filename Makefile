@@ -28,7 +28,7 @@ test: setup lint types
 	@scripts/run-tests -n 2 tests/unit tests/operations
 	@scripts/browser
 	@scripts/run-tests tests/browser
-	@scripts/run-tests -n 3 --dist loadfile tests/lab
+	@scripts/run-tests -n 3 --dist loadfile --no-loadscope-reorder tests/lab
 
 unit: setup
 	@scripts/run-tests -n 2 tests/unit tests/operations
@@ -38,7 +38,7 @@ browser: setup
 	@scripts/run-tests tests/browser
 
 lab: setup
-	@scripts/run-tests -n 3 --dist loadfile tests/lab
+	@scripts/run-tests -n 3 --dist loadfile --no-loadscope-reorder tests/lab
 
 ## proof: forty hosts under constant load; good and bad changes (about an hour on two cores)
 proof: setup

@@ -20,6 +20,25 @@ from rackwright.lab.shell import LabError
 ROOT = Path(__file__).parents[2]
 ARTEFACTS = ROOT / "artefacts"
 BIN = Path(sys.executable).parent
+LONG = (
+    "test_cuts.py",
+    "test_closed_networks.py",
+    "test_ubuntu.py",
+    "test_leaks.py",
+    "test_rollout_under_load.py",
+    "test_profiles.py",
+    "test_endpoint.py",
+    "test_staging.py",
+    "test_host.py",
+    "test_rollout.py",
+    "test_ssh_faults.py",
+)
+"""Files that take minutes: begun first, so that labs side by side end at about the same time."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the long files first; within a file nothing moves."""
+    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
 
 
 @dataclass(frozen=True)
