@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.engines import Level, check_endpoint, check_host
+from rackwright.engines.data import table
 from rackwright.engines.drafts import drafts
 from rackwright.engines.memory import weights_of
 from rackwright.lab.standins.engine.commands.options import click_options
@@ -270,6 +271,33 @@ def test_known_bad_is_a_warning_when_it_is_accepted(values: dict[str, Any]) -> N
     assert told(**values, accept_known_bad=True) == []
     (warning, *_) = told(Level.WARN, **values, accept_known_bad=True)
     assert WAY_OUT not in warning
+
+
+@pytest.mark.parametrize("row", table("known_bad"), ids=lambda row: row["text"][:40])
+def test_every_known_bad_row_is_told_where_it_fits_and_nowhere_else(row: dict[str, Any]) -> None:
+    kind, version = row["engine"], row["versions"][0]
+    values: dict[str, Any] = {"engine_kind": kind, "image": f"r/x:{version}", "hardware": {"gpu_models": [row["gpu"]]}}
+    values["draft"] = {"repository": row["draft"], "mount": "/d"} if "draft" in row else None
+    level = Level(row["level"])
+    assert any(f"{row['text']}" in text and text.endswith(f"({row['link']})") for text in told(level, **values))
+    others: list[dict[str, Any]] = [
+        {"hardware": {"gpu_models": ["H200"]}},
+        {"image": "r/x:9.9.9"},
+        {"draft": {"repository": "a/b", "mount": "/d"}} if "draft" in row else {"model": LLAMA},
+    ]
+    for other in others:
+        assert not any(row["text"] in text for text in told(level, **{**values, **other})), other
+
+
+@pytest.mark.parametrize(
+    ("capability", "backend"), [(key, backend) for key, row in table("moe").items() for backend in row["fails"]]
+)
+def test_every_moe_backend_that_fails_is_refused(capability: str, backend: str) -> None:
+    values: dict[str, Any] = {"hardware": {"compute_capability": [capability]}}
+    (text,) = told(**values, engine={"moe_config": {"backend": backend}})
+    assert text.startswith(f"engine.moe_config.backend: {backend} does not run on compute capability {capability}: ")
+    for working in table("moe")[capability]["works"]:
+        assert told(**values, engine={"moe_config": {"backend": working}}) == []
 
 
 def test_a_draft_length_that_nobody_published_is_a_note() -> None:
