@@ -49,7 +49,7 @@ def restart_job(label: str, scripts: Scripts, stood: Sequence[Stood], others: Se
 
     label: names the new configuration. others: endpoints that run without serving, started again and not asked.
     """
-    prove = in_turn(prove_script(one.name, one.tried) for one in stood)
+    prove = in_turn(_named(one, prove_script(one.name, one.tried)) for one in stood)
     ready = _ready(stood)
     script = host_script(
         "transaction",
@@ -92,11 +92,21 @@ def _seconds(one: Stood) -> int:
 def _prepare(valid: str, stood: Sequence[Stood]) -> str:
     there = (host_script("stood_on", endpoint=one.name, unit=_unit_file(one)) for one in stood)
     marks = (f": >{_mark(one)}" for one in stood if one.own.ready_hook)
-    drains = (
-        drain_script(one.name, one.port, one.own.drain_timeout, drain_hook_script(one.name, one.own, one.tried.release))
-        for one in stood
-    )
+    drains = (_named(one, _drain(one)) for one in stood)
     return in_turn([f"mkdir -p {HOME}", valid, *there, *marks, *drains])
+
+
+def _drain(one: Stood) -> str:
+    hook = drain_hook_script(one.name, one.own, one.tried.release)
+    return drain_script(one.name, one.port, one.own.drain_timeout, hook)
+
+
+def _named(one: Stood, script: str) -> str:
+    """A script whose reason to fail tells of which endpoint it is."""
+    if not script:
+        return ""
+    named = f'[ -s "$reason" ] && sed -i "s/^/endpoint {one.name}: /" "$reason"'
+    return f"(\n{script}\n)\n[ $? = 0 ] && exit 0\n{named}\nexit 1\n"
 
 
 def _around(restart: str, stood: Sequence[Stood], others: Sequence[str]) -> str:
@@ -104,9 +114,15 @@ def _around(restart: str, stood: Sequence[Stood], others: Sequence[str]) -> str:
     units = " ".join(map(unit_name, [*(one.name for one in stood), *others]))
     starts = (_start(one) for one in stood)
     again = (f"systemctl start --no-block {unit_name(name)}" for name in others)
-    waits = (wait_script(one.name, one.own.load_timeout) for one in stood)
+    waits = (_named(one, _wait(one)) for one in stood)
     pointed = """cut -d' ' -f1 /proc/uptime >"$JOB/pointed\""""
     return in_turn([f"systemctl stop {units}", restart, pointed, *starts, *again, *waits])
+
+
+def _wait(one: Stood) -> str:
+    """The last lines of one that dies are those since its start."""
+    since = f"since=$(cat {endpoint_dir(one.name)}/switched)\n"
+    return since + wait_script(one.name, one.own.load_timeout)
 
 
 def _start(one: Stood) -> str:

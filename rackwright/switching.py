@@ -128,8 +128,9 @@ def _perform_in_turn(host: Host, changes: Sequence[Change]) -> None:
         seen = look(host)
         if seen is None:
             raise StepFailedError("dockerd was restarted, and the host could not be read again; see the line above")
+        told = {change.sentence for change in changes}
         changes = ENDPOINT.pending(settings_of(host), seen)
-        announce_changes(host, changes)
+        announce_changes(host, [change for change in changes if change.sentence not in told])
     _perform(host, changes)
 
 

@@ -315,6 +315,7 @@ def test_a_drain_hook_that_fails_lets_those_before_it_in_again(machine: Machine)
     status, steps, _ = machine.run(machine.stood("llm"), machine.stood("second", drain_hook=["false"]))
     assert (status, steps) == (5, ["valid", "drain llm", *READY])
     assert machine.marks() == []
+    assert machine.last()["reason"] == "endpoint second: the drain_hook ended with status 1: false"
 
 
 def test_a_dockerd_that_does_not_start_gets_its_configuration_of_before(machine: Machine) -> None:
@@ -334,7 +335,7 @@ def test_an_endpoint_that_does_not_come_up_again_goes_back_too(machine: Machine)
     status, steps, log = machine.run()
     assert status == 3, log
     assert steps.count("restart") == steps.count("back") == 1
-    assert "::failed the server died after 0 s" in log
+    assert "::failed endpoint llm: the server died after 0 s" in log
 
 
 def test_when_going_back_fails_nobody_is_let_in(machine: Machine) -> None:
