@@ -17,6 +17,7 @@ from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.facts import get_fact
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
+from pyinfra.context import ctx_host
 
 from rackwright.change import Change, Refuse, Step
 from rackwright.concern import HostReading
@@ -108,10 +109,12 @@ def _read(host: Host) -> HostReading | None:
     real = real_host(host)
     tune(real)
     seen: HostReading | None = None
-    try:
-        seen = get_fact(host.state, real, HostFacts, kwargs={"_timeout": SECONDS}, apply_failed_hosts=False)
-    except PasswordWantedError as error:
-        complain(real, str(error))
+    # Whoever watches a wave looks at other hosts than its own, and each is read by its own settings.
+    with ctx_host.use(real):
+        try:
+            seen = get_fact(host.state, real, HostFacts, kwargs={"_timeout": SECONDS}, apply_failed_hosts=False)
+        except PasswordWantedError as error:
+            complain(real, str(error))
     if seen is None and is_lost(real):
         complain(real, lost("closed"))
     if seen is None and not host.state.is_executing:

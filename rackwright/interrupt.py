@@ -7,6 +7,8 @@ from types import FrameType
 
 import click
 import gevent
+from gevent.pool import Pool
+from pyinfra.context import ctx_state
 
 STATUS = 130
 """What shells report for a command that SIGINT has ended."""
@@ -26,5 +28,12 @@ def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - Pytho
         err=True,
     )
     # Raised right here it may cut an SSH packet in two; then no lease could be given back over that connection.
-    hub = gevent.get_hub()
-    hub.loop.run_callback_threadsafe(hub.handle_system_error, SystemExit, SystemExit(STATUS))
+    gevent.get_hub().loop.run_callback_threadsafe(_end)
+
+
+def _end() -> None:
+    state = ctx_state.get()
+    if state is not None:
+        # Operations go on until their commands end: with its places taken by them, nothing could be disconnected.
+        state.pool = Pool()
+    gevent.get_hub().handle_system_error(SystemExit, SystemExit(STATUS))

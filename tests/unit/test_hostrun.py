@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyinfra
 import pytest
+from pyinfra.context import ctx_host
 
 from rackwright import hostrun
 from rackwright.catalog import ALL
@@ -73,6 +76,29 @@ def test_looking_ahead_changes_nothing(host: Any) -> None:
     touch(host)
     look(host, whole=True)
     assert (host.readings, was_changed(host)) == (1, False)
+
+
+def test_a_host_is_read_by_its_own_settings_whoever_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = SimpleNamespace(name="h1")
+    other: Any = SimpleNamespace(name="h2", state=SimpleNamespace(is_executing=True))
+    monkeypatch.setattr(hostrun, "_states", {})
+    monkeypatch.setattr(hostrun, "real_host", lambda host: host)
+    monkeypatch.setattr(hostrun, "tune", lambda _: None)
+    read_by: list[str] = []
+
+    def get_fact(*_: Any, **__: Any) -> HostReading:
+        read_by.append(pyinfra.host.name)
+        return HostReading({RECORD.name: frozenset()})
+
+    monkeypatch.setattr(hostrun, "get_fact", get_fact)
+    with ctx_host.use(own):
+        look(other)
+        assert pyinfra.host.name == "h1"
+    thread = threading.Thread(target=look, args=(other,))
+    hostrun._states.clear()
+    thread.start()
+    thread.join()
+    assert read_by == ["h2", "h2"]
 
 
 USED = re.compile(r"\b(?:reading|seen)\[([A-Z]+)\]")

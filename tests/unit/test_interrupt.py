@@ -14,21 +14,26 @@ from rackwright.sudo import PasswordWantedError
 
 PROGRAM = """\
 import pyinfra_cli
-import os, signal, time, gevent
+import os, signal, time
+from types import SimpleNamespace
+from gevent.pool import Pool
+from pyinfra.context import ctx_state
 from rackwright.interrupt import fail_on_interrupt
 
 def send():
     os.kill(os.getpid(), signal.SIGINT)
     sum(range(100_000))
     print("the packet is whole")
-    time.sleep(5)
+    time.sleep(60)
 
 fail_on_interrupt()
-gevent.spawn(send)
+state = SimpleNamespace(pool=Pool(1))
+ctx_state.set(state)
+state.pool.spawn(send)
 try:
-    time.sleep(5)
+    time.sleep(60)
 finally:
-    print("disconnects")
+    state.pool.spawn(print, "disconnects").join()
 """
 
 
