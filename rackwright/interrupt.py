@@ -1,8 +1,10 @@
-"""Ctrl-C during the plain `pyinfra` command: tells what goes on without it, and exits 130; pyinfra alone exits 0."""
+"""Ctrl-C and SIGTERM: what goes on by itself is told, leases are given back, the exit is 130; pyinfra alone exits 0."""
 
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 import click
@@ -12,18 +14,39 @@ from pyinfra.context import ctx_state
 
 STATUS = 130
 """What shells report for a command that SIGINT has ended."""
+WORDS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which came to this process alone; a terminal's Ctrl-C comes to its children too."""
+
+
+@contextmanager
+def interrupted_by_sigterm() -> Iterator[None]:
+    """In the block, SIGTERM raises Terminated."""
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - Python passes both
+    raise Terminated
 
 
 def fail_on_interrupt() -> None:
-    """From now on SIGINT ends this process with STATUS."""
-    signal.signal(signal.SIGINT, _stop)
+    """From now on SIGINT and SIGTERM end this pyinfra process with STATUS."""
+    for number in WORDS:
+        signal.signal(number, _stop)
 
 
 def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - Python passes both
-    # A second Ctrl-C must end even a process that hangs while it disconnects.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # A second one must end even a process that hangs while it disconnects.
+    for each in WORDS:
+        signal.signal(each, signal.SIG_DFL)
     click.echo(
-        "\n--> Stopped by Ctrl-C: jobs that hosts have begun go on there by themselves; "
+        f"\n--> Stopped by {WORDS[signal.Signals(number)]}: jobs that hosts have begun go on there by themselves; "
         "run the same command again, it joins them and does what is left",
         err=True,
     )

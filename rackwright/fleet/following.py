@@ -20,11 +20,12 @@ from rackwright.fleet.journal import Event, read_record
 from rackwright.fleet.printable import printable
 from rackwright.fleet.record import NOT_REACHED, NOT_SWITCHED
 from rackwright.fleet.story import Story, story_of
+from rackwright.interrupt import Terminated, interrupted_by_sigterm
 
 REFRESH = 0.25
 """Seconds between two pictures."""
-PATIENCE = (5.0, 10.0)
-"""Seconds after Ctrl-C until pyinfra is sent the signal itself, and until it is ended."""
+PATIENCE = (10.0, 10.0)
+"""Seconds for pyinfra to give its leases back before it is sent the signal (again), and until it is ended."""
 HOSTS, LINES = 10, 25
 """Failed hosts that are told of after the view, and lines of each."""
 
@@ -58,6 +59,11 @@ def follow(words: Sequence[str], cwd: Path, environment: Mapping[str, str], reco
 
     view: draw the record while it grows, and keep what the command prints in a file beside the record.
     """
+    with interrupted_by_sigterm():
+        return _follow(words, cwd, environment, record, view)
+
+
+def _follow(words: Sequence[str], cwd: Path, environment: Mapping[str, str], record: Path, view: bool) -> int:
     if not view:
         return _wait(subprocess.Popen(words, cwd=cwd, env=environment))
     log, growing = record.with_suffix(".log"), Record(record)
@@ -79,13 +85,15 @@ def follow(words: Sequence[str], cwd: Path, environment: Mapping[str, str], reco
 def _wait(process: subprocess.Popen[bytes]) -> int:
     try:
         return process.wait()
-    except KeyboardInterrupt:
-        _end(process)
+    except KeyboardInterrupt as error:
+        _end(process, error)
         raise
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], error: KeyboardInterrupt) -> None:
     """A terminal has sent SIGINT to pyinfra too; where it came to us alone, it is passed on."""
+    if isinstance(error, Terminated):
+        process.send_signal(signal.SIGTERM)
     for number, patience in zip((signal.SIGINT, signal.SIGKILL), PATIENCE, strict=True):
         try:
             process.wait(patience)
@@ -105,8 +113,8 @@ def _draw_safely(process: subprocess.Popen[bytes], story: Story, growing: Record
     """A picture that cannot be drawn is no reason to end a rollout."""
     try:
         _draw(process, story, growing)
-    except KeyboardInterrupt:
-        _end(process)
+    except KeyboardInterrupt as error:
+        _end(process, error)
         raise
     except Exception as error:
         print(f"rackwright: the view has ended ({type(error).__name__}: {error}), the run goes on", flush=True)

@@ -130,7 +130,7 @@ def sentence(record: Record, status: int, executed: bool) -> str:
     """How a plain run ended, in words."""
     next_step = f"next: rackwright resume {record.id}"
     if status == INTERRUPTED:
-        return f"stopped by Ctrl-C, {record.counts()}; {next_step}"
+        return f"stopped from outside, {record.counts()}; {next_step}"
     bad = [host for host in record.hosts if record.states.get(host, DONE) not in ENDED_WELL]
     if bad:
         return f"failed on {', '.join(bad)}; {next_step}"

@@ -56,7 +56,7 @@ class Run:
         try:
             return follow(words, self.root, known, self.record, self.view)
         except KeyboardInterrupt:
-            self.end(INTERRUPTED, "stopped by Ctrl-C: hosts finish what they have begun; next: rackwright resume")
+            self.end(INTERRUPTED, "stopped from outside: hosts finish what they have begun; next: rackwright resume")
             raise
 
     def as_plain(self) -> Run:

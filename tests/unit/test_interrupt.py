@@ -21,7 +21,7 @@ from pyinfra.context import ctx_state
 from rackwright.interrupt import fail_on_interrupt
 
 def send():
-    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.NUMBER)
     sum(range(100_000))
     print("the packet is whole")
     time.sleep(60)
@@ -37,9 +37,12 @@ finally:
 """
 
 
-def test_ctrl_c_exits_as_interrupted_and_says_what_goes_on() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=30, check=False)
+@pytest.mark.parametrize(("number", "word"), [("SIGINT", "Ctrl-C"), ("SIGTERM", "SIGTERM")])
+def test_ctrl_c_exits_as_interrupted_and_says_what_goes_on(number: str, word: str) -> None:
+    program = PROGRAM.replace("NUMBER", number)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == STATUS
+    assert f"Stopped by {word}: " in done.stderr
     assert "run the same command again" in done.stderr
     assert done.stdout.splitlines() == ["the packet is whole", "disconnects"]
 

@@ -151,7 +151,11 @@ print("    [h1] hello from pyinfra", flush=True)
 note("stage", host="h1", concern="image", changes=["pull x"])
 """
 FAILS = WORK + 'note("error", host="h1", text="it broke")\nprint("    [h1] it broke")\nsys.exit(1)'
-LASTS = WORK + "\ntry:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    print('    [h1] bye')\n    sys.exit(130)"
+LASTS = (
+    "import signal; signal.signal(signal.SIGTERM, signal.default_int_handler)\n"
+    + WORK
+    + "\ntry:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    print('    [h1] bye')\n    sys.exit(130)"
+)
 
 
 @pytest.mark.parametrize("view", [True, False])
@@ -181,8 +185,12 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("everybody", [True, False])
-def test_ctrl_c_ends_both_and_leaves_the_terminal_as_it_was(tmp_path: Path, everybody: bool) -> None:
+@pytest.mark.parametrize(
+    ("number", "everybody"), [(signal.SIGINT, True), (signal.SIGINT, False), (signal.SIGTERM, False)]
+)
+def test_a_signal_ends_both_and_leaves_the_terminal_as_it_was(
+    tmp_path: Path, number: signal.Signals, everybody: bool
+) -> None:
     record = new_record(tmp_path, "rollout")
     append(record, "begin", what="rollout x", hosts=["h1"])
     control, terminal = pty.openpty()
@@ -201,9 +209,9 @@ def test_ctrl_c_ends_both_and_leaves_the_terminal_as_it_was(tmp_path: Path, ever
     reader.start()
     _until(lambda: b"staging" in b"".join(seen))
     if everybody:
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, number)
     else:
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
     assert process.wait(40) == 130
     reader.join(5)
     shown = b"".join(seen)
