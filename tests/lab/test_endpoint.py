@@ -372,6 +372,7 @@ def daemon(scene: Scene) -> tuple[str, str]:
 
 
 def test_a_restart_of_dockerd_is_a_switch(scene: Scene) -> None:
+    assert scene.deploy().status == 0  # at the release that is wanted: nothing else is to be switched
     before, (text, started) = scene.starts(), daemon(scene)
     wanted = {"docker_daemon": {"log-level": "warn"}}
     ahead = scene.deploy("--dry", **wanted)
@@ -389,6 +390,7 @@ def test_a_restart_of_dockerd_is_a_switch(scene: Scene) -> None:
 
 
 def test_a_configuration_that_dockerd_cannot_start_with_goes_back(scene: Scene) -> None:
+    assert scene.deploy().status == 0  # at the release that is wanted: nothing else is to be switched
     before, (text, _) = scene.starts(), daemon(scene)
     good: dict[str, Any] = {"log-level": "warn"}
     # The unit names hosts on dockerd's command line, which --validate does not see.
