@@ -12,15 +12,17 @@ from rackwright.change import DaemonRestart
 from rackwright.effects import NotStartedError, StepFailedError, follow_job
 from rackwright.paths import unit_name
 from rackwright.switch import (
-    NotAdmittedError,
     NothingServesError,
-    RefusedError,
     WentBackError,
+    clock_of,
+    closed,
+    failure_of,
     fetch_log,
+    how_ended,
     tell,
     with_more,
 )
-from rackwright.switchnews import SwitchNews, in_words
+from rackwright.switchnews import SwitchNews
 
 
 def restart_and_prove(state: State, host: Host, step: DaemonRestart) -> None:
@@ -39,29 +41,22 @@ def restart_and_prove(state: State, host: Host, step: DaemonRestart) -> None:
 def ending(step: DaemonRestart, news: SwitchNews, status: int | None) -> StepFailedError | None:
     """What a restart that has ended with a status was; None when all is well. Its cause is chained to it."""
     names = ", ".join(step.endpoints)
-    failure = RefusedError(news.refused) if news.refused else StepFailedError(news.failure or "it ended without a word")
+    failure = failure_of(news)
     error: StepFailedError | None
     match status:
         case 0:
             error = None
         case 3:
-            clock = "" if news.clocks is None else f": {in_words(news.clocks)}"
-            text = f"dockerd has its configuration of before, and serving again: {names}{clock}"
+            text = f"dockerd has its configuration of before, and serving again: {names}{clock_of(news)}"
             error = WentBackError(f"{failure}\n{text}")
         case 4:
             error = NothingServesError(f"{failure}\nand going back failed too: {news.lost}\n{_hands(step)}")
         case 5:
             error = NotStartedError(f"dockerd was not restarted, still serving: {names}: {failure}")
         case _:
-            how = f"was ended after {step.job.timeout} s or from outside" if status is None else f"ended with {status}"
+            how = how_ended(step.job, status)
             error = NothingServesError(f"{step.job.title}: {how}, so nobody knows what serves\n{_hands(step)}")
-    if news.not_admitted is not None and not isinstance(error, NothingServesError):
-        text = f"{error}\n" if error else f"dockerd runs with its new configuration, proven: {names}\n"
-        text += f"clients are not let in again: {news.not_admitted}; next: mend the hook and run the same command again"
-        error = NotAdmittedError(text)
-    if error is not None:
-        error.__cause__ = failure
-    return error
+    return closed(error, news, failure, f"dockerd runs with its new configuration, proven: {names}")
 
 
 def _hands(step: DaemonRestart) -> str:

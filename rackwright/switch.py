@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
-from rackwright.change import Proved, Shell
+from rackwright.change import Job, Proved, Shell
 from rackwright.effects import (
     ConnectionLostError,
     NotStartedError,
@@ -128,14 +128,13 @@ def _approve(state: State, host: Host, step: Proved, before: Mapping[str, Verdic
 def ending(step: Proved, news: SwitchNews, status: int | None) -> StepFailedError | None:
     """What a switch that has ended with a status was; None when all is well. Its cause is chained to it."""
     name = step.endpoint
-    failure = RefusedError(news.refused) if news.refused else StepFailedError(news.failure or "it ended without a word")
+    failure = failure_of(news)
     error: StepFailedError | None
     match status:
         case 0:
             error = None
         case 3:
-            clock = "" if news.clocks is None else f": {in_words(news.clocks)}"
-            error = WentBackError(f"{failure}\nendpoint {name} serves its last proven release again{clock}")
+            error = WentBackError(f"{failure}\nendpoint {name} serves its last proven release again{clock_of(news)}")
         case 4:
             error = NothingServesError(f"{failure}\n{_nothing_serves(name, news)}")
         case 5:
@@ -144,13 +143,35 @@ def ending(step: Proved, news: SwitchNews, status: int | None) -> StepFailedErro
             text = f"endpoint {name} answers with release {step.release}, which is not committed"
             error = NotCommittedError(f"{text}: {failure}; next: run the same command again")
         case _:
-            how = f"was ended after {step.job.timeout} s or from outside" if status is None else f"ended with {status}"
+            how = how_ended(step.job, status)
             error = NothingServesError(
                 f"{step.job.title}: {how}, so nobody knows whether it serves; next: run the same command again, "
                 f"and if it fails: journalctl -u {unit_name(name)} --lines 100"
             )
+    return closed(error, news, failure, f"endpoint {name} serves release {step.release} and is proven")
+
+
+def failure_of(news: SwitchNews) -> StepFailedError:
+    """What made the host stop or go back: the rows that it refused, or its own words."""
+    return RefusedError(news.refused) if news.refused else StepFailedError(news.failure or "it ended without a word")
+
+
+def how_ended(job: Job, status: int | None) -> str:
+    """The words for a job that did not end in one of its own ways."""
+    return f"was ended after {job.timeout} s or from outside" if status is None else f"ended with {status}"
+
+
+def clock_of(news: SwitchNews) -> str:
+    """How long going back took, to follow a sentence; nothing when the host did not say."""
+    return "" if news.clocks is None else f": {in_words(news.clocks)}"
+
+
+def closed(
+    error: StepFailedError | None, news: SwitchNews, failure: StepFailedError, well: str
+) -> StepFailedError | None:
+    """An ending with what the ready hooks said, chained to its cause. `well`: what serves when there is no error."""
     if news.not_admitted is not None and not isinstance(error, NothingServesError):
-        text = f"{error}\n" if error else f"endpoint {name} serves release {step.release} and is proven\n"
+        text = f"{error or well}\n"
         text += f"clients are not let in again: {news.not_admitted}; next: mend the hook and run the same command again"
         error = NotAdmittedError(text)
     if error is not None:
