@@ -6,16 +6,19 @@ log=/run/rackwright/apt.log
 
 fail() { echo "$*"; exit 1; }
 
-# Run a command, show its last line every three seconds, and its last fifteen when it fails.
+# Run a command, look at its last line every three seconds and show it when it is a new one; when it fails, the last fifteen.
 quietly() {
   title=$1; shift
   echo "$title"
   "$@" >"$log" 2>&1 </dev/null &
-  running=$! ticks=0
+  running=$! ticks=0 shown=
   while kill -0 "$running" 2>/dev/null; do
     sleep 0.2
     ticks=$((ticks + 1))
-    [ $((ticks % 15)) -eq 0 ] && tr '\r' '\n' <"$log" | grep . | tail -n 1 | cut -c 1-150
+    [ $((ticks % 15)) -eq 0 ] || continue
+    now=$(tr '\r' '\n' <"$log" | grep . | tail -n 1 | cut -c 1-150)
+    [ "$now" = "$shown" ] || echo "$now"
+    shown=$now
   done
   wait "$running" && return 0
   tail -n 15 "$log"

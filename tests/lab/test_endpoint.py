@@ -390,9 +390,9 @@ def test_a_restart_of_dockerd_is_a_switch(scene: Scene) -> None:
 
 
 def test_a_configuration_that_dockerd_cannot_start_with_goes_back(scene: Scene) -> None:
-    assert scene.deploy().status == 0  # at the release that is wanted: nothing else is to be switched
-    before, (text, _) = scene.starts(), daemon(scene)
     good: dict[str, Any] = {"log-level": "warn"}
+    assert scene.deploy(docker_daemon=good).status == 0  # at the release and daemon.json that are wanted
+    before, (text, _) = scene.starts(), daemon(scene)
     # The unit names hosts on dockerd's command line, which --validate does not see.
     run = scene.deploy(docker_daemon={**good, "hosts": ["unix:///var/run/docker.sock"]})
     assert run.status == 1, run.output
@@ -406,6 +406,7 @@ def test_a_configuration_that_dockerd_cannot_start_with_goes_back(scene: Scene) 
 
 
 def test_a_restart_of_dockerd_that_lost_its_control_process_is_joined(scene: Scene) -> None:
+    assert scene.deploy(docker_daemon={"log-level": "warn"}).status == 0  # a key that the next run takes away
     before = scene.starts()
     with scene.faults({"fault": "load_seconds", "value": 12}):
         with deploying(scene.site, scene.host.name) as running:
