@@ -25,20 +25,20 @@ demo-down: setup
 
 ## test: every test, the lab's included
 test: setup lint types
-	@scripts/run-tests -n 2 tests/unit tests/operations
+	@scripts/run-tests -n 3 tests/unit tests/operations
 	@scripts/browser
 	@scripts/run-tests tests/browser
-	@scripts/run-tests -n 3 --dist loadfile --no-loadscope-reorder tests/lab
+	@scripts/run-tests -n 4 --dist loadfile --no-loadscope-reorder tests/lab
 
 unit: setup
-	@scripts/run-tests -n 2 tests/unit tests/operations
+	@scripts/run-tests -n 3 tests/unit tests/operations
 
 browser: setup
 	@scripts/browser
 	@scripts/run-tests tests/browser
 
 lab: setup
-	@scripts/run-tests -n 3 --dist loadfile --no-loadscope-reorder tests/lab
+	@scripts/run-tests -n 4 --dist loadfile --no-loadscope-reorder tests/lab
 
 ## proof: forty hosts under constant load; good and bad changes (about an hour on two cores)
 proof: setup
