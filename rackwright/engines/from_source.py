@@ -179,7 +179,11 @@ def _number(node: ast.expr) -> Any:
 
 
 def _names(name: str, call: ast.Call) -> list[str]:
-    """All names under which a field is read: its own, its alias, or those of `AliasChoices`."""
+    """All names under which a field is read: its own, its alias, or those of `AliasChoices`; none that is private."""
+    return [found for found in _said_names(name, call) if not found.startswith("_")]
+
+
+def _said_names(name: str, call: ast.Call) -> list[str]:
     for word in call.keywords:
         if word.arg in ("alias", "validation_alias") and isinstance(word.value, ast.Constant):
             return [str(word.value.value)]

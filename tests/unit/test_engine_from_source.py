@@ -149,7 +149,6 @@ sections:
     cache: {type: int, default: 1073741840}
     shape: {type: any}
     pace: {type: str, values: [slow], default: slow}
-    _session: {type: any, default: null}
     count: {type: int}
   NeuralConfig:
     _extends: DecodingBaseConfig
