@@ -1,0 +1,63 @@
+"""What an endpoint is asked: by its basic proof, by the full gate, and of a release that was proven earlier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rackwright.concerns.endpoint.seen import SeenEndpoint
+from rackwright.engines.version import bare
+from rackwright.fullproof import compared_questions, full_questions, gpu_counters
+from rackwright.paths import container_name, endpoint_dir
+from rackwright.proof import Question, chat, gpu_errors, gpus_inside, model_name, release_runs, version
+from rackwright.release import Release
+from rackwright.settings.model import EndpointSettings
+from rackwright.spec import last_part, served_name, url_of
+from rackwright.transaction import Tried
+
+
+def tried_of(name: str, release: str, spec: Mapping[str, Any]) -> Tried:
+    """A release that was proven earlier, to be asked again; without its spec.json it can only be started."""
+    return Tried(release, spec["image"], basic_questions(name, spec)) if spec else Tried(release, "", ())
+
+
+def questions(release: Release, settings: EndpointSettings) -> tuple[Question, ...]:
+    """The basic proof of an endpoint: identity, GPUs, and a chat answer that is read and checked."""
+    rows = basic_questions(release.spec.name, release.facts)
+    errors = gpu_errors(endpoint_dir(release.spec.name))
+    return (*rows[:-1], *_version(release.spec.health_url, settings), rows[-1], errors)
+
+
+def questions_after(release: Release, settings: EndpointSettings) -> tuple[Question, ...]:
+    """What the control machine asks once the basic proof has passed."""
+    if settings.gate == "basic":
+        return ()
+    rows = full_questions(release.spec.health_url, served_name(settings), settings)
+    return (*rows, gpu_errors(endpoint_dir(release.spec.name)))
+
+
+def questions_before(settings: EndpointSettings, seen: SeenEndpoint) -> tuple[Question, ...]:
+    """What the full gate compares: asked of what serves now; of a host that does not serve, its GPUs alone."""
+    if settings.gate == "basic":
+        return ()
+    if not seen.serving or not seen.spec:
+        return (gpu_counters(),)
+    base = url_of(seen.spec["address"], seen.spec["port"])
+    return compared_questions(base, last_part(seen.spec["mounts"][0].split(":")[1]), settings)
+
+
+def basic_questions(name: str, spec: Mapping[str, Any]) -> tuple[Question, ...]:
+    """What any release must answer, from its spec.json alone, so that an old one can be asked as well."""
+    base, container = url_of(spec["address"], spec["port"]), container_name(name)
+    model = last_part(spec["mounts"][0].split(":")[1])  # the model is mounted first
+    return (
+        release_runs(container, spec["hash"]),
+        gpus_inside(container, len(spec["gpus"])),
+        model_name(base, model),
+        chat(base, model),
+    )
+
+
+def _version(base: str, settings: EndpointSettings) -> list[Question]:
+    """SGLang has no /version."""
+    return [] if settings.engine_kind == "sglang" else [version(base, bare(settings.version))]

@@ -1,0 +1,195 @@
+"""Endpoints: the unit runs the wanted release, it answers, and it has been proven."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rackwright.change import Change, DaemonRestart, Job, Owned, Proved, Refuse, Shell, WriteFile
+from rackwright.concern import Concern, HostReading
+from rackwright.concerns.endpoint.asked import questions, questions_after, questions_before, tried_of
+from rackwright.concerns.endpoint.due import Due, differing, why_admit, why_switch
+from rackwright.concerns.endpoint.seen import BOOT_UNITS, SeenEndpoint, SeenEndpoints, parse, read
+from rackwright.concerns.release import Unresolved, wanted_releases
+from rackwright.paths import endpoint_dir, unit_name
+from rackwright.reach import Door
+from rackwright.release import Release
+from rackwright.render import render
+from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.switchjob import (
+    UNITS,
+    commit_script,
+    drain_script,
+    gpus_kept_script,
+    join_script,
+    keep_log_script,
+    point_script,
+    pointed_at_script,
+    remove_script,
+    switch_script,
+)
+from rackwright.transaction import Tried, Way, drain_hook_script, start_time, transaction
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True)
+class WantedEndpoint:
+    """One endpoint as it should be."""
+
+    settings: EndpointSettings
+    release: Release | Unresolved
+    keep_releases: int
+
+
+@dataclass(frozen=True)
+class WantedEndpoints:
+    """All endpoints as they should be, and the boot units' text."""
+
+    endpoints: Mapping[str, WantedEndpoint]
+    boot_units: Mapping[str, str]
+
+
+def wanted(settings: HostSettings, reading: HostReading) -> WantedEndpoints:
+    """The wanted release of each endpoint, and the boot units."""
+    releases = wanted_releases(settings, reading)
+    return WantedEndpoints(
+        {
+            name: WantedEndpoint(own, releases[name], settings.keep_releases)
+            for name, own in settings.all_endpoints.items()
+        },
+        {name: render(f"{name}.j2") for name in BOOT_UNITS},
+    )
+
+
+def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
+    """What must happen to the host's endpoints, those that are no longer wanted first."""
+    if not seen.docker and all(isinstance(own.release, Release) for own in asked.endpoints.values()):
+        return [Change("switch the endpoints", "Docker does not answer", (Refuse(_DOCKER_DOWN, final=False),))]
+    found = [_remove(name) for name in seen.endpoints if name not in asked.endpoints]
+    found += _boot(asked, seen)
+    for name, own in asked.endpoints.items():
+        found += _endpoint_changes(name, own, seen.endpoints.get(name, SeenEndpoint()))
+    return found
+
+
+_DOCKER_DOWN = "Docker does not answer, so nothing is known of the containers; next: journalctl -u docker --lines 50"
+
+
+def takes_capacity(pending: Sequence[Change], seen: SeenEndpoints) -> bool:
+    """True when these changes stop something that serves now: a switch, a restart of dockerd, or a removal."""
+    steps = [step for change in pending for step in change.steps]
+    switched = any(isinstance(step, Proved | DaemonRestart) and step.serving for step in steps)
+    removed = {owned.name for change in pending for owned in change.disowns}
+    return switched or any(own.serving and unit_name(name) in removed for name, own in seen.endpoints.items())
+
+
+def _remove(name: str) -> Change:
+    owned = (Owned("directory", endpoint_dir(name)), Owned("unit", unit_name(name)))
+    return Change(
+        f"stop and remove endpoint {name}",
+        "the settings no longer have it",
+        (Shell(remove_script(name)), Shell(gpus_kept_script())),
+        disowns=owned,
+    )
+
+
+def _boot(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
+    differing = [name for name, text in asked.boot_units.items() if seen.boot_units.get(name) != text]
+    if not differing and seen.boot_enabled:
+        return []
+    writes = [WriteFile(f"{UNITS}/{name}", asked.boot_units[name]) for name in differing]
+    enable = Shell("systemctl daemon-reload && systemctl enable --quiet rackwright-boot.service")
+    why = "it is not enabled" if not differing else f"{', '.join(differing)} differ or are missing"
+    return [
+        Change(
+            "start the endpoints at boot",
+            why,
+            (*writes, enable, Shell(gpus_kept_script())),
+            owns=tuple(Owned("unit", name) for name in BOOT_UNITS),
+        )
+    ]
+
+
+def _endpoint_changes(name: str, own: WantedEndpoint, seen: SeenEndpoint) -> list[Change]:
+    if isinstance(own.release, Unresolved):
+        return [_unresolved(name, own.release)]
+    due = why_switch(own.release, seen) or why_admit(own.settings, seen)
+    if due:
+        return [_proved(own, own.release, seen, due)]
+    found = differing(own.release, seen)
+    return [_rewrite_unit(own.release, found)] if found else []
+
+
+def _unresolved(name: str, release: Unresolved) -> Change:
+    text = f"endpoint {name} cannot be switched: unknown: {', '.join(release.missing)}"
+    return Change(f"start endpoint {name} and ask it", "its release is known once staged", (Refuse(text, final=False),))
+
+
+def _rewrite_unit(release: Release, found: list[str]) -> Change:
+    name = release.spec.name
+    unit = unit_name(name)
+    steps = (WriteFile(f"{UNITS}/{unit}", release.unit), Shell(point_script(name, release.hash)))
+    return Change(f"write the unit {unit} without a restart", ", ".join(found), steps)
+
+
+def _proved(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due) -> Change:
+    name, settings = release.spec.name, own.settings
+    new = Tried(release.hash, release.spec.image, questions(release, settings))
+    way = _way(own, release, seen, due)
+    step = Proved(
+        endpoint=name,
+        release=release.hash,
+        job=transaction(name, settings, way, new, _previous(name, seen, release.hash), seen.proven),
+        serving=seen.serving,
+        restarts=due.restart,
+        questions=questions_after(release, settings),
+        questions_before=questions_before(settings, seen) if due.restart else (),
+        door=None if settings.address in LOOPBACK else Door(settings.port, settings.allow_from),
+    )
+    doing = "switch endpoint {} to release {}" if due.restart else "prove endpoint {} at release {}"
+    what = f"{doing.format(name, release.hash)} and ask it"
+    why = due.reason + (seen.last.against(release.hash) if seen.last else "")
+    return Change(what, why, (step,), owns=(Owned("unit", unit_name(name)),))
+
+
+def _way(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due) -> Way:
+    """How the release is reached; the connections of what runs now are drained, at its own port."""
+    name, settings = release.spec.name, own.settings
+    commit = commit_script(name, release.hash, own.keep_releases)
+    if not due.restart:
+        prepare, forward = pointed_at_script(name, release.hash, settings.load_timeout)
+        return Way(prepare, forward, commit, start_time(settings))
+    kept = keep_log_script(name, f"unhealthy-{release.hash}", "all") if due.keep_log else ""
+    hook = drain_hook_script(name, settings, release.hash)
+    drain = drain_script(name, seen.spec.get("port", settings.port), settings.drain_timeout, hook)
+    forward = switch_script(name, release.hash, settings.load_timeout)
+    return Way(kept + drain, forward, commit, settings.hook_timeout + settings.drain_timeout + start_time(settings))
+
+
+def _previous(name: str, seen: SeenEndpoint, failed: str) -> Tried | None:
+    if seen.proven is None or seen.proven == failed:
+        return None
+    return tried_of(name, seen.proven, seen.proven_spec)
+
+
+def _wait_job(name: str, settings: EndpointSettings) -> Job:
+    script = join_script(name, settings.load_timeout)
+    return Job(f"wait-{name}", f"wait for endpoint {name}", script, 2 * start_time(settings))
+
+
+def waits(settings: HostSettings, seen: SeenEndpoints) -> list[Job]:
+    """Jobs that wait for endpoints that are still loading, as after a reboot: nothing to change, but not up yet."""
+    return [
+        replace(_wait_job(name, own), waits=True)
+        for name, own in settings.all_endpoints.items()
+        if name in seen.endpoints and seen.endpoints[name].loading
+    ]
+
+
+def boot_files(_: HostSettings) -> dict[str, str]:
+    """The two units that start the endpoints at boot."""
+    return {f"{UNITS}/{name}": render(f"{name}.j2") for name in BOOT_UNITS}
+
+
+ENDPOINT: Concern[WantedEndpoints, SeenEndpoints] = Concern("endpoint", read, parse, wanted, changes, files=boot_files)
