@@ -19,7 +19,8 @@ from typing import IO
 from rackwright.fleet.journal import Event, read_record
 from rackwright.fleet.printable import printable
 from rackwright.fleet.record import NOT_REACHED, NOT_SWITCHED
-from rackwright.fleet.story import Story, story_of
+from rackwright.fleet.story import Story
+from rackwright.fleet.story_events import story_of, take
 from rackwright.interrupt import Terminated, interrupted_by_sigterm
 
 REFRESH = 0.25
@@ -132,7 +133,7 @@ def _draw(process: subprocess.Popen[bytes], story: Story, growing: Record) -> No
     def look() -> bool:
         news = list(growing.news())
         for event in news:
-            story.take(event)
+            take(story, event)
         return any("host" in event for event in news)
 
     while not look():

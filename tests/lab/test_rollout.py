@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from rackwright.fleet.progress import LOADING, PROVING
-from rackwright.fleet.story import WAITING, story_of, wave_name
+from rackwright.fleet.story import WAITING, wave_name
+from rackwright.fleet.story_events import story_of
 from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
 from tests.lab.conftest import BIN, Run, Site

@@ -27,7 +27,7 @@ from rackwright.fleet.drifting import drift_of
 from rackwright.fleet.plan_text import summary
 from rackwright.fleet.planning import plan_host
 from rackwright.fleet.progress import LOADING
-from rackwright.fleet.story import _phase_of
+from rackwright.fleet.story_events import _phase_of
 from rackwright.perform import perform_all
 from rackwright.reader import parse_reading
 from rackwright.settings.model import EndpointSettings, HostSettings

@@ -15,7 +15,7 @@ from rackwright.fleet.journal import Event, append, new_record
 from rackwright.fleet.report import page, write
 from rackwright.fleet.report.figures import bars, changed, row_sums, ticks, wave_marks
 from rackwright.fleet.standing import clock, states, tone, worst_first
-from rackwright.fleet.story import story_of
+from rackwright.fleet.story_events import story_of
 from tests.unit.made_up_runs import event, made_up, recorded
 
 

@@ -21,7 +21,8 @@ from rich.console import Console
 from rackwright.fleet.following import Record, follow, told_after
 from rackwright.fleet.journal import Event, append, new_record
 from rackwright.fleet.screen import chosen, draw, facts, headline, tightest
-from rackwright.fleet.story import Story, story_of
+from rackwright.fleet.story import Story
+from rackwright.fleet.story_events import story_of, take
 from tests.unit.made_up_runs import event, made_up, recorded
 
 
@@ -71,7 +72,7 @@ def test_the_tightest_limit_is_told() -> None:
     down = {"all": {"limit": 9, "hosts": ["h1", "h2"]}, "rack:1": {"limit": 1, "hosts": ["h1"]}}
     story = story_of([event(0, "waves", waves=[["h1"], ["h2"]], down=down)])
     assert tightest(story) == "down 0 of at most 1 (rack:1)"
-    story.take(event(1, "host", host="h1", state="switching"))
+    take(story, event(1, "host", host="h1", state="switching"))
     assert tightest(story) == "down 1 of at most 1 (rack:1)"
     assert tightest(Story()) == ""
 

@@ -13,15 +13,8 @@ from rackwright.fleet.estimate import remaining
 from rackwright.fleet.journal import Event
 from rackwright.fleet.progress import DOWNLOADING, DRAINING, GOING_BACK, LOADING, PROVING
 from rackwright.fleet.record import SWITCHING, TAKEN_BACK
-from rackwright.fleet.story import (
-    FAILED,
-    STAGING,
-    UNSEEN,
-    WAITING,
-    HostStory,
-    Story,
-    story_of,
-)
+from rackwright.fleet.story import FAILED, STAGING, UNSEEN, WAITING, HostStory, Story
+from rackwright.fleet.story_events import story_of, take
 from tests.unit.made_up_runs import event, made_up, recorded
 
 
@@ -70,7 +63,7 @@ def test_where_a_host_stands_while_it_switches() -> None:
     host = story.hosts["h1"]
 
     def after(*args: Any, **fields: Any) -> tuple[str, str]:
-        story.take(event(*args, **fields))
+        take(story, event(*args, **fields))
         return host.state, host.phase
 
     assert after(2, "host", host="h1", state="switching") == (SWITCHING, PROVING)
@@ -83,7 +76,7 @@ def test_where_a_host_stands_while_it_switches() -> None:
     assert after(6, "job", **job, state="done") == (SWITCHING, PROVING)
     assert after(7, "progress", host="h1", job="switch-llm", phase=GOING_BACK, text="going back")[1] == GOING_BACK
     assert after(8, "progress", host="h1", job="switch-llm", phase=LOADING, text="loading, 5 s")[1] == GOING_BACK
-    story.take(event(9, "row", host="h1", row="a chat answer", mark="proved"))
+    take(story, event(9, "row", host="h1", row="a chat answer", mark="proved"))
     assert (host.phase, host.rows) == (GOING_BACK, {})
     assert host.said.startswith("proved: a chat answer")
     assert after(10, "host", host="h1", state="went back", text="why\nmore") == ("went back", "")
@@ -94,18 +87,18 @@ def test_where_a_host_stands_while_it_switches() -> None:
 
 def test_a_bar_goes_with_its_download() -> None:
     story = story_of([event(0, "job", host="h1", job="pull-x", title="pull x", state="began")])
-    story.take(event(1, "progress", host="h1", job="pull-x", phase=DOWNLOADING, part=0.4, text="40%"))
+    take(story, event(1, "progress", host="h1", job="pull-x", phase=DOWNLOADING, part=0.4, text="40%"))
     assert (story.hosts["h1"].part, story.hosts["h1"].phase) == (0.4, DOWNLOADING)
-    story.take(event(2, "job", host="h1", job="pull-x", title="pull x", state="done"))
+    take(story, event(2, "job", host="h1", job="pull-x", title="pull x", state="done"))
     assert (story.hosts["h1"].part, story.hosts["h1"].phase) == (None, "")
 
 
 def test_an_error_while_staging_is_a_host_s_last_word() -> None:
     story = story_of([event(0, "stage", host="h1", concern="image", changes=["pull x"])])
-    story.take(event(1, "error", host="h1", text="pull x: failed\nthe disk is full"))
+    take(story, event(1, "error", host="h1", text="pull x: failed\nthe disk is full"))
     assert story.hosts["h1"].state == FAILED
     assert story.hosts["h1"].is_bad
-    story.take(event(2, "host", host="h1", state="failed before its switch", text="pull x: failed\nthe disk is full"))
+    take(story, event(2, "host", host="h1", state="failed before its switch", text="pull x: failed\nthe disk is full"))
     assert story.hosts["h1"].errors == ["pull x: failed\nthe disk is full"]
 
 
@@ -146,7 +139,7 @@ KEYS = ("host", "state", "hosts", "waves", "down", "job", "title", "phase", "par
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 def test_no_event_breaks_a_story(events: list[Event]) -> None:
     story = story_of([*made_up(3)[:20], *events])
-    story.take(event(999, "host", host="gpu001", state="switched"))
+    take(story, event(999, "host", host="gpu001", state="switched"))
     assert story.hosts["gpu001"].state in ("switched", TAKEN_BACK)
 
 

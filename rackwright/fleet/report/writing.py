@@ -8,7 +8,8 @@ from pathlib import Path
 from rackwright.errors import RackwrightError
 from rackwright.fleet.journal import read_record
 from rackwright.fleet.report.page import page
-from rackwright.fleet.story import Story, story_of
+from rackwright.fleet.story import Story
+from rackwright.fleet.story_events import story_of
 
 HOSTS, LINES = 20, 200
 """Hosts whose kept logs are in the report itself, and lines of each; the files have the rest."""
