@@ -21,19 +21,22 @@ ROOT = Path(__file__).parents[2]
 ARTEFACTS = ROOT / "artefacts"
 BIN = Path(sys.executable).parent
 LONG = (
+    "test_endpoint.py",
     "test_cuts.py",
-    "test_closed_networks.py",
+    "test_rollout.py",
+    "test_rollout_under_load.py",
+    "test_staging.py",
+    "test_profiles.py",
+    "test_ssh_faults.py",
     "test_ubuntu.py",
     "test_leaks.py",
-    "test_rollout_under_load.py",
-    "test_profiles.py",
-    "test_endpoint.py",
-    "test_staging.py",
     "test_host.py",
-    "test_rollout.py",
-    "test_ssh_faults.py",
+    "test_firewall.py",
+    "test_teardown.py",
+    "test_gate_order.py",
+    "test_deploy.py",
 )
-"""Files that take minutes: begun first, so that labs side by side end at about the same time."""
+"""Files that take minutes, the longest first: begun first, so that labs side by side end at about the same time."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
