@@ -2,7 +2,9 @@
 
     python -m tests.lab.fleet.load RATE OUT NAME=URL [NAME=URL ...]
 
-RATE is requests a second and endpoint. Every second request streams. Nothing is tried twice. Ends on SIGTERM.
+RATE is requests a second and endpoint. Every second request streams. Nothing is tried twice. Each request has a
+connection of its own: an idle one is closed by the server after 5 s, which on a crowded machine may be the moment in
+which it is used again, and that would be counted as a failure of the rollout. Ends on SIGTERM.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ import sys
 import time
 from typing import IO
 
-from openai import AsyncOpenAI, OpenAIError
+import httpx
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient, OpenAIError
 from openai.types.chat import ChatCompletionMessageParam
 
 TIMEOUT = 30.0
@@ -32,13 +35,14 @@ async def ask(client: AsyncOpenAI, model: str, stream: bool) -> str:
             whole = await client.chat.completions.create(model=model, messages=messages, max_tokens=512)
             text = whole.choices[0].message.content or ""
     except OpenAIError as error:
-        return f"{type(error).__name__}: {error}"
+        return f"{type(error).__name__}: {error} ({error.__cause__!r})"
     return "" if "42" in text else f"answered {text[:80]!r}"
 
 
 async def stay_on(name: str, url: str, rate: float, out: IO[str], ended: asyncio.Event) -> None:
     """Ask one endpoint at a constant rate until the end."""
-    client = AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=TIMEOUT)
+    connections = DefaultAsyncHttpxClient(limits=httpx.Limits(max_keepalive_connections=0))
+    client = AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=TIMEOUT, http_client=connections)
     model = (await client.models.list()).data[0].id
     number, due = 0, time.monotonic()
     while not ended.is_set():
