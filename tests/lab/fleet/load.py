@@ -16,8 +16,7 @@ import sys
 import time
 from typing import IO
 
-import httpx
-from openai import AsyncOpenAI, DefaultAsyncHttpxClient, OpenAIError
+from openai import AsyncOpenAI, OpenAIError
 from openai.types.chat import ChatCompletionMessageParam
 
 TIMEOUT = 30.0
@@ -41,8 +40,8 @@ async def ask(client: AsyncOpenAI, model: str, stream: bool) -> str:
 
 async def stay_on(name: str, url: str, rate: float, out: IO[str], ended: asyncio.Event) -> None:
     """Ask one endpoint at a constant rate until the end."""
-    connections = DefaultAsyncHttpxClient(limits=httpx.Limits(max_keepalive_connections=0))
-    client = AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=TIMEOUT, http_client=connections)
+    alone = {"Connection": "close"}
+    client = AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=TIMEOUT, default_headers=alone)
     model = (await client.models.list()).data[0].id
     number, due = 0, time.monotonic()
     while not ended.is_set():
