@@ -21,12 +21,13 @@ KILLED_AT = ("write release", "switching to release", "proved: a chat answer", "
 """What is told in each phase of a rollout: staging, the canary's switch, its proof, and a bake."""
 
 
-ROLLOUT = [str(BIN / "rackwright"), "rollout", "inventory/lab.py", "-y", "--max-unavailable", str(DOWN)]
+LIMITS = ["--max-unavailable", str(DOWN), "--wave", "25%", "--bake", "2"]
+ROLLOUT = [str(BIN / "rackwright"), "rollout", "inventory/lab.py", "-y", *LIMITS]
 
 
 def words(number: int, *options: str) -> list[str]:
     engine = json.dumps({"stream_interval": number})
-    return [*ROLLOUT, "--wave", "25%", "--bake", "2", "--data", f"engine={engine}", *options]
+    return [*ROLLOUT, "--data", f"engine={engine}", *options]
 
 
 @contextmanager
