@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -15,6 +17,8 @@ from pyinfra.context import ctx_state
 STATUS = 130
 """What shells report for a command that SIGINT has ended."""
 WORDS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+PARENT = "RACKWRIGHT_PARENT"
+"""Environment variable with the process that this pyinfra process must not outlive."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -36,22 +40,39 @@ def _terminate(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - 
 
 
 def fail_on_interrupt() -> None:
-    """From now on SIGINT and SIGTERM end this pyinfra process with STATUS."""
+    """From now on SIGINT and SIGTERM end this pyinfra process with STATUS; so does the death of its rollout."""
     for number in WORDS:
         signal.signal(number, _stop)
+    if PARENT in os.environ:
+        gevent.spawn(_end_with, int(os.environ[PARENT]))
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        gevent.sleep(1)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - Python passes both
     # A second one must end even a process that hangs while it disconnects.
     for each in WORDS:
         signal.signal(each, signal.SIG_DFL)
-    click.echo(
+    _say(
         f"\n--> Stopped by {WORDS[signal.Signals(number)]}: jobs that hosts have begun go on there by themselves; "
-        "run the same command again, it joins them and does what is left",
-        err=True,
+        "run the same command again, it joins them and does what is left"
     )
     # Raised right here it may cut an SSH packet in two; then no lease could be given back over that connection.
     gevent.get_hub().loop.run_callback_threadsafe(_end)
+
+
+def _say(text: str) -> None:
+    try:
+        click.echo(text, err=True)
+    except OSError:
+        # Whoever read it is gone. What pyinfra prints while it disconnects must not fail too: it gives leases back.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(nowhere, stream.fileno())
 
 
 def _end() -> None:

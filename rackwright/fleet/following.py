@@ -21,7 +21,7 @@ from rackwright.fleet.printable import printable
 from rackwright.fleet.record import NOT_REACHED, NOT_SWITCHED
 from rackwright.fleet.story import Story
 from rackwright.fleet.story_events import story_of, take
-from rackwright.interrupt import Terminated, interrupted_by_sigterm
+from rackwright.interrupt import PARENT, Terminated, interrupted_by_sigterm
 
 REFRESH = 0.25
 """Seconds between two pictures."""
@@ -61,7 +61,7 @@ def follow(words: Sequence[str], cwd: Path, environment: Mapping[str, str], reco
     view: draw the record while it grows, and keep what the command prints in a file beside the record.
     """
     with interrupted_by_sigterm():
-        return _follow(words, cwd, environment, record, view)
+        return _follow(words, cwd, {**environment, PARENT: str(os.getpid())}, record, view)
 
 
 def _follow(words: Sequence[str], cwd: Path, environment: Mapping[str, str], record: Path, view: bool) -> int:

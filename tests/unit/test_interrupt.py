@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from pyinfra.connectors import util
@@ -45,6 +48,64 @@ def test_ctrl_c_exits_as_interrupted_and_says_what_goes_on(number: str, word: st
     assert f"Stopped by {word}: " in done.stderr
     assert "run the same command again" in done.stderr
     assert done.stdout.splitlines() == ["the packet is whole", "disconnects"]
+
+
+DEAF = """\
+import click, os, signal, sys, time
+from pathlib import Path
+from types import SimpleNamespace
+from gevent.pool import Pool
+import gevent.monkey
+gevent.monkey.patch_all()
+from pyinfra.context import ctx_state
+from rackwright.interrupt import fail_on_interrupt
+
+fail_on_interrupt()
+ctx_state.set(SimpleNamespace(pool=Pool(1)))
+Path(sys.argv[1]).write_text(str(os.getpid()))
+try:
+    time.sleep(60)
+finally:
+    click.echo("--> Disconnecting", err=True)
+    Path(sys.argv[1]).write_text("disconnected")
+"""
+NURSE = """\
+import os, subprocess, sys, time
+words = [sys.executable, "-c", sys.argv[1], sys.argv[2]]
+subprocess.Popen(words, env={**os.environ, "RACKWRIGHT_PARENT": str(os.getpid())})
+time.sleep(60)
+"""
+
+
+def until(path: Path, done: Callable[[str], bool]) -> str:
+    deadline = time.monotonic() + 20
+    while not (path.exists() and done(path.read_text())):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return path.read_text()
+
+
+def test_it_disconnects_though_nobody_reads_any_more(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    words = [sys.executable, "-c", DEAF, str(told)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        until(told, str.isdigit)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        process.stderr.close()
+        process.terminate()
+        process.wait(20)
+    assert told.read_text() == "disconnected"
+
+
+def test_a_rollout_that_is_killed_leaves_no_pyinfra_behind(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    words = [sys.executable, "-c", NURSE, DEAF, str(told)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as rollout:
+        until(told, str.isdigit)
+        rollout.kill()
+    until(told, "disconnected".__eq__)
 
 
 def test_pyinfra_cannot_ask_for_a_sudo_password() -> None:
