@@ -43,8 +43,8 @@ def fail_on_interrupt() -> None:
     """From now on SIGINT and SIGTERM end this pyinfra process with STATUS; so does the death of its rollout."""
     for number in WORDS:
         signal.signal(number, _stop)
-    if PARENT in os.environ:
-        gevent.spawn(_end_with, int(os.environ[PARENT]))
+    if os.environ.get(PARENT) == str(os.getppid()):
+        gevent.spawn(_end_with, os.getppid())
 
 
 def _end_with(parent: int) -> None:
