@@ -6,7 +6,8 @@ log=/run/rackwright/apt.log
 
 fail() { echo "$*"; exit 1; }
 
-# Run a command, look at its last line every three seconds and show it when it is a new one; when it fails, the last fifteen.
+# Run a command. Its last line is shown every three seconds when it is a new one, else every fifteen with the time that has
+# passed; when it fails, the last fifteen lines.
 quietly() {
   title=$1; shift
   echo "$title"
@@ -17,7 +18,9 @@ quietly() {
     ticks=$((ticks + 1))
     [ $((ticks % 15)) -eq 0 ] || continue
     now=$(tr '\r' '\n' <"$log" | grep . | tail -n 1 | cut -c 1-150)
-    [ "$now" = "$shown" ] || echo "$now"
+    if [ "$now" != "$shown" ]; then echo "$now"
+    elif [ $((ticks % 75)) -eq 0 ]; then echo "still at it after about $((ticks / 5)) s: ${now:-$title}"
+    fi
     shown=$now
   done
   wait "$running" && return 0
