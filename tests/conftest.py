@@ -4,6 +4,8 @@ import signal
 
 from hypothesis import settings
 
+pytest_plugins = ("tests.timelimits",)
+
 # A busy machine is no failure: two cores also run the lab's hosts.
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")

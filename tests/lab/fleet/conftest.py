@@ -28,6 +28,8 @@ KEPT = os.environ.get("RACKWRIGHT_FLEET_LAB")
 """Id of a lab to use and to keep, so that a large fleet need not be made anew for each try."""
 DOWN = max(1, HOSTS // 10)
 """`max_unavailable` of the proofs."""
+LIMIT = pytest.mark.timeout(1800 + 300 * HOSTS)
+"""Of a test: several runs, each of which has a limit of its own."""
 HOME = "/var/lib/rackwright/endpoints/llm"
 LABEL = '{{index .Config.Labels "rackwright.spec"}}'
 

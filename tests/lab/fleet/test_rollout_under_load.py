@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from tests.lab.conftest import Run
-from tests.lab.fleet.conftest import DOWN, HOSTS, Fleet, Watched, switches_of
+from tests.lab.fleet.conftest import DOWN, HOSTS, LIMIT, Fleet, Watched, switches_of
 from tests.lab.fleet.told import failed_outside, most_down
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, LIMIT]
 
 
 def rollout(fleet: Fleet, *options: str, **engine: Any) -> Run:

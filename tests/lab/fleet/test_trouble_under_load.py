@@ -9,12 +9,12 @@ from contextlib import contextmanager
 import pytest
 
 from tests.lab.conftest import BIN, Run
-from tests.lab.fleet.conftest import DOWN, HOSTS, Fleet, Watched, switches_of
+from tests.lab.fleet.conftest import DOWN, HOSTS, LIMIT, Fleet, Watched, switches_of
 from tests.lab.fleet.told import failed_outside
 from tests.lab.running import Running
 from tests.lab.test_rebuild import fingerprint
 
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(HOSTS < 10, reason="make proof")]
+pytestmark = [pytest.mark.lab, LIMIT, pytest.mark.skipif(HOSTS < 10, reason="make proof")]
 
 LONG = 200.0 + 60 * HOSTS
 KILLED_AT = ("write release", "switching to release", "proved: a chat answer", "is done: watching")
