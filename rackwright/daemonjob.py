@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rackwright.change import Job
-from rackwright.hostside import host_script
+from rackwright.hostside import host_script, job_script
 from rackwright.paths import STATE, endpoint_dir, release_dir, unit_name
 from rackwright.settings.model import EndpointSettings
 from rackwright.switchjob import UNITS, drain_script, wait_script
@@ -51,7 +51,7 @@ def restart_job(label: str, scripts: Scripts, stood: Sequence[Stood], others: Se
     """
     prove = in_turn(_named(one, prove_script(one.name, one.tried)) for one in stood)
     ready = _ready(stood)
-    script = host_script(
+    script = job_script(
         "transaction",
         release=label,
         home=HOME,
@@ -126,7 +126,7 @@ def _wait(one: Stood) -> str:
 
 
 def _start(one: Stood) -> str:
-    return host_script(
+    return job_script(
         "switch",
         unit=unit_name(one.name),
         release=release_dir(one.name, one.tried.release),
@@ -139,7 +139,7 @@ def _keep_logs(label: str, stood: Sequence[Stood]) -> str:
     """The endpoints' logs since their start, and dockerd's, which says most, last."""
     own = [(unit_name(one.name), endpoint_dir(one.name), "switch") for one in stood]
     return in_turn(
-        host_script("keep_log", unit=unit, home=home, label=f"dockerd-{label}", part=part)
+        job_script("keep_log", unit=unit, home=home, label=f"dockerd-{label}", part=part)
         for unit, home, part in [*own, ("docker.service", HOME, "all")]
     )
 

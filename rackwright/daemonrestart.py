@@ -9,8 +9,9 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
 from rackwright.change import DaemonRestart
+from rackwright.daemonjob import HOME
 from rackwright.effects import NotStartedError, StepFailedError, follow_job
-from rackwright.paths import unit_name
+from rackwright.paths import failed_dir, unit_name
 from rackwright.switch import (
     NothingServesError,
     WentBackError,
@@ -30,8 +31,8 @@ def restart_and_prove(state: State, host: Host, step: DaemonRestart) -> None:
 
     A lost connection says nothing of how it ends: the host goes on by itself, and the next run joins it.
     """
-    news = SwitchNews("dockerd", "configuration")
-    status = follow_job(state, host, step.job, lambda line: tell(host, news, line))
+    news = SwitchNews("dockerd", failed_dir(HOME), "configuration")
+    status = follow_job(state, host, step.job, lambda heard: tell(host, news, heard))
     error = ending(step, news, status)
     if error is not None:
         log = fetch_log(state, host, news, step.configuration)

@@ -25,14 +25,16 @@ from pyinfra.connectors.util import CommandOutput
 
 from rackwright import jobs
 from rackwright.change import Change, Guarded, Job, Shell, Step, WriteFile
-from rackwright.errors import RackwrightError
+from rackwright.errors import RackwrightError, ReadingError
 from rackwright.fence import fenced, hold_of, was_refused, why_lost
 from rackwright.fleet.journal import note
 from rackwright.fleet.progress import Meter
 from rackwright.hostside import host_script
+from rackwright.jobstream import PROGRESS, Event, Heard, JobStream, text_of
 from rackwright.line import is_lost
 from rackwright.ownership import render_record
 from rackwright.paths import RUN
+from rackwright.printable import paragraph, printable
 from rackwright.settings.secret import Secret
 from rackwright.slots import Slots
 from rackwright.sudo import PasswordWantedError, refuse_passwords
@@ -137,13 +139,14 @@ def lost(how: str) -> str:
 
 def say(host: Host, text: str, colour: str = "") -> None:
     """One line of progress for a host."""
+    text = printable(text)
     host.log_styled(text, fg=colour) if colour else host.log(text)
 
 
 def complain(host: Host, text: str) -> None:
     """An error for a host, line by line; the run's record keeps it whole."""
     note("error", host=host.name, text=text.rstrip())
-    for line in text.rstrip().splitlines():
+    for line in paragraph(text.rstrip()).split("\n"):
         host.log_styled(line, fg="red", log_func=logger.error)
 
 
@@ -168,52 +171,61 @@ def run_job(state: State, host: Host, job: Job) -> None:
         say(host, f"  {job.title}: waits for its turn, {others} hosts are at it (stage_parallel)")
 
     with _fetching.one(job.at_once, tell):
-        status = follow_job(state, host, job, lambda line: say(host, f"  {line}"))
+        status = follow_job(state, host, job, lambda heard: say(host, f"  {text_of(heard)}"))
     if status != 0:
         ended = f"was ended after {job.timeout} s or from outside" if status is None else f"failed with status {status}"
         raise StepFailedError(f"{job.title}: {ended}; its last lines are above")
 
 
-def follow_job(state: State, host: Host, job: Job, heed: Callable[[str], None]) -> int | None:
-    """Start or join a job, hand on each line that it prints, and wait for its end.
+def follow_job(state: State, host: Host, job: Job, heed: Callable[[Heard], None]) -> int | None:
+    """Start or join a job, hand on what it says, lines and events, and wait for its end.
 
     Returns its exit status, or None when it was ended from outside. Raises NotStartedError, ConnectionLostError.
     """
     note("job", host=host.name, job=job.name, title=job.title, state="began")
     status: int | None = None
     try:
-        _start(state, host, job)
-        status = _follow(state, host, job, heed)
+        status = _follow(state, host, job, JobStream(_start(state, host, job)), heed)
     finally:
         note("job", host=host.name, job=job.name, title=job.title, state="done" if status == 0 else "failed")
     return status
 
 
-def _start(state: State, host: Host, job: Job) -> None:
+def _start(state: State, host: Host, job: Job) -> str:
+    """Returns the job's nonce."""
     start = Shell(jobs.start_script(job), stdin=Secret(jobs.payload(job)))
     ok, output = remote(state, host, command_of(start)) if job.waits else under_lease(state, host, start)
     if not ok:
         raise NotStartedError(f"{job.title}: could not be started: {tail(output)}")
-    if "joined" in output.stdout_lines:
+    try:
+        started = jobs.parse_started(output.stdout_lines)
+    except ReadingError as error:
+        raise StepFailedError(f"{job.title}: {error}") from error
+    if started.joined:
         say(host, f"{job.title}: already under way on the host, joining it")
+    return started.nonce
 
 
-def _follow(state: State, host: Host, job: Job, heed: Callable[[str], None]) -> int | None:
-    offset, partial, meter = 0, "", Meter()
+def _follow(state: State, host: Host, job: Job, stream: JobStream, heed: Callable[[Heard], None]) -> int | None:
+    meter = Meter()
     while True:
-        news = _news(state, host, job, offset)
-        offset += len(news.log)
-        *lines, partial = (partial + news.log.decode(errors="replace")).split("\n")
-        for line in lines:
-            heed(line)
-            if told := meter.told(line, time.monotonic()):
-                note("progress", host=host.name, job=job.name, **told)
-        if not news.running and not news.log:
+        news = _news(state, host, job, stream)
+        for heard in stream.take(news.log, news.events):
+            _hand_on(host, job, heard, meter, heed)
+        if not (news.running or news.log or news.events):
+            for heard in stream.end():
+                _hand_on(host, job, heard, meter, heed)
             return news.status
 
 
-def _news(state: State, host: Host, job: Job, offset: int) -> jobs.JobNews:
-    follow = Shell(jobs.follow_script(job.name, offset), timeout=60)
+def _hand_on(host: Host, job: Job, heard: Heard, meter: Meter, heed: Callable[[Heard], None]) -> None:
+    heed(heard)
+    if isinstance(heard, Event) and heard.word == PROGRESS and (told := meter.told(heard.text, time.monotonic())):
+        note("progress", host=host.name, job=job.name, **told)
+
+
+def _news(state: State, host: Host, job: Job, stream: JobStream) -> jobs.JobNews:
+    follow = Shell(jobs.follow_script(job.name, stream.nonce, stream.log_bytes, stream.event_bytes), timeout=60)
     try:
         if job.waits:
             ok, output = remote(state, host, command_of(follow), timeout=60)
@@ -223,7 +235,10 @@ def _news(state: State, host: Host, job: Job, offset: int) -> jobs.JobNews:
         raise ConnectionLostError(f"{job.title}: {error}: {job.alone}") from error
     if not ok:
         raise StepFailedError(f"{job.title}: its state could not be read: {tail(output)}")
-    return jobs.parse_news("\n".join(output.stdout_lines))
+    try:
+        return jobs.parse_news(output.stdout_lines)
+    except ReadingError as error:
+        raise StepFailedError(f"{job.title}: {error}") from error
 
 
 def run_guarded(state: State, host: Host, step: Guarded) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections.abc import Iterable
@@ -12,8 +13,8 @@ from rackwright.hostside import host_script
 from rackwright.lease import LEASE, TTL, UNLOCK, parse_seen, span, whose
 from rackwright.paths import RUN
 
-LOST = "::rackwright-lease-lost::"
-"""What a refused command prints."""
+LOST = f"::rackwright-lease-lost:: {secrets.token_hex(8)}"
+"""What a refused command prints. A script may print anything but this process's own word."""
 
 
 @dataclass

@@ -153,7 +153,7 @@ def streams(base: str, model: str) -> Question:
     """A streamed answer must come in several pieces, end as one, and say what it used."""
 
     def judge(answer: Answer) -> Verdict:
-        lines = [line.removeprefix("data: ") for line in answer.body.splitlines() if line.startswith("data: ")]
+        lines = [line.removeprefix("data: ") for line in answer.body.split("\n") if line.startswith("data: ")]
         events = [json.loads(line) for line in lines if line != "[DONE]"]
         deltas = [choice["delta"] for event in events for choice in event.get("choices") or []]
         pieces = sum(any(delta.get(key) for key in ("content", "reasoning_content", "reasoning")) for delta in deltas)
@@ -204,7 +204,7 @@ def speed(base: str, model: str) -> Question:
 
     def judge(answer: Answer) -> Verdict:
         ends = re.findall(r"^(\d{3}) ([\d.]+)$", answer.body, re.MULTILINE)
-        bodies = [json.loads(line) for line in answer.body.splitlines() if line.startswith("{")]
+        bodies = [json.loads(line) for line in answer.body.split("\n") if line.startswith("{")]
         well = sum(status == "200" for status, _ in ends)
         if well < TRIES or len(bodies) != TRIES:
             return Verdict(False, f"{well} of {TRIES} requests were answered")

@@ -26,6 +26,7 @@ from rackwright.settings.load import InventoryHost, Listing, load
 from rackwright.settings.model import HostSettings
 from rackwright.settings.problems import nearest
 from rackwright.settings.validate import settings_values
+from rackwright.terminal import tame_output
 
 __all__ = [
     "HostEntry",
@@ -136,6 +137,7 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
     if options and options.connects:
         fail_on_interrupt()
         say_when_nobody_answers()
+        tame_output()
     if unknown and options and options.connects:
         logger.warning(advice(unknown))
     if options and options.connects and options.deploy and not options.dry:

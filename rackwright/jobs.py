@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rackwright.change import Job
@@ -48,9 +49,26 @@ def start_script(job: Job) -> str:
     )
 
 
-def follow_script(name: str, offset: int, patience: int = 5) -> str:
-    """Print the job's state and its output from byte `offset` on, waiting up to `patience` seconds for news."""
-    return host_script("job_follow", unit=unit_of(name), folder=folder_of(name), offset=offset, patience=patience * 5)
+def parse_started(lines: Sequence[str]) -> Started:
+    """What `start_script` printed. Raises ReadingError when it is not that."""
+    word, _, nonce = (lines[-1] if lines else "").partition(" ")
+    if word not in ("started", "joined"):
+        raise ReadingError("the job was neither started nor joined")
+    return Started(word == "joined", nonce)
+
+
+def follow_script(name: str, nonce: str, log: int, events: int, patience: int = 5) -> str:
+    """Print the job's state, and log and events from these bytes on, waiting up to `patience` seconds for news."""
+    own = {"unit": unit_of(name), "folder": folder_of(name), "nonce": nonce}
+    return host_script("job_follow", **own, log=log, events=events, patience=patience * 5)
+
+
+@dataclass(frozen=True)
+class Started:
+    """A job that runs now. `nonce`: what its events carry; `joined`: it ran already."""
+
+    joined: bool
+    nonce: str
 
 
 @dataclass(frozen=True)
@@ -60,15 +78,20 @@ class JobNews:
     running: bool
     status: int | None
     log: bytes
+    events: bytes
 
 
-def parse_news(output: str) -> JobNews:
-    """Parse what `follow_script` printed. Raises ReadingError when it is not that."""
-    values = dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
-    if "running" not in values:
-        raise ReadingError("the job's state could not be read")
-    status = values.get("status", "")
-    return JobNews(values["running"] == "yes", int(status) if status else None, base64.b64decode(values.get("log", "")))
+def parse_news(lines: Sequence[str]) -> JobNews:
+    """Parse what `follow_script` printed. Raises ReadingError when it is not that, or of another job."""
+    values = dict(line.split("=", 1) for line in lines if "=" in line)
+    if "other" in values:
+        raise ReadingError("it has ended, and another run has begun one of the same name since; run the command again")
+    try:
+        log, events = (base64.b64decode(values[key], validate=True) for key in ("log", "events"))
+        status = int(values["status"]) if values["status"] else None
+    except (KeyError, ValueError) as error:
+        raise ReadingError("the job's state could not be read") from error
+    return JobNews(values.get("running") == "yes", status, log, events)
 
 
 def _b64(text: str) -> str:

@@ -14,7 +14,7 @@ from rackwright.concern import Concern
 from rackwright.errors import ReadingError
 from rackwright.hostside import host_script
 from rackwright.paths import RUN, STATE
-from rackwright.reading import decode, pairs
+from rackwright.reading import decode, lines_of, pairs
 from rackwright.settings.model import HostSettings
 
 LEASE = f"{RUN}/lease"
@@ -126,7 +126,7 @@ def _number(text: str) -> int:
 LEASED: Concern[None, SeenLease] = Concern(
     name="lease",
     read=_read,
-    parse=lambda output: parse_seen(output.splitlines()),
+    parse=lambda output: parse_seen(lines_of(output)),
     wanted=lambda _settings, _reading: None,
     changes=lambda _wanted, _seen: [],
 )

@@ -21,6 +21,11 @@ def release_dir(endpoint: str, spec_hash: str) -> str:
     return f"{endpoint_dir(endpoint)}/releases/{spec_hash}"
 
 
+def failed_dir(home: str) -> str:
+    """Folder with the logs of failed tries, below an endpoint's folder or dockerd's; root's alone."""
+    return f"{home}/failed"
+
+
 def unit_name(endpoint: str) -> str:
     """systemd unit of an endpoint; its container has the same name without the suffix."""
     return f"rackwright-{endpoint}.service"

@@ -20,6 +20,7 @@ from rackwright.fleet.selection import named_by
 from rackwright.inventory import InventoryHost, load_inventory
 from rackwright.line import tune
 from rackwright.settings.files import site_root
+from rackwright.terminal import tame_output
 
 __all__ = ["Connected", "chosen_hosts", "connected", "progress_spinner"]
 
@@ -67,6 +68,7 @@ def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
     import pyinfra_cli  # noqa: F401, PLC0415
 
     inventory = Inventory(([(entry.name, entry.data) for entry in entries], {}))
+    tame_output()
     config = Config()
     config.FAIL_PERCENT = 100
     state = State(inventory, config)

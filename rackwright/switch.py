@@ -5,8 +5,6 @@ Every way out is a typed error.
 
 from __future__ import annotations
 
-import base64
-import zlib
 from collections.abc import Mapping, Sequence
 
 from pyinfra.api.host import Host
@@ -28,7 +26,10 @@ from rackwright.errors import ReadingError
 from rackwright.fleet.journal import keep_beside, note
 from rackwright.fullproof import compared, refuses
 from rackwright.hostside import host_script
-from rackwright.paths import unit_name
+from rackwright.inflate import inflate
+from rackwright.jobstream import Heard, text_of
+from rackwright.paths import endpoint_dir, failed_dir, unit_name
+from rackwright.printable import paragraph
 from rackwright.proof import Answer, Question, Verdict, judge_safely, mark_of, parse_answer, refusal
 from rackwright.reach import knock
 from rackwright.switchnews import COLOURS, Line, SwitchNews, in_words
@@ -68,10 +69,10 @@ def switch_and_prove(state: State, host: Host, step: Proved) -> None:
     A lost connection says nothing of how the switch ends: the host goes on by itself, and the next run asks it.
     """
     before = {question.name: ask(state, host, question) for question in step.questions_before}
-    news = SwitchNews(step.endpoint)
+    news = SwitchNews(step.endpoint, failed_dir(endpoint_dir(step.endpoint)))
 
-    def heed(line: str) -> None:
-        tell(host, news, line)
+    def heed(heard: Heard) -> None:
+        tell(host, news, heard)
         if news.waits:
             news.waits = False
             _approve(state, host, step, before, news)
@@ -95,12 +96,12 @@ def with_more(error: StepFailedError, more: str) -> StepFailedError:
     return error
 
 
-def tell(host: Host, news: SwitchNews, line: str) -> None:
-    """Show a line of a switch, and note what it tells."""
+def tell(host: Host, news: SwitchNews, heard: Heard) -> None:
+    """Show what a switch says, and note the rows of its proof."""
     try:
-        shown = news.hear(line)
+        shown = news.hear(heard)
     except (ReadingError, ValueError):
-        shown = Line(line)
+        shown = Line(text_of(heard))
     say(host, f"  {shown.text}", shown.colour)
     if news.row is not None:
         row = news.row
@@ -190,17 +191,17 @@ def _nothing_serves(endpoint: str, news: SwitchNews) -> str:
 
 def fetch_log(state: State, host: Host, news: SwitchNews, release: str) -> str | None:
     """Bring the failed try's last log into the run's record. Returns its file; None without a record or a log."""
-    if not news.kept:
+    if news.kept is None:
         return None
     try:
-        script = host_script("print_log", log=news.kept[-1], most=LOG_BYTES)
+        script = host_script("print_log", folder=news.logs, file=news.kept, most=LOG_BYTES)
         ok, output = remote(state, host, command_of(Shell(script, timeout=60)))
         if not ok or not output.stdout_lines:
             return None
-        text = zlib.decompress(base64.b64decode(output.stdout_lines[-1]), wbits=31)
-    except (ConnectionLostError, ValueError, zlib.error):
+        text = paragraph(inflate(output.stdout_lines[-1], LOG_BYTES).decode(errors="replace"))
+    except (ConnectionLostError, ReadingError):
         return None
-    path = keep_beside(f"{host.name}-{news.endpoint}-{release}.log", text)
+    path = keep_beside(f"{host.name}-{news.endpoint}-{release}.log", text.encode())
     if path is not None:
         note("log", host=host.name, endpoint=news.endpoint, release=release, file=str(path))
     return str(path) if path else None

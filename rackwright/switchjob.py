@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rackwright.hostside import host_script
+from rackwright.hostside import host_script, job_script
 from rackwright.jobs import unit_of
 from rackwright.paths import container_name, endpoint_dir, release_dir, unit_name
 
@@ -11,7 +11,7 @@ UNITS = "/etc/systemd/system"
 
 def switch_script(endpoint: str, spec_hash: str, load_timeout: int) -> str:
     """Point an endpoint at a release, restart it, and wait until it is ready (time in seconds)."""
-    switch = host_script(
+    switch = job_script(
         "switch",
         unit=unit_name(endpoint),
         release=release_dir(endpoint, spec_hash),
@@ -23,7 +23,7 @@ def switch_script(endpoint: str, spec_hash: str, load_timeout: int) -> str:
 
 def drain_script(endpoint: str, port: int, drain_timeout: int, hook: str) -> str:
     """Run the site's hook, a script, and wait until no client is connected to `port` (time in seconds)."""
-    return host_script(
+    return job_script(
         "drain",
         unit=unit_name(endpoint),
         container=container_name(endpoint),
@@ -46,12 +46,12 @@ def join_script(endpoint: str, load_timeout: int) -> str:
 
 def wait_script(endpoint: str, load_timeout: int) -> str:
     """Wait until an endpoint that loads or runs already is ready; a little longer than its unit does itself."""
-    return host_script("wait_ready", unit=unit_name(endpoint), load_timeout=load_timeout + 30)
+    return job_script("wait_ready", unit=unit_name(endpoint), load_timeout=load_timeout + 30)
 
 
 def keep_log_script(endpoint: str, label: str, part: str = "switch") -> str:
     """Keep the journal of a failed try on the host and say where; part: "switch" or "all"."""
-    return host_script("keep_log", unit=unit_name(endpoint), home=endpoint_dir(endpoint), label=label, part=part)
+    return job_script("keep_log", unit=unit_name(endpoint), home=endpoint_dir(endpoint), label=label, part=part)
 
 
 def halt_script(endpoint: str, forget: bool) -> str:

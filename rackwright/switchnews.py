@@ -1,14 +1,22 @@
-"""What a switch tells while the host carries it out: its lines, taken in one by one. Pure."""
+"""What a switch says while the host carries it out: its events, taken in one by one. Pure.
+
+What it prints besides is data: it is shown, and nothing is read from it.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from rackwright.errors import ReadingError
+from rackwright.jobstream import PROGRESS, Event, Heard
+from rackwright.printable import printable
 
-MARK = "::"
+PLAIN_LOG = re.compile(r"(?!\.)[0-9A-Za-z._-]{1,200}\.log")
+"""Name of a kept log, without any folder."""
 COLOURS = {"proved": "green", "refused": "red", "warning": "yellow", "not measured": "yellow"}
 
 
@@ -49,6 +57,8 @@ class SwitchNews:
     """A switch as it has been told so far."""
 
     endpoint: str
+    logs: str
+    """Folder on the host with the logs of failed tries."""
     tried: str = "release"
     """What is tried, in a word."""
     refused: dict[str, str] = field(default_factory=dict)
@@ -59,8 +69,8 @@ class SwitchNews:
     """Why going back, or stopping, has failed too."""
     clocks: Clocks | None = None
     """How long going back took; None as long as it has not succeeded."""
-    kept: list[str] = field(default_factory=list)
-    """Files on the host with the failed release's log."""
+    kept: str | None = None
+    """Name of the failed try's last log, in the folder `logs`."""
     not_admitted: str | None = None
     """Why the ready hook has failed."""
     waits: bool = False
@@ -70,13 +80,12 @@ class SwitchNews:
     row: Row | None = None
     """The row that the last line told."""
 
-    def hear(self, line: str) -> Line:
-        """Take in one line, and return what to show of it."""
+    def hear(self, heard: Heard) -> Line:
+        """Take in an event, or a line that only is shown; returns what to show of it."""
         self.row = None
-        word, _, rest = line.removeprefix(MARK).partition(" ")
-        if line.startswith(MARK) and (told := _TOLD.get(word)) is not None:
-            return told(self, rest)
-        return Line(line)
+        if isinstance(heard, Event) and (told := _TOLD.get(heard.word)) is not None:
+            return told(self, heard.text)
+        return Line(heard if isinstance(heard, str) else heard.text)
 
 
 def _hear_row(news: SwitchNews, rest: str) -> Line:
@@ -108,7 +117,10 @@ def in_words(clocks: Clocks) -> str:
 
 
 def _hear_kept(news: SwitchNews, rest: str) -> Line:
-    news.kept.append(rest)
+    folder, _, name = rest.rpartition("/")
+    # The control machine reads it as root: only a plain name, and only in the folder that it knows by itself.
+    if folder == news.logs and PLAIN_LOG.fullmatch(name):
+        news.kept = name
     return Line(f"the log of the failed try is kept on the host: {rest}")
 
 
@@ -128,6 +140,10 @@ def _hear_end(news: SwitchNews, rest: str) -> Line:
     return Line(f"the host has ended the switch: {outcome}")
 
 
+def _hear_progress(_: SwitchNews, rest: str) -> Line:
+    return Line(rest)
+
+
 _TOLD = {
     "row": _hear_row,
     "failed": _hear_failed,
@@ -137,6 +153,7 @@ _TOLD = {
     "not-admitted": _hear_not_admitted,
     "word": _hear_word,
     "end": _hear_end,
+    PROGRESS: _hear_progress,
 }
 
 
@@ -144,9 +161,19 @@ def parse_row(text: str) -> Row:
     """Parse a row as the host's judge prints it. Raises ReadingError when it is none."""
     try:
         told: dict[str, Any] = json.loads(text)
-        return Row(str(told["row"]), str(told["mark"]), str(told["seen"]), told.get("figure"))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ReadingError(f"the host tells a row that is none: {text[:100]}") from error
+        row, mark, seen = (printable(str(told[key])) for key in ("row", "mark", "seen"))
+        return Row(row, mark, seen, _figure(told.get("figure")))
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise ReadingError(f"malformed proof row from the host: {text[:100]}") from error
+
+
+def _figure(told: Any) -> float | None:
+    """A measured number. Raises ValueError for NaN and infinity, which JSON does not have."""
+    if told is None:
+        return None
+    if not math.isfinite(figure := float(told)):
+        raise ValueError(f"no figure: {figure}")
+    return figure
 
 
 @dataclass(frozen=True)

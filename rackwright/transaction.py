@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rackwright.change import Job
-from rackwright.hostside import host_script
+from rackwright.hostside import host_script, job_script
 from rackwright.hostside.packed import packed
 from rackwright.jobs import folder_of, unit_of
 from rackwright.paths import container_name, endpoint_dir
@@ -55,7 +55,7 @@ def transaction(
     previous: what to go back to, if there is anything else. proven: the release that was proven last here.
     """
     home = endpoint_dir(endpoint)
-    script = host_script(
+    script = job_script(
         "transaction",
         release=new.release,
         home=home,
@@ -89,7 +89,7 @@ def prove_script(endpoint: str, tried: Tried) -> str:
         shlex.join(["ask", str(number), str(row.timeout), row.script, row.stdin or ""])
         for number, row in enumerate(tried.questions)
     ]
-    return host_script(
+    return job_script(
         "prove",
         questions="\n".join(asked),
         rows=json.dumps(rows_of(tried.questions)),

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rackwright.checks.row import Row
+from rackwright.printable import printable
 
 WIDTH = 118
 
@@ -42,8 +43,8 @@ def listing(rows: Sequence[Row]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without control characters: process names come from strangers."""
-    return "".join(char if char.isprintable() else "?" for char in text)
+    """Process names come from strangers."""
+    return printable(text)
 
 
 def summary(rows: Sequence[Row]) -> str:

@@ -8,6 +8,7 @@ import json
 from rackwright.change import Shell
 from rackwright.commands.inventories import add_limit
 from rackwright.effects import command_of, remote
+from rackwright.printable import ASKED_FOR, paragraph
 from rackwright.proof import Answer, http, parse_answer
 from rackwright.session import Connected, chosen_hosts, connected
 from rackwright.settings.model import EndpointSettings
@@ -31,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
         for one in hosts:
             for name, endpoint in one.entry.settings.all_endpoints.items():
                 text, answered = ask(one, endpoint, arguments.question, arguments.max_tokens)
-                print(f"{one.host.name} {name}: {text}")
+                print(f"{one.host.name} {name}: {paragraph(text, ASKED_FOR)}")
                 well = well and answered
     return 0 if well and len(hosts) == len(entries) else 1
 
@@ -47,8 +48,11 @@ def ask(one: Connected, endpoint: EndpointSettings, question: str, max_tokens: i
     ok, output = remote(one.state, one.host, command_of(Shell(script, stdin=json.dumps(body), timeout=130)))
     if not ok or not output.stdout_lines:
         return "could not be asked", False
-    answer = parse_answer(output.stdout_lines)
-    return _content(answer), answer.status == 200
+    try:
+        answer = parse_answer(output.stdout_lines)
+        return _content(answer), answer.status == 200
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        return f"answered something unreadable ({error!r}): {output.stdout_lines[0][:300]}", False
 
 
 def _content(answer: Answer) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from rackwright.commands.inventories import add_limit
 from rackwright.fleet.drifting import HostDrift, drift_of
 from rackwright.fleet.survey import Surveyed, survey
+from rackwright.printable import paragraph
 
 _NOTES = {"moved": "", "unclear": " [or the settings changed]", "asked": " [the settings changed]"}
 
@@ -25,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, compare, print; the exit code says whether something moved."""
     found = [drift_on(one) for one in survey(arguments.inventory, arguments.limit, only=arguments.only)]
     for line in lines(found):
-        print(line)
+        print(paragraph(line))
     return exit_code(found)
 
 

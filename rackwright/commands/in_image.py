@@ -19,6 +19,7 @@ from rackwright.fleet.survey import in_parallel
 from rackwright.inventory import site_root
 from rackwright.lockfile import Locks
 from rackwright.paths import RUN
+from rackwright.printable import paragraph
 from rackwright.reader import read_host
 from rackwright.session import Connected, chosen_hosts, connected
 from rackwright.settings.model import HostSettings
@@ -38,7 +39,7 @@ def check_in_image(inventory: str, limit: Sequence[str]) -> int:
         answers = in_parallel(hosts, lambda one: _host(one, locks.pin(one.entry.settings)))
     for entry in entries:
         _, lines = answers.get(entry.name, (False, ["cannot be reached"]))
-        print("\n".join(f"{entry.name}: {line}" for line in lines))
+        print(paragraph("\n".join(f"{entry.name}: {line}" for line in lines)))
     return 0 if all(answers.get(entry.name, (False,))[0] for entry in entries) else 1
 
 

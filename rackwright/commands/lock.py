@@ -17,6 +17,7 @@ from rackwright.effects import remote, tail
 from rackwright.errors import RackwrightError, ReadingError
 from rackwright.inventory import InventoryHost
 from rackwright.lockfile import Lock, joined, load_lock, recorded, write_lock
+from rackwright.printable import printable
 from rackwright.session import Connected, chosen_hosts, connected
 from rackwright.settings.files import site_root
 from rackwright.sources.http import SourceError
@@ -65,10 +66,10 @@ def _write(root: Path, file: str, found: Lock) -> bool:
     before = load_lock(root, file)
     path = write_lock(root, Lock({**before.images, **found.images}, {**before.models, **found.models}), file)
     for name, digest in sorted(found.images.items()):
-        print(f"{name}  {digest}{_moved(before.images.get(name), digest)}")
+        print(printable(f"{name}  {digest}{_moved(before.images.get(name), digest)}"))
     for name, model in sorted(found.models.items()):
         was = before.models[name].commit if name in before.models else None
-        print(f"{name}  {model.commit}  {len(model.files)} files{_moved(was, model.commit)}")
+        print(printable(f"{name}  {model.commit}  {len(model.files)} files{_moved(was, model.commit)}"))
     print(f"written to {path}")
     return True
 

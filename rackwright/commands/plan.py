@@ -10,6 +10,7 @@ from rackwright.fleet.grouping import exit_code
 from rackwright.fleet.plan_text import plan_text, plan_values
 from rackwright.fleet.planning import HostPlan, plan_host
 from rackwright.fleet.survey import Surveyed, survey
+from rackwright.printable import paragraph
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -23,7 +24,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Read, plan, print; the exit code says whether changes are pending."""
     plans = [plan_of(one) for one in survey(arguments.inventory, arguments.limit, only=arguments.only)]
-    print(json.dumps(plan_values(plans), indent=1, ensure_ascii=False) if arguments.json else plan_text(plans))
+    print(json.dumps(plan_values(plans), indent=1) if arguments.json else paragraph(plan_text(plans)))
     return exit_code(plans)
 
 

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from rackwright.fleet.journal import Event, chosen_record, folder_of, read_record, records
 from rackwright.fleet.record import Record, record_of
+from rackwright.printable import paragraph
 from rackwright.settings.files import site_root
 
 QUIET = frozenset({"process", "progress", "waves", "stage"})
@@ -48,14 +49,14 @@ def run(args: argparse.Namespace) -> int:
     if args.run is None:
         found = [record_of(path.stem, read_record(path)) for path in records(root)[-max(1, args.newest) :]]
         text = table(found) if found else f"no run has left a record in {folder_of(root)} yet"
-        print(json.dumps([values(one) for one in found], indent=1) if args.json else text)
+        print(json.dumps([values(one) for one in found], indent=1) if args.json else paragraph(text))
         return 0
     path = chosen_record(root, args.run)
     events = read_record(path)
     if args.json:
         print(json.dumps({**values(record_of(path.stem, events)), "events": events}, indent=1))
     else:
-        print("\n".join(lines(record_of(path.stem, events), events)))
+        print(paragraph("\n".join(lines(record_of(path.stem, events), events))))
     return 0
 
 

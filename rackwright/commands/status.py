@@ -20,6 +20,7 @@ from rackwright.fleet.status import StatusRow, rows_of, unknown_row, values_of
 from rackwright.fleet.status_table import render
 from rackwright.inventory import InventoryHost, site_root
 from rackwright.lockfile import Locks
+from rackwright.printable import paragraph
 from rackwright.session import chosen_hosts
 
 
@@ -47,9 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
         for row in own
     ]
     if arguments.json:
-        print(json.dumps(values_of(rows), indent=1, ensure_ascii=False))
+        print(json.dumps(values_of(rows), indent=1))
     else:
-        print("\n".join([render(rows), *in_vain([*asked.values()])]))
+        print(paragraph("\n".join([render(rows), *in_vain([*asked.values()])])))
     return 0 if all(row.gpus is not None for row in rows) else 1
 
 

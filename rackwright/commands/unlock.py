@@ -16,6 +16,7 @@ from rackwright.fleet.survey import in_parallel
 from rackwright.lease import UNLOCK, SeenLease, parse_seen, read_script, span, whose
 from rackwright.leasing import Taken, acquire_script, ask_for
 from rackwright.owner import is_gone, this_owner
+from rackwright.printable import paragraph
 from rackwright.session import Connected, chosen_hosts, connected
 
 Look = SeenLease | str
@@ -36,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     with connected(entries) as hosts:
         looks: dict[str, Look] = {entry.name: "cannot be reached" for entry in entries}
         looks |= in_parallel(hosts, _look)
-        print("\n".join(told(looks, datetime.now().astimezone())))
+        print(paragraph("\n".join(told(looks, datetime.now().astimezone()))))
         locked = [one for one in hosts if _is_locked(looks[one.host.name])]
         whole = not any(isinstance(look, str) for look in looks.values())
         if not locked:
@@ -46,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
             return 1
         ends = in_parallel(locked, lambda one: _take_away(one, looks[one.host.name]))
     for name, trouble in ends.items():
-        print(f"{name}: {trouble or 'unlocked'}", file=sys.stderr if trouble else sys.stdout)
+        print(f"{name}: {paragraph(trouble or 'unlocked')}", file=sys.stderr if trouble else sys.stdout)
     return 0 if whole and not any(ends.values()) else 1
 
 

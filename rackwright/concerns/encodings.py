@@ -12,6 +12,7 @@ from rackwright.change import Change, Job, Owned, Shell
 from rackwright.concern import Concern, HostReading
 from rackwright.downloads import proxy_values
 from rackwright.hostside import host_script
+from rackwright.reading import lines_of
 from rackwright.settings.model import HostSettings
 
 
@@ -59,14 +60,14 @@ def read(settings: HostSettings) -> str:
     return f"""\
 cd '{settings.encodings_dir}' 2>/dev/null || exit 0
 for f in {names}; do
-  [ -f "$f" ] && echo "$f $(sha256sum <"$f" | cut -d' ' -f1) $(stat -c %a:%U "$f")"
+  [ -f "$f" ] && printf '%s\\n' "$f $(sha256sum <"$f" | cut -d' ' -f1) $(stat -c %a:%U "$f")"
 done
 exit 0"""
 
 
 def parse(output: str) -> SeenEncodings:
     """Parse `NAME SHA256 MODE` lines."""
-    rows = (line.split(" ") for line in output.splitlines() if line)
+    rows = (line.split(" ") for line in lines_of(output))
     return {name: SeenFile(sha256, mode) for name, sha256, mode in rows}
 
 

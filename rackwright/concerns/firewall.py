@@ -26,7 +26,7 @@ from rackwright.concerns.firewall_rules import (
 from rackwright.hostside import host_script
 from rackwright.iptables import CLOSES, TAG, Rule, Table, at_top, in_place, parse_save, shadows, why_pending
 from rackwright.paths import ETC
-from rackwright.reading import decode, files, pairs
+from rackwright.reading import decode, files, lines_of, pairs
 from rackwright.render import render
 from rackwright.settings.model import HostSettings
 
@@ -90,7 +90,7 @@ def read(_: HostSettings) -> str:
 
 def parse(output: str) -> SeenFirewall:
     """Parse the reading."""
-    words = [line.split(" ", 2) for line in output.splitlines() if line.startswith("table ")]
+    words = [line.split(" ", 2) for line in lines_of(output) if line.startswith("table ")]
     values = pairs(output)
     return SeenFirewall(
         {name: parse_save(decode(text)) for _, name, text in words},

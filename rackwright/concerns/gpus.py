@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from xml.etree import ElementTree
@@ -13,11 +10,14 @@ from xml.etree import ElementTree
 from rackwright.concern import Concern
 from rackwright.errors import ReadingError
 from rackwright.hostside import host_script
-from rackwright.reading import decode
+from rackwright.inflate import inflate
+from rackwright.reading import decode, lines_of
 from rackwright.settings.model import HostSettings
 
 ABSENT = frozenset({"", "N/A", "[N/A]", "None", "Requested functionality has been deprecated"})
 """What nvidia-smi prints where there is no value; it is never a failure by itself."""
+MOST = 16 << 20
+"""Bytes of nvidia-smi's XML that are taken: eight GPUs have 100 KiB, and each process a few hundred bytes."""
 VERSION = re.compile(r"(?<![\d.])(\d{3,4}\.\d+(?:\.\d+)?)(?![\d.])")
 LIBRARY = re.compile(r"NVML library version: (\S+)")
 
@@ -101,16 +101,16 @@ def parse(output: str) -> SeenGpus:
 
 
 def _words(output: str) -> Iterator[tuple[str, str]]:
-    for line in output.splitlines():
+    for line in lines_of(output):
         kind, _, rest = line.partition(" ")
         yield kind, rest
 
 
 def _unpack(packed: str) -> str:
     try:
-        return gzip.decompress(base64.b64decode(packed, validate=True)).decode(errors="replace")
-    except (ValueError, OSError, EOFError, zlib.error) as error:
-        raise ReadingError(f"what nvidia-smi printed did not arrive whole: {error}") from error
+        return inflate(packed, MOST).decode(errors="replace")
+    except ReadingError as error:
+        raise ReadingError(f"nvidia-smi: {error}") from error
 
 
 def _said(text: str, status: str) -> str:

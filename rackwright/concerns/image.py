@@ -14,8 +14,9 @@ from rackwright.change import Change, Job, Owned, WriteFile
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.registry import CONFIG, REGISTRY, at_rest, config_of
 from rackwright.downloads import proxy_values
-from rackwright.hostside import host_script
+from rackwright.hostside import job_script
 from rackwright.paths import RUN, STATE
+from rackwright.reading import lines_of
 from rackwright.references import registry_of, repository_of, slug, tag_of
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.secret import Secret
@@ -89,7 +90,7 @@ exit 0"""
 
 def parse(output: str) -> SeenImages:
     """Parse the listing."""
-    words = [line.split(" ") for line in output.splitlines()]
+    words = [line.split(" ") for line in lines_of(output)]
     images = tuple(LocalImage(row[1], _given(row[2]), _given(row[3])) for row in words if row[0] == "image")
     return SeenImages(["known"] in words, images, {row[1]: row[2] for row in words if row[0] == "pin"})
 
@@ -115,7 +116,7 @@ def _pull(settings: HostSettings, endpoint: EndpointSettings, digest: str | None
     ours = registry_of(reference) == settings.registry.host
     login = config_of(settings.registry) if ours and not login_kept else None
     secrets: dict[str, Secret] = {"config.json": login} if login else {}
-    script = host_script(
+    script = job_script(
         "pull_image",
         tagged=reference,
         reference=f"{repository_of(reference)}@{digest}" if digest else reference,

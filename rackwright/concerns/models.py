@@ -18,14 +18,16 @@ from rackwright.change import Change, Job, Owned, Refuse
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.downloads import proxy_values
-from rackwright.hostside import host_script
+from rackwright.hostside import host_script, job_script
 from rackwright.hostside.packed import packed
-from rackwright.reading import files
+from rackwright.reading import files, lines_of
 from rackwright.references import repository_of, slug
 from rackwright.settings.model import HostSettings, Mirrors, ModelSource
 from rackwright.settings.secret import Secret
 
 MANIFEST = ".rackwright.json"
+LINE_BREAK = "\x01"
+"""What stands for a line break in the listed name of a file."""
 INSIDE = "/run/rackwright"
 """Where the job's secrets and its program lie in the container."""
 FETCH_TIMEOUT = 24 * 3600
@@ -125,7 +127,10 @@ def _union(one: ModelSource, other: ModelSource) -> ModelSource:
 
 
 def read(settings: HostSettings) -> str:
-    """Print each manifest with its folder's files: one look at each file's inode, none at its bytes."""
+    """Print each manifest with its folder's files: one look at each file's inode, none at its bytes.
+
+    The hub chooses the names, which may hold line breaks.
+    """
     places = {f"{settings.models_dir}/{s.directory}" for s in sources_of(settings) if s.directory}
     foreign = "".join(
         f"[ -d '{place}' ] && [ ! -f '{place}/{MANIFEST}' ] && echo 'foreign {place}'\n" for place in places
@@ -134,17 +139,17 @@ def read(settings: HostSettings) -> str:
 for m in '{settings.models_dir}'/*/{MANIFEST}; do
   [ -f "$m" ] || continue
   show "$m"
-  find "${{m%/*}}" -type f -printf 'entry %s %T@ %i %p\\n'
+  find "${{m%/*}}" -type f -printf 'entry %s %T@ %i %p\\0' | tr '\\n\\0' '\\001\\n'
 done
 {foreign}exit 0"""
 
 
 def parse(output: str) -> SeenModels:
     """Parse manifests and listings. A manifest that cannot be read counts as none: its folder is verified anew."""
-    entries = dict(_entry(line) for line in output.splitlines() if line.startswith("entry "))
+    entries = dict(_entry(line) for line in lines_of(output) if line.startswith("entry "))
     manifests = {path.rpartition("/")[0]: text for path, text in files(output).items() if text is not None}
     models = {folder: _model(folder, text, entries) for folder, text in manifests.items()}
-    foreign = {line.split(" ", 1)[1] for line in output.splitlines() if line.startswith("foreign ")}
+    foreign = {line.split(" ", 1)[1] for line in lines_of(output) if line.startswith("foreign ")}
     broken = {folder for folder, model in models.items() if model is None}
     return SeenModels(tuple(model for model in models.values() if model is not None), frozenset(foreign | broken))
 
@@ -153,6 +158,10 @@ def _entry(line: str) -> tuple[str, tuple[int, int, int]]:
     _, size, time, inode, path = line.split(" ", 4)
     seconds, _, fraction = time.partition(".")
     return path, (int(size), int(seconds) * 10**9 + int(f"{fraction:0<9}"[:9]), int(inode))
+
+
+def _listed(folder: str, path: str) -> str:
+    return f"{folder}/{path}".replace("\n", LINE_BREAK)
 
 
 def _model(folder: str, text: str, entries: Mapping[str, tuple[int, int, int]]) -> SeenModel | None:
@@ -168,7 +177,7 @@ def _model(folder: str, text: str, entries: Mapping[str, tuple[int, int, int]]) 
             exclude=frozenset(manifest["exclude"]),
             fetched=int(manifest["fetched"]),
             size=sum(size for size, _, _ in noted.values()),
-            changed=tuple(path for path, seen in sorted(noted.items()) if entries.get(f"{folder}/{path}") != seen),
+            changed=tuple(path for path, seen in sorted(noted.items()) if entries.get(_listed(folder, path)) != seen),
             pinned_files={file["path"]: (file["size"], file["sha256"]) for file in manifest["files"]},
         )
     except (ValueError, KeyError, TypeError):
@@ -219,7 +228,7 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, image: s
         "secrets": INSIDE,
     }
     hub = settings.mirrors.hub.rstrip("/")
-    script = host_script(
+    script = job_script(
         "fetch_model",
         container=f"rackwright-job-{name}",
         image=image,

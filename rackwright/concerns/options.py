@@ -18,7 +18,7 @@ from rackwright.concerns.endpoint import ENDPOINT
 from rackwright.concerns.release import wanted_releases
 from rackwright.hostside import host_program, host_script
 from rackwright.paths import STATE, container_name, endpoint_dir
-from rackwright.reading import decode
+from rackwright.reading import decode, lines_of
 from rackwright.release import Release
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.spec import RELEASE_MOUNT, SCRATCH_MOUNT
@@ -71,7 +71,7 @@ def read(_: HostSettings) -> str:
     """Print every answer that was kept."""
     return f"""\
 for f in {STATE}/endpoints/*/checked/*; do
-  [ -f "$f" ] && echo "$f $(base64 -w0 <"$f")"
+  [ -f "$f" ] && printf '%s\\n' "$f $(base64 -w0 <"$f")"
 done
 exit 0"""
 
@@ -79,7 +79,7 @@ exit 0"""
 def parse(output: str) -> dict[tuple[str, str], Verdict]:
     """Parse the answers; one that was spoilt counts as none, and is asked for again."""
     found: dict[tuple[str, str], Verdict] = {}
-    for line in output.splitlines():
+    for line in lines_of(output):
         path, _, text = line.partition(" ")
         verdict = _verdict(decode(text))
         if verdict:

@@ -24,7 +24,7 @@ from rackwright.downloads import proxy_values
 from rackwright.hostside import host_script
 from rackwright.ownership import RECORD
 from rackwright.paths import STATE
-from rackwright.reading import files, pairs
+from rackwright.reading import files, lines_of, pairs
 from rackwright.settings.model import HostSettings
 
 TOOLKIT_CONFIG = "/etc/nvidia-container-runtime/config.toml"
@@ -66,9 +66,9 @@ def _urls(settings: HostSettings) -> dict[str, str]:
 
 def parse(output: str) -> SeenMachine:
     """Parse the reading."""
-    lines = [line.split(" ") for line in output.splitlines()]
+    lines = [line.split(" ") for line in lines_of(output)]
     return SeenMachine(
-        values=pairs("\n".join(line for line in output.splitlines() if " " not in line.split("=", 1)[0])),
+        values=pairs("\n".join(line for line in lines_of(output) if " " not in line.split("=", 1)[0])),
         disks=tuple(_disk(words[1:]) for words in lines if words[0] == "disk" and len(words) >= 7),
         listeners=tuple(_listener(words[1:]) for words in lines if words[0] == "port"),
         reached=tuple(Reach(w[1], int(w[2]), int(w[3] or 0), w[4]) for w in lines if w[0] == "reach" and len(w) == 5),

@@ -13,7 +13,7 @@ from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, commit_of, host_path
 from rackwright.hostside import host_script
 from rackwright.paths import STATE, endpoint_dir
-from rackwright.reading import decode
+from rackwright.reading import decode, lines_of
 from rackwright.release import SUMS, Release, build_release
 from rackwright.settings.model import EndpointSettings, HostSettings, ModelSource
 from rackwright.spec import Resolved, endpoint_spec
@@ -84,7 +84,7 @@ def read(_: HostSettings) -> str:
 for d in {STATE}/endpoints/*/releases/*/; do
   [ -f "$d/{SUMS}" ] || continue
   ok=bad; (cd "$d" && sha256sum --check --strict --status {SUMS} 2>/dev/null) && ok=ok
-  echo "$ok $d $(base64 -w0 <"$d/{SUMS}")"
+  printf '%s\\n' "$ok $d $(base64 -w0 <"$d/{SUMS}")"
 done
 exit 0"""
 
@@ -92,7 +92,7 @@ exit 0"""
 def parse(output: str) -> SeenReleases:
     """Parse the listing."""
     sums: dict[str, dict[str, str | None]] = {}
-    for state, folder, text in (line.split(" ") for line in output.splitlines()):
+    for state, folder, text in (line.split(" ") for line in lines_of(output)):
         endpoint, release = folder.rstrip("/").split("/")[-3::2]
         sums.setdefault(endpoint, {})[release] = decode(text) if state == "ok" else None
     return SeenReleases(sums)

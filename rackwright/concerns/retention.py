@@ -18,7 +18,7 @@ from rackwright.concerns.models import MODELS, SeenModel, remove_script
 from rackwright.concerns.release import Unresolved, wanted_releases
 from rackwright.ownership import RECORD
 from rackwright.paths import STATE
-from rackwright.reading import decode
+from rackwright.reading import decode, lines_of
 from rackwright.references import repository_of, tag_of
 from rackwright.settings.model import HostSettings
 
@@ -51,7 +51,7 @@ exit 0"""
 
 def parse(output: str) -> tuple[Kept, ...]:
     """Parse the specs. Raises ValueError or KeyError when one is no spec."""
-    specs = [json.loads(decode(line)) for line in output.splitlines() if line]
+    specs = [json.loads(decode(line)) for line in lines_of(output)]
     return tuple(
         Kept(spec["hash"], spec["image"], frozenset(mount.split(":")[0] for mount in spec["mounts"])) for spec in specs
     )

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import IO
 
 from rackwright.fleet.journal import Event, read_record
-from rackwright.fleet.printable import printable
 from rackwright.fleet.record import NOT_REACHED, NOT_SWITCHED
 from rackwright.fleet.story import Story
 from rackwright.fleet.story_events import story_of, take
 from rackwright.interrupt import PARENT, Terminated, interrupted_by_sigterm
+from rackwright.printable import printable
 
 REFRESH = 0.25
 """Seconds between two pictures."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from rackwright.fleet.journal import Event, append, read_record
 from rackwright.fleet.record import record_of
+from rackwright.printable import printable
 from rackwright.settings.model import Hook, Hooks
 
 PLAN, WAVE, SWITCH, FINISH, FAILURE = "plan", "wave", "switch", "finish", "failure"
@@ -60,7 +61,7 @@ def _run(hook: Hook, event: str, payload: str, record: Path, root: Path, say: Sa
     name = f"{event} hook {hook.command[0]}"
     status, output = _ended(hook, payload, root)
     for line in output.splitlines():
-        say(f"{name}: {line}")
+        say(printable(f"{name}: {line}", "\t"))
     wrong = "" if status == 0 else f"{name} {status if isinstance(status, str) else f'ended with {status}'}"
     if wrong:
         say(wrong)

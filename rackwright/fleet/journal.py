@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.errors import RackwrightError
+from rackwright.printable import printable_values
 
 VARIABLE = "RACKWRIGHT_RUN"
 ROLLOUT = "RACKWRIGHT_ROLLOUT"
@@ -57,7 +58,7 @@ def current_record() -> Path | None:
 
 def append(path: Path, kind: str, **fields: Any) -> None:
     """Add an event to a record, in one write, so that lines never mix; fields that are None are left out."""
-    told = {key: value for key, value in fields.items() if value is not None}
+    told = {key: printable_values(value) for key, value in fields.items() if value is not None}
     line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "kind": kind, **told})
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:

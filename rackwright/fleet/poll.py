@@ -102,10 +102,14 @@ def _run(state: State, host: Host, script: str) -> Reply:
     }
     command = make_unix_command_for_host(state, host, StringCommand(script), **words)
     _, stdout, stderr = client.exec_command(command.get_raw_value(), timeout=SECONDS)
-    lines = tuple(stdout.read().decode(errors="replace").splitlines())
+    lines = tuple(_lines(stdout.read()))
     if stdout.channel.recv_exit_status() != 0:
-        return Reply(lines, _last(stderr.read().decode(errors="replace").splitlines()))
+        return Reply(lines, _last(_lines(stderr.read())))
     return Reply(lines)
+
+
+def _lines(output: bytes) -> list[str]:
+    return output.decode(errors="replace").removesuffix("\n").split("\n")
 
 
 def _last(lines: Sequence[str]) -> str:

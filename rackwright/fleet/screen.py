@@ -12,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from rackwright.fleet.estimate import remaining
-from rackwright.fleet.printable import printable
 from rackwright.fleet.record import BACKWARD, NOTHING_SERVES, SWITCHING
 from rackwright.fleet.standing import BAD, BUSY, GOOD, IDLE, RANK, WARN, clock, tone
 from rackwright.fleet.story import STAGING, HostStory, Story, wave_name
+from rackwright.printable import printable
 
 STYLES = {GOOD: "green", BAD: "bold red", WARN: "yellow", BUSY: "cyan", IDLE: "dim"}
 AROUND = 5

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from rackwright.change import Shell
 from rackwright.effects import StepFailedError, command_of, remote
 from rackwright.fleet.survey import in_parallel
+from rackwright.printable import ASKED_FOR, printable
 from rackwright.session import Connected, chosen_hosts, connected
 from rackwright.settings.model import HostSettings
 
@@ -44,10 +45,17 @@ def _run(one: Connected, script: Shell) -> Said:
 
 
 def show(said: dict[str, Said]) -> int:
-    """Print everything, each line behind its host's name; 0 when all ended well, else 1."""
+    """Print everything, each line behind its host's name; 0 when all ended well, else 1.
+
+    A host's words stay as they are, but for what would act on the terminal.
+    """
     for host, one in said.items():
         for line in one.out:
-            print(f"{host}: {line}")
+            print(f"{host}: {_shown(line)}")
         for line in one.err:
-            print(f"{host}: {line}", file=sys.stderr)
+            print(f"{host}: {_shown(line)}", file=sys.stderr)
     return 0 if all(one.ok for one in said.values()) else 1
+
+
+def _shown(line: str) -> str:
+    return printable(line, "\t", ASKED_FOR)

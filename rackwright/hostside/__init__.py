@@ -16,6 +16,11 @@ def host_script(name: str, **values: str | int) -> str:
     return assigned + _text(f"{name}.sh")
 
 
+def job_script(name: str, **values: str | int) -> str:
+    """The same for a script that runs in a job and has something to say: it finds `event WORD TEXT`."""
+    return _text("event.sh") + host_script(name, **values)
+
+
 def host_program(name: str) -> str:
     """Text of `NAME.py`, a program of one file. Raises FileNotFoundError for an unknown name."""
     return _text(f"{name}.py")

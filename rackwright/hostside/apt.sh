@@ -4,13 +4,13 @@ export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 patience=600
 log=/run/rackwright/apt.log
 
-fail() { echo "$*"; exit 1; }
+fail() { printf '%s\n' "$*"; exit 1; }
 
 # Run a command. Its last line is shown every three seconds when it is a new one, else every fifteen with the time that has
 # passed; when it fails, the last fifteen lines.
 quietly() {
   title=$1; shift
-  echo "$title"
+  printf '%s\n' "$title"
   "$@" >"$log" 2>&1 </dev/null &
   running=$! ticks=0 shown=
   while kill -0 "$running" 2>/dev/null; do
@@ -18,8 +18,8 @@ quietly() {
     ticks=$((ticks + 1))
     [ $((ticks % 15)) -eq 0 ] || continue
     now=$(tr '\r' '\n' <"$log" | grep . | tail -n 1 | cut -c 1-150)
-    if [ "$now" != "$shown" ]; then echo "$now"
-    elif [ $((ticks % 75)) -eq 0 ]; then echo "still at it after about $((ticks / 5)) s: ${now:-$title}"
+    if [ "$now" != "$shown" ]; then printf '%s\n' "$now"
+    elif [ $((ticks % 75)) -eq 0 ]; then printf '%s\n' "still at it after about $((ticks / 5)) s: ${now:-$title}"
     fi
     shown=$now
   done
@@ -32,7 +32,7 @@ quietly() {
 holder() {
   for link in $(find /proc/[0-9]*/fd -lname "$1" 2>/dev/null); do
     pid=${link#/proc/}; pid=${pid%%/*}
-    echo "$pid ($(cat "/proc/$pid/comm" 2>/dev/null))"
+    printf '%s\n' "$pid ($(tr -d '\n' <"/proc/$pid/comm" 2>/dev/null | tr -c '[:print:]' ' '))"
     return 0
   done
 }
@@ -41,7 +41,7 @@ wait_for_lock() {
   waited=0
   while who=$(holder "$1"); [ -n "$who" ]; do
     [ "$waited" -ge "$patience" ] && fail "$1 is held by process $who for more than $patience s; see: ps -fp ${who%% *}"
-    [ $((waited % 5)) -eq 0 ] && echo "waiting for $1, held by process $who"
+    [ $((waited % 5)) -eq 0 ] && printf '%s\n' "waiting for $1, held by process $who"
     sleep 1
     waited=$((waited + 1))
   done
@@ -58,7 +58,7 @@ wait_for_others() {
 refuse_half_configured() {
   broken=$(dpkg --audit 2>&1)
   [ -z "$broken" ] && return 0
-  echo "$broken" | head -n 15
+  printf '%s\n' "$broken" | head -n 15
   fail "dpkg has half-configured packages; on this host run: dpkg --configure -a"
 }
 
@@ -92,19 +92,19 @@ versions() { apt-cache madison "$1" | cut -d '|' -f 2 | tr -d ' ' | sort -u; }
 no_key() {
   next="look at the way there: mirrors and proxy in the settings"
   case $2 in *certificate*) next="set private_ca if the site has its own authority, and run again" ;; esac
-  echo "the key of the repository could not be fetched from $1: $2"
+  printf '%s\n' "the key of the repository could not be fetched from $1: $2"
   fail "$next"
 }
 
 # A third party's repository: name, key address, sources line.
 add_repository() {
   keyring=/etc/apt/keyrings/rackwright-$1.asc sources=/etc/apt/sources.list.d/rackwright-$1.list
-  echo "adding the repository $1"
+  printf '%s\n' "adding the repository $1"
   mkdir -p -m 0755 /etc/apt/keyrings
   curl -fsSL --retry 3 --max-time 60 -o "$keyring.new" "$2" 2>"$log" ||
     no_key "$2" "$(grep -m 1 '^curl:' "$log")"
   grep -q 'BEGIN PGP PUBLIC KEY' "$keyring.new" || fail "$2 answered something that is no key"
   chmod 0644 "$keyring.new" && mv -f "$keyring.new" "$keyring"
-  echo "$3" >"$sources.new" && chmod 0644 "$sources.new" && mv -f "$sources.new" "$sources"
+  printf '%s\n' "$3" >"$sources.new" && chmod 0644 "$sources.new" && mv -f "$sources.new" "$sources"
   refresh_one "$sources"
 }

@@ -1,7 +1,7 @@
 # Mark a release as proven and remove all but the last `keep` proven ones. Parameters: home release_hash keep.
 set -e
 cd "$home"
-{ grep -vx "$release_hash" history 2>/dev/null || true; echo "$release_hash"; } >history.new
+{ grep -vx "$release_hash" history 2>/dev/null || true; printf '%s\n' "$release_hash"; } >history.new
 mv history.new history
 ln -sfn "releases/$release_hash" proven.new
 mv -fT proven.new proven

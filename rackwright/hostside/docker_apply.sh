@@ -13,9 +13,9 @@ put() {
 }
 complain() {
   last=$(journalctl --unit=docker.service --lines=15 --no-pager --output=cat)
-  echo "$1" >&2
-  echo "$last" >&2
-  echo "$1 $(echo "$last" | grep -oE '(failed to start|unable to configure) .*' | tail -n 1)" >"${reason:-/dev/null}"
+  printf '%s\n' "$1" >&2
+  printf '%s\n' "$last" >&2
+  printf '%s\n' "$1 $(printf '%s\n' "$last" | grep -oE '(failed to start|unable to configure) .*' | tail -n 1)" >"${reason:-/dev/null}"
   exit 1
 }
 put "$daemon_json" "$daemon_text" && put "$dropin" "$dropin_text" || exit 1

@@ -1,11 +1,11 @@
 # Docker Engine and NVIDIA's container toolkit: packages, daemon, its configuration, users, and who serves.
 # Parameters: packages, endpoints, users, state, authority, job (the unit that restarts it), and the paths to show: paths.
 [ -r /etc/os-release ] && . /etc/os-release
-echo "os=${ID:-}"
-echo "like=${ID_LIKE:-}"
-echo "codename=${UBUNTU_CODENAME:-${VERSION_CODENAME:-}}"
-echo "os_version=${VERSION_ID:-}"
-echo "arch=$(dpkg --print-architecture 2>/dev/null)"
+printf '%s\n' "os=${ID:-}"
+printf '%s\n' "like=${ID_LIKE:-}"
+printf '%s\n' "codename=${UBUNTU_CODENAME:-${VERSION_CODENAME:-}}"
+printf '%s\n' "os_version=${VERSION_ID:-}"
+printf '%s\n' "arch=$(dpkg --print-architecture 2>/dev/null)"
 have apt-get && echo apt=yes
 have dockerd && echo engine=yes
 have curl && echo curl=yes
@@ -22,13 +22,13 @@ systemctl show docker.service --property=LoadState,ActiveState,UnitFileState,Nee
 systemctl is-active --quiet "$job" && echo restarting=yes
 # Any docker command would start a stopped dockerd through its socket, and a reading changes nothing.
 if systemctl is-active --quiet docker.service; then
-  echo "info $(timeout 10 docker info --format '{{json .}}' 2>/dev/null | base64 -w0)"
+  printf '%s\n' "info $(timeout 10 docker info --format '{{json .}}' 2>/dev/null | base64 -w0)"
 fi
 for path in $paths; do show "$path"; done
 for user in $users; do
-  getent passwd "$user" >/dev/null && echo "user $user $(id -nG "$user" 2>/dev/null)"
+  getent passwd "$user" >/dev/null && printf '%s\n' "user $user $(id -nG "$user" 2>/dev/null)"
 done
 for name in $(printf '%s\n' $endpoints; ls "$state/endpoints" 2>/dev/null); do
-  systemctl is-active --quiet "rackwright-$name.service" && echo "serving $name"
+  systemctl is-active --quiet "rackwright-$name.service" && printf '%s\n' "serving $name"
 done
 exit 0

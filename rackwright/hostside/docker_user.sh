@@ -2,7 +2,7 @@
 getent group docker >/dev/null || groupadd --system docker || exit 1
 gpasswd --add "$user" docker >/dev/null || exit 1
 said=$(runuser -l "$user" -c 'docker ps' 2>&1) && exit 0
-echo "$user is in the group docker, but still cannot use it in a fresh session:" >&2
+printf '%s\n' "$user is in the group docker, but still cannot use it in a fresh session:" >&2
 printf '%s\n' "$said" >&2
-echo "next: runuser -l $user -c 'id; docker ps'" >&2
+printf '%s\n' "next: runuser -l $user -c 'id; docker ps'" >&2
 exit 1

@@ -4,9 +4,9 @@ export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 if [ -n "$daemon_text" ] && dockerd --help 2>/dev/null | grep -q -- --validate; then
   mkdir -p /run/rackwright && printf %s "$daemon_text" | base64 -d >/run/rackwright/daemon.json || exit 1
   if ! said=$(dockerd --validate --config-file=/run/rackwright/daemon.json 2>&1); then
-    echo "$said" >&2
-    echo "dockerd refuses the merged $daemon_json" >&2
-    echo "dockerd refuses the merged $daemon_json: $(echo "$said" | tail -n 1)" >"${reason:-/dev/null}"
+    printf '%s\n' "$said" >&2
+    printf '%s\n' "dockerd refuses the merged $daemon_json" >&2
+    printf '%s\n' "dockerd refuses the merged $daemon_json: $(printf '%s\n' "$said" | tail -n 1)" >"${reason:-/dev/null}"
     exit 1
   fi
 fi

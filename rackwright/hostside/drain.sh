@@ -9,7 +9,7 @@ connections() {
 }
 waited=0
 while systemctl is-active --quiet "$unit" && open=$(connections) && [ "$open" -gt 0 ] && [ $waited -lt "$drain_timeout" ]; do
-  [ $((waited % 5)) = 0 ] && echo "draining: $open connections open, waiting up to $drain_timeout s"
+  [ $((waited % 5)) = 0 ] && event progress "draining: $open connections open, waiting up to $drain_timeout s"
   waited=$((waited + 1))
   sleep 1
 done

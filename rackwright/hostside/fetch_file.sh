@@ -10,12 +10,12 @@ trap 'exit 143' TERM INT
 
 why() {
   case $1 in
-    6 | 7) echo "no route: the host cannot reach $url; set mirrors.encodings or proxy, and run again" ;;
-    22) echo "$url answers $2; check mirrors.encodings, and run again" ;;
-    23) echo "the disk is full: $folder; free space there (df -h $folder) and run again" ;;
-    28) echo "$url stalled: no byte for $stall s; run again" ;;
-    35 | 60) echo "the certificate of $url is not trusted here; set private_ca if the site has its own authority" ;;
-    *) echo "curl ended with $1; run again" ;;
+    6 | 7) printf '%s\n' "no route: the host cannot reach $url; set mirrors.encodings or proxy, and run again" ;;
+    22) printf '%s\n' "$url answers $2; check mirrors.encodings, and run again" ;;
+    23) printf '%s\n' "the disk is full: $folder; free space there (df -h $folder) and run again" ;;
+    28) printf '%s\n' "$url stalled: no byte for $stall s; run again" ;;
+    35 | 60) printf '%s\n' "the certificate of $url is not trusted here; set private_ca if the site has its own authority" ;;
+    *) printf '%s\n' "curl ended with $1; run again" ;;
   esac
 }
 
@@ -29,7 +29,7 @@ while :; do
     22:5* | 22:429 | 7:* | 18:* | 28:* | 52:* | 56:*) [ $try -lt 4 ] || fail "$(cat "$new.err")" "$(why $status "$code")" ;;
     *) fail "$(cat "$new.err")" "$(why $status "$code")" ;;
   esac
-  echo "try $try failed ($(tail -n 1 "$new.err")); again in $((try * 2)) s"
+  printf '%s\n' "try $try failed ($(tail -n 1 "$new.err")); again in $((try * 2)) s"
   sleep $((try * 2)); try=$((try + 1))
 done
 
@@ -40,4 +40,4 @@ got=$(sha256sum <"$new" | cut -d' ' -f1)
 [ "$got" = "$sha256" ] || fail "$url has the SHA-256 $got and should have $sha256: not taken, what was there stays" \
   "the source is damaged or something on the way answers for it; check mirrors.encodings and proxy"
 chown root:root "$new" && chmod 0644 "$new" && sync -d "$new" && mv -f "$new" "$path" || fail "$path could not be written" "df -h $folder"
-echo "$path: $size bytes, SHA-256 as published"
+printf '%s\n' "$path: $size bytes, SHA-256 as published"

@@ -1,12 +1,12 @@
 # Print the filter tables of both families and both backends, and the unit that puts our rules back.
 # Parameters: paths, unit, guard.
 save() { # the name to print, the command
-  text=$("$2-save" -t filter) || { echo "$2-save failed: is another tool changing the rules, or nft in the way?" >&2; exit 1; }
-  echo "table $1 $(printf '%s\n' "$text" | base64 -w0)"
+  text=$("$2-save" -t filter) || { printf '%s\n' "$2-save failed: is another tool changing the rules, or nft in the way?" >&2; exit 1; }
+  printf '%s\n' "table $1 $(printf '%s\n' "$text" | base64 -w0)"
 }
 used() { grep -qx filter "$1" 2>/dev/null; }
 if have iptables-save; then
-  echo "backend=$(iptables -V)"
+  printf '%s\n' "backend=$(iptables -V)"
   save iptables iptables
   # The legacy commands load kernel modules when asked about a table that nobody uses.
   case $(iptables -V) in
@@ -23,7 +23,7 @@ if [ -e /proc/net/if_inet6 ] && have ip6tables-save; then
 fi
 [ -e /proc/net/if_inet6 ] && echo ipv6=yes
 for path in $paths; do show "$path"; done
-echo "enabled=$(systemctl is-enabled "$unit" 2>/dev/null)"
-echo "active=$(systemctl is-active "$unit" 2>/dev/null)"
-echo "guard=$(systemctl is-active "$guard" 2>/dev/null)"
+printf '%s\n' "enabled=$(systemctl is-enabled "$unit" 2>/dev/null)"
+printf '%s\n' "active=$(systemctl is-active "$unit" 2>/dev/null)"
+printf '%s\n' "guard=$(systemctl is-active "$guard" 2>/dev/null)"
 exit 0

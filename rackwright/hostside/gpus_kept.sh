@@ -5,6 +5,6 @@ docker ps --format '{{.ID}} {{.Label "rackwright.endpoint"}}' --filter label=rac
     [ "$endpoint" = "$except" ] && continue
     lost=$(docker exec "$id" nvidia-smi -L 2>&1) && continue
     [ "$(docker inspect --format '{{.State.Running}}' "$id" 2>/dev/null)" = true ] || continue
-    echo "a daemon-reload took the GPUs from endpoint $endpoint: $lost; next: systemctl restart rackwright-$endpoint" >&2
+    printf '%s\n' "a daemon-reload took the GPUs from endpoint $endpoint: $lost; next: systemctl restart rackwright-$endpoint" >&2
     exit 1
   done || exit 1

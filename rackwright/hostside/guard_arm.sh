@@ -5,7 +5,7 @@ mkdir -p "$folder"
 systemctl stop "$unit.timer" "$unit.service" 2>/dev/null
 systemctl reset-failed "$unit.service" 2>/dev/null
 cat >"$undo"
-if ! echo "$sum  $undo" | sha256sum --check --status; then
+if ! printf '%s\n' "$sum  $undo" | sha256sum --check --status; then
   echo "the connection was cut while the way back arrived, so nothing was changed" >&2
   exit 1
 fi

@@ -3,8 +3,8 @@
 # Whoever serves reads the same disk.
 ionice -c 3 -p $$ || true
 cd "$place" || exit 1
-echo "$sums" | while read -r wanted path; do
-  [ -f "$path" ] || { echo "gone: $path"; continue; }
+printf '%s\n' "$sums" | while read -r wanted path; do
+  [ -f "$path" ] || { printf '%s\n' "gone: $path"; continue; }
   seen=$(sha256sum "$path" | cut -d' ' -f1)
-  if [ "$seen" = "$wanted" ]; then echo "as recorded: $path"; else echo "damaged: $path"; touch "$path"; fi
+  if [ "$seen" = "$wanted" ]; then printf '%s\n' "as recorded: $path"; else printf '%s\n' "damaged: $path"; touch "$path"; fi
 done

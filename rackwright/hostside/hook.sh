@@ -1,14 +1,15 @@
 # Run one of the site's hooks, with what it must know in its environment. Parameters: hook words (quoted for sh)
 # seconds endpoint port release. The file $reason, if any, gets what went wrong.
-echo "running the $hook: $words"
+printf '%s\n' "running the $hook: $words"
 export RACKWRIGHT_ENDPOINT="$endpoint" RACKWRIGHT_PORT="$port" RACKWRIGHT_RELEASE="$release"
-eval "timeout -k 5 $seconds $words" </dev/null
+# A hook is not told where the job keeps its files: what it says is said by its output, and is data.
+(unset JOB SECRETS reason; eval "exec timeout -k 5 $seconds $words") </dev/null
 status=$?
 case $status in
   0) exit 0 ;;
   124 | 137) how="took more than $seconds s" ;;
   *) how="ended with status $status" ;;
 esac
-echo "the $hook $how"
-echo "the $hook $how: $words" >"${reason:-/dev/null}"
+printf '%s\n' "the $hook $how"
+printf '%s\n' "the $hook $how: $words" >"${reason:-/dev/null}"
 exit 1

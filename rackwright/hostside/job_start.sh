@@ -4,11 +4,11 @@ umask 077
 mkdir -p "${folder%/*}"
 # Two runs that start the same job at the same moment would clear each other's folder.
 exec 9>"$folder.lock"
-flock --timeout 60 9 || { echo "another run holds $folder.lock; see who: fuser $folder.lock" >&2; exit "$busy"; }
+flock --timeout 60 9 || { printf '%s\n' "another run holds $folder.lock; see who: fuser $folder.lock" >&2; exit "$busy"; }
 if systemctl is-active --quiet "$unit"; then
   cat >/dev/null
-  [ "$(cat "$folder/digest")" = "$digest" ] && { echo joined; exit 0; }
-  echo "another run is doing this differently right now: wait until $unit has ended, or stop it: systemctl stop $unit" >&2
+  [ "$(cat "$folder/digest")" = "$digest" ] && { printf 'joined %s\n' "$(cat "$folder/nonce" 2>/dev/null)"; exit 0; }
+  printf '%s\n' "another run is doing this differently right now: wait until $unit has ended, or stop it: systemctl stop $unit" >&2
   exit "$busy"
 fi
 rm -rf "$folder" "$secrets"
@@ -26,16 +26,20 @@ if [ $whole = no ]; then
   echo "the connection was cut while the job arrived, so it was not started" >&2
   exit 1
 fi
-echo "$digest" >"$folder/digest"
+printf '%s\n' "$digest" >"$folder/digest"
 : >"$folder/log"
+: >"$folder/events"
+# Made here and kept in a file of root's: neither a command line nor an environment has it, so only the job can say it.
+read -r nonce </proc/sys/kernel/random/uuid
+printf '%s\n' "$nonce" >"$folder/nonce"
 # In a file of its own: systemd warns in the journal of what sh needs quoted in a unit's command line.
 cat >"$folder/main" <<'END'
 /bin/sh "$JOB/script" >>"$JOB/log" 2>&1
-echo $? >"$JOB/status.new"
+printf '%s\n' "$?" >"$JOB/status.new"
 mv "$JOB/status.new" "$JOB/status"
 END
 systemd-run --quiet --collect --unit="$unit" --property=RuntimeMaxSec="$timeout" \
   --property=ExecStopPost="-/bin/rm -rf $secrets" --setenv=SECRETS="$secrets" --setenv=JOB="$folder" --setenv=LC_ALL=C \
   /bin/sh "$folder/main" ||
   { rm -rf "$secrets"; exit 1; }
-echo started
+printf 'started %s\n' "$nonce"

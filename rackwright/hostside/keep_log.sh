@@ -1,6 +1,10 @@
 # Keep the journal of a failed try on the host, and of what ran before it. Parameters: unit home label part.
 # part: "switch" keeps what was said since the last switch apart from what was said before, "all" does not.
-mkdir -p "$home/failed"
+# What an engine says may hold its users' words: root's alone, those of an earlier version too.
+before=$(umask)
+umask 077
+mkdir -p "$home/failed" && chmod 0700 "$home/failed"
+find "$home/failed" -type f -perm /077 -exec chmod 0600 {} +
 log="$home/failed/$(date +%Y%m%dT%H%M%S)-$label"
 switched=$(cat "$home/switched" 2>/dev/null)
 if [ "$part" = switch ] && [ -n "$switched" ]; then
@@ -9,5 +13,6 @@ if [ "$part" = switch ] && [ -n "$switched" ]; then
 else
   journalctl --unit "$unit" --no-pager --lines 2000 >"$log.log"
 fi
-echo "::kept $log.log"
+umask "$before"
+event kept "$log.log"
 ls -1 "$home/failed" | sort -r | tail -n +21 | while read -r old; do rm -f "$home/failed/$old"; done

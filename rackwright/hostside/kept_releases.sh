@@ -3,7 +3,7 @@
 for folder in "$home"/*/; do
   [ -d "$folder/releases" ] || continue
   endpoint=$(basename "$folder")
-  echo "history $endpoint $(tr '\n' ' ' <"$folder/history" 2>/dev/null)"
+  printf '%s\n' "history $endpoint $(tr '\n' ' ' <"$folder/history" 2>/dev/null)"
   for release in "$folder"/releases/*/; do
     spec="$release/spec.json"
     [ -f "$spec" ] || continue
@@ -13,7 +13,7 @@ for folder in "$home"/*/; do
     for source in $(sed -n 's/^  "\(\/[^:"]*\):[^"]*:r[ow]",*$/\1/p' "$spec"); do
       [ -e "$source" ] || gone="$gone $source"
     done
-    echo "release $endpoint $(basename "$release") $(base64 -w0 <"$spec") ${gone:-ok}"
+    printf '%s\n' "release $endpoint $(basename "$release") $(base64 -w0 <"$spec") ${gone:-ok}"
   done
 done
 exit 0

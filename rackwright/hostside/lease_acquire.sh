@@ -4,7 +4,7 @@
 # Prints "lease taken ID fresh|stale", or "lease held" before what a reading prints.
 umask 077
 mkdir -p -m 0755 "${fence%/*}" && mkdir -p -m 0700 "${lease%/*}" || exit 1
-busy() { echo "$1 is held by another command for too long; see by whom: fuser -v $1" >&2; exit 1; }
+busy() { printf '%s\n' "$1 is held by another command for too long; see by whom: fuser -v $1" >&2; exit 1; }
 # A teardown may take a lock file away while somebody waits for it.
 until exec 9>>"$lease.lock" && { flock --timeout 30 9 || busy "$lease.lock"; } && [ /proc/self/fd/9 -ef "$lease.lock" ]; do :; done
 value() { sed -n "s/^$1=//p" "$lease" 2>/dev/null | head -n 1 | tr -cd '0-9a-f.'; }
@@ -20,7 +20,7 @@ fi
 # A lease that was given back has let its commands end first; one that is still there has not.
 [ "$last" = "$seen" ] && ! [ -e "$lease" ] && state=fresh
 number=$((last + 1)) id=$((last + 1)).$run
-echo "$number" >"$fence.new" && sync -d "$fence.new" && mv -f "$fence.new" "$fence" || exit 1
+printf '%s\n' "$number" >"$fence.new" && sync -d "$fence.new" && mv -f "$fence.new" "$fence" || exit 1
 printf '%s\n' "id=$id" "user=$user" "machine=$machine" "purpose=$purpose" "place=$place" "pid=$pid" "started=$started" \
   "taken=$now" "expires=$((now + ttl))" >"$lease.new" && mv -f "$lease.new" "$lease" || exit 1
 exec 9>&-
@@ -29,4 +29,4 @@ if ! flock --nonblock 8; then
   state=stale
   flock --timeout "$patience" 8 || { rm -f "$lease"; busy "$lease.writers"; }
 fi
-echo "lease taken $id $state"
+printf '%s\n' "lease taken $id $state"

@@ -4,8 +4,8 @@ if [ -f "$lease" ] && exec 9>>"$lease.lock" && flock --timeout 30 9 && grep -qsx
   read -r now _ </proc/uptime
   sed "s/^expires=.*/expires=$((${now%%.*} + ttl))/" "$lease" >"$lease.new" && mv -f "$lease.new" "$lease" && exit 0
 fi
-echo "$lost" >&2
-[ -f "$lease" ] && echo "lease=$(base64 -w0 <"$lease")" >&2
+printf '%s\n' "$lost" >&2
+[ -f "$lease" ] && printf '%s\n' "lease=$(base64 -w0 <"$lease")" >&2
 read -r now _ </proc/uptime
-echo "uptime=${now%%.*}" >&2
+printf '%s\n' "uptime=${now%%.*}" >&2
 exit 76

@@ -1,12 +1,12 @@
 # Ask what runs now, and judge the answers inside its own image: by the control machine's rules, without its help.
 # Parameters: questions (lines "ask NUMBER SECONDS SCRIPT STDIN") rows (JSON) program (base64) image container seconds.
-# Standard output: a line "::row JSON" for each row. Ends 0 when the endpoint has proved itself.
+# Says an event `row JSON` for each row. Ends 0 when the endpoint has proved itself.
 answers=$JOB/answers
 rm -rf "$answers"
 mkdir -p "$answers" || exit 1
 ask() {
   printf %s "$4" | timeout -k 10 "$2" sh -c "$3" >"$answers/$1" 2>"$answers/$1.error" && return
-  [ $? = 124 ] && echo "no answer within $2 s" >>"$answers/$1.error"
+  [ $? = 124 ] && printf '%s\n' "no answer within $2 s" >>"$answers/$1.error"
   rm -f "$answers/$1"
 }
 printf %s "$rows" >"$answers/rows.json"
@@ -18,13 +18,14 @@ timeout -k 10 "$seconds" docker run --rm --name "$container" --log-driver none -
   --user 0:0 --entrypoint python3 --volume "$answers:/answers:ro" "$image" -I -S -B /answers/judge.pyz /answers \
   >"$JOB/verdict" 2>"$JOB/verdict.error" </dev/null
 status=$?
-grep '^::row ' "$JOB/verdict"
+# The image's own Python has written it: no more of it is taken than a judge of ours writes.
+head -c 262144 "$JOB/verdict" | sed -n 's/^row //p' | while IFS= read -r row; do event row "$row"; done
 case $status in
   0) exit 0 ;;
-  3) sed -n 's/^reason //p' "$JOB/verdict" >"$reason" ;;
+  3) head -c 262144 "$JOB/verdict" | sed -n 's/^reason //p' >"$reason" ;;
   *)
     docker rm --force "$container" >/dev/null 2>&1
-    echo "its answers could not be judged in its image (status $status): $(tail -n 1 "$JOB/verdict.error" | cut -c1-300)" | tee "$reason"
+    printf '%s\n' "its answers could not be judged in its image (status $status): $(tail -n 1 "$JOB/verdict.error" | cut -c1-300)" | tee "$reason"
     ;;
 esac
 exit 1

@@ -19,11 +19,11 @@ arriving() { # bytes of layers in flight, of Docker's own store and of container
 check_machine() { # what the registry says of the image's machines, where this Docker can tell
   timeout 30 docker manifest inspect --verbose "$reference" >"$work/manifest" 2>/dev/null || return 0
   offered=$(sed -n 's/.*"architecture": "\([a-z0-9_]*\)".*/\1/p' "$work/manifest" | sort -u | grep -v unknown)
-  [ -z "$offered" ] || printf '%s\n' "$offered" | grep -qx "$machine" || wrong_machine "$offered"
+  [ -z "$offered" ] || printf '%s\n' "$offered" | grep -qx "$machine" || wrong_machine "$(printf '%s\n' "$offered" | tr '\n' ' ')"
 }
 
 wrong_machine() {
-  fail "$reference is for $(echo $1), and this host is $machine: nothing was pulled" \
+  fail "$reference is for ${1% }, and this host is $machine: nothing was pulled" \
     "choose an image with linux/$machine: set image (and image_digest) for this host's group"
 }
 
@@ -35,10 +35,10 @@ show_progress() { # ends when the pull does, or stops it when nothing moves for 
     done=$(lines ': (Pull complete|Already exists)'); bytes=$(arriving)
     [ "$layers $fetched $done $bytes" = "$before" ] || quiet=0
     before="$layers $fetched $done $bytes"
-    [ $((beat % 4)) = 0 ] && echo "layers: $fetched of $layers fetched, $done unpacked, $((${bytes:-0} / 1048576)) MiB in flight, $beat s"
+    [ $((beat % 4)) = 0 ] && event progress "layers: $fetched of $layers fetched, $done unpacked, $((${bytes:-0} / 1048576)) MiB in flight, $beat s"
     # Unpacking a large layer says nothing for minutes: only a download can stall.
     if [ "$quiet" -ge "$stall" ] && { [ "$layers" = 0 ] || [ "$fetched" -lt "$layers" ]; }; then
-      kill "$pull"; echo "stalled: no byte for $stall s" >>"$work/out"
+      kill "$pull"; printf '%s\n' "stalled: no byte for $stall s" >>"$work/out"
     fi
   done
 }
@@ -83,13 +83,13 @@ until pull_once; do
   if said "$denied" && [ "$DOCKER_CONFIG" != "$work/none" ]; then
     # An image that is open to all must not fail by a key that has expired.
     cp "$work/out" "$work/refused"; export DOCKER_CONFIG="$work/none"
-    pull_once && { [ "$key" = none ] || echo "warning: $registry refuses the key, and gives this image without one"; break; }
+    pull_once && { [ "$key" = none ] || printf '%s\n' "warning: $registry refuses the key, and gives this image without one"; break; }
     cp "$work/refused" "$work/out"; explain
   fi
   said "$denied|no space left|no matching manifest|manifest unknown|x509" && explain
   said "$transient" && [ $try -lt 4 ] || explain
   wait_for=$((2 * try * try))
-  echo "try $try failed ($(tail -n 1 "$work/out")); again in $wait_for s"
+  printf '%s\n' "try $try failed ($(tail -n 1 "$work/out")); again in $wait_for s"
   sleep $wait_for; try=$((try + 1))
 done
 
@@ -103,4 +103,4 @@ if [ -n "$pin" ]; then
   mkdir -p -m 0755 "${pin%/*}"
   printf '%s %s\n' "$tagged" "${digest##*@}" >"$pin.new" && sync -d "$pin.new" && mv -f "$pin.new" "$pin"
 fi
-echo "pulled $reference"
+printf '%s\n' "pulled $reference"

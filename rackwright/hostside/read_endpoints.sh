@@ -3,31 +3,31 @@
 if have docker && docker version >/dev/null 2>&1; then echo docker=up; else echo docker=down; fi
 show "$units/rackwright.target"
 show "$units/rackwright-boot.service"
-echo "boot=$(systemctl is-enabled rackwright-boot.service 2>/dev/null)"
+printf '%s\n' "boot=$(systemctl is-enabled rackwright-boot.service 2>/dev/null)"
 # A server that is busy with a long prompt may answer late, and must not be restarted for that.
 ask() { curl --silent --noproxy '*' --max-time "$1" --output /dev/null --write-out '%{http_code}' "$2"; }
 label='{{if .State.Running}}{{index .Config.Labels "rackwright.spec"}}{{end}}'
-for name in $( { echo "$urls" | cut -d' ' -f1; ls "$home" 2>/dev/null; } | sort -u); do
+for name in $( { printf '%s\n' "$urls" | cut -d' ' -f1; ls "$home" 2>/dev/null; } | sort -u); do
   unit="rackwright-$name.service" own="$home/$name"
-  echo "endpoint $name"
+  printf '%s\n' "endpoint $name"
   systemctl show --property=ActiveState,SubState,Result,NeedDaemonReload,UnitFileState "$unit" | sed 's/^/value /'
-  running=$(docker inspect --format "$label" "rackwright-$name" 2>/dev/null)
-  echo "value running=$running"
-  echo "value current=$(basename "$(readlink "$own/current" 2>/dev/null)")"
-  echo "value proven=$(basename "$(readlink "$own/proven" 2>/dev/null)")"
+  running=$(docker inspect --format "$label" "rackwright-$name" 2>/dev/null | head -n 1)
+  printf '%s\n' "value running=$running"
+  printf '%s\n' "value current=$(basename "$(readlink "$own/current" 2>/dev/null)")"
+  printf '%s\n' "value proven=$(basename "$(readlink "$own/proven" 2>/dev/null)")"
   [ -e "$own/not-admitted" ] && echo "value admitted=no"
-  [ -f "$own/last-switch" ] && sed 's/^/value last_/' "$own/last-switch"
-  [ -f "$units/$unit" ] && echo "unit $(base64 -w0 <"$units/$unit")"
-  [ -f "$own/current/spec.json" ] && echo "spec $(base64 -w0 <"$own/current/spec.json")"
+  [ -f "$own/last-switch" ] && sed -n '1,4s/^/value last_/p' "$own/last-switch"
+  [ -f "$units/$unit" ] && printf '%s\n' "unit $(base64 -w0 <"$units/$unit")"
+  [ -f "$own/current/spec.json" ] && printf '%s\n' "spec $(base64 -w0 <"$own/current/spec.json")"
   if [ -f "$own/proven/spec.json" ] && ! [ "$own/proven" -ef "$own/current" ]; then
-    echo "proven_spec $(base64 -w0 <"$own/proven/spec.json")"
+    printf '%s\n' "proven_spec $(base64 -w0 <"$own/proven/spec.json")"
   fi
   # What runs may listen elsewhere than what is wanted.
-  url=$(cat "$own/releases/$running/health-url" 2>/dev/null || echo "$urls" | sed -n "s/^$name //p")
+  url=$(cat "$own/releases/$running/health-url" 2>/dev/null || printf '%s\n' "$urls" | sed -n "s/^$name //p")
   if [ -n "$url" ] && have curl && systemctl is-active --quiet "$unit"; then
     health=$(ask 3 "$url")
     [ "$health" = 000 ] && health=$(ask 15 "$url")
-    echo "value health=$health"
+    printf '%s\n' "value health=$health"
   fi
 done
 exit 0

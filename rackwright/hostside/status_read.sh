@@ -4,39 +4,39 @@
 # "endpoint NAME", and "end".
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 read -r uptime _ </proc/uptime
-echo "uptime ${uptime%%.*}"
-[ -f "$lease" ] && while IFS= read -r line; do echo "lease $line"; done <"$lease"
-for pin in "$images"/*; do [ -f "$pin" ] && read -r line <"$pin" && echo "pin $line"; done
+printf '%s\n' "uptime ${uptime%%.*}"
+[ -f "$lease" ] && while IFS= read -r line; do printf '%s\n' "lease $line"; done <"$lease"
+for pin in "$images"/*; do [ -f "$pin" ] && read -r line <"$pin" && printf '%s\n' "pin $line"; done
 sed -n 's/^Model:[[:space:]]*/model /p; s/^GPU UUID:[[:space:]]*/uuid /p' /proc/driver/nvidia/gpus/*/information 2>/dev/null
 
 # `cd -P` reads a link without a process of its own.
-pointer() { cd -P "$home/$name/$1" 2>/dev/null && echo "$1 ${PWD##*/}"; }
+pointer() { cd -P "$home/$name/$1" 2>/dev/null && printf '%s\n' "$1 ${PWD##*/}"; }
 ask() { # container of NAME, then /health: one process for both; a busy server may answer late
   said=$(curl --silent --max-time 5 --unix-socket "$docker" "http://docker/containers/rackwright-$name/json" \
     --next --silent --noproxy '*' --max-time 15 --output /dev/null --write-out '\n%{http_code}' "$1")
-  echo "health ${said##*
+  printf '%s\n' "health ${said##*
 }"
   case $said in *'"Running":true'*) ;; *) return ;; esac
   case $said in *'"rackwright.spec":"'*) ;; *) return ;; esac
   running=${said#*'"rackwright.spec":"'} pid=${said#*'"Pid":'}
-  echo "running ${running%%'"'*}"
+  printf '%s\n' "running ${running%%'"'*}"
   # Connections to a published port end in the container's own network.
   awk -v port=":$2" 'substr($2, length($2) - 4) == port && $4 == "01" { n++ } END { print "connections " n + 0 }' \
     "/proc/${pid%%[!0-9]*}/net/tcp" "/proc/${pid%%[!0-9]*}/net/tcp6" 2>/dev/null
 }
 
-echo "$endpoints" | while read -r name port url; do
+printf '%s\n' "$endpoints" | while read -r name port url; do
   unit=rackwright-$name.service
   [ -d "$home/$name" ] || [ -f "$units/$unit" ] || continue
-  echo "endpoint $name"
+  printf '%s\n' "endpoint $name"
   state=$(systemctl show --property=ActiveState,SubState,Result,NeedDaemonReload,UnitFileState,ActiveEnterTimestampMonotonic "$unit")
-  echo "$state"
+  printf '%s\n' "$state"
   pointer proven
   if pointer current; then
     [ -f "$units/$unit" ] && if cmp -s "$units/$unit" "$unit"; then echo 'unit same'; else echo 'unit other'; fi
     sha256sum --check --strict --status SHA256SUMS 2>/dev/null && echo 'files whole'
     [ -f health-url ] && read -r url <health-url
-    echo "spec $(base64 -w0 <spec.json)"
+    printf '%s\n' "spec $(base64 -w0 <spec.json)"
   fi
   case $state in *ActiveState=active*) ask "$url" "$port" ;; esac
 done

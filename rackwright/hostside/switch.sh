@@ -3,7 +3,7 @@
 set -e
 date '+%F %T.%6N' >"$home/switched.new"
 mv -f "$home/switched.new" "$home/switched"
-echo "switching to release ${release##*/}"
+event progress "switching to release ${release##*/}"
 install -m 0644 "$release/$unit" "$units/.$unit.new"
 mv -f "$units/.$unit.new" "$units/$unit"
 ln -sfn "releases/${release##*/}" "$home/current.new"

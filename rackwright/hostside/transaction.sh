@@ -2,61 +2,61 @@
 # Parameters: release home gate deadline; previous (what to go back to, in words, or nothing); known ("yes": this release
 # was proven before); mark (a file that lies there until clients are let in again, or nothing); and scripts: prepare
 # forward prove commit keep_log back prove_back halt ready ready_back.
-# Lines that begin with :: are for the program that follows.
+# It tells the control machine how it goes by events; what it prints is for people.
 # Ends 0 committed, 3 went back, 4 nothing serves, 5 not switched, 6 it answers but is not committed.
 export reason="$JOB/reason"
 run() { # a part, from a file: it may be longer than an argument can be
   printf '%s\n' "$1" >"$JOB/part" && sh "$JOB/part"
 }
 now() { cut -d' ' -f1 /proc/uptime; }
-elapsed() { echo "$1 $2" | awk '{ printf "%.1f", $2 - $1 }'; }
+elapsed() { printf '%s %s\n' "$1" "$2" | awk '{ printf "%.1f", $2 - $1 }'; }
 why() {
-  if [ -s "$reason" ]; then tail -n 1 "$reason"; else grep -v '^::' "$JOB/log" | tail -n 1; fi |
+  if [ -s "$reason" ]; then tail -n 1 "$reason"; else tail -n 1 "$JOB/log"; fi |
     tr -c '[:print:]' ' ' | cut -c1-400 | sed 's/ *$//'
 }
 finish() { # outcome, exit status
   printf '%s\n' "release=$release" "outcome=$1" "time=$(date '+%F %T')" "reason=$failure" >"$home/last-switch.new" &&
     mv -f "$home/last-switch.new" "$home/last-switch"
-  echo "::end $1 $failure"
+  event end "$1 $failure"
   exit "$2"
 }
 admit() {
   : >"$reason"
-  if run "$1"; then rm -f "$mark"; else echo "::not-admitted $(why)"; fi
+  if run "$1"; then rm -f "$mark"; else event not-admitted "$(why)"; fi
 }
 approved() { # whether the control machine, which asks the rest of the gate, says in time that the release is good
   [ "$gate" = full ] || return 0
   end=$(($(now | cut -d. -f1) + deadline))
-  echo "::word $deadline"
+  event word "$deadline"
   while [ "$(now | cut -d. -f1)" -lt "$end" ]; do
     if [ -f "$JOB/word" ]; then
       read -r word text <"$JOB/word"
       [ "$word" = commit ] && return 0
-      echo "$text" >"$reason"
+      printf '%s\n' "$text" >"$reason"
       return 1
     fi
     sleep 0.2
   done
-  echo "no word came within $deadline s (commit_deadline) from the control machine, which asks the rest of the gate"
+  printf '%s\n' "no word came within $deadline s (commit_deadline) from the control machine, which asks the rest of the gate"
   [ "$known" = yes ] && return 0
   [ -z "$previous" ] && failure=$(why) && finish not-committed 6
   return 1
 }
 go_back() {
   began=$(now)
-  echo "::failed $failure"
+  event failed "$failure"
   run "$keep_log"
   : >"$reason"
   if [ -z "$previous" ]; then
     run "$halt" && finish stopped 4
-  elif echo "going back to $previous" && run "$back"; then
-    echo "::back $(elapsed "$began" "$(cat "$JOB/pointed")") $(elapsed "$began" "$(now)")"
+  elif event progress "going back to $previous" && run "$back"; then
+    event back "$(elapsed "$began" "$(cat "$JOB/pointed")") $(elapsed "$began" "$(now)")"
     if run "$prove_back"; then
       admit "$ready_back"
       finish went-back 3
     fi
   fi
-  echo "::lost $(why)"
+  event lost "$(why)"
   finish lost 4
 }
 

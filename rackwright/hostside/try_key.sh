@@ -5,6 +5,6 @@ mkdir -p /run/rackwright
 folder=$(mktemp -d /run/rackwright/try-key.XXXXXXXX) || exit 1
 trap 'rm -rf "$folder"' EXIT
 said=$(docker --config "$folder" login --username "$user" --password-stdin "$registry" 2>&1) && exit 0
-echo "the key for $registry is not taken: $said" >&2
+printf '%s\n' "the key for $registry is not taken: $said" >&2
 echo "next: make a new one, put it into registry.key, and run again" >&2
 exit 1

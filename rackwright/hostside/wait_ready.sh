@@ -6,8 +6,8 @@ give_up() {
   # What a dying server said last reaches the journal a little after its end.
   sleep 1
   journalctl --sync 2>/dev/null
-  echo "$1" >"${reason:-/dev/null}"
-  echo "$1; its last lines:"
+  printf '%s\n' "$1" >"${reason:-/dev/null}"
+  printf '%s\n' "$1; its last lines:"
   last_lines 30 300
   exit 1
 }
@@ -18,7 +18,7 @@ while :; do
   sub=$(systemctl show --property=SubState --value "$unit")
   job=$(systemctl show --property=Job --value "$unit")
   case "$active/$sub/${job:-0}" in
-    active/running/*) echo "ready after $waited s"; exit 0 ;;
+    active/running/*) event progress "ready after $waited s"; exit 0 ;;
     deactivating/* | failed/* | activating/auto-restart*)
       if [ "$(systemctl show --property=Result --value "$unit")" = timeout ]; then
         give_up "not ready within its load_timeout"
@@ -29,5 +29,5 @@ while :; do
   if [ $waited -ge "$load_timeout" ]; then give_up "not ready after $waited s"; fi
   waited=$((waited + 1))
   sleep 1
-  [ $((waited % 5)) = 0 ] && echo "loading, $waited s: $(last_lines 1 100)"
+  [ $((waited % 5)) = 0 ] && event progress "loading, $waited s: $(last_lines 1 100)"
 done

@@ -5,4 +5,4 @@ restarts=$(systemctl show --property=NRestarts --value "$unit")
 label='{{if .State.Running}}{{index .Config.Labels "rackwright.spec"}}{{end}}'
 runs=$(docker inspect --format "$label" "$container" 2>/dev/null)
 health=$(curl --silent --noproxy '*' --max-time 20 --output /dev/null --write-out '%{http_code}' "$url")
-echo "$state ${restarts:--} ${runs:--} $health"
+printf '%s\n' "$state ${restarts:--} ${runs:--} $health"

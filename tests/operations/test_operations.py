@@ -22,14 +22,17 @@ from pyinfra.api.state import StateStage
 from pyinfra.connectors.fake import FakeConnector
 from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 
+from rackwright.fence import LOST
 from rackwright.operations import settle
-from rackwright.reading import MARK
+from rackwright.reading import HEAD
 
 HERE = Path(__file__).parent
 CASES = sorted((HERE / "cases").glob("*/*.yaml"))
 BASE: dict[str, Any] = yaml.safe_load((HERE / "settings.yaml").read_text())
 LEASES = {"unless another one lives": "lease taken 4.3fa9c1d2 fresh", "once no command of it is at work": ""}
-ENDED_JOB = ["running=no", "status=0", "log="]
+ENDED_JOB = ["running=no", "status=0", "log=", "events="]
+NONCE = "3f1c0a52-6f6e-4a53-9d5b-0d8a1f5c7b11"
+"""Of the recorded readings."""
 
 
 class Sent(list[str]):
@@ -53,15 +56,16 @@ def reading_of(case: dict[str, Any]) -> str:
     """The recorded reading with the case's own sections in place of the recorded ones."""
     text = (HERE / "readings" / f"{case['reading']}.txt").read_text()
     for name, body in case.get("sections", {}).items():
-        head, rest = text.split(f"{MARK} {name}\n", 1)
-        text = f"{head}{MARK} {name}\n{body}\n{MARK} end 0 \n" + rest.split(f"{MARK} end ", 1)[1].split("\n", 1)[1]
+        head, rest = text.split(f"{NONCE} begin {name}\n", 1)
+        after = rest.split(f"{NONCE} end ", 1)[1].split("\n", 1)[1]
+        text = f"{head}{NONCE} begin {name}\n{body}\n{NONCE} end 0 \n{after}"
     return text
 
 
 def run_case(case: dict[str, Any], name: str) -> State:
     """Settle the case's concern on a host that answers from its reading."""
-    responses = {MARK: reading_of(case).splitlines(), **{**LEASES, **case.get("answers", {})}}
-    responses["patience="] = ENDED_JOB
+    responses = {HEAD.strip(): reading_of(case).splitlines(), **{**LEASES, **case.get("answers", {})}}
+    responses |= {"patience=": ENDED_JOB, "Start a job": f"started {NONCE}"}
     data = {**BASE, **case.get("settings", {}), "fake_responses": responses, "fake_delay": 0, "fake_delay_jitter": 0}
     inventory = Inventory(([(f"@fake/{name}", data)], {}))
     state = State(inventory, Config())
@@ -78,16 +82,16 @@ def run_case(case: dict[str, Any], name: str) -> State:
 
 @pytest.mark.parametrize("path", CASES, ids=[f"{path.parent.name}/{path.stem}" for path in CASES])
 def test_case(path: Path, sent: Sent, caplog: pytest.LogCaptureFixture) -> None:
-    case = yaml.safe_load(path.read_text())
+    case = yaml.safe_load(path.read_text().replace("{LOST}", LOST))
     with caplog.at_level(logging.INFO, logger="pyinfra"):
         logging.getLogger("pyinfra").propagate = True
         try:
             failed = bool(run_case(case, f"{path.parent.name}-{path.stem}").failed_hosts)
         except PyinfraError:  # "No hosts remaining!": a run of one host that failed ends so
             failed = True
-    commands = [command for command in sent if not any(text in command for text in (MARK, *LEASES))]
+    commands = [command for command in sent if not any(text in command for text in (HEAD.strip(), *LEASES))]
     if "readings" in case:
-        assert sum(MARK in command for command in sent) == case["readings"]
+        assert sum(HEAD.strip() in command for command in sent) == case["readings"]
     leases = [text for text in LEASES for command in sent if text in command]
     assert leases == case.get("leases", list(LEASES) if commands else []), "leased exactly when it is changed"
     assert all("id=4.3fa9c1d2" in command for command in commands if "Disarm a guard" not in command)

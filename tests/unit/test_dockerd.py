@@ -28,6 +28,7 @@ from rackwright.fleet.plan_text import summary
 from rackwright.fleet.planning import plan_host
 from rackwright.fleet.progress import LOADING
 from rackwright.fleet.story_events import _phase_of
+from rackwright.jobstream import Event, JobStream
 from rackwright.perform import perform_all
 from rackwright.reader import parse_reading
 from rackwright.settings.model import EndpointSettings, HostSettings
@@ -250,6 +251,7 @@ class Machine:
         scripts = Scripts(script("valid"), script("restart"), script("back", f": >{self.folder}/back; "))
         job = restart_job("conf", scripts, stood or (self.stood("llm"), self.stood("second")), others)
         text = job.script.replace("/var/lib/rackwright", str(self.folder / "state"))
+        (self.job / "nonce").write_text("n\n")
         (self.job / "script").write_text(text.replace("/etc/systemd/system", str(self.folder / "units")))
         path = f"{self.tools}:{os.environ['PATH']}"
         env = {**os.environ, "PATH": path, "JOB": str(self.job), "STAGE": str(self.folder)}
@@ -257,7 +259,10 @@ class Machine:
         done = subprocess.run(["sh", "-c", line], env=env, check=False, timeout=60)
         words = ("systemctl stop rackwright", "systemctl start", "valid", "restart", "back", "drain", "ready")
         told = [text for text in steps.read_text().splitlines() if text.startswith(words)]
-        return done.returncode, told, (self.job / "log").read_text()
+        stream = JobStream("n")
+        heard = [*stream.take((self.job / "log").read_bytes(), (self.job / "events").read_bytes()), *stream.end()]
+        said = [one if isinstance(one, str) else f"{one.word}: {one.text}" for one in heard]
+        return done.returncode, told, "\n".join(said)
 
     def marks(self) -> list[str]:
         return sorted(path.parent.name for path in self.folder.glob("state/endpoints/*/not-admitted"))
@@ -321,9 +326,9 @@ def test_a_drain_hook_that_fails_lets_those_before_it_in_again(machine: Machine)
 def test_a_dockerd_that_does_not_start_gets_its_configuration_of_before(machine: Machine) -> None:
     status, steps, log = machine.run(restart="{ echo dockerd did not restart >$reason; exit 1; }")
     assert (status, steps) == (3, ["valid", *DRAINS, STOPS, "restart", STOPS, "back", *STARTS, *READY]), log
-    assert "::failed dockerd did not restart" in log
+    assert "failed: dockerd did not restart" in log
     assert "going back to dockerd's configuration of before" in log
-    assert "::back " in log
+    assert "back: " in log
     assert (machine.last()["outcome"], machine.last()["reason"]) == ("went-back", "dockerd did not restart")
     assert [path.parent.parent.name for path in machine.folder.glob("state/**/failed/*-dockerd-conf.log")].count(
         "dockerd"
@@ -335,13 +340,13 @@ def test_an_endpoint_that_does_not_come_up_again_goes_back_too(machine: Machine)
     status, steps, log = machine.run()
     assert status == 3, log
     assert steps.count("restart") == steps.count("back") == 1
-    assert "::failed endpoint llm: the server died after 0 s" in log
+    assert "failed: endpoint llm: the server died after 0 s" in log
 
 
 def test_when_going_back_fails_nobody_is_let_in(machine: Machine) -> None:
     status, steps, log = machine.run(restart="exit 1", back="{ echo broken >$reason; exit 1; }")
     assert status == 4
-    assert "::lost broken" in log
+    assert "lost: broken" in log
     assert not set(READY) & set(steps)
     assert machine.marks() == ["llm", "second"]
 
@@ -349,7 +354,7 @@ def test_when_going_back_fails_nobody_is_let_in(machine: Machine) -> None:
 def test_a_ready_hook_that_fails_leaves_its_own_mark_alone(machine: Machine) -> None:
     status, steps, log = machine.run(machine.stood("llm", ready_hook=["false"]), machine.stood("second"))
     assert status == 0
-    assert "::not-admitted the ready_hook ended with status 1: false" in log
+    assert "not-admitted: the ready_hook ended with status 1: false" in log
     assert steps[-1] == "ready second"
     assert machine.marks() == ["llm"]
 
@@ -372,8 +377,8 @@ def test_scripts_in_turn_end_with_the_first_that_fails(shell: str) -> None:
 STEP = DaemonRestart(("llm", "second"), "conf", Job("dockerd", "restart dockerd", "true"), serving=True)
 
 
-def news(*lines: str) -> SwitchNews:
-    told = SwitchNews("dockerd", "configuration")
+def news(*lines: Event) -> SwitchNews:
+    told = SwitchNews("dockerd", f"{HOME}/failed", "configuration")
     for line in lines:
         told.hear(line)
     return told
@@ -382,15 +387,30 @@ def news(*lines: str) -> SwitchNews:
 @pytest.mark.parametrize(
     ("status", "lines", "kind", "text"),
     [
-        (3, ("::failed no", "::back 0.8 14.2"), WentBackError, "serving again: llm, second: pointing back took 0.8 s"),
-        (4, ("::failed no", "::lost bad"), NothingServesError, "and going back failed too: bad\nhands needed"),
-        (5, ("::end not-switched no",), NotStartedError, "dockerd was not restarted, still serving: llm, second: no"),
+        (
+            3,
+            (Event("failed", "no"), Event("back", "0.8 14.2")),
+            WentBackError,
+            "serving again: llm, second: pointing back took 0.8 s",
+        ),
+        (
+            4,
+            (Event("failed", "no"), Event("lost", "bad")),
+            NothingServesError,
+            "and going back failed too: bad\nhands needed",
+        ),
+        (
+            5,
+            (Event("end", "not-switched no"),),
+            NotStartedError,
+            "dockerd was not restarted, still serving: llm, second: no",
+        ),
         (None, (), NothingServesError, "nobody knows what serves"),
-        (0, ("::not-admitted no",), NotAdmittedError, "proven: llm, second\nclients are not let in again: no"),
+        (0, (Event("not-admitted", "no"),), NotAdmittedError, "proven: llm, second\nclients are not let in again: no"),
     ],
 )
 def test_each_way_out_is_an_error_of_its_own(
-    status: int | None, lines: tuple[str, ...], kind: type[Exception], text: str
+    status: int | None, lines: tuple[Event, ...], kind: type[Exception], text: str
 ) -> None:
     error = ending(STEP, news(*lines), status)
     assert type(error) is kind
@@ -398,12 +418,12 @@ def test_each_way_out_is_an_error_of_its_own(
 
 
 def test_a_good_end_is_none() -> None:
-    assert ending(STEP, news("::end committed"), 0) is None
+    assert ending(STEP, news(Event("end", "committed")), 0) is None
 
 
 def test_it_is_told_as_a_configuration() -> None:
-    hear: Callable[[str], Any] = SwitchNews("dockerd", "configuration").hear
-    assert hear("::failed no").text == "no; not keeping this configuration"
+    hear: Callable[[Event], Any] = SwitchNews("dockerd", f"{HOME}/failed", "configuration").hear
+    assert hear(Event("failed", "no")).text == "no; not keeping this configuration"
 
 
 def test_its_folder_is_none_of_the_endpoints() -> None:

@@ -38,7 +38,10 @@ def start(tmp_path: Path, payload: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_whole_job_is_started_with_its_secrets_in_files(tmp_path: Path, started: Path) -> None:
     done = start(tmp_path, jobs.payload(JOB))
-    assert done.stdout == "started\n"
+    nonce = (tmp_path / "jobs/fetch/nonce").read_text().strip()
+    assert jobs.parse_started(done.stdout.splitlines()) == jobs.Started(False, nonce)
+    assert len(nonce) == 36
+    assert nonce not in started.read_text(), "no command line and no environment has it"
     assert (tmp_path / "jobs/fetch/script").read_text() == JOB.script
     assert (tmp_path / "secrets/fetch/token").read_text() == "hf_known"
     assert (tmp_path / "secrets/fetch/token").stat().st_mode & 0o777 == 0o600

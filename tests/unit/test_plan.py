@@ -217,6 +217,14 @@ def test_no_secret_of_the_settings_is_ever_shown(secret: str, around: str) -> No
         ('"password": "x y"', f'"password": {MASK}'),
         ("max_num_tokens: 8192", "max_num_tokens: 8192"),
         ("eos_token: 7", "eos_token: 7"),
+        ("vllm serve --api-key sk-abc --port 8000", f"vllm serve --api-key {MASK} --port 8000"),
+        ("--api-key=abc", f"--api-key={MASK}"),
+        ('["--api-key", "x y", "--port"]', f'["--api-key", {MASK}, "--port"]'),
+        ("- --hub-token\n- abc\n", f"- --hub-token\n- {MASK}\n"),
+        ("--max-num-tokens 8192 --password --x", "--max-num-tokens 8192 --password --x"),
+        ("Authorization: Bearer eyJhbGciOi.J9", f"Authorization: Bearer {MASK}"),
+        ("sent sk-proj-0123456789 to the server", f"sent {MASK} to the server"),
+        ("task-force and hf_home stay", "task-force and hf_home stay"),
     ],
 )
 def test_what_looks_like_a_secret_is_masked(text: str, shown: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from rackwright.errors import ReadingError
 
 
 def run(sections: dict[str, str]) -> dict[str, reading.Section]:
-    done = subprocess.run(["sh", "-c", reading.script(sections)], capture_output=True, text=True, check=True)
-    return reading.parse(done.stdout.splitlines(), sections)
+    done = subprocess.run(["sh", "-c", reading.script(sections)], capture_output=True, check=True)
+    return reading.parse(done.stdout.decode(errors="replace").split("\n"), sections)
 
 
 def test_sections_are_apart_and_keep_their_status_and_error() -> None:
@@ -28,7 +29,13 @@ def test_sections_are_apart_and_keep_their_status_and_error() -> None:
 
 def test_a_section_that_is_missing_is_an_error_and_not_an_absence() -> None:
     with pytest.raises(ReadingError, match="broke off before: b"):
-        reading.parse(["::rackwright-section:: a", "::rackwright-section:: end 0 "], ["a", "b"])
+        reading.parse(["::rackwright-reading:: n", "n begin a", "n end 0 "], ["a", "b"])
+
+
+@pytest.mark.parametrize("lines", [[], ["::rackwright-reading:: "], [" begin a", " end 0 "], ["n begin a", "n end 0 "]])
+def test_a_reading_without_its_nonce_is_an_error(lines: list[str]) -> None:
+    with pytest.raises(ReadingError, match="broke off"):
+        reading.parse(lines, ["a"])
 
 
 @settings(max_examples=25, deadline=None)
@@ -41,6 +48,21 @@ def test_files_travel_whole(content: str, tmp_path_factory: pytest.TempPathFacto
 
 
 def test_marker_text_inside_a_file_cannot_end_a_section(tmp_path: Path) -> None:
-    (tmp_path / "evil").write_text("::rackwright-section:: end 0 \n::rackwright-section:: b\n")
+    (tmp_path / "evil").write_text("::rackwright-reading:: x\nx end 0 \nx begin b\n")
     seen = run({"a": f"show {tmp_path}/evil", "b": "echo real"})
     assert seen["b"].output == "real"
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=60), max_size=4))
+def test_no_line_of_a_section_begins_or_ends_one(lines: list[str]) -> None:
+    forged = ["::rackwright-reading:: x", "x end 0 ", "x begin b", " end 0 ", " begin b", *lines]
+    words = shlex.join(["printf", "%s\\n", *forged])
+    seen = run({"a": words, "b": "echo real"})
+    assert seen["a"].output.split("\n") == "\n".join(forged).split("\n")
+    assert seen["b"] == reading.Section(0, "real", "")
+
+
+@given(st.text(st.characters(exclude_characters="\n"), min_size=1))
+def test_only_a_line_feed_ends_a_line(name: str) -> None:
+    assert reading.lines_of(f"entry {name}\n\nforeign x\n") == [f"entry {name}", "foreign x"]

@@ -25,6 +25,7 @@ from rackwright.fleet.gate import Outcome
 from rackwright.fleet.journal import VARIABLE, read_record
 from rackwright.fleet.turns import outcome_of
 from rackwright.fleet.waves import Cause
+from rackwright.jobstream import Event, Heard
 from rackwright.proof import (
     Answer,
     Question,
@@ -42,6 +43,7 @@ from rackwright.proof import (
     version,
 )
 from rackwright.switch import (
+    LOG_BYTES,
     NotAdmittedError,
     NotCommittedError,
     NothingServesError,
@@ -59,7 +61,7 @@ from rackwright.transaction import ALONE
 class Host:
     """Tells the lines of a switch and its end; the control machine's own rows are wrong as told."""
 
-    lines: tuple[str, ...] = ()
+    lines: tuple[Heard, ...] = ()
     status: int | None = 0
     error: Exception | None = None
     word_error: Exception | None = None
@@ -68,7 +70,7 @@ class Host:
     said: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
 
-    def follow_job(self, _state: Any, _host: Any, _job: Job, heed: Callable[[str], None]) -> int | None:
+    def follow_job(self, _state: Any, _host: Any, _job: Job, heed: Callable[[Heard], None]) -> int | None:
         for line in self.lines:
             heed(line)
         if self.error:
@@ -116,16 +118,29 @@ def attempt(monkeypatch: pytest.MonkeyPatch) -> Callable[[Host], None]:
     return run
 
 
-def told(name: str, mark: str, seen: str = "seen") -> str:
-    return "::row " + json.dumps({"row": name, "mark": mark, "seen": seen, "figure": None})
+def told(name: str, mark: str, seen: str = "seen") -> Event:
+    return Event("row", json.dumps({"row": name, "mark": mark, "seen": seen, "figure": None}))
 
 
-FAILED = ("loading", told("gpus", "proved"), told("chat", "refused"), "::failed the endpoint did not prove itself: x")
-BACK = (*FAILED, "::kept /var/x.log", "::back 0.8 14.26", told("chat", "proved", "old"), "::end went-back x")
+KEPT = "/var/lib/rackwright/endpoints/llm/failed"
+COMMITTED, WENT_BACK = Event("end", "committed"), Event("end", "went-back x")
+FAILED = (
+    "loading",
+    told("gpus", "proved"),
+    told("chat", "refused"),
+    Event("failed", "the endpoint did not prove itself: x"),
+)
+BACK = (
+    *FAILED,
+    Event("kept", f"{KEPT}/20260131T235959-abc.log"),
+    Event("back", "0.8 14.26"),
+    told("chat", "proved", "old"),
+    WENT_BACK,
+)
 
 
 def test_a_good_switch_needs_no_word_from_here(attempt: Callable[[Host], None]) -> None:
-    host = Host((told("version", "warning"), told("chat", "proved"), "::end committed"))
+    host = Host((told("version", "warning"), told("chat", "proved"), COMMITTED))
     attempt(host)
     assert host.said == []
     assert "  proved: chat: seen" in host.shown
@@ -141,20 +156,20 @@ def test_a_failure_goes_back_and_shows_both_clocks(attempt: Callable[[Host], Non
 
 
 def test_all_wrong_answers_are_named(attempt: Callable[[Host], None]) -> None:
-    lines = (told("gpus", "refused"), told("chat", "refused"), "::failed x", "::back 1 2")
+    lines = (told("gpus", "refused"), told("chat", "refused"), Event("failed", "x"), Event("back", "1 2"))
     with pytest.raises(WentBackError, match="gpus: seen; chat: seen"):
         attempt(Host(lines, 3))
 
 
 def test_a_start_that_fails_has_no_row_and_its_reason(attempt: Callable[[Host], None]) -> None:
     with pytest.raises(WentBackError, match="install: write error: No space left on device") as caught:
-        attempt(Host(("::failed install: write error: No space left on device", "::back 1 2"), 3))
+        attempt(Host((Event("failed", "install: write error: No space left on device"), Event("back", "1 2")), 3))
     assert outcome_of(caught.value, served=True).cause is Cause.HOST
 
 
 def test_going_back_that_fails_is_never_called_serving(attempt: Callable[[Host], None]) -> None:
     with pytest.raises(NothingServesError, match="going back failed too: died") as caught:
-        attempt(Host((*FAILED, told("gpus", "refused"), "::lost died", "::end lost x"), 4))
+        attempt(Host((*FAILED, told("gpus", "refused"), Event("lost", "died"), Event("end", "lost x")), 4))
     assert "hands needed" in str(caught.value)
     assert isinstance(caught.value.__cause__, RefusedError)
     assert caught.value.__cause__.rows == {"chat": "seen"}, "what fails on the way back is not the new release's fault"
@@ -164,23 +179,23 @@ def test_going_back_that_fails_is_never_called_serving(attempt: Callable[[Host],
 
 def test_with_nothing_to_go_back_to_it_is_stopped(attempt: Callable[[Host], None]) -> None:
     with pytest.raises(NothingServesError, match="is stopped: there was no other proven release"):
-        attempt(Host((*FAILED, "::end stopped x"), 4))
+        attempt(Host((*FAILED, Event("end", "stopped x")), 4))
 
 
 def test_a_drain_hook_that_fails_switches_nothing(attempt: Callable[[Host], None]) -> None:
     with pytest.raises(NotStartedError, match="was not switched, it serves what it served: the drain_hook ended") as no:
-        attempt(Host(("::end not-switched the drain_hook ended with status 3: lb drain",), 5))
+        attempt(Host((Event("end", "not-switched the drain_hook ended with status 3: lb drain"),), 5))
     assert outcome_of(no.value, served=True) == Outcome(Cause.OTHER, "the switch was not started", serves=True)
 
 
 def test_what_is_not_committed_serves_and_is_said(attempt: Callable[[Host], None]) -> None:
     with pytest.raises(NotCommittedError, match="abc, which is not committed: mv: no space; next: run the same"):
-        attempt(Host(("::end not-committed mv: no space",), 6))
+        attempt(Host((Event("end", "not-committed mv: no space"),), 6))
 
 
 def test_a_ready_hook_that_fails_is_the_hosts_fault(attempt: Callable[[Host], None]) -> None:
     with pytest.raises(NotAdmittedError, match="serves release abc and is proven\nclients are not let in again") as no:
-        attempt(Host(("::not-admitted the ready_hook took more than 60 s: lb ready", "::end committed"), 0))
+        attempt(Host((Event("not-admitted", "the ready_hook took more than 60 s: lb ready"), COMMITTED), 0))
     assert outcome_of(no.value, served=True) == Outcome(Cause.HOST, "the ready hook", serves=False)
 
 
@@ -204,14 +219,18 @@ def test_a_lost_host_and_a_busy_one_are_left_alone(attempt: Callable[[Host], Non
 def test_a_host_that_waits_for_the_rest_of_the_gate_gets_the_word(
     attempt: Callable[[Host], None], wrong: set[str], word: str
 ) -> None:
-    host = Host(("::word 300", "::end committed"), wrong=wrong)
+    host = Host((Event("word", "300"), COMMITTED), wrong=wrong)
     attempt(host)
     (script,) = host.said
     assert word in script
 
 
 def test_a_refused_row_sends_the_host_back(attempt: Callable[[Host], None]) -> None:
-    host = Host(("::word 300", "::failed x", "::back 1 2", "::end went-back x"), 3, wrong={"a tool call"})
+    host = Host(
+        (Event("word", "300"), Event("failed", "x"), Event("back", "1 2"), WENT_BACK),
+        3,
+        wrong={"a tool call"},
+    )
     with pytest.raises(WentBackError, match="a tool call: seen") as caught:
         attempt(host)
     assert "word='back the endpoint did not prove itself: a tool call: seen'" in host.said[0]
@@ -219,24 +238,29 @@ def test_a_refused_row_sends_the_host_back(attempt: Callable[[Host], None]) -> N
 
 
 def test_a_word_that_comes_too_late_leaves_the_ending_to_the_host(attempt: Callable[[Host], None]) -> None:
-    lines = ("::word 300", "::failed no word came within 300 s", "::back 1 2", "::end went-back x")
+    lines = (
+        Event("word", "300"),
+        Event("failed", "no word came within 300 s"),
+        Event("back", "1 2"),
+        WENT_BACK,
+    )
     with pytest.raises(WentBackError, match="no word came within 300 s"):
         attempt(Host(lines, 3, word_error=StepFailedError("the switch has ended already")))
 
 
 def test_a_run_that_has_lost_its_lease_gives_no_word(attempt: Callable[[Host], None]) -> None:
     with pytest.raises(LeaseLostError, match="taken away"):
-        attempt(Host(("::word 300",), word_error=LeaseLostError("taken away")))
+        attempt(Host((Event("word", "300"),), word_error=LeaseLostError("taken away")))
 
 
 def test_a_joined_switch_that_asked_for_less_is_asked_the_rest_afterwards(attempt: Callable[[Host], None]) -> None:
-    attempt(Host(("::end committed",)))
+    attempt(Host((COMMITTED,)))
     with pytest.raises(RefusedError, match="a tool call: seen"):
-        attempt(Host(("::end committed",), wrong={"a tool call"}))
+        attempt(Host((COMMITTED,), wrong={"a tool call"}))
 
 
 def test_a_host_that_is_lost_before_the_word_goes_back_alone(attempt: Callable[[Host], None]) -> None:
-    host = Host(("::word 300",), error=ConnectionLostError("cable"))
+    host = Host((Event("word", "300"),), error=ConnectionLostError("cable"))
     with pytest.raises(ConnectionLostError, match="cable: the host finishes the switch by itself, or goes back"):
         attempt(host)
 
@@ -262,11 +286,67 @@ def test_without_a_record_or_a_log_the_ending_is_the_same(attempt: Callable[[Hos
 
 
 @given(st.lists(st.text()))
-def test_no_line_breaks_the_story(lines: list[str]) -> None:
-    words = ["row", "back", "word", "end", "failed", "lost", "kept", "not-admitted", "x"]
-    for line in [*lines, *(f"::{word} {text}" for word in words for text in lines)]:
+def test_no_event_breaks_the_story(texts: list[str]) -> None:
+    words = ["row", "back", "word", "end", "failed", "lost", "kept", "not-admitted", "progress", "x"]
+    heard: list[Heard] = [*texts, *(Event(word, text) for word in words for text in texts)]
+    for event in heard:
         with suppress(ValueError, ReadingError):
-            assert isinstance(SwitchNews("llm").hear(line).text, str)
+            assert isinstance(SwitchNews("llm", KEPT).hear(event).text, str)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/root/.docker/config.json",
+        f"{KEPT}/../../../../../root/x.log",
+        f"{KEPT}/..log/x.log",
+        f"{KEPT}/.hidden.log",
+        f"{KEPT}/x",
+        f"{KEPT}/x y.log",
+        f"{KEPT}/x.log\n",
+        "/var/lib/rackwright/endpoints/other/failed/x.log",
+        "x.log",
+    ],
+)
+def test_only_a_plain_log_of_the_endpoints_own_folder_is_fetched(
+    attempt: Callable[[Host], None], path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "run.jsonl"))
+    with pytest.raises(WentBackError):
+        attempt(Host((*FAILED, Event("kept", path)), 3, log=b"auth"))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "line", ["::kept /root/.docker/config.json", f"::kept {KEPT}/x.log", "::end committed", "kept x"]
+)
+def test_what_is_printed_is_never_protocol(line: str) -> None:
+    news = SwitchNews("llm", KEPT)
+    assert news.hear(line).text == line
+    assert news == SwitchNews("llm", KEPT)
+
+
+def test_a_kept_log_that_unpacks_to_too_much_is_left_on_its_host(
+    attempt: Callable[[Host], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "run.jsonl"))
+    with pytest.raises(WentBackError):
+        attempt(Host(BACK, 3, log=b"x" * (LOG_BYTES + 1)))
+    assert not (tmp_path / "run").exists()
+
+
+def test_no_escape_of_an_engine_reaches_the_record(
+    attempt: Callable[[Host], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "run.jsonl"))
+    evil = "\x1b]52;c;ZXZpbA==\x07\x1b[2Jno\u202e\x9b1m"
+    lines = (told("chat", "refused", evil), Event("failed", evil), BACK[-4], Event("back", "1 2"))
+    with pytest.raises(WentBackError) as caught:
+        attempt(Host(lines, 3, log=f"{evil}\n".encode()))
+    kept = (tmp_path / "run" / "h1-llm-abc.log").read_text()
+    seen = [event["seen"] for event in read_record(tmp_path / "run.jsonl") if event["kind"] == "row"]
+    for text in (kept.strip("\n"), *seen, *str(caught.value).split("\n")):
+        assert text.isprintable(), repr(text)
 
 
 # -- judging

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rackwright.concerns.apt import OperatingSystem
-from rackwright.reading import decode, files, pairs
+from rackwright.reading import decode, files, lines_of, pairs
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class SeenDocker:
 def parse(output: str) -> SeenDocker:
     """Parse the reading."""
     values = pairs(output)
-    lines = [line.split(" ") for line in output.splitlines()]
+    lines = [line.split(" ") for line in lines_of(output)]
     info = _info(next((words[1] for words in lines if words[0] == "info" and len(words) > 1), ""))
     answers = bool(info.get("ServerVersion"))
     return SeenDocker(

@@ -84,7 +84,7 @@ def parse(output: str) -> SeenEndpoints:
 
 
 def _endpoint(block: str) -> tuple[str, SeenEndpoint]:
-    name, *lines = block.splitlines()
+    name, *lines = block.split("\n")
     words = dict(line.split(" ", 1) for line in lines if line.startswith(("unit ", "spec ", "proven_spec ")))
     values = pairs("\n".join(line.removeprefix("value ") for line in lines if line.startswith("value ")))
     spec = _json(words.get("spec"))

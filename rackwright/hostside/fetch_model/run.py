@@ -235,5 +235,5 @@ def gib(count: int) -> str:
 
 
 def say(text: str) -> None:
-    """One line of progress."""
-    print(text, flush=True)
+    """One line of progress; its first word is what fetch_model.sh knows it by."""
+    print(f"progress: {' '.join(text.split())}", flush=True)

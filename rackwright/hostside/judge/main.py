@@ -1,6 +1,6 @@
 """Entry: judges the answers in the folder argv[1] against its rows.json; exit 0 means proved, 3 refused.
 
-It prints a line `::row JSON` for each row, and `reason TEXT` when a row was refused.
+It prints a line `row JSON` for each row, and `reason TEXT` when a row was refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main() -> int:
         question = RULES[row["rule"]](**row["arguments"])
         verdict = verdict_on(question, folder / str(number))
         refusing = is_refused(question, verdict)
-        print(f"::row {json.dumps(_told(question, verdict, refusing))}", flush=True)
+        print(f"row {json.dumps(_told(question, verdict, refusing))}", flush=True)
         if refusing:
             refused[question.name] = verdict.seen
     if refused:
@@ -37,7 +37,7 @@ def main() -> int:
 def verdict_on(question: Question, file: Path) -> Verdict:
     """The verdict on what a question's script has written; without it, on what went wrong while asking."""
     try:
-        answer = parse_answer(file.read_text(errors="replace").splitlines())
+        answer = parse_answer(file.read_text(errors="replace").removesuffix("\n").split("\n"))
     except OSError:
         return Verdict(False, f"could not be asked: {_error(file)}")
     except (ValueError, IndexError):

@@ -11,8 +11,8 @@ later is seen by a running engine). TRTLLM_STANDIN_FAULTS names another file. Pr
 top-level option of the YAML file as `option.NAME`. So a new release can fail on a host whose old one serves.
 
 Faults: load_seconds (number), never_ready, die_at_end_of_load, die_after_requests (count), die_after_seconds,
-drop_tool_calls, repeat_bang (answers "!!!!..."), wrong_answers, slow_factor (number), model_id (text),
-unhealthy_after_seconds (number).
+drop_tool_calls, repeat_bang (answers "!!!!..."), wrong_answers, answer (text, to every question), slow_factor (number),
+model_id (text), unhealthy_after_seconds (number).
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ NAMES = frozenset(
         "drop_tool_calls",
         "repeat_bang",
         "wrong_answers",
+        "answer",
         "slow_factor",
         "model_id",
         "unhealthy_after_seconds",

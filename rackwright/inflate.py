@@ -1,0 +1,25 @@
+"""Data that hosts have packed, unpacked within a limit: a few kilobytes can hold gigabytes. Pure."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+
+from rackwright.errors import ReadingError
+
+GZIP = 16 + zlib.MAX_WBITS
+"""zlib's word for gzip's own header."""
+
+
+def inflate(packed: str, most: int) -> bytes:
+    """The bytes in a base64 word of gzip. Raises ReadingError when they are broken, cut, or more than `most`."""
+    stream = zlib.decompressobj(GZIP)
+    try:
+        content = stream.decompress(base64.b64decode(packed, validate=True), most + 1)
+    except (ValueError, zlib.error) as error:
+        raise ReadingError(f"what the host has packed did not arrive whole: {error}") from error
+    if len(content) > most:
+        raise ReadingError(f"what the host has packed is more than {most} bytes")
+    if not stream.eof:
+        raise ReadingError("what the host has packed did not arrive whole: it was cut")
+    return content

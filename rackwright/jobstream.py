@@ -1,0 +1,120 @@
+"""What a job says, from two files on its host: a log, which is data, and events, which are protocol. Pure.
+
+The log holds whatever was printed: by engines, hooks, docker. Events are written by one shell function
+(hostside/event.sh) into a file of their own, which nothing but the job's own scripts has open, so that no text that is
+printed can become one. Each carries the job's nonce, and the size of the log at its time: its place among the lines.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rackwright.printable import printable
+
+LONGEST_LINE = 16 * 1024
+"""Bytes of a line of the log that are kept: a container may print megabytes without a line break."""
+LONGEST_EVENT = 256 * 1024
+"""Bytes of an event: the longest is a row of the proof, which the judge has cut to far less."""
+PROGRESS = "progress"
+"""The event that says how far a job is."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that a job says to the control machine: a word that it knows, and a text that is data."""
+
+    word: str
+    text: str
+
+
+Heard = str | Event
+"""A line of the log, or an event."""
+
+
+def text_of(heard: Heard) -> str:
+    """What people read of it."""
+    return heard if isinstance(heard, str) else heard.text
+
+
+class Splitter:
+    """Bytes into lines, however they are cut on their way. A line that is too long keeps its beginning, with a mark."""
+
+    def __init__(self, longest: int) -> None:
+        self._longest, self._line, self._dropped = longest, bytearray(), 0
+
+    def feed(self, content: bytes) -> Iterator[str]:
+        """The lines that end in `content`."""
+        *ended, rest = content.split(b"\n")
+        for part in ended:
+            self._add(part)
+            yield self._take()
+        self._add(rest)
+
+    def end(self) -> Iterator[str]:
+        """The last line, when it has no line break."""
+        if self._line:
+            yield self._take()
+
+    def _add(self, part: bytes) -> None:
+        kept = part[: self._longest - len(self._line)]
+        self._line += kept
+        self._dropped += len(part) - len(kept)
+
+    def _take(self) -> str:
+        # Decoded when it is whole: a character may have come in two parts.
+        text = self._line.decode(errors="replace")
+        mark = f" [{self._dropped} bytes more]" if self._dropped else ""
+        self._line, self._dropped = bytearray(), 0
+        return text + mark
+
+
+class JobStream:
+    """Log and events of one job as one sequence, the same however its bytes were cut on their way."""
+
+    def __init__(self, nonce: str) -> None:
+        self.nonce = nonce
+        self.log_bytes = self.event_bytes = 0
+        """Bytes taken so far: where the next look begins."""
+        self._lines, self._frames = Splitter(LONGEST_LINE), Splitter(LONGEST_EVENT)
+        self._waiting: deque[tuple[int, Event]] = deque()
+
+    def take(self, log: bytes, events: bytes) -> Iterator[Heard]:
+        """What these bytes say. The log must have been read before the events, so that none comes too late."""
+        self.event_bytes += len(events)
+        for frame in self._frames.feed(events):
+            if found := parse_frame(frame, self.nonce):
+                self._waiting.append(found)
+        begin, done = self.log_bytes, 0
+        self.log_bytes += len(log)
+        while self._waiting and self._waiting[0][0] <= self.log_bytes:
+            place, event = self._waiting.popleft()
+            here = max(place - begin, done)
+            yield from self._lines.feed(log[done:here])
+            yield event
+            done = here
+        yield from self._lines.feed(log[done:])
+
+    def end(self) -> Iterator[Heard]:
+        """What is left when the job has ended: a line without a line break, and events after it."""
+        yield from self._lines.end()
+        while self._waiting:
+            yield self._waiting.popleft()[1]
+
+
+def parse_frame(frame: str, nonce: str) -> tuple[int, Event] | None:
+    """Place and event of a line `NONCE PLACE WORD BASE64`; None for a line that is not this job's."""
+    match frame.split(" "):
+        case [seen, place, word, text] if seen == nonce and place.isascii() and place.isdigit():
+            try:
+                return int(place[:18]), Event(word, printable(_decoded(text), longest=LONGEST_EVENT))
+            except (binascii.Error, ValueError):
+                return None
+    return None
+
+
+def _decoded(text: str) -> str:
+    return base64.b64decode(text, validate=True).decode(errors="replace")

@@ -1,0 +1,43 @@
+"""What pyinfra itself shows of hosts (-v, failed facts), made harmless: colours of its own stay, nothing else."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Any
+
+import click
+from pyinfra import logger
+from pyinfra.api.output import set_echo
+
+from rackwright.printable import paragraph
+
+_COLOUR = re.compile(r"(\x1b\[(?:[01]|3[1-7]|9[0-7])m)")
+"""What pyinfra asks click for: bold, and letters that are not black."""
+
+
+def harmless(text: str) -> str:
+    """A text of several lines that may be coloured, and do nothing else to a terminal."""
+    return "".join(part if _COLOUR.fullmatch(part) else paragraph(part) for part in _COLOUR.split(text))
+
+
+class _Harmless(logging.Filter):
+    """Lets every record pass, with a harmless text."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = harmless(record.getMessage()), ()
+        return True
+
+
+_FILTER = _Harmless()
+
+
+def _echo(message: Any = None, **more: Any) -> None:
+    click.echo(harmless(message) if isinstance(message, str) else message, **more)
+
+
+def tame_output() -> None:
+    """From now on whatever pyinfra prints and logs in this process is harmless. Safe to repeat."""
+    set_echo(_echo)
+    # A logger has each filter once.
+    logger.addFilter(_FILTER)

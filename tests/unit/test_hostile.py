@@ -1,0 +1,378 @@
+"""What a host, an engine or a hub says is data: forged lines, escapes, lines of megabytes, broken UTF-8."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import logging
+import re
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import click
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyinfra import logger
+from pyinfra.api import output
+
+from rackwright.concerns.gpus import parse as parse_gpus
+from rackwright.concerns.image import parse as parse_images
+from rackwright.concerns.models import parse as parse_models
+from rackwright.concerns.models import read as read_models
+from rackwright.concerns.preflight import parse as parse_machine
+from rackwright.errors import RackwrightError, ReadingError
+from rackwright.fleet.glance import parse as parse_glance
+from rackwright.fleet.spread import Said, show
+from rackwright.hostside import host_script, job_script
+from rackwright.inflate import inflate
+from rackwright.jobs import parse_news, parse_started
+from rackwright.jobstream import LONGEST_LINE, Event, Heard, JobStream, Splitter, parse_frame
+from rackwright.lease import parse_seen
+from rackwright.printable import LONGEST, paragraph, printable, printable_values
+from rackwright.reading import files, lines_of, pairs
+from rackwright.switchnews import parse_row
+from rackwright.terminal import harmless, tame_output
+from tests.unit.machines import settings as machine_settings
+
+NONCE = "0b7f3c1e-7f0b-4d57-8a51-6f1f3f2f6f10"
+HOSTSIDE = Path(host_script.__code__.co_filename).parent
+EVIL = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\x1b[8mhidden\x1bcno\u202e\u2066\x9b1m\ud800\x00\x7f\u2028\x85end"
+MEGABYTES = 10_000_000
+
+
+def frame(place: int, word: str, text: bytes, nonce: str = NONCE) -> bytes:
+    return f"{nonce} {place} {word} {base64.b64encode(text).decode()}\n".encode()
+
+
+# -- a job's log and events
+
+lines = st.lists(st.binary(max_size=40).map(lambda line: line.replace(b"\n", b"")), max_size=8)
+cuts = st.lists(st.integers(0, 400), max_size=12).map(sorted)
+
+
+def chunks(content: bytes, places: Sequence[int]) -> list[bytes]:
+    inside = [place for place in places if place <= len(content)]
+    return [content[a:b] for a, b in zip([0, *inside], [*inside, len(content)], strict=True)]
+
+
+@given(lines, cuts)
+def test_lines_are_the_same_however_they_are_cut(told: list[bytes], places: list[int]) -> None:
+    splitter = Splitter(LONGEST_LINE)
+    found = [line for part in chunks(b"\n".join(told), places) for line in splitter.feed(part)]
+    wanted = [line.decode(errors="replace") for line in told]
+    assert [*found, *splitter.end()] == (wanted[:-1] if wanted and not wanted[-1] else wanted)
+
+
+def test_a_character_that_came_in_two_parts_is_whole_and_the_last_line_is_not_lost() -> None:
+    splitter = Splitter(LONGEST_LINE)
+    assert [*splitter.feed(b"gr\xc3"), *splitter.feed(b"\xbcn"), *splitter.end()] == ["grün"]
+
+
+@pytest.mark.parametrize("size", [1, 65536, MEGABYTES])
+def test_a_line_of_megabytes_keeps_its_beginning(size: int) -> None:
+    splitter, content = Splitter(LONGEST_LINE), b"x" * MEGABYTES if size > 1 else b"x" * 40_000
+    parts = [content[at : at + size] for at in range(0, len(content), size)]
+    found = [line for part in [*parts, b"\nnext\n"] for line in splitter.feed(part)]
+    assert found == [f"{'x' * LONGEST_LINE} [{len(content) - LONGEST_LINE} bytes more]", "next"]
+
+
+@given(lines, st.lists(st.tuples(st.integers(0, 300), st.binary(max_size=20)), max_size=5), cuts, cuts)
+def test_the_order_of_lines_and_events_does_not_depend_on_the_cuts(
+    told: list[bytes], said: list[tuple[int, bytes]], log_cuts: list[int], event_cuts: list[int]
+) -> None:
+    log = b"\n".join(told)
+    events = b"".join(frame(place, "x", text) for place, text in sorted(said))
+    whole = heard(log, events, [], [])
+    assert [one for one in whole if isinstance(one, Event)] == [
+        Event("x", printable(text.decode(errors="replace"))) for _, text in sorted(said)
+    ]
+    assert heard(log, events, log_cuts, event_cuts) == whole
+
+
+def heard(log: bytes, events: bytes, log_cuts: Sequence[int], event_cuts: Sequence[int]) -> list[Heard]:
+    """As a follower hears them: an event is never later than what was printed after it."""
+    stream = JobStream(NONCE)
+    found = [one for part in chunks(events, event_cuts) for one in stream.take(b"", part)]
+    found += [one for part in chunks(log, log_cuts) for one in stream.take(part, b"")]
+    return [*found, *stream.end()]
+
+
+def test_an_event_comes_between_the_lines_around_it() -> None:
+    stream = JobStream(NONCE)
+    events = frame(7, "progress", b"half")
+    assert list(stream.take(b"before\nafter\n", events)) == ["before", Event("progress", "half"), "after"]
+    assert (stream.log_bytes, stream.event_bytes) == (13, len(events))
+
+
+@given(st.binary(max_size=200))
+def test_no_log_makes_an_event(content: bytes) -> None:
+    stream = JobStream(NONCE)
+    forged = content + b"\n" + frame(0, "kept", b"/x.log") + b"::kept /x.log\n"
+    assert not [one for one in [*stream.take(forged, b""), *stream.end()] if isinstance(one, Event)]
+
+
+@given(st.text(max_size=100))
+def test_no_event_of_another_job_counts(text: str) -> None:
+    for other in ("", "x", NONCE[:-1]):
+        assert parse_frame(f"{other} 0 kept L3g=", NONCE) is None
+    found = parse_frame(text, NONCE)
+    assert found is None
+
+
+@pytest.mark.parametrize("text", ["", " ", "x kept L3g=", "-1 kept L3g=", "٣ kept L3g=", "1 kept L3g", "1 kept L3g= x"])
+def test_a_malformed_event_is_none(text: str) -> None:
+    assert parse_frame(f"{NONCE} {text}", NONCE) is None
+
+
+# -- the scripts of a job, for real
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    for name in ("log", "events"):
+        (tmp_path / name).touch()
+    (tmp_path / "nonce").write_text(f"{NONCE}\n")
+    return tmp_path
+
+
+def run(script: str, **env: str) -> subprocess.CompletedProcess[str]:
+    words = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", **env}
+    return subprocess.run(["sh", "-c", script], env=words, capture_output=True, text=True, check=False)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=60))
+@settings(max_examples=20, deadline=None)
+def test_any_text_is_one_event(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    folder = tmp_path_factory.mktemp("job")
+    (folder / "nonce").write_text(NONCE)
+    (folder / "log").write_text("four")
+    done = subprocess.run(
+        ["sh", "-c", f'{host_script("event")}event failed "$1"', "sh", text], env={"JOB": str(folder)}, check=True
+    )
+    assert done.returncode == 0
+    wanted = printable(text, longest=10**6)
+    assert parse_frame((folder / "events").read_text().rstrip("\n"), NONCE) == (4, Event("failed", wanted))
+
+
+FOLLOW = "systemctl() { echo inactive; }\n"
+
+
+def test_a_follower_gets_both_files_from_where_it_was(job: Path) -> None:
+    (job / "log").write_bytes(b"one\ntw\xc3")
+    (job / "events").write_bytes(b"first\nsecond\n")
+    (job / "status").write_text("3\n")
+    script = host_script("job_follow", unit="u", folder=str(job), nonce=NONCE, log=4, events=6, patience=0)
+    news = parse_news(run(FOLLOW + script).stdout.splitlines())
+    assert (news.running, news.status, news.log, news.events) == (False, 3, b"tw\xc3", b"second\n")
+
+
+def test_another_jobs_words_are_never_taken_for_this_ones(job: Path) -> None:
+    (job / "nonce").write_text("other\n")
+    script = host_script("job_follow", unit="u", folder=str(job), nonce=NONCE, log=0, events=0, patience=0)
+    with pytest.raises(ReadingError, match="another run has begun one of the same name"):
+        parse_news(run(FOLLOW + script).stdout.splitlines())
+
+
+def test_a_hook_is_not_told_where_the_job_keeps_its_files(job: Path) -> None:
+    words = "sh -c 'echo \"[$JOB$SECRETS$reason]\"'"
+    own: dict[str, str | int] = {
+        "hook": "ready_hook",
+        "words": words,
+        "seconds": 5,
+        "endpoint": "llm",
+        "port": 1,
+        "release": "x",
+    }
+    done = run(host_script("hook", **own), JOB=str(job), SECRETS="s", reason=str(job / "reason"))
+    assert "[]" in done.stdout.splitlines(), done
+    assert done.returncode == 0
+
+
+def printed(folder: Path, file: str) -> subprocess.CompletedProcess[str]:
+    return run(host_script("print_log", folder=str(folder), file=file, most=100))
+
+
+def test_a_kept_log_is_a_plain_file(tmp_path: Path) -> None:
+    folder, secret = tmp_path / "failed", tmp_path / "config.json"
+    folder.mkdir()
+    secret.write_text("auth")
+    (folder / "good.log").write_text("boom")
+    (folder / "link.log").symlink_to(secret)
+    (tmp_path / "linked").symlink_to(folder)
+    assert inflate(printed(folder, "good.log").stdout.strip(), 100) == b"boom"
+    for where, file in [
+        (folder, "link.log"),
+        (folder, "gone.log"),
+        (tmp_path / "linked", "good.log"),
+        (tmp_path, "failed"),
+    ]:
+        done = printed(where, file)
+        assert (done.returncode, done.stdout) == (1, ""), file
+
+
+def test_kept_logs_are_roots_alone_and_older_ones_become_so(job: Path) -> None:
+    failed = job / "failed"
+    failed.mkdir(mode=0o755)
+    (failed / "old.log").write_text("x")
+    (failed / "old.log").chmod(0o644)
+    words = {"unit": "u", "home": str(job), "label": "abc", "part": "switch"}
+    (job / "switched").write_text("now\n")
+    done = run("journalctl() { echo said; }\n" + job_script("keep_log", **words), JOB=str(job))
+    assert done.returncode == 0, done.stderr
+    assert failed.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in failed.iterdir()} == {0o600}
+    assert len(list(failed.iterdir())) == 3
+    assert " kept " in (job / "events").read_text()
+
+
+PRINTS = re.compile(r"""\becho\b(?:'[^']*'|"[^"$`]*"|[^;|&)"'$`])*(?:"[^"$`]*)?[$`]""")
+"""An echo of anything but constants: dash's makes line breaks and escapes of what an engine or a name holds."""
+
+
+def test_no_script_prints_anything_but_constants_with_echo() -> None:
+    scripts = [*HOSTSIDE.rglob("*.sh"), *(HOSTSIDE.parent / "concerns").rglob("*.py"), HOSTSIDE.parent / "reading.py"]
+    for path in scripts:
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            assert line.lstrip().startswith("#") or not PRINTS.search(line), f"{path}:{number}: printf '%s\\n': {line}"
+
+
+@pytest.mark.parametrize(
+    "line", ['echo "$x"', "echo $x", 'echo "a; $(b)"', "echo done `x`", """x && echo 'a;' "(b) $b" >&2"""]
+)
+def test_the_rule_for_echo_sees_what_it_should(line: str) -> None:
+    assert PRINTS.search(line)
+    assert not PRINTS.search("x=$(a || echo none) $b; echo 'a $b'; echo; c $d")
+
+
+# -- the parsers
+
+
+@given(st.text(max_size=300))
+@settings(max_examples=200)
+def test_no_parser_is_surprised(text: str) -> None:
+    some = text.split("\n")
+    for parse in (
+        lambda: parse_news(some),
+        lambda: parse_started(some),
+        lambda: parse_row(text),
+        lambda: parse_glance(some),
+        lambda: inflate(text, 100),
+    ):
+        with suppress(ReadingError):
+            parse()
+    assert parse_seen(some).fence >= 0
+    assert isinstance(pairs(text), dict)
+
+
+@pytest.mark.parametrize("figure", ["NaN", "Infinity", "-Infinity", "1e999", '"x"', "[]"])
+def test_a_figure_is_a_number(figure: str) -> None:
+    with pytest.raises(ReadingError, match="malformed proof row"):
+        parse_row(f'{{"row": "chat", "mark": "proved", "seen": "x", "figure": {figure}}}')
+
+
+def test_a_row_is_printable_though_its_json_is_not_broken() -> None:
+    row = parse_row(json.dumps({"row": EVIL, "mark": "proved", "seen": EVIL}))
+    assert row.text.isprintable()
+
+
+FORGED = "entry 1 2.0 3 /m/a\x0bentry 9 9.0 9 /m/b\u2028::x\x85foreign /root"
+
+
+def test_a_name_with_another_line_break_forges_no_line() -> None:
+    seen = parse_models(f"{FORGED}\n")
+    assert not seen.foreign
+    assert parse_images("image a b c\u2028known\n").known is False
+    assert parse_machine("kernel=6\x0buid=0\n").values == {"kernel": "6\x0buid=0"}
+    assert files("none /a\x1cnone /b") == {}
+    assert lines_of(FORGED) == [FORGED]
+
+
+def test_a_file_name_with_a_line_break_is_one_entry(tmp_path: Path) -> None:
+    model = tmp_path / "m"
+    model.mkdir()
+    (model / ".rackwright.json").write_text("{}")
+    (model / "a\nentry 1 1.0 1 forged\nforeign x").write_text("x")
+    done = run(f"show() {{ :; }}\n{read_models(machine_settings(models_dir=str(tmp_path)))}")
+    assert len(done.stdout.splitlines()) == 2, done.stdout
+    assert all(line.startswith("entry ") for line in done.stdout.splitlines())
+
+
+# -- unpacking
+
+
+def packed(content: bytes) -> str:
+    return base64.b64encode(gzip.compress(content, mtime=0)).decode()
+
+
+def test_unpacking_is_bounded() -> None:
+    assert inflate(packed(b"x" * 100), 100) == b"x" * 100
+    with pytest.raises(ReadingError, match="more than 100 bytes"):
+        inflate(packed(b"x" * 101), 100)
+    with pytest.raises(ReadingError, match="more than 100 bytes"):
+        inflate(packed(b"\0" * 50_000_000), 100)
+
+
+@pytest.mark.parametrize("word", ["", "x", "ä", packed(b"x" * 100)[:20], base64.b64encode(b"boom").decode()])
+def test_what_is_not_packed_is_an_error(word: str) -> None:
+    with pytest.raises(ReadingError, match="did not arrive whole"):
+        inflate(word, 1000)
+
+
+def test_a_bomb_in_place_of_nvidia_smi_is_an_error() -> None:
+    with pytest.raises(ReadingError, match="more than"):
+        parse_gpus(f"module \nstatus 0\nxml {packed(bytes(40_000_000))}\n")
+
+
+# -- terminal, record, report
+
+
+@given(st.text())
+def test_whatever_is_shown_prints(text: str) -> None:
+    assert printable(text).isprintable()
+    assert printable(printable(text)) == printable(text)
+    assert all(line.replace("\t", "").isprintable() for line in paragraph(text).split("\n"))
+    assert str(RackwrightError(text)).replace("\n", "").replace("\t", "").isprintable()
+
+
+def test_escapes_go_whole_and_what_is_left_can_be_read() -> None:
+    assert printable("\x1b[1;31mred\x1b[0m \x1b]0;title\x1b\\done") == "red done"
+    assert "ZXZpbA" not in printable(EVIL)
+    assert printable("grün 漢字 ok") == "grün 漢字 ok"
+
+
+def test_a_line_is_bounded() -> None:
+    assert printable("x" * MEGABYTES) == f"{'x' * LONGEST} [{MEGABYTES - LONGEST} characters more]"
+
+
+def test_an_event_of_the_record_is_printable_at_any_depth() -> None:
+    told = printable_values({"a": [EVIL, {"b\x1b[1m": EVIL}], "n": 1, "line": "a\n\tb"})
+    assert "\x1b" not in repr(told)
+    assert told["line"] == "a\n\tb"
+    assert told["n"] == 1
+
+
+def test_what_pyinfra_itself_shows_is_harmless(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "_echo", click.echo)
+    tame_output()
+    output.echo(f"[h1] {EVIL}", err=True, color=True)
+    said = capsys.readouterr().err
+    assert said.rstrip("\n").isprintable()
+    assert harmless(click.style("ok", fg="green", bold=True)) == click.style("ok", fg="green", bold=True)
+    assert harmless("\x1b[30;40mhidden") == "hidden"
+    record = logging.LogRecord("pyinfra", logging.INFO, "f", 1, "[h1] %s", (EVIL,), None)
+    assert logger.filter(record)
+    assert record.getMessage().isprintable()
+
+
+def test_exec_and_logs_keep_tabs_and_nothing_that_acts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert show({"h1": Said(True, (f"a\tb{EVIL}",), (EVIL,))}) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("h1: a\tb")
+    for text in (said.out, said.err):
+        assert text.replace("\t", "").rstrip("\n").isprintable()
