@@ -62,7 +62,7 @@ def nothing_got_out(site: Site, run: Run) -> None:
     runs = Path(site.environment()["RACKWRIGHT_RUNS"])
     texts = {path: path.read_text() for path in runs.rglob("*") if path.is_file()}
     assert {path.suffix for path in texts} >= {".jsonl", ".log", ".html"}
-    for place, text in {"the output": run.output, **texts}.items():
+    for place, text in [("the output", run.output), *((str(path), text) for path, text in texts.items())]:
         assert SECRET not in text, place
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text), place
 
