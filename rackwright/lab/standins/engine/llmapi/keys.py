@@ -198,7 +198,9 @@ _DRAFT_MODEL = (
     Key("speculative_model_dir", _optional(str)),
     Key("speculative_model", _optional(str), since="1.3.0rc1"),
 )
+# The base of all kinds has the draft model's folder, those that draft without a model included.
 _COMMON = (
+    *_DRAFT_MODEL,
     Key("max_concurrency", _optional(int), since="1.2.0rc0"),
     Key("draft_len_schedule", _optional(dict[int, int]), since="1.2.0rc6"),
     Key("load_format", _optional(str)),
@@ -209,7 +211,6 @@ _COMMON = (
     Key("allow_advanced_sampling", bool, False, since="1.2.0rc6"),
 )
 _EAGLE = (
-    *_DRAFT_MODEL,
     *_COMMON,
     Key("max_draft_len", PositiveInt, REQUIRED),
     Key("eagle_choices", _optional(list[list[int]]), gone="1.4.0rc1"),
@@ -225,17 +226,20 @@ _EAGLE = (
 _LENGTH = Key("max_draft_len", _optional(NaturalInt))
 _OWN = (*_COMMON, _LENGTH, Key("drafter", _optional(Any)), Key("resource_manager", _optional(Any)))
 
+DRAFTED = ("Eagle", "Eagle3", "DraftTarget", "Draft_Target", "PARD", "Medusa")
+"""Kinds that refuse to start without a draft model."""
+
 DECODINGS = (
     Decoding(
         "DraftTarget",
         "DraftTargetDecodingConfig",
-        (*_DRAFT_MODEL, *_COMMON, Key("max_draft_len", PositiveInt, REQUIRED)),
+        (*_COMMON, Key("max_draft_len", PositiveInt, REQUIRED)),
         gone=DISCRIMINATED,
     ),
     Decoding(
         "Draft_Target",
         "DraftTargetDecodingConfig",
-        (*_DRAFT_MODEL, *_COMMON, Key("max_draft_len", PositiveInt, REQUIRED)),
+        (*_COMMON, Key("max_draft_len", PositiveInt, REQUIRED)),
         since=DISCRIMINATED,
     ),
     Decoding("Eagle", "EagleDecodingConfig", _EAGLE),
@@ -244,7 +248,6 @@ DECODINGS = (
         "MTP",
         "MTPDecodingConfig",
         (
-            *_DRAFT_MODEL,
             *_COMMON,
             _LENGTH,
             Key("num_nextn_predict_layers", int, 1),
@@ -271,11 +274,11 @@ DECODINGS = (
     Decoding(
         "SaveState",
         "SaveHiddenStatesDecodingConfig",
-        (_LENGTH, Key("output_directory", str, REQUIRED), Key("write_interval", int, 20)),
+        (*_DRAFT_MODEL, _LENGTH, Key("output_directory", str, REQUIRED), Key("write_interval", int, 20)),
         since="1.2.0rc0",
     ),
-    Decoding("PARD", "PARDDecodingConfig", (*_DRAFT_MODEL, *_COMMON, _LENGTH), since=DISCRIMINATED),
+    Decoding("PARD", "PARDDecodingConfig", (*_COMMON, _LENGTH), since=DISCRIMINATED),
     Decoding("AUTO", "AutoDecodingConfig", (*_COMMON, _LENGTH)),
     Decoding("Medusa", "MedusaDecodingConfig", (*_DRAFT_MODEL, _LENGTH), gone=DISCRIMINATED, pytorch=False),
-    Decoding("Lookahead", "LookaheadDecodingConfig", (_LENGTH,), gone=DISCRIMINATED, pytorch=False),
+    Decoding("Lookahead", "LookaheadDecodingConfig", (*_DRAFT_MODEL, _LENGTH), gone=DISCRIMINATED, pytorch=False),
 )

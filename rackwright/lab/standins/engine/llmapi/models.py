@@ -85,7 +85,7 @@ def decodings(version: str) -> dict[str, Model]:
 def _decoding(version: str, one: Decoding) -> Model:
     fields = [(key, key.kind) for key in _known(version, one.keys)]
     checks: dict[str, Any] = {}
-    if any(key.name == "speculative_model_dir" for key, _ in fields) and one.tag != "MTP":
+    if one.tag in keys.DRAFTED:
         checks["draft_given"] = _after(_check_draft)
     tag = (Key("decoding_type", Literal[one.tag], one.tag), Literal[one.tag])
     return _section(one.title, [tag, *fields], checks, DecodingBase)
