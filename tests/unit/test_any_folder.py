@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from rackwright.fleet.journal import read_record, records
+from tests.trap import SPRUNG, make_trap
 from tests.unit.fake_site import ROOT, make_site, started
 
 INVENTORY = """\
@@ -38,8 +39,6 @@ def serve():
 serve(name="It serves")
 """
 HOOKS = "rack: r1\nhooks: {plan: [{command: [bin/hook]}]}\n"
-WRONG = "raise SystemExit('the current folder was read')\n"
-MODULES = ("yaml.py", "jinja2.py", "pyinfra.py", "rackwright.py", "deploy.py", "tasks/__init__.py", "tasks/words.py")
 
 
 @pytest.fixture
@@ -60,20 +59,12 @@ def site(tmp_path: Path) -> Path:
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
     """A folder where everything that is looked for is found as well, and is wrong."""
-    folder = tmp_path / "elsewhere"
-    for name in ("tasks", "templates", "group_vars", "inventory", "bin"):
-        (folder / name).mkdir(parents=True)
-    for name in MODULES:
-        (folder / name).write_text(WRONG)
-    (folder / "templates" / "before-start.j2").write_text("# the current folder was read\n")
-    for name in ("group_vars/all.yml", "rackwright.lock.yml", "ansible.cfg"):
-        (folder / name).write_text("the current folder: was read\n")
-    return folder
+    return make_trap(tmp_path / "elsewhere")
 
 
 def assert_well(status: int, output: str) -> None:
     assert status == 0, output
-    assert "the current folder" not in output
+    assert SPRUNG not in output
 
 
 def test_pyinfra_itself_finds_the_sites_own_tasks(site: Path, elsewhere: Path) -> None:
