@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 from collections.abc import Mapping, Sequence
@@ -84,7 +85,7 @@ def load_inventory(path: str | Path) -> list[InventoryHost]:
     """
     inventory = Path(path).expanduser()
     if not inventory.exists():
-        raise SettingsError(f"{path}: there is no such inventory; next: ls {site_root() / 'inventory'}")
+        raise SettingsError(f"{path}: there is no such inventory; next: ls {inventory.parent}")
     if inventory.suffix != ".py":
         return load(listing_of(inventory))
     _run(inventory)
@@ -144,7 +145,9 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
         names = [host.name for host in hosts if host.name in chosen]
         keep_record(inventory_file, listing.root or site_root(listing.path), names, Path(options.deploy), options.data)
     _loaded[inventory_file.resolve()] = hosts
-    locks = Locks(listing.root or site_root(listing.path))
+    root = listing.root or site_root(listing.path)
+    import_from(root)
+    locks = Locks(root)
     _locks.update({host.name: locks.of(host.settings) for host in hosts})
     everyone: PyinfraGroups = {ALL: [(host.name, host.data) for host in hosts]}
     return {**_members(listing, inventory_file), **everyone}
@@ -207,10 +210,18 @@ def _entry(entry: HostEntry) -> tuple[str, Mapping[str, Any]]:
     raise SettingsError(f'a host must be "name" or ("name", {{"key": value}}), not {entry!r}')
 
 
+def import_from(root: Path) -> None:
+    """Let `from tasks.docker import docker` mean the site's own, and never that of the folder where the user stands."""
+    while sys.path[-1:] in ([os.curdir], [str(Path.cwd())]):  # pyinfra has added it, twice
+        sys.path.pop()
+    if sys.path[:1] != [str(root)]:
+        sys.path.insert(0, str(root))
+
+
 def _run(inventory: Path) -> None:
     """Run a Python inventory as pyinfra would, with the site's own modules importable."""
-    root = str(site_root(inventory))
-    sys.path.insert(0, root)
+    before = list(sys.path)
+    import_from(site_root(inventory))
     try:
         runpy.run_path(str(inventory))
     except RackwrightError:
@@ -218,4 +229,4 @@ def _run(inventory: Path) -> None:
     except Exception as error:
         raise SettingsError(f"{inventory}: {type(error).__name__}: {error}") from error
     finally:
-        sys.path.remove(root)
+        sys.path[:] = before

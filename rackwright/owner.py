@@ -34,10 +34,15 @@ def this_owner() -> Owner:
 
 def purpose() -> str:
     """What this process is for: the command with its files, and the run's record; never its `--data`."""
-    command = Path(sys.argv[0]).name if sys.argv else "rackwright"
-    words = [command, *(Path(word).name for word in sys.argv[1:] if word.endswith(".py"))]
+    words = [command_name(), *(Path(word).name for word in sys.argv[1:] if word.endswith(".py"))]
     record = os.environ.get(VARIABLE)
     return " ".join(words) + (f", run {Path(record).stem}" if record else "")
+
+
+def command_name() -> str:
+    """What was started: a command's name, or the package's that was started as a module."""
+    path = Path(sys.argv[0] if sys.argv else "rackwright")
+    return path.parent.name if path.name == "__main__.py" else path.name
 
 
 def _plain(text: str) -> str:

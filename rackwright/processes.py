@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,14 @@ def this_process() -> dict[str, Any]:
     `started` and `boot` are None on systems without /proc.
     """
     return {"machine": socket.gethostname(), "boot": boot(), "pid": os.getpid(), "started": started(os.getpid())}
+
+
+def module(name: str) -> list[str]:
+    """The words that start a module as a command of the running Python, wherever its own commands lie.
+
+    `-P`: the folder in which the user stands is no place to import from.
+    """
+    return [sys.executable, "-P", "-m", name]
 
 
 def lives(process: Mapping[str, Any]) -> bool | None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rackwright.paths import container_name, endpoint_dir, release_dir, unit_name
@@ -64,8 +65,8 @@ class Release:
         return "".join(f"{_sha256(text)}  {name}\n" for name, text in sorted(self.files.items()))
 
 
-def build_release(spec: EndpointSpec, endpoint: EndpointSettings) -> Release:
-    """Render every file of a release. Raises SettingsError when a template lacks a value."""
+def build_release(spec: EndpointSpec, endpoint: EndpointSettings, site: Path) -> Release:
+    """Render every file of a release from the templates of a site. Raises SettingsError when one lacks a value."""
     values = {
         "spec": spec,
         "release": release_dir(spec.name, spec.hash),
@@ -76,9 +77,9 @@ def build_release(spec: EndpointSpec, endpoint: EndpointSettings) -> Release:
     }
     files = {
         spec.engine_file: spec.engine_yaml,
-        "before-start": render("before-start.j2", **values),
-        "wait-ready": render("wait-ready.j2", **values),
-        unit_name(spec.name): render("endpoint.service.j2", **values),
+        "before-start": render("before-start.j2", site, **values),
+        "wait-ready": render("wait-ready.j2", site, **values),
+        unit_name(spec.name): render("endpoint.service.j2", site, **values),
         "health-url": f"{spec.health_url}/health\n",
         "spec.json": json.dumps(Release(spec, {}).facts, indent=1) + "\n",
     }

@@ -13,9 +13,9 @@ SHIPPED = (Path(__file__).parent / "site" / "templates", Path(__file__).parent.p
 """In a wheel, and in a checkout."""
 
 
-def render(template: str, **values: Any) -> str:
-    """Text of a template. Raises SettingsError naming the template and the value that is missing."""
-    places = [Path.cwd() / "templates", *SHIPPED]
+def render(template: str, site: Path, /, **values: Any) -> str:
+    """Text of a template of this site. Raises SettingsError naming the template and the value that is missing."""
+    places = [site / "templates", *SHIPPED]
     loader = ChoiceLoader([FileSystemLoader(place) for place in places])
     environment = Environment(
         loader=loader,

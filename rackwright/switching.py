@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from pyinfra import logger
@@ -161,8 +160,8 @@ def _tell_end(name: str, outcome: Outcome) -> None:
 
 
 def _hook(hooks: Hooks, event: str, **more: Any) -> str:
-    record = current_record()
-    return run_hooks(hooks, event, record, Path.cwd(), logger.info, **more) if record else ""
+    record, site = current_record(), next(iter(_members.values())).settings.site
+    return run_hooks(hooks, event, record, site, logger.info, **more) if record else ""
 
 
 def _watch_host(host: Host) -> Outcome:

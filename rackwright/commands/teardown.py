@@ -12,6 +12,7 @@ from pathlib import Path
 from rackwright.commands.inventories import add_limit
 from rackwright.fleet.record import DONE, TEARDOWN
 from rackwright.fleet.running import ERROR, Run, begin, phase
+from rackwright.processes import module
 from rackwright.session import chosen_hosts
 from rackwright.settings.files import site_root
 
@@ -59,9 +60,11 @@ def environment(purge: bool) -> dict[str, str]:
 
 
 def _look_ahead(arguments: argparse.Namespace, deploy: Path, hosts: list[str]) -> int:
-    words = [str(Path(sys.executable).parent / "pyinfra"), arguments.inventory, str(deploy), "--dry"]
+    inventory = Path(arguments.inventory).expanduser().absolute()
+    words = [*module("pyinfra"), str(inventory), str(deploy), "--dry"]
     words += [word for name in hosts for word in ("--limit", name)]
-    return subprocess.run(words, env={**os.environ, **environment(arguments.purge)}, check=False).returncode
+    known = {**os.environ, **environment(arguments.purge)}
+    return subprocess.run(words, cwd=site_root(inventory), env=known, check=False).returncode
 
 
 def _agreed(hosts: list[str], purge: bool) -> bool:

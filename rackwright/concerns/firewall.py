@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rackwright.change import Change, Guarded, Owned, Refuse, Shell, Step, WriteFile
@@ -74,6 +75,8 @@ class WantedFirewall:
     files: Mapping[str, str]
     seconds: int
     """Within which a new connection must confirm."""
+    site: Path
+    """Whose templates count."""
     refusal: Refuse | None = None
     warnings: tuple[str, ...] = ()
 
@@ -118,16 +121,17 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedFirewall:
     kept = {command: at_top(own) for command, own in rules.items()}
     return WantedFirewall(
         {command: _possible(own, seen.table(command), docker) for command, own in rules.items()},
-        {SCRIPT: script(kept), UNIT_FILE: render(f"{UNIT}.j2", script=SCRIPT)},
+        {SCRIPT: script(kept, settings.site), UNIT_FILE: render(f"{UNIT}.j2", settings.site, script=SCRIPT)},
         settings.firewall_confirm,
+        settings.site,
         _refusal(settings, seen, docker),
         tuple(warnings(settings.all_endpoints)),
     )
 
 
-def script(rules: Mapping[str, Iterable[str]]) -> str:
+def script(rules: Mapping[str, Iterable[str]], site: Path) -> str:
     """Shell text that replaces our rules, whatever they are now, by these insertions."""
-    return render("firewall.j2", rules=rules, tag=TAG)
+    return render("firewall.j2", site, rules=rules, tag=TAG)
 
 
 def _possible(rules: Iterable[Rule], table: Table, docker: SeenDocker) -> tuple[Rule, ...]:
@@ -190,16 +194,16 @@ def _replace(asked: WantedFirewall, seen: SeenFirewall) -> list[Change]:
     if not pending:
         return []
     after = {command: at_top(asked.rules.get(command, ())) for command in pending}
-    guarded = Guarded(GUARD, script(after), _undo(pending, seen), asked.seconds)
+    guarded = Guarded(GUARD, script(after, asked.site), _undo(pending, seen, asked.site), asked.seconds)
     why = "; ".join(f"{command}: {reason}" for command, reason in pending.items())
     diff = "".join(_diff(command, seen.table(command).ours, asked.rules.get(command, ())) for command in pending)
     return [Change("set the firewall rules, and confirm over a new connection", why, (guarded,), OWNS, diff=diff)]
 
 
-def _undo(commands: Iterable[str], seen: SeenFirewall) -> str:
+def _undo(commands: Iterable[str], seen: SeenFirewall, site: Path) -> str:
     """Our rules back to where they stood; or, when foreign ones have gone meanwhile, back in front of the others."""
-    exact = script({command: in_place(seen.table(command)) for command in commands})
-    in_front = script({command: at_top(seen.table(command).ours) for command in commands})
+    exact = script({command: in_place(seen.table(command)) for command in commands}, site)
+    in_front = script({command: at_top(seen.table(command).ours) for command in commands}, site)
     return f"(\n{exact}) || (\n{in_front})\n"
 
 

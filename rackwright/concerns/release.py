@@ -64,7 +64,7 @@ def wanted_release(
         return Unresolved(tuple(missing))
     drafted = draft or (None, None)
     resolved = Resolved(digest, model[0], model[1], drafted[0], drafted[1], uuids)
-    return build_release(endpoint_spec(name, endpoint, settings.encodings_dir, resolved), endpoint)
+    return build_release(endpoint_spec(name, endpoint, settings.encodings_dir, resolved), endpoint, settings.site)
 
 
 def gpu_uuids(endpoint: EndpointSettings, reading: HostReading) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ def rendered(settings: HostSettings) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, endpoint in settings.all_endpoints.items():
         release = build_release(
-            endpoint_spec(name, endpoint, settings.encodings_dir, unseen(endpoint, settings)), endpoint
+            endpoint_spec(name, endpoint, settings.encodings_dir, unseen(endpoint, settings)), endpoint, settings.site
         )
         found |= {f"{release.path}/{file}": text for file, text in release.files.items()}
     return found

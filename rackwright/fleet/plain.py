@@ -44,7 +44,7 @@ def keep_record(inventory: Path, root: Path, hosts: Sequence[str], deploy: Path,
             logger.warning(f"this run leaves no record: {error.__cause__}")
             return
         asked = {"deploy": str(deploy.absolute()), "data": data, "plain": True}
-        note("begin", **beginning(inventory.absolute(), hosts, deploy.stem, asked))
+        note("begin", **beginning(inventory.absolute(), root, hosts, deploy.stem, asked))
         _tell_quarantine(root, hosts)
     else:
         note("process", process=this_process())

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rackwright.errors import RackwrightError
+from rackwright.processes import module
 from rackwright.session import chosen_hosts, reachable
 
 SECONDS = 300
@@ -21,7 +22,7 @@ SECONDS = 300
 
 def offline(inventory: Path, hosts: Sequence[str], root: Path) -> list[str]:
     """Hosts of an inventory that cannot be reached now, in the order given. Raises RackwrightError."""
-    words = [sys.executable, "-m", "rackwright.fleet.probing", str(inventory)]
+    words = [*module("rackwright.fleet.probing"), str(inventory)]
     try:
         done = subprocess.run(
             words,

@@ -23,7 +23,7 @@ from rackwright.fleet.quarantine import settle_quarantine
 from rackwright.fleet.record import NOT_REACHED, UNTOUCHED, WELL, record_of
 from rackwright.fleet.waves import Fault
 from rackwright.interrupt import STATUS as INTERRUPTED
-from rackwright.processes import this_process
+from rackwright.processes import module, this_process
 from rackwright.settings.load import InventoryHost
 from rackwright.settings.model import Hooks
 from rackwright.settings.secret import MASK
@@ -47,7 +47,7 @@ class Run:
 
     def pyinfra(self, deploy: Path, hosts: Sequence[str], data: Mapping[str, Any], **environment: str) -> int:
         """Run a deploy on some hosts; returns pyinfra's own exit status, which alone proves nothing."""
-        words = [str(Path(sys.executable).parent / "pyinfra"), str(self.inventory), str(deploy), "-y"]
+        words = [*module("pyinfra"), str(self.inventory), str(deploy), "-y"]
         words += [word for name in hosts for word in ("--limit", name)]
         words += [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
         known = {**os.environ, VARIABLE: str(self.record), **environment}
@@ -129,7 +129,7 @@ def begin(
         hooks,
         view=view and is_terminal(),
     )
-    run.note("begin", **beginning(path, names, purpose, asked))
+    run.note("begin", **beginning(path, root, names, purpose, asked))
     return run
 
 
@@ -143,13 +143,15 @@ def hooks_for(hosts: Iterable[InventoryHost], data: Mapping[str, Any]) -> Hooks:
         raise RackwrightError(f"--data hooks: {error.errors()[0]['msg']}; nothing was done") from None
 
 
-def beginning(inventory: Path, hosts: Sequence[str], purpose: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+def beginning(
+    inventory: Path, root: Path, hosts: Sequence[str], purpose: str, asked: Mapping[str, Any]
+) -> dict[str, Any]:
     """The first event of a record: who, where, what, and what was asked."""
-    shown = Path(os.path.relpath(inventory))
+    shown = inventory.resolve().relative_to(root) if inventory.resolve().is_relative_to(root) else inventory
     resumed = f", resumes {asked['resumes']}" if asked.get("resumes") else ""
     found = {
         "who": f"{getpass.getuser()}@{socket.gethostname()}",
-        "what": f"{purpose} {inventory if shown.parts[0] == '..' else shown}{resumed}",
+        "what": f"{purpose} {shown}{resumed}",
         "purpose": purpose,
         "inventory": str(inventory),
         "hosts": list(hosts),

@@ -6,7 +6,6 @@ import ipaddress
 import json
 import secrets
 import shutil
-import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -34,6 +33,7 @@ from rackwright.lab.registry import DOCKER_HUB, HOST, MIRROR, USER, Registry
 from rackwright.lab.servers import Server
 from rackwright.lab.shell import LabError, run
 from rackwright.lab.web import WEB_HOSTS
+from rackwright.processes import module
 
 # 60 hosts booted at the same moment left some of them broken.
 BOOT_AT_ONCE = 8
@@ -269,7 +269,7 @@ class Lab:
         pair = (self.paths.pki / "web.crt", self.paths.pki / "web.key")
         flags = ("--bind", f"{self.web.address}:{self.web.port}", "--cert", pair[0], "--key", pair[1])
         where = ("--state", self.paths.web, "--cache", cache_root())
-        self.web.start(sys.executable, "-m", "rackwright.lab.web", *flags, *where)
+        self.web.start(*module("rackwright.lab.web"), *flags, *where)
 
     def _layers(self, record: dict[str, Any]) -> None:
         gateway = self._gateway

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import yaml
 from rackwright.lab.certificates import Pair
 from rackwright.lab.servers import Server
 from rackwright.lab.shell import LabError, run
+from rackwright.processes import module
 
 HOST = "nvcr.io"
 MIRROR = "registry.lab.example"
@@ -77,7 +77,7 @@ class Registry:
         pair = self.certificate
         bind = f"{self.server.address}:{self.server.port}"
         flags = ("--bind", bind, "--cert", pair.certificate, "--key", pair.key, "--status", str(status))
-        self.server.start(sys.executable, "-m", "rackwright.lab.refusal", *flags)
+        self.server.start(*module("rackwright.lab.refusal"), *flags)
 
     def heal(self) -> None:
         """Back to a registry that works and, where there is one, asks for the lab's key."""

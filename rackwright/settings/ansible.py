@@ -1,10 +1,11 @@
-"""Ansible's own commands, called as commands (their licence is GPL, ours is not)."""
+"""Ansible's own commands, called as commands (their licence is GPL, ours is not). They run in the site's folder."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
+import sysconfig
 from pathlib import Path
 
 from rackwright.errors import SettingsError
@@ -13,21 +14,26 @@ CONFIG = "ansible.cfg"
 
 
 def command(name: str) -> str:
-    """Path of an Ansible command: the one beside this Python first, then PATH's.
+    """Path of an Ansible command: the one that was installed with us first, then PATH's.
 
     Raises SettingsError with what to install when there is none.
     """
-    beside = Path(sys.executable).parent / name
-    found = str(beside) if beside.is_file() else shutil.which(name)
+    ours = (folder / name for folder in _folders() if (folder / name).is_file())
+    found = next(map(str, ours), None) or shutil.which(name)
     if not found:
         raise SettingsError(f"the command {name} is not installed; next: {sys.executable} -m pip install ansible-core")
     return found
 
 
+def _folders() -> list[Path]:
+    """Where pip puts commands: beside this Python, or with `--user`."""
+    return [Path(sys.executable).parent, Path(sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user")))]
+
+
 def environment(site: Path) -> dict[str, str]:
-    """The environment for Ansible's commands: the site's ansible.cfg counts from any folder, and no log is written."""
+    """The environment for Ansible's commands: the site's ansible.cfg counts, and no log is written."""
     variables = {**os.environ, "ANSIBLE_LOG_PATH": os.devnull, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0"}
-    if not Path(CONFIG).is_file() and (site / CONFIG).is_file():
+    if (site / CONFIG).is_file():
         variables.setdefault("ANSIBLE_CONFIG", str(site / CONFIG))
     return variables
 

@@ -46,7 +46,8 @@ def _group(name: str, body: Mapping[str, Any]) -> Group:
 def _ask(path: Path, site: Path) -> dict[str, Any]:
     """`--export` keeps a group's values with the group; vars plugins are off, since they would mix group_vars in."""
     asked = subprocess.run(
-        [command("ansible-inventory"), "-i", str(path), "--list", "--export", "--playbook-dir", str(site)],
+        [command("ansible-inventory"), "-i", str(path.absolute()), "--list", "--export", "--playbook-dir", str(site)],
+        cwd=site,
         env={**environment(site), "ANSIBLE_VARS_ENABLED": "", "ANSIBLE_INVENTORY_UNPARSED_FAILED": "1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -61,14 +61,14 @@ class Connection(Frozen):
     ssh_user: str | None = None
     """Login; default: that of ~/.ssh/config, or your own. Ansible: ansible_user."""
     ssh_key: str | None = None
-    """Private key file on the control machine. Ansible: ansible_ssh_private_key_file."""
+    """Private key file on the control machine, relative to the site. Ansible: ansible_ssh_private_key_file."""
     ssh_allow_agent: bool | None = None
     ssh_look_for_keys: bool | None = None
     ssh_forward_agent: bool | None = None
     ssh_config_file: str | None = None
-    """SSH configuration file; default ~/.ssh/config."""
+    """SSH configuration file, relative to the site; default ~/.ssh/config."""
     ssh_known_hosts_file: str | None = None
-    """File with the hosts' keys; default ~/.ssh/known_hosts."""
+    """File with the hosts' keys, relative to the site; default ~/.ssh/known_hosts."""
     ssh_strict_host_key_checking: Literal["yes", "accept-new"] | None = None
     """`yes`: only hosts with a known key. Set `accept_new_host_keys` for a first contact."""
     ssh_connect_retries: int | None = Field(default=None, ge=0)
@@ -89,6 +89,9 @@ class Connection(Frozen):
 KEYS = {field.alias or name: name for name, field in Connection.model_fields.items()}
 """Key in the YAML files, and the model's field."""
 
+FILES = ("ssh_key", "ssh_config_file", "ssh_known_hosts_file")
+"""Keys that name a file on the control machine; a path is relative to the site."""
+
 TRUE, FALSE = ("yes", "true", "on", "1"), ("no", "false", "off", "0")
 
 
@@ -104,6 +107,14 @@ def rename(key: str, value: Any) -> tuple[str, Any]:
     if new == "ssh_port" and isinstance(value, str) and value.isdigit():
         return new, int(value)
     return new, value
+
+
+def placed(values: Mapping[str, Any], site: Path) -> dict[str, Any]:
+    """The same, with relative file names as paths in the site: pyinfra would look where the user stands."""
+    return {
+        key: str(site / value) if key in FILES and isinstance(value, str) and not value.startswith("~") else value
+        for key, value in values.items()
+    }
 
 
 def defaults(name: str, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,17 +17,17 @@ SITE_VARIABLE = "RACKWRIGHT_SITE"
 DEPLOY = "deploy.py"
 
 
-def site_root(inventory: Path | None = None) -> Path:
-    """The folder that holds deploy.py, group_vars/ and host_vars/.
+def site_root(inventory: Path) -> Path:
+    """The folder that holds deploy.py, group_vars/ and host_vars/, an absolute path.
 
-    `$RACKWRIGHT_SITE` if set; else the first folder with a deploy.py among the inventory's own, the one above
-    it and the current one; else the one above a folder named `inventory`, or the inventory's own.
+    `$RACKWRIGHT_SITE` if set; else the nearest folder with a deploy.py, from the inventory's own upward; else the one
+    above a folder named `inventory`, or the inventory's own. Where the user stands does not matter.
     """
     named = os.environ.get(SITE_VARIABLE)
     if named:
         return Path(named).expanduser().resolve()
-    here = Path.cwd() if inventory is None else _folder(inventory)
-    for folder in (here, here.parent, Path.cwd()):
+    here = _folder(inventory)
+    for folder in (here, *here.parents):
         if (folder / DEPLOY).is_file():
             return folder
     return here.parent if here.name == "inventory" else here

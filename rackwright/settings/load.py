@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rackwright.settings.connection import defaults, rename
+from rackwright.settings.connection import defaults, placed, rename
 from rackwright.settings.files import Site, site_root
 from rackwright.settings.groups import ALL, PRIORITY, UNGROUPED, Groups
 from rackwright.settings.merge import Layer, merge
@@ -56,12 +56,12 @@ def load(listing: Listing, overrides: Mapping[str, Any] | None = None) -> list[I
     problems = [*reader.site_problems, *_command_line(overrides or {})]
     hosts = [_host(name, reader, overrides or {}, problems) for name in listing.hosts]
     if problems:
-        raise InvalidSettingsError(problems, f"rackwright check {reader.site.display(listing.path)}")
+        raise InvalidSettingsError(problems, f"rackwright check {listing.path}")
     return [host for host in hosts if host]
 
 
 def _host(name: str, reader: _Reader, overrides: Mapping[str, Any], problems: list[Problem]) -> InventoryHost | None:
-    merged = merge(reader.layers(name))
+    merged = _placed(merge(reader.layers(name)), reader.site.root)
     values = _hidden(merged.values)
     ours = Layer(overrides, {(key,): Origin(DATA_OPTION) for key in overrides})
     final = merge([merged, _renamed(ours)])
@@ -71,6 +71,10 @@ def _host(name: str, reader: _Reader, overrides: Mapping[str, Any], problems: li
         return None
     data = {**values, **defaults(name, final.values)}
     return InventoryHost(name, tuple(reader.listing.groups.of(name)), data, settings, dict(final.origins))
+
+
+def _placed(layer: Layer, root: Path) -> Layer:
+    return Layer(placed(layer.values, root), layer.origins)
 
 
 def _command_line(overrides: Mapping[str, Any]) -> list[Problem]:
@@ -89,7 +93,7 @@ class _Reader:
     def __init__(self, site: Site, listing: Listing) -> None:
         self.site = site
         self.listing = listing
-        self.known = Known()
+        self.known = Known(site.root)
         self._groups: dict[tuple[str, ...], Layer] = {}
         """What hosts of the same groups are told alike."""
         groups = listing.groups.names

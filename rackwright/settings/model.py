@@ -8,9 +8,19 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    field_validator,
+    model_validator,
+)
 
 from rackwright.settings.secret import Secret
 
@@ -20,6 +30,10 @@ ABSOLUTE = r"^/[A-Za-z0-9._/@+-]*$"
 IMAGE = r"^[^\s@]+:[\w][\w.-]{0,127}$"
 REPOSITORY = r"^[\w.-]+/[\w.-]+$"
 YAML_FILE = r"^[\w.-]+\.ya?ml$"
+SITE = "site"
+"""In the context of a validation: the site's folder."""
+NOWHERE = Path("/")
+"""The folder of settings that come from no site: a host of an inventory that does not call build()."""
 AMOUNT = r"^(\d+|100%|\d{1,2}%)$"
 
 AbsolutePath = Annotated[str, Field(pattern=ABSOLUTE)]
@@ -307,7 +321,7 @@ class HostSettings(EndpointSettings):
     """Proxies for what the control machine itself asks (`rackwright lock`); default: those of the hosts."""
     mirrors: Mirrors = Mirrors()
     private_ca: str | None = None
-    """PEM file on the control machine with the site's own certificate authority."""
+    """PEM file on the control machine with the site's own certificate authority, relative to the site."""
     models_dir: AbsolutePath = "/srv/models"
     encodings_dir: AbsolutePath = "/srv/encodings"
     lock_file: str = Field(default="rackwright.lock.yml", pattern=YAML_FILE)
@@ -345,6 +359,17 @@ class HostSettings(EndpointSettings):
     """Hosts with a fault of their own that may be left aside while the others go on: a number, or a part as `5%`."""
     keep_releases: int = Field(default=2, ge=1)
     """Proven releases that stay on the host."""
+    _site: Path = PrivateAttr(default=NOWHERE)
+
+    def model_post_init(self, context: Any) -> None:
+        """Keep the site's folder, which the loader hands over; it is no key of the settings."""
+        if context:
+            self._site = context[SITE]
+
+    @property
+    def site(self) -> Path:
+        """The site's folder: its templates, hooks and relative file names are looked for there."""
+        return self._site
 
     @model_validator(mode="after")
     def _has_a_model(self) -> HostSettings:

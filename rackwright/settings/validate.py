@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 from rackwright.engines.problems import engine_problems
 from rackwright.settings import connection
 from rackwright.settings.connection import Connection
-from rackwright.settings.model import EndpointSettings, HostSettings, overlay
+from rackwright.settings.model import NOWHERE, SITE, EndpointSettings, HostSettings, overlay
 from rackwright.settings.origin import KeyPath, Origins, origin_of
 from rackwright.settings.problems import Problem, nearest
 from rackwright.settings.secret import MASK, Secret
@@ -26,9 +27,10 @@ JINJA = re.compile(r"\{\{.*\}\}|\{%.*%\}", re.DOTALL)
 
 
 class Known:
-    """Settings that were found right: a rack's hosts mostly share theirs, and checking them takes milliseconds."""
+    """Settings of a site that were found right: a rack's hosts mostly share theirs, and checking takes milliseconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, site: Path = NOWHERE) -> None:
+        self.site = site
         self._pairs: list[tuple[Mapping[str, Any], HostSettings]] = []
 
     def find(self, values: Mapping[str, Any]) -> HostSettings | None:
@@ -55,16 +57,17 @@ def validate(
     host: str, values: Mapping[str, Any], origins: Origins, known: Known | None = None
 ) -> tuple[HostSettings | None, list[Problem]]:
     """Typed settings of a host, and what is wrong; the settings are None when anything is."""
+    known = known or Known()
     found = [*_keys(values), *_connection(values), *_jinja(values), *_secrets(values)]
     asked = settings_values(values)
-    if known and not found and (settings := known.find(asked)):
+    if not found and (settings := known.find(asked)):
         return settings, []
-    settings, invalid = _settings(asked)
+    settings, invalid = _settings(asked, known.site)
     told = [*found, *_unless(found, invalid)]
     problems = [Problem(origin_of(origins, path), path, text, host) for path, text in told]
     if settings is not None and not problems:
         problems = engine_problems(host, settings, origins)
-    if known and settings is not None and not problems:
+    if settings is not None and not problems:
         known.add(asked, settings)
     return (None if problems else settings), problems
 
@@ -104,12 +107,12 @@ def _connection(values: Mapping[str, Any]) -> Iterator[Found]:
             yield tuple(detail["loc"]), explain(Connection, detail)
 
 
-def _settings(values: Mapping[str, Any]) -> tuple[HostSettings | None, list[Found]]:
+def _settings(values: Mapping[str, Any], site: Path) -> tuple[HostSettings | None, list[Found]]:
     problems = _endpoints(values)
     if problems:
         values = {**values, ENDPOINTS: {}}
     try:
-        return HostSettings.model_validate(values), problems
+        return HostSettings.model_validate(values, context={SITE: site}), problems
     except ValidationError as error:
         details = [detail for detail in error.errors() if detail["loc"] or not problems]
         return None, [*((path_of(detail), explain(HostSettings, detail)) for detail in details), *problems]

@@ -27,8 +27,8 @@ POLL = 0.002
 def decrypt(ciphertexts: Sequence[Ciphertext], site: Path) -> list[str]:
     """Plaintexts in the given order, each without one newline at its end.
 
-    The password comes from where Ansible takes it: ANSIBLE_VAULT_PASSWORD_FILE (a file or a program),
-    ansible.cfg, or a prompt. Raises SettingsError naming the value that could not be decrypted.
+    The password comes from where Ansible takes it: ANSIBLE_VAULT_PASSWORD_FILE (a file or a program, relative to the
+    site), ansible.cfg, or a prompt. Raises SettingsError naming the value that could not be decrypted.
     """
     if not ciphertexts:
         return []
@@ -54,6 +54,7 @@ class _View:
             stdin=None if asks else subprocess.DEVNULL,
             stdout=ours,
             stderr=self._errors,
+            cwd=site,
             env=environment(site),
             start_new_session=not asks,
         )

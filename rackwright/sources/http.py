@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 
 from rackwright.downloads import values_of
 from rackwright.errors import RackwrightError
-from rackwright.settings.files import site_root
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
 
@@ -54,7 +53,7 @@ class Client:
         self._direct = proxy.no_proxy
         trust = ssl.create_default_context()
         if settings.private_ca:
-            trust.load_verify_locations(_authority(settings.private_ca))
+            trust.load_verify_locations(_authority(settings.site, settings.private_ca))
         self._tls = urllib.request.HTTPSHandler(context=trust)
 
     def get(self, url: str, headers: Mapping[str, str], login: Secret | None = None) -> Answer:
@@ -82,10 +81,10 @@ class Client:
         return urllib.request.build_opener(urllib.request.ProxyHandler(proxies), self._tls)
 
 
-def _authority(path: str) -> str:
-    found = site_root() / Path(path).expanduser()
+def _authority(site: Path, path: str) -> str:
+    found = site / Path(path).expanduser()
     if not found.is_file():
-        raise SourceError(f"private_ca: {path} cannot be read; it is a PEM file on this machine")
+        raise SourceError(f"private_ca: {found} cannot be read; it is a PEM file on this machine")
     return str(found)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rackwright.lab.host import Host
-from tests.lab.conftest import Site
+from tests.lab.conftest import ARTEFACTS, Site
 
 pytestmark = pytest.mark.lab
 
@@ -36,7 +36,8 @@ def listing(host: Host) -> list[str]:
 
 def inventory(folder: Path, more: dict[str, object] | None = None, away: list[object] | None = None) -> str:
     """An inventory of the lab whose hosts say more, with hosts that are not there."""
-    path = folder / "fleet.py"
+    path = ARTEFACTS / folder.name / "fleet.py"  # below the checkout, so that it is the checkout's
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(INVENTORY.format(more=more or {}, away=away or []))
     return str(path)
 

@@ -35,7 +35,7 @@ from rackwright.hostside import host_script
 from rackwright.proof import RULES
 from rackwright.release import SUMS, Release, build_release
 from rackwright.render import render
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.model import NOWHERE, EndpointSettings, HostSettings
 from rackwright.spec import EndpointSpec, Resolved, endpoint_spec
 from rackwright.specdiff import reasons
 from rackwright.switchnews import LastSwitch
@@ -54,11 +54,11 @@ def settings(**changed: Any) -> EndpointSettings:
 
 def release(name: str = "llm", **changed: Any) -> Release:
     own = settings(**changed)
-    return build_release(endpoint_spec(name, own, "/srv/encodings", RESOLVED), own)
+    return build_release(endpoint_spec(name, own, "/srv/encodings", RESOLVED), own, NOWHERE)
 
 
 WANTED = release()
-BOOT = {name: render(f"{name}.j2") for name in BOOT_UNITS}
+BOOT = {name: render(f"{name}.j2", NOWHERE) for name in BOOT_UNITS}
 AT_REST = SeenEndpoint(
     unit=WANTED.unit,
     active="active",

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from rackwright.concern import HostReading
+from rackwright.concerns.docker.wanted import wanted
 from rackwright.errors import SettingsError
-from rackwright.inventory import load_inventory
+from rackwright.inventory import load_inventory, site_root
 from rackwright.settings.ansible import command
 from rackwright.settings.origin import origin_of
 from rackwright.settings.problems import HEADING
@@ -69,6 +71,30 @@ def test_stronger_files_win_and_origins_name_them(site: Path) -> None:
     assert str(origin_of(h1.origins, ("rack",))) == "group_vars/left.yaml:1"
     assert str(origin_of(h1.origins, ("port",))) == "host_vars/h1.yml:2"
     assert (h2.settings.rack, str(origin_of(h2.origins, ("rack",)))) == ("inline", "inventory/fleet.py")
+
+
+def test_relative_file_names_are_the_sites_wherever_one_stands(
+    site: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    monkeypatch.chdir(elsewhere)
+    for folder in (site, elsewhere):
+        (folder / "ca.pem").write_text(f"-----BEGIN CERTIFICATE-----\n{folder}\n")
+    own = "ssh_key: keys/id\nssh_known_hosts_file: ~/known\nssh_config_file: /etc/ssh/ours\nprivate_ca: ca.pem\n"
+    (site / "group_vars" / "left.yml").write_text(own)
+    host, _ = load_inventory(site / "inventory" / "fleet.py")
+    found = [host.data[key] for key in ("ssh_key", "ssh_known_hosts_file", "ssh_config_file")]
+    assert found == [f"{site}/keys/id", "~/known", "/etc/ssh/ours"]
+    authority = wanted(host.settings, HostReading({"ownership": frozenset()})).authority
+    assert authority == (site / "ca.pem").read_text()
+
+
+def test_the_site_is_the_nearest_folder_with_a_deploy_above_the_inventory(site: Path) -> None:
+    below = site / "inventory" / "production" / "rack1"
+    below.mkdir(parents=True)
+    assert site_root(below / "hosts.yml") == site
+    (below / "deploy.py").touch()
+    assert site_root(below / "hosts.yml") == below
 
 
 def test_a_folder_of_files_is_read_in_order_of_their_names(site: Path) -> None:
@@ -157,7 +183,7 @@ def test_a_priority_in_group_vars_is_refused(site: Path) -> None:
 
 
 def test_an_inventory_that_does_not_exist(site: Path) -> None:
-    with pytest.raises(SettingsError, match=r"^inventory/flet.py: there is no such inventory; next: ls .*/inventory$"):
+    with pytest.raises(SettingsError, match=r"^inventory/flet.py: there is no such inventory; next: ls inventory$"):
         load_inventory("inventory/flet.py")
 
 

@@ -93,7 +93,12 @@ def test_the_sites_ansible_cfg_counts_from_another_folder(site: Path, monkeypatc
     (site / "ansible.cfg").write_text(f"[defaults]\nvault_password_file = {site}/password\n")
     elsewhere = site / "elsewhere"
     elsewhere.mkdir()
+    for name in ("ansible.cfg", "password"):
+        (elsewhere / name).write_text("[defaults]\nvault_password_file = password\n")
     monkeypatch.chdir(elsewhere)
+    assert decrypt([ciphertext], site) == ["a"]
+    (site / "ansible.cfg").unlink()
+    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "password")
     assert decrypt([ciphertext], site) == ["a"]
 
 

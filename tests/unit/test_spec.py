@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rackwright.release import build_release
 from rackwright.render import systemd_word
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.model import NOWHERE, EndpointSettings, HostSettings
 from rackwright.spec import EndpointSpec, Resolved, endpoint_spec, render_engine_yaml
 
 ENGINE: dict[str, Any] = yaml.safe_load(
@@ -99,7 +99,9 @@ def test_a_moved_gpu_or_model_changes_the_hash() -> None:
 
 
 def test_the_unit_can_be_read_and_gives_up_after_slow_deaths() -> None:
-    release = build_release(spec(), endpoint(load_timeout=480, stop_timeout=60, restart_delay=10, start_limit=3))
+    release = build_release(
+        spec(), endpoint(load_timeout=480, stop_timeout=60, restart_delay=10, start_limit=3), NOWHERE
+    )
     unit = release.unit
     assert "StartLimitIntervalSec=1695" in unit, "3 x (480 + 60 + 15 + 10)"
     assert "--ulimit memlock=-1" in unit
@@ -109,7 +111,7 @@ def test_the_unit_can_be_read_and_gives_up_after_slow_deaths() -> None:
 
 
 def test_the_engine_yaml_contains_the_guides_one() -> None:
-    rendered = yaml.safe_load(build_release(spec(), endpoint()).files["eagle.yaml"])
+    rendered = yaml.safe_load(build_release(spec(), endpoint(), NOWHERE).files["eagle.yaml"])
     assert {key: rendered[key] for key in ENGINE} == ENGINE
 
 

@@ -9,7 +9,6 @@ from rackwright.change import Owned
 from rackwright.concern import HostReading
 from rackwright.errors import SettingsError
 from rackwright.ownership import RECORD
-from rackwright.settings.files import site_root
 from rackwright.settings.model import HostSettings
 
 
@@ -29,14 +28,15 @@ class WantedDocker:
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedDocker:
     """The settings, the site's authority and what we own. Raises SettingsError for an unreadable authority."""
-    return WantedDocker(settings, _authority(settings.private_ca), reading[RECORD])
+    return WantedDocker(settings, _authority(settings), reading[RECORD])
 
 
-def _authority(path: str | None) -> str | None:
+def _authority(settings: HostSettings) -> str | None:
+    path = settings.private_ca
     if path is None:
         return None
     try:
-        text = (site_root() / Path(path).expanduser()).read_text()
+        text = (settings.site / Path(path).expanduser()).read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"private_ca: {path} cannot be read: {error}") from error
     if "-----BEGIN CERTIFICATE-----" not in text:

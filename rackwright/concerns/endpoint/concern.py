@@ -58,7 +58,7 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedEndpoints:
             name: WantedEndpoint(own, releases[name], settings.keep_releases)
             for name, own in settings.all_endpoints.items()
         },
-        {name: render(f"{name}.j2") for name in BOOT_UNITS},
+        {name: render(f"{name}.j2", settings.site) for name in BOOT_UNITS},
     )
 
 
@@ -187,9 +187,9 @@ def waits(settings: HostSettings, seen: SeenEndpoints) -> list[Job]:
     ]
 
 
-def boot_files(_: HostSettings) -> dict[str, str]:
+def boot_files(settings: HostSettings) -> dict[str, str]:
     """The two units that start the endpoints at boot."""
-    return {f"{UNITS}/{name}": render(f"{name}.j2") for name in BOOT_UNITS}
+    return {f"{UNITS}/{name}": render(f"{name}.j2", settings.site) for name in BOOT_UNITS}
 
 
 ENDPOINT: Concern[WantedEndpoints, SeenEndpoints] = Concern("endpoint", read, parse, wanted, changes, files=boot_files)

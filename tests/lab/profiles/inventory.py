@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import yaml
 
@@ -16,7 +17,7 @@ CHILDREN = {
 }
 
 chosen, profile = os.environ["PROFILES_HOST"], os.environ["PROFILES_PROFILE"]
-of_the_lab = yaml.safe_load((site_root() / "group_vars" / "lab.yml").read_text())
+of_the_lab = yaml.safe_load((site_root(Path(__file__)) / "group_vars" / "lab.yml").read_text())
 # The machine is the lab's, whatever the profile was made for.
 own = {**of_the_lab, "hardware": {}, **json.loads(os.environ["PROFILES_SETTINGS"])}
 groups: dict[str, GroupEntry] = {child: [] for children in CHILDREN.values() for child in children}
