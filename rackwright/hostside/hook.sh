@@ -12,5 +12,5 @@ case $status in
 esac
 printf '%s\n' "the $hook $how"
 printf '%s\n' "the $hook $how: $words" >"${reason:-/dev/null}"
-echo hook >"${cause:-/dev/null}"
+printf 'hook\n' >"${cause:-/dev/null}"
 exit 1

@@ -27,7 +27,7 @@ grown() {
 spoilt() { # whether a folder's file system is full, or takes nothing that is written
   [ "$(df -Pk "$1" | awk 'NR == 2 { print $4 }')" -lt "$room" ] && return 0
   probe="$1/.rackwright-probe"
-  echo probe 2>/dev/null >"$probe" && sync "$probe" 2>/dev/null
+  printf 'probe\n' 2>/dev/null >"$probe" && sync "$probe" 2>/dev/null
   kept=$?
   rm -f "$probe"
   [ $kept != 0 ]
@@ -38,7 +38,7 @@ if [ "$moment" = before ]; then
 fi
 docker_root=$(timeout 10 docker info --format '{{.DockerRootDir}}' 2>/dev/null)
 for folder in "$home" "$JOB" "$docker_root"; do
-  if [ -d "$folder" ] && spoilt "$folder"; then echo disk >"$cause"; fi
+  if [ -d "$folder" ] && spoilt "$folder"; then printf 'disk\n' >"$cause"; fi
 done
-if xid || grown; then echo gpu >"$cause"; fi
+if xid || grown; then printf 'gpu\n' >"$cause"; fi
 exit 0

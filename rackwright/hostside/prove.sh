@@ -24,7 +24,7 @@ case $status in
   0) exit 0 ;;
   3)
     head -c 262144 "$JOB/verdict" | sed -n 's/^reason //p' >"$reason"
-    echo check >"$cause"
+    printf 'check\n' >"$cause"
     ;;
   *)
     docker rm --force "$container" >/dev/null 2>&1

@@ -38,7 +38,7 @@ approved() { # whether the control machine, which asks the rest of the gate, say
       read -r word text <"$JOB/word"
       [ "$word" = commit ] && return 0
       printf '%s\n' "$text" >"$reason"
-      echo check >"$cause"
+      printf 'check\n' >"$cause"
       return 1
     fi
     sleep 0.2

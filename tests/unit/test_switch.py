@@ -183,7 +183,9 @@ def test_a_start_that_fails_has_no_row_and_the_hosts_word_for_it(
 def test_a_fault_that_the_host_has_measured_explains_its_refused_rows(attempt: Callable[[Host], None]) -> None:
     for word, cause in (("disk", Cause.DISK), ("check", Cause.CHECK)):
         with pytest.raises(WentBackError, match="chat: seen") as caught:
-            attempt(Host((told("chat", "refused"), Event("cause", word), Event("failed", "x"), Event("back", "1 2")), 3))
+            attempt(
+                Host((told("chat", "refused"), Event("cause", word), Event("failed", "x"), Event("back", "1 2")), 3)
+            )
         assert [reason.cause for reason in outcome_of(caught.value, served=True).reasons] == [cause]
 
 
@@ -204,7 +206,9 @@ def test_with_nothing_to_go_back_to_it_is_stopped(attempt: Callable[[Host], None
 
 def test_a_drain_hook_that_fails_switches_nothing(attempt: Callable[[Host], None]) -> None:
     with pytest.raises(NotStartedError, match="was not switched, it serves what it served: the drain_hook ended") as no:
-        attempt(Host((Event("cause", "hook"), Event("end", "not-switched the drain_hook ended with status 3: lb drain")), 5))
+        attempt(
+            Host((Event("cause", "hook"), Event("end", "not-switched the drain_hook ended with status 3: lb drain")), 5)
+        )
     assert outcome_of(no.value, served=True) == Outcome((Reason(Cause.HOOK, "the drain hook"),))
 
 

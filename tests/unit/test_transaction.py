@@ -229,8 +229,9 @@ def test_a_part_says_what_kind_of_failure_it_is_and_a_measured_one_wins(
 ) -> None:
     script = stage.script([], {"forward": 'echo start >"$cause"; exit 1', "faults": faults})
     words = [*([shell, "sh"] if shell == "busybox" else [shell]), "-c", script]
+    (stage.job / "log").touch()
     subprocess.run(words, env={**os.environ, "JOB": str(stage.job)}, check=False, timeout=30)
-    assert [heard for heard in said_by(stage.job) if isinstance(heard, Event)][0] == Event("cause", cause)
+    assert next(heard for heard in said_by(stage.job) if isinstance(heard, Event)) == Event("cause", cause)
 
 
 def test_a_switch_that_goes_well_blames_nobody(stage: Stage) -> None:
