@@ -64,7 +64,12 @@ class Record:
     @property
     def is_refused(self) -> bool:
         """True when it has ended and could begin nothing: a lease was held, a hook said no, nothing was kept."""
-        if self.touched or self.end is None:
+        return self.end is not None and self.has_begun_nothing
+
+    @property
+    def has_begun_nothing(self) -> bool:
+        """True as long as it has changed no host, and could not."""
+        if self.touched:
             return False
         left = [state for state in self.states.values() if state not in ENDED_WELL]
         return all(state in NOTHING_BEGUN for state in left) and (bool(left) or not self.states)

@@ -29,8 +29,9 @@ def set_balancer(host: Host, works: bool) -> None:
 def test_drain_hooks_that_fail_behind_a_proven_canary_take_nothing_back(fleet: Site) -> None:
     canary, *others = fleet.lab.hosts
     before = proven(fleet.lab.hosts)
-    for host in fleet.lab.hosts:
-        set_balancer(host, host is canary)
+    set_balancer(canary, works=True)
+    for host in others:
+        set_balancer(host, works=False)
     both = ("--wave", "2", "--max-unavailable", "2", "--data", 'drain_hook=["/root/balancer"]')
     run = rollout(fleet, *both, stream_interval=21)
     assert run.status == 3, run.output
@@ -52,6 +53,7 @@ def test_drain_hooks_that_fail_behind_a_proven_canary_take_nothing_back(fleet: S
 
 def test_a_killed_rollout_is_resumed_as_one_past_a_deploy_that_the_lease_refused(fleet: Site) -> None:
     canary, second, third = fleet.lab.hosts
+    second.set_engine_faults({"fault": "load_seconds", "value": 90, "when": {"option.stream_interval": 22}})
     killed = Running(fleet, str(BIN / "rackwright"), "rollout", "inventory/lab.py", *words(stream_interval=22))
     try:
         assert killed.until(f"[{second.name}]   switching to release") is not None, killed.output

@@ -54,6 +54,11 @@ def test_a_run_continues_only_past_hosts_with_faults_of_their_own(known: list[Fa
     assert set(found.blamed) == {one.host for one in known if one.cause.is_hosts}
 
 
+def test_the_budget_counts_hosts_however_much_went_wrong_with_each() -> None:
+    assert judged([failure("a", Cause.GPU, "Xid"), failure("a", Cause.GPU, "counters")], 1).goes_on
+    assert not judged([failure("a", Cause.GPU), failure("b", Cause.GPU)], 1).goes_on
+
+
 @pytest.mark.parametrize(
     ("failures", "fault"),
     [
