@@ -121,8 +121,9 @@ def _last_word(state: State, host: Host, said: str | None, finished: bool) -> st
 
 def sentence(record: Record, status: int, executed: bool) -> str:
     """How a plain run ended, in words."""
+    refused = record.has_begun_nothing and RunState.BUSY in record.states.values()
     again = "the same command again, when the other run has ended"
-    next_step = f"next: {again if record.has_begun_nothing else f'rackwright resume {record.id}'}"
+    next_step = f"next: {again if refused else f'rackwright resume {record.id}'}"
     if status == INTERRUPTED:
         return f"stopped from outside, {record.counts()}; {next_step}"
     bad = [host for host in record.hosts if record.states.get(host, RunState.DONE) not in ENDED_WELL]
