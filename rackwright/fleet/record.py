@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rackwright.fleet.ending import ERROR
 from rackwright.fleet.fault import Failure, Judgement, failures_in, judged
 from rackwright.fleet.journal import Event
 from rackwright.fleet.states import ENDED_WELL, LEFT_ASIDE, UNTOUCHED, RunState, known
@@ -64,7 +65,7 @@ class Record:
     @property
     def is_refused(self) -> bool:
         """True when it has ended and could begin nothing: a lease was held, a hook said no, nothing was kept."""
-        return self.end is not None and self.has_begun_nothing
+        return self.end is not None and self.end["status"] == ERROR and self.has_begun_nothing
 
     @property
     def has_begun_nothing(self) -> bool:
@@ -72,7 +73,9 @@ class Record:
         if self.touched:
             return False
         left = [state for state in self.states.values() if state not in ENDED_WELL]
-        return all(state in NOTHING_BEGUN for state in left) and (bool(left) or not self.states)
+        # A teardown says nothing of a host until that has ended.
+        silent = not self.states and self.begin.get("purpose") != TEARDOWN
+        return all(state in NOTHING_BEGUN for state in left) and (bool(left) or silent)
 
     @property
     def lives(self) -> bool | None:

@@ -54,6 +54,12 @@ def test_a_run_that_a_hook_refused_and_a_rollback_with_nothing_kept_are_nothing_
     assert names(kept) == []
 
 
+def test_what_was_stopped_from_outside_was_not_refused() -> None:
+    stopped = {**END, "status": 130}
+    assert names(run("stopped", "rollout", stopped)) == ["stopped"]
+    assert names(run("torn down", "teardown", END)) == ["torn down"]
+
+
 def test_when_in_doubt_the_candidates_are_listed_with_their_commands() -> None:
     with pytest.raises(RackwrightError, match="which run is meant") as listed:
         chosen([CUT, FAILED])
