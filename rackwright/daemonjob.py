@@ -11,7 +11,17 @@ from rackwright.hostside import host_script, job_script
 from rackwright.paths import STATE, endpoint_dir, release_dir, unit_name
 from rackwright.settings.model import EndpointSettings
 from rackwright.switchjob import UNITS, drain_script, wait_script
-from rackwright.transaction import ALONE, Tried, drain_hook_script, prove_script, proving_time, ready_script, start_time
+from rackwright.transaction import (
+    ALONE,
+    MEASURING,
+    Tried,
+    drain_hook_script,
+    faults_script,
+    prove_script,
+    proving_time,
+    ready_script,
+    start_time,
+)
 
 JOB = "dockerd"
 """Name of the one job that may restart dockerd under endpoints that serve."""
@@ -68,10 +78,11 @@ def restart_job(label: str, scripts: Scripts, stood: Sequence[Stood], others: Se
         back=_around(scripts.back, stood, others),
         prove_back=prove,
         halt="",
+        faults=faults_script(HOME),
         ready=ready,
         ready_back=ready,
     )
-    return Job(JOB, _TITLE, script, SECONDS + sum(map(_seconds, stood)), aim=_AIM, alone=ALONE)
+    return Job(JOB, _TITLE, script, SECONDS + MEASURING + sum(map(_seconds, stood)), aim=_AIM, alone=ALONE)
 
 
 def joining_job() -> Job:

@@ -53,7 +53,7 @@ def ending(step: DaemonRestart, news: SwitchNews, status: int | None) -> StepFai
         case 4:
             error = NothingServesError(f"{failure}\nand going back failed too: {news.lost}\n{_hands(step)}")
         case 5:
-            error = NotStartedError(f"dockerd was not restarted, still serving: {names}: {failure}")
+            error = NotStartedError(f"dockerd was not restarted, still serving: {names}: {failure}", failure.reasons)
         case _:
             how = how_ended(step.job, status)
             error = NothingServesError(f"{step.job.title}: {how}, so nobody knows what serves\n{_hands(step)}")

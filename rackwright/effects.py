@@ -24,6 +24,7 @@ from pyinfra.api.state import State
 from pyinfra.connectors.util import CommandOutput
 
 from rackwright import jobs
+from rackwright.cause import Cause, Reason
 from rackwright.change import Change, Guarded, Job, Shell, Step, WriteFile
 from rackwright.errors import RackwrightError, ReadingError
 from rackwright.fence import fenced, hold_of, was_refused, why_lost
@@ -47,19 +48,34 @@ refuse_passwords()
 
 
 class StepFailedError(RackwrightError):
-    """A step did not do what it should; the text says what and what to do next."""
+    """A step did not do what it should; the text says what and what to do next.
+
+    `reasons`: what kinds of things went wrong, as far as whoever raises it knows; by default its class's.
+    """
+
+    reasons: tuple[Reason, ...] = ()
+
+    def __init__(self, text: str = "", reasons: tuple[Reason, ...] = ()) -> None:
+        super().__init__(text)
+        self.reasons = reasons or type(self).reasons
 
 
 class NotStartedError(StepFailedError):
     """A job was not started, so it has changed nothing."""
 
+    reasons = (Reason(Cause.OTHER, "the switch was not started"),)
+
 
 class LeaseLostError(NotStartedError):
     """Another run may write to the host now, so this one must not."""
 
+    reasons = (Reason(Cause.LEASE, "the lease"),)
+
 
 class ConnectionLostError(StepFailedError):
     """The connection is gone; what the host does by itself goes on."""
+
+    reasons = (Reason(Cause.CONNECTION, "the connection"),)
 
 
 def command_of(step: Shell | WriteFile) -> StringCommand:
@@ -146,6 +162,11 @@ def say(host: Host, text: str, colour: str = "") -> None:
 def complain(host: Host, text: str) -> None:
     """An error for a host, line by line; the run's record keeps it whole."""
     note("error", host=host.name, text=text.rstrip())
+    shout(host, text)
+
+
+def shout(host: Host, text: str) -> None:
+    """The same on the terminal alone."""
     for line in paragraph(text.rstrip()).split("\n"):
         host.log_styled(line, fg="red", log_func=logger.error)
 

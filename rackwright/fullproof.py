@@ -11,7 +11,18 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rackwright.proof import Answer, Question, Severity, Verdict, answered, http, is_refused, repeats_itself
+from rackwright.proof import (
+    GPU_ERRORS,
+    GPUS_INSIDE,
+    Answer,
+    Question,
+    Severity,
+    Verdict,
+    answered,
+    http,
+    is_refused,
+    repeats_itself,
+)
 from rackwright.settings.model import EndpointSettings
 
 TOOLS, HARMONY, DRAFTING = "tools", "harmony", "drafting"
@@ -217,7 +228,6 @@ def speed(base: str, model: str) -> Question:
 
 def gpu_counters() -> Question:
     """Uncorrectable ECC errors and row remaps of all GPUs; what grew during the switch is the host's fault."""
-    fields = "ecc.errors.uncorrected.volatile.total,remapped_rows.uncorrectable,remapped_rows.pending"
 
     def judge(answer: Answer) -> Verdict:
         words = re.findall(r"[\w/\[\]]+", answer.body)
@@ -226,12 +236,16 @@ def gpu_counters() -> Question:
             return Verdict(False, "not measurable on this host: nvidia-smi has no counters", measured=False)
         return Verdict(True, f"{sum(numbers)} uncorrectable errors and remaps", figure=float(sum(numbers)))
 
-    query = f"nvidia-smi --query-gpu={fields} --format=csv,noheader"
+    query = f"nvidia-smi --query-gpu={COUNTERS} --format=csv,noheader"
     script = f"o=$(timeout 30 {query} 2>&1); r=$?; printf '%s\\n%s 0' \"$o\" $r"
     return Question(GPU_COUNTERS, script, judge, timeout=60, severity=Severity.NO_WORSE)
 
 
+COUNTERS = "ecc.errors.uncorrected.volatile.total,remapped_rows.uncorrectable,remapped_rows.pending"
+"""What nvidia-smi counts of errors that no other release cures."""
 GPU_COUNTERS = "GPU error counters"
+HOST_ROWS = frozenset({GPU_ERRORS, GPUS_INSIDE, GPU_COUNTERS})
+"""Rows that look at the host's GPUs: when one of them is refused, the others' refusals are no news of the release."""
 
 
 def compared(question: Question, before: Verdict | None, now: Verdict) -> Verdict:

@@ -12,6 +12,7 @@ from datetime import datetime
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
+from rackwright.cause import Cause, Reason
 from rackwright.change import Shell
 from rackwright.effects import (
     NotStartedError,
@@ -23,6 +24,8 @@ from rackwright.effects import (
     tail,
 )
 from rackwright.fence import Hold, fenced, holds, was_refused, why_lost
+from rackwright.fleet.journal import note
+from rackwright.fleet.states import RunState
 from rackwright.hostside import host_script
 from rackwright.lease import FENCE, LEASE, TTL, Lease, Owner, SeenLease, parse_seen, span, whose
 from rackwright.line import is_lost
@@ -36,6 +39,8 @@ GOODBYE = 3
 
 class LeaseHeldError(NotStartedError):
     """Somebody else writes to the host; nothing was done there."""
+
+    reasons = (Reason(Cause.LEASE, "the lease"),)
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,9 @@ def take(state: State, host: Host, seen: SeenLease) -> Taken:
     if dead is not None:
         taken = ask_for(state, host, acquire_script(seen.fence, this_owner(), dead.id))
     if isinstance(taken, SeenLease):
-        raise LeaseHeldError(refusal(host.name, taken))
+        error = LeaseHeldError(refusal(host.name, taken))
+        note("host", host=host.name, state=RunState.BUSY, text=str(error))
+        raise error
     if dead is not None:
         say(host, f"taking over from {dead.owner.purpose} (process {dead.owner.pid} of this machine), which has ended")
     _keep(state, host, Hold(taken.id))

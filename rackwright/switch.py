@@ -5,11 +5,12 @@ Every way out is a typed error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
+from rackwright.cause import Cause, Reason
 from rackwright.change import Job, Proved, Shell
 from rackwright.effects import (
     ConnectionLostError,
@@ -24,7 +25,7 @@ from rackwright.effects import (
 )
 from rackwright.errors import ReadingError
 from rackwright.fleet.journal import keep_beside, note
-from rackwright.fullproof import compared, refuses
+from rackwright.fullproof import HOST_ROWS, compared, refuses
 from rackwright.hostside import host_script
 from rackwright.inflate import inflate
 from rackwright.jobstream import Heard, text_of
@@ -42,9 +43,15 @@ LOG_BYTES = 256 * 1024
 class RefusedError(StepFailedError):
     """The endpoint runs, and its answers are not good enough; `rows` are the refused ones with what was seen."""
 
-    def __init__(self, rows: Mapping[str, str]) -> None:
-        super().__init__(refusal(rows))
+    def __init__(self, rows: Mapping[str, str], reasons: tuple[Reason, ...] = ()) -> None:
+        super().__init__(refusal(rows), reasons or _reasons_of(rows))
         self.rows = rows
+
+
+def _reasons_of(rows: Iterable[str]) -> tuple[Reason, ...]:
+    rows = list(rows)
+    ours = tuple(Reason(Cause.GPU, row) for row in rows if row in HOST_ROWS)
+    return ours or tuple(Reason(Cause.CHECK, row) for row in rows)
 
 
 class WentBackError(StepFailedError):
@@ -52,15 +59,23 @@ class WentBackError(StepFailedError):
 
 
 class NothingServesError(StepFailedError):
-    """The new release failed, and nothing serves: there was nothing to go back to, or going back failed."""
+    """The new release failed and so did rolling back, or nobody knows: hands needed."""
+
+
+class StoppedError(StepFailedError):
+    """The new release failed and is stopped: there was no other proven one to roll back to."""
 
 
 class NotCommittedError(StepFailedError):
     """The new release answers, and is not committed: the next run proves it."""
 
+    reasons = (Reason(Cause.COMMIT, "the commit"),)
+
 
 class NotAdmittedError(StepFailedError):
     """A proven release serves, and the site's hook has not let clients in again."""
+
+    reasons = (Reason(Cause.HOOK, "the ready hook"),)
 
 
 def switch_and_prove(state: State, host: Host, step: Proved) -> None:
@@ -136,13 +151,17 @@ def ending(step: Proved, news: SwitchNews, status: int | None) -> StepFailedErro
             error = None
         case 3:
             error = WentBackError(f"{failure}\nendpoint {name} serves its last proven release again{clock_of(news)}")
+        case 4 if news.lost is None:
+            text = f"endpoint {name} is stopped: there was no other proven release to go back to"
+            error = StoppedError(f"{failure}\n{text}")
         case 4:
             error = NothingServesError(f"{failure}\n{_nothing_serves(name, news)}")
         case 5:
-            error = NotStartedError(f"endpoint {name} was not switched, it serves what it served: {failure}")
+            text = f"endpoint {name} was not switched, it serves what it served: {failure}"
+            error = NotStartedError(text, failure.reasons)
         case 6:
             text = f"endpoint {name} answers with release {step.release}, which is not committed"
-            error = NotCommittedError(f"{text}: {failure}; next: run the same command again")
+            error = NotCommittedError(f"{text}: {failure}; next: run the same command again", failure.reasons)
         case _:
             how = how_ended(step.job, status)
             error = NothingServesError(
@@ -153,8 +172,25 @@ def ending(step: Proved, news: SwitchNews, status: int | None) -> StepFailedErro
 
 
 def failure_of(news: SwitchNews) -> StepFailedError:
-    """What made the host stop or go back: the rows that it refused, or its own words."""
-    return RefusedError(news.refused) if news.refused else StepFailedError(news.failure or "it ended without a word")
+    """What made the host stop or go back: the rows that it refused, or its own words.
+
+    A fault that the host has measured of itself explains whatever else has failed.
+    """
+    reason = _SAID.get(news.cause)
+    reasons = (reason,) if reason is not None else ()
+    if news.refused:
+        return RefusedError(news.refused, reasons if reason and reason.cause.is_hosts else ())
+    return StepFailedError(news.failure or "it ended without a word", reasons)
+
+
+_SAID = {
+    "gpu": Reason(Cause.GPU, "the GPUs"),
+    "disk": Reason(Cause.DISK, "the disk"),
+    "hook": Reason(Cause.HOOK, "the drain hook"),
+    "start": Reason(Cause.CHECK, "the start"),
+    "check": Reason(Cause.CHECK, "the proof"),
+}
+"""What a host says of its own failure, in a word (hostside/transaction.sh)."""
 
 
 def how_ended(job: Job, status: int | None) -> str:
@@ -171,9 +207,9 @@ def closed(
     error: StepFailedError | None, news: SwitchNews, failure: StepFailedError, well: str
 ) -> StepFailedError | None:
     """An ending with what the ready hooks said, chained to its cause. `well`: what serves when there is no error."""
-    if news.not_admitted is not None and not isinstance(error, NothingServesError):
+    if news.not_admitted is not None and not isinstance(error, NothingServesError | StoppedError):
         text = f"{error or well}\n"
-        text += f"clients are not let in again: {news.not_admitted}; next: mend the hook and run the same command again"
+        text += f"clients are not let in again: {news.not_admitted}; next: fix the hook and run the same command again"
         error = NotAdmittedError(text)
     if error is not None:
         error.__cause__ = failure
@@ -181,8 +217,6 @@ def closed(
 
 
 def _nothing_serves(endpoint: str, news: SwitchNews) -> str:
-    if news.lost is None:
-        return f"endpoint {endpoint} is stopped: there was no other proven release to go back to"
     return (
         f"and going back failed too: {news.lost}\nendpoint {endpoint} does not answer as it should: "
         f"hands needed on this host; next: journalctl -u {unit_name(endpoint)} --lines 100"

@@ -15,12 +15,12 @@ from rackwright.concern import Concern, HostReading
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.dockerd import DOCKERD
 from rackwright.concerns.endpoint import ENDPOINT, takes_capacity, waits
-from rackwright.effects import StepFailedError, command_of, complain, remote, run_job, tail
+from rackwright.effects import StepFailedError, command_of, complain, remote, run_job, shout, tail
 from rackwright.fleet.gate import Begin, Gate, Outcome
 from rackwright.fleet.hooks import FAILURE, SWITCH, WAVE, merged, run_hooks
 from rackwright.fleet.journal import current_record, note
 from rackwright.fleet.planning import plan_host
-from rackwright.fleet.record import AFTERWARDS
+from rackwright.fleet.states import RunState
 from rackwright.fleet.turns import (
     Member,
     baking,
@@ -32,6 +32,7 @@ from rackwright.fleet.turns import (
     outcome_of,
     serves,
     shape_of,
+    state_after,
     watched,
 )
 from rackwright.hostrun import Commands, announce_changes, decided, fail, look, state_of, this_host, touch, unreadable
@@ -40,7 +41,7 @@ from rackwright.perform import perform_all
 from rackwright.rollback import back_changes, parse_kept, read_script, releases_asked, targets_of
 from rackwright.settings.model import Hooks, HostSettings
 from rackwright.spec import url_of
-from rackwright.switch import NothingServesError, WentBackError, ask_all
+from rackwright.switch import ask_all
 
 IN_TURN: tuple[Concern[Any, Any], ...] = (DOCKERD, ENDPOINT)
 """What takes the host's turn behind the gate, in this order."""
@@ -80,7 +81,7 @@ def _queue(host: Host, seen: HostReading, changes: Sequence[Change], diff: str =
     _members[host.name] = member
     _gate.limits = limits_of(_members.values(), in_rollout())
     if not changes:
-        note("host", host=host.name, state="unchanged")
+        note("host", host=host.name, state=RunState.UNCHANGED)
         return
     node = node_of(member, shape_of(settings, seen), takes_capacity(changes, seen[ENDPOINT]) or cut)
     before = {name: endpoint.proven for name, endpoint in seen[ENDPOINT].endpoints.items() if endpoint.proven}
@@ -94,27 +95,20 @@ def _queue(host: Host, seen: HostReading, changes: Sequence[Change], diff: str =
 def _switch_host(host: Host, changes: Sequence[Change], before: Mapping[str, str], served: bool, diff: str) -> Outcome:
     announce_changes(host, changes)
     sentences = [change.sentence for change in changes]
-    note("host", host=host.name, state="switching", before=dict(before), changes=sentences, diff=diff or None)
+    note("host", host=host.name, state=RunState.SWITCHING, before=dict(before), changes=sentences, diff=diff or None)
     try:
         _perform_in_turn(host, changes)
     except StepFailedError as error:
         complain(host, str(error))
         outcome = outcome_of(error, served)
-        state = "nothing serves" if isinstance(error, NothingServesError) and served else "failed"
-        state = "went back" if isinstance(error, WentBackError) else state
-        note(
-            "host",
-            host=host.name,
-            state=state,
-            cause=outcome.cause and outcome.cause.value,
-            check=outcome.check,
-            text=str(error),
-        )
+        first = outcome.reasons[0]
+        told = {"state": state_after(error, served), "cause": first.cause, "check": first.check, "text": str(error)}
+        note("host", host=host.name, **told)
         return outcome
     finally:
         # Another host's turn may have read this one while it was switching.
         state_of(host).stale = True
-    note("host", host=host.name, state="switched")
+    note("host", host=host.name, state=RunState.SWITCHED)
     return Outcome()
 
 
@@ -153,10 +147,10 @@ def _ask_for_wave(task: Begin) -> str:
 
 
 def _tell_end(name: str, outcome: Outcome) -> None:
-    if outcome.cause is None:
+    if outcome.is_well:
         _hook(_members[name].settings.hooks, SWITCH, host=name)
-    else:
-        _hook(_members[name].settings.hooks, FAILURE, host=name, cause=outcome.cause.value, check=outcome.check)
+    for reason in outcome.reasons[:1]:
+        _hook(_members[name].settings.hooks, FAILURE, host=name, cause=reason.cause, check=reason.check)
 
 
 def _hook(hooks: Hooks, event: str, **more: Any) -> str:
@@ -175,7 +169,7 @@ def _watch_host(host: Host) -> Outcome:
             ask_all(host.state, host, [watched(name, endpoint.proven, url)], again=True)
         except StepFailedError as error:
             complain(host, str(error))
-            note("host", host=host.name, state=AFTERWARDS, text=str(error))
+            note("host", host=host.name, state=RunState.AFTERWARDS, text=str(error))
             return outcome_of(error, served=True)
     return Outcome()
 
@@ -209,15 +203,21 @@ def _wait_for_loading(host: Host, jobs: Sequence[Job]) -> Commands:
 def _pass_gate(state: State, host: Host) -> bool:  # noqa: ARG001 - pyinfra passes both by name
     if _gate.pass_through(host.name):
         return True
-    if _gate.held and host.name not in _gate.failed():
-        note("host", host=host.name, state="not switched")
-        complain(host, f"not switched: {_gate.held}; it serves what it served")
+    if host.name in _gate.failed():
         return False
     stoppers = [name for name in _gate.failed() if name != host.name]
-    if stoppers and host.name not in _gate.failed():
-        note("host", host=host.name, state="not switched")
-        complain(host, f"not switched: {', '.join(stoppers)} failed before it; it serves what it served")
+    if _gate.held:
+        _leave(host, _gate.held)
+    elif stoppers:
+        _leave(host, f"{', '.join(stoppers)} failed before it")
     return False
+
+
+def _leave(host: Host, why: str) -> None:
+    """Say that a host's turn never came; it is a state, and no error of the host's."""
+    text = f"not switched: {why}; it serves what it served"
+    note("host", host=host.name, state=RunState.NOT_SWITCHED, text=text)
+    shout(host, text)
 
 
 @operation()
@@ -234,7 +234,7 @@ def line_up_back() -> Commands:
     if not refusals:
         _queue(host, seen, changes)
         return
-    note("host", host=host.name, state="refused", text="; ".join(refusals))
+    note("host", host=host.name, state=RunState.REFUSED, text="; ".join(refusals))
     for text in refusals:
         yield fail(text)
 

@@ -63,6 +63,8 @@ class SwitchNews:
     """What is tried, in a word."""
     refused: dict[str, str] = field(default_factory=dict)
     """Rows that stopped the release, with what was seen."""
+    cause: str = ""
+    """What kind of failure it was, in the host's word; empty when it does not know."""
     failure: str | None = None
     """Why the release is not kept; None as long as it may be."""
     lost: str | None = None
@@ -98,6 +100,11 @@ def _hear_row(news: SwitchNews, rest: str) -> Line:
 def _hear_failed(news: SwitchNews, rest: str) -> Line:
     news.failure = rest.strip() or "it failed without a word"
     return Line(f"{news.failure}; not keeping this {news.tried}", "yellow")
+
+
+def _hear_cause(news: SwitchNews, rest: str) -> Line:
+    news.cause = rest.strip()
+    return Line(f"the host puts it down to: {news.cause}", "yellow")
 
 
 def _hear_lost(news: SwitchNews, rest: str) -> Line:
@@ -146,6 +153,7 @@ def _hear_progress(_: SwitchNews, rest: str) -> Line:
 
 _TOLD = {
     "row": _hear_row,
+    "cause": _hear_cause,
     "failed": _hear_failed,
     "lost": _hear_lost,
     "back": _hear_back,

@@ -8,17 +8,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rackwright.change import Job
+from rackwright.fullproof import COUNTERS
 from rackwright.hostside import host_script, job_script
 from rackwright.hostside.packed import packed
 from rackwright.jobs import folder_of, unit_of
 from rackwright.paths import container_name, endpoint_dir
-from rackwright.proof import Question
+from rackwright.proof import HARDWARE_XIDS, Question
 from rackwright.settings.model import EndpointSettings
 from rackwright.switchjob import halt_script, keep_log_script, switch_script
 
 ALONE = "the host finishes the switch by itself, or goes back; the next run joins it, or reads how it ended"
 JUDGING = 120
 """Seconds that the judge may take, most of them for its container's start."""
+
+
+MEASURING = 120
+"""Seconds that measuring a host's own faults may take, before and after."""
+
+ROOM = 16 * 1024
+"""KiB on a file system of ours, below which a failure is its fault."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +80,20 @@ def transaction(
         back=switch_script(endpoint, previous.release, own.load_timeout) if previous else "",
         prove_back=prove_script(endpoint, previous) if previous else "",
         halt=halt_script(endpoint, forget=proven is None),
+        faults=faults_script(home),
         ready=ready_script(endpoint, own, new.release),
         ready_back=ready_script(endpoint, own, previous.release if previous else new.release),
     )
-    after = start_time(own) + 2 * own.hook_timeout + 2 * proving_time(new.questions)
+    after = MEASURING + start_time(own) + 2 * own.hook_timeout + 2 * proving_time(new.questions)
     seconds = way.seconds + own.commit_deadline + after
     aim = f"switch {endpoint} to {new.release}"
     return Job(job_name(endpoint), f"switch endpoint {endpoint}", script, seconds, aim=aim, alone=ALONE)
+
+
+def faults_script(home: str) -> str:
+    """Measure whether the host itself is at fault. home: the folder of what is switched."""
+    xids = "|".join(map(str, sorted(HARDWARE_XIDS)))
+    return host_script("host_faults", home=home, xids=xids, counters=COUNTERS, room=ROOM)
 
 
 def prove_script(endpoint: str, tried: Tried) -> str:

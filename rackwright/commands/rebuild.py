@@ -12,11 +12,12 @@ from rackwright import hostkeys
 from rackwright.commands.inventories import add_vault, pick
 from rackwright.commands.rollout import agreed
 from rackwright.errors import RackwrightError, ReadingError
+from rackwright.fleet.ending import DONE, ERROR
 from rackwright.fleet.glance import Asked, Glance, parse
 from rackwright.fleet.peers import Place, differences, lock_of, place_of
 from rackwright.fleet.poll import poll
 from rackwright.fleet.rolling import roll_out
-from rackwright.fleet.running import DONE, ERROR, begin
+from rackwright.fleet.running import begin
 from rackwright.fleet.status_table import duration
 from rackwright.hostkeys import HostKey
 from rackwright.inventory import InventoryHost, load_inventory, site_root

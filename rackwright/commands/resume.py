@@ -1,4 +1,4 @@
-"""`rackwright resume [RUN]`: go on with what is left of a run that was cut, or that left hosts aside."""
+"""`rackwright resume [RUN]`: do what is left of a run that was cut, or that left hosts aside."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from rackwright.commands.rollout import agreed
 from rackwright.commands.runs import add_site, root_of
 from rackwright.commands.teardown import tear_down
 from rackwright.errors import RackwrightError
-from rackwright.fleet.journal import ORDER, append, chosen_record, read_record
+from rackwright.fleet.candidates import chosen, effective, refused_runs
+from rackwright.fleet.claim import claimed
+from rackwright.fleet.ending import ERROR, end_of_way_back
+from rackwright.fleet.journal import ORDER, append, chosen_record, folder_of, read_record, records
 from rackwright.fleet.muster import muster
 from rackwright.fleet.plain import sentence
-from rackwright.fleet.record import BACKWARD, BY_HAND, FORWARD, TEARDOWN, WELL, Record, record_of
-from rackwright.fleet.resuming import Rest, rest_of
+from rackwright.fleet.record import BACKWARD, BY_HAND, FORWARD, TEARDOWN, Record, record_of
+from rackwright.fleet.resuming import Rest, advice, hurt_hosts, rest_of
 from rackwright.fleet.rolling import roll_out, take_back
-from rackwright.fleet.running import ERROR, HANDS_NEEDED, WENT_BACK, Run, begin
+from rackwright.fleet.running import Run, begin
 from rackwright.inventory import InventoryHost
 from rackwright.session import chosen_hosts
 
@@ -33,8 +36,8 @@ KEPT = ("deploy", "data", "plain", "to", "purge", "skip_offline")
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
-    parser = commands.add_parser("resume", help="go on with what is left of a run; what has ended well is left alone")
-    parser.add_argument("run", nargs="?", default="last", metavar="RUN", help="a run's name (default: last)")
+    parser = commands.add_parser("resume", help="do what is left of a run; what has ended well is left alone")
+    parser.add_argument("run", nargs="?", metavar="RUN", help="a run's name (default: the one that has hosts left)")
     add_site(parser)
     add_vault(parser)
     parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
@@ -43,17 +46,31 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(args: argparse.Namespace) -> int:
-    """Go on; returns the exit status, as the run itself would have. Raises RackwrightError."""
+    """Resume; returns the exit status, as the run itself would have. Raises RackwrightError."""
     root = root_of(args)
-    path = chosen_record(root, args.run)
-    old = record_of(path.stem, read_record(path))
+    path = chosen_record(root, args.run) if args.run else folder_of(root) / f"{chosen(_all(root)).id}.jsonl"
+    with claimed(path):
+        # Whoever held the claim until now may have resumed it.
+        old = effective(_read(path), refused_runs(_all(root)))
+        return _resume(args, root, path, old)
+
+
+def _all(root: Path) -> list[Record]:
+    return [_read(path) for path in records(root)]
+
+
+def _read(path: Path) -> Record:
+    return record_of(path.stem, read_record(path))
+
+
+def _resume(args: argparse.Namespace, root: Path, path: Path, old: Record) -> int:
     rest = rest_of(old)
     hosts = _still_there(old, rest)
     names = [host.name for host in hosts]
     present = muster(Path(old.begin["inventory"]), names, root, {}, old.begin.get("skip_offline"), len(old.hosts))
     for text in [*_doubts(old), *present.told]:
         print(f"rackwright: {text}")
-    what = f"This goes on with {old.id} ({old.begin['what']}): {KINDS[rest.kind]} {', '.join(present.hosts)}."
+    what = f"This resumes {old.id} ({old.begin['what']}): {KINDS[rest.kind]} {', '.join(present.hosts)}."
     if not args.yes and not agreed(what):
         print("nothing was done", file=sys.stderr)
         return ERROR
@@ -78,18 +95,21 @@ def _still_there(old: Record, rest: Rest) -> list[InventoryHost]:
 
 
 def _doubts(old: Record) -> list[str]:
-    if old.lives is not None:
-        return []
-    machine = old.begin.get("process", {}).get("machine", "another machine")
-    return [f"whether run {old.id} still goes on cannot be seen from here: it was started on {machine}"]
+    hurt = hurt_hosts(old)
+    found = [advice(old, hurt)] if hurt else []
+    if old.lives is None:
+        machine = old.begin.get("process", {}).get("machine", "another machine")
+        found.append(f"whether run {old.id} is still under way cannot be seen from here: it was started on {machine}")
+    return found
 
 
 def asked_again(old: Record, rest: Rest) -> dict[str, Any]:
-    """What the new record must say, so that it can be gone on with as well."""
+    """What the new record must say, so that it can be resumed as well."""
     kept = {key: old.begin[key] for key in KEPT if key in old.begin}
     back = {"back": rest.releases} if rest.kind in (BACKWARD, BY_HAND) else {}
     earlier = {"earlier": rest.releases} if rest.kind == FORWARD and rest.releases else {}
-    return {**kept, **back, **earlier, "resumes": old.id}
+    hosts = {"first": list(rest.first), "hurt": [host for host in hurt_hosts(old) if host not in rest.hosts]}
+    return {**kept, **back, **earlier, **{key: names for key, names in hosts.items() if names}, "resumes": old.id}
 
 
 def _go_on(started: Run, old: Record, rest: Rest) -> tuple[int, str]:
@@ -110,9 +130,7 @@ def _go_on(started: Run, old: Record, rest: Rest) -> tuple[int, str]:
 
 
 def _further_back(started: Run, old: Record, rest: Rest) -> tuple[int, str]:
-    found = take_back(started, {host: rest.releases[host] for host in started.hosts})
-    bad = [host for host in started.hosts if found is None or found.states.get(host) not in WELL]
-    if bad:
-        return HANDS_NEEDED, f"going back failed: hands needed on {', '.join(bad)}; see above"
-    failed = ", ".join(dict.fromkeys(failure["host"] for failure in old.failures)) or "a host"
-    return WENT_BACK, f"the change failed on {failed} and was rolled back: what served serves its last good release"
+    wanted = {host: rest.releases[host] for host in started.hosts}
+    failed = list(dict.fromkeys(failure.host for failure in old.failures.get(FORWARD, ())))
+    hurt = [host for host in hurt_hosts(old) if host not in wanted]
+    return end_of_way_back(wanted, take_back(started, wanted), failed, hurt)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import agreed
+from rackwright.fleet.ending import ERROR, end_of_rollback
 from rackwright.fleet.quarantine import remarks
-from rackwright.fleet.record import BY_HAND, NOT_REACHED, NOT_SWITCHED, SWITCHED, UNCHANGED
+from rackwright.fleet.record import BY_HAND
 from rackwright.fleet.rolling import Releases, go_back
-from rackwright.fleet.running import DONE, ERROR, HANDS_NEEDED, Result, Run, begin, phase
+from rackwright.fleet.running import Run, begin, phase
 from rackwright.rollback import LAST
 from rackwright.session import chosen_hosts
 from rackwright.settings.files import site_root
@@ -47,18 +47,4 @@ def roll_back(run: Run, releases: Releases) -> tuple[int, str]:
     """Take the run's hosts back; returns the exit status and what to say. releases: as `go_back` has them."""
     run.note("phase", name=BY_HAND)
     status = go_back(run, releases, run.hosts)
-    return verdict(run.hosts, status, phase(run, BY_HAND))
-
-
-def verdict(hosts: Sequence[str], status: int, found: Result) -> tuple[int, str]:
-    """Exit status and sentence of a rollback from its record."""
-    missing = [host for host in hosts if host not in found.states or found.states[host] in NOT_REACHED]
-    refused = found.named("refused")
-    bad = [host for host in [*found.failed, *found.named(NOT_SWITCHED)] if host not in refused]
-    if bad:
-        return HANDS_NEEDED, f"going back failed: hands needed on {', '.join(bad)}; see above"
-    if refused or missing or status != DONE:
-        which = ", ".join([*refused, *missing]) or "some hosts"
-        return ERROR, f"{which} did not go back, and serve what they served; see above"
-    back, same = len(found.named(SWITCHED)), len(found.named(UNCHANGED))
-    return DONE, f"done: {back} went back, {same} ran it already; the settings still ask for the newer one"
+    return end_of_rollback(run.hosts, status, phase(run, BY_HAND))

@@ -11,11 +11,12 @@ from typing import Any
 
 from rackwright.commands.inventories import add_limit
 from rackwright.errors import RackwrightError
+from rackwright.fleet.ending import ERROR
 from rackwright.fleet.muster import muster
 from rackwright.fleet.quarantine import load_quarantine
 from rackwright.fleet.record import FORWARD
 from rackwright.fleet.rolling import roll_out
-from rackwright.fleet.running import ERROR, begin
+from rackwright.fleet.running import begin
 from rackwright.session import chosen_hosts
 from rackwright.settings.files import site_root
 

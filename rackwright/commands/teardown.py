@@ -10,8 +10,10 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from rackwright.commands.inventories import add_limit
-from rackwright.fleet.record import DONE, TEARDOWN
-from rackwright.fleet.running import ERROR, Run, begin, phase
+from rackwright.fleet.ending import ERROR
+from rackwright.fleet.record import TEARDOWN
+from rackwright.fleet.running import Run, begin, phase
+from rackwright.fleet.states import RunState
 from rackwright.processes import module
 from rackwright.session import chosen_hosts
 from rackwright.settings.files import site_root
@@ -49,7 +51,7 @@ def tear_down(run: Run, deploy: Path, purge: bool) -> tuple[int, str]:
     started.note("phase", name=TEARDOWN)
     status = started.pyinfra(deploy, started.hosts, {}, **environment(purge))
     found = phase(started, TEARDOWN)
-    left = [host for host in started.hosts if found.states.get(host) != DONE]
+    left = [host for host in started.hosts if found.states.get(host) != RunState.DONE]
     text = f"not everything is gone from {', '.join(left)}, see above" if left else "done: nothing of it is left"
     return status or (ERROR if left else 0), text
 

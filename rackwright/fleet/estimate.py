@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 from statistics import median
 
-from rackwright.fleet.record import SWITCHING
+from rackwright.fleet.states import RunState
 from rackwright.fleet.story import HostStory, Story
 
 
@@ -27,7 +27,7 @@ def remaining(story: Story, now: float) -> float | None:
 
 def _wave(story: Story, hosts: list[HostStory], typical: float, now: float) -> float:
     """Rounds of as many hosts as may be down, less what those under way have done already."""
-    begun = [host.began for host in hosts if host.state == SWITCHING and host.began is not None]
+    begun = [host.began for host in hosts if host.state == RunState.SWITCHING and host.began is not None]
     done = min(typical, max(0.0, now - max(begun))) if begun else 0.0
     return ceil(len(hosts) / _at_once(story, hosts)) * typical - done
 
@@ -40,6 +40,6 @@ def _at_once(story: Story, hosts: list[HostStory]) -> int:
 
 def _of_this_bake(story: Story, now: float) -> float:
     last = story.bakes[-1] if story.bakes else None
-    if last is None or any(host.state == SWITCHING for host in story.hosts.values()):
+    if last is None or any(host.state == RunState.SWITCHING for host in story.hosts.values()):
         return 0.0
     return max(0.0, last.start + last.seconds - now)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from rackwright.fleet.journal import Event, read_record
-from rackwright.fleet.record import NOT_REACHED, NOT_SWITCHED
+from rackwright.fleet.states import NOT_REACHED
 from rackwright.fleet.story import Story
 from rackwright.fleet.story_events import story_of, take
 from rackwright.interrupt import PARENT, Terminated, interrupted_by_sigterm
@@ -180,7 +180,7 @@ def told_after(events: Sequence[Event], status: int, printed: str) -> Iterator[s
 
 def _error_in(event: Event) -> str:
     text = str(event.get("text", ""))
-    if event["kind"] == "error" and not text.startswith(NOT_SWITCHED):
+    if event["kind"] == "error":
         return text
     lost = event["kind"] == "host" and event.get("state") in NOT_REACHED
     return text or str(event["state"]) if lost else ""

@@ -11,22 +11,20 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from rackwright.cause import Cause, Reason
+from rackwright.fleet.fault import Failure, judged
 from rackwright.fleet.journal import note
 from rackwright.fleet.waves import (
     CANARIES,
-    Cause,
-    Failure,
     Limits,
     Node,
     Standing,
     Turn,
     bake_due,
     eligible,
-    goes_on,
     in_order,
     told_waves,
     wave_numbers,
-    whose_fault,
 )
 
 __all__ = ["Gate", "Outcome", "Turn"]
@@ -36,12 +34,17 @@ Work = Callable[[], "Outcome"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a switch, or the watching after it, ended: `cause` is None when well."""
+    """How a switch, or the watching after it, ended."""
 
-    cause: Cause | None = None
-    check: str = ""
+    reasons: tuple[Reason, ...] = ()
+    """All that went wrong, what says most first; empty when well."""
     serves: bool = True
     """Whether the host serves now."""
+
+    @property
+    def is_well(self) -> bool:
+        """True when nothing went wrong."""
+        return not self.reasons
 
 
 @dataclass
@@ -144,7 +147,7 @@ class Gate:
     def _take_next(self, own: Entry) -> Entry | Bake | Begin | None:
         with self.changed:
             while self._wanted(own):
-                if self.held or not goes_on(self.failures, self.limits.budget):
+                if self.held or not judged(self.failures, self.limits.budget).goes_on:
                     self._stop_the_rest()
                 elif (task := self._task()) is not None:
                     return task
@@ -193,7 +196,8 @@ class Gate:
         try:
             return self.bake(task) if self.bake else {}
         except BaseException:
-            self._finish_bake({task.hosts[0]: Outcome(Cause.OTHER, "watching broke off")} if task.hosts else {})
+            broken = Outcome((Reason(Cause.OTHER, "watching broke off"),))
+            self._finish_bake(dict.fromkeys(task.hosts[:1], broken))
             raise
 
     def _finish_bake(self, outcomes: dict[str, Outcome]) -> None:
@@ -208,7 +212,7 @@ class Gate:
         try:
             return entry.work()
         except BaseException:
-            self._finish(entry, Outcome(Cause.OTHER, "the run broke off", serves=False))
+            self._finish(entry, Outcome((Reason(Cause.OTHER, "the run broke off"),), serves=False))
             raise
 
     def _finish(self, entry: Entry, outcome: Outcome) -> None:
@@ -218,12 +222,12 @@ class Gate:
 
     def _note(self, entry: Entry, outcome: Outcome) -> None:
         entry.outcome = outcome
-        entry.turn = Turn.DONE if outcome.cause is None else Turn.FAILED
-        if outcome.cause is not None:
-            wave = self._wave_of(entry.node.name)
-            self.failures.append(Failure(entry.node.name, outcome.cause, outcome.check, wave))
-            fault = whose_fault(self.failures)
-            note("failure", host=entry.node.name, check=outcome.check, wave=wave, fault=fault.value)
+        entry.turn = Turn.DONE if outcome.is_well else Turn.FAILED
+        name, wave = entry.node.name, self._wave_of(entry.node.name)
+        self.failures += [Failure(name, reason.cause, reason.check, wave) for reason in outcome.reasons]
+        fault = judged(self.failures).whose(name)
+        for reason in outcome.reasons:
+            note("failure", host=name, cause=reason.cause, check=reason.check, wave=wave, fault=fault)
 
     def _stop_the_rest(self) -> None:
         for entry in self.entries.values():

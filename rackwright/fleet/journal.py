@@ -57,12 +57,19 @@ def current_record() -> Path | None:
 
 
 def append(path: Path, kind: str, **fields: Any) -> None:
-    """Add an event to a record, in one write, so that lines never mix; fields that are None are left out."""
+    """Add an event to a record, in one write, so that lines never mix; fields that are None are left out.
+
+    A line that a crash has cut is ended first, so that it takes no other with it. Raises OSError.
+    """
     told = {key: printable_values(value) for key, value in fields.items() if value is not None}
     line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "kind": kind, **told})
-    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
     try:
-        os.write(file, f"{line}\n".encode())
+        size = os.fstat(file).st_size
+        torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
+        text = b"\n" * torn + f"{line}\n".encode()
+        if os.write(file, text) < len(text):
+            raise OSError(f"only a part of the event {kind} could be written")
     finally:
         os.close(file)
 
@@ -144,8 +151,8 @@ def _prune(root: Path) -> None:
 
 
 def read_record(path: Path) -> list[Event]:
-    """The events of a run. A last line that was cut by a crash is left out."""
-    return list(_events(path.read_text(errors="replace").splitlines()))
+    """The events of a run. A line that was cut by a crash is left out."""
+    return list(_events(path.read_text(errors="replace").split("\n")))
 
 
 def _events(lines: Iterable[str]) -> Iterable[Event]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from rackwright.errors import RackwrightError
 from rackwright.fleet.probing import offline
 from rackwright.fleet.quarantine import Quarantined
-from rackwright.fleet.record import QUARANTINED, SKIPPED
+from rackwright.fleet.states import RunState
 from rackwright.fleet.waves import amount
 
 Offline = Callable[[Path, Sequence[str], Path], list[str]]
@@ -32,8 +32,9 @@ class Muster:
     @property
     def events(self) -> list[dict[str, str]]:
         """The same for the record."""
-        aside = [{"host": host, "state": QUARANTINED, "text": str(entry)} for host, entry in self.quarantined.items()]
-        return aside + [{"host": host, "state": SKIPPED, "text": "it cannot be reached"} for host in self.skipped]
+        aside = [(host, RunState.QUARANTINED, str(entry)) for host, entry in self.quarantined.items()]
+        away = [(host, RunState.SKIPPED, "it cannot be reached") for host in self.skipped]
+        return [{"host": host, "state": state, "text": text} for host, state, text in aside + away]
 
 
 def muster(

@@ -20,16 +20,9 @@ from pyinfra.context import ctx_state
 from rackwright.errors import RackwrightError
 from rackwright.fleet.journal import VARIABLE, new_record, note, read_record
 from rackwright.fleet.quarantine import remarks, settle_quarantine
-from rackwright.fleet.record import (
-    DONE,
-    ENDED_WELL,
-    NOT_CONVERGED,
-    NOT_STAGED,
-    UNREACHABLE,
-    Record,
-    record_of,
-)
+from rackwright.fleet.record import Record, record_of
 from rackwright.fleet.running import beginning
+from rackwright.fleet.states import ENDED_WELL, RunState
 from rackwright.interrupt import STATUS as INTERRUPTED
 from rackwright.processes import this_process
 
@@ -121,17 +114,19 @@ def last_words(state: State, said: Mapping[str, str]) -> Iterator[tuple[str, str
 def _last_word(state: State, host: Host, said: str | None, finished: bool) -> str | None:
     if host in state.failed_hosts:
         if host not in state.activated_hosts:
-            return UNREACHABLE
-        return NOT_STAGED if said is None else NOT_CONVERGED if said in ENDED_WELL else None
-    return DONE if said is None and finished else None
+            return RunState.UNREACHABLE
+        return RunState.NOT_STAGED if said is None else RunState.NOT_CONVERGED if said in ENDED_WELL else None
+    return RunState.DONE if said is None and finished else None
 
 
 def sentence(record: Record, status: int, executed: bool) -> str:
     """How a plain run ended, in words."""
-    next_step = f"next: rackwright resume {record.id}"
+    refused = record.has_begun_nothing and RunState.BUSY in record.states.values()
+    again = "the same command again, when the other run has ended"
+    next_step = f"next: {again if refused else f'rackwright resume {record.id}'}"
     if status == INTERRUPTED:
         return f"stopped from outside, {record.counts()}; {next_step}"
-    bad = [host for host in record.hosts if record.states.get(host, DONE) not in ENDED_WELL]
+    bad = [host for host in record.hosts if record.states.get(host, RunState.DONE) not in ENDED_WELL]
     if bad:
         return f"failed on {', '.join(bad)}; {next_step}"
     if not executed:

@@ -13,14 +13,16 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rackwright.cause import Cause
 from rackwright.errors import RackwrightError
+from rackwright.fleet.fault import judged
 from rackwright.fleet.journal import folder_of, make_folder
-from rackwright.fleet.record import SWITCHED, UNCHANGED, Record
-from rackwright.fleet.waves import Fault
+from rackwright.fleet.record import Record
+from rackwright.fleet.states import RunState
 from rackwright.one_writer import one_writer
 
 FILE = "quarantine.json"
-CURED_BY_BEING_THERE = frozenset({"the connection"})
+CURED_BY_BEING_THERE = Cause.CONNECTION
 """What is over when a later run finds the host as wanted; anything else must be disproved by a switch."""
 
 
@@ -31,6 +33,8 @@ class Quarantined:
     since: str
     why: str
     run: str | None = None
+    cause: str | None = None
+    """What kind of fault it is, one of Cause; None by hand."""
 
     def __str__(self) -> str:
         return f"quarantined since {self.since} ({self.why})"
@@ -83,17 +87,19 @@ def _write(path: Path, hosts: Mapping[str, Quarantined]) -> None:
 
 def after_run(before: List, record: Record, now: str) -> List:
     """The list after a run: hosts with a fault of their own come on it, hosts that are well again leave it."""
-    failed = {failure["host"]: failure for failure in record.failures if failure["fault"] == Fault.HOST.value}
+    failed = judged(failure for own in record.failures.values() for failure in own).blamed
     well = {host for host, entry in before.items() if host not in failed and _is_cured(record, host, entry)}
     new = {
-        host: Quarantined(now, failure["check"], record.id) for host, failure in failed.items() if host not in before
+        host: Quarantined(now, reason.check, record.id, reason.cause)
+        for host, reason in failed.items()
+        if host not in before
     }
     return {host: entry for host, entry in before.items() if host not in well} | new
 
 
 def _is_cured(record: Record, host: str, entry: Quarantined) -> bool:
     state = record.states.get(host)
-    return state == SWITCHED or (state == UNCHANGED and entry.why in CURED_BY_BEING_THERE)
+    return state == RunState.SWITCHED or (state == RunState.UNCHANGED and entry.cause == CURED_BY_BEING_THERE)
 
 
 def settle_quarantine(root: Path, record: Record) -> list[str]:

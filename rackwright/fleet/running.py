@@ -15,20 +15,18 @@ from typing import Any
 from pydantic import ValidationError
 
 from rackwright.errors import RackwrightError
+from rackwright.fleet.ending import Result, result
 from rackwright.fleet.following import follow, is_terminal
 from rackwright.fleet.hooks import FINISH, PLAN, merged, run_hooks
-from rackwright.fleet.journal import ROLLOUT, VARIABLE, Event, append, new_record, read_record
+from rackwright.fleet.journal import ROLLOUT, VARIABLE, append, new_record, read_record
 from rackwright.fleet.masking import mask
 from rackwright.fleet.quarantine import settle_quarantine
-from rackwright.fleet.record import NOT_REACHED, UNTOUCHED, WELL, record_of
-from rackwright.fleet.waves import Fault
+from rackwright.fleet.record import record_of
 from rackwright.interrupt import STATUS as INTERRUPTED
 from rackwright.processes import module, this_process
 from rackwright.settings.load import InventoryHost
 from rackwright.settings.model import Hooks
 from rackwright.settings.secret import MASK
-
-DONE, ERROR, WENT_BACK, HANDS_NEEDED = 0, 1, 3, 4
 
 
 @dataclass(frozen=True)
@@ -173,57 +171,6 @@ def without_secrets(key: str, value: Any) -> Any:
         return value
     told = mask(f"{key}={value}").removeprefix(f"{key}=")
     return MASK if told.startswith(MASK) else mask(value)
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a record says of one phase."""
-
-    states: Mapping[str, str]
-    before: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """The releases that were proven before the switch, by host and endpoint."""
-    faults: tuple[str, ...] = ()
-    """Whose fault each failure is, in their order."""
-    held: str = ""
-    """Why a hook held the next wave back."""
-
-    def named(self, *states: str) -> list[str]:
-        """Hosts in one of these states."""
-        return [host for host, state in self.states.items() if state in states]
-
-    @property
-    def failed(self) -> list[str]:
-        """Hosts whose switch went wrong."""
-        return [host for host, state in self.states.items() if state not in WELL | NOT_REACHED | UNTOUCHED]
-
-    @property
-    def not_well(self) -> list[str]:
-        """Hosts that did not come to where they should."""
-        return [host for host, state in self.states.items() if state not in WELL]
-
-    @property
-    def is_the_releases(self) -> bool:
-        """True when the run stopped because of the release."""
-        return bool(self.faults) and self.faults[-1] == Fault.RELEASE.value
-
-
-def result(events: Iterable[Event], phase: str) -> Result:
-    """What the record says of a phase: each host's last state in it."""
-    states: dict[str, str] = {}
-    before: dict[str, Mapping[str, str]] = {}
-    faults: list[str] = []
-    inside, held = False, ""
-    for event in events:
-        if event["kind"] == "phase":
-            inside = event["name"] == phase
-        elif inside and event["kind"] == "host":
-            states[event["host"]] = event["state"]
-            before.setdefault(event["host"], event.get("before", {}))
-        elif inside and event["kind"] == "failure":
-            faults.append(event["fault"])
-        elif inside and event["kind"] == "held":
-            held = event["text"]
-    return Result(states, before, tuple(faults), held)
 
 
 def phase(run: Run, name: str) -> Result:

@@ -12,9 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from rackwright.fleet.estimate import remaining
-from rackwright.fleet.record import BACKWARD, NOTHING_SERVES, SWITCHING
+from rackwright.fleet.record import BACKWARD
 from rackwright.fleet.standing import BAD, BUSY, GOOD, IDLE, RANK, WARN, clock, tone
-from rackwright.fleet.story import STAGING, HostStory, Story, wave_name
+from rackwright.fleet.states import RunState
+from rackwright.fleet.story import HostStory, Story, wave_name
 from rackwright.printable import printable
 
 STYLES = {GOOD: "green", BAD: "bold red", WARN: "yellow", BUSY: "cyan", IDLE: "dim"}
@@ -49,7 +50,7 @@ def chosen(story: Story, room: int) -> tuple[list[HostStory], list[HostStory]]:
 
 
 def _urgency(story: Story, host: HostStory) -> tuple[int, int]:
-    active = 0 if host.state in (SWITCHING, STAGING) else 1
+    active = 0 if host.state in (RunState.SWITCHING, RunState.STAGING) else 1
     kind = tone(story, host.state)
     return (RANK.index(kind) if kind in (BAD, WARN) else len(RANK)), active
 
@@ -79,14 +80,14 @@ def facts(story: Story, now: float) -> Iterator[str]:
     bake = story.bakes[-1] if story.bakes else None
     if bake is not None and now < bake.start + bake.seconds:
         yield f"watching {wave_name(bake.wave)} for {clock(round(bake.start + bake.seconds - now))} more"
-    bad = sum(tone(story, host.state) == BAD or host.state == "went back" for host in story.hosts.values())
+    bad = sum(tone(story, host.state) == BAD or host.state is RunState.WENT_BACK for host in story.hosts.values())
     if bad:
         yield f"{bad} failed"
 
 
 def tightest(story: Story) -> str:
     """The group or rack that is nearest to its limit, and how many are down there; empty when none is limited."""
-    down = {host.name for host in story.hosts.values() if host.state in (SWITCHING, NOTHING_SERVES)}
+    down = {host.name for host in story.hosts.values() if host.state in (RunState.SWITCHING, RunState.NOTHING_SERVES)}
     counts = [(len(limit.hosts & down), limit.most, domain) for domain, limit in story.limits.items()]
     if not counts:
         return ""

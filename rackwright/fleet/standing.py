@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rackwright.fleet.record import BY_HAND, LEFT_ASIDE, NOT_SWITCHED, SWITCHING, TAKEN_BACK
-from rackwright.fleet.story import ASIDE, OPEN, UNSEEN, WAITING, WELL, HostStory, Story
+from rackwright.fleet.record import BY_HAND
+from rackwright.fleet.states import LEFT_ASIDE, OPEN, RunState
+from rackwright.fleet.story import ASIDE, WELL, HostStory, Story
 
 GOOD, BAD, WARN, BUSY, IDLE = "good", "bad", "warn", "busy", "idle"
 TROUBLE = (BAD, WARN)
-CONSEQUENCES = LEFT_ASIDE | {NOT_SWITCHED, WAITING, UNSEEN, TAKEN_BACK}
+CONSEQUENCES = LEFT_ASIDE | {RunState.NOT_SWITCHED, RunState.WAITING, RunState.UNSEEN, RunState.TAKEN_BACK}
 """States that hosts are in because of other hosts, or because of an earlier run."""
 RANK = (BAD, WARN, BUSY, IDLE, GOOD)
 
 
-def tone(story: Story, state: str) -> str:
+def tone(story: Story, state: RunState) -> str:
     """How good a state is in a run."""
     if state in OPEN:
         if story.ended is not None:
-            return BAD if state == SWITCHING else WARN
-        return IDLE if state == UNSEEN else BUSY
-    if state == TAKEN_BACK:
+            return BAD if state is RunState.SWITCHING else WARN
+        return IDLE if state is RunState.UNSEEN else BUSY
+    if state is RunState.TAKEN_BACK:
         return GOOD if story.phase == BY_HAND else WARN
     return GOOD if state in WELL else WARN if state in ASIDE else BAD
 
@@ -29,7 +30,7 @@ def worst_first(story: Story) -> list[HostStory]:
     """Hosts with failures before those that went well, each kind in inventory order."""
 
     def rank(host: HostStory) -> tuple[int, bool, bool]:
-        return RANK.index(tone(story, host.state)), host.state in CONSEQUENCES, host.state == TAKEN_BACK
+        return RANK.index(tone(story, host.state)), host.state in CONSEQUENCES, host.state is RunState.TAKEN_BACK
 
     return sorted(story.hosts.values(), key=rank)
 
@@ -40,16 +41,16 @@ def culprits(story: Story) -> list[HostStory]:
     return [host for host in bad if host.state not in CONSEQUENCES]
 
 
-def consequences(story: Story) -> dict[str, list[str]]:
+def consequences(story: Story) -> dict[RunState, list[str]]:
     """Hosts that were left or taken out because of others, by their state."""
-    found: dict[str, list[str]] = {}
+    found: dict[RunState, list[str]] = {}
     for host in worst_first(story):
         if host.state in CONSEQUENCES and tone(story, host.state) in TROUBLE:
             found.setdefault(host.state, []).append(host.name)
     return found
 
 
-def states(story: Story) -> list[tuple[str, str, int]]:
+def states(story: Story) -> list[tuple[RunState, str, int]]:
     """Each state with its tone and how many hosts are in it, the worst first."""
     counts = Counter(host.state for host in worst_first(story))
     return [(state, tone(story, state), count) for state, count in counts.items()]

@@ -5,22 +5,20 @@ The live view and the report both draw a `Story`; story_events.py goes on with i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from rackwright.fleet.fault import Failure
 from rackwright.fleet.journal import Event
 from rackwright.fleet.progress import DOWNLOADING, DRAINING, GOING_BACK, LOADING, PROVING, VERIFYING
-from rackwright.fleet.record import ENDED_WELL, LEFT_ASIDE, NOT_SWITCHED, SWITCHING, TAKEN_BACK
+from rackwright.fleet.states import ENDED_WELL, LEFT_ASIDE, OPEN, RunState
 
 STAGING, WAITING = "staging", "waiting"
+"""Phases, beside those of progress.py."""
 PHASES = (STAGING, DOWNLOADING, VERIFYING, WAITING, DRAINING, LOADING, PROVING, GOING_BACK)
 """What a host does, in the order in which it usually happens."""
 
-UNSEEN, FAILED = "no word yet", "failed"
-WELL = ENDED_WELL | {TAKEN_BACK}
-ASIDE = LEFT_ASIDE | {"went back", NOT_SWITCHED}
-OPEN = frozenset({UNSEEN, STAGING, WAITING, SWITCHING})
+WELL = ENDED_WELL | {RunState.TAKEN_BACK}
+ASIDE = LEFT_ASIDE | {RunState.WENT_BACK, RunState.NOT_SWITCHED}
 
 
 @dataclass
@@ -50,7 +48,7 @@ class HostStory:
     """One host's part of a run."""
 
     name: str
-    state: str = UNSEEN
+    state: RunState = RunState.UNSEEN
     part: float | None = None
     """How far its download is, between 0 and 1."""
     said: str = ""
@@ -139,7 +137,7 @@ class Story:
     """When each wave began to switch, and when the run began to go back."""
     limits: dict[str, Limit] = field(default_factory=dict)
     bakes: list[Bake] = field(default_factory=list)
-    failures: list[Mapping[str, Any]] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
 
     def host(self, event: Event) -> HostStory:
         """The host of an event. Raises KeyError or TypeError when it names none."""

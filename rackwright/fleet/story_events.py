@@ -10,14 +10,14 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
+from rackwright.fleet.fault import failures_in
 from rackwright.fleet.journal import Event
 from rackwright.fleet.progress import DOWNLOADING, GOING_BACK, LOADING, PROVING
-from rackwright.fleet.record import BACKWARD, BY_HAND, SWITCHING, TAKEN_BACK
+from rackwright.fleet.record import BACKWARD, BY_HAND, taken_back
+from rackwright.fleet.states import RunState
 from rackwright.fleet.story import (
-    FAILED,
     PHASES,
     STAGING,
-    UNSEEN,
     WAITING,
     Bake,
     HostStory,
@@ -65,7 +65,7 @@ def _phase(story: Story, event: Event, now: float) -> None:
 
 def _stage(story: Story, event: Event, now: float) -> None:
     host = story.host(event)
-    host.state = STAGING
+    host.state = RunState.STAGING
     changes = [str(text) for text in event.get("changes", [])]
     host.enter(STAGING, now, str(event.get("concern", "")))
     host.changes += changes
@@ -80,7 +80,7 @@ def _job(story: Story, event: Event, now: float) -> None:
     if event["state"] == "began":
         host.said = title
         host.enter(GOING_BACK if story.phase == BACKWARD else _phase_of(job), now, title)
-    elif host.state == SWITCHING:
+    elif host.state == RunState.SWITCHING:
         host.enter(GOING_BACK if host.phase == GOING_BACK else PROVING, now)
     else:
         host.leave(now)
@@ -108,7 +108,7 @@ def _waves(story: Story, event: Event, now: float) -> None:
     for number, names in enumerate(waves):
         for name in names:
             host = story.host({"host": name})
-            host.wave, host.state = number if forward else host.wave, WAITING
+            host.wave, host.state = number if forward else host.wave, RunState.WAITING
             host.said = f"waits for its turn: {wave_name(number)}"
             host.enter(WAITING, now)
     story.waves = waves
@@ -118,18 +118,18 @@ def _waves(story: Story, event: Event, now: float) -> None:
 
 
 def _host(story: Story, event: Event, now: float) -> None:
-    host, state = story.host(event), str(event["state"])
-    if state == SWITCHING:
+    host, state = story.host(event), RunState(event["state"])
+    if state is RunState.SWITCHING:
         _mark_wave(story, host, now)
-        host.began, host.state = now, SWITCHING
+        host.began, host.state = now, state
         host.enter(PROVING, now, "what serves now is asked first")
         host.changes += [str(text) for text in event.get("changes", [])]
         if event.get("diff"):
             host.diffs.append(str(event["diff"]))
         return
-    if host.state == SWITCHING and host.began is not None:
+    if host.state == RunState.SWITCHING and host.began is not None:
         host.took = max(0.0, now - host.began)
-    host.state = TAKEN_BACK if state == "switched" and story.phase in (BACKWARD, BY_HAND) else state
+    host.state = taken_back(state) if story.phase in (BACKWARD, BY_HAND) else state
     host.leave(now)
     if event.get("text"):
         host.said = str(event["text"]).splitlines()[0]
@@ -156,7 +156,7 @@ def _row(story: Story, event: Event, now: float) -> None:
         # What the earlier release answers must not stand where the answers of the failed one are looked for.
         host.rows[row.name] = row
     host.said = f"{row.mark}: {row.name}: {row.seen}"
-    if host.state == SWITCHING and host.phase != GOING_BACK:
+    if host.state == RunState.SWITCHING and host.phase != GOING_BACK:
         host.enter(PROVING, now)
 
 
@@ -170,15 +170,16 @@ def _bake(story: Story, event: Event, now: float) -> None:
 
 def _failure(story: Story, event: Event, now: float) -> None:  # noqa: ARG001 - all handlers are called alike
     story.host(event)
-    story.failures.append(event)
+    if story.phase != BACKWARD:
+        story.failures += failures_in([event])
 
 
 def _error(story: Story, event: Event, now: float) -> None:
     host, text = story.host(event), str(event["text"])
     host.said = (text.splitlines() or [""])[0]
     _complain(host, text)
-    if host.state in (UNSEEN, STAGING, WAITING) and not text.startswith("not switched"):
-        host.state = FAILED
+    if host.state in (RunState.UNSEEN, RunState.STAGING, RunState.WAITING):
+        host.state = RunState.FAILED
         host.leave(now)
 
 

@@ -12,24 +12,23 @@ from dataclasses import dataclass
 
 from pyinfra import logger
 
+from rackwright.cause import Cause, Reason
 from rackwright.concern import HostReading
 from rackwright.concerns.endpoint import ENDPOINT
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.release import wanted_releases
-from rackwright.effects import ConnectionLostError, NotStartedError
+from rackwright.effects import ConnectionLostError, StepFailedError
 from rackwright.fleet.gate import Bake, Outcome
 from rackwright.fleet.journal import ORDER, ROLLOUT, note
-from rackwright.fleet.waves import FIRST, LAST, Cause, Limits, Node, amount
-from rackwright.fullproof import GPU_COUNTERS
+from rackwright.fleet.states import RunState
+from rackwright.fleet.waves import FIRST, LAST, Limits, Node, amount
 from rackwright.hostside import host_script
 from rackwright.paths import container_name, unit_name
-from rackwright.proof import GPU_ERRORS, GPUS_INSIDE, Answer, Question, Verdict
+from rackwright.proof import Answer, Question, Verdict
 from rackwright.release import Release
 from rackwright.settings.model import HostSettings
-from rackwright.switch import NotAdmittedError, NotCommittedError, NothingServesError, RefusedError
+from rackwright.switch import NotAdmittedError, NothingServesError, StoppedError, WentBackError
 
-HOST_ROWS = frozenset({GPU_ERRORS, GPUS_INSIDE, GPU_COUNTERS})
-DISK = ("No space left on device", "Read-only file system", "Input/output error")
 WATCH_SECONDS = 5
 WATCHED_AT_ONCE = 32
 """Hosts of a wave that are looked at side by side: one after the other, a large wave would outlast its bake."""
@@ -106,14 +105,19 @@ def _asked_order() -> Mapping[str, Sequence[str]]:
 
 
 def outcome_of(error: BaseException, served: bool) -> Outcome:
-    """What a failed switch was.
+    """What a failed switch was, by its error and whatever that was caused by.
 
     served: whether the host served before.
     """
     chain = list(_chain(error))
-    cause, check = next((found for one in chain if (found := _cause(one))), (Cause.CHECK, "the start"))
-    lost = any(isinstance(one, ConnectionLostError | NothingServesError | NotAdmittedError) for one in chain)
-    return Outcome(cause, check, serves=served and not lost)
+    found = dict.fromkeys(reason for one in chain if isinstance(one, StepFailedError) for reason in one.reasons)
+    known = tuple(reason for reason in found if reason.cause is not Cause.OTHER)
+    lost = any(isinstance(one, _NOT_SERVING) for one in chain)
+    return Outcome(known or tuple(found) or (_UNKNOWN,), serves=served and not lost)
+
+
+_UNKNOWN = Reason(Cause.OTHER, "the switch")
+_NOT_SERVING = (ConnectionLostError, NothingServesError, StoppedError, NotAdmittedError)
 
 
 def _chain(error: BaseException | None) -> Iterable[BaseException]:
@@ -122,21 +126,14 @@ def _chain(error: BaseException | None) -> Iterable[BaseException]:
         error = error.__cause__
 
 
-def _cause(error: BaseException) -> tuple[Cause, str] | None:
-    if isinstance(error, ConnectionLostError):
-        return Cause.HOST, "the connection"
-    if isinstance(error, NotAdmittedError):
-        return Cause.HOST, "the ready hook"
-    if isinstance(error, NotCommittedError):
-        return Cause.OTHER, "the commit"
-    if isinstance(error, NotStartedError):
-        return Cause.OTHER, "the switch was not started"
-    if any(text in str(error) for text in DISK):
-        return Cause.HOST, "the disk"
-    if isinstance(error, RefusedError):
-        ours = [row for row in error.rows if row in HOST_ROWS]
-        return (Cause.HOST, ours[0]) if ours else (Cause.CHECK, next(iter(error.rows)))
-    return None
+def state_after(error: StepFailedError, served: bool) -> RunState:
+    """The state of a host whose switch ended with an error.
+
+    served: whether the host served before; without it, to be stopped again takes nothing away.
+    """
+    if isinstance(error, NothingServesError) or (isinstance(error, StoppedError) and served):
+        return RunState.NOTHING_SERVES
+    return RunState.WENT_BACK if isinstance(error, WentBackError) else RunState.FAILED
 
 
 def watched(endpoint: str, spec_hash: str, health_url: str) -> Question:
@@ -171,4 +168,4 @@ def baking(seconds: int, watch: Mapping[str, Callable[[], Outcome]]) -> Callable
 def _failed_of(hosts: Sequence[str], watch: Mapping[str, Callable[[], Outcome]]) -> dict[str, Outcome]:
     with ThreadPoolExecutor(WATCHED_AT_ONCE) as pool:
         outcomes = zip(hosts, pool.map(lambda name: watch[name](), hosts), strict=True)
-        return {name: outcome for name, outcome in outcomes if outcome.cause is not None}
+        return {name: outcome for name, outcome in outcomes if not outcome.is_well}

@@ -16,6 +16,7 @@ complain() {
   printf '%s\n' "$1" >&2
   printf '%s\n' "$last" >&2
   printf '%s\n' "$1 $(printf '%s\n' "$last" | grep -oE '(failed to start|unable to configure) .*' | tail -n 1)" >"${reason:-/dev/null}"
+  printf 'start\n' >"${cause:-/dev/null}"
   exit 1
 }
 put "$daemon_json" "$daemon_text" && put "$dropin" "$dropin_text" || exit 1

@@ -22,7 +22,10 @@ status=$?
 head -c 262144 "$JOB/verdict" | sed -n 's/^row //p' | while IFS= read -r row; do event row "$row"; done
 case $status in
   0) exit 0 ;;
-  3) head -c 262144 "$JOB/verdict" | sed -n 's/^reason //p' >"$reason" ;;
+  3)
+    head -c 262144 "$JOB/verdict" | sed -n 's/^reason //p' >"$reason"
+    printf 'check\n' >"$cause"
+    ;;
   *)
     docker rm --force "$container" >/dev/null 2>&1
     printf '%s\n' "its answers could not be judged in its image (status $status): $(tail -n 1 "$JOB/verdict.error" | cut -c1-300)" | tee "$reason"

@@ -1,10 +1,11 @@
 # Switch an endpoint, prove it, and commit or go back: all on the host, so that it ends well with nobody watching.
 # Parameters: release home gate deadline; previous (what to go back to, in words, or nothing); known ("yes": this release
 # was proven before); mark (a file that lies there until clients are let in again, or nothing); and scripts: prepare
-# forward prove commit keep_log back prove_back halt ready ready_back.
+# forward prove commit keep_log back prove_back halt ready ready_back, and faults, which measures the host itself.
 # It tells the control machine how it goes by events; what it prints is for people.
 # Ends 0 committed, 3 went back, 4 nothing serves, 5 not switched, 6 it answers but is not committed.
-export reason="$JOB/reason"
+# A part that fails says why in $reason, and in $cause what kind of failure it is, where it knows: check, start, hook.
+export reason="$JOB/reason" cause="$JOB/cause" begun="$(date '+%F %T')"
 run() { # a part, from a file: it may be longer than an argument can be
   printf '%s\n' "$1" >"$JOB/part" && sh "$JOB/part"
 }
@@ -13,6 +14,10 @@ elapsed() { printf '%s %s\n' "$1" "$2" | awk '{ printf "%.1f", $2 - $1 }'; }
 why() {
   if [ -s "$reason" ]; then tail -n 1 "$reason"; else tail -n 1 "$JOB/log"; fi |
     tr -c '[:print:]' ' ' | cut -c1-400 | sed 's/ *$//'
+}
+blame() { # say what kind of failure it was: what the host has measured of itself explains whatever else failed
+  moment=after run "$faults"
+  [ ! -s "$cause" ] || event cause "$(tail -n 1 "$cause")"
 }
 finish() { # outcome, exit status
   printf '%s\n' "release=$release" "outcome=$1" "time=$(date '+%F %T')" "reason=$failure" >"$home/last-switch.new" &&
@@ -33,6 +38,7 @@ approved() { # whether the control machine, which asks the rest of the gate, say
       read -r word text <"$JOB/word"
       [ "$word" = commit ] && return 0
       printf '%s\n' "$text" >"$reason"
+      printf 'check\n' >"$cause"
       return 1
     fi
     sleep 0.2
@@ -44,6 +50,7 @@ approved() { # whether the control machine, which asks the rest of the gate, say
 }
 go_back() {
   began=$(now)
+  blame
   event failed "$failure"
   run "$keep_log"
   : >"$reason"
@@ -62,9 +69,12 @@ go_back() {
 
 failure=
 : >"$reason"
+: >"$cause"
+moment=before run "$faults"
 [ -z "$mark" ] || : >"$mark"
 if ! run "$prepare"; then
   failure=$(why)
+  blame
   admit "$ready_back"
   finish not-switched 5
 fi
@@ -74,6 +84,7 @@ if ! { run "$forward" && run "$prove" && approved; }; then
 fi
 if ! run "$commit"; then
   failure=$(why)
+  blame
   finish not-committed 6
 fi
 admit "$ready"

@@ -7,6 +7,7 @@ give_up() {
   sleep 1
   journalctl --sync 2>/dev/null
   printf '%s\n' "$1" >"${reason:-/dev/null}"
+  printf 'start\n' >"${cause:-/dev/null}"
   printf '%s\n' "$1; its last lines:"
   last_lines 30 300
   exit 1

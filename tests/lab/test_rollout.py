@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,53 +13,20 @@ import pytest
 from rackwright.fleet.progress import LOADING, PROVING
 from rackwright.fleet.story import WAITING, wave_name
 from rackwright.fleet.story_events import story_of
-from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
-from tests.lab.conftest import BIN, Run, Site
+from tests.lab.conftest import BIN, Site
+from tests.lab.fleets import assert_all_serve, proven, rollout, switches, three_that_serve
 from tests.lab.running import Running
 
 pytestmark = pytest.mark.lab
 
-HOME = "/var/lib/rackwright/endpoints/llm"
 DROPS_TOOLS = 3
 
 
 @pytest.fixture(scope="module")
 def fleet(worker_lab: Lab) -> Iterator[Site]:
-    """Three hosts that serve, in a lab of their own because the worker's has two."""
-    lab = Lab.open(f"{worker_lab.paths.id}b")
-    lab.down()
-    lab.up(hosts=3, bare=0)
-    site = Site(lab)
-    run = site.deploy()
-    assert run.status == 0, run.output
-    yield site
-    lab.down()
-
-
-def rollout(site: Site, *options: str, **engine: Any) -> Run:
-    data = ["--data", f"engine={json.dumps(engine)}"]
-    return site.rackwright("rollout", "inventory/lab.py", "-y", "--bake", "1", "--wave", "1", *data, *options)
-
-
-def proven(hosts: Sequence[Host]) -> list[str]:
-    return [host.run(f"basename $(readlink {HOME}/proven)").stdout.strip() for host in hosts]
-
-
-def running(hosts: Sequence[Host]) -> list[str]:
-    label = '{{index .Config.Labels "rackwright.spec"}}'
-    return [host.run(f"docker inspect --format '{label}' rackwright-llm").stdout.strip() for host in hosts]
-
-
-def switches(run: Run) -> list[str]:
-    """Hosts in the order in which they began to switch."""
-    return re.findall(r"\[(\S+)\]   switching to release", run.output)
-
-
-def assert_all_serve(site: Site, releases: list[str]) -> None:
-    assert running(site.lab.hosts) == proven(site.lab.hosts) == releases
-    for host in site.lab.hosts:
-        assert host.run("curl -fs http://127.0.0.1:8000/health", check=False).returncode == 0
+    with three_that_serve(worker_lab) as site:
+        yield site
 
 
 def test_a_good_change_goes_through_in_order(fleet: Site, tmp_path: Path) -> None:

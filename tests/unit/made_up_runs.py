@@ -96,7 +96,7 @@ def _switch(name: str, now: float, fails: bool, wave: int) -> Iterator[Event]:
             now + 30, "progress", host=name, job="switch-llm", phase="going back", text="going back to release a"
         )
         yield event(now + 37, "host", host=name, state="went back", cause="check", check="a tool call", text=REFUSED)
-        yield event(now + 37, "failure", host=name, check="a tool call", wave=wave, fault="unknown")
+        yield event(now + 37, "failure", host=name, cause="check", check="a tool call", wave=wave, fault="unknown")
     else:
         yield event(now + 29, "row", host=name, row="a tool call", mark="proved", seen='get_weather({"city": "Paris"})')
         yield event(now + 30, "host", host=name, state="switched")

@@ -6,13 +6,21 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rackwright.cause import Cause, Reason
+from rackwright.fleet.fault import judged
 from rackwright.fleet.gate import Bake, Begin, Gate, Outcome
-from rackwright.fleet.waves import Cause, Limits, Node
+from rackwright.fleet.journal import VARIABLE, read_record
+from rackwright.fleet.waves import Limits, Node
+
+
+def bad(cause: Cause, check: str, serves: bool = True) -> Outcome:
+    return Outcome((Reason(cause, check),), serves)
 
 
 class Fleet:
@@ -33,7 +41,7 @@ class Fleet:
             time.sleep(0.001)
             with self.lock:
                 self.down -= self.serving[order]
-            return Outcome() if well else Outcome(Cause.CHECK, "a chat answer")
+            return Outcome() if well else bad(Cause.CHECK, "a chat answer")
 
         return work
 
@@ -105,7 +113,7 @@ def test_a_wave_that_fails_its_bake_stops_the_next() -> None:
 
     def bake(task: Bake) -> dict[str, Outcome]:
         baked.append(task)
-        return {"h0": Outcome(Cause.CHECK, "restarts")} if task.wave == 0 else {}
+        return {"h0": bad(Cause.CHECK, "restarts")} if task.wave == 0 else {}
 
     fleet.gate.bake = bake
     fleet.run([0, 1, 2], pool=3)
@@ -117,7 +125,7 @@ def test_a_wave_that_fails_its_bake_stops_the_next() -> None:
 def test_a_fault_of_a_host_is_left_aside_within_the_budget() -> None:
     fleet = Fleet([True] * 4, failing=set())
     fleet.gate.limits = Limits({}, wave=1, budget=1)
-    fleet.gate.entries["h1"].work = lambda: Outcome(Cause.HOST, "the connection")
+    fleet.gate.entries["h1"].work = lambda: bad(Cause.CONNECTION, "the connection")
     assert fleet.run([3, 2, 1, 0], pool=4) == {0: True, 1: False, 2: True, 3: True}
 
 
@@ -138,16 +146,47 @@ def test_a_wave_is_asked_for_before_it_begins_and_may_be_held() -> None:
 
 
 def test_ends_are_told_of_failures_too_and_of_those_after_the_switch() -> None:
-    fleet, ended = Fleet([True, True], failing=set()), list[tuple[str, Cause | None]]()
-    fleet.gate.on_end = lambda name, outcome: ended.append((name, outcome.cause))
-    fleet.gate.bake = lambda _: {"h0": Outcome(Cause.CHECK, "restarts")}
+    fleet, ended = Fleet([True, True], failing=set()), list[tuple[str, bool]]()
+    fleet.gate.on_end = lambda name, outcome: ended.append((name, outcome.is_well))
+    fleet.gate.bake = lambda _: {"h0": bad(Cause.CHECK, "restarts")}
     fleet.run([0, 1], pool=2)
-    assert ended == [("h0", None), ("h0", Cause.CHECK)]
+    assert ended == [("h0", True), ("h0", False)]
 
 
 def test_hosts_that_stay_down_use_up_the_limit() -> None:
     fleet = Fleet([True] * 3, failing=set())
     fleet.gate.limits = Limits({}, budget=2)
-    fleet.gate.entries["h1"].work = lambda: Outcome(Cause.HOST, "the connection", serves=False)
+    fleet.gate.entries["h1"].work = lambda: bad(Cause.CONNECTION, "the connection", serves=False)
     assert fleet.run([0, 1, 2], pool=3) == {0: True, 1: False, 2: False}
     assert fleet.started == [0]
+
+
+def test_two_drain_hooks_that_fail_after_a_proven_canary_are_not_the_releases_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = tmp_path / "run.jsonl"
+    monkeypatch.setenv(VARIABLE, str(record))
+    fleet = Fleet([True] * 4, failing=set())
+    fleet.gate.limits = Limits({"all": 2})
+    both = threading.Barrier(2, timeout=5)
+
+    def work() -> Outcome:
+        both.wait()
+        return bad(Cause.HOOK, "the drain hook")
+
+    for name in ("h1", "h2"):
+        fleet.gate.entries[name].work = work
+    assert fleet.run([0, 1, 2, 3], pool=4) == {0: True, 1: False, 2: False, 3: False}
+    told = [event for event in read_record(record) if event["kind"] == "failure"]
+    assert [(event["host"], event["cause"], event["fault"]) for event in told] == [
+        (event["host"], "hook", "unknown") for event in told
+    ]
+    assert len(told) == 2
+
+
+def test_all_that_went_wrong_with_a_host_counts() -> None:
+    fleet = Fleet([True] * 3, failing=set())
+    reasons = (Reason(Cause.HOOK, "the ready hook"), Reason(Cause.CHECK, "speed"))
+    fleet.gate.entries["h1"].work = lambda: Outcome(reasons)
+    fleet.run([0, 1, 2], pool=3)
+    assert judged(fleet.gate.failures).is_the_releases

@@ -178,7 +178,7 @@ def test_another_jobs_words_are_never_taken_for_this_ones(job: Path) -> None:
 
 
 def test_a_hook_is_not_told_where_the_job_keeps_its_files(job: Path) -> None:
-    words = "sh -c 'echo \"[$JOB$SECRETS$reason]\"'"
+    words = "sh -c 'echo \"[$JOB$SECRETS$reason$cause]\"'"
     own: dict[str, str | int] = {
         "hook": "ready_hook",
         "words": words,
@@ -187,7 +187,9 @@ def test_a_hook_is_not_told_where_the_job_keeps_its_files(job: Path) -> None:
         "port": 1,
         "release": "x",
     }
-    done = run(host_script("hook", **own), JOB=str(job), SECRETS="s", reason=str(job / "reason"))
+    done = run(
+        host_script("hook", **own), JOB=str(job), SECRETS="s", reason=str(job / "reason"), cause=str(job / "cause")
+    )
     assert "[]" in done.stdout.splitlines(), done
     assert done.returncode == 0
 

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from rackwright.fleet.journal import Event, read_record, records
-from rackwright.fleet.plain import exit_status
+from rackwright.fleet.plain import exit_status, sentence
 from rackwright.fleet.quarantine import Quarantined, change_quarantine, load_quarantine
 from rackwright.fleet.record import record_of
 from tests.unit.fake_site import make_site, started
@@ -113,3 +113,13 @@ def test_a_folder_that_cannot_be_written_stops_nothing(site: Path) -> None:
 )
 def test_an_ending_has_its_status(error: BaseException | None, status: int) -> None:
     assert exit_status(error) == status
+
+
+def test_a_run_that_the_leases_refused_is_to_be_run_again_and_not_resumed() -> None:
+    begin: Event = {"kind": "begin", "hosts": ["h1", "h2"]}
+    busy: Event = {"kind": "host", "host": "h1", "state": "busy"}
+    same: Event = {"kind": "host", "host": "h2", "state": "unchanged"}
+    told = sentence(record_of("r", [begin, busy, same]), 1, executed=True)
+    assert told == "failed on h1; next: the same command again, when the other run has ended"
+    failed: Event = {"kind": "host", "host": "h2", "state": "failed"}
+    assert sentence(record_of("r", [begin, busy, failed]), 1, executed=True).endswith("next: rackwright resume r")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rackwright.cause import Cause
 from rackwright.commands.quarantine import changed
 from rackwright.errors import RackwrightError
 from rackwright.fleet.journal import Event
@@ -21,24 +22,29 @@ from rackwright.fleet.quarantine import (
     settle_quarantine,
 )
 from rackwright.fleet.record import Record, record_of
-from rackwright.fleet.waves import Fault
 
-CABLE, ECC = Quarantined("before", "the connection", "r0"), Quarantined("before", "GPU errors", "r0")
+CABLE, ECC = Quarantined("before", "the connection", "r0", Cause.CONNECTION), Quarantined("before", "GPU errors", "r0")
 
 
-def run(states: dict[str, str], faults: dict[str, Fault] | None = None) -> Record:
+def run(states: dict[str, str], causes: dict[str, Cause] | None = None) -> Record:
     events: list[Event] = [{"kind": "host", "host": host, "state": state} for host, state in states.items()]
-    for host, fault in (faults or {}).items():
-        events.append({"kind": "failure", "host": host, "check": "the disk", "wave": 1, "fault": fault.value})
+    for host, cause in (causes or {}).items():
+        events.append({"kind": "failure", "host": host, "check": "the disk", "wave": 1, "cause": cause})
     return record_of("r1", events)
 
 
 @pytest.mark.parametrize(
     ("before", "record", "after"),
     [
-        ({}, run({"h1": "failed"}, {"h1": Fault.HOST}), {"h1": Quarantined("now", "the disk", "r1")}),
-        ({}, run({"h1": "went back"}, {"h1": Fault.RELEASE}), {}),
-        ({"h1": CABLE}, run({"h1": "failed"}, {"h1": Fault.HOST}), {"h1": CABLE}),
+        ({}, run({"h1": "failed"}, {"h1": Cause.DISK}), {"h1": Quarantined("now", "the disk", "r1", Cause.DISK)}),
+        ({}, run({"h1": "went back"}, {"h1": Cause.CHECK}), {}),
+        (
+            {},
+            run({"h1": "failed", "h2": "went back"}, {"h1": Cause.DISK, "h2": Cause.CHECK}),
+            {"h1": Quarantined("now", "the disk", "r1", Cause.DISK)},
+        ),
+        ({}, run({"h1": "failed"}, {"h1": Cause.HOOK}), {}),
+        ({"h1": CABLE}, run({"h1": "failed"}, {"h1": Cause.DISK}), {"h1": CABLE}),
         ({"h1": CABLE, "h2": ECC}, run({"h1": "switched", "h2": "switched"}), {}),
         ({"h1": CABLE, "h2": ECC}, run({"h1": "unchanged", "h2": "unchanged"}), {"h2": ECC}),
         ({"h1": CABLE, "h2": ECC}, run({"h1": "quarantined", "h3": "switched"}), {"h1": CABLE, "h2": ECC}),
@@ -50,7 +56,7 @@ def test_a_run_changes_the_list(before: dict[str, Any], record: Record, after: d
 
 def test_the_list_is_kept_beside_the_records(tmp_path: Path) -> None:
     assert load_quarantine(tmp_path) == {}
-    told = settle_quarantine(tmp_path, run({"h1": "failed", "h2": "switched"}, {"h1": Fault.HOST}))
+    told = settle_quarantine(tmp_path, run({"h1": "failed", "h2": "switched"}, {"h1": Cause.DISK}))
     assert told == ["h1 is quarantined (the disk): rollouts leave it aside"]
     assert (tmp_path / "runs" / "quarantine.json").stat().st_mode & 0o777 == 0o600
     assert load_quarantine(tmp_path)["h1"].run == "r1"

@@ -15,6 +15,7 @@ from rackwright.fleet.journal import Event, append, new_record
 from rackwright.fleet.report import page, write
 from rackwright.fleet.report.figures import bars, changed, row_sums, ticks, wave_marks
 from rackwright.fleet.standing import clock, states, tone, worst_first
+from rackwright.fleet.states import RunState
 from rackwright.fleet.story_events import story_of
 from tests.unit.made_up_runs import event, made_up, recorded
 
@@ -63,8 +64,8 @@ def test_a_rollback_by_hand_is_no_trouble() -> None:
 
 def test_a_host_that_was_cut_while_switching_is_bad() -> None:
     events = [event(0, "begin", hosts=["h1"]), event(1, "host", host="h1", state="switching")]
-    assert tone(story_of(events), "switching") == "busy"
-    assert tone(story_of([*events, event(2, "end", status=4, text="x")]), "switching") == "bad"
+    assert tone(story_of(events), RunState.SWITCHING) == "busy"
+    assert tone(story_of([*events, event(2, "end", status=4, text="x")]), RunState.SWITCHING) == "bad"
 
 
 def test_bars_lie_within_the_run() -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from rackwright.cause import Cause
 from rackwright.commands.resume import asked_again
 from rackwright.errors import RackwrightError
 from rackwright.fleet.journal import Event
 from rackwright.fleet.record import Record, record_of
-from rackwright.fleet.resuming import Rest, rest_of
-from rackwright.fleet.waves import Fault
+from rackwright.fleet.resuming import Rest, hurt_hosts, rest_of
 from rackwright.processes import this_process
 
 HOSTS = ["h1", "h2", "h3", "h4", "h5"]
@@ -24,7 +24,14 @@ def event(kind: str, **fields: Any) -> Event:
 
 
 def begin(purpose: str = "rollout", **fields: Any) -> Event:
-    known = {"purpose": purpose, "hosts": HOSTS, "inventory": "/s/i.py", "deploy": "/s/deploy.py", "process": GONE}
+    known = {
+        "purpose": purpose,
+        "what": purpose,
+        "hosts": HOSTS,
+        "inventory": "/s/i.py",
+        "deploy": "/s/deploy.py",
+        "process": GONE,
+    }
     return event("begin", **{**known, **fields})
 
 
@@ -36,8 +43,8 @@ def host(name: str, state: str) -> Event:
     return event("host", host=name, state=state)
 
 
-def failed(name: str, fault: Fault) -> Event:
-    return event("failure", host=name, check="speed", wave=1, fault=fault.value)
+def failed(name: str, cause: Cause, wave: int = 1) -> Event:
+    return event("failure", host=name, cause=cause, check="speed", wave=wave)
 
 
 def run(*events: Event, **fields: Any) -> Record:
@@ -59,20 +66,20 @@ def test_a_run_cut_in_a_wave_goes_on_with_those_that_were_switching_first() -> N
 
 
 def test_a_host_with_a_fault_of_its_own_comes_last() -> None:
-    events = (host("h2", "failed"), failed("h2", Fault.HOST), host("h3", "not switched"), host("h4", "quarantined"))
+    events = (host("h2", "failed"), failed("h2", Cause.DISK), host("h3", "not switched"), host("h4", "quarantined"))
     rest = rest_of(run(*FORWARD, *events, event("end", status=3, text="held")))
     assert (rest.hosts, rest.first, rest.last) == (("h2", "h3", "h4"), (), ("h2", "h4"))
 
 
 def test_a_run_cut_while_the_release_was_found_at_fault_goes_further_back() -> None:
-    found_out = (switching("h3"), host("h3", "went back"), failed("h3", Fault.RELEASE))
+    found_out = (switching("h3"), host("h3", "went back"), failed("h3", Cause.CHECK))
     rest = rest_of(run(*FORWARD, *found_out))
     assert rest == Rest("going back", ("h1", "h2"), {"h1": OLD, "h2": OLD})
     back = (event("phase", name="going back"), switching("h1"), host("h1", "switched"), switching("h2"))
     assert rest_of(run(*FORWARD, *found_out, *back)).hosts == ("h2",)
     with pytest.raises(RackwrightError, match="nothing is left of run r"):
         rest_of(run(*FORWARD, *found_out, *back, host("h2", "switched")))
-    with pytest.raises(RackwrightError, match="took it back, so nothing is left to go on with; next: mend"):
+    with pytest.raises(RackwrightError, match="rolled it back, so nothing is left to resume; next: fix"):
         rest_of(run(*FORWARD, *found_out, *back, event("end", status=3, text="rolled back")))
     assert rest_of(run(*FORWARD, *found_out, *back, event("end", status=4, text="hands needed"))).hosts == ("h2",)
 
@@ -83,14 +90,15 @@ def test_a_resumed_run_can_be_resumed_and_knows_who_had_the_release_before() -> 
     again = asked_again(first, rest)
     assert again["resumes"] == "r"
     fields = {**again, "hosts": list(rest.hosts)}
+    assert rest_of(run(event("phase", name="rollout"), switching("h3"), **fields)).first == ("h3", "h2")
     second = run(event("phase", name="rollout"), switching("h2"), host("h2", "switched"), **fields)
     assert rest_of(second) == Rest("rollout", ("h3", "h4"), {"h1": OLD, "h2": OLD})
-    bad = run(event("phase", name="rollout"), switching("h2"), failed("h2", Fault.RELEASE), **fields)
+    bad = run(event("phase", name="rollout"), switching("h2"), failed("h2", Cause.CHECK), **fields)
     assert rest_of(bad) == Rest("going back", ("h1", "h2"), {"h1": OLD, "h2": OLD})
 
 
 def test_a_resumed_way_back_can_be_resumed() -> None:
-    first = run(*FORWARD, failed("h2", Fault.RELEASE))
+    first = run(*FORWARD, failed("h2", Cause.CHECK))
     fields = {**asked_again(first, rest_of(first)), "hosts": ["h1", "h2"]}
     second = run(event("phase", name="going back"), switching("h1"), host("h1", "switched"), **fields)
     assert rest_of(second) == Rest("going back", ("h2",), {"h2": OLD})
@@ -121,10 +129,10 @@ def test_a_teardown_and_a_plain_deploy_go_on_with_the_others() -> None:
     ("record", "message"),
     [
         (record_of("r", []), "does not say what was asked for"),
-        (run(purpose="rebuild", what="rebuild h1"), r"run r \(rebuild h1\) is not one that can be gone on with"),
+        (run(purpose="rebuild", what="rebuild h1"), r"run r \(rebuild h1\) cannot be resumed"),
         (run(process=this_process()), r"run r is still under way \(process \d+\); next: wait"),
         (run(event("process", process=this_process())), "is still under way"),
-        (run(event("resumed", by="r2")), "went on as r2 already; next: rackwright resume r2"),
+        (run(event("resumed", by="r2")), "was resumed as r2 already; next: rackwright resume r2"),
         (run(*(host(name, "switched") for name in HOSTS)), "nothing is left of run r: 5 switched"),
         (run(data={"environment": {"A_TOKEN": "*MASKED*"}}), "had --data environment with a secret"),
     ],
@@ -132,3 +140,42 @@ def test_a_teardown_and_a_plain_deploy_go_on_with_the_others() -> None:
 def test_what_cannot_be_gone_on_with_is_refused(record: Record, message: str) -> None:
     with pytest.raises(RackwrightError, match=message):
         rest_of(record)
+
+
+def test_a_releases_fault_is_not_forgotten_beside_a_hosts() -> None:
+    both = (host("h2", "went back"), failed("h2", Cause.CHECK), host("h3", "failed"), failed("h3", Cause.CONNECTION))
+    rest = rest_of(run(*FORWARD[:-1], switching("h2"), *both))
+    assert (rest.kind, rest.hosts) == ("going back", ("h1",))
+
+
+def test_a_plain_deploy_whose_release_is_at_fault_is_not_pushed_on() -> None:
+    told = (host("h1", "switched"), switching("h2"), host("h2", "went back"), failed("h2", Cause.CHECK))
+    with pytest.raises(RackwrightError, match="found its release at fault, and a resume would push it on; next: fix"):
+        rest_of(run(*told, purpose="deploy", plain=True))
+
+
+def lost(before: dict[str, str] | None) -> Record:
+    """A rollout whose canary failed, and could not be rolled back."""
+    begun = event("host", host="h1", state="switching", before=before or {})
+    told = (event("phase", name="rollout"), begun, host("h1", "nothing serves"), failed("h1", Cause.CHECK, 0))
+    others = (host(name, "not switched") for name in HOSTS[1:])
+    return run(*told, *others, event("end", status=4, text="hands needed on h1"))
+
+
+def test_where_rolling_back_failed_a_resume_names_the_host_and_what_to_do() -> None:
+    with pytest.raises(RackwrightError, match=r"hands needed on h1: .*; next: rackwright status /s/i.py --limit h1"):
+        rest_of(lost(None))
+    served = lost(OLD)
+    assert hurt_hosts(served) == ["h1"]
+    assert rest_of(served) == Rest("going back", ("h1",), {"h1": OLD})
+
+
+def test_a_host_that_needs_hands_is_not_forgotten_by_the_resume_of_the_others() -> None:
+    bare = (event("host", host="h2", state="switching"), host("h2", "nothing serves"), failed("h2", Cause.CHECK, 0))
+    there = (event("phase", name="rollout"), switching("h3"), host("h3", "switched"))
+    first = run(*there, *bare, event("end", status=4, text="hands needed"))
+    again = asked_again(first, rest_of(first))
+    assert again["hurt"] == ["h2"]
+    back = (event("phase", name="going back"), host("h3", "switched"), event("end", status=4, text="hands needed"))
+    with pytest.raises(RackwrightError, match="hands needed on h2"):
+        rest_of(run(*back, **{**again, "hosts": ["h3"]}))

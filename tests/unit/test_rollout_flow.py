@@ -65,7 +65,7 @@ def cut_run(site: Path, purpose: str, **asked: Any) -> str:
 
 
 def test_a_rollout_leaves_aside_who_is_quarantined_and_a_hook_can_stop_it(site: Path) -> None:
-    change_quarantine(site, lambda _: {HOSTS[1]: Quarantined("today", "the connection")})
+    change_quarantine(site, lambda _: {HOSTS[1]: Quarantined("today", "the connection", None, "connection")})
     (site / "frozen").write_text("a freeze until Monday\n")
     status, output = started(site, "rackwright", "rollout", "inventory/fleet.py", "-y", "--skip-offline", "0")
     assert status == 1, output
@@ -100,5 +100,5 @@ def test_what_is_left_of_a_run_that_was_cut(site: Path, purpose: str, asked: dic
     orders = [event["order"] for event in read_record(records(site)[-1]) if event["kind"] == "order"]
     assert orders == [{"first": [HOSTS[1]], "last": []}] * 2
     status, output = started(site, "rackwright", "resume", name, "-y")
-    assert (status, f"went on as {records(site)[-1].stem} already" in output) == (1, True), output
+    assert (status, f"was resumed as {records(site)[-1].stem} already" in output) == (1, True), output
     assert "was cut; went on as" in started(site, "rackwright", "runs")[1]

@@ -117,7 +117,7 @@ def test_a_record_is_read_as_it_grows(tmp_path: Path) -> None:
 def test_after_the_view_failures_are_told_in_full() -> None:
     printed = "\n".join([*(f"    [h1]   line {number}" for number in range(40)), "    [h2] fine", "    [h1] it broke"])
     events = [event(0, "error", host="h1", text="it broke"), event(1, "error", host="h3", text="no room\nfree some")]
-    events.append(event(2, "error", host="h2", text="not switched: h1 failed before it; it serves what it served"))
+    events.append(event(2, "host", host="h2", state="not switched", text="not switched: h1 failed before it"))
     lines = list(told_after(events, 1, printed))
     assert lines[0] == "h1:"
     assert "    it broke" in lines
@@ -125,6 +125,11 @@ def test_after_the_view_failures_are_told_in_full() -> None:
     assert "      line 10" not in lines, "only the last lines"
     assert lines[-3:] == ["h3:", "    no room", "    free some"]
     assert not any("fine" in line for line in lines)
+
+
+def test_an_error_is_told_whatever_its_words() -> None:
+    events = [event(0, "error", host="h1", text="not switched on: its PSU")]
+    assert list(told_after(events, 1, "")) == ["h1:", "    not switched on: its PSU"]
 
 
 def test_a_host_that_was_not_reached_is_told_of() -> None:

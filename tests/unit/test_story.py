@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rackwright.fleet.estimate import remaining
 from rackwright.fleet.journal import Event
 from rackwright.fleet.progress import DOWNLOADING, DRAINING, GOING_BACK, LOADING, PROVING
-from rackwright.fleet.record import SWITCHING, TAKEN_BACK
-from rackwright.fleet.story import FAILED, STAGING, UNSEEN, WAITING, HostStory, Story
+from rackwright.fleet.states import RunState
+from rackwright.fleet.story import STAGING, WAITING, HostStory, Story
 from rackwright.fleet.story_events import story_of, take
 from tests.unit.made_up_runs import event, made_up, recorded
 
@@ -45,7 +45,7 @@ def test_a_first_rollout_shows_its_downloads() -> None:
 def test_a_release_that_is_taken_back() -> None:
     story = story_of(recorded("went-back"))
     assert {name: host.state for name, host in story.hosts.items()} == {
-        "lab-lived1": TAKEN_BACK,
+        "lab-lived1": RunState.TAKEN_BACK,
         "lab-lived2": "went back",
         "lab-lived3": "not switched",
     }
@@ -66,14 +66,17 @@ def test_where_a_host_stands_while_it_switches() -> None:
         take(story, event(*args, **fields))
         return host.state, host.phase
 
-    assert after(2, "host", host="h1", state="switching") == (SWITCHING, PROVING)
-    assert after(3, "job", **job, state="began") == (SWITCHING, LOADING)
+    assert after(2, "host", host="h1", state="switching") == (RunState.SWITCHING, PROVING)
+    assert after(3, "job", **job, state="began") == (RunState.SWITCHING, LOADING)
     assert after(4, "progress", host="h1", job="switch-llm", phase=DRAINING, text="draining: 1") == (
-        SWITCHING,
+        RunState.SWITCHING,
         DRAINING,
     )
-    assert after(5, "progress", host="h1", job="switch-llm", phase=LOADING, text="loading, 5 s") == (SWITCHING, LOADING)
-    assert after(6, "job", **job, state="done") == (SWITCHING, PROVING)
+    assert after(5, "progress", host="h1", job="switch-llm", phase=LOADING, text="loading, 5 s") == (
+        RunState.SWITCHING,
+        LOADING,
+    )
+    assert after(6, "job", **job, state="done") == (RunState.SWITCHING, PROVING)
     assert after(7, "progress", host="h1", job="switch-llm", phase=GOING_BACK, text="going back")[1] == GOING_BACK
     assert after(8, "progress", host="h1", job="switch-llm", phase=LOADING, text="loading, 5 s")[1] == GOING_BACK
     take(story, event(9, "row", host="h1", row="a chat answer", mark="proved"))
@@ -96,7 +99,7 @@ def test_a_bar_goes_with_its_download() -> None:
 def test_an_error_while_staging_is_a_host_s_last_word() -> None:
     story = story_of([event(0, "stage", host="h1", concern="image", changes=["pull x"])])
     take(story, event(1, "error", host="h1", text="pull x: failed\nthe disk is full"))
-    assert story.hosts["h1"].state == FAILED
+    assert story.hosts["h1"].state == RunState.FAILED
     assert story.hosts["h1"].is_bad
     take(story, event(2, "host", host="h1", state="failed before its switch", text="pull x: failed\nthe disk is full"))
     assert story.hosts["h1"].errors == ["pull x: failed\nthe disk is full"]
@@ -112,7 +115,7 @@ def test_a_run_that_was_cut_has_open_ends() -> None:
 
 def test_a_host_that_nothing_is_said_of_is_there() -> None:
     story = story_of([event(0, "begin", hosts=["h1"]), event(1, "end", status=1, text="x")])
-    assert story.hosts["h1"].state == UNSEEN
+    assert story.hosts["h1"].state == RunState.UNSEEN
 
 
 JSON = st.recursive(
@@ -140,7 +143,7 @@ KEYS = ("host", "state", "hosts", "waves", "down", "job", "title", "phase", "par
 def test_no_event_breaks_a_story(events: list[Event]) -> None:
     story = story_of([*made_up(3)[:20], *events])
     take(story, event(999, "host", host="gpu001", state="switched"))
-    assert story.hosts["gpu001"].state in ("switched", TAKEN_BACK)
+    assert story.hosts["gpu001"].state in ("switched", RunState.TAKEN_BACK)
 
 
 @given(st.permutations(made_up(4, wave=2, bad=1)))

@@ -18,13 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright import switch
+from rackwright.cause import Cause, Reason
 from rackwright.change import Job, Proved, Shell
 from rackwright.effects import ConnectionLostError, LeaseLostError, NotStartedError, StepFailedError
 from rackwright.errors import ReadingError
 from rackwright.fleet.gate import Outcome
 from rackwright.fleet.journal import VARIABLE, read_record
 from rackwright.fleet.turns import outcome_of
-from rackwright.fleet.waves import Cause
 from rackwright.jobstream import Event, Heard
 from rackwright.proof import (
     Answer,
@@ -48,6 +48,7 @@ from rackwright.switch import (
     NotCommittedError,
     NothingServesError,
     RefusedError,
+    StoppedError,
     WentBackError,
     switch_and_prove,
 )
@@ -152,7 +153,7 @@ def test_a_failure_goes_back_and_shows_both_clocks(attempt: Callable[[Host], Non
     assert "pointing back took 0.8 s, serving again after 14.3 s" in str(caught.value)
     assert isinstance(caught.value.__cause__, RefusedError)
     assert caught.value.__cause__.rows == {"chat": "seen"}, "rows of the release that was gone back to do not count"
-    assert outcome_of(caught.value, served=True) == Outcome(Cause.CHECK, "chat", serves=True)
+    assert outcome_of(caught.value, served=True) == Outcome((Reason(Cause.CHECK, "chat"),))
 
 
 def test_all_wrong_answers_are_named(attempt: Callable[[Host], None]) -> None:
@@ -161,10 +162,31 @@ def test_all_wrong_answers_are_named(attempt: Callable[[Host], None]) -> None:
         attempt(Host(lines, 3))
 
 
-def test_a_start_that_fails_has_no_row_and_its_reason(attempt: Callable[[Host], None]) -> None:
-    with pytest.raises(WentBackError, match="install: write error: No space left on device") as caught:
-        attempt(Host((Event("failed", "install: write error: No space left on device"), Event("back", "1 2")), 3))
-    assert outcome_of(caught.value, served=True).cause is Cause.HOST
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("start", Reason(Cause.CHECK, "the start")),
+        ("disk", Reason(Cause.DISK, "the disk")),
+        ("gpu", Reason(Cause.GPU, "the GPUs")),
+        ("moonlight", Reason(Cause.OTHER, "the switch")),
+    ],
+)
+def test_a_start_that_fails_has_no_row_and_the_hosts_word_for_it(
+    attempt: Callable[[Host], None], word: str, reason: Reason
+) -> None:
+    failed = "the server died after 3 s: shm: No space left on device"
+    with pytest.raises(WentBackError, match="No space left on device") as caught:
+        attempt(Host((Event("cause", word), Event("failed", failed), Event("back", "1 2")), 3))
+    assert outcome_of(caught.value, served=True).reasons == (reason,), "an engine's words blame nobody"
+
+
+def test_a_fault_that_the_host_has_measured_explains_its_refused_rows(attempt: Callable[[Host], None]) -> None:
+    for word, cause in (("disk", Cause.DISK), ("check", Cause.CHECK)):
+        with pytest.raises(WentBackError, match="chat: seen") as caught:
+            attempt(
+                Host((told("chat", "refused"), Event("cause", word), Event("failed", "x"), Event("back", "1 2")), 3)
+            )
+        assert [reason.cause for reason in outcome_of(caught.value, served=True).reasons] == [cause]
 
 
 def test_going_back_that_fails_is_never_called_serving(attempt: Callable[[Host], None]) -> None:
@@ -178,14 +200,16 @@ def test_going_back_that_fails_is_never_called_serving(attempt: Callable[[Host],
 
 
 def test_with_nothing_to_go_back_to_it_is_stopped(attempt: Callable[[Host], None]) -> None:
-    with pytest.raises(NothingServesError, match="is stopped: there was no other proven release"):
+    with pytest.raises(StoppedError, match="is stopped: there was no other proven release"):
         attempt(Host((*FAILED, Event("end", "stopped x")), 4))
 
 
 def test_a_drain_hook_that_fails_switches_nothing(attempt: Callable[[Host], None]) -> None:
     with pytest.raises(NotStartedError, match="was not switched, it serves what it served: the drain_hook ended") as no:
-        attempt(Host((Event("end", "not-switched the drain_hook ended with status 3: lb drain"),), 5))
-    assert outcome_of(no.value, served=True) == Outcome(Cause.OTHER, "the switch was not started", serves=True)
+        attempt(
+            Host((Event("cause", "hook"), Event("end", "not-switched the drain_hook ended with status 3: lb drain")), 5)
+        )
+    assert outcome_of(no.value, served=True) == Outcome((Reason(Cause.HOOK, "the drain hook"),))
 
 
 def test_what_is_not_committed_serves_and_is_said(attempt: Callable[[Host], None]) -> None:
@@ -193,10 +217,10 @@ def test_what_is_not_committed_serves_and_is_said(attempt: Callable[[Host], None
         attempt(Host((Event("end", "not-committed mv: no space"),), 6))
 
 
-def test_a_ready_hook_that_fails_is_the_hosts_fault(attempt: Callable[[Host], None]) -> None:
+def test_a_ready_hook_that_fails_is_the_sites_fault(attempt: Callable[[Host], None]) -> None:
     with pytest.raises(NotAdmittedError, match="serves release abc and is proven\nclients are not let in again") as no:
         attempt(Host((Event("not-admitted", "the ready_hook took more than 60 s: lb ready"), COMMITTED), 0))
-    assert outcome_of(no.value, served=True) == Outcome(Cause.HOST, "the ready hook", serves=False)
+    assert outcome_of(no.value, served=True) == Outcome((Reason(Cause.HOOK, "the ready hook"),), serves=False)
 
 
 @pytest.mark.parametrize(("status", "how"), [(None, "was ended after 3600 s or from outside"), (143, "ended with 143")])
@@ -234,7 +258,7 @@ def test_a_refused_row_sends_the_host_back(attempt: Callable[[Host], None]) -> N
     with pytest.raises(WentBackError, match="a tool call: seen") as caught:
         attempt(host)
     assert "word='back the endpoint did not prove itself: a tool call: seen'" in host.said[0]
-    assert outcome_of(caught.value, served=True).check == "a tool call"
+    assert outcome_of(caught.value, served=True).reasons == (Reason(Cause.CHECK, "a tool call"),)
 
 
 def test_a_word_that_comes_too_late_leaves_the_ending_to_the_host(attempt: Callable[[Host], None]) -> None:
@@ -287,7 +311,7 @@ def test_without_a_record_or_a_log_the_ending_is_the_same(attempt: Callable[[Hos
 
 @given(st.lists(st.text()))
 def test_no_event_breaks_the_story(texts: list[str]) -> None:
-    words = ["row", "back", "word", "end", "failed", "lost", "kept", "not-admitted", "progress", "x"]
+    words = ["row", "back", "cause", "word", "end", "failed", "lost", "kept", "not-admitted", "progress", "x"]
     heard: list[Heard] = [*texts, *(Event(word, text) for word in words for text in texts)]
     for event in heard:
         with suppress(ValueError, ReadingError):

@@ -211,6 +211,33 @@ def test_a_word_from_the_gate_is_only_text(stage: Stage) -> None:
     assert all(event.word != "kept" for event in ended.events)
 
 
+MEASURED = 'echo "$moment" >>$JOB/moments; [ "$moment" = before ] || echo disk >"$cause"'
+
+
+@pytest.mark.parametrize("failing", ["prepare", "forward", "prove", "commit"])
+def test_a_failure_brings_what_the_host_has_measured_of_itself(stage: Stage, failing: str) -> None:
+    ended = stage.run(failing, faults=MEASURED)
+    assert ended.events[0] == Event("cause", "disk"), "before what it explains"
+    assert [event.word for event in ended.events].count("cause") == 1
+    assert (stage.job / "moments").read_text().split() == ["before", "after"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(("faults", "cause"), [("true", "start"), (MEASURED, "disk")])
+def test_a_part_says_what_kind_of_failure_it_is_and_a_measured_one_wins(
+    stage: Stage, shell: str, faults: str, cause: str
+) -> None:
+    script = stage.script([], {"forward": 'echo start >"$cause"; exit 1', "faults": faults})
+    words = [*([shell, "sh"] if shell == "busybox" else [shell]), "-c", script]
+    (stage.job / "log").touch()
+    subprocess.run(words, env={**os.environ, "JOB": str(stage.job)}, check=False, timeout=30)
+    assert next(heard for heard in said_by(stage.job) if isinstance(heard, Event)) == Event("cause", cause)
+
+
+def test_a_switch_that_goes_well_blames_nobody(stage: Stage) -> None:
+    assert [event.word for event in stage.run(faults="true").events] == ["end"]
+
+
 def say(stage: Stage, word: str) -> None:
     """What the control machine writes, once the host waits for it."""
     for _ in range(100):
@@ -233,12 +260,14 @@ def test_the_control_machine_can_send_it_back(stage: Stage) -> None:
     say(stage, "back a tool call: it's $HOME dropped")
     ended = stage.end(running)
     assert (ended.status, ended.last["reason"]) == (3, "a tool call: it's $HOME dropped")
+    assert Event("cause", "check") in ended.events
 
 
 def test_without_a_word_it_goes_back_at_the_deadline(stage: Stage) -> None:
     ended = stage.run(gate="full")
     assert (ended.status, ended.last["outcome"]) == (3, "went-back")
     assert ended.last["reason"].startswith("no word came within 1 s (commit_deadline) from the control machine")
+    assert all(event.word != "cause" for event in ended.events), "silence is no refused check"
 
 
 def test_silence_stops_nothing_that_has_no_other_release(stage: Stage) -> None:
@@ -278,7 +307,7 @@ def test_a_hook_knows_its_endpoint_and_has_a_time_limit(
     own = EndpointSettings.model_validate({"ready_hook": words, "port": 8123, "hook_timeout": 1})
     done = subprocess.run(
         ["sh", "-c", ready_script("llm", own, "abc")],
-        env={**os.environ, "reason": str(tmp_path / "reason")},
+        env={**os.environ, "reason": str(tmp_path / "reason"), "cause": str(tmp_path / "cause")},
         check=False,
         capture_output=True,
         text=True,
@@ -287,6 +316,7 @@ def test_a_hook_knows_its_endpoint_and_has_a_time_limit(
     assert said in done.stdout.splitlines()
     if status:
         assert (tmp_path / "reason").read_text().startswith(said)
+        assert (tmp_path / "cause").read_text() == "hook\n"
 
 
 # -- the judge of the host

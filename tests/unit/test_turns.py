@@ -7,9 +7,11 @@ import threading
 
 import pytest
 
-from rackwright.effects import ConnectionLostError, NotStartedError, StepFailedError
+from rackwright.cause import Cause, Reason
+from rackwright.effects import ConnectionLostError, LeaseLostError, NotStartedError, StepFailedError
 from rackwright.fleet.gate import Bake, Outcome
 from rackwright.fleet.journal import ORDER
+from rackwright.fleet.states import RunState
 from rackwright.fleet.turns import (
     Member,
     baking,
@@ -18,18 +20,35 @@ from rackwright.fleet.turns import (
     limits_of,
     node_of,
     outcome_of,
+    state_after,
     watched,
 )
-from rackwright.fleet.waves import FIRST, LAST, Cause
+from rackwright.fleet.waves import FIRST, LAST
 from rackwright.fullproof import GPU_COUNTERS
 from rackwright.proof import GPU_ERRORS, Answer
 from rackwright.settings.model import HostSettings
-from rackwright.switch import NothingServesError, RefusedError, WentBackError
+from rackwright.switch import (
+    NotAdmittedError,
+    NotCommittedError,
+    NothingServesError,
+    RefusedError,
+    StoppedError,
+    WentBackError,
+)
 
 
 def settings(**keys: object) -> HostSettings:
     model = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}
     return HostSettings.model_validate({"model": model, **keys})
+
+
+CHAT, SPEED = Reason(Cause.CHECK, "a chat answer"), Reason(Cause.CHECK, "speed")
+START, NOBODY = Reason(Cause.CHECK, "the start"), Reason(Cause.OTHER, "the switch")
+DRAIN, READY = Reason(Cause.HOOK, "the drain hook"), Reason(Cause.HOOK, "the ready hook")
+
+
+def gpu(row: str) -> Reason:
+    return Reason(Cause.GPU, row)
 
 
 def after(way_out: StepFailedError, failure: StepFailedError) -> StepFailedError:
@@ -38,22 +57,44 @@ def after(way_out: StepFailedError, failure: StepFailedError) -> StepFailedError
 
 
 @pytest.mark.parametrize(
-    ("error", "cause", "check", "serves"),
+    ("error", "reasons", "serves"),
     [
-        (after(WentBackError("x"), RefusedError({"a chat answer": "!!!"})), Cause.CHECK, "a chat answer", True),
-        (after(WentBackError("x"), StepFailedError("switch: failed")), Cause.CHECK, "the start", True),
-        (after(WentBackError("x"), RefusedError({"speed": "", GPU_ERRORS: "Xid 79"})), Cause.HOST, GPU_ERRORS, True),
-        (after(WentBackError("x"), RefusedError({GPU_COUNTERS: "1"})), Cause.HOST, GPU_COUNTERS, True),
-        (after(NothingServesError("x"), StepFailedError("y")), Cause.CHECK, "the start", False),
-        (ConnectionLostError("gone"), Cause.HOST, "the connection", False),
-        (StepFailedError("a command failed: No space left on device"), Cause.HOST, "the disk", True),
-        (NotStartedError("busy"), Cause.OTHER, "the switch was not started", True),
+        (after(WentBackError("x"), RefusedError({"a chat answer": "!!!"})), (CHAT,), True),
+        (after(WentBackError("x"), RefusedError({"speed": "", "a chat answer": ""})), (SPEED, CHAT), True),
+        (after(WentBackError("x"), RefusedError({"speed": "", GPU_ERRORS: "Xid 79"})), (gpu(GPU_ERRORS),), True),
+        (after(WentBackError("x"), RefusedError({GPU_COUNTERS: "1"})), (gpu(GPU_COUNTERS),), True),
+        (after(WentBackError("x"), StepFailedError("y", (START,))), (START,), True),
+        (after(WentBackError("x"), StepFailedError("the server died: No space left on device")), (NOBODY,), True),
+        (after(NothingServesError("x"), StepFailedError("y", (START,))), (START,), False),
+        (after(StoppedError("x"), StepFailedError("y", (START,))), (START,), False),
+        (after(NotAdmittedError("x"), RefusedError({"speed": ""})), (READY, SPEED), False),
+        (ConnectionLostError("gone"), (Reason(Cause.CONNECTION, "the connection"),), False),
+        (LeaseLostError("gone"), (Reason(Cause.LEASE, "the lease"),), True),
+        (NotCommittedError("x"), (Reason(Cause.COMMIT, "the commit"),), True),
+        (NotStartedError("busy"), (Reason(Cause.OTHER, "the switch was not started"),), True),
+        (after(NotStartedError("x"), StepFailedError("y", (DRAIN,))), (DRAIN,), True),
     ],
 )
-def test_a_failure_says_what_it_was(error: StepFailedError, cause: Cause, check: str, serves: bool) -> None:
-    outcome = outcome_of(error, served=True)
-    assert (outcome.cause, outcome.check, outcome.serves) == (cause, check, serves)
+def test_a_failure_says_what_it_was(error: StepFailedError, reasons: tuple[Reason, ...], serves: bool) -> None:
+    assert outcome_of(error, served=True) == Outcome(reasons, serves)
     assert not outcome_of(error, served=False).serves
+
+
+@pytest.mark.parametrize(
+    ("error", "served", "state"),
+    [
+        (WentBackError("x"), True, RunState.WENT_BACK),
+        (NothingServesError("x"), True, RunState.NOTHING_SERVES),
+        (NothingServesError("x"), False, RunState.NOTHING_SERVES),
+        (StoppedError("x"), True, RunState.NOTHING_SERVES),
+        (StoppedError("x"), False, RunState.FAILED),
+        (NotStartedError("x"), True, RunState.FAILED),
+    ],
+)
+def test_a_failed_rollback_leaves_nothing_that_serves_whatever_was_before(
+    error: StepFailedError, served: bool, state: RunState
+) -> None:
+    assert state_after(error, served) is state
 
 
 def member(number: int, rack: str | None, serving: bool = True, **keys: object) -> Member:
@@ -98,9 +139,9 @@ def test_a_bake_notices_a_restart(body: str, passed: bool) -> None:
 def test_a_bake_looks_at_its_hosts_side_by_side_and_names_who_failed() -> None:
     all_at_once = threading.Barrier(3, timeout=5)
 
-    def watch(cause: Cause | None) -> Outcome:
+    def watch(*reasons: Reason) -> Outcome:
         all_at_once.wait()
-        return Outcome(cause, "still serving")
+        return Outcome(reasons)
 
-    watches = {"h1": lambda: watch(None), "h2": lambda: watch(Cause.CHECK), "h3": lambda: watch(None)}
+    watches = {"h1": watch, "h2": lambda: watch(Reason(Cause.CHECK, "still serving")), "h3": watch}
     assert list(baking(1, watches)(Bake(1, ("h1", "h2", "h3")))) == ["h2"]

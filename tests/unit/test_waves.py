@@ -13,9 +13,6 @@ from rackwright.fleet.waves import (
     CANARIES,
     FIRST,
     LAST,
-    Cause,
-    Failure,
-    Fault,
     Limits,
     Node,
     Standing,
@@ -23,10 +20,8 @@ from rackwright.fleet.waves import (
     amount,
     bake_due,
     eligible,
-    goes_on,
     told_waves,
     wave_numbers,
-    whose_fault,
 )
 
 
@@ -155,37 +150,6 @@ def test_a_host_that_is_lost_counts_as_down() -> None:
 )
 def test_amounts(text: str, of: int, number: int) -> None:
     assert amount(text, of) == number
-
-
-def failure(host: str, cause: Cause, check: str = "a chat answer", wave: int = 3) -> Failure:
-    return Failure(host, cause, check, wave)
-
-
-@pytest.mark.parametrize(
-    ("failures", "fault"),
-    [
-        ([failure("a", Cause.CHECK, wave=0)], Fault.RELEASE),
-        ([failure("a", Cause.CHECK, wave=1)], Fault.RELEASE),
-        ([failure("a", Cause.CHECK)], Fault.UNKNOWN),
-        ([failure("a", Cause.CHECK), failure("b", Cause.CHECK)], Fault.RELEASE),
-        ([failure("a", Cause.CHECK), failure("a", Cause.CHECK)], Fault.UNKNOWN),
-        ([failure("a", Cause.CHECK, "streaming"), failure("b", Cause.CHECK)], Fault.UNKNOWN),
-        ([failure("a", Cause.HOST, wave=0)], Fault.HOST),
-        ([failure("a", Cause.HOST), failure("b", Cause.HOST)], Fault.HOST),
-        ([failure("a", Cause.OTHER, wave=0)], Fault.UNKNOWN),
-    ],
-)
-def test_whose_fault(failures: list[Failure], fault: Fault) -> None:
-    assert whose_fault(failures) is fault
-
-
-def test_only_host_faults_within_the_budget_let_a_run_go_on() -> None:
-    broken = [failure("a", Cause.HOST), failure("b", Cause.HOST)]
-    assert goes_on([], 0)
-    assert not goes_on(broken[:1], 0)
-    assert goes_on(broken, 2)
-    assert not goes_on(broken, 1)
-    assert not goes_on([broken[0], failure("b", Cause.CHECK)], 5)
 
 
 @given(fleets(), LIMITS)

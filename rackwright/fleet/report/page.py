@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from rackwright import __version__
 from rackwright.fleet import standing
+from rackwright.fleet.fault import judged
 from rackwright.fleet.report import figures
 from rackwright.fleet.story import PHASES, Story, wave_name
 
@@ -38,7 +39,8 @@ def page(story: Story, run: str, logs: Mapping[str, str] | None = None) -> str:
         hosts=standing.worst_first(story),
         culprits=standing.culprits(story),
         consequences=standing.consequences(story),
-        failures={failure["host"]: failure for failure in story.failures},
+        failures={one.host: [of for of in story.failures if of.host == one.host] for one in story.failures},
+        judgement=judged(story.failures),
         states=standing.states(story),
         verdict=VERDICTS.get(story.status, standing.BAD) if story.status is not None else standing.BUSY,
         rows=figures.row_sums(story),

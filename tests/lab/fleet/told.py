@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rackwright.fleet.record import AFTERWARDS
+from rackwright.fleet.states import RunState
 
 SLACK = 1.0
 """Seconds: a request that began just before the switch may be answered by nobody."""
@@ -53,7 +53,7 @@ def switching(events: Iterable[dict[str, Any]]) -> list[Span]:
         host, time = event["host"], datetime.fromisoformat(event["time"]).timestamp()
         if event["state"] == "switching":
             open_spans.setdefault(host, time)
-        elif event["state"] == AFTERWARDS:
+        elif event["state"] == RunState.AFTERWARDS:
             open_spans[host] = ended.get(host, time)
         elif host in open_spans:
             spans.append(Span(host, open_spans.pop(host), time))

@@ -1,0 +1,36 @@
+"""What kind of thing went wrong on a host. Whoever knows it says it; nobody reads it out of a text. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Cause(StrEnum):
+    """The kinds. Only CHECK can ever be the release's fault (DECISIONS 52)."""
+
+    CHECK = "check"
+    """The release did not start, or a row of its proof was refused."""
+    CONNECTION = "connection"
+    GPU = "gpu"
+    DISK = "disk"
+    HOOK = "hook"
+    """One of the site's hooks failed."""
+    LEASE = "lease"
+    """Another run may write to the host now."""
+    COMMIT = "commit"
+    """It answers, and is not committed."""
+    OTHER = "other"
+
+    @property
+    def is_hosts(self) -> bool:
+        """True for what is wrong with the host itself."""
+        return self in (Cause.CONNECTION, Cause.GPU, Cause.DISK)
+
+
+@dataclass(frozen=True, order=True)
+class Reason:
+    """One thing that went wrong: its kind, and its name as people read it, for example the refused row's."""
+
+    cause: Cause
+    check: str

@@ -1,0 +1,57 @@
+"""Three hosts that serve, rollouts on them, and what they then run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rackwright.lab.host import Host
+from rackwright.lab.lab import Lab
+from tests.lab.conftest import Run, Site
+
+HOME = "/var/lib/rackwright/endpoints/llm"
+
+
+@contextmanager
+def three_that_serve(worker_lab: Lab) -> Iterator[Site]:
+    """A lab of its own, because the worker's has two such hosts."""
+    lab = Lab.open(f"{worker_lab.paths.id}b")
+    lab.down()
+    lab.up(hosts=3, bare=0)
+    site = Site(lab)
+    run = site.deploy()
+    assert run.status == 0, run.output
+    yield site
+    lab.down()
+
+
+def rollout(site: Site, *options: str, **engine: Any) -> Run:
+    return site.rackwright("rollout", "inventory/lab.py", *words(*options, **engine))
+
+
+def words(*options: str, **engine: Any) -> list[str]:
+    """What a rollout of engine options in waves of one host is asked with."""
+    return ["-y", "--bake", "1", "--wave", "1", "--data", f"engine={json.dumps(engine)}", *options]
+
+
+def proven(hosts: Sequence[Host]) -> list[str]:
+    return [host.run(f"basename $(readlink {HOME}/proven)").stdout.strip() for host in hosts]
+
+
+def running(hosts: Sequence[Host]) -> list[str]:
+    label = '{{index .Config.Labels "rackwright.spec"}}'
+    return [host.run(f"docker inspect --format '{label}' rackwright-llm").stdout.strip() for host in hosts]
+
+
+def switches(run: Run) -> list[str]:
+    """Hosts in the order in which they began to switch."""
+    return re.findall(r"\[(\S+)\]   switching to release", run.output)
+
+
+def assert_all_serve(site: Site, releases: list[str]) -> None:
+    assert running(site.lab.hosts) == proven(site.lab.hosts) == releases
+    for host in site.lab.hosts:
+        assert host.run("curl -fs http://127.0.0.1:8000/health", check=False).returncode == 0

@@ -1,0 +1,70 @@
+"""How a run ended: exit status and sentence follow from each host's state, and from all failures together."""
+
+from __future__ import annotations
+
+import pytest
+
+from rackwright.cause import Cause
+from rackwright.fleet.ending import Result, end_of_rollout, end_of_way_back
+from rackwright.fleet.fault import Failure
+from rackwright.fleet.states import RunState
+
+HOSTS = ("h1", "h2")
+RELEASE = (Failure("h2", Cause.CHECK, "speed", 0), Failure("h1", Cause.CONNECTION, "the connection", 1))
+HOST = (Failure("h2", Cause.DISK, "the disk", 1),)
+HOOKS = (Failure("h1", Cause.HOOK, "the drain hook", 1), Failure("h2", Cause.HOOK, "the drain hook", 1))
+
+
+def states(**named: str) -> dict[str, RunState]:
+    return {host: RunState(state) for host, state in named.items()}
+
+
+def found(failures: tuple[Failure, ...] = (), **named: str) -> Result:
+    return Result(states(**named), failures=failures)
+
+
+SWITCHED = found(h1="switched")
+
+
+@pytest.mark.parametrize(
+    ("status", "forward", "backward", "code", "text"),
+    [
+        (0, found(h1="switched", h2="unchanged"), None, 0, "1 switched, 1 unchanged"),
+        (0, SWITCHED, None, 1, "h2 did not come to their switch"),
+        (1, found(h1="switched", h2="switched"), None, 1, "not everything was done"),
+        (0, found(RELEASE, h1="went back", h2="not switched"), None, 3, "was rolled back"),
+        (1, found(RELEASE, h1="switched", h2="went back"), SWITCHED, 3, "rolled back"),
+        (1, found(RELEASE, h1="switched", h2="went back"), found(h1="went back"), 4, "hands needed on h1"),
+        (1, found(RELEASE, h1="switched", h2="went back"), found(), 4, "hands needed on h1"),
+        (1, found(RELEASE, h1="switched", h2="went back"), None, 4, "hands needed on h1"),
+        (1, found(RELEASE, h1="switched", h2="nothing serves"), SWITCHED, 4, "hands needed on h2"),
+        (1, found(RELEASE, h1="nothing serves", h2="not switched"), None, 4, "hands needed on h1"),
+        (1, found(RELEASE, h1="failed after its switch", h2="not switched"), SWITCHED, 3, "rolled"),
+        (1, found(HOST, h1="failed after its switch", h2="not switched"), None, 4, "hands needed on h1"),
+        (1, found(h1="switching"), None, 4, "hands needed on h1"),
+        (1, found(h1="switched", h2="unreachable"), None, 1, "h2 did not come to their switch"),
+        (1, found(h1="switched", h2="busy"), None, 1, "h2 did not come to their switch"),
+        (1, found(h1="not converged", h2="switched"), None, 1, "h1 did not converge"),
+        (1, found(HOST, h1="switched", h2="failed"), None, 3, "h2 failed by a fault of its own"),
+        (1, found(HOST, h1="not switched", h2="failed"), None, 3, "stopped and held: h2 failed"),
+        (1, found(HOOKS, h1="failed", h2="failed"), None, 3, "stopped and held: h1, h2 failed"),
+    ],
+)
+def test_the_exit_status_comes_from_the_record(
+    status: int, forward: Result, backward: Result | None, code: int, text: str
+) -> None:
+    leaving = forward.named(RunState.SWITCHED) if forward.judgement.is_the_releases else []
+    ended = end_of_rollout("inventory/b200.py", HOSTS, status, forward, backward, leaving)
+    assert ended[0] == code
+    assert text in ended[1]
+
+
+def test_a_way_back_is_over_when_every_host_has_left_the_release() -> None:
+    assert end_of_way_back(["h1"], SWITCHED, ["h2"]) == (
+        3,
+        "the change failed on h2 and was rolled back: what served serves its last good release",
+    )
+    assert end_of_way_back(["h1", "h2"], SWITCHED, [])[0] == 4
+    assert end_of_way_back(["h1"], None, [])[0] == 4
+    code, text = end_of_way_back(["h1"], SWITCHED, [], ["h3"])
+    assert (code, "hands needed on h3" in text) == (4, True)
