@@ -47,6 +47,7 @@ def test_what_an_engine_answers_is_never_obeyed(hostile: Scene, site: Site, case
     with scene.faults({"fault": fault, "value": value, "when": {"option.stream_interval": number}}):
         run = scene.deploy(engine=interval(number))
     assert run.status != 0
+    assert {"answer": "17 + 25 is answered with", "model_id": "/v1/models answers"}[fault] in run.output, run.output
     assert "serves its last proven release again" in run.output, run.output
     (log,) = re.findall(r"the failed release's log: (/\S+)", run.output)
     assert "Starting" in Path(log).read_text()
