@@ -32,7 +32,7 @@ from rackwright.fleet.progress import Meter
 from rackwright.hostside import host_script
 from rackwright.line import is_lost
 from rackwright.ownership import render_record
-from rackwright.paths import RUN
+from rackwright.paths import guard_file, guard_unit
 from rackwright.settings.secret import Secret
 from rackwright.slots import Slots
 from rackwright.sudo import PasswordWantedError, refuse_passwords
@@ -245,16 +245,14 @@ def _undo(step: Guarded) -> str:
 
 
 def _arm(step: Guarded) -> str:
-    folder = f"{RUN}/guards"
-    unit = f"rackwright-guard-{step.name}"
-    undo = f"{folder}/{step.name}"
+    unit, undo = guard_unit(step.name), guard_file(step.name)
     digest = hashlib.sha256(_undo(step).encode()).hexdigest()
-    words = {"unit": unit, "folder": folder, "undo": undo, "sum": digest}
+    words = {"unit": unit, "folder": undo.rpartition("/")[0], "undo": undo, "sum": digest}
     return host_script("guard_arm", **words, seconds=step.seconds, change=step.script)
 
 
 def _confirm(state: State, host: Host, step: Guarded) -> bool:
-    confirm = host_script("guard_confirm", unit=f"rackwright-guard-{step.name}")
+    confirm = host_script("guard_confirm", unit=guard_unit(step.name))
     disarm = StringCommand("sh", "-c", QuoteString(confirm))
     deadline = time.monotonic() + step.seconds
     while time.monotonic() < deadline:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from rackwright.hostside import host_script
-from rackwright.jobs import unit_of
-from rackwright.paths import container_name, endpoint_dir, release_dir, unit_name
-
-UNITS = "/etc/systemd/system"
+from rackwright.paths import UNITS, container_name, endpoint_dir, endpoint_job, job_unit, release_dir, unit_name
 
 
 def switch_script(endpoint: str, spec_hash: str, load_timeout: int) -> str:
@@ -40,7 +37,7 @@ def gpus_kept_script(endpoint: str = "") -> str:
 
 def join_script(endpoint: str, load_timeout: int) -> str:
     """Wait for what an earlier run has left under way: its switch, and then the load."""
-    job = unit_of(f"switch-{endpoint}")
+    job = job_unit(endpoint_job("switch", endpoint))
     return host_script("wait_for_switch", job=job, seconds=load_timeout + 60) + wait_script(endpoint, load_timeout)
 
 

@@ -25,14 +25,14 @@ from rackwright.concerns.firewall_rules import (
 )
 from rackwright.hostside import host_script
 from rackwright.iptables import CLOSES, TAG, Rule, Table, at_top, in_place, parse_save, shadows, why_pending
-from rackwright.paths import ETC
+from rackwright.paths import ETC, FIREWALL_UNIT, UNITS, guard_unit
 from rackwright.reading import decode, files, pairs
 from rackwright.render import render
 from rackwright.settings.model import HostSettings
 
 SCRIPT = f"{ETC}/firewall"
-UNIT = "rackwright-firewall.service"
-UNIT_FILE = f"/etc/systemd/system/{UNIT}"
+UNIT = FIREWALL_UNIT
+UNIT_FILE = f"{UNITS}/{UNIT}"
 GUARD = "firewall"
 OWNS = (Owned("file", SCRIPT), Owned("rule", f"{TAG}*"), Owned("unit", UNIT))
 
@@ -84,7 +84,7 @@ class WantedFirewall:
 def read(_: HostSettings) -> str:
     """The filter tables, the script and the unit."""
     return host_script(
-        "firewall_read", paths=f"{SCRIPT} {UNIT_FILE}", unit=UNIT, guard=f"rackwright-guard-{GUARD}.timer"
+        "firewall_read", paths=f"{SCRIPT} {UNIT_FILE}", unit=UNIT, guard=f"{guard_unit(GUARD)}.timer"
     )
 
 

@@ -6,6 +6,8 @@ import shlex
 from functools import cache
 from importlib.resources import files
 
+from rackwright.paths import HELPER_LABEL
+
 
 def host_script(name: str, **values: str | int) -> str:
     """Text of `NAME.sh` with its parameters, quoted, in front.
@@ -14,6 +16,14 @@ def host_script(name: str, **values: str | int) -> str:
     """
     assigned = "".join(f"{key}={shlex.quote(str(value))}\n" for key, value in sorted(values.items()))
     return assigned + _text(f"{name}.sh")
+
+
+def helper_script(name: str, container: str, **values: str | int) -> str:
+    """A `host_script` that runs a short-lived container of ours; `remove_helper` takes an earlier one away.
+
+    The script finds the container's name in `$container`, and the label that it must have in `$label`.
+    """
+    return host_script("remove_helper", container=container, label=HELPER_LABEL) + host_script(name, **values)
 
 
 def host_program(name: str) -> str:

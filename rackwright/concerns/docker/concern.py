@@ -15,8 +15,7 @@ from rackwright.concerns.docker.users import user_changes
 from rackwright.concerns.docker.wanted import WantedDocker, wanted
 from rackwright.daemonjob import JOB
 from rackwright.hostside import host_script
-from rackwright.jobs import unit_of
-from rackwright.paths import STATE
+from rackwright.paths import STATE, job_unit
 from rackwright.settings.model import HostSettings
 
 
@@ -29,7 +28,7 @@ def read(settings: HostSettings) -> str:
         users=" ".join(settings.docker_users),
         state=STATE,
         authority=AUTHORITY,
-        job=unit_of(JOB),
+        job=job_unit(JOB),
         paths=" ".join(paths(settings)),
     )
 

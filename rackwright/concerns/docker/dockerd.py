@@ -27,6 +27,7 @@ from rackwright.concerns.docker.files import DROPIN, dropin_text
 from rackwright.concerns.docker.seen import SeenDocker
 from rackwright.concerns.docker.wanted import WantedDocker
 from rackwright.hostside import host_script
+from rackwright.paths import unit_name
 
 RESTART_SECONDS = 60
 """Longest time that a restart of dockerd takes before its guard may doubt it."""
@@ -39,7 +40,7 @@ CHAINS = frozenset({"firewall-backend", "ip6tables", "iptables"})
 
 def not_while_serving(seen: SeenDocker, what: str) -> str:
     """The refusal's text: what would stop the serving endpoints, and the commands that allow it."""
-    units = " ".join(f"rackwright-{name}.service" for name in seen.serving)
+    units = " ".join(unit_name(name) for name in seen.serving)
     return (
         f"{what}, which would stop {', '.join(seen.serving)} under its clients. When that is all right, "
         f"on this host run: systemctl stop {units}; then run the same command again: it starts and proves them"

@@ -11,13 +11,12 @@ from rackwright.concerns.endpoint.asked import questions, questions_after, quest
 from rackwright.concerns.endpoint.due import Due, differing, why_admit, why_switch
 from rackwright.concerns.endpoint.seen import BOOT_UNITS, SeenEndpoint, SeenEndpoints, parse, read
 from rackwright.concerns.release import Unresolved, wanted_releases
-from rackwright.paths import endpoint_dir, unit_name
+from rackwright.paths import BOOT_UNIT, UNITS, endpoint_dir, endpoint_job, unit_name
 from rackwright.reach import Door
 from rackwright.release import Release
 from rackwright.render import render
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.switchjob import (
-    UNITS,
     commit_script,
     drain_script,
     gpus_kept_script,
@@ -99,7 +98,7 @@ def _boot(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
     if not differing and seen.boot_enabled:
         return []
     writes = [WriteFile(f"{UNITS}/{name}", asked.boot_units[name]) for name in differing]
-    enable = Shell("systemctl daemon-reload && systemctl enable --quiet rackwright-boot.service")
+    enable = Shell(f"systemctl daemon-reload && systemctl enable --quiet {BOOT_UNIT}")
     why = "it is not enabled" if not differing else f"{', '.join(differing)} differ or are missing"
     return [
         Change(
@@ -175,7 +174,7 @@ def _previous(name: str, seen: SeenEndpoint, failed: str) -> Tried | None:
 
 def _wait_job(name: str, settings: EndpointSettings) -> Job:
     script = join_script(name, settings.load_timeout)
-    return Job(f"wait-{name}", f"wait for endpoint {name}", script, 2 * start_time(settings))
+    return Job(endpoint_job("wait", name), f"wait for endpoint {name}", script, 2 * start_time(settings))
 
 
 def waits(settings: HostSettings, seen: SeenEndpoints) -> list[Job]:

@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rackwright.hostside import host_script
-from rackwright.paths import STATE
+from rackwright.paths import BOOT_UNIT, STATE, TARGET, UNITS
 from rackwright.reading import decode, files, pairs
 from rackwright.settings.model import HostSettings
 from rackwright.spec import local_url
-from rackwright.switchjob import UNITS
 from rackwright.switchnews import LastSwitch
 
 _SPEC_KEYS = frozenset({"hash", "image", "address", "port", "mounts", "gpus"})
-BOOT_UNITS = ("rackwright.target", "rackwright-boot.service")
+BOOT_UNITS = (TARGET, BOOT_UNIT)
 
 
 @dataclass(frozen=True)
