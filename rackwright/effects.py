@@ -24,14 +24,13 @@ from pyinfra.api.state import State
 from pyinfra.connectors.util import CommandOutput
 
 from rackwright import jobs
-from rackwright.change import Change, Guarded, Job, Shell, Step, WriteFile
+from rackwright.change import Guarded, Job, Shell, WriteFile
 from rackwright.errors import RackwrightError
 from rackwright.fence import fenced, hold_of, was_refused, why_lost
 from rackwright.fleet.journal import note
 from rackwright.fleet.progress import Meter
 from rackwright.hostside import host_script
 from rackwright.line import is_lost
-from rackwright.ownership import render_record
 from rackwright.paths import guard_file, guard_unit
 from rackwright.settings.secret import Secret
 from rackwright.slots import Slots
@@ -276,18 +275,3 @@ def over_new_connection(state: State, host: Host, command: StringCommand) -> boo
         client = getattr(connector, "client", None)
         if client is not None:
             client.close()
-
-
-class Recorder:
-    """Adds a change's belongings to a host's ownership record, before the change is made."""
-
-    def __init__(self, owned: frozenset[Any]) -> None:
-        self.owned = owned
-
-    def __call__(self, change: Change) -> list[Step]:
-        """The step that writes the record, or none when the change adds and takes nothing."""
-        after = (self.owned | set(change.owns)) - set(change.disowns)
-        if after == self.owned:
-            return []
-        self.owned = after
-        return [render_record(after)]

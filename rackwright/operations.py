@@ -56,7 +56,7 @@ def _settle(host: Host, concern: Concern[Any, Any]) -> Commands:
     _give_up_early(host, changes)
     for change in changes:
         touch(host, concern.alone)
-        yield from commands(host, change)
+        yield from commands(change)
 
 
 def _report(host: Host, concern: Concern[Any, Any]) -> None:
@@ -118,7 +118,7 @@ def _carry_out(host: Host, decide: Callable[[HostReading], Sequence[Change]]) ->
     announce_changes(host, changes or ())
     for change in changes or ():
         touch(host)
-        yield from commands(host, change)
+        yield from commands(change)
 
 
 @operation()
@@ -134,7 +134,7 @@ def tear_down(purge: bool = False) -> Commands:
         return
     announce_changes(host, changes)
     for change in changes:
-        yield from commands(host, change, record_last=True)
+        yield from commands(change)
     if host.state.is_executing:
         forget(host.name)
         for text in plan_teardown(seen, purge).left:

@@ -113,4 +113,4 @@ def reserved(endpoint: str) -> str | None:
     """What of ours has the name that this endpoint's unit would have; None when nothing has."""
     if not re.match(RESERVED, endpoint):
         return None
-    return _WORDS.get(endpoint, f"{_OWN}{endpoint.split('-')[0]}-...")
+    return _WORDS.get(endpoint, f"{_OWN}{endpoint.split('-', maxsplit=1)[0]}-...")

@@ -16,8 +16,8 @@ from rackwright.daemonjob import HOME as DOCKERD_HOME
 from rackwright.hostside import host_script
 from rackwright.lease import FENCE, LEASED, SeenLease
 from rackwright.ownership import RECORD
-from rackwright.paths import ETC, RUN, STATE
-from rackwright.switchjob import UNITS, remove_script
+from rackwright.paths import ETC, RUN, STATE, UNITS
+from rackwright.switchjob import remove_script
 
 AUTHORITIES = "/usr/local/share/ca-certificates/"
 THEIRS = ("/etc/apt", "/etc/systemd/system", "/usr/local")

@@ -83,9 +83,7 @@ class WantedFirewall:
 
 def read(_: HostSettings) -> str:
     """The filter tables, the script and the unit."""
-    return host_script(
-        "firewall_read", paths=f"{SCRIPT} {UNIT_FILE}", unit=UNIT, guard=f"{guard_unit(GUARD)}.timer"
-    )
+    return host_script("firewall_read", paths=f"{SCRIPT} {UNIT_FILE}", unit=UNIT, guard=f"{guard_unit(GUARD)}.timer")
 
 
 def parse(output: str) -> SeenFirewall:

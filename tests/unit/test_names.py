@@ -16,7 +16,7 @@ from rackwright.settings.model import NAME
 from rackwright.settings.validate import validate
 from tests.unit.test_settings_validate import MODEL
 
-OWN_WORDS = ("boot", "firewall", "watch", "docker", "dockerd", "llm", "job", "guard", "check", "switch", "judge", "wait")
+OWN_WORDS = ("boot", "firewall", "watch", "docker", "dockerd", "job", "guard", "check", "switch", "judge", "wait")
 NAMES = st.one_of(
     st.from_regex(NAME, fullmatch=True),
     st.builds("-".join, st.lists(st.sampled_from([*OWN_WORDS, "x", "0"]), min_size=1, max_size=4)),
@@ -26,15 +26,15 @@ TEXT = st.from_regex(r"[a-z0-9._-]{1,20}", fullmatch=True)
 
 UNITS: list[Callable[[str], str]] = [
     paths.unit_name,
-    *(lambda name, kind=kind: paths.job_unit(paths.endpoint_job(kind, name)) for kind in paths.ENDPOINT_JOBS),  # type: ignore[misc]
+    *(lambda name, kind=kind: paths.job_unit(paths.endpoint_job(kind, name)) for kind in paths.ENDPOINT_JOBS),
 ]
 CONTAINERS: list[Callable[[str], str]] = [
     paths.container_name,
-    *(lambda name, kind=kind: paths.helper_container(name, kind) for kind in paths.HELPERS),  # type: ignore[misc]
+    *(lambda name, kind=kind: paths.helper_container(name, kind) for kind in paths.HELPERS),
 ]
 FOLDERS: list[Callable[[str], str]] = [
     paths.endpoint_dir,
-    *(lambda name, kind=kind: paths.job_folder(paths.endpoint_job(kind, name)) for kind in paths.ENDPOINT_JOBS),  # type: ignore[misc]
+    *(lambda name, kind=kind: paths.job_folder(paths.endpoint_job(kind, name)) for kind in paths.ENDPOINT_JOBS),
 ]
 
 
@@ -47,8 +47,9 @@ def allowed(name: str) -> bool:
 def own_units(text: str) -> set[str]:
     """Units that the tool makes for anything but an endpoint."""
     jobs = ("docker-install", "dockerd", *(f"{kind}-{text}" for kind in ("pull", "model", "hash", "fetch")))
-    guards = {f"{paths.guard_unit(name)}{suffix}" for name in ("firewall", "docker") for suffix in (".timer", ".service")}
-    return {*paths.OWN_UNITS, *map(paths.job_unit, jobs), *guards}
+    guards = [paths.guard_unit(name) for name in ("firewall", "docker")]
+    made = {f"{guard}.{suffix}" for guard in guards for suffix in ("timer", "service")}
+    return {*paths.OWN_UNITS, *map(paths.job_unit, jobs), *made}
 
 
 @given(NAMES, NAMES, TEXT)
@@ -93,7 +94,7 @@ def test_the_separator_cannot_be_written_in_a_name(name: str) -> None:
     assert f"must be a name of small letters, digits and _- of at most 63, not '{name}'" in problem.text
 
 
-@pytest.mark.parametrize("name", ["llm", "left", "x-judge", "x-check", "firewall-2", "bootstrap", "jobs", "watcher", "a_b"])
+@pytest.mark.parametrize("name", ["llm", "x-judge", "x-check", "firewall-2", "bootstrap", "jobs", "watcher", "a_b"])
 def test_other_names_are_taken(name: str) -> None:
     assert allowed(name)
 
