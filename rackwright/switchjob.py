@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from rackwright.hostside import host_script
-from rackwright.paths import UNITS, container_name, endpoint_dir, endpoint_job, job_unit, release_dir, unit_name
+from rackwright.paths import (
+    ENDPOINT_LABEL,
+    UNITS,
+    container_name,
+    endpoint_dir,
+    endpoint_job,
+    job_unit,
+    release_dir,
+    unit_name,
+)
 
 
 def switch_script(endpoint: str, spec_hash: str, load_timeout: int) -> str:
@@ -79,5 +88,5 @@ def commit_script(endpoint: str, spec_hash: str, keep: int) -> str:
 
 def remove_script(endpoint: str) -> str:
     """Stop an endpoint and take its unit and its folder away."""
-    names = {"unit": unit_name(endpoint), "container": container_name(endpoint), "home": endpoint_dir(endpoint)}
-    return host_script("remove_endpoint", **names, units=UNITS)
+    names = {"unit": unit_name(endpoint), "endpoint": endpoint, "home": endpoint_dir(endpoint)}
+    return host_script("remove_endpoint", **names, label=ENDPOINT_LABEL, units=UNITS)

@@ -6,12 +6,17 @@ show "$units/rackwright-boot.service"
 echo "boot=$(systemctl is-enabled rackwright-boot.service 2>/dev/null)"
 # A server that is busy with a long prompt may answer late, and must not be restarted for that.
 ask() { curl --silent --noproxy '*' --max-time "$1" --output /dev/null --write-out '%{http_code}' "$2"; }
-label='{{if .State.Running}}{{index .Config.Labels "rackwright.spec"}}{{end}}'
+label='{{if .State.Running}}{{index .Config.Labels "rackwright.spec"}}{{end}} {{index .Config.Labels "rackwright.endpoint"}}'
 for name in $( { echo "$urls" | cut -d' ' -f1; ls "$home" 2>/dev/null; } | sort -u); do
   unit="rackwright-$name.service" own="$home/$name"
   echo "endpoint $name"
   systemctl show --property=ActiveState,SubState,Result,NeedDaemonReload,UnitFileState "$unit" | sed 's/^/value /'
-  running=$(docker inspect --format "$label" "rackwright-$name" 2>/dev/null)
+  # A container of that name without our label is somebody else's.
+  running=
+  if labels=$(docker inspect --type container --format "$label" "rackwright-$name" 2>/dev/null); then
+    running=${labels%% *}
+    [ -n "${labels#* }" ] || echo "value container=foreign"
+  fi
   echo "value running=$running"
   echo "value current=$(basename "$(readlink "$own/current" 2>/dev/null)")"
   echo "value proven=$(basename "$(readlink "$own/proven" 2>/dev/null)")"

@@ -301,6 +301,12 @@ class HostSettings(EndpointSettings):
     """Name of the host's endpoint; its unit is `rackwright-NAME.service`."""
     endpoints: dict[Annotated[str, Field(pattern=NAME)], dict[str, Any]] = Field(default_factory=dict)
     """Several endpoints: name, and the keys in which it differs from the top-level ones."""
+    foreign_units: Literal["refuse", "aside"] = "refuse"
+    """What becomes of a unit or container that somebody made by hand under a name of Rackwright's.
+
+    `refuse` stops the deploy before anything is written. `aside` stops it, keeps it in /var/lib/rackwright/aside, and
+    a teardown puts it back as it was found.
+    """
     hardware: Hardware = Hardware()
     docker_users: tuple[str, ...] = ()
     """Users who may use Docker without sudo. They must exist."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 import rackwright
 from rackwright import paths
+from rackwright.hostside import helper_script
 from rackwright.settings.model import NAME
 from rackwright.settings.validate import validate
 from tests.unit.test_settings_validate import MODEL
@@ -115,3 +118,29 @@ def test_names_of_units_and_containers_are_made_in_one_place() -> None:
 def test_no_host_script_removes_a_container_by_its_name_alone(script: str) -> None:
     text = (Path(rackwright.__file__).parent / "hostside" / f"{script}.sh").read_text()
     assert 'docker rm --force "$container"' not in text
+
+
+def test_every_unit_of_ours_carries_the_mark_by_which_it_is_known() -> None:
+    templates = [*(Path(rackwright.__file__).parents[1] / "templates").glob("*.service.j2")]
+    templates += [*(Path(rackwright.__file__).parents[1] / "templates").glob("*.target.j2")]
+    assert len(templates) >= 4
+    assert all(template.read_text().startswith(f"# {paths.WRITTEN}") for template in templates)
+
+
+DOCKER = """\
+#!/bin/sh
+case $1 in
+  inspect) [ -n "$LABEL" ] || exit 1; [ "$LABEL" = none ] || echo "$LABEL" ;;
+  rm) echo "$*" >>"$REMOVED" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(("label", "removed"), [("", False), ("none", False), ("judge", True)])
+def test_a_helper_is_removed_by_its_label_never_by_its_name_alone(tmp_path: Path, label: str, removed: bool) -> None:
+    (tmp_path / "docker").write_text(DOCKER)
+    (tmp_path / "docker").chmod(0o755)
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "LABEL": label, "REMOVED": str(tmp_path / "removed")}
+    script = helper_script("remove_helper", "rackwright-llm.judge") + "remove_helper\n"
+    subprocess.run(["sh", "-c", script], env=env, check=True)
+    assert (tmp_path / "removed").exists() == removed

@@ -31,6 +31,8 @@ class SeenEndpoint:
     needs_reload: bool = False
     running_hash: str | None = None
     """Label of the running container: the spec that it was started with."""
+    foreign_container: bool = False
+    """True when a container of the endpoint's name is there that is not ours."""
     health: int | None = None
     """HTTP status of /health; None when it was not asked."""
     current: str | None = None
@@ -95,6 +97,7 @@ def _endpoint(block: str) -> tuple[str, SeenEndpoint]:
         enabled=values.get("UnitFileState") == "enabled",
         needs_reload=values.get("NeedDaemonReload") == "yes",
         running_hash=values.get("running") or None,
+        foreign_container=values.get("container") == "foreign",
         health=int(values["health"]) if values.get("health") else None,
         current=values.get("current") or None,
         proven=values.get("proven") or None,
