@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 
 from rackwright.change import Change, Owned, Refuse, Shell
 from rackwright.hostside import host_script
@@ -33,12 +33,12 @@ def how_to_go_on(unit: str) -> str:
     )
 
 
-def refusal(unit: str, found: list[str]) -> Refuse:
+def refusal(unit: str, found: Sequence[str]) -> Refuse:
     """Refuses to replace what somebody made by hand."""
     return Refuse(f"{' and '.join(found)}, and would be replaced; next: {how_to_go_on(unit)}")
 
 
-def kept_aside(unit: str, found: list[str], before: str = "", seconds: int = 0) -> Change:
+def kept_aside(unit: str, found: Sequence[str], before: str = "", seconds: int = 0) -> Change:
     """The change that stops it and keeps it where a teardown finds it.
 
     before: a script that goes first, and may fail, within `seconds` seconds: the drain of what it serves.

@@ -6,7 +6,7 @@ from rackwright.change import Change, Refuse
 from rackwright.concern import Concern
 from rackwright.concerns import apt
 from rackwright.concerns.daemon import DAEMON_JSON, BrokenDaemonJsonError, parse_daemon_json
-from rackwright.concerns.docker.dockerd import daemon_changes, enable_changes, start_changes
+from rackwright.concerns.docker.dockerd import daemon_changes, enable_changes, forget_changes, start_changes
 from rackwright.concerns.docker.files import AUTHORITY, file_changes, paths
 from rackwright.concerns.docker.holds import hold_changes
 from rackwright.concerns.docker.install import cannot_install, install_changes
@@ -46,6 +46,7 @@ def changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
         *daemon,
         *start,
         *enable_changes(seen),
+        *forget_changes(asked, seen),
         *hold_changes(asked, seen),
         *user_changes(asked, seen),
     ]

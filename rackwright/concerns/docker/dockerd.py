@@ -144,6 +144,20 @@ def daemon_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
     return [Change(what, found.why, (guarded,), owns=found.owns, disowns=found.disowns, diff=found.diff)]
 
 
+def forget_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
+    """What the record still names and is gone: a removal was cut before it was struck from the record.
+
+    Kept there, it would have Rackwright take out what somebody else writes under the same key later.
+    """
+    before = parse_daemon_json(seen.files.get(DAEMON_JSON))
+    there = {*leaves(before), *leaves(with_runtime(asked.settings.docker_daemon, {}))}
+    gone = [Owned("daemon_key", path) for path in sorted(asked.names("daemon_key") - there)]
+    dropin = Owned("file", DROPIN)
+    if dropin in asked.owned and not seen.files.get(DROPIN) and not dropin_text(asked.settings):
+        gone.append(dropin)
+    return [Change(f"forget {one.kind} {one.name}", "it is gone from the host", (), disowns=(one,)) for one in gone]
+
+
 def deferred(asked: WantedDocker, seen: SeenDocker) -> Reconfiguration | None:
     """What takes a restart of dockerd under endpoints that serve, and so the host's turn; None when nothing does."""
     found = reconfiguration(asked, seen)
