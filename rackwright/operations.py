@@ -170,6 +170,8 @@ def _look_after(host: Host, plan: Teardown) -> Commands:
     note("left", host=host.name, kept=plan.kept or None, unknown=plan.unknown or None, still=still or None)
     for text in plan.kept:
         say(host, f"left on the host: {text}")
+    for text in plan.foreign:
+        say(host, f"not Rackwright's, left as it is: {text}")
     if not plan.changes:
         say(host, NOTHING)
     if still:

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from rackwright.change import Change, Owned, Shell
 from rackwright.concern import HostReading
+from rackwright.concerns.apt import ENGINES
 from rackwright.daemonjob import HOME as DOCKERD_HOME
 from rackwright.lease import FENCE, LEASED, SeenLease
 from rackwright.marks import Marks
@@ -31,6 +32,8 @@ class Teardown:
     """What is left on purpose."""
     unknown: tuple[str, ...] = ()
     """What nobody can tell whether it is ours, or gone."""
+    foreign: tuple[str, ...] = ()
+    """What has a name like ours and is somebody else's."""
     record_stays: bool = False
     """True when the record still names something afterwards."""
 
@@ -45,7 +48,8 @@ def plan_teardown(reading: HostReading, marks: Marks, purge: bool) -> Teardown:
     left = stay - gone | frozenset(unknown_kinds(record))
     last = _last(bool(record) or not marks.nothing, bool(left), reading[LEASED])
     changes = (*found, *_forget(gone), *last)
-    return Teardown(changes, tuple(_kept(left, record, marks)), tuple(_unknown(record, marks)), bool(left))
+    foreign = tuple(name for name in marks.foreign if name not in {f"{one.kind} {one.name}" for one in record})
+    return Teardown(changes, tuple(_kept(left, record, marks)), tuple(_unknown(record, marks)), foreign, bool(left))
 
 
 def _without_served(owned: frozenset[Owned]) -> frozenset[Owned]:
@@ -82,14 +86,8 @@ def _kept(left: Iterable[Owned], record: frozenset[Owned], marks: Marks) -> list
     sure = {"model": True, "image": marks.docker == "up"}
     doubt = ", which was not looked at, as Docker does not answer"
     found = [f"{one.kind} {one.name}{'' if sure.get(one.kind, True) else doubt}" for one in sorted(left)]
-    found += [f"{name}, which is somebody else's: it has no mark of Rackwright" for name in _foreign(record, marks)]
-    packages = any(one.kind == "package" for one in record)
-    return [*found, *([DATA] if packages or (marks.data and record) else [])]
-
-
-def _foreign(record: frozenset[Owned], marks: Marks) -> list[str]:
-    ours = {f"{one.kind} {one.name}" for one in record}
-    return [name for name in marks.foreign if name not in ours]
+    engine = any(one.kind == "package" and one.name in ENGINES for one in record)
+    return [*found, *([DATA] if engine or (marks.data and record) else [])]
 
 
 def _unknown(record: frozenset[Owned], marks: Marks) -> list[str]:

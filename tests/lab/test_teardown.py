@@ -86,7 +86,7 @@ def traces(host: Host) -> list[str]:
 
 
 def test_without_its_record_a_serving_host_is_cleared_by_marks_and_the_rest_is_said(site: Site) -> None:
-    host = site.lab.host("bare1")
+    host = site.lab.host("lived2")
     host.reset()
     assert site.deploy(limit=[host.name]).status == 0
     assert traces(host)
@@ -170,7 +170,7 @@ WantedBy=multi-user.target
 
 
 def test_a_unit_made_by_hand_is_refused_or_kept_aside_and_put_back(site: Site) -> None:
-    host = site.lab.host("bare1")
+    host = site.lab.host("lived2")
     host.reset()
     path = "/etc/systemd/system/rackwright-llm.service"
     host.run(f"printf '%s' '{BY_HAND}' >{path}; systemctl daemon-reload; systemctl enable --now --quiet rackwright-llm")

@@ -78,6 +78,7 @@ def test_what_docker_cannot_be_asked_is_not_called_gone() -> None:
 
 def test_packages_leave_dockers_data() -> None:
     assert planned(Owned("package", "docker.io"), marks=Marks()).kept == (DATA,)
+    assert planned(Owned("package", "nvidia-container-toolkit"), marks=Marks()).kept == ()
 
 
 def test_marks_find_what_the_record_does_not_name() -> None:
@@ -96,7 +97,7 @@ def test_an_endpoints_container_goes_with_its_unit() -> None:
 
 def test_what_somebody_else_made_under_our_names_stays_and_is_said() -> None:
     plan = planned(UNIT, marks=Marks(foreign=("unit rackwright-theirs.service", "unit rackwright-llm.service")))
-    assert plan.kept == ("unit rackwright-theirs.service, which is somebody else's: it has no mark of Rackwright",)
+    assert (plan.kept, plan.foreign) == ((), ("unit rackwright-theirs.service",))
     assert not [what for what in reasons(plan) if "theirs" in what]
 
 
