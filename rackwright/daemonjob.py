@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from rackwright.change import Job
 from rackwright.hostside import host_script, job_script
-from rackwright.paths import STATE, endpoint_dir, release_dir, unit_name
+from rackwright.paths import STATE, UNITS, endpoint_dir, release_dir, unit_name
 from rackwright.settings.model import EndpointSettings
-from rackwright.switchjob import UNITS, drain_script, wait_script
+from rackwright.switchjob import drain_script, wait_script
 from rackwright.transaction import (
     ALONE,
     MEASURING,

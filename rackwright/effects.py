@@ -25,7 +25,7 @@ from pyinfra.connectors.util import CommandOutput
 
 from rackwright import jobs
 from rackwright.cause import Cause, Reason
-from rackwright.change import Change, Guarded, Job, Shell, Step, WriteFile
+from rackwright.change import Guarded, Job, Shell, WriteFile
 from rackwright.errors import RackwrightError, ReadingError
 from rackwright.fence import fenced, hold_of, was_refused, why_lost
 from rackwright.fleet.journal import note
@@ -33,8 +33,7 @@ from rackwright.fleet.progress import Meter
 from rackwright.hostside import host_script
 from rackwright.jobstream import PROGRESS, Event, Heard, JobStream, text_of
 from rackwright.line import is_lost
-from rackwright.ownership import render_record
-from rackwright.paths import RUN
+from rackwright.paths import guard_file, guard_unit
 from rackwright.printable import paragraph, printable
 from rackwright.settings.secret import Secret
 from rackwright.slots import Slots
@@ -281,16 +280,14 @@ def _undo(step: Guarded) -> str:
 
 
 def _arm(step: Guarded) -> str:
-    folder = f"{RUN}/guards"
-    unit = f"rackwright-guard-{step.name}"
-    undo = f"{folder}/{step.name}"
+    unit, undo = guard_unit(step.name), guard_file(step.name)
     digest = hashlib.sha256(_undo(step).encode()).hexdigest()
-    words = {"unit": unit, "folder": folder, "undo": undo, "sum": digest}
+    words = {"unit": unit, "folder": undo.rpartition("/")[0], "undo": undo, "sum": digest}
     return host_script("guard_arm", **words, seconds=step.seconds, change=step.script)
 
 
 def _confirm(state: State, host: Host, step: Guarded) -> bool:
-    confirm = host_script("guard_confirm", unit=f"rackwright-guard-{step.name}")
+    confirm = host_script("guard_confirm", unit=guard_unit(step.name))
     disarm = StringCommand("sh", "-c", QuoteString(confirm))
     deadline = time.monotonic() + step.seconds
     while time.monotonic() < deadline:
@@ -314,18 +311,3 @@ def over_new_connection(state: State, host: Host, command: StringCommand) -> boo
         client = getattr(connector, "client", None)
         if client is not None:
             client.close()
-
-
-class Recorder:
-    """Adds a change's belongings to a host's ownership record, before the change is made."""
-
-    def __init__(self, owned: frozenset[Any]) -> None:
-        self.owned = owned
-
-    def __call__(self, change: Change) -> list[Step]:
-        """The step that writes the record, or none when the change adds and takes nothing."""
-        after = (self.owned | set(change.owns)) - set(change.disowns)
-        if after == self.owned:
-            return []
-        self.owned = after
-        return [render_record(after)]

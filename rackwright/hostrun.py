@@ -19,17 +19,17 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 from pyinfra.context import ctx_host
 
-from rackwright.change import Change, Refuse, Step
+from rackwright.change import Change, Refuse
 from rackwright.concern import HostReading
-from rackwright.effects import Recorder, StepFailedError, complain, lost, say
+from rackwright.effects import StepFailedError, complain, lost, say
 from rackwright.errors import ReadingError
 from rackwright.fence import holds
 from rackwright.inventory import settings_of
 from rackwright.lease import LEASED
 from rackwright.leasing import take
 from rackwright.line import is_lost, tune
-from rackwright.ownership import RECORD
-from rackwright.perform import perform
+from rackwright.ownership import RECORD, OwnershipRecord
+from rackwright.perform import perform, perform_all
 from rackwright.reader import SECONDS, parse_reading, reading_command
 from rackwright.sudo import PasswordWantedError
 
@@ -48,7 +48,7 @@ class HostState:
     stale: bool = False
     behind: bool = False
     changed: bool = False
-    recorder: Recorder = field(default_factory=lambda: Recorder(frozenset()))
+    record: OwnershipRecord = field(default_factory=lambda: OwnershipRecord(frozenset()))
 
 
 _states: dict[str, HostState] = {}
@@ -90,7 +90,7 @@ def look(host: Host, whole: bool = False) -> HostReading | None:
     seen = _read(host)
     fresh = HostState(host.state.is_executing, seen, changed=known.changed if known else False)
     if seen is not None:
-        fresh.recorder = Recorder(seen[RECORD])
+        fresh.record = OwnershipRecord(seen[RECORD])
     _states[host.name] = fresh
     return seen
 
@@ -184,20 +184,14 @@ def touch(host: Host, alone: bool = False) -> None:
     state.stale = host.state.is_executing and (state.stale or not alone)
 
 
-def commands(host: Host, change: Change, record_last: bool = False) -> Commands:
-    """A change's commands. What is added is recorded before it is made, what is removed after it is gone."""
-    for step in _recorded(host, change, record_last):
-        if isinstance(step, Refuse):
-            yield fail(step.text)
-        else:
-            yield FunctionCommand(_perform, (Quiet(step),), {})
+def commands(change: Change) -> Commands:
+    """A change as one command of pyinfra's."""
+    yield FunctionCommand(_perform, (Quiet(change),), {})
 
 
-def _recorded(host: Host, change: Change, record_last: bool) -> list[Step]:
-    if not host.state.is_executing:
-        return list(change.steps)
-    record = _states[host.name].recorder(change)
-    return [*change.steps, *record] if record_last else [*record, *change.steps]
+def carry_out(host: Host, change: Change) -> None:
+    """Carry out a change on a host that was looked at. Raises StepFailedError."""
+    perform_all(change, state_of(host).record, lambda step: perform(host.state, host, step))
 
 
 @dataclass(frozen=True)
@@ -210,9 +204,9 @@ class Quiet:
         return type(self.value).__name__
 
 
-def _perform(state: State, host: Host, step: Quiet) -> bool:
+def _perform(state: State, host: Host, change: Quiet) -> bool:  # noqa: ARG001 - pyinfra passes both by name
     try:
-        perform(state, host, step.value)
+        carry_out(host, change.value)
     except StepFailedError as error:
         complain(host, str(error))
         return False

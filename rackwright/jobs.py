@@ -13,20 +13,10 @@ from dataclasses import dataclass
 from rackwright.change import Job
 from rackwright.errors import ReadingError
 from rackwright.hostside import host_script
-from rackwright.paths import RUN
+from rackwright.paths import RUN, job_folder, job_unit
 
 BUSY = 75
 """Exit status (EX_TEMPFAIL) when a different job of the same name is under way."""
-
-
-def unit_of(name: str) -> str:
-    """Name of the job's transient unit."""
-    return f"rackwright-job-{name}.service"
-
-
-def folder_of(name: str) -> str:
-    """Folder of the job's own files on the host, gone after a reboot."""
-    return f"{RUN}/jobs/{name}"
 
 
 def payload(job: Job) -> str:
@@ -40,8 +30,8 @@ def start_script(job: Job) -> str:
     """Start the job, or join it when it runs already. Its payload comes by standard input."""
     return host_script(
         "job_start",
-        unit=unit_of(job.name),
-        folder=folder_of(job.name),
+        unit=job_unit(job.name),
+        folder=job_folder(job.name),
         secrets=f"{RUN}/secrets/{job.name}",
         digest=hashlib.sha256((job.aim or job.script).encode()).hexdigest(),
         timeout=job.timeout,
@@ -59,7 +49,7 @@ def parse_started(lines: Sequence[str]) -> Started:
 
 def follow_script(name: str, nonce: str, log: int, events: int, patience: int = 5) -> str:
     """Print the job's state, and log and events from these bytes on, waiting up to `patience` seconds for news."""
-    own = {"unit": unit_of(name), "folder": folder_of(name), "nonce": nonce}
+    own = {"unit": job_unit(name), "folder": job_folder(name), "nonce": nonce}
     return host_script("job_follow", **own, log=log, events=events, patience=patience * 5)
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pyinfra.api import operation
 from pyinfra.api.host import Host
 
 from rackwright.catalog import ALL, by_name
-from rackwright.change import Change, Refuse
+from rackwright.change import Change, Owned, Refuse, Shell
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.models import MODELS, hash_changes
 from rackwright.concerns.registry import try_key
-from rackwright.effects import complain, say
+from rackwright.effects import StepFailedError, command_of, complain, remote, say, tail
+from rackwright.errors import ReadingError
 from rackwright.fence import forget, hold_of
 from rackwright.fleet.journal import note
 from rackwright.fleet.masking import told
@@ -32,7 +33,9 @@ from rackwright.hostrun import (
 from rackwright.inventory import settings_of
 from rackwright.lease import LEASED
 from rackwright.leasing import clear_dead
-from rackwright.teardown import plan_teardown
+from rackwright.marks import Marks, parse, read_script
+from rackwright.ownership import RECORD
+from rackwright.teardown import NOTHING, Teardown, plan_teardown, remains
 
 
 @operation()
@@ -56,7 +59,7 @@ def _settle(host: Host, concern: Concern[Any, Any]) -> Commands:
     _give_up_early(host, changes)
     for change in changes:
         touch(host, concern.alone)
-        yield from commands(host, change)
+        yield from commands(change)
 
 
 def _report(host: Host, concern: Concern[Any, Any]) -> None:
@@ -118,24 +121,60 @@ def _carry_out(host: Host, decide: Callable[[HostReading], Sequence[Change]]) ->
     announce_changes(host, changes or ())
     for change in changes or ():
         touch(host)
-        yield from commands(host, change)
+        yield from commands(change)
 
 
 @operation()
 def tear_down(purge: bool = False) -> Commands:
-    """Undo the host's ownership record.
+    """Remove what the host's ownership record names and what carries a mark of ours; then look again.
 
     + purge: models and images too
     """
     host = this_host()
-    changes = yield from decided(host, lambda seen: plan_teardown(seen, purge).changes)
-    seen = look(host)
-    if changes is None or seen is None:
+    plans: list[Teardown] = []
+
+    def decide(seen: HostReading) -> Sequence[Change]:
+        record: frozenset[Owned] = seen[RECORD]
+        plans.append(plan_teardown(seen, _read_marks(host, record), purge))
+        return plans[-1].changes
+
+    changes = yield from decided(host, decide)
+    if changes is None:
         return
     announce_changes(host, changes)
     for change in changes:
-        yield from commands(host, change, record_last=True)
+        yield from commands(change)
     if host.state.is_executing:
         forget(host.name)
-        for text in plan_teardown(seen, purge).left:
-            say(host, f"left on the host: {text}")
+        yield from _look_after(host, plans[-1])
+
+
+def _read_marks(host: Host, record: Iterable[Owned]) -> Marks:
+    script = read_script(record, settings_of(host).models_dir)
+    ok, output = remote(host.state, host, command_of(Shell(script)))
+    try:
+        if ok:
+            return parse(output.stdout_lines)
+    except (ReadingError, ValueError):
+        pass
+    raise StepFailedError(f"what Rackwright has put on this host could not be read: {tail(output)}")
+
+
+def _look_after(host: Host, plan: Teardown) -> Commands:
+    """Say what is left, on purpose or not, and fail the host when anything else is, or may be."""
+    try:
+        still = remains(_read_marks(host, ()), plan.record_stays)
+    except StepFailedError as error:
+        yield fail(f"whether everything is gone is not known: {error}")
+        return
+    note("left", host=host.name, kept=plan.kept or None, unknown=plan.unknown or None, still=still or None)
+    for text in plan.kept:
+        say(host, f"left on the host: {text}")
+    for text in plan.foreign:
+        say(host, f"not Rackwright's, left as it is: {text}")
+    if not plan.changes:
+        say(host, NOTHING)
+    if still:
+        yield fail(f"still there after the teardown: {', '.join(still)}; next: run the same command again")
+    for text in plan.unknown:
+        yield fail(text)

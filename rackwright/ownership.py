@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from rackwright.change import Owned, WriteFile
+from rackwright.change import Owned, Step, WriteFile
 from rackwright.concern import Concern
 from rackwright.errors import ReadingError
 from rackwright.paths import OWNED
@@ -34,6 +34,30 @@ def render_record(owned: Iterable[Owned]) -> WriteFile:
     """The step that writes the record, sorted so that equal records are equal files."""
     entries = [{"kind": entry.kind, "name": entry.name} for entry in sorted(owned)]
     return WriteFile(OWNED, json.dumps({"version": 1, "owned": entries}, indent=1) + "\n", mode="0600")
+
+
+class OwnershipRecord:
+    """The ownership record of one host, as the host has acknowledged it: never ahead of the file there."""
+
+    def __init__(self, owned: frozenset[Owned]) -> None:
+        self.owned = owned
+        self._certain = True
+
+    def add(self, names: Iterable[Owned], do: Callable[[Step], None]) -> None:
+        """Enter what is about to be made; `do` carries a step out, or raises."""
+        self._write(self.owned | frozenset(names), do)
+
+    def drop(self, names: Iterable[Owned], do: Callable[[Step], None]) -> None:
+        """Strike what is gone from the host."""
+        self._write(self.owned - frozenset(names), do)
+
+    def _write(self, after: frozenset[Owned], do: Callable[[Step], None]) -> None:
+        if after == self.owned and self._certain:
+            return
+        # A write whose answer was lost may lie on the host or not, so the next one is never left out.
+        self._certain = False
+        do(render_record(after))
+        self.owned, self._certain = after, True
 
 
 RECORD: Concern[None, frozenset[Owned]] = Concern(

@@ -1,6 +1,12 @@
-"""Where things of ours lie on a host."""
+"""Where things of ours lie on a host, and every name that we give there: units, containers, jobs, guards.
+
+All names are made here, so that no endpoint's can be one of the tool's own: `reserved` refuses those that would be.
+"""
 
 from __future__ import annotations
+
+import re
+from typing import Literal
 
 STATE = "/var/lib/rackwright"
 """Ownership record, endpoints and their releases: survives a reboot."""
@@ -9,6 +15,32 @@ RUN = "/run/rackwright"
 OWNED = f"{STATE}/owned.json"
 ETC = "/etc/rackwright"
 """Small files that systemd units of ours read at boot."""
+UNITS = "/etc/systemd/system"
+ASIDE = f"{STATE}/aside"
+"""Units of our name that somebody made by hand, kept until a teardown puts them back."""
+
+WRITTEN = "Written by Rackwright"
+"""What the first line of every unit of ours says."""
+
+_OWN = "rackwright-"
+TARGET = "rackwright.target"
+BOOT_UNIT = f"{_OWN}boot.service"
+FIREWALL_UNIT = f"{_OWN}firewall.service"
+WATCH_UNITS = (f"{_OWN}watch.service", f"{_OWN}watch.timer")
+OWN_UNITS = (TARGET, BOOT_UNIT, FIREWALL_UNIT, *WATCH_UNITS)
+"""Units that belong to the host rather than to one endpoint."""
+_FAMILIES = ("job", "guard")
+"""Words that begin the names of many transient units of ours."""
+
+EndpointJob = Literal["switch", "wait", "check"]
+ENDPOINT_JOBS: tuple[EndpointJob, ...] = ("switch", "wait", "check")
+Helper = Literal["judge", "check"]
+HELPERS: tuple[Helper, ...] = ("judge", "check")
+"""Short-lived containers that stand beside an endpoint's."""
+HELPER_LABEL = "rackwright.helper"
+"""Label of every container of ours that serves nothing."""
+ENDPOINT_LABEL = "rackwright.endpoint"
+"""Label of an endpoint's container, with its name."""
 
 
 def endpoint_dir(endpoint: str) -> str:
@@ -28,9 +60,62 @@ def failed_dir(home: str) -> str:
 
 def unit_name(endpoint: str) -> str:
     """systemd unit of an endpoint; its container has the same name without the suffix."""
-    return f"rackwright-{endpoint}.service"
+    return f"{_OWN}{endpoint}.service"
+
+
+def endpoint_of(unit: str) -> str | None:
+    """The endpoint whose unit this is; None for units of the host and for foreign ones."""
+    name = unit.removeprefix(_OWN).removesuffix(".service")
+    return name if unit == unit_name(name) and reserved(name) is None else None
 
 
 def container_name(endpoint: str) -> str:
     """Name of the endpoint's container."""
-    return f"rackwright-{endpoint}"
+    return f"{_OWN}{endpoint}"
+
+
+def helper_container(endpoint: str, purpose: Helper) -> str:
+    """Name of a short-lived container beside an endpoint's. No endpoint's name has a dot."""
+    return f"{container_name(endpoint)}.{purpose}"
+
+
+def endpoint_job(kind: EndpointJob, endpoint: str) -> str:
+    """Name of the one job of its kind for an endpoint."""
+    return f"{kind}-{endpoint}"
+
+
+def job_unit(name: str) -> str:
+    """Name of a job's transient unit."""
+    return f"{_OWN}job-{name}.service"
+
+
+def job_container(name: str) -> str:
+    """Name of the container that a job runs in, if any."""
+    return f"{_OWN}job-{name}"
+
+
+def job_folder(name: str) -> str:
+    """Folder of a job's own files, gone after a reboot."""
+    return f"{RUN}/jobs/{name}"
+
+
+def guard_unit(name: str) -> str:
+    """Name, without suffix, of the timer and the service that take a guarded change back."""
+    return f"{_OWN}guard-{name}"
+
+
+def guard_file(name: str) -> str:
+    """The script by which a guarded change is taken back."""
+    return f"{RUN}/guards/{name}"
+
+
+_WORDS = {unit.removeprefix(_OWN).rpartition(".")[0]: unit for unit in reversed(OWN_UNITS) if unit != TARGET}
+RESERVED = rf"^(({'|'.join(sorted(_WORDS))})|({'|'.join(_FAMILIES)})(-.*)?)$"
+"""Pattern of the names that no endpoint may have."""
+
+
+def reserved(endpoint: str) -> str | None:
+    """What of ours has the name that this endpoint's unit would have; None when nothing has."""
+    if not re.match(RESERVED, endpoint):
+        return None
+    return _WORDS.get(endpoint, f"{_OWN}{endpoint.split('-', maxsplit=1)[0]}-...")

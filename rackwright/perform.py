@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
@@ -11,6 +10,7 @@ from pyinfra.api.state import State
 from rackwright.change import Change, DaemonRestart, Guarded, Job, Proved, Refuse, Shell, Step, WriteFile
 from rackwright.daemonrestart import restart_and_prove
 from rackwright.effects import StepFailedError, run_guarded, run_job, run_simple
+from rackwright.ownership import OwnershipRecord
 from rackwright.switch import switch_and_prove
 
 
@@ -31,12 +31,14 @@ def perform(state: State, host: Host, step: Step) -> None:
             raise StepFailedError(step.text)
 
 
-def perform_all(state: State, host: Host, change: Change, record: Callable[[Change], list[Step]]) -> None:
-    """Carry out a change with its entries in the ownership record. Raises StepFailedError.
+def perform_all(change: Change, record: OwnershipRecord, do: Callable[[Step], None]) -> None:
+    """Carry out a change with its entries in the ownership record; the one way in which anything does that.
 
-    What is added is recorded before it is made, what is removed after it is gone.
+    What is added is recorded before it is made, what is removed after it is gone: cut anywhere, the record names no
+    less than what is there. `do` carries one step out, or raises.
     """
-    for step in [*record(replace(change, disowns=())), *change.steps]:
-        perform(state, host, step)
-    for step in record(replace(change, owns=())):
-        perform(state, host, step)
+    refused = any(isinstance(step, Refuse) for step in change.steps)
+    record.add(() if refused else change.owns, do)
+    for step in change.steps:
+        do(step)
+    record.drop(change.disowns, do)

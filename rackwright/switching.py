@@ -35,9 +35,19 @@ from rackwright.fleet.turns import (
     state_after,
     watched,
 )
-from rackwright.hostrun import Commands, announce_changes, decided, fail, look, state_of, this_host, touch, unreadable
+from rackwright.hostrun import (
+    Commands,
+    announce_changes,
+    carry_out,
+    decided,
+    fail,
+    look,
+    state_of,
+    this_host,
+    touch,
+    unreadable,
+)
 from rackwright.inventory import groups_of, settings_of
-from rackwright.perform import perform_all
 from rackwright.rollback import back_changes, parse_kept, read_script, releases_asked, targets_of
 from rackwright.settings.model import Hooks, HostSettings
 from rackwright.spec import url_of
@@ -130,7 +140,7 @@ def _perform_in_turn(host: Host, changes: Sequence[Change]) -> None:
 def _perform(host: Host, changes: Sequence[Change]) -> None:
     for change in changes:
         touch(host)
-        perform_all(host.state, host, change, state_of(host).recorder)
+        carry_out(host, change)
 
 
 def _hook_in() -> None:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from rackwright.hostside import host_script, job_script
-from rackwright.jobs import unit_of
-from rackwright.paths import container_name, endpoint_dir, release_dir, unit_name
-
-UNITS = "/etc/systemd/system"
+from rackwright.paths import (
+    ENDPOINT_LABEL,
+    UNITS,
+    container_name,
+    endpoint_dir,
+    endpoint_job,
+    job_unit,
+    release_dir,
+    unit_name,
+)
 
 
 def switch_script(endpoint: str, spec_hash: str, load_timeout: int) -> str:
@@ -40,7 +46,7 @@ def gpus_kept_script(endpoint: str = "") -> str:
 
 def join_script(endpoint: str, load_timeout: int) -> str:
     """Wait for what an earlier run has left under way: its switch, and then the load."""
-    job = unit_of(f"switch-{endpoint}")
+    job = job_unit(endpoint_job("switch", endpoint))
     return host_script("wait_for_switch", job=job, seconds=load_timeout + 60) + wait_script(endpoint, load_timeout)
 
 
@@ -82,5 +88,5 @@ def commit_script(endpoint: str, spec_hash: str, keep: int) -> str:
 
 def remove_script(endpoint: str) -> str:
     """Stop an endpoint and take its unit and its folder away."""
-    names = {"unit": unit_name(endpoint), "container": container_name(endpoint), "home": endpoint_dir(endpoint)}
-    return host_script("remove_endpoint", **names, units=UNITS)
+    names = {"unit": unit_name(endpoint), "endpoint": endpoint, "home": endpoint_dir(endpoint)}
+    return host_script("remove_endpoint", **names, label=ENDPOINT_LABEL, units=UNITS)

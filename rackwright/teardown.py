@@ -1,160 +1,121 @@
-"""What a teardown does: the ownership record, undone from the endpoints down to the packages. Pure."""
+"""What a teardown does: what the ownership record or a mark says is ours goes, and what stays is said. Pure."""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
-from rackwright.change import Change, Owned, Shell, WriteFile
+from rackwright.change import Change, Owned, Shell
 from rackwright.concern import HostReading
-from rackwright.concerns import firewall, models, registry
-from rackwright.concerns.daemon import DAEMON_JSON, merged, parse_daemon_json, render_daemon_json
-from rackwright.concerns.docker import DOCKER
+from rackwright.concerns.apt import ENGINES
 from rackwright.daemonjob import HOME as DOCKERD_HOME
-from rackwright.hostside import host_script
 from rackwright.lease import FENCE, LEASED, SeenLease
+from rackwright.marks import Marks
 from rackwright.ownership import RECORD
-from rackwright.paths import ETC, RUN, STATE
-from rackwright.switchjob import UNITS, remove_script
+from rackwright.paths import ETC, OWNED, RUN, STATE
+from rackwright.removal import removals, unknown_kinds
 
-AUTHORITIES = "/usr/local/share/ca-certificates/"
-THEIRS = ("/etc/apt", "/etc/systemd/system", "/usr/local")
-"""Folders that stay even when they are empty without us."""
 PURGED = frozenset({"model", "image"})
 """Kinds that a teardown leaves unless it purges: they are large, and cost hours to fetch again."""
+RECORDED, MARKED = "the ownership record names it", "its mark says that it is ours"
+GONE = "it is no longer on the host"
+DATA = "Docker's data (/var/lib/docker), which removing its packages does not touch"
 
 
 @dataclass(frozen=True)
 class Teardown:
-    """The changes of a teardown, in order, and what it leaves on the host, in sentences."""
+    """The changes of a teardown, in order, and what stays, in sentences."""
 
     changes: tuple[Change, ...]
-    left: tuple[str, ...]
+    kept: tuple[str, ...] = ()
+    """What is left on purpose."""
+    unknown: tuple[str, ...] = ()
+    """What nobody can tell whether it is ours, or gone."""
+    foreign: tuple[str, ...] = ()
+    """What has a name like ours and is somebody else's."""
+    record_stays: bool = False
+    """True when the record still names something afterwards."""
 
 
-def plan_teardown(reading: HostReading, purge: bool) -> Teardown:
-    """Undo everything in the host's ownership record; models and images only with `purge`."""
+def plan_teardown(reading: HostReading, marks: Marks, purge: bool) -> Teardown:
+    """Undo what the record names and what carries our mark; models and images only with `purge`."""
     record: frozenset[Owned] = reading[RECORD]
-    owned = sorted(record)
-    by_kind = {kind: [entry.name for entry in owned if entry.kind == kind] for kind in ORDER}
-    found = [
-        change
-        for kind in ORDER
-        if by_kind[kind] and _due(kind, purge)
-        for change in ORDER[kind](by_kind[kind], reading)
-    ]
-    left = [f"{entry.kind} {entry.name}" for entry in owned if entry.kind in PURGED and not purge]
-    return Teardown((*found, *_last(owned, left, reading[LEASED])), (*left, *_kept_data(by_kind)))
+    stay = frozenset() if purge else frozenset(one for one in record if one.kind in PURGED)
+    gone = frozenset(one for one in stay if is_gone(one, marks))
+    going = _without_served(record | marks.marked) - stay
+    found = [_with_reason(change, record) for change in removals(going, reading)]
+    left = stay - gone | frozenset(unknown_kinds(record))
+    last = _last(bool(record) or not marks.nothing, bool(left), reading[LEASED])
+    changes = (*found, *_forget(gone), *last)
+    foreign = tuple(name for name in marks.foreign if name not in {f"{one.kind} {one.name}" for one in record})
+    return Teardown(changes, tuple(_kept(left, record, marks)), tuple(_unknown(record, marks)), foreign, bool(left))
 
 
-def _due(kind: str, purge: bool) -> bool:
-    return purge or kind not in PURGED
+def _without_served(owned: frozenset[Owned]) -> frozenset[Owned]:
+    """Without the containers that go with their endpoint's unit."""
+    units = {one.name.removesuffix(".service") for one in owned if one.kind == "unit"}
+    return frozenset(one for one in owned if one.kind != "container" or one.name not in units)
 
 
-def _kept_data(by_kind: Mapping[str, Sequence[str]]) -> list[str]:
-    return ["Docker's data (/var/lib/docker), which removing its packages does not touch"] if by_kind["package"] else []
+def is_gone(one: Owned, marks: Marks) -> bool:
+    """Whether a model or an image that the record names was looked for, and is not there."""
+    if one.kind == "model":
+        return not any(fnmatchcase(path, place) for path in marks.models for place in (one.name, f"{one.name}.partial"))
+    return marks.docker == "up" and one.name not in marks.images
 
 
-def _last(owned: Iterable[Owned], left: Sequence[str], lease: SeenLease) -> list[Change]:
+def _with_reason(change: Change, record: frozenset[Owned]) -> Change:
+    return replace(change, why=RECORDED if record & set(change.disowns) else MARKED)
+
+
+def _forget(gone: Iterable[Owned]) -> list[Change]:
+    return [Change(f"forget the {one.kind} {one.name}", GONE, (), disowns=(one,)) for one in sorted(gone)]
+
+
+def _last(here: bool, left: bool, lease: SeenLease) -> list[Change]:
     """The rest of our folders, the lease with them; the record itself stays as long as it still names something."""
-    if not owned and not lease.fence:
+    if not here and not lease.fence:
         return []
-    spare = "" if left else f"rm -rf {STATE}\n"
-    script = f"rm -rf {STATE}/endpoints {DOCKERD_HOME} {FENCE} {RUN} {ETC}\n{spare}"
+    spare = "" if left else f"rm -rf {STATE} || exit 1\n"
+    script = f"rm -rf {STATE}/endpoints {DOCKERD_HOME} {FENCE} {RUN} {ETC} || exit 1\n{spare}"
     return [Change("remove what is left of Rackwright's own folders", "teardown", (Shell(script),))]
 
 
-def _change(what: str, kind: str, names: Iterable[str], *steps: Shell | WriteFile) -> Change:
-    return Change(what, "the ownership record names it", steps, disowns=tuple(Owned(kind, name) for name in names))
+def _kept(left: Iterable[Owned], record: frozenset[Owned], marks: Marks) -> list[str]:
+    sure = {"model": True, "image": marks.docker == "up"}
+    doubt = ", which was not looked at, as Docker does not answer"
+    found = [f"{one.kind} {one.name}{'' if sure.get(one.kind, True) else doubt}" for one in sorted(left)]
+    engine = any(one.kind == "package" and one.name in ENGINES for one in record)
+    return [*found, *([DATA] if engine or (marks.data and record) else [])]
 
 
-def _each(kind: str, what: str, script: Callable[[str], str]) -> Callable[[list[str], HostReading], list[Change]]:
-    def changes(names: list[str], _: HostReading) -> list[Change]:
-        return [_change(f"{what} {name}", kind, [name], Shell(script(name), timeout=600)) for name in names]
-
-    return changes
-
-
-def _unit(name: str) -> str:
-    endpoint = name.removeprefix("rackwright-").removesuffix(".service")
-    if name.endswith(".service") and name not in ("rackwright-boot.service", firewall.UNIT):
-        return remove_script(endpoint)
-    path = f"{UNITS}/{name}"
-    return f"systemctl disable --now --quiet {name} 2>/dev/null; rm -f {path}; systemctl daemon-reload; exit 0"
+def _unknown(record: frozenset[Owned], marks: Marks) -> list[str]:
+    found = list(marks.unseen)
+    if marks.docker == "down":
+        found.append("its containers were not looked at, as Docker does not answer; next: systemctl start docker")
+    if not marks.record and not marks.nothing and not record:
+        found.append(LOST)
+        found += [f"{path} has Rackwright's manifest of a model, fetched or adopted" for path in marks.manifests]
+    return found
 
 
-def _rules(names: list[str], _: HostReading) -> list[Change]:
-    return [_change("remove our firewall rules", "rule", names, Shell(firewall.remove_script()))]
+LOST = (
+    f"{OWNED} is gone, and it alone names which packages, holds, members of the group docker, keys in "
+    "/etc/docker/daemon.json, certificates in /etc/docker/certs.d, registry logins, images and models Rackwright has "
+    "added; next: look at them by hand (apt-mark showhold; getent group docker; cat /etc/docker/daemon.json "
+    "/root/.docker/config.json; docker image ls)"
+)
+NOTHING = (
+    f"nothing of Rackwright was found: no record ({OWNED}), no unit, container, rule, file or folder with its mark"
+)
 
 
-def _daemon_keys(names: list[str], reading: HostReading) -> list[Change]:
-    text = reading[DOCKER].files.get(DAEMON_JSON)
-    if text is None:
-        return [_change(f"forget our keys in {DAEMON_JSON}", "daemon_key", names)]
-    tree = without(parse_daemon_json(text), names)
-    write = WriteFile(DAEMON_JSON, render_daemon_json(tree, text)) if tree else Shell(f"rm -f {DAEMON_JSON}")
-    reload = Shell("systemctl is-active --quiet docker.service && systemctl reload docker.service; exit 0")
-    return [_change(f"take {', '.join(names)} out of {DAEMON_JSON}", "daemon_key", names, write, reload)]
+def remains(marks: Marks, record_stays: bool) -> Sequence[str]:
+    """What is still there once a teardown has ended, as words; nothing when all is gone.
 
-
-def without(tree: Mapping[str, Any], paths: Iterable[str]) -> dict[str, Any]:
-    """dockerd's configuration without keys of ours, given as dotted paths."""
-    result = merged(tree, {}, paths)
-    runtimes = dict(result.pop("runtimes", {}))
-    if "runtimes.nvidia" in set(paths):
-        runtimes.pop("nvidia", None)
-    return {**result, "runtimes": runtimes} if runtimes else result
-
-
-def _packages(names: list[str], _: HostReading) -> list[Change]:
-    script = host_script("remove_packages", packages=" ".join(names), brought=f"{STATE}/packages")
-    return [_change(f"remove the packages {', '.join(names)}", "package", names, Shell(script, timeout=1200))]
-
-
-def _holds(names: list[str], _: HostReading) -> list[Change]:
-    script = f"apt-mark unhold {' '.join(names)} >/dev/null 2>&1; exit 0"
-    return [_change(f"release the packages {', '.join(names)}", "hold", names, Shell(script))]
-
-
-def _group_member(name: str) -> str:
-    group, user = name.split(":", 1)
-    member = f"id -nG {shlex.quote(user)} 2>/dev/null | grep -qw {group}"
-    return f"if {member}; then gpasswd --delete {shlex.quote(user)} {group} >/dev/null; fi"
-
-
-def _file(path: str) -> str:
-    folder = path.rsplit("/", 1)[0]
-    after = [
-        "update-ca-certificates >/dev/null 2>&1" if path.startswith(AUTHORITIES) else "",
-        "" if folder.startswith(THEIRS) else f"rmdir --ignore-fail-on-non-empty {shlex.quote(folder)} 2>/dev/null",
-    ]
-    return "; ".join([f"rm -f {shlex.quote(path)}", *filter(None, after), "exit 0"])
-
-
-def _directory(path: str) -> str:
-    if path.startswith(f"{STATE}/"):
-        return f"rm -rf {shlex.quote(path)}"
-    return f"rmdir {shlex.quote(path)} 2>/dev/null; exit 0"
-
-
-def _image(name: str) -> str:
-    return f"docker image rm {shlex.quote(name)} >/dev/null 2>&1; exit 0"
-
-
-ORDER: Mapping[str, Callable[[list[str], HostReading], list[Change]]] = {
-    "unit": _each("unit", "stop and remove", _unit),
-    "rule": _rules,
-    "login": _each("login", "remove the login at", registry.remove_script),
-    "model": _each("model", "remove the model", models.remove_script),
-    "image": _each("image", "remove the image", _image),
-    "daemon_key": _daemon_keys,
-    "group_member": _each("group_member", "take out of its group", _group_member),
-    "hold": _holds,
-    "package": _packages,
-    "apt_source": _each("apt_source", "remove", _file),
-    "file": _each("file", "remove", _file),
-    "directory": _each("directory", "remove", _directory),
-}
-"""Kinds in the order in which they go: what serves first, what it stands on last."""
+    record_stays: it still names what stays on purpose, so its folder is no remainder.
+    """
+    found = [f"{one.kind} {one.name}" for one in sorted(marks.marked) if one.kind != "rule"]
+    found += [f"{count} rules of {command}" for command, count in sorted(marks.rules.items())]
+    return [*found, *(folder for folder in marks.folders if not (record_stays and folder == STATE))]

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 from rackwright.change import Job
 from rackwright.fullproof import COUNTERS
-from rackwright.hostside import host_script, job_script
+from rackwright.hostside import helper_script, host_script, job_script
 from rackwright.hostside.packed import packed
-from rackwright.jobs import folder_of, unit_of
-from rackwright.paths import container_name, endpoint_dir
+from rackwright.paths import endpoint_dir, endpoint_job, helper_container, job_folder, job_unit
 from rackwright.proof import HARDWARE_XIDS, Question
 from rackwright.settings.model import EndpointSettings
 from rackwright.switchjob import halt_script, keep_log_script, switch_script
@@ -50,11 +49,6 @@ class Way:
     seconds: int
 
 
-def job_name(endpoint: str) -> str:
-    """Name of the one job that may switch an endpoint."""
-    return f"switch-{endpoint}"
-
-
 def transaction(
     endpoint: str, own: EndpointSettings, way: Way, new: Tried, previous: Tried | None, proven: str | None
 ) -> Job:
@@ -87,7 +81,7 @@ def transaction(
     after = MEASURING + start_time(own) + 2 * own.hook_timeout + 2 * proving_time(new.questions)
     seconds = way.seconds + own.commit_deadline + after
     aim = f"switch {endpoint} to {new.release}"
-    return Job(job_name(endpoint), f"switch endpoint {endpoint}", script, seconds, aim=aim, alone=ALONE)
+    return Job(endpoint_job("switch", endpoint), f"switch endpoint {endpoint}", script, seconds, aim=aim, alone=ALONE)
 
 
 def faults_script(home: str) -> str:
@@ -104,13 +98,13 @@ def prove_script(endpoint: str, tried: Tried) -> str:
         shlex.join(["ask", str(number), str(row.timeout), row.script, row.stdin or ""])
         for number, row in enumerate(tried.questions)
     ]
-    return job_script(
+    return helper_script(
         "prove",
+        helper_container(endpoint, "judge"),
         questions="\n".join(asked),
         rows=json.dumps(rows_of(tried.questions)),
         program=packed("judge", "proof"),
         image=tried.image,
-        container=f"{container_name(endpoint)}-judge",
         seconds=JUDGING,
     )
 
@@ -149,8 +143,8 @@ def _hook(name: str, words: Sequence[str], endpoint: str, own: EndpointSettings,
 
 def word_script(endpoint: str, word: str) -> str:
     """Tell the waiting job `commit`, or `back` and why."""
-    name = job_name(endpoint)
-    return host_script("say_word", unit=unit_of(name), folder=folder_of(name), word=" ".join(word.split()))
+    name = endpoint_job("switch", endpoint)
+    return host_script("say_word", unit=job_unit(name), folder=job_folder(name), word=" ".join(word.split()))
 
 
 def start_time(own: EndpointSettings) -> int:

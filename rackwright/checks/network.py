@@ -19,13 +19,18 @@ def port(case: Case) -> Verdicts:
         return
     for name, endpoint in case.endpoints.items():
         listeners = [entry for entry in case.machine.listeners if entry.port == endpoint.port]
-        taken = [entry for entry in listeners if not entry.ours and not entry.nameless]
+        taken = [entry for entry in listeners if not (entry.ours or entry.nameless or _goes(case, entry))]
         if not taken:
             yield True, f"{endpoint.port} is {_holder(listeners)}", ""
             continue
         who = "; ".join(f"{entry.container or entry.name}, pid {entry.pid}" for entry in taken)
         fix = f"stop it, or give endpoint {name} another `port`: ps -fp {','.join(str(entry.pid) for entry in taken)}"
         yield False, f"{endpoint.port} is taken by {who}", fix
+
+
+def _goes(case: Case, entry: Listener) -> bool:
+    """Whether it is what somebody made by hand and will be kept aside."""
+    return case.aside and entry.unit in case.foreign
 
 
 def _holder(listeners: Sequence[Listener]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -60,6 +60,8 @@ class Listener:
     pid: int
     name: str
     container: str
+    unit: str = ""
+    """The systemd unit with a name as ours have that it belongs to; empty for others."""
 
     @property
     def ours(self) -> bool:
@@ -118,11 +120,18 @@ class Case:
     docker: SeenDocker
     fetches: tuple[Fetch, ...] = ()
     owned: frozenset[Owned] = frozenset()
+    foreign: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Units with our names that somebody made by hand, each with sentences that say so."""
 
     @property
     def used_gpus(self) -> tuple[Gpu, ...]:
         """GPUs that an endpoint of this host uses."""
         return tuple(gpu for gpu in self.gpus.gpus if any(uses(own, gpu) for own in self.endpoints.values()))
+
+    @property
+    def aside(self) -> bool:
+        """True when such units are to be kept aside."""
+        return self.settings.foreign_units == "aside"
 
     @property
     def endpoints(self) -> dict[str, EndpointSettings]:

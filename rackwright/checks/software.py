@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 
+from rackwright.aside import how_to_go_on
 from rackwright.checks.row import Case, Check, figures, version_tuple
 
 Verdicts = Iterator[tuple[bool, str, str]]
@@ -142,6 +143,13 @@ def open_files(case: Case) -> Verdicts:
     yield good, limit, f"systemctl edit docker.service: LimitNOFILE at least {least}; then restart docker"
 
 
+def foreign_units(case: Case) -> Verdicts:
+    """No unit or container that somebody made by hand has a name of ours, unless `foreign_units: aside` is set."""
+    for unit, sentences in case.foreign.items():
+        seen = " and ".join(sentences)
+        yield case.aside, f"{seen}{', and is kept aside' if case.aside else ''}", how_to_go_on(unit)
+
+
 SOFTWARE = (
     Check("Docker", "stop", docker),
     Check("driver", "stop", driver_answers),
@@ -152,4 +160,5 @@ SOFTWARE = (
     Check("fabric manager", "stop", fabric_manager),
     Check("locked memory", "warn", locked_memory),
     Check("open files", "warn", open_files),
+    Check("foreign units", "stop", foreign_units),
 )

@@ -6,11 +6,13 @@ import argparse
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 
 from rackwright.commands.inventories import add_limit
 from rackwright.fleet.ending import ERROR
+from rackwright.fleet.journal import read_record
 from rackwright.fleet.record import TEARDOWN
 from rackwright.fleet.running import Run, begin, phase
 from rackwright.fleet.states import RunState
@@ -52,8 +54,15 @@ def tear_down(run: Run, deploy: Path, purge: bool) -> tuple[int, str]:
     status = started.pyinfra(deploy, started.hosts, {}, **environment(purge))
     found = phase(started, TEARDOWN)
     left = [host for host in started.hosts if found.states.get(host) != RunState.DONE]
-    text = f"not everything is gone from {', '.join(left)}, see above" if left else "done: nothing of it is left"
-    return status or (ERROR if left else 0), text
+    kept = any(event["kind"] == "left" and event.get("kept") for event in read_record(started.record))
+    return status or (ERROR if left else 0), ending(left, kept)
+
+
+def ending(left: Sequence[str], kept: bool) -> str:
+    """How a teardown ended, in words. left: hosts that are not known to be clean. kept: something stays on purpose."""
+    if left:
+        return f"not everything is gone, or known to be gone, from {', '.join(left)}, see above"
+    return "done: gone, but for what is left on purpose, see above" if kept else "done: nothing of it is left"
 
 
 def environment(purge: bool) -> dict[str, str]:

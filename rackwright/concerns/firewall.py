@@ -7,11 +7,12 @@ client asked for. INPUT decides for host-network endpoints, and for what docker-
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rackwright.aside import foreigners, kept_aside, refusal
 from rackwright.change import Change, Guarded, Owned, Refuse, Shell, Step, WriteFile
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.daemon import DAEMON_JSON, BrokenDaemonJsonError, parse_daemon_json
@@ -26,14 +27,15 @@ from rackwright.concerns.firewall_rules import (
 )
 from rackwright.hostside import host_script
 from rackwright.iptables import CLOSES, TAG, Rule, Table, at_top, in_place, parse_save, shadows, why_pending
-from rackwright.paths import ETC
+from rackwright.ownership import RECORD
+from rackwright.paths import ETC, FIREWALL_UNIT, UNITS, guard_unit
 from rackwright.reading import decode, files, lines_of, pairs
 from rackwright.render import render
 from rackwright.settings.model import HostSettings
 
 SCRIPT = f"{ETC}/firewall"
-UNIT = "rackwright-firewall.service"
-UNIT_FILE = f"/etc/systemd/system/{UNIT}"
+UNIT = FIREWALL_UNIT
+UNIT_FILE = f"{UNITS}/{UNIT}"
 GUARD = "firewall"
 OWNS = (Owned("file", SCRIPT), Owned("rule", f"{TAG}*"), Owned("unit", UNIT))
 
@@ -79,6 +81,8 @@ class WantedFirewall:
     """Whose templates count."""
     refusal: Refuse | None = None
     warnings: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+    """Sentences when somebody made a unit of our unit's name by hand, and it is to be kept aside."""
 
 
 # -- read
@@ -86,9 +90,7 @@ class WantedFirewall:
 
 def read(_: HostSettings) -> str:
     """The filter tables, the script and the unit."""
-    return host_script(
-        "firewall_read", paths=f"{SCRIPT} {UNIT_FILE}", unit=UNIT, guard=f"rackwright-guard-{GUARD}.timer"
-    )
+    return host_script("firewall_read", paths=f"{SCRIPT} {UNIT_FILE}", unit=UNIT, guard=f"{guard_unit(GUARD)}.timer")
 
 
 def parse(output: str) -> SeenFirewall:
@@ -119,14 +121,21 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedFirewall:
         if command == "iptables" or seen.ipv6
     }
     kept = {command: at_top(own) for command, own in rules.items()}
+    record: frozenset[Owned] = reading[RECORD]
+    foreign = tuple(foreigners(UNIT, seen.files.get(UNIT_FILE), False, record))
     return WantedFirewall(
         {command: _possible(own, seen.table(command), docker) for command, own in rules.items()},
         {SCRIPT: script(kept, settings.site), UNIT_FILE: render(f"{UNIT}.j2", settings.site, script=SCRIPT)},
         settings.firewall_confirm,
         settings.site,
-        _refusal(settings, seen, docker),
+        _foreign_refusal(settings, foreign) or _refusal(settings, seen, docker),
         tuple(warnings(settings.all_endpoints)),
+        foreign,
     )
+
+
+def _foreign_refusal(settings: HostSettings, foreign: Sequence[str]) -> Refuse | None:
+    return refusal(UNIT, foreign) if foreign and settings.foreign_units != "aside" else None
 
 
 def script(rules: Mapping[str, Iterable[str]], site: Path) -> str:
@@ -178,8 +187,9 @@ _OTHER_BACKEND = (
 def changes(asked: WantedFirewall, seen: SeenFirewall) -> list[Change]:
     """Replace our rules under a guard, then keep them for the next boot: a lock-out is never kept."""
     if asked.refusal is not None:
-        return [Change("filter who reaches the endpoints", "allow_from is set", (asked.refusal,))]
-    return [*_replace(asked, seen), *_keep(asked, seen)]
+        return [Change("filter who reaches the endpoints", "something is in the way", (asked.refusal,))]
+    aside = [kept_aside(UNIT, asked.foreign)] if asked.foreign else []
+    return [*aside, *_replace(asked, seen), *_keep(asked, seen)]
 
 
 def _replace(asked: WantedFirewall, seen: SeenFirewall) -> list[Change]:

@@ -18,8 +18,9 @@ from rackwright.change import Change, Job, Owned, Refuse
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.downloads import proxy_values
-from rackwright.hostside import host_script, job_script
+from rackwright.hostside import helper_script, host_script
 from rackwright.hostside.packed import packed
+from rackwright.paths import job_container
 from rackwright.reading import files, lines_of
 from rackwright.references import repository_of, slug
 from rackwright.settings.model import HostSettings, Mirrors, ModelSource
@@ -228,9 +229,9 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, image: s
         "secrets": INSIDE,
     }
     hub = settings.mirrors.hub.rstrip("/")
-    script = job_script(
+    script = helper_script(
         "fetch_model",
-        container=f"rackwright-job-{name}",
+        job_container(name),
         image=image,
         inside=INSIDE,
         models_dir=settings.models_dir,

@@ -16,8 +16,8 @@ from rackwright.change import Change, Job, Refuse
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.endpoint import ENDPOINT
 from rackwright.concerns.release import wanted_releases
-from rackwright.hostside import host_program, host_script
-from rackwright.paths import STATE, container_name, endpoint_dir
+from rackwright.hostside import helper_script, host_program
+from rackwright.paths import HELPER_LABEL, STATE, endpoint_dir, endpoint_job, helper_container
 from rackwright.reading import decode, lines_of
 from rackwright.release import Release
 from rackwright.settings.model import EndpointSettings, HostSettings
@@ -146,14 +146,14 @@ def _ask(own: WantedOptions) -> Change:
     script = ask_script(own, release.path, marker(name, release.hash))
     title = f"ask the image of endpoint {name} whether it accepts release {release.hash}"
     why = "it has not been asked, and has the last word"
-    return Change(title, why, (Job(f"check-{name}", title, script, LIMIT + 60),))
+    return Change(title, why, (Job(endpoint_job("check", name), title, script, LIMIT + 60),))
 
 
 def ask_script(own: WantedOptions, folder: str, answer: str) -> str:
     """The script that asks the image about the release in `folder`, and keeps the JSON in the file `answer`."""
-    return host_script(
+    return helper_script(
         "check_options",
-        container=_container(own.release.spec.name),
+        helper_container(own.release.spec.name, "check"),
         limit=LIMIT,
         marker=answer,
         program=base64.b64encode(host_program("build_options").encode()).decode(),
@@ -161,10 +161,6 @@ def ask_script(own: WantedOptions, folder: str, answer: str) -> str:
         run=shlex.join(docker_run(own, folder)),
         next=_next(own.release),
     )
-
-
-def _container(endpoint: str) -> str:
-    return f"{container_name(endpoint)}-check"
 
 
 def docker_run(own: WantedOptions, folder: str) -> list[str]:
@@ -177,7 +173,9 @@ def docker_run(own: WantedOptions, folder: str) -> list[str]:
         "--rm",
         "-i",
         "--name",
-        _container(spec.name),
+        helper_container(spec.name, "check"),
+        "--label",
+        f"{HELPER_LABEL}=check",
         "--network",
         "none",
         "--log-driver",

@@ -17,6 +17,7 @@ from rackwright.checks.storage import STORAGE
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.encodings import ENCODINGS
+from rackwright.concerns.endpoint import ENDPOINT, foreign_units
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
@@ -83,7 +84,7 @@ def _disk(words: list[str]) -> Disk:
 
 
 def _listener(words: list[str]) -> Listener:
-    return Listener(int(words[0]), int(words[1]), words[2], "" if words[3] == "-" else words[3])
+    return Listener(int(words[0]), int(words[1]), words[2], "" if words[3] == "-" else words[3], "".join(words[4:5]))
 
 
 # -- wanted
@@ -92,7 +93,9 @@ def _listener(words: list[str]) -> Listener:
 def wanted(settings: HostSettings, reading: HostReading) -> WantedHost:
     """All that the checks judge."""
     fetches = tuple(_fetches(settings, reading))
-    return WantedHost(Case(settings, reading[PREFLIGHT], reading[GPUS], reading[DOCKER], fetches, reading[RECORD]))
+    foreign = foreign_units(settings.all_endpoints, reading[ENDPOINT], reading[RECORD])
+    seen = (reading[PREFLIGHT], reading[GPUS], reading[DOCKER])
+    return WantedHost(Case(settings, *seen, fetches, reading[RECORD], foreign))
 
 
 def _fetches(settings: HostSettings, reading: HostReading) -> Iterator[Fetch]:

@@ -6,7 +6,6 @@ Nothing goes before every endpoint's wanted release lies on the host, so that go
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -16,6 +15,7 @@ from rackwright.concern import Concern, HostReading
 from rackwright.concerns.image import IMAGE, LocalImage
 from rackwright.concerns.models import MODELS, SeenModel, remove_script
 from rackwright.concerns.release import Unresolved, wanted_releases
+from rackwright.hostside import host_script
 from rackwright.ownership import RECORD
 from rackwright.paths import STATE
 from rackwright.reading import decode, lines_of
@@ -33,6 +33,14 @@ class Kept:
 
 
 @dataclass(frozen=True)
+class SeenRetention:
+    """The releases on the host, and the images that any container there was made from, by the name it asked for."""
+
+    kept: tuple[Kept, ...]
+    used: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class WantedRetention:
     """What may go: our models and images that no release on the host needs."""
 
@@ -41,25 +49,30 @@ class WantedRetention:
 
 
 def read(_: HostSettings) -> str:
-    """Print the spec of every release on the host."""
+    """Print the spec of every release on the host, and the image of every container."""
     return f"""\
 for spec in {STATE}/endpoints/*/releases/*/spec.json; do
   [ -f "$spec" ] && base64 -w0 <"$spec" && echo
 done
+# Any docker command would start a stopped dockerd through its socket, and a reading changes nothing.
+if systemctl is-active --quiet docker.service; then docker ps --all --format 'used {{{{.Image}}}}' 2>/dev/null; fi
 exit 0"""
 
 
-def parse(output: str) -> tuple[Kept, ...]:
-    """Parse the specs. Raises ValueError or KeyError when one is no spec."""
-    specs = [json.loads(decode(line)) for line in lines_of(output)]
-    return tuple(
+def parse(output: str) -> SeenRetention:
+    """Parse the specs and the images. Raises ValueError or KeyError when a spec is none."""
+    lines = lines_of(output)
+    specs = [json.loads(decode(line)) for line in lines if not line.startswith("used ")]
+    kept = (
         Kept(spec["hash"], spec["image"], frozenset(mount.split(":")[0] for mount in spec["mounts"])) for spec in specs
     )
+    return SeenRetention(tuple(kept), frozenset(line.split(" ", 1)[1] for line in lines if line.startswith("used ")))
 
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedRetention:
     """What nobody needs; nothing as long as a wanted release is not on the host, or Docker does not answer."""
-    kept: tuple[Kept, ...] = reading[RETENTION]
+    seen = reading[RETENTION]
+    kept = seen.kept
     releases = wanted_releases(settings, reading).values()
     here = {release.hash for release in kept}
     if not reading[IMAGE].known or any(isinstance(one, Unresolved) or one.hash not in here for one in releases):
@@ -67,7 +80,7 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedRetention:
     owned: frozenset[Owned] = reading[RECORD]
     return WantedRetention(
         tuple(model for model in reading[MODELS].models if _spare_model(model, kept, owned)),
-        tuple(image for image in reading[IMAGE].images if _spare_image(image, kept, owned)),
+        tuple(image for image in reading[IMAGE].images if _spare_image(image, kept, owned, seen.used)),
     )
 
 
@@ -76,9 +89,11 @@ def _spare_model(model: SeenModel, kept: Iterable[Kept], owned: Iterable[Owned])
     return ours and not any(model.path in release.paths for release in kept)
 
 
-def _spare_image(image: LocalImage, kept: Iterable[Kept], owned: Iterable[Owned]) -> bool:
+def _spare_image(image: LocalImage, kept: Iterable[Kept], owned: Iterable[Owned], used: Iterable[str] = ()) -> bool:
     names = {f"{image.repository}:{image.tag}", f"{image.repository}@{image.digest}"}
     ours = any(entry.kind == "image" and _listed(entry.name) in names for entry in owned)
+    if any(_listed(name) in names for name in used if ":" in name):
+        return False  # Docker would refuse: somebody has made a container from it
     return ours and not any(_listed(release.image) == f"{image.repository}@{image.digest}" for release in kept)
 
 
@@ -88,7 +103,7 @@ def _listed(reference: str) -> str:
     return f"{repository_of(bare)}@{digest}" if at else f"{repository_of(bare)}:{tag_of(bare)}"
 
 
-def changes(spare: WantedRetention, _: tuple[Kept, ...]) -> Sequence[Change]:
+def changes(spare: WantedRetention, _: SeenRetention) -> Sequence[Change]:
     """Remove each spare model and image."""
     return [*(_remove_model(model) for model in spare.models), *(_remove_image(image) for image in spare.images)]
 
@@ -102,10 +117,10 @@ def _remove_model(model: SeenModel) -> Change:
 def _remove_image(image: LocalImage) -> Change:
     names = [f"{image.repository}:{image.tag}"] if image.tag else []
     names += [f"{image.repository}@{image.digest}"] if image.digest else []
-    script = "\n".join(f"docker image rm {shlex.quote(name)} >/dev/null 2>&1" for name in names)
     owned = tuple(Owned("image", name) for name in names)
+    step = Shell(host_script("remove_image", images="\n".join(names)), timeout=600)
     what = f"remove the image {names[0]}"
-    return Change(what, "no kept release names it", (Shell(f"{script}\nexit 0", timeout=600),), disowns=owned)
+    return Change(what, "no kept release names it", (step,), disowns=owned)
 
 
-RETENTION: Concern[WantedRetention, tuple[Kept, ...]] = Concern("retention", read, parse, wanted, changes)
+RETENTION: Concern[WantedRetention, SeenRetention] = Concern("retention", read, parse, wanted, changes)

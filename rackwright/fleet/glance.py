@@ -16,11 +16,10 @@ from rackwright.fleet.moved import gone, out_of_place, spoilt
 from rackwright.hostside import host_script
 from rackwright.lease import LEASE, SeenLease, parse_lease
 from rackwright.lockfile import COMMIT
-from rackwright.paths import STATE
+from rackwright.paths import STATE, UNITS
 from rackwright.reading import decode
 from rackwright.settings.model import EndpointSettings, HostSettings, ModelSource
 from rackwright.spec import EndpointSpec, Resolved, endpoint_spec, local_url
-from rackwright.switchjob import UNITS
 
 DOCKER = "/var/run/docker.sock"
 Located = tuple[str, str]

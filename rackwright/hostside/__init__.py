@@ -6,6 +6,8 @@ import shlex
 from functools import cache
 from importlib.resources import files
 
+from rackwright.paths import HELPER_LABEL
+
 
 def host_script(name: str, **values: str | int) -> str:
     """Text of `NAME.sh` with its parameters, quoted, in front.
@@ -19,6 +21,14 @@ def host_script(name: str, **values: str | int) -> str:
 def job_script(name: str, **values: str | int) -> str:
     """The same for a script that runs in a job and has something to say: it finds `event WORD TEXT`."""
     return _text("event.sh") + host_script(name, **values)
+
+
+def helper_script(name: str, container: str, **values: str | int) -> str:
+    """A `job_script` that runs a short-lived container of ours; `remove_helper` takes an earlier one away.
+
+    The script finds the container's name in `$container`, and the label that it must have in `$label`.
+    """
+    return job_script("remove_helper", container=container, label=HELPER_LABEL) + host_script(name, **values)
 
 
 def host_program(name: str) -> str:

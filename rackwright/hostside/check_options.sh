@@ -1,13 +1,13 @@
 # Build an endpoint's options inside its image, in a container that serves nothing, and keep the answer beside the release.
-# Parameters: container limit (seconds) marker program (base64) releases run (the docker command) next (what to type).
+# Parameters: container label (both of remove_helper.sh) limit (seconds) marker program (base64) releases run (the docker command) next (what to type).
 set -u
 folder=$(dirname "$marker")
 mkdir -p "$folder"
 for old in "$folder"/*; do [ -d "$releases/${old##*/}" ] || rm -f "$old"; done
 work=$(mktemp -d)
-trap 'docker rm --force "$container" >/dev/null 2>&1; rm -rf "$work"' EXIT
+trap 'remove_helper; rm -rf "$work"' EXIT
 trap 'exit 143' HUP TERM INT
-docker rm --force "$container" >/dev/null 2>&1
+remove_helper
 printf %s "$program" | base64 -d >"$work/program"
 eval "timeout -k 5 $limit $run" <"$work/program" >"$work/answer" 2>"$work/errors"
 status=$?

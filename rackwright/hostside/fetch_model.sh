@@ -11,9 +11,9 @@ for name in SSL_CERT_FILE REQUESTS_CA_BUNDLE CURL_CA_BUNDLE; do [ ! -f $ca ] || 
 mkdir -p -m 0755 "$models_dir" || exit 1
 printf %s "$program" | base64 -d >"$SECRETS/fetch_model.pyz"
 # A container outlives a client that was killed: never two writers.
-docker rm --force "$container" >/dev/null 2>&1
+remove_helper
 # The image's Python says how far it is, by lines; what they mean is the job's to say.
-{ docker run --rm --name "$container" --log-driver none --network host --userns host \
+{ docker run --rm --name "$container" --label "$label=fetch" --log-driver none --network host --userns host \
   --runtime runc --env NVIDIA_VISIBLE_DEVICES=void --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE --cap-add FOWNER \
   --security-opt no-new-privileges --user 0:0 --entrypoint python3 --env PYTHONUNBUFFERED=1 --env HOME=/tmp \
   --volume "$models_dir:$models_dir" --volume "$SECRETS:$inside:ro" "$@" "$image" "$inside/fetch_model.pyz" "$spec" 2>&1

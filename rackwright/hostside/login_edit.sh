@@ -2,6 +2,7 @@
 # The login comes by standard input. awk, because a bare host has neither jq nor Python.
 set -eu
 umask 077
+[ "$act" = put ] || [ -s "$config" ] || exit 0
 folder=${config%/*}
 mkdir -p -m 0700 "$folder"
 [ -s "$config" ] || printf '{}\n' >"$config"

@@ -46,7 +46,8 @@ for port in $ports; do
     name=
     [ -n "$inside" ] && name=$(printf '%s\n' "$containers" | sed -n "s/^$inside \([^ ]*\) .*/\1/p")
     [ -n "$name" ] || name=$(printf '%s\n' "$containers" | sed -n "s/^[^ ]* \([^ ]*\) .*:$port->.*/\1/p" | head -n 1)
-    printf '%s\n' "port $port $pid $(named "$pid") ${name:--}"
+    unit=$(sed -n 's,.*/\(rackwright-[^/]*\.service\)$,\1,p' "/proc/$pid/cgroup" 2>/dev/null | head -n 1)
+    printf '%s\n' "port $port $pid $(named "$pid") ${name:--} $unit"
   done
 done
 # A host whose endpoints have all been proven fetches nothing, so nobody needs to be reachable.

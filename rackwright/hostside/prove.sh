@@ -1,5 +1,6 @@
 # Ask what runs now, and judge the answers inside its own image: by the control machine's rules, without its help.
-# Parameters: questions (lines "ask NUMBER SECONDS SCRIPT STDIN") rows (JSON) program (base64) image container seconds.
+# Parameters: questions (lines "ask NUMBER SECONDS SCRIPT STDIN") rows (JSON) program (base64) image seconds;
+# and those of remove_helper.sh, container and label.
 # Says an event `row JSON` for each row. Ends 0 when the endpoint has proved itself.
 answers=$JOB/answers
 rm -rf "$answers"
@@ -12,8 +13,8 @@ ask() {
 printf %s "$rows" >"$answers/rows.json"
 printf %s "$program" | base64 -d >"$answers/judge.pyz"
 eval "$questions"
-docker rm --force "$container" >/dev/null 2>&1
-timeout -k 10 "$seconds" docker run --rm --name "$container" --log-driver none --network none --userns host --runtime runc \
+remove_helper
+timeout -k 10 "$seconds" docker run --rm --name "$container" --label "$label=judge" --log-driver none --network none --userns host --runtime runc \
   --env NVIDIA_VISIBLE_DEVICES=void --cap-drop ALL --cap-add DAC_OVERRIDE --security-opt no-new-privileges \
   --user 0:0 --entrypoint python3 --volume "$answers:/answers:ro" "$image" -I -S -B /answers/judge.pyz /answers \
   >"$JOB/verdict" 2>"$JOB/verdict.error" </dev/null
@@ -27,7 +28,7 @@ case $status in
     printf 'check\n' >"$cause"
     ;;
   *)
-    docker rm --force "$container" >/dev/null 2>&1
+    remove_helper
     printf '%s\n' "its answers could not be judged in its image (status $status): $(tail -n 1 "$JOB/verdict.error" | cut -c1-300)" | tee "$reason"
     ;;
 esac

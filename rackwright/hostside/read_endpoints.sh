@@ -6,12 +6,18 @@ show "$units/rackwright-boot.service"
 printf '%s\n' "boot=$(systemctl is-enabled rackwright-boot.service 2>/dev/null)"
 # A server that is busy with a long prompt may answer late, and must not be restarted for that.
 ask() { curl --silent --noproxy '*' --max-time "$1" --output /dev/null --write-out '%{http_code}' "$2"; }
-label='{{if .State.Running}}{{index .Config.Labels "rackwright.spec"}}{{end}}'
+label='{{if .State.Running}}{{index .Config.Labels "rackwright.spec"}}{{end}} {{index .Config.Labels "rackwright.endpoint"}}'
 for name in $( { printf '%s\n' "$urls" | cut -d' ' -f1; ls "$home" 2>/dev/null; } | sort -u); do
   unit="rackwright-$name.service" own="$home/$name"
   printf '%s\n' "endpoint $name"
   systemctl show --property=ActiveState,SubState,Result,NeedDaemonReload,UnitFileState "$unit" | sed 's/^/value /'
-  running=$(docker inspect --format "$label" "rackwright-$name" 2>/dev/null | head -n 1)
+  # A container of that name without our label is somebody else's.
+  running=
+  if labels=$(docker inspect --type container --format "$label" "rackwright-$name" 2>/dev/null); then
+    labels=$(printf '%s\n' "$labels" | head -n 1)
+    running=${labels%% *}
+    [ -n "${labels#* }" ] || echo "value container=foreign"
+  fi
   printf '%s\n' "value running=$running"
   printf '%s\n' "value current=$(basename "$(readlink "$own/current" 2>/dev/null)")"
   printf '%s\n' "value proven=$(basename "$(readlink "$own/proven" 2>/dev/null)")"

@@ -1,9 +1,16 @@
-# The place may end in * where the commit was unknown when it was recorded.
+# Remove a model of the ownership record: only folders that have our manifest, and our unfinished downloads.
+# Parameters: place manifest. The place may end in * where the commit was unknown when it was recorded.
+# What says that a folder is ours goes last: one that is cut here is found, and removed, by the next run.
+remove() { # folder, what in it is the mark
+  find "$1" -mindepth 1 ! -path "$1/$2" ! -path "$1/$2/*" -delete && rm -rf "$1" || { echo "$1 could not be removed whole" >&2; exit 1; }
+}
 for folder in $place $place.partial; do
   case $folder in
-    *.partial) [ ! -d "$folder/.parts" ] || rm -rf "$folder" ;;
-    *) [ ! -f "$folder/$manifest" ] || rm -rf "$folder" ;;
+    *.partial) [ ! -d "$folder/.parts" ] || remove "$folder" .parts ;;
+    *) [ ! -f "$folder/$manifest" ] || remove "$folder" "$manifest" ;;
   esac
 done
+# Empty is what a removal leaves that was cut at its very end; below a pattern, an empty folder may be anybody's.
+case $place in *\**) ;; *) rmdir --ignore-fail-on-non-empty "$place" "$place.partial" 2>/dev/null ;; esac
 rmdir --ignore-fail-on-non-empty "${place%/*}" 2>/dev/null
 exit 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,10 +23,13 @@ from pydantic import (
     model_validator,
 )
 
+from rackwright.paths import reserved
 from rackwright.settings.secret import Secret
 
 DIGEST = re.compile(r"^sha256:[0-9a-f]{64}$")
-NAME = r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$"
+NAME = r"^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$"
+"""An endpoint's name. A dot parts names of ours on a host, so none is in it."""
+FOLDER = r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$"
 ABSOLUTE = r"^/[A-Za-z0-9._/@+-]*$"
 IMAGE = r"^[^\s@]+:[\w][\w.-]{0,127}$"
 REPOSITORY = r"^[\w.-]+/[\w.-]+$"
@@ -75,6 +79,12 @@ def _gpu_list(value: object) -> object:
     return value
 
 
+def _folder(value: str) -> str:
+    if value.endswith(".partial"):
+        raise ValueError("must not end in .partial: that is where the download of another folder lies")
+    return value
+
+
 class Frozen(BaseModel):
     """A section of the settings: unknown keys are refused, values never change."""
 
@@ -88,7 +98,7 @@ class ModelSource(Frozen):
     """Hub repository, for example `openai/gpt-oss-120b`."""
     revision: str = "main"
     """Branch, tag or commit. The lock file, or else the first download, pins it to a commit."""
-    directory: str | None = Field(default=None, pattern=NAME)
+    directory: Annotated[str, AfterValidator(_folder)] | None = Field(default=None, pattern=FOLDER)
     """Folder below `models_dir` on the host.
 
     Default: the repository's name with `/` as `--`, and the commit's first 12 characters.
@@ -305,6 +315,12 @@ class HostSettings(EndpointSettings):
     """Name of the host's endpoint; its unit is `rackwright-NAME.service`."""
     endpoints: dict[Annotated[str, Field(pattern=NAME)], dict[str, Any]] = Field(default_factory=dict)
     """Several endpoints: name, and the keys in which it differs from the top-level ones."""
+    foreign_units: Literal["refuse", "aside"] = "refuse"
+    """What becomes of a unit or container that somebody made by hand under a name of Rackwright's.
+
+    `refuse` stops the deploy before anything is written. `aside` stops it, keeps it in /var/lib/rackwright/aside, and
+    a teardown puts it back as it was found.
+    """
     hardware: Hardware = Hardware()
     docker_users: tuple[str, ...] = ()
     """Users who may use Docker without sudo. They must exist."""
@@ -383,6 +399,7 @@ class HostSettings(EndpointSettings):
         """Endpoints by name: the listed ones, each over the top-level keys, or the single top-level one."""
         base = {key: getattr(self, key) for key in EndpointSettings.model_fields if key in self.model_fields_set}
         own = self.endpoints or {self.endpoint_name: {}}
+        self._refuse_reserved(own)
         asked = {name: EndpointSettings.model_validate(overlay(base, keys)) for name, keys in own.items()}
         found = [pair for name, endpoint in asked.items() for pair in replicas(name, endpoint, self._replicas_at(name))]
         names = [name for name, _ in found]
@@ -391,6 +408,12 @@ class HostSettings(EndpointSettings):
             text = f"two endpoints are named {twice}: `replicas` numbers its own, so rename the other"
             raise MisfitError(text, "endpoints", twice)
         return dict(found)
+
+    def _refuse_reserved(self, names: Iterable[str]) -> None:
+        for name in names:
+            if taken := reserved(name):
+                text = f"the name {name} is Rackwright's own ({taken}): choose another"
+                raise MisfitError(text, *(("endpoints", name) if self.endpoints else ("endpoint_name",)))
 
     def _replicas_at(self, name: str) -> tuple[str, ...]:
         """Where an endpoint's `replicas` stands: its own key, or the top-level one."""

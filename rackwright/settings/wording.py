@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from rackwright.settings.model import ABSOLUTE, AMOUNT, IMAGE, NAME, REPOSITORY, YAML_FILE, MisfitError
+from rackwright.settings.model import ABSOLUTE, AMOUNT, FOLDER, IMAGE, NAME, REPOSITORY, YAML_FILE, MisfitError
 from rackwright.settings.origin import KeyPath
 from rackwright.settings.problems import nearest
 from rackwright.settings.secret import Secret
@@ -32,7 +32,8 @@ PATTERNS = {
     ABSOLUTE: "an absolute path of letters, digits and ._@+-",
     AMOUNT: "a number, or a part such as 10%",
     IMAGE: "an image with its tag, as nvcr.io/nvidia/tensorrt-llm/release:1.2.0rc6 (a digest goes into image_digest)",
-    NAME: "a name of small letters, digits and ._- of at most 63",
+    FOLDER: "a name of small letters, digits and ._- of at most 63",
+    NAME: "a name of small letters, digits and _- of at most 63",
     REPOSITORY: "a repository of the hub, as openai/gpt-oss-120b",
     YAML_FILE: "a file name that ends in .yaml or .yml, without folders",
 }

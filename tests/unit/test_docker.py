@@ -462,3 +462,24 @@ def test_each_distribution_gets_its_own_packages(reading: str, family: str, line
     )
     assert line.format(signed) in job.script
     assert "docker.io" in pending(asked(), seen)[0].what
+
+
+# -- a removal that was cut before it was struck from the record
+
+STALE = [Owned("daemon_key", "debug"), Owned("file", DROPIN), Owned("file", AUTHORITY)]
+
+
+@pytest.mark.parametrize("stale", STALE, ids=str)
+def test_what_is_recorded_and_gone_is_forgotten_so_that_anothers_is_never_removed(stale: Owned) -> None:
+    own = with_daemon_json('{"runtimes": {"nvidia": {"args": [], "path": "nvidia-container-runtime"}}}')
+    [change] = [one for one in pending(asked(stale), own) if stale in one.disowns]
+    assert (change.steps, change.why) == ((), "it is gone from the host")
+    assert not [one for one in pending(asked(), own) if one.disowns]
+
+
+def test_a_key_that_is_there_or_wanted_is_not_forgotten() -> None:
+    key = Owned("daemon_key", "debug")
+    there = with_daemon_json('{"debug": true, "runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}')
+    assert not [one for one in pending(asked(key, docker_daemon={"debug": True}), there) if key in one.disowns]
+    [taken] = [one for one in pending(asked(key), there) if key in one.disowns]
+    assert taken.steps

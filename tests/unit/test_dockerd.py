@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rackwright.change import Change, DaemonRestart, Job, Owned, Shell
+from rackwright.change import Change, DaemonRestart, Job, Owned
 from rackwright.concern import HostReading
 from rackwright.concerns.daemon import DAEMON_JSON
 from rackwright.concerns.docker import DOCKER
@@ -22,14 +22,13 @@ from rackwright.concerns.dockerd import DOCKERD, parse
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, takes_capacity
 from rackwright.daemonjob import HOME, Scripts, Stood, in_turn, joining_job, restart_job
 from rackwright.daemonrestart import ending
-from rackwright.effects import NotStartedError, Recorder, StepFailedError
+from rackwright.effects import NotStartedError
 from rackwright.fleet.drifting import drift_of
 from rackwright.fleet.plan_text import summary
 from rackwright.fleet.planning import plan_host
 from rackwright.fleet.progress import LOADING
 from rackwright.fleet.story_events import _phase_of
 from rackwright.jobstream import Event, JobStream
-from rackwright.perform import perform_all
 from rackwright.reader import parse_reading
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.switch import NotAdmittedError, NothingServesError, WentBackError
@@ -177,29 +176,6 @@ def test_one_that_is_under_way_is_joined_whatever_it_is() -> None:
 
 def test_a_view_counts_it_as_loading() -> None:
     assert _phase_of(joining_job().name) == LOADING
-
-
-def test_what_is_removed_is_forgotten_once_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[str] = []
-
-    def note(_state: Any, _host: Any, step: Any) -> None:
-        done.append(step.script if isinstance(step, Shell) else step.content)
-        if step == Shell("fails"):
-            raise StepFailedError("no")
-
-    monkeypatch.setattr("rackwright.perform.perform", note)
-    old, new = Owned("daemon_key", "old"), Owned("daemon_key", "new")
-    change = Change("do", "", (Shell("works"),), owns=(new,), disowns=(old,))
-    perform_all(None, None, change, Recorder(frozenset({old})))  # type: ignore[arg-type]
-    before, step, after = done
-    assert ('"old"' in before, '"new"' in before, step) == (True, True, "works")
-    assert ('"old"' in after, '"new"' in after) == (False, True)
-    done.clear()
-    failing = replace(change, steps=(Shell("fails"),))
-    with pytest.raises(StepFailedError):
-        perform_all(None, None, failing, Recorder(frozenset({old})))  # type: ignore[arg-type]
-    assert '"old"' in done[0]
-    assert done[1:] == ["fails"]
 
 
 # -- the host's job, with systemd and Docker that are told what to say

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright import reading
-from rackwright.change import Change, Proved, Refuse, Shell, WriteFile
+from rackwright.change import Change, Owned, Proved, Refuse, Shell, WriteFile
 from rackwright.concerns.endpoint import (
     BOOT_UNITS,
     SeenEndpoint,
@@ -32,6 +32,7 @@ from rackwright.concerns.endpoint import (
 )
 from rackwright.concerns.release import Unresolved, payload
 from rackwright.hostside import host_script
+from rackwright.paths import BOOT_UNIT
 from rackwright.proof import RULES
 from rackwright.release import SUMS, Release, build_release
 from rackwright.render import render
@@ -71,11 +72,12 @@ AT_REST = SeenEndpoint(
     spec=WANTED.facts,
     proven_spec=WANTED.facts,
 )
+OURS = frozenset({Owned("unit", "rackwright-llm.service"), Owned("unit", "rackwright-old.service")})
 SERVES_OLD = replace(AT_REST, unit="old", running_hash=OLD, current=OLD, proven=OLD, spec={**WANTED.facts, "hash": OLD})
 
 
 def pending(seen: SeenEndpoint | None, own: Release | Unresolved = WANTED, docker: bool = True) -> list[Change]:
-    asked = WantedEndpoints({"llm": WantedEndpoint(settings(), own, 2)}, BOOT)
+    asked = WantedEndpoints({"llm": WantedEndpoint(settings(), own, 2)}, BOOT, OURS)
     there = {"llm": seen} if seen else {}
     return changes(asked, SeenEndpoints(docker, there, dict(BOOT), True))
 
@@ -203,7 +205,7 @@ def test_what_serves_takes_capacity_when_switched() -> None:
 
 
 def test_removing_what_serves_takes_capacity_too() -> None:
-    asked = WantedEndpoints({}, BOOT)
+    asked = WantedEndpoints({}, BOOT, OURS)
     for seen in (AT_REST, replace(AT_REST, health=None)):
         host = SeenEndpoints(True, {"old": seen}, dict(BOOT), True)
         found = changes(asked, host)
@@ -273,7 +275,7 @@ def test_runs_with_the_same_aim_join_each_other() -> None:
 def test_hooks_run_on_the_host_and_clients_are_let_in_again() -> None:
     hooks: dict[str, Any] = {"drain_hook": ["lb", "drain it's"], "ready_hook": ["lb", "ready"]}
     own = settings(**hooks)
-    asked = WantedEndpoints({"llm": WantedEndpoint(own, release(**hooks), 2)}, BOOT)
+    asked = WantedEndpoints({"llm": WantedEndpoint(own, release(**hooks), 2)}, BOOT, OURS)
     (change,) = changes(asked, SeenEndpoints(True, {"llm": SERVES_OLD}, dict(BOOT), True))
     step = proved(change)
     assert step.release == WANTED.hash, "hooks restart nothing"
@@ -290,7 +292,7 @@ def test_hooks_run_on_the_host_and_clients_are_let_in_again() -> None:
 
 def test_the_full_gate_asks_its_own_rows_from_here_and_compares_them() -> None:
     full = WantedEndpoint(settings(gate="full"), WANTED, 2)
-    asked = WantedEndpoints({"llm": full}, BOOT)
+    asked = WantedEndpoints({"llm": full}, BOOT, OURS)
     step = proved(changes(asked, SeenEndpoints(True, {"llm": SERVES_OLD}, dict(BOOT), True))[0])
     assert assigned(step, "gate") == "full"
     assert assigned(step, "deadline") == "300"
@@ -308,7 +310,7 @@ def test_another_try_of_a_release_says_how_the_last_one_ended() -> None:
 
 
 def test_boot_units_are_one_change() -> None:
-    asked = WantedEndpoints({"llm": WantedEndpoint(settings(), WANTED, 2)}, BOOT)
+    asked = WantedEndpoints({"llm": WantedEndpoint(settings(), WANTED, 2)}, BOOT, OURS)
     (change,) = changes(asked, SeenEndpoints(True, {"llm": AT_REST}, dict.fromkeys(BOOT), False))
     assert change.what == "start the endpoints at boot"
     assert sum(isinstance(step, WriteFile) for step in change.steps) == 2
@@ -317,7 +319,7 @@ def test_boot_units_are_one_change() -> None:
 
 
 def test_without_docker_nothing_is_known_and_nothing_removed() -> None:
-    asked = WantedEndpoints({"llm": WantedEndpoint(settings(), WANTED, 2)}, BOOT)
+    asked = WantedEndpoints({"llm": WantedEndpoint(settings(), WANTED, 2)}, BOOT, OURS)
     (change,) = changes(asked, SeenEndpoints(False, {"llm": AT_REST, "old": AT_REST}, {}, False))
     (step,) = change.steps
     assert isinstance(step, Refuse)
@@ -354,7 +356,7 @@ def printed(body: str) -> str:
 def test_the_reading_of_a_converged_host_has_nothing_pending() -> None:
     seen = parse(printed(block()))
     assert seen.endpoints["llm"] == AT_REST
-    asked = WantedEndpoints({"llm": WantedEndpoint(settings(), WANTED, 2)}, BOOT)
+    asked = WantedEndpoints({"llm": WantedEndpoint(settings(), WANTED, 2)}, BOOT, OURS)
     assert changes(asked, seen) == []
 
 
@@ -476,3 +478,67 @@ def test_the_hash_does_not_hang_on_the_order_of_the_environment() -> None:
         return endpoint_spec("llm", settings(environment=environment), "/srv/encodings", RESOLVED)
 
     assert spec({"A": "1", "B": "2"}).hash == spec({"B": "2", "A": "1"}).hash
+
+
+# -- what somebody made by hand under our names
+
+BY_HAND = SeenEndpoint(unit="[Service]\nExecStart=/usr/bin/mine\n", active="active", sub="running", health=200)
+
+
+def with_foreign(
+    seen: SeenEndpoint, aside: bool = False, owned: frozenset[Owned] = frozenset(), boot_text: str = ""
+) -> list[Change]:
+    asked = WantedEndpoints({"llm": WantedEndpoint(settings(), WANTED, 2)}, BOOT, owned, aside)
+    return changes(
+        asked, SeenEndpoints(True, {"llm": seen}, {**BOOT, **({BOOT_UNIT: boot_text} if boot_text else {})}, True)
+    )
+
+
+def test_a_unit_made_by_hand_is_refused_with_its_file_and_the_next_step() -> None:
+    [change] = with_foreign(BY_HAND)
+    [step] = change.steps
+    assert isinstance(step, Refuse)
+    assert step.final
+    assert step.text.startswith(
+        "/etc/systemd/system/rackwright-llm.service was not written by Rackwright, and would be"
+    )
+    assert "next: set foreign_units: aside in group_vars" in step.text
+    assert "systemctl disable --now rackwright-llm.service" in step.text
+
+
+def test_a_container_of_our_name_without_our_label_is_refused() -> None:
+    [change] = with_foreign(SeenEndpoint(foreign_container=True))
+    [step] = change.steps
+    assert isinstance(step, Refuse)
+    assert "the container rackwright-llm is not Rackwright's" in step.text
+
+
+def test_asked_to_it_is_drained_kept_aside_and_recorded_before_the_switch() -> None:
+    aside, switch = with_foreign(BY_HAND, aside=True)
+    assert aside.owns == (Owned("aside", "rackwright-llm.service"),)
+    [step] = aside.steps
+    assert isinstance(step, Shell)
+    assert step.script.index("connections open") < step.script.index("aside=/var/lib/rackwright/aside")
+    assert proved(switch).serving
+    found = [aside, switch]
+    assert takes_capacity(found, SeenEndpoints(True, {"llm": BY_HAND}, dict(BOOT), True))
+
+
+def test_units_of_earlier_versions_count_as_ours_by_their_mark_or_by_the_record() -> None:
+    today = replace(AT_REST, unit="# Written by Rackwright for release 0123456789ab. Edit group_vars instead.\n")
+    assert all(not isinstance(step, Refuse) for change in with_foreign(today) for step in change.steps)
+    own_template = replace(AT_REST, unit="[Service]\n")
+    assert isinstance(with_foreign(own_template)[0].steps[0], Refuse)
+    assert not isinstance(with_foreign(own_template, owned=OURS)[0].steps[0], Refuse)
+
+
+def test_the_record_says_nothing_of_a_unit_that_no_switch_has_written() -> None:
+    assert isinstance(with_foreign(BY_HAND, owned=OURS)[0].steps[0], Refuse)
+
+
+def test_a_boot_unit_made_by_hand_is_refused_or_kept_aside_too() -> None:
+    [change] = with_foreign(AT_REST, boot_text="[Service]\n")
+    assert isinstance(change.steps[0], Refuse)
+    aside, boot = with_foreign(AT_REST, aside=True, boot_text="[Service]\n")
+    assert aside.owns == (Owned("aside", "rackwright-boot.service"),)
+    assert boot.what == "start the endpoints at boot"

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import settings as sized
 from hypothesis import strategies as st
 
-from rackwright.change import Change, Guarded, Refuse, Shell, WriteFile
+from rackwright.change import Change, Guarded, Owned, Refuse, Shell, WriteFile
 from rackwright.concern import HostReading
 from rackwright.concerns import firewall
 from rackwright.concerns.apt import OperatingSystem
@@ -21,6 +21,7 @@ from rackwright.concerns.docker import DOCKER, SeenDocker
 from rackwright.concerns.firewall import FIREWALL, SCRIPT, UNIT, UNIT_FILE, SeenFirewall
 from rackwright.concerns.firewall_rules import endpoint_rules
 from rackwright.iptables import Rule, Table, at_top, in_place, parse_save, why_pending
+from rackwright.ownership import RECORD
 from rackwright.settings.model import HostSettings
 
 DEBIAN = OperatingSystem("debian", (), "bookworm", "12", "amd64")
@@ -58,7 +59,7 @@ def pending(settings: HostSettings, found: SeenFirewall, engine: SeenDocker | No
 
 def reading(found: SeenFirewall, engine: SeenDocker | None = None) -> HostReading:
     """A reading with these two concerns."""
-    return HostReading({FIREWALL.name: found, DOCKER.name: engine or docker()})
+    return HostReading({RECORD.name: frozenset(), FIREWALL.name: found, DOCKER.name: engine or docker()})
 
 
 def report(settings: HostSettings, found: SeenFirewall) -> str:
@@ -402,3 +403,11 @@ def test_the_reading_is_understood() -> None:
 def test_positions_are_those_of_the_table() -> None:
     table = save(WITH_DOCKER + '-A DOCKER-USER -j DROP -m comment --comment "rackwright:x"\n')
     assert in_place(table) == ['-I DOCKER-USER 2 -j DROP -m comment --comment "rackwright:x"']
+
+
+@pytest.mark.parametrize(("setting", "refused"), [("refuse", True), ("aside", False)])
+def test_a_unit_made_by_hand_under_our_units_name_is_refused_or_kept_aside(setting: str, refused: bool) -> None:
+    found = seen(files={UNIT_FILE: "[Service]\n", SCRIPT: None})
+    first = pending(host(foreign_units=setting), found)[0]
+    assert isinstance(first.steps[0], Refuse) == refused
+    assert (Owned("aside", UNIT) in first.owns) != refused

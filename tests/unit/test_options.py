@@ -31,7 +31,7 @@ from rackwright.concerns.options import (
     report,
 )
 from rackwright.concerns.release import Unresolved
-from rackwright.hostside import build_options, host_program, host_script
+from rackwright.hostside import build_options, helper_script, host_program
 from rackwright.lab.standins.rootfs import SHIMS, put_package
 from rackwright.settings.model import HostSettings
 from tests.unit.test_endpoint_changes import WANTED, release
@@ -135,7 +135,7 @@ def test_a_spoilt_answer_counts_as_none(text: str) -> None:
 # -- the host's script and the image's program, on stand-ins of the engines
 
 
-BOUND = r"""[ "$1" = rm ] && exit 0
+BOUND = r"""case $1 in rm | inspect) exit 0 ;; esac
 folder=$(printf '%s\n' "$@" | sed -n 's/^type=bind,source=\(.*\),target=\/config\/release,readonly$/\1/p')
 while [ "$1" != - ]; do shift; done; shift
 for word; do shift; set -- "$@" "$(echo "$word" | sed "s#/config/release#$folder#")"; done"""
@@ -174,9 +174,9 @@ class Image:
     ) -> tuple[int, str]:
         own = replace(OWN, engine_kind=engine, arguments=tuple(arguments.split()))
         (self.release / WANTED.spec.engine_file).write_text(yaml)
-        script = host_script(
+        script = helper_script(
             "check_options",
-            container="c",
+            "c",
             limit=limit,
             marker=str(self.marker),
             program=base64.b64encode(host_program("build_options").encode()).decode(),
@@ -274,13 +274,13 @@ def test_an_image_without_the_classes_is_not_checked(image: Image) -> None:
 
 
 def test_an_image_that_takes_too_long_is_not_checked(image: Image) -> None:
-    image.docker('[ "$1" = rm ] || exec sleep 30')
+    image.docker("case $1 in rm | inspect) ;; *) exec sleep 30 ;; esac")
     status, _ = image.ask("max_batch_size: 4\n", limit=1)
     assert (status, image.answer["why"]) == (0, "it took more than 1 s")
 
 
 def test_docker_that_fails_is_not_a_refusal(image: Image) -> None:
-    image.docker("""[ "$1" = rm ] || { echo 'docker: "no" \\ space left' >&2; exit 125; }""")
+    image.docker("""[ "$1" = run ] && { echo 'docker: "no" \\ space left' >&2; exit 125; }""")
     status, _ = image.ask("max_batch_size: 4\n")
     assert status == 0
     assert image.answer["why"] == "docker run ended with 125: docker: no  space left"

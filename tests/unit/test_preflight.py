@@ -389,3 +389,24 @@ def test_unified_memory_is_the_hosts() -> None:
 
 def test_without_ss_the_port_is_not_judged() -> None:
     assert "not checked" in judged(case(machine=machine(ss="missing")))["port"][0].seen
+
+
+FOREIGN = {"rackwright-llm.service": ["/etc/systemd/system/rackwright-llm.service was not written by Rackwright"]}
+
+
+def test_a_unit_made_by_hand_stops_the_host_unless_it_is_to_be_kept_aside() -> None:
+    listening = replace(machine(), listeners=(Listener(8000, 9, "python3", "", "rackwright-llm.service"),))
+    found = replace(case(machine=listening), foreign=FOREIGN)
+    assert judged(found)["foreign units"][0].stops
+    assert "foreign_units: aside" in judged(found)["foreign units"][0].fix
+    assert judged(found)["port"][0].stops
+    aside = replace(found, settings=found.settings.model_copy(update={"foreign_units": "aside"}))
+    assert not any(judged(aside)[row][0].stops for row in ("foreign units", "port"))
+
+
+def test_the_unit_of_a_listener_is_read() -> None:
+    seen = parse("uid=0\nport 8000 17 python3 - rackwright-llm.service\nport 8001 18 nginx - \n")
+    assert seen.listeners == (
+        Listener(8000, 17, "python3", "", "rackwright-llm.service"),
+        Listener(8001, 18, "nginx", "", ""),
+    )

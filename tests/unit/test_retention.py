@@ -9,7 +9,7 @@ import pytest
 from rackwright.change import Owned
 from rackwright.concerns.image import LocalImage
 from rackwright.concerns.models import SeenModel
-from rackwright.concerns.retention import Kept, _spare_image, _spare_model
+from rackwright.concerns.retention import Kept, SeenRetention, _spare_image, _spare_model, parse
 
 MODEL = SeenModel("/srv/models/a--b--111", "a/b", frozenset(), "1" * 40, frozenset(), frozenset(), 0, 1, ())
 IMAGE = LocalImage("nvcr.io/nvidia/x", "1", "sha256:" + "a" * 64)
@@ -44,3 +44,16 @@ def test_an_image_of_docker_hub_is_named_as_docker_lists_it() -> None:
 
 def test_an_image_that_is_not_ours_stays() -> None:
     assert not _spare_image(IMAGE, [OTHER], {Owned("image", "nvcr.io/nvidia/y:1")})
+
+
+def test_an_image_that_somebody_made_a_container_from_stays_until_that_is_gone() -> None:
+    owned = {Owned("image", "nvcr.io/nvidia/x:1")}
+    assert not _spare_image(IMAGE, [OTHER], owned, {"nvcr.io/nvidia/x:1"})
+    assert not _spare_image(IMAGE, [OTHER], owned, {f"nvcr.io/nvidia/x@{IMAGE.digest}"})
+    assert _spare_image(IMAGE, [OTHER], owned, {"nvcr.io/nvidia/x:2", "0123456789ab"})
+
+
+def test_images_in_use_are_read_beside_the_specs() -> None:
+    assert parse("used nvcr.io/nvidia/x:1\nused 0123456789ab\n") == SeenRetention(
+        (), frozenset({"nvcr.io/nvidia/x:1", "0123456789ab"})
+    )

@@ -29,7 +29,7 @@ PATH = "an absolute path of letters, digits and ._@+-"
 KINDS = "'tensorrt-llm', 'vllm' or 'sglang'"
 IMAGE = "an image with its tag, as nvcr.io/nvidia/tensorrt-llm/release:1.2.0rc6 (a digest goes into image_digest)"
 YAML_FILE = "a file name that ends in .yaml or .yml, without folders"
-NAME = "a name of small letters, digits and ._- of at most 63"
+NAME = "a name of small letters, digits and _- of at most 63"
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"docker_usr": ["ops"]}, "docker_usr: unknown key (did you mean docker_users?)"),

@@ -6,7 +6,7 @@ from rackwright.change import Change, Refuse
 from rackwright.concern import Concern
 from rackwright.concerns import apt
 from rackwright.concerns.daemon import DAEMON_JSON, BrokenDaemonJsonError, parse_daemon_json
-from rackwright.concerns.docker.dockerd import daemon_changes, enable_changes, start_changes
+from rackwright.concerns.docker.dockerd import daemon_changes, enable_changes, forget_changes, start_changes
 from rackwright.concerns.docker.files import AUTHORITY, file_changes, paths
 from rackwright.concerns.docker.holds import hold_changes
 from rackwright.concerns.docker.install import cannot_install, install_changes
@@ -15,8 +15,7 @@ from rackwright.concerns.docker.users import user_changes
 from rackwright.concerns.docker.wanted import WantedDocker, wanted
 from rackwright.daemonjob import JOB
 from rackwright.hostside import host_script
-from rackwright.jobs import unit_of
-from rackwright.paths import STATE
+from rackwright.paths import STATE, job_unit
 from rackwright.settings.model import HostSettings
 
 
@@ -29,7 +28,7 @@ def read(settings: HostSettings) -> str:
         users=" ".join(settings.docker_users),
         state=STATE,
         authority=AUTHORITY,
-        job=unit_of(JOB),
+        job=job_unit(JOB),
         paths=" ".join(paths(settings)),
     )
 
@@ -47,6 +46,7 @@ def changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
         *daemon,
         *start,
         *enable_changes(seen),
+        *forget_changes(asked, seen),
         *hold_changes(asked, seen),
         *user_changes(asked, seen),
     ]

@@ -27,6 +27,7 @@ from rackwright.concerns.docker.files import DROPIN, dropin_text
 from rackwright.concerns.docker.seen import SeenDocker
 from rackwright.concerns.docker.wanted import WantedDocker
 from rackwright.hostside import host_script
+from rackwright.paths import unit_name
 
 RESTART_SECONDS = 60
 """Longest time that a restart of dockerd takes before its guard may doubt it."""
@@ -39,7 +40,7 @@ CHAINS = frozenset({"firewall-backend", "ip6tables", "iptables"})
 
 def not_while_serving(seen: SeenDocker, what: str) -> str:
     """The refusal's text: what would stop the serving endpoints, and the commands that allow it."""
-    units = " ".join(f"rackwright-{name}.service" for name in seen.serving)
+    units = " ".join(unit_name(name) for name in seen.serving)
     return (
         f"{what}, which would stop {', '.join(seen.serving)} under its clients. When that is all right, "
         f"on this host run: systemctl stop {units}; then run the same command again: it starts and proves them"
@@ -141,6 +142,20 @@ def daemon_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
     )
     what = f"configure dockerd and {found.action} it"
     return [Change(what, found.why, (guarded,), owns=found.owns, disowns=found.disowns, diff=found.diff)]
+
+
+def forget_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
+    """What the record still names and is gone: a removal was cut before it was struck from the record.
+
+    Kept there, it would have Rackwright take out what somebody else writes under the same key later.
+    """
+    before = parse_daemon_json(seen.files.get(DAEMON_JSON))
+    there = {*leaves(before), *leaves(with_runtime(asked.settings.docker_daemon, {}))}
+    gone = [Owned("daemon_key", path) for path in sorted(asked.names("daemon_key") - there)]
+    dropin = Owned("file", DROPIN)
+    if dropin in asked.owned and not seen.files.get(DROPIN) and not dropin_text(asked.settings):
+        gone.append(dropin)
+    return [Change(f"forget {one.kind} {one.name}", "it is gone from the host", (), disowns=(one,)) for one in gone]
 
 
 def deferred(asked: WantedDocker, seen: SeenDocker) -> Reconfiguration | None:

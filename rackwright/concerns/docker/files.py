@@ -41,8 +41,10 @@ def _file(seen: SeenDocker, path: str, text: str | None, what: str, asked: Wante
     stored = path == AUTHORITY and seen.installed("ca-certificates")
     after = (Shell("update-ca-certificates >/dev/null", timeout=120),) if stored else ()
     if text is None:
-        if there is None or owned not in asked.owned:
+        if owned not in asked.owned:
             return None
+        if there is None:  # a removal was cut before it was struck; the next file there may be somebody else's
+            return Change(f"forget {path}", "it is gone from the host", (), disowns=(owned,))
         return Change(f"remove {path}", f"{what} is no longer set", (Shell(f"rm -f {path}"), *after), disowns=(owned,))
     if there == text:
         return _trust(seen, after) if path == AUTHORITY and after else None

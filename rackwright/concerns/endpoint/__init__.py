@@ -6,6 +6,7 @@ from rackwright.concerns.endpoint.concern import (
     WantedEndpoint,
     WantedEndpoints,
     changes,
+    foreign_units,
     takes_capacity,
     waits,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "WantedEndpoint",
     "WantedEndpoints",
     "changes",
+    "foreign_units",
     "last_switch",
     "parse",
     "questions",

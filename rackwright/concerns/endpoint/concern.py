@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rackwright.aside import foreigners, kept_aside, refusal
 from rackwright.change import Change, DaemonRestart, Job, Owned, Proved, Refuse, Shell, WriteFile
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.endpoint.asked import questions, questions_after, questions_before, tried_of
 from rackwright.concerns.endpoint.due import Due, differing, why_admit, why_switch
 from rackwright.concerns.endpoint.seen import BOOT_UNITS, SeenEndpoint, SeenEndpoints, parse, read
 from rackwright.concerns.release import Unresolved, wanted_releases
-from rackwright.paths import endpoint_dir, unit_name
+from rackwright.ownership import RECORD
+from rackwright.paths import BOOT_UNIT, UNITS, endpoint_dir, endpoint_job, unit_name
 from rackwright.reach import Door
 from rackwright.release import Release
 from rackwright.render import render
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.switchjob import (
-    UNITS,
     commit_script,
     drain_script,
     gpus_kept_script,
@@ -48,6 +49,10 @@ class WantedEndpoints:
 
     endpoints: Mapping[str, WantedEndpoint]
     boot_units: Mapping[str, str]
+    owned: frozenset[Owned] = frozenset()
+    """The ownership record."""
+    aside: bool = False
+    """True when what somebody made by hand under our names is to be kept aside; otherwise it is refused."""
 
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedEndpoints:
@@ -59,6 +64,8 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedEndpoints:
             for name, own in settings.all_endpoints.items()
         },
         {name: render(f"{name}.j2", settings.site) for name in BOOT_UNITS},
+        reading[RECORD],
+        settings.foreign_units == "aside",
     )
 
 
@@ -67,10 +74,40 @@ def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
     if not seen.docker and all(isinstance(own.release, Release) for own in asked.endpoints.values()):
         return [Change("switch the endpoints", "Docker does not answer", (Refuse(_DOCKER_DOWN, final=False),))]
     found = [_remove(name) for name in seen.endpoints if name not in asked.endpoints]
+    foreign = foreign_units(asked.endpoints, seen, asked.owned)
+    if foreign and not asked.aside:
+        return [_refused(unit, sentences) for unit, sentences in foreign.items()]
+    found += [kept_aside(unit, foreign[unit]) for unit in BOOT_UNITS if unit in foreign]
     found += _boot(asked, seen)
     for name, own in asked.endpoints.items():
-        found += _endpoint_changes(name, own, seen.endpoints.get(name, SeenEndpoint()))
+        now = seen.endpoints.get(name, SeenEndpoint())
+        if sentences := foreign.get(unit_name(name)):
+            found.append(_kept_aside(name, own.settings, now, sentences))
+        found += _endpoint_changes(name, own, now)
     return found
+
+
+def foreign_units(wanted: Container[str], seen: SeenEndpoints, record: frozenset[Owned]) -> dict[str, list[str]]:
+    """What has a name of ours and is somebody else's, by unit, as sentences.
+
+    wanted: endpoints. record: the host's ownership record; it says nothing of a unit that no switch has ever written.
+    """
+    found = {name: foreigners(name, seen.boot_units.get(name), False, record) for name in BOOT_UNITS}
+    for name, now in seen.endpoints.items():
+        if name in wanted:
+            named = record if now.current else frozenset[Owned]()
+            found[unit_name(name)] = foreigners(unit_name(name), now.unit, now.foreign_container, named)
+    return {unit: sentences for unit, sentences in found.items() if sentences}
+
+
+def _refused(unit: str, foreign: list[str]) -> Change:
+    return Change(f"replace {unit}", "somebody made it by hand", (refusal(unit, foreign),))
+
+
+def _kept_aside(name: str, own: EndpointSettings, seen: SeenEndpoint, foreign: list[str]) -> Change:
+    """Its clients are drained first, as for any switch."""
+    drain = drain_script(name, own.port, own.drain_timeout, drain_hook_script(name, own, "")) if seen.serving else ""
+    return kept_aside(unit_name(name), foreign, drain, own.drain_timeout + own.hook_timeout)
 
 
 _DOCKER_DOWN = "Docker does not answer, so nothing is known of the containers; next: journalctl -u docker --lines 50"
@@ -99,7 +136,7 @@ def _boot(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
     if not differing and seen.boot_enabled:
         return []
     writes = [WriteFile(f"{UNITS}/{name}", asked.boot_units[name]) for name in differing]
-    enable = Shell("systemctl daemon-reload && systemctl enable --quiet rackwright-boot.service")
+    enable = Shell(f"systemctl daemon-reload && systemctl enable --quiet {BOOT_UNIT}")
     why = "it is not enabled" if not differing else f"{', '.join(differing)} differ or are missing"
     return [
         Change(
@@ -175,7 +212,7 @@ def _previous(name: str, seen: SeenEndpoint, failed: str) -> Tried | None:
 
 def _wait_job(name: str, settings: EndpointSettings) -> Job:
     script = join_script(name, settings.load_timeout)
-    return Job(f"wait-{name}", f"wait for endpoint {name}", script, 2 * start_time(settings))
+    return Job(endpoint_job("wait", name), f"wait for endpoint {name}", script, 2 * start_time(settings))
 
 
 def waits(settings: HostSettings, seen: SeenEndpoints) -> list[Job]:

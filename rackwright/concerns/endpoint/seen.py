@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rackwright.hostside import host_script
-from rackwright.paths import STATE
+from rackwright.paths import BOOT_UNIT, STATE, TARGET, UNITS
 from rackwright.reading import decode, files, pairs
 from rackwright.settings.model import HostSettings
 from rackwright.spec import local_url
-from rackwright.switchjob import UNITS
 from rackwright.switchnews import LastSwitch
 
 _SPEC_KEYS = frozenset({"hash", "image", "address", "port", "mounts", "gpus"})
-BOOT_UNITS = ("rackwright.target", "rackwright-boot.service")
+BOOT_UNITS = (TARGET, BOOT_UNIT)
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,8 @@ class SeenEndpoint:
     needs_reload: bool = False
     running_hash: str | None = None
     """Label of the running container: the spec that it was started with."""
+    foreign_container: bool = False
+    """True when a container of the endpoint's name is there that is not ours."""
     health: int | None = None
     """HTTP status of /health; None when it was not asked."""
     current: str | None = None
@@ -96,6 +97,7 @@ def _endpoint(block: str) -> tuple[str, SeenEndpoint]:
         enabled=values.get("UnitFileState") == "enabled",
         needs_reload=values.get("NeedDaemonReload") == "yes",
         running_hash=values.get("running") or None,
+        foreign_container=values.get("container") == "foreign",
         health=int(values["health"]) if values.get("health") else None,
         current=values.get("current") or None,
         proven=values.get("proven") or None,

@@ -1,0 +1,27 @@
+# Stop a unit of our name that somebody made by hand, and what runs under its container's name, and keep both aside.
+# Parameters: unit units aside (folder) container (or nothing) label (of containers of ours).
+umask 077
+fail() { echo "$unit could not be kept aside: $*" >&2; exit 1; }
+state() { systemctl "$1" "$unit" 2>/dev/null; }
+mkdir -p -m 0755 "$aside" || exit 1
+if [ -e "$units/$unit" ] || [ -L "$units/$unit" ]; then
+  # Written once: a try that was cut has stopped it, and that is not how it was found.
+  if [ ! -f "$aside/$unit.state" ]; then
+    printf 'enabled=%s\nactive=%s\n' "$(state is-enabled)" "$(state is-active)" >"$aside/$unit.new" || exit 1
+    sync -d "$aside/$unit.new" && mv -f "$aside/$unit.new" "$aside/$unit.state" || exit 1
+  fi
+  if [ -e "$aside/$unit" ] && ! cmp -s "$units/$unit" "$aside/$unit"; then fail "$aside/$unit is another one already; move it away"; fi
+  cp -a "$units/$unit" "$aside/$unit" && sync -f "$aside" || exit 1
+  systemctl disable --now --quiet "$unit" 2>/dev/null
+  case "$(state is-active)" in active | activating | deactivating | reloading) fail "it does not stop" ;; esac
+  # Its drop-ins would hold for our unit as well.
+  if [ -d "$units/$unit.d" ] && [ ! -e "$aside/$unit.d" ]; then mv -T "$units/$unit.d" "$aside/$unit.d" || exit 1; fi
+  rm -f "$units/$unit" && systemctl daemon-reload && systemctl reset-failed "$unit" 2>/dev/null
+fi
+[ -n "$container" ] && command -v docker >/dev/null || exit 0
+found=$(docker inspect --type container --format "{{.State.Running}} {{index .Config.Labels \"$label\"}}" "$container" 2>/dev/null) || exit 0
+[ "${found#* }" = "" ] || exit 0
+echo "running=${found%% *}" >"$aside/$container.container" || exit 1
+docker stop "$container" >/dev/null 2>&1
+docker inspect --type container "$container" >/dev/null 2>&1 || { rm -f "$aside/$container.container"; exit 0; }
+docker rename "$container" "$container.aside" || fail "docker rename $container $container.aside failed"

@@ -1,0 +1,77 @@
+# What on a host carries a mark of Rackwright, whatever its ownership record says; changes nothing.
+# Parameters: units state etc run models (folders), written tag endpoint_label helper_label (marks), and what the record
+# names: places (of models, one a line, maybe ending in *) and images (one a line).
+# Prints "KIND NAME [more]" lines, and "end". Names that Rackwright never gives are left out: they might forge a line.
+export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+have() { command -v "$1" >/dev/null 2>&1; }
+plain() { case $1 in *[!A-Za-z0-9:_.@/+~-]*) return 1 ;; esac; }
+there() { [ -e "$1" ] || [ -L "$1" ]; }
+
+if [ -f "$state/owned.json" ]; then echo "record yes"; else echo "record no"; fi
+
+for path in "$units"/rackwright.* "$units"/rackwright-*; do
+  there "$path" && plain "$path" && [ ! -d "$path" ] || continue
+  if grep -qs "$written" "$path"; then echo "unit ${path##*/} ours"; else echo "unit ${path##*/} foreign"; fi
+done
+for path in "$units"/rackwright*.d/*; do
+  [ -f "$path" ] && plain "$path" && grep -q "$written" "$path" && echo "file $path"
+done
+find "$units" -mindepth 2 -type l \( -name 'rackwright.target' -o -name 'rackwright-*' \) | while read -r path; do
+  # The others belong to units that are there, and go with them.
+  plain "$path" && [ ! -e "$path" ] && echo "link $path"
+done
+systemctl list-units --all --plain --no-legend 'rackwright-job-*' 'rackwright-guard-*' | while read -r unit _; do
+  plain "$unit" && echo "job $unit"
+done
+
+for command in iptables ip6tables iptables-legacy ip6tables-legacy iptables-nft ip6tables-nft; do
+  have "$command-save" || continue
+  # The legacy commands load kernel modules when asked about a table that nobody uses.
+  case $command in
+    ip6*-legacy) grep -qx filter /proc/net/ip6_tables_names 2>/dev/null || continue ;;
+    *-legacy) grep -qx filter /proc/net/ip_tables_names 2>/dev/null || continue ;;
+    ip6tables | ip6tables-nft) [ -e /proc/net/if_inet6 ] || continue ;;
+  esac
+  if rules=$("$command-save" -t filter 2>/dev/null); then
+    count=$(printf '%s\n' "$rules" | grep -c -- "--comment \"$tag")
+    [ "$count" = 0 ] || echo "rules $command $count"
+  else
+    echo "unseen the rules of $command: $command-save failed"
+  fi
+done
+
+for path in /etc/apt/keyrings/rackwright-*.asc /etc/apt/sources.list.d/rackwright-*.list /etc/apt/preferences.d/rackwright-* \
+  /etc/apt/apt.conf.d/*rackwright-* /usr/local/share/ca-certificates/rackwright-*.crt "$units"/docker.service.d/rackwright-*.conf; do
+  there "$path" && plain "$path" && echo "file $path"
+done
+for path in /root/.docker/.rackwright.*; do there "$path" && plain "$path" && echo "scratch $path"; done
+# What the lease of whoever asks needs is no sign of a deploy.
+[ -z "$(ls -A "$state" 2>/dev/null | grep -vx 'fence.*')" ] || echo "folder $state"
+[ -z "$(ls -A "$run" 2>/dev/null | grep -vx 'lease.*')" ] || echo "folder $run"
+[ ! -d "$etc" ] || echo "folder $etc"
+for path in "$state"/aside/*; do
+  case $path in *.state | *.d | *.container) continue ;; esac
+  there "$path" && plain "$path" && echo "aside ${path##*/}"
+done
+for path in "$state"/aside/*.container; do there "$path" && plain "$path" && echo "aside $(basename "$path" .container).service"; done
+
+for path in "$models"/*/.rackwright.json; do [ -f "$path" ] && plain "$path" && echo "manifest ${path%/*}"; done
+printf '%s\n' "$places" | while read -r place; do
+  for path in $place $place.partial; do [ -d "$path" ] && plain "$path" && echo "model $path"; done
+done
+if ! have docker; then
+  echo "docker absent"
+  [ ! -d /var/lib/docker ] || echo "data /var/lib/docker"
+# Any docker command would start a stopped dockerd through its socket, and a reading changes nothing.
+elif ! systemctl is-active --quiet docker.service || ! timeout 20 docker version >/dev/null 2>&1; then
+  echo "docker down"
+else
+  echo "docker up"
+  label="{{if or (.Label \"$endpoint_label\") (.Label \"$helper_label\")}}ours{{else}}foreign{{end}}"
+  timeout 60 docker ps --all --format "container {{.ID}} {{.Names}} $label" | grep -E '(^[^ ]+ [^ ]+ rackwright[-.]| ours$)'
+  printf '%s\n' "$images" | while read -r image; do
+    [ -n "$image" ] && docker image inspect "$image" >/dev/null 2>&1 && echo "image $image"
+  done
+fi
+echo end
+exit 0

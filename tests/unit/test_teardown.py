@@ -1,0 +1,297 @@
+"""What a teardown plans and says, from a record and from marks; and the host's scripts on folders of our own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rackwright.change import Change, Owned, Refuse, Shell
+from rackwright.commands.teardown import ending
+from rackwright.concern import HostReading
+from rackwright.concerns.daemon import DAEMON_JSON
+from rackwright.concerns.docker import DOCKER
+from rackwright.concerns.models import MANIFEST, remove_script
+from rackwright.errors import ReadingError
+from rackwright.lease import LEASED, SeenLease
+from rackwright.marks import Marks, parse, read_script
+from rackwright.ownership import RECORD
+from rackwright.paths import STATE
+from rackwright.removal import ORDER, unknown_kinds
+from rackwright.teardown import DATA, LOST, MARKED, RECORDED, Teardown, plan_teardown, remains
+from tests.unit.test_plan import recorded
+
+UNIT, MODEL = Owned("unit", "rackwright-llm.service"), Owned("model", "/srv/models/a--b--*")
+IMAGE = Owned("image", "nvcr.io/x/y:1")
+HERE = Marks(docker="up", models=("/srv/models/a--b--111",), images=frozenset({IMAGE.name}))
+
+
+def planned(*owned: Owned, marks: Marks = HERE, purge: bool = False, daemon_json: str | None = None) -> Teardown:
+    found = recorded("converged")
+    files = {**found[DOCKER].files, **({DAEMON_JSON: daemon_json} if daemon_json else {})}
+    docker = replace(found[DOCKER], files=files)
+    own = {RECORD.name: frozenset(owned), LEASED.name: SeenLease(0, 0, None), DOCKER.name: docker}
+    seen = {**found.seen, **own}
+    return plan_teardown(HostReading(seen), marks, purge)
+
+
+def reasons(plan: Teardown) -> dict[str, str]:
+    return {change.what: change.why for change in plan.changes}
+
+
+# -- with a record
+
+
+def test_models_and_images_stay_with_their_record_unless_purged() -> None:
+    plan = planned(UNIT, MODEL, IMAGE)
+    assert plan.kept == ("image nvcr.io/x/y:1", "model /srv/models/a--b--*")
+    assert plan.record_stays
+    assert "rm -rf /var/lib/rackwright ||" not in last_script(plan)
+    purged = planned(UNIT, MODEL, IMAGE, purge=True)
+    assert (purged.kept, purged.record_stays) == ((), False)
+    assert "rm -rf /var/lib/rackwright ||" in last_script(purged)
+
+
+def last_script(plan: Teardown) -> str:
+    step = plan.changes[-1].steps[0]
+    assert isinstance(step, Shell)
+    return step.script
+
+
+def test_nothing_is_claimed_to_be_left_that_is_gone() -> None:
+    plan = planned(UNIT, MODEL, IMAGE, marks=Marks(docker="up"))
+    assert (plan.kept, plan.record_stays) == ((), False)
+    forgotten = [change for change in plan.changes if change.what.startswith("forget the")]
+    assert {one for change in forgotten for one in change.disowns} == {MODEL, IMAGE}
+    assert not [step for change in forgotten for step in change.steps]
+
+
+def test_what_docker_cannot_be_asked_is_not_called_gone() -> None:
+    plan = planned(UNIT, IMAGE, marks=Marks(docker="down"))
+    assert plan.kept == ("image nvcr.io/x/y:1, which was not looked at, as Docker does not answer",)
+    assert plan.record_stays
+    assert any("containers were not looked at" in text for text in plan.unknown)
+
+
+def test_packages_leave_dockers_data() -> None:
+    assert planned(Owned("package", "docker.io"), marks=Marks()).kept == (DATA,)
+    assert planned(Owned("package", "nvidia-container-toolkit"), marks=Marks()).kept == ()
+
+
+def test_marks_find_what_the_record_does_not_name() -> None:
+    stray = Owned("unit", "rackwright-old.service")
+    told = reasons(planned(UNIT, marks=Marks(marked=frozenset({stray, UNIT}))))
+    assert told["stop and remove rackwright-llm.service"] == RECORDED
+    assert told["stop and remove rackwright-old.service"] == MARKED
+
+
+def test_an_endpoints_container_goes_with_its_unit() -> None:
+    marked = frozenset({Owned("container", "rackwright-llm"), Owned("container", "rackwright-llm.judge")})
+    told = reasons(planned(UNIT, marks=Marks(docker="up", marked=marked)))
+    assert "remove the container rackwright-llm" not in told
+    assert "remove the container rackwright-llm.judge" in told
+
+
+def test_what_somebody_else_made_under_our_names_stays_and_is_said() -> None:
+    plan = planned(UNIT, marks=Marks(foreign=("unit rackwright-theirs.service", "unit rackwright-llm.service")))
+    assert (plan.kept, plan.foreign) == ((), ("unit rackwright-theirs.service",))
+    assert not [what for what in reasons(plan) if "theirs" in what]
+
+
+def test_a_kind_of_a_newer_version_is_left_and_said() -> None:
+    newer = Owned("timer", "rackwright-watch.timer")
+    assert newer.kind not in ORDER
+    assert unknown_kinds([UNIT, newer]) == [newer]
+    plan = planned(newer)
+    assert (plan.kept, plan.record_stays) == (("timer rackwright-watch.timer",), True)
+
+
+def test_a_broken_daemon_json_is_a_refusal_of_its_own() -> None:
+    plan = planned(UNIT, Owned("daemon_key", "debug"), daemon_json="{")
+    [broken] = [change for change in plan.changes if any(isinstance(step, Refuse) for step in change.steps)]
+    assert "is broken at line 1" in broken.steps[0].text  # type: ignore[union-attr]
+    assert plan.changes[0].what == "stop and remove rackwright-llm.service"
+
+
+# -- without one
+
+
+LOST_MARKS = Marks(
+    record=False,
+    docker="up",
+    marked=frozenset({UNIT, Owned("rule", "rackwright:*"), Owned("container", "rackwright-llm")}),
+    rules={"iptables": 7},
+    folders=("/etc/rackwright",),
+    manifests=("/srv/models/a--b--111",),
+)
+
+
+def test_without_its_record_what_is_marked_goes_and_the_rest_is_said_to_be_unknown() -> None:
+    plan = planned(marks=LOST_MARKS)
+    told = reasons(plan)
+    assert told["stop and remove rackwright-llm.service"] == MARKED
+    assert told["remove our firewall rules"] == MARKED
+    assert plan.unknown[0] == LOST
+    assert "/srv/models/a--b--111" in plan.unknown[1]
+    assert not [change for change in plan.changes if "/srv/models" in str(change)]
+
+
+def test_a_host_without_record_and_marks_has_nothing_to_undo() -> None:
+    plan = planned(marks=Marks(record=False, docker="up", manifests=("/srv/models/x",)))
+    assert plan == Teardown(())
+
+
+# -- after it
+
+
+def test_what_is_still_there_is_listed() -> None:
+    after = Marks(record=False, marked=frozenset({UNIT}), rules={"ip6tables": 2}, folders=(STATE, "/etc/rackwright"))
+    assert remains(after, False) == [
+        "unit rackwright-llm.service",
+        "2 rules of ip6tables",
+        "/var/lib/rackwright",
+        "/etc/rackwright",
+    ]
+    assert remains(Marks(folders=(STATE,)), True) == []
+
+
+@pytest.mark.parametrize(
+    ("left", "kept", "text"),
+    [
+        ([], False, "done: nothing of it is left"),
+        ([], True, "done: gone, but for what is left on purpose, see above"),
+        (["a", "b"], True, "not everything is gone, or known to be gone, from a, b, see above"),
+    ],
+)
+def test_the_last_line_claims_no_more_than_was_seen(left: list[str], kept: bool, text: str) -> None:
+    assert ending(left, kept) == text
+
+
+# -- the reading
+
+
+def test_marks_are_parsed_by_kind() -> None:
+    lines = [
+        "record no",
+        "unit rackwright-llm.service ours",
+        "unit rackwright-x.service foreign",
+        "job rackwright-job-model-a.service",
+        "rules iptables 7",
+        "file /etc/apt/keyrings/rackwright-docker.asc",
+        "folder /etc/rackwright",
+        "docker up",
+        "container 0123 rackwright-llm ours",
+        "container 4567 rackwright-y foreign",
+        "end",
+    ]
+    found = parse(lines)
+    assert found.marked == {
+        UNIT,
+        Owned("job", "rackwright-job-model-a.service"),
+        Owned("rule", "rackwright:*"),
+        Owned("apt_source", "/etc/apt/keyrings/rackwright-docker.asc"),
+        Owned("container", "rackwright-llm"),
+    }
+    assert found.foreign == ("unit rackwright-x.service", "container rackwright-y")
+    assert (found.record, found.docker, found.nothing) == (False, "up", False)
+
+
+def test_a_reading_that_broke_off_is_no_empty_host() -> None:
+    with pytest.raises(ReadingError):
+        parse(["record no", "docker up"])
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """A folder with a `systemctl` that knows nothing, no Docker, and no iptables."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "systemctl").write_text("#!/bin/sh\nexit 0\n")
+    (tools / "systemctl").chmod(0o755)
+    return tmp_path
+
+
+def test_the_hosts_script_tells_ours_from_theirs_by_the_mark(machine: Path) -> None:
+    units = machine / "units"
+    units.mkdir()
+    (units / "rackwright-llm.service").write_text("# Written by Rackwright for release 1.\n[Unit]\n")
+    (units / "rackwright-mine.service").write_text("[Unit]\nDescription=by hand\n")
+    (units / "rackwright-a\nunit rackwright-b.service ours").write_text("x")
+    (units / "x.wants").mkdir()
+    (units / "x.wants/rackwright-gone.service").symlink_to(units / "gone")
+    script = read_script([MODEL], str(machine / "models")).replace("units=/etc/systemd/system", f"units={units}", 1)
+    script = script.replace("export LC_ALL=C PATH=", f"PATH={machine}/bin:/usr/bin:/bin; : ")
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line.startswith("unit ")] == [
+        "unit rackwright-llm.service ours",
+        "unit rackwright-mine.service foreign",
+    ]
+    assert f"link {units}/x.wants/rackwright-gone.service" in lines
+    assert lines[-1] == "end"
+
+
+# -- removing a model, cut anywhere
+
+
+def model(folder: Path) -> Path:
+    place = folder / "models" / "a--b--111"
+    (place / "sub").mkdir(parents=True)
+    for name in ("weights-1", "weights-2", "sub/config", MANIFEST):
+        (place / name).write_text("x")
+    return place
+
+
+CUT_FIND = """\
+#!/bin/sh
+# Deletes as the real one is asked to, and ends after CUT of its files and folders.
+/usr/bin/find "$1" -mindepth 1 -depth ! -path "$6" ! -path "$9" | head -n "$CUT" |
+  while read -r path; do rm -d "$path"; done
+exit 1
+"""
+
+
+@pytest.mark.parametrize("cut", range(6))
+def test_a_removal_that_is_cut_leaves_what_the_next_one_finds(tmp_path: Path, cut: int) -> None:
+    place = model(tmp_path)
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "find").write_text(CUT_FIND)
+    (tools / "find").chmod(0o755)
+    env = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "CUT": str(cut)}
+    done = subprocess.run(["sh", "-c", remove_script(str(place))], env=env, capture_output=True, check=False)
+    assert done.returncode == 1
+    assert len(list(place.rglob("*"))) == 5 - min(cut, 4)
+    assert (place / MANIFEST).exists(), "what says that it is ours goes last"
+    subprocess.run(["sh", "-c", remove_script(str(place))], check=True)
+    assert not place.exists()
+
+
+def test_a_model_that_does_not_go_is_no_success(tmp_path: Path) -> None:
+    place = model(tmp_path)
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "find").write_text("#!/bin/sh\necho busy >&2; exit 1\n")
+    (tools / "find").chmod(0o755)
+    env = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
+    done = subprocess.run(["sh", "-c", remove_script(str(place))], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "could not be removed whole" in done.stderr
+
+
+def disowned(plan: Teardown) -> set[Owned]:
+    return {one for change in plan.changes for one in change.disowns}
+
+
+@pytest.mark.parametrize("kind", sorted(ORDER))
+def test_every_kind_that_is_recorded_is_disowned_by_its_removal(kind: str) -> None:
+    name = "docker:ops" if kind == "group_member" else "rackwright-x.service" if kind in ("unit", "aside") else "x"
+    one = Owned(kind, name)
+    assert one in disowned(planned(one, purge=True))
+
+
+def test_a_change_says_why() -> None:
+    assert all(isinstance(change, Change) and change.why for change in planned(UNIT, MODEL).changes)
