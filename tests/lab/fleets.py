@@ -20,12 +20,14 @@ def three_that_serve(worker_lab: Lab) -> Iterator[Site]:
     """A lab of its own, because the worker's has two such hosts."""
     lab = Lab.open(f"{worker_lab.paths.id}b")
     lab.down()
-    lab.up(hosts=3, bare=0)
-    site = Site(lab)
-    run = site.deploy()
-    assert run.status == 0, run.output
-    yield site
-    lab.down()
+    try:
+        lab.up(hosts=3, bare=0)
+        site = Site(lab)
+        run = site.deploy(timeout=800)
+        assert run.status == 0, run.output
+        yield site
+    finally:
+        lab.down()
 
 
 def rollout(site: Site, *options: str, **engine: Any) -> Run:
