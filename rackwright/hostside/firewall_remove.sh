@@ -8,7 +8,7 @@ for command in iptables ip6tables iptables-legacy ip6tables-legacy iptables-nft 
     *-legacy) grep -qx filter /proc/net/ip_tables_names 2>/dev/null || continue ;;
     ip6tables | ip6tables-nft) [ -e /proc/net/if_inet6 ] || continue ;;
   esac
-  now=$("$command-save" -t filter) || { echo "$command-save failed, so its rules stay" >&2; exit 1; }
+  now=$("$command-save" -t filter) || { printf '%s\n' "$command-save failed, so its rules stay" >&2; exit 1; }
   ours=$(printf '%s\n' "$now" | sed -n "/ --comment \"$tag/s/^-A /-D /p")
   [ -n "$ours" ] || continue
   printf '*filter\n%s\nCOMMIT\n' "$ours" | "$command-restore" --wait=10 --noflush || exit 1

@@ -1,7 +1,7 @@
 # Stop a unit of our name that somebody made by hand, and what runs under its container's name, and keep both aside.
 # Parameters: unit units aside (folder) container (or nothing) label (of containers of ours).
 umask 077
-fail() { echo "$unit could not be kept aside: $*" >&2; exit 1; }
+fail() { printf '%s\n' "$unit could not be kept aside: $*" >&2; exit 1; }
 state() { systemctl "$1" "$unit" 2>/dev/null; }
 mkdir -p -m 0755 "$aside" || exit 1
 if [ -e "$units/$unit" ] || [ -L "$units/$unit" ]; then
@@ -21,7 +21,7 @@ fi
 [ -n "$container" ] && command -v docker >/dev/null || exit 0
 found=$(docker inspect --type container --format "{{.State.Running}} {{index .Config.Labels \"$label\"}}" "$container" 2>/dev/null) || exit 0
 [ "${found#* }" = "" ] || exit 0
-echo "running=${found%% *}" >"$aside/$container.container" || exit 1
+printf '%s\n' "running=${found%% *}" >"$aside/$container.container" || exit 1
 docker stop "$container" >/dev/null 2>&1
 docker inspect --type container "$container" >/dev/null 2>&1 || { rm -f "$aside/$container.container"; exit 0; }
 docker rename "$container" "$container.aside" || fail "docker rename $container $container.aside failed"

@@ -11,17 +11,17 @@ if [ -f "$state/owned.json" ]; then echo "record yes"; else echo "record no"; fi
 
 for path in "$units"/rackwright.* "$units"/rackwright-*; do
   there "$path" && plain "$path" && [ ! -d "$path" ] || continue
-  if grep -qs "$written" "$path"; then echo "unit ${path##*/} ours"; else echo "unit ${path##*/} foreign"; fi
+  if grep -qs "$written" "$path"; then printf '%s\n' "unit ${path##*/} ours"; else printf '%s\n' "unit ${path##*/} foreign"; fi
 done
 for path in "$units"/rackwright*.d/*; do
-  [ -f "$path" ] && plain "$path" && grep -q "$written" "$path" && echo "file $path"
+  [ -f "$path" ] && plain "$path" && grep -q "$written" "$path" && printf '%s\n' "file $path"
 done
 find "$units" -mindepth 2 -type l \( -name 'rackwright.target' -o -name 'rackwright-*' \) | while read -r path; do
   # The others belong to units that are there, and go with them.
-  plain "$path" && [ ! -e "$path" ] && echo "link $path"
+  plain "$path" && [ ! -e "$path" ] && printf '%s\n' "link $path"
 done
 systemctl list-units --all --plain --no-legend 'rackwright-job-*' 'rackwright-guard-*' | while read -r unit _; do
-  plain "$unit" && echo "job $unit"
+  plain "$unit" && printf '%s\n' "job $unit"
 done
 
 for command in iptables ip6tables iptables-legacy ip6tables-legacy iptables-nft ip6tables-nft; do
@@ -34,30 +34,30 @@ for command in iptables ip6tables iptables-legacy ip6tables-legacy iptables-nft 
   esac
   if rules=$("$command-save" -t filter 2>/dev/null); then
     count=$(printf '%s\n' "$rules" | grep -c -- "--comment \"$tag")
-    [ "$count" = 0 ] || echo "rules $command $count"
+    [ "$count" = 0 ] || printf '%s\n' "rules $command $count"
   else
-    echo "unseen the rules of $command: $command-save failed"
+    printf '%s\n' "unseen the rules of $command: $command-save failed"
   fi
 done
 
 for path in /etc/apt/keyrings/rackwright-*.asc /etc/apt/sources.list.d/rackwright-*.list /etc/apt/preferences.d/rackwright-* \
   /etc/apt/apt.conf.d/*rackwright-* /usr/local/share/ca-certificates/rackwright-*.crt "$units"/docker.service.d/rackwright-*.conf; do
-  there "$path" && plain "$path" && echo "file $path"
+  there "$path" && plain "$path" && printf '%s\n' "file $path"
 done
-for path in /root/.docker/.rackwright.*; do there "$path" && plain "$path" && echo "scratch $path"; done
+for path in /root/.docker/.rackwright.*; do there "$path" && plain "$path" && printf '%s\n' "scratch $path"; done
 # What the lease of whoever asks needs is no sign of a deploy.
-[ -z "$(ls -A "$state" 2>/dev/null | grep -vx 'fence.*')" ] || echo "folder $state"
-[ -z "$(ls -A "$run" 2>/dev/null | grep -vx 'lease.*')" ] || echo "folder $run"
-[ ! -d "$etc" ] || echo "folder $etc"
+[ -z "$(ls -A "$state" 2>/dev/null | grep -vx 'fence.*')" ] || printf '%s\n' "folder $state"
+[ -z "$(ls -A "$run" 2>/dev/null | grep -vx 'lease.*')" ] || printf '%s\n' "folder $run"
+[ ! -d "$etc" ] || printf '%s\n' "folder $etc"
 for path in "$state"/aside/*; do
   case $path in *.state | *.d | *.container) continue ;; esac
-  there "$path" && plain "$path" && echo "aside ${path##*/}"
+  there "$path" && plain "$path" && printf '%s\n' "aside ${path##*/}"
 done
-for path in "$state"/aside/*.container; do there "$path" && plain "$path" && echo "aside $(basename "$path" .container).service"; done
+for path in "$state"/aside/*.container; do there "$path" && plain "$path" && printf '%s\n' "aside $(basename "$path" .container).service"; done
 
-for path in "$models"/*/.rackwright.json; do [ -f "$path" ] && plain "$path" && echo "manifest ${path%/*}"; done
+for path in "$models"/*/.rackwright.json; do [ -f "$path" ] && plain "$path" && printf '%s\n' "manifest ${path%/*}"; done
 printf '%s\n' "$places" | while read -r place; do
-  for path in $place $place.partial; do [ -d "$path" ] && plain "$path" && echo "model $path"; done
+  for path in $place $place.partial; do [ -d "$path" ] && plain "$path" && printf '%s\n' "model $path"; done
 done
 if ! have docker; then
   echo "docker absent"
@@ -70,7 +70,7 @@ else
   label="{{if or (.Label \"$endpoint_label\") (.Label \"$helper_label\")}}ours{{else}}foreign{{end}}"
   timeout 60 docker ps --all --format "container {{.ID}} {{.Names}} $label" | grep -E '(^[^ ]+ [^ ]+ rackwright[-.]| ours$)'
   printf '%s\n' "$images" | while read -r image; do
-    [ -n "$image" ] && docker image inspect "$image" >/dev/null 2>&1 && echo "image $image"
+    [ -n "$image" ] && docker image inspect "$image" >/dev/null 2>&1 && printf '%s\n' "image $image"
   done
 fi
 echo end

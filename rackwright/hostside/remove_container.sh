@@ -3,4 +3,4 @@ label="{{or (index .Config.Labels \"$endpoint_label\") (index .Config.Labels \"$
 found=$(docker inspect --type container --format "$label" "$container" 2>/dev/null) || exit 0
 [ -n "$found" ] || exit 0
 docker rm --force "$container" >/dev/null 2>&1
-! docker inspect --type container "$container" >/dev/null 2>&1 || { echo "the container $container stays; next: docker rm --force $container" >&2; exit 1; }
+! docker inspect --type container "$container" >/dev/null 2>&1 || { printf '%s\n' "the container $container stays; next: docker rm --force $container" >&2; exit 1; }

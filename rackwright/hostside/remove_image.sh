@@ -5,6 +5,6 @@ printf '%s\n' "$images" | while read -r image; do
   docker image inspect "$image" >/dev/null 2>&1 || continue
   said=$(docker image rm "$image" 2>&1) && continue
   docker image inspect "$image" >/dev/null 2>&1 || continue
-  echo "the image $image stays: $said" >&2
+  printf '%s\n' "the image $image stays: $said" >&2
   exit 1
 done

@@ -2,7 +2,7 @@
 # Parameters: place manifest. The place may end in * where the commit was unknown when it was recorded.
 # What says that a folder is ours goes last: one that is cut here is found, and removed, by the next run.
 remove() { # folder, what in it is the mark
-  find "$1" -mindepth 1 ! -path "$1/$2" ! -path "$1/$2/*" -delete && rm -rf "$1" || { echo "$1 could not be removed whole" >&2; exit 1; }
+  find "$1" -mindepth 1 ! -path "$1/$2" ! -path "$1/$2/*" -delete && rm -rf "$1" || { printf '%s\n' "$1 could not be removed whole" >&2; exit 1; }
 }
 for folder in $place $place.partial; do
   case $folder in
