@@ -118,6 +118,8 @@ class Case:
     docker: SeenDocker
     fetches: tuple[Fetch, ...] = ()
     owned: frozenset[Owned] = frozenset()
+    formats: Mapping[str, int] = field(default_factory=dict)
+    """Of the endpoints that are on the host, by name: the format of their spec.json."""
 
     @property
     def used_gpus(self) -> tuple[Gpu, ...]:

@@ -17,6 +17,7 @@ from rackwright.checks.storage import STORAGE
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.encodings import ENCODINGS
+from rackwright.concerns.endpoint import ENDPOINT
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
@@ -92,7 +93,10 @@ def _listener(words: list[str]) -> Listener:
 def wanted(settings: HostSettings, reading: HostReading) -> WantedHost:
     """All that the checks judge."""
     fetches = tuple(_fetches(settings, reading))
-    return WantedHost(Case(settings, reading[PREFLIGHT], reading[GPUS], reading[DOCKER], fetches, reading[RECORD]))
+    formats = {name: own.format for name, own in reading[ENDPOINT].endpoints.items()}
+    return WantedHost(
+        Case(settings, reading[PREFLIGHT], reading[GPUS], reading[DOCKER], fetches, reading[RECORD], formats)
+    )
 
 
 def _fetches(settings: HostSettings, reading: HostReading) -> Iterator[Fetch]:

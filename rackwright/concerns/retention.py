@@ -5,7 +5,6 @@ Nothing goes before every endpoint's wanted release lies on the host, so that go
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,17 +14,21 @@ from rackwright.change import Change, Owned, Shell
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.image import IMAGE, LocalImage
 from rackwright.concerns.models import MODELS, SeenModel, remove_script
-from rackwright.concerns.release import Unresolved, wanted_releases
+from rackwright.concerns.release import wanted_releases
 from rackwright.ownership import RECORD
 from rackwright.paths import STATE
 from rackwright.reading import decode, lines_of
 from rackwright.references import repository_of, tag_of
+from rackwright.release import NEEDS, Release
 from rackwright.settings.model import HostSettings
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What one release on the host needs: its hash, its image, and the host paths that it mounts."""
+    """What one release on the host needs: its hash, its image, and the host paths that it mounts.
+
+    One that does not say what it needs has no image.
+    """
 
     hash: str
     image: str
@@ -41,28 +44,36 @@ class WantedRetention:
 
 
 def read(_: HostSettings) -> str:
-    """Print the spec of every release on the host."""
+    """Print what every release on the host needs."""
     return f"""\
-for spec in {STATE}/endpoints/*/releases/*/spec.json; do
-  [ -f "$spec" ] && base64 -w0 <"$spec" && echo
+for release in {STATE}/endpoints/*/releases/*/; do
+  [ -f "$release/spec.json" ] && printf '%s\\n' "$(basename "$release") $(base64 -w0 <"$release/{NEEDS}" 2>/dev/null)"
 done
 exit 0"""
 
 
 def parse(output: str) -> tuple[Kept, ...]:
-    """Parse the specs. Raises ValueError or KeyError when one is no spec."""
-    specs = [json.loads(decode(line)) for line in lines_of(output)]
-    return tuple(
-        Kept(spec["hash"], spec["image"], frozenset(mount.split(":")[0] for mount in spec["mounts"])) for spec in specs
-    )
+    """Parse the listing."""
+    return tuple(_kept(*line.split(" ", 1)) for line in lines_of(output))
+
+
+def _kept(release: str, text: str) -> Kept:
+    needs = [line.partition(" ")[::2] for line in lines_of(decode(text))]
+    image = next((name for kind, name in needs if kind == "image"), "")
+    return Kept(release, image, frozenset(name for kind, name in needs if kind == "path"))
 
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedRetention:
-    """What nobody needs; nothing as long as a wanted release is not on the host, or Docker does not answer."""
+    """What nobody needs.
+
+    Nothing as long as a wanted release is not on the host, one there does not say what it needs, or Docker does not
+    answer.
+    """
     kept: tuple[Kept, ...] = reading[RETENTION]
     releases = wanted_releases(settings, reading).values()
     here = {release.hash for release in kept}
-    if not reading[IMAGE].known or any(isinstance(one, Unresolved) or one.hash not in here for one in releases):
+    staged = all(isinstance(one, Release) and one.hash in here for one in releases)
+    if not (reading[IMAGE].known and staged and all(release.image for release in kept)):
         return WantedRetention((), ())
     owned: frozenset[Owned] = reading[RECORD]
     return WantedRetention(
