@@ -148,6 +148,8 @@ class Change:
     """Bytes to download, when known."""
     diff: str = ""
     """Unified diff of files without secrets."""
+    endpoint: str = ""
+    """The endpoint whose release it is about, if it is about one."""
 
     @property
     def sentence(self) -> str:

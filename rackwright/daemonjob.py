@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from rackwright.change import Job
 from rackwright.hostside import host_script, job_script
-from rackwright.paths import STATE, UNITS, endpoint_dir, release_dir, unit_name
+from rackwright.paths import STATE, endpoint_dir, release_dir, unit_name
 from rackwright.settings.model import EndpointSettings
-from rackwright.switchjob import drain_script, wait_script
+from rackwright.switchjob import drain_script, restart_script, wait_script
 from rackwright.transaction import (
     ALONE,
     MEASURING,
@@ -137,13 +137,7 @@ def _wait(one: Stood) -> str:
 
 
 def _start(one: Stood) -> str:
-    return job_script(
-        "switch",
-        unit=unit_name(one.name),
-        release=release_dir(one.name, one.tried.release),
-        home=endpoint_dir(one.name),
-        units=UNITS,
-    )
+    return restart_script(one.name, one.tried.release, one.tried.binding)
 
 
 def _keep_logs(label: str, stood: Sequence[Stood]) -> str:

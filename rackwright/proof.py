@@ -173,15 +173,19 @@ def version(base: str, expected: str) -> Question:
 
 
 @host_rule
-def release_runs(container: str, expected: str) -> Question:
-    """The other answers count for nothing when they come from another release."""
+def release_runs(container: str, release: str, binding: str) -> Question:
+    """The other answers count for nothing when they come from another release, or from other GPUs."""
 
     def judge(answer: Answer) -> Verdict:
-        seen = answer.body.strip() or "nothing"
-        return Verdict(seen == expected, f"the container runs {seen}, expected {expected}")
+        seen = answer.body.split()
+        told = seen[0] if seen else "nothing"
+        if seen[:1] == [release] and seen != [release, binding]:
+            return Verdict(False, f"the container runs {told} with other GPUs than expected")
+        return Verdict(seen == [release, binding], f"the container runs {told}, expected {release}")
 
-    label = '{{if .State.Running}}{{index .Config.Labels "rackwright.spec"}}{{end}}'
-    script = f"docker inspect --format {shlex.quote(label)} {container} 2>/dev/null; printf '\n0 0'"
+    labels = '{{index .Config.Labels "rackwright.release"}} {{index .Config.Labels "rackwright.binding"}}'
+    shown = f"{{{{if .State.Running}}}}{labels}{{{{end}}}}"
+    script = f"docker inspect --format {shlex.quote(shown)} {container} 2>/dev/null; printf '\n0 0'"
     return Question("the release that runs", script, judge, timeout=60)
 
 

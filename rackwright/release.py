@@ -1,20 +1,25 @@
-"""A release: all files of one endpoint spec, in a folder named by the spec's hash. Pure."""
+"""A release: all files of one endpoint, the same on every host, in a folder named by the hash of them all. Pure."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rackwright.binding import binding_path
 from rackwright.paths import container_name, endpoint_dir, release_dir, unit_name
 from rackwright.render import render, systemd_command
 from rackwright.settings.model import EndpointSettings
-from rackwright.spec import EndpointSpec
+from rackwright.spec import FORMAT, EndpointSpec
 
 SUMS = "SHA256SUMS"
+NEEDS = "needs"
+"""Names what must be on the host for the release to start, as the host's own scripts read it."""
+SELF = "@rackwright-release@"
+"""Stands for the release's own hash, wherever it occurs, while the hash is made."""
 
 
 @dataclass(frozen=True)
@@ -34,20 +39,16 @@ class Limits:
 
 @dataclass(frozen=True)
 class Release:
-    """The files of one release by name, and the unit among them."""
+    """What is served, and every file of it by name. Other files are another release (DECISIONS 40)."""
 
     spec: EndpointSpec
+    hash: str
     files: Mapping[str, str]
 
     @property
-    def hash(self) -> str:
-        """The spec's hash, which names the folder."""
-        return self.spec.hash
-
-    @property
     def facts(self) -> dict[str, Any]:
-        """What spec.json says: the spec and its hash."""
-        return {"hash": self.spec.hash, **self.spec.as_json()}
+        """What spec.json says."""
+        return facts_of(self.spec, self.hash)
 
     @property
     def path(self) -> str:
@@ -62,28 +63,56 @@ class Release:
     @property
     def sums(self) -> str:
         """Text of SHA256SUMS over all files."""
-        return "".join(f"{_sha256(text)}  {name}\n" for name, text in sorted(self.files.items()))
+        return sums_of(self.files)
 
 
 def build_release(spec: EndpointSpec, endpoint: EndpointSettings, site: Path) -> Release:
     """Render every file of a release from the templates of a site. Raises SettingsError when one lacks a value."""
+    drafted = _render_files(spec, endpoint, site)
+    own = hash_of(drafted)
+    return Release(spec, own, {name: text.replace(SELF, own) for name, text in drafted.items()})
+
+
+def hash_of(drafted: Mapping[str, str]) -> str:
+    """A release's hash: the first 12 hexadecimal digits of the SHA-256 of its SHA256SUMS, made while SELF stands in."""
+    return _sha256(sums_of(drafted))[:12]
+
+
+def sums_of(files: Mapping[str, str]) -> str:
+    """Text of a SHA256SUMS, sorted by name."""
+    return "".join(f"{_sha256(text)}  {name}\n" for name, text in sorted(files.items()))
+
+
+def facts_of(spec: EndpointSpec, release: str) -> dict[str, Any]:
+    """What spec.json says: its format, the release, the serving part, and its hash."""
+    return {"format": FORMAT, "hash": release, "serving": spec.serving_hash, **spec.as_json()}
+
+
+def _render_files(spec: EndpointSpec, endpoint: EndpointSettings, site: Path) -> dict[str, str]:
     values = {
         "spec": spec,
-        "release": release_dir(spec.name, spec.hash),
+        "hash": SELF,
+        "release": release_dir(spec.name, SELF),
+        "binding": binding_path(spec.name),
         "scratch": f"{endpoint_dir(spec.name)}/scratch",
         "container": container_name(spec.name),
         "limits": limits(endpoint),
-        "docker_run": systemd_command(spec.docker_run()),
+        "docker_run": systemd_command(spec.docker_run(SELF)),
     }
-    files = {
+    return {
         spec.engine_file: spec.engine_yaml,
         "before-start": render("before-start.j2", site, **values),
         "wait-ready": render("wait-ready.j2", site, **values),
         unit_name(spec.name): render("endpoint.service.j2", site, **values),
         "health-url": f"{spec.health_url}/health\n",
-        "spec.json": json.dumps(Release(spec, {}).facts, indent=1) + "\n",
+        NEEDS: "".join(f"{kind} {name}\n" for kind, name in _needs(spec)),
+        "spec.json": json.dumps(facts_of(spec, SELF), indent=1) + "\n",
     }
-    return Release(spec, files)
+
+
+def _needs(spec: EndpointSpec) -> Iterator[tuple[str, str]]:
+    yield "image", spec.image
+    yield from (("path", mount.source) for mount in spec.mounts if not mount.writable)
 
 
 def limits(endpoint: EndpointSettings) -> Limits:

@@ -29,9 +29,16 @@ def render(template: str, site: Path, /, **values: Any) -> str:
         raise SettingsError(f"templates/{template}: {error.message or error}") from error
 
 
+class Expanded(str):
+    """A word of an Exec line in which systemd puts the values of variables in, written `${NAME}`."""
+
+
 def systemd_word(word: str) -> str:
     """One word of an Exec line: specifiers and variables doubled, quoted where systemd would split."""
-    text = word.replace("%", "%%").replace("$", "$$")
+    text = word.replace("%", "%%")
+    if isinstance(word, Expanded):
+        return text
+    text = text.replace("$", "$$")
     if text and all(char.isalnum() or char in "-_./:=,@+%$[]" for char in text):
         return text
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

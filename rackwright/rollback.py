@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rackwright.binding import Binding
 from rackwright.change import Change, Proved, Refuse
-from rackwright.concerns.endpoint import SeenEndpoint, tried_of
+from rackwright.concerns.endpoint import SeenEndpoint, foreign, format_of, refusal, tried_of
 from rackwright.hostside import host_script
 from rackwright.paths import STATE, endpoint_dir
 from rackwright.reading import decode
@@ -80,11 +81,16 @@ def targets_of(seen: Mapping[str, SeenEndpoint], kept: Mapping[str, Kept], asked
 
 
 def back_changes(
-    settings: HostSettings, seen: Mapping[str, SeenEndpoint], kept: Mapping[str, Kept], asked: Mapping[str, str]
+    settings: HostSettings,
+    seen: Mapping[str, SeenEndpoint],
+    kept: Mapping[str, Kept],
+    asked: Mapping[str, str],
+    bindings: Mapping[str, Binding],
 ) -> list[Change]:
     """The changes that bring a host's endpoints back.
 
-    asked: release by endpoint, or LAST; endpoints that are not named stay as they are.
+    asked: release by endpoint, or LAST; endpoints that are not named stay as they are. bindings: today's, by endpoint:
+    GPUs that were swapped since block no way back.
     """
     found: list[Change] = []
     for name, release in asked.items():
@@ -93,26 +99,39 @@ def back_changes(
         own = settings.all_endpoints.get(name)
         if target is None or own is None:
             found.append(_refused(name, release, kept.get(name, Kept())))
+        elif foreign(other := format_of(kept[name].specs[target])):
+            found.append(_not_done(name, f"back to release {target}", refusal(name, other)))
+        elif not bindings[name].gpus:
+            found.append(_not_done(name, f"back to release {target}", f"endpoint {name}: {_NO_GPUS}"))
         elif missing := kept[name].gone.get(target):
             found.append(_missing(name, target, missing))
         elif not (now.running_hash == now.current == now.proven == target and now.serving):
-            found.append(_back(name, target, own, settings.keep_releases, now, kept[name]))
+            found.append(_back(name, target, own, settings.keep_releases, now, kept[name], bindings[name]))
     return found
+
+
+_NO_GPUS = "not all of its GPUs are on the host, so it is left as it is; next, on the host: nvidia-smi -L"
 
 
 def _refused(name: str, asked: str, kept: Kept) -> Change:
     wanted = "an earlier proven release" if asked == LAST else f"release {asked}"
     there = ", ".join(kept.specs) or "none"
     text = f"endpoint {name}: {wanted} is not on the host (it keeps: {there}); next: pyinfra INVENTORY deploy.py"
-    return Change(f"put endpoint {name} back", "asked for", (Refuse(text),))
+    return _not_done(name, "back", text)
 
 
 def _missing(name: str, target: str, missing: str) -> Change:
     text = f"endpoint {name}: release {target} would need what is gone: {missing}; next: pyinfra INVENTORY deploy.py"
-    return Change(f"put endpoint {name} back to release {target}", "asked for", (Refuse(text),))
+    return _not_done(name, f"back to release {target}", text)
 
 
-def _back(name: str, target: str, own: EndpointSettings, keep: int, now: SeenEndpoint, kept: Kept) -> Change:
+def _not_done(name: str, where: str, text: str) -> Change:
+    return Change(f"put endpoint {name} {where}", "asked for", (Refuse(text),))
+
+
+def _back(
+    name: str, target: str, own: EndpointSettings, keep: int, now: SeenEndpoint, kept: Kept, binding: Binding
+) -> Change:
     present = now.proven if now.proven in kept.specs and now.proven != target else None
     own = own.model_copy(update={"gate": "basic"})
     step = Proved(
@@ -121,21 +140,22 @@ def _back(name: str, target: str, own: EndpointSettings, keep: int, now: SeenEnd
         job=transaction(
             name,
             own,
-            _way(name, target, own, keep, now),
-            tried_of(name, target, kept.specs[target]),
-            tried_of(name, present, kept.specs[present]) if present else None,
+            _way(name, target, own, keep, now, binding),
+            tried_of(name, target, kept.specs[target], binding),
+            tried_of(name, present, kept.specs[present], binding) if present else None,
             now.proven,
         ),
         serving=now.serving,
     )
-    return Change(f"put endpoint {name} back to release {target}", f"it runs {now.running_hash or 'nothing'}", (step,))
+    what = f"put endpoint {name} back to release {target}"
+    return Change(what, f"it runs {now.running_hash or 'nothing'}", (step,), endpoint=name)
 
 
-def _way(name: str, target: str, own: EndpointSettings, keep: int, now: SeenEndpoint) -> Way:
+def _way(name: str, target: str, own: EndpointSettings, keep: int, now: SeenEndpoint, binding: Binding) -> Way:
     kept = keep_log_script(name, now.current or "unknown")
     port = now.spec.get("port", own.port)
     drain = drain_script(name, port, own.drain_timeout, drain_hook_script(name, own, target))
     forget = host_script("forget_later", home=endpoint_dir(name), release_hash=target)
-    forward = switch_script(name, target, own.load_timeout)
+    forward = switch_script(name, target, binding, own.load_timeout)
     seconds = own.hook_timeout + own.drain_timeout + start_time(own)
-    return Way(kept + drain, forward, forget + commit_script(name, target, keep), seconds)
+    return Way(kept + drain, forward, forget + commit_script(name, target, binding, keep), seconds)

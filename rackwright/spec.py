@@ -1,6 +1,7 @@
-"""What one endpoint is, as plain values: image, argv, environment, mounts, files, and the hash over them.
+"""What one endpoint serves, as plain values: image, argv, environment, mounts, engine YAML, and the hash over them.
 
-Sources: the guides' `docker run` lines, and DECISIONS 2, 6 to 12 for what differs from them and why.
+It is the same on every host: what differs is the endpoint's binding. Sources: the guides' `docker run` lines, and
+DECISIONS 2, 6 to 11 and 40 for what differs from them and why.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from typing import Any
 import yaml
 
 from rackwright.paths import container_name, endpoint_dir, release_dir
+from rackwright.render import Expanded
 from rackwright.settings.model import EndpointSettings
 
 RELEASE_MOUNT = "/config/release"
 ENCODINGS_MOUNT = "/config/encodings"
 SCRATCH_MOUNT = "/scratch"
+FORMAT = 2
+"""Of spec.json. 1 had the GPUs in the release."""
 SIZES = ("max_batch_size", "max_num_tokens", "max_seq_len")
 
 
@@ -35,29 +39,32 @@ class Mount:
         """As `docker run --volume` takes it."""
         return f"{self.source}:{self.target}:{'rw' if self.writable else 'ro'}"
 
+    @property
+    def as_json(self) -> dict[str, str | bool]:
+        """As spec.json says it."""
+        return {"source": self.source, "target": self.target, "writable": self.writable}
+
 
 @dataclass(frozen=True)
 class Resolved:
-    """What only the lock file or the host itself can tell about an endpoint."""
+    """What the lock file, the registry and the hub say of an endpoint's names."""
 
     image_digest: str
     model_commit: str
     model_path: str
     draft_commit: str | None
     draft_path: str | None
-    gpu_uuids: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class EndpointSpec:
-    """One endpoint, completely: equal specs have equal hashes, and a different hash means a restart."""
+    """All that one endpoint serves: a running container with another serving hash must be restarted."""
 
     name: str
     image: str
     command: tuple[str, ...]
     environment: Mapping[str, str]
     mounts: tuple[Mount, ...]
-    gpu_uuids: tuple[str, ...]
     network: str
     address: str
     port: int
@@ -65,25 +72,27 @@ class EndpointSpec:
     engine_yaml: str
     models: Mapping[str, str]
     """Commit by repository."""
+    served_name: str
+    """The name that /v1/models answers."""
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values for spec.json and for the hash; the release's own path is not in it (DECISIONS 12)."""
+        """Plain values for spec.json and for the serving hash."""
         return {
             "name": self.name,
             "image": self.image,
             "argv": list(self.command),
             "environment": dict(sorted(self.environment.items())),
-            "mounts": [mount.argument for mount in self.mounts],
-            "gpus": list(self.gpu_uuids),
+            "mounts": [mount.as_json for mount in self.mounts],
             "network": self.network,
             "address": self.address,
             "port": self.port,
             "models": dict(sorted(self.models.items())),
+            "served_name": self.served_name,
             "files": {self.engine_file: self.engine_yaml},
         }
 
     @property
-    def hash(self) -> str:
+    def serving_hash(self) -> str:
         """First 12 hexadecimal digits of the SHA-256 over the canonical JSON."""
         text = json.dumps(self.as_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -93,23 +102,29 @@ class EndpointSpec:
         """Where the host itself reaches the endpoint."""
         return url_of(self.address, self.port)
 
-    def docker_run(self) -> list[list[str]]:
-        """The whole `docker run`, in groups of words that belong on one line."""
+    def docker_run(self, release: str) -> list[list[str]]:
+        """The whole `docker run` of a release, in groups of words that belong on one line.
+
+        systemd puts the host's binding in for `${GPUS}` and `${BINDING}`.
+        """
         groups = [
             ["/usr/bin/docker", "run", "--rm", "--name", container_name(self.name)],
-            ["--label", f"rackwright.endpoint={self.name}", "--label", f"rackwright.spec={self.hash}"],
+            ["--label", f"rackwright.endpoint={self.name}", "--label", f"rackwright.release={release}"],
+            [
+                "--label",
+                f"rackwright.serving={self.serving_hash}",
+                "--label",
+                Expanded("rackwright.binding=${BINDING}"),
+            ],
             ["--log-driver", "none"],
-            ["--runtime", "nvidia", "--env", f"NVIDIA_VISIBLE_DEVICES={','.join(self.gpu_uuids)}"],
+            ["--runtime", "nvidia", "--env", Expanded("NVIDIA_VISIBLE_DEVICES=${GPUS}")],
             ["--ipc=host", "--ulimit", "memlock=-1", "--ulimit", "stack=67108864", "--oom-score-adj", "500"],
             self._network_words(),
         ]
-        groups += [["--volume", mount.argument] for mount in self.all_mounts()]
+        mounts = (*self.mounts, Mount(release_dir(self.name, release), RELEASE_MOUNT))
+        groups += [["--volume", mount.argument] for mount in mounts]
         groups += [["--env", f"{key}={value}"] for key, value in sorted(self.environment.items())]
         return [*groups, [self.image], list(self.command)]
-
-    def all_mounts(self) -> tuple[Mount, ...]:
-        """The mounts, and the release's own."""
-        return (*self.mounts, Mount(release_dir(self.name, self.hash), RELEASE_MOUNT))
 
     def _network_words(self) -> list[str]:
         if self.network == "host":
@@ -157,13 +172,13 @@ def endpoint_spec(name: str, endpoint: EndpointSettings, encodings_dir: str, res
         command=tuple(server_command(endpoint)),
         environment=environment(endpoint),
         mounts=tuple(mounts),
-        gpu_uuids=resolved.gpu_uuids,
         network=endpoint.network,
         address=endpoint.address,
         port=endpoint.port,
         engine_file=endpoint.engine_file,
         engine_yaml=render_engine_yaml(endpoint.engine),
         models=models,
+        served_name=served_name(endpoint),
     )
 
 

@@ -14,7 +14,7 @@ def reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         return ""
     named = [
         f"{key} changed"
-        for key in ("image", "argv", "environment", "mounts", "gpus", "address", "port", "network", "models")
+        for key in ("image", "argv", "environment", "mounts", "address", "port", "network", "models")
         if old.get(key) != new.get(key)
     ]
     return ", ".join(named + _engine(old.get("files", {}), new.get("files", {})))

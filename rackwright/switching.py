@@ -14,8 +14,9 @@ from rackwright.change import Change, DaemonRestart, Job, Refuse, Shell
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.dockerd import DOCKERD
-from rackwright.concerns.endpoint import ENDPOINT, takes_capacity, waits
-from rackwright.effects import StepFailedError, command_of, complain, remote, run_job, shout, tail
+from rackwright.concerns.endpoint import ENDPOINT, adopted_later, takes_capacity, waits
+from rackwright.concerns.release import binding_of
+from rackwright.effects import StepFailedError, command_of, complain, remote, run_job, say, shout, tail
 from rackwright.fleet.gate import Begin, Gate, Outcome
 from rackwright.fleet.hooks import FAILURE, SWITCH, WAVE, merged, run_hooks
 from rackwright.fleet.journal import current_record, note
@@ -195,10 +196,17 @@ def switch() -> Commands:
     changes = pending(settings_of(host), seen)
     if not host.state.is_executing:
         announce_changes(host, changes)
+    else:
+        _tell_deferred(host, seen)
     if changes:
         yield FunctionCommand(_pass_gate, (), {})
     elif host.state.is_executing:
         yield from _wait_for_loading(host, waits(settings_of(host), seen[ENDPOINT]))
+
+
+def _tell_deferred(host: Host, seen: HostReading) -> None:
+    for text in adopted_later(ENDPOINT.wanted(settings_of(host), seen), seen[ENDPOINT]):
+        say(host, text)
 
 
 def _wait_for_loading(host: Host, jobs: Sequence[Job]) -> Commands:
@@ -257,7 +265,9 @@ def _ways_back(host: Host, seen: HostReading) -> list[Change]:
     asked = releases_asked(host.name, list(endpoints))
     kept = parse_kept(output.stdout_lines)
     note("target", host=host.name, to=targets_of(endpoints, kept, asked))
-    return back_changes(settings_of(host), endpoints, kept, asked)
+    settings = settings_of(host)
+    bindings = {name: binding_of(own, seen) for name, own in settings.all_endpoints.items()}
+    return back_changes(settings, endpoints, kept, asked, bindings)
 
 
 @operation()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rackwright.binding import Binding
 from rackwright.hostside import host_script, job_script
 from rackwright.paths import (
     ENDPOINT_LABEL,
@@ -15,16 +16,22 @@ from rackwright.paths import (
 )
 
 
-def switch_script(endpoint: str, spec_hash: str, load_timeout: int) -> str:
+def switch_script(endpoint: str, release: str, binding: Binding, load_timeout: int) -> str:
     """Point an endpoint at a release, restart it, and wait until it is ready (time in seconds)."""
-    switch = job_script(
+    restart = restart_script(endpoint, release, binding)
+    return restart + gpus_kept_script(endpoint) + wait_script(endpoint, load_timeout)
+
+
+def restart_script(endpoint: str, release: str, binding: Binding) -> str:
+    """Point an endpoint at a release and restart it, without waiting."""
+    return job_script(
         "switch",
         unit=unit_name(endpoint),
-        release=release_dir(endpoint, spec_hash),
+        release=release_dir(endpoint, release),
         home=endpoint_dir(endpoint),
         units=UNITS,
+        binding=binding.text,
     )
-    return switch + gpus_kept_script(endpoint) + wait_script(endpoint, load_timeout)
 
 
 def drain_script(endpoint: str, port: int, drain_timeout: int, hook: str) -> str:
@@ -75,15 +82,15 @@ def pointed_at_script(endpoint: str, spec_hash: str, load_timeout: int) -> tuple
     return check, wait_script(endpoint, load_timeout)
 
 
-def point_script(endpoint: str, spec_hash: str) -> str:
-    """Reload systemd, enable the unit and set the pointer, without a restart."""
-    words = {"unit": unit_name(endpoint), "home": endpoint_dir(endpoint), "release_hash": spec_hash}
-    return host_script("point", **words) + gpus_kept_script()
+def point_script(endpoint: str, release: str, binding: Binding) -> str:
+    """Let unit, pointer and binding be a release's, reload systemd and enable the unit, without a restart."""
+    words = {"unit": unit_name(endpoint), "home": endpoint_dir(endpoint), "units": UNITS, "binding": binding.text}
+    return host_script("point", **words, release=release_dir(endpoint, release)) + gpus_kept_script()
 
 
-def commit_script(endpoint: str, spec_hash: str, keep: int) -> str:
-    """Mark a release as proven, and prune releases beyond the last `keep` proven ones."""
-    return host_script("commit", home=endpoint_dir(endpoint), release_hash=spec_hash, keep=keep)
+def commit_script(endpoint: str, release: str, binding: Binding, keep: int) -> str:
+    """Mark a release as proven with a binding, and prune releases beyond the last `keep` proven ones."""
+    return host_script("commit", home=endpoint_dir(endpoint), release_hash=release, binding=binding.text, keep=keep)
 
 
 def remove_script(endpoint: str) -> str:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rackwright.binding import Binding
 from rackwright.change import Job
 from rackwright.fullproof import COUNTERS
 from rackwright.hostside import helper_script, host_script, job_script
@@ -30,9 +31,10 @@ ROOM = 16 * 1024
 
 @dataclass(frozen=True)
 class Tried:
-    """A release, and what it must answer."""
+    """A release, what it is bound to on this host, and what it must answer."""
 
     release: str
+    binding: Binding
     image: str
     """Where its judge runs: what serves the release is on the host, and has Python."""
     questions: tuple[Question, ...]
@@ -54,7 +56,8 @@ def transaction(
 ) -> Job:
     """The whole switch as a job.
 
-    previous: what to go back to, if there is anything else. proven: the release that was proven last here.
+    previous: what to go back to, if there is anything else; the same release where only its binding is another.
+    proven: the release that was proven last here.
     """
     home = endpoint_dir(endpoint)
     script = job_script(
@@ -64,14 +67,14 @@ def transaction(
         gate=own.gate,
         deadline=own.commit_deadline,
         previous=f"release {previous.release}" if previous else "",
-        known="yes" if proven == new.release else "no",
+        known="yes" if proven == new.release and not (previous and previous.release == new.release) else "no",
         mark=f"{home}/not-admitted" if own.ready_hook else "",
         prepare=way.prepare,
         forward=way.forward,
         prove=prove_script(endpoint, new),
         commit=way.commit,
         keep_log=keep_log_script(endpoint, new.release),
-        back=switch_script(endpoint, previous.release, own.load_timeout) if previous else "",
+        back=switch_script(endpoint, previous.release, previous.binding, own.load_timeout) if previous else "",
         prove_back=prove_script(endpoint, previous) if previous else "",
         halt=halt_script(endpoint, forget=proven is None),
         faults=faults_script(home),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rackwright.checks.row import Case, Check, gib
 from rackwright.concerns.docker import WantedDocker, install_plan, was_cut
+from rackwright.concerns.endpoint import foreign, way_out
 
 Verdicts = Iterator[tuple[bool, str, str]]
 
@@ -22,6 +23,15 @@ def family(case: Case) -> Verdicts:
     system = case.docker.system
     seen = f"{system.id or 'unknown'} {system.version}".strip()
     yield system.family is not None, seen, "install Debian 12 or newer, or Ubuntu 22.04 or newer"
+
+
+def rackwright(case: Case) -> Verdicts:
+    """Two versions of Rackwright whose releases differ in format would undo each other."""
+    others = {name: found for name, found in case.formats.items() if foreign(found)}
+    for name, found in others.items():
+        yield False, f"endpoint {name}: {foreign(found)}", way_out(found)
+    if case.formats and not others:
+        yield True, "the releases on this host are of this version's format", ""
 
 
 def systemd(case: Case) -> Verdicts:
@@ -90,6 +100,7 @@ MACHINE = (
     Check("architecture", "stop", architecture),
     Check("operating system", "stop", family),
     Check("systemd", "stop", systemd),
+    Check("Rackwright", "stop", rackwright),
     Check("root rights", "stop", root),
     Check("time", "warn", clock),
     Check("packages", "stop", dpkg),

@@ -122,6 +122,8 @@ class Case:
     owned: frozenset[Owned] = frozenset()
     foreign: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Units with our names that somebody made by hand, each with sentences that say so."""
+    formats: Mapping[str, int] = field(default_factory=dict)
+    """Of the endpoints that are on the host, by name: the format of their spec.json."""
 
     @property
     def used_gpus(self) -> tuple[Gpu, ...]:

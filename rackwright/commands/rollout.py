@@ -20,7 +20,7 @@ from rackwright.fleet.running import begin
 from rackwright.session import chosen_hosts
 from rackwright.settings.files import site_root
 
-KEYS = ("wave", "bake", "max_unavailable", "error_budget", "gate")
+KEYS = ("wave", "bake", "max_unavailable", "error_budget", "gate", "adopt")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -32,6 +32,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--max-unavailable", metavar="N|P%", help="serving hosts of a group or rack that may be down")
     parser.add_argument("--error-budget", metavar="N|P%", help="hosts with a fault of their own that may be left aside")
     parser.add_argument("--gate", choices=("basic", "full"), default="full", help="what must be proven (default: full)")
+    adopt = "restart also for what differs in the unit or its helper scripts alone"
+    parser.add_argument("--adopt", action="store_const", const=True, help=adopt)
     parser.add_argument("--skip-offline", metavar="N|P%", type=quorum, help="so many unreachable hosts are left aside")
     parser.add_argument("--data", action="append", default=[], metavar="KEY=VALUE", help="as pyinfra's --data")
     parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")

@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rackwright.binding import Binding
 from rackwright.change import Change, DaemonRestart
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.docker import DOCKER, SeenDocker, WantedDocker
 from rackwright.concerns.docker.concern import refusals
 from rackwright.concerns.docker.dockerd import Reconfiguration, deferred
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, last_switch, tried_of
+from rackwright.concerns.release import binding_of
 from rackwright.daemonjob import HOME, Scripts, Stood, joining_job, restart_job
 from rackwright.hostside import host_script
 from rackwright.reading import pairs
@@ -29,6 +31,8 @@ class WantedDockerd:
     asked: WantedDocker
     docker: SeenDocker
     endpoints: Mapping[str, SeenEndpoint]
+    bindings: Mapping[str, Binding]
+    """By endpoint, for one whose own was changed by hand."""
 
 
 def read(_: HostSettings) -> str:
@@ -43,7 +47,8 @@ def parse(output: str) -> LastSwitch | None:
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedDockerd:
     """The settings, and what was read of Docker and of the endpoints."""
-    return WantedDockerd(DOCKER.wanted(settings, reading), reading[DOCKER], reading[ENDPOINT].endpoints)
+    bindings = {name: binding_of(own, reading) for name, own in settings.all_endpoints.items()}
+    return WantedDockerd(DOCKER.wanted(settings, reading), reading[DOCKER], reading[ENDPOINT].endpoints, bindings)
 
 
 def changes(asked: WantedDockerd, last: LastSwitch | None) -> list[Change]:
@@ -89,7 +94,7 @@ def _stood(asked: WantedDockerd) -> list[Stood]:
         seen = asked.endpoints.get(name, SeenEndpoint())
         if name in asked.docker.serving and seen.serving and seen.running_hash:
             spec = _spec_of(seen.running_hash, seen)
-            tried = tried_of(name, seen.running_hash, spec)
+            tried = tried_of(name, seen.running_hash, spec, seen.binding or asked.bindings[name])
             found.append(Stood(name, own, spec.get("port", own.port), tried))
     return found
 

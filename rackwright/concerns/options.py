@@ -1,7 +1,7 @@
 """The image has the last word: a release's options are built inside its own image before anything is switched.
 
-The answer is kept beside the releases, by hash: an accepted or unchecked release is not asked again, and a
-refused one is refused again without running. A release that has been proven needs no asking (DECISIONS 27).
+The answer is kept beside the releases, by what was asked: what was accepted or not checked is not asked again, and
+what was refused is refused again without running. What has been proven needs no asking (DECISIONS 27).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from rackwright.change import Change, Job, Refuse
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.endpoint import ENDPOINT
-from rackwright.concerns.release import wanted_releases
+from rackwright.concerns.release import binding_of, wanted_releases
 from rackwright.hostside import helper_script, host_program
 from rackwright.paths import HELPER_LABEL, STATE, endpoint_dir, endpoint_job, helper_container
 from rackwright.reading import decode, lines_of
@@ -25,6 +25,8 @@ from rackwright.spec import RELEASE_MOUNT, SCRATCH_MOUNT
 
 LIMIT = 120
 """Seconds that an image may take to answer; heavy imports included."""
+KEPT = 20
+"""Answers that stay on the host, the newest."""
 
 
 @dataclass(frozen=True)
@@ -53,18 +55,26 @@ class WantedOptions:
     arguments: tuple[str, ...] = ()
     """What the settings add to the server's command line."""
     spared: bool = False
-    """True when it has been proven already, or when a Spark serves and has no memory for a second engine."""
+    """True when what it serves has been proven, or when a Spark serves and has no memory for a second engine."""
     crowded: bool = False
     """True in the second case alone."""
+    gpus: tuple[str, ...] = ()
+    """UUIDs of the endpoint's GPUs on this host."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The endpoint, and what its image is asked: what is served, on how many GPUs."""
+        return self.release.spec.name, f"{self.release.spec.serving_hash}-{len(self.gpus)}"
 
 
 SeenOptions = Mapping[tuple[str, str], Verdict]
-"""Verdicts by endpoint and release hash."""
+"""Verdicts by endpoint and what its image was asked."""
 
 
-def marker(endpoint: str, spec_hash: str) -> str:
-    """File on the host with the image's answer on a release."""
-    return f"{endpoint_dir(endpoint)}/checked/{spec_hash}"
+def marker(own: WantedOptions) -> str:
+    """File on the host with the image's answer."""
+    endpoint, asked = own.key
+    return f"{endpoint_dir(endpoint)}/checked/{asked}"
 
 
 def read(_: HostSettings) -> str:
@@ -83,8 +93,8 @@ def parse(output: str) -> dict[tuple[str, str], Verdict]:
         path, _, text = line.partition(" ")
         verdict = _verdict(decode(text))
         if verdict:
-            endpoint, spec_hash = path.split("/")[-3::2]
-            found[endpoint, spec_hash] = verdict
+            endpoint, asked = path.split("/")[-3::2]
+            found[endpoint, asked] = verdict
     return found
 
 
@@ -111,39 +121,42 @@ def _wanted(
 ) -> WantedOptions:
     seen = reading[ENDPOINT].endpoints
     own = seen.get(release.spec.name)
-    proven = own is not None and own.proven == release.hash
+    proven = own is not None and own.proven_spec.get("serving") == release.spec.serving_hash
     crowded = settings.hardware.unified_memory and any(one.serving or one.loading for one in seen.values())
-    return WantedOptions(release, endpoint.engine_kind, tuple(endpoint.arguments), proven or crowded, crowded)
+    gpus = binding_of(endpoint, reading).gpus
+    return WantedOptions(release, endpoint.engine_kind, tuple(endpoint.arguments), proven or crowded, crowded, gpus)
 
 
 def changes(releases: tuple[WantedOptions, ...], seen: SeenOptions) -> list[Change]:
     """Ask the image of each release that has not been asked, and refuse what it has refused."""
     found: list[Change] = []
     for own in releases:
-        verdict = seen.get((own.release.spec.name, own.release.hash))
+        verdict = seen.get(own.key)
         if verdict and verdict.refused:
-            found.append(_refuse(own.release, verdict))
+            found.append(_refuse(own, verdict))
         elif verdict is None and not own.spared:
             found.append(_ask(own))
     return found
 
 
-def _refuse(release: Release, verdict: Verdict) -> Change:
+def _refuse(own: WantedOptions, verdict: Verdict) -> Change:
+    release = own.release
     rows = [f"  {release.spec.engine_file}: {row.key or '(no key named)'}: {row.reason}" for row in verdict.refused]
     head = f"endpoint {release.spec.name}: release {release.hash} is refused by its own image {release.spec.image}:"
-    text = "\n".join([head, *rows, f"what serves goes on serving; next: {_next(release)}"])
+    text = "\n".join([head, *rows, f"what serves goes on serving; next: {_next(own)}"])
     return Change(f"switch endpoint {release.spec.name}", "its image refuses its options", (Refuse(text),))
 
 
-def _next(release: Release) -> str:
-    asked = marker(release.spec.name, release.hash)
-    return f"rackwright check INVENTORY, and correct the key; to ask the same release again: rm {asked} on the host"
+def _next(own: WantedOptions) -> str:
+    return (
+        f"rackwright check INVENTORY, and correct the key; to ask the same release again: rm {marker(own)} on the host"
+    )
 
 
 def _ask(own: WantedOptions) -> Change:
     release = own.release
     name = release.spec.name
-    script = ask_script(own, release.path, marker(name, release.hash))
+    script = ask_script(own, release.path, marker(own))
     title = f"ask the image of endpoint {name} whether it accepts release {release.hash}"
     why = "it has not been asked, and has the last word"
     return Change(title, why, (Job(endpoint_job("check", name), title, script, LIMIT + 60),))
@@ -157,9 +170,9 @@ def ask_script(own: WantedOptions, folder: str, answer: str) -> str:
         limit=LIMIT,
         marker=answer,
         program=base64.b64encode(host_program("build_options").encode()).decode(),
-        releases=f"{endpoint_dir(own.release.spec.name)}/releases",
+        keep=KEPT,
         run=shlex.join(docker_run(own, folder)),
-        next=_next(own.release),
+        next=_next(own),
     )
 
 
@@ -181,18 +194,18 @@ def docker_run(own: WantedOptions, folder: str) -> list[str]:
         "--log-driver",
         "none",
     ]
-    words += ["--runtime", "nvidia", "--env", f"NVIDIA_VISIBLE_DEVICES={spec.gpu_uuids[0]}", "--tmpfs", SCRATCH_MOUNT]
+    words += ["--runtime", "nvidia", "--env", f"NVIDIA_VISIBLE_DEVICES={own.gpus[0]}", "--tmpfs", SCRATCH_MOUNT]
     # Unlike --volume, this does not make a folder that is missing.
     for source, target in (*binds, (folder, RELEASE_MOUNT)):
         words += ["--mount", f"type=bind,source={source},target={target},readonly"]
     words += [word for key, value in sorted(spec.environment.items()) for word in ("--env", f"{key}={value}")]
     words += ["--entrypoint", "python3", spec.image, "-", own.engine_kind, spec.mounts[0].target]
-    return [*words, f"{RELEASE_MOUNT}/{spec.engine_file}", str(len(spec.gpu_uuids)), *own.arguments]
+    return [*words, f"{RELEASE_MOUNT}/{spec.engine_file}", str(len(own.gpus)), *own.arguments]
 
 
 def report(releases: tuple[WantedOptions, ...], seen: SeenOptions) -> str:
     """Releases that are not proven and whose image could not be asked."""
-    rows = [(own.release, seen.get((own.release.spec.name, own.release.hash))) for own in releases if not own.spared]
+    rows = [(own.release, seen.get(own.key)) for own in releases if not own.spared]
     return "\n".join(
         f"options of endpoint {release.spec.name}: not checked inside the image: {verdict.why}"
         for release, verdict in rows

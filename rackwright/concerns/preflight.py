@@ -94,8 +94,9 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedHost:
     """All that the checks judge."""
     fetches = tuple(_fetches(settings, reading))
     foreign = foreign_units(settings.all_endpoints, reading[ENDPOINT], reading[RECORD])
+    formats = {name: own.format for name, own in reading[ENDPOINT].endpoints.items()}
     seen = (reading[PREFLIGHT], reading[GPUS], reading[DOCKER])
-    return WantedHost(Case(settings, *seen, fetches, reading[RECORD], foreign))
+    return WantedHost(Case(settings, *seen, fetches, reading[RECORD], foreign, formats))
 
 
 def _fetches(settings: HostSettings, reading: HostReading) -> Iterator[Fetch]:

@@ -1,4 +1,4 @@
-"""Releases on the host: each endpoint's files in a folder named by content, written whole or not at all."""
+"""Releases on the host: each endpoint's files in a folder named by content that appears whole and stays."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rackwright.binding import Binding, binding_path
 from rackwright.change import Change, Owned, Refuse, Shell
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.gpus import GPUS
@@ -48,13 +49,12 @@ def wanted_release(
 ) -> Release | Unresolved:
     """One endpoint's release, or what is missing to know it."""
     digest = digest_of(endpoint, reading[IMAGE])
-    uuids = gpu_uuids(endpoint, reading)
     model, draft = _located(endpoint.model, settings, reading), _located(endpoint.draft, settings, reading)
     missing = [
         text
         for text, known in (
             (f"the digest of {endpoint.image}", digest),
-            ("the UUIDs of its GPUs", uuids),
+            ("the UUIDs of its GPUs", binding_of(endpoint, reading).gpus),
             (f"the commit of {endpoint.model.repository if endpoint.model else 'its model'}", model),
             (f"the commit of {endpoint.draft.repository if endpoint.draft else ''}", draft or endpoint.draft is None),
         )
@@ -63,14 +63,19 @@ def wanted_release(
     if digest is None or model is None or missing:
         return Unresolved(tuple(missing))
     drafted = draft or (None, None)
-    resolved = Resolved(digest, model[0], model[1], drafted[0], drafted[1], uuids)
+    resolved = Resolved(digest, model[0], model[1], drafted[0], drafted[1])
     return build_release(endpoint_spec(name, endpoint, settings.encodings_dir, resolved), endpoint, settings.site)
 
 
-def gpu_uuids(endpoint: EndpointSettings, reading: HostReading) -> tuple[str, ...]:
-    """UUIDs of the endpoint's GPUs; indices move with the PCI order, UUIDs do not."""
-    chosen = [gpu for gpu in reading[GPUS].gpus if endpoint.gpus == "all" or gpu.index in endpoint.gpus]
-    return tuple(gpu.uuid for gpu in sorted(chosen, key=lambda gpu: gpu.index))
+def binding_of(endpoint: EndpointSettings, reading: HostReading) -> Binding:
+    """The endpoint's own values on this host, by the GPUs that it has today."""
+    return bound_to(endpoint, {gpu.index: gpu.uuid for gpu in reading[GPUS].gpus})
+
+
+def bound_to(endpoint: EndpointSettings, there: Mapping[int, str]) -> Binding:
+    """The binding with a host's GPUs, UUIDs by index; with none of them when one is missing."""
+    chosen = sorted(there if endpoint.gpus == "all" else set(endpoint.gpus))
+    return Binding(tuple(there[index] for index in chosen) if there.keys() >= set(chosen) else ())
 
 
 def _located(source: ModelSource | None, settings: HostSettings, reading: HostReading) -> tuple[str, str] | None:
@@ -105,8 +110,7 @@ def changes(wanted: WantedReleases, seen: SeenReleases) -> list[Change]:
         if isinstance(release, Unresolved):
             found.append(_unresolved(name, release))
         elif seen.sums.get(name, {}).get(release.hash) != release.sums:
-            there = release.hash in seen.sums.get(name, {})
-            found.append(_write(release, "its files differ" if there else "it is not on the host"))
+            found.append(_put_back(release) if release.hash in seen.sums.get(name, {}) else _write(release))
     return found
 
 
@@ -118,13 +122,19 @@ def _unresolved(name: str, release: Unresolved) -> Change:
     return Change(f"write the release of endpoint {name}", why, (refusal,))
 
 
-def _write(release: Release, why: str) -> Change:
-    return Change(
-        f"write release {release.hash} of endpoint {release.spec.name}",
-        why,
-        (Shell(host_script("write_release", path=release.path, sums=SUMS), stdin=payload(release)),),
-        owns=(Owned("directory", endpoint_dir(release.spec.name)),),
-    )
+def _write(release: Release) -> Change:
+    what = f"write release {release.hash} of endpoint {release.spec.name}"
+    owned = Owned("directory", endpoint_dir(release.spec.name))
+    return Change(what, "it is not on the host", (_written(release),), owns=(owned,), endpoint=release.spec.name)
+
+
+def _put_back(release: Release) -> Change:
+    what = f"put back files of release {release.hash} of endpoint {release.spec.name}"
+    return Change(what, "they are not what its SHA256SUMS names", (_written(release),), endpoint=release.spec.name)
+
+
+def _written(release: Release) -> Shell:
+    return Shell(host_script("write_release", path=release.path, sums=SUMS), stdin=payload(release))
 
 
 def payload(release: Release) -> str:
@@ -141,12 +151,17 @@ def rendered(settings: HostSettings) -> dict[str, str]:
             endpoint_spec(name, endpoint, settings.encodings_dir, unseen(endpoint, settings)), endpoint, settings.site
         )
         found |= {f"{release.path}/{file}": text for file, text in release.files.items()}
+        found[binding_path(name)] = _unseen_binding(endpoint, settings).text
     return found
+
+
+def _unseen_binding(endpoint: EndpointSettings, settings: HostSettings) -> Binding:
+    chosen = range(settings.hardware.gpu_count or 1) if endpoint.gpus == "all" else endpoint.gpus
+    return Binding(tuple(f"UUID-OF-GPU-{index}" for index in chosen))
 
 
 def unseen(endpoint: EndpointSettings, settings: HostSettings) -> Resolved:
     """Stand-in words for an offline rendering: the pinned digest and commits where there are any."""
-    chosen = range(settings.hardware.gpu_count or 1) if endpoint.gpus == "all" else endpoint.gpus
     commits = [source.revision if source else None for source in (endpoint.model, endpoint.draft)]
     paths = [
         host_path(settings, source, source.revision) if source else None for source in (endpoint.model, endpoint.draft)
@@ -157,7 +172,6 @@ def unseen(endpoint: EndpointSettings, settings: HostSettings) -> Resolved:
         model_path=paths[0] or "",
         draft_commit=commits[1],
         draft_path=paths[1],
-        gpu_uuids=tuple(f"UUID-OF-GPU-{index}" for index in chosen),
     )
 
 

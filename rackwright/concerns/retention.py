@@ -5,7 +5,6 @@ Nothing goes before every endpoint's wanted release lies on the host, so that go
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -14,18 +13,22 @@ from rackwright.change import Change, Owned, Shell
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.image import IMAGE, LocalImage
 from rackwright.concerns.models import MODELS, SeenModel, remove_script
-from rackwright.concerns.release import Unresolved, wanted_releases
+from rackwright.concerns.release import wanted_releases
 from rackwright.hostside import host_script
 from rackwright.ownership import RECORD
 from rackwright.paths import STATE
 from rackwright.reading import decode, lines_of
 from rackwright.references import repository_of, tag_of
+from rackwright.release import NEEDS, Release
 from rackwright.settings.model import HostSettings
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What one release on the host needs: its hash, its image, and the host paths that it mounts."""
+    """What one release on the host needs: its hash, its image, and the host paths that it mounts.
+
+    One that does not say what it needs has no image.
+    """
 
     hash: str
     image: str
@@ -49,10 +52,10 @@ class WantedRetention:
 
 
 def read(_: HostSettings) -> str:
-    """Print the spec of every release on the host, and the image of every container."""
+    """Print what every release on the host needs, and the image of every container."""
     return f"""\
-for spec in {STATE}/endpoints/*/releases/*/spec.json; do
-  [ -f "$spec" ] && base64 -w0 <"$spec" && echo
+for release in {STATE}/endpoints/*/releases/*/; do
+  [ -f "$release/spec.json" ] && printf '%s\\n' "$(basename "$release") $(base64 -w0 <"$release/{NEEDS}" 2>/dev/null)"
 done
 # Any docker command would start a stopped dockerd through its socket, and a reading changes nothing.
 if systemctl is-active --quiet docker.service; then docker ps --all --format 'used {{{{.Image}}}}' 2>/dev/null; fi
@@ -60,22 +63,30 @@ exit 0"""
 
 
 def parse(output: str) -> SeenRetention:
-    """Parse the specs and the images. Raises ValueError or KeyError when a spec is none."""
+    """Parse the listing: a release with what it needs a line, then the images that containers use."""
     lines = lines_of(output)
-    specs = [json.loads(decode(line)) for line in lines if not line.startswith("used ")]
-    kept = (
-        Kept(spec["hash"], spec["image"], frozenset(mount.split(":")[0] for mount in spec["mounts"])) for spec in specs
-    )
+    kept = (_kept(*line.split(" ", 1)) for line in lines if not line.startswith("used "))
     return SeenRetention(tuple(kept), frozenset(line.split(" ", 1)[1] for line in lines if line.startswith("used ")))
 
 
+def _kept(release: str, text: str) -> Kept:
+    needs = [line.partition(" ")[::2] for line in lines_of(decode(text))]
+    image = next((name for kind, name in needs if kind == "image"), "")
+    return Kept(release, image, frozenset(name for kind, name in needs if kind == "path"))
+
+
 def wanted(settings: HostSettings, reading: HostReading) -> WantedRetention:
-    """What nobody needs; nothing as long as a wanted release is not on the host, or Docker does not answer."""
+    """What nobody needs.
+
+    Nothing as long as a wanted release is not on the host, one there does not say what it needs, or Docker does not
+    answer.
+    """
     seen = reading[RETENTION]
     kept = seen.kept
     releases = wanted_releases(settings, reading).values()
     here = {release.hash for release in kept}
-    if not reading[IMAGE].known or any(isinstance(one, Unresolved) or one.hash not in here for one in releases):
+    staged = all(isinstance(one, Release) and one.hash in here for one in releases)
+    if not (reading[IMAGE].known and staged and all(release.image for release in kept)):
         return WantedRetention((), ())
     owned: frozenset[Owned] = reading[RECORD]
     return WantedRetention(

@@ -18,7 +18,7 @@ from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint
 from rackwright.concerns.firewall import FIREWALL, SCRIPT
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.preflight import PREFLIGHT
-from rackwright.concerns.release import RELEASE, Unresolved, wanted_releases
+from rackwright.concerns.release import RELEASE, Unresolved, binding_of, wanted_releases
 from rackwright.concerns.retention import RETENTION
 from rackwright.errors import RackwrightError
 from rackwright.fleet.masking import mask, secrets_of
@@ -127,19 +127,24 @@ def _endpoints(settings: HostSettings, reading: HostReading) -> Iterator[Finding
         if name not in wanted:
             yield Finding("endpoint", "asked", f"endpoint {name} is no longer in the settings")
         else:
-            yield from _against(name, wanted[name], own, reading)
+            yield from _against(name, wanted[name], own, settings, reading)
 
 
-def _against(name: str, release: Release | Unresolved, own: SeenEndpoint, reading: HostReading) -> Iterator[Finding]:
+def _against(
+    name: str, release: Release | Unresolved, own: SeenEndpoint, settings: HostSettings, reading: HostReading
+) -> Iterator[Finding]:
     """What is wanted now, against the release that the last deploy left."""
+    lost = set(own.binding.gpus if own.binding else ()) - {gpu.uuid for gpu in reading[GPUS].gpus}
+    if lost:
+        yield Finding("gpus", "moved", f"endpoint {name}: {gone(lost)}")
     if isinstance(release, Unresolved):
         yield Finding("release", "moved", f"endpoint {name}: no longer known on the host: {', '.join(release.missing)}")
-    elif release.hash != own.current:
-        lost = set(own.spec.get("gpus", ())) - {gpu.uuid for gpu in reading[GPUS].gpus}
-        if lost:
-            yield Finding("gpus", "moved", f"endpoint {name}: {gone(lost)}")
-        else:
-            why = reasons(own.spec, release.spec.as_json()) or "another one"
-            yield Finding("endpoint", "asked", f"endpoint {name}: the settings ask for release {release.hash}: {why}")
-    elif own.unit is not None and own.unit != release.unit:
-        yield Finding("endpoint", "unclear", f"endpoint {name}: the text of its unit differs")
+    elif own.spec.get("serving") != release.spec.serving_hash:
+        why = reasons(own.spec, release.spec.as_json()) or "another one"
+        yield Finding("endpoint", "asked", f"endpoint {name}: the settings ask for release {release.hash}: {why}")
+    elif not lost and own.binding != binding_of(settings.all_endpoints[name], reading):
+        yield Finding("endpoint", "asked" if own.binding else "moved", f"endpoint {name}: {_binding_told(own)}")
+
+
+def _binding_told(own: SeenEndpoint) -> str:
+    return "the settings ask for other GPUs" if own.binding else "its binding is gone, or was changed by hand"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from rackwright.concerns.endpoint import SeenEndpoint
+from rackwright.binding import Binding
+from rackwright.concerns.endpoint import Aim, SeenEndpoint, binding_in, readable, running_of, serves_the_same
 from rackwright.concerns.image import PINS
 from rackwright.concerns.models import host_path
+from rackwright.concerns.release import bound_to
 from rackwright.errors import ReadingError
 from rackwright.fleet.moved import gone, out_of_place, spoilt
 from rackwright.hostside import host_script
@@ -18,8 +20,9 @@ from rackwright.lease import LEASE, SeenLease, parse_lease
 from rackwright.lockfile import COMMIT
 from rackwright.paths import STATE, UNITS
 from rackwright.reading import decode
+from rackwright.release import Release, build_release
 from rackwright.settings.model import EndpointSettings, HostSettings, ModelSource
-from rackwright.spec import EndpointSpec, Resolved, endpoint_spec, local_url
+from rackwright.spec import Resolved, endpoint_spec, local_url
 
 DOCKER = "/var/run/docker.sock"
 Located = tuple[str, str]
@@ -31,14 +34,10 @@ class GlancedEndpoint:
     """One endpoint on the host."""
 
     seen: SeenEndpoint
-    """`unit` is only there, or not: its text is compared on the host."""
+    """`unit` is only there, or not: its text is compared on the host, which `unit_same` says."""
     active_since: int = 0
     """Seconds of the host's own clock since its start; 0 when it is not active."""
     connections: int | None = None
-    files_whole: bool = False
-    """Whether the current release's files are as they were written."""
-    unit_same: bool = False
-    """Whether the unit is the current release's."""
 
 
 @dataclass(frozen=True)
@@ -65,24 +64,26 @@ class Asked:
         self.endpoints = settings.all_endpoints
         self.script = _script(self.endpoints)
         """The command for a host; it changes nothing."""
-        self._specs: dict[tuple[Any, ...], EndpointSpec] = {}
+        self._releases: dict[tuple[Any, ...], Release] = {}
 
-    def spec(self, name: str, digest: str, model: Located, draft: Located | None) -> EndpointSpec:
-        """An endpoint's spec but for its GPUs, which are each host's own."""
+    def release(self, name: str, digest: str, model: Located, draft: Located | None) -> Release:
+        """An endpoint's release, the same on every host where its names lead to the same bytes."""
         key = (name, digest, model, draft)
-        if key not in self._specs:
+        if key not in self._releases:
             drafted = draft or (None, None)
-            resolved = Resolved(digest, model[0], model[1], drafted[0], drafted[1], ())
-            self._specs[key] = endpoint_spec(name, self.endpoints[name], self.settings.encodings_dir, resolved)
-        return self._specs[key]
+            resolved = Resolved(digest, model[0], model[1], drafted[0], drafted[1])
+            own = self.endpoints[name]
+            spec = endpoint_spec(name, own, self.settings.encodings_dir, resolved)
+            self._releases[key] = build_release(spec, own, self.settings.site)
+        return self._releases[key]
 
-    def group_spec(self, name: str) -> dict[str, Any] | None:
-        """The spec but for what is each host's own, from the settings and their pins alone; None when these are few."""
+    def group_release(self, name: str) -> Release | None:
+        """An endpoint's release from the settings and their pins alone; None when these are too few."""
         endpoint = self.endpoints[name]
         model, draft = (_located(source, self.settings, {}) for source in (endpoint.model, endpoint.draft))
         if endpoint.image_digest is None or model is None or (endpoint.draft and draft is None):
             return None
-        return self.spec(name, endpoint.image_digest, model, draft).as_json()
+        return self.release(name, endpoint.image_digest, model, draft)
 
 
 def _script(endpoints: Mapping[str, EndpointSettings]) -> str:
@@ -142,18 +143,20 @@ def _endpoint(values: Mapping[str, list[str]]) -> GlancedEndpoint:
         result=word("Result"),
         enabled=word("UnitFileState") == "enabled",
         needs_reload=word("NeedDaemonReload") == "yes",
-        running_hash=word("running") or None,
+        running=running_of(word("running")),
         health=int(word("health") or 0) or None,
         current=word("current") or None,
         proven=word("proven") or None,
-        spec=_spec(word("spec")),
+        spec=readable(_spec(word("spec"))),
+        unit_same=word("unit") == "same",
+        files_whole=word("files") == "whole",
+        binding=binding_in(word("binding")),
+        proven_binding=binding_in(word("bound")),
     )
     return GlancedEndpoint(
         seen,
         active_since=int(word("ActiveEnterTimestampMonotonic") or 0) // 1_000_000 if seen.active == "active" else 0,
         connections=int(word("connections")) if word("connections") else None,
-        files_whole=word("files") == "whole",
-        unit_same=word("unit") == "same",
     )
 
 
@@ -168,11 +171,9 @@ def _spec(text: str) -> dict[str, Any]:
 def moved(own: GlancedEndpoint, glance: Glance) -> list[str]:
     """What is not as the last deploy left it, as sentences; packages, rules and models are `rackwright drift`'s."""
     seen = own.seen
-    found = list(spoilt(seen, {hash_: own.files_whole or hash_ != seen.current for hash_ in _pointers(seen)}))
+    found = list(spoilt(seen, {hash_: seen.files_whole or hash_ != seen.current for hash_ in _pointers(seen)}))
     found += out_of_place(seen)
-    if seen.unit is not None and not own.unit_same:
-        found.append("its unit is not its release's")
-    lost = set(seen.spec.get("gpus", ())) - set(glance.uuids)
+    lost = set(seen.binding.gpus if seen.binding else ()) - set(glance.uuids)
     if lost and not _unused(glance):
         found.append(gone(lost))
     return found
@@ -187,18 +188,25 @@ def _unused(glance: Glance) -> bool:
     return any("?" in uuid for uuid in glance.uuids)
 
 
-def wanted_hash(name: str, asked: Asked, own: GlancedEndpoint, glance: Glance) -> str | None:
-    """The release that the settings ask for; None when that cannot be told without a closer look.
+def wanted_aim(name: str, asked: Asked, own: GlancedEndpoint, glance: Glance) -> Aim | None:
+    """What the settings ask for; None when that cannot be told without a closer look.
 
     A model's branch or tag counts as the commit that serves.
     """
-    endpoint, spec = asked.endpoints[name], own.seen.spec
+    endpoint, seen = asked.endpoints[name], own.seen
     digest = endpoint.image_digest or glance.pins.get(endpoint.image)
-    model, draft = (_located(source, asked.settings, spec) for source in (endpoint.model, endpoint.draft))
-    gpus = _gpus(endpoint, spec, glance)
-    if digest is None or model is None or (endpoint.draft and draft is None) or not gpus:
+    model, draft = (_located(source, asked.settings, seen.spec) for source in (endpoint.model, endpoint.draft))
+    binding = _binding(endpoint, seen, glance)
+    if digest is None or model is None or (endpoint.draft and draft is None) or not binding:
         return None
-    return replace(asked.spec(name, digest, model, draft), gpu_uuids=gpus).hash
+    return Aim(asked.release(name, digest, model, draft), binding)
+
+
+def is_wanted(aim: Aim, seen: SeenEndpoint) -> bool:
+    """Whether what runs, or would run, serves what the settings ask for."""
+    if seen.running is not None:
+        return serves_the_same(aim, seen)
+    return seen.spec.get("serving") == aim.release.spec.serving_hash and seen.binding == aim.binding
 
 
 def _located(source: ModelSource | None, settings: HostSettings, spec: Mapping[str, Any]) -> Located | None:
@@ -209,9 +217,7 @@ def _located(source: ModelSource | None, settings: HostSettings, spec: Mapping[s
     return (commit, host_path(settings, source, commit)) if commit else None
 
 
-def _gpus(endpoint: EndpointSettings, spec: Mapping[str, Any], glance: Glance) -> tuple[str, ...]:
+def _binding(endpoint: EndpointSettings, seen: SeenEndpoint, glance: Glance) -> Binding | None:
     if _unused(glance) or not glance.uuids:
-        return tuple(spec.get("gpus", ()))
-    if endpoint.gpus == "all":
-        return glance.uuids
-    return tuple(glance.uuids[index] for index in sorted(endpoint.gpus) if index < len(glance.uuids))
+        return seen.binding
+    return bound_to(endpoint, dict(enumerate(glance.uuids)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from rackwright.concerns.endpoint import SeenEndpoint
+from rackwright.concerns.endpoint import SeenEndpoint, foreign
 
 
 def spoilt(own: SeenEndpoint, whole: Mapping[str, bool]) -> Iterator[str]:
@@ -21,11 +21,16 @@ def gone(gpus: Collection[str]) -> str:
 
 def out_of_place(own: SeenEndpoint) -> Iterator[str]:
     """What runs, against what was proven last."""
+    if why := foreign(own.format):
+        yield why
+        return
     if own.current != own.proven:
         proven = f"release {own.proven} is the proven one" if own.proven else "no release was ever proven"
         yield f"`current` points to {own.current or 'nothing'}, and {proven}"
     if own.unit is None:
         yield "its unit is gone"
+    elif not own.unit_same:
+        yield "its unit is not its release's"
     elif own.needs_reload:
         yield "its unit was written and systemd has not read it again"
     if not own.enabled:

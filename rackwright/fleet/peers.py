@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rackwright.fleet.glance import Asked, Glance
@@ -11,18 +11,15 @@ from rackwright.lockfile import COMMIT, Lock, LockedModel, key_of
 from rackwright.settings.model import EndpointSettings
 from rackwright.specdiff import reasons
 
-OWN = ("hash", "gpus")
-"""What of a release is each host's own."""
-
 
 @dataclass(frozen=True)
 class Served:
-    """A release that hosts of a group serve: its spec without what is each host's own."""
+    """What hosts of a group serve: equal but for units and helper scripts, which need not be adopted everywhere yet."""
 
     spec: Mapping[str, Any]
     hosts: tuple[str, ...]
     releases: tuple[str, ...]
-    """Its name on each of them."""
+    """Each once."""
 
 
 @dataclass(frozen=True)
@@ -36,26 +33,20 @@ class Place:
 
 def place_of(endpoint: str, peers: Mapping[str, Glance]) -> Place:
     """What the peers, by name, have proven and serve under an endpoint's name."""
-    found: list[Served] = []
+    found: dict[str, Served] = {}
     pins: dict[str, str] = {}
     for host, glance in peers.items():
         own = glance.endpoints.get(endpoint)
         if own is None or not own.seen.serving or own.seen.running_hash != own.seen.proven or not own.seen.spec:
             continue
         pins = {**glance.pins, **pins}
-        found = _with(found, shared(own.seen.spec), host, str(own.seen.proven))
-    return Place(tuple(found), pins)
+        serving = own.seen.spec["serving"]
+        found[serving] = _with(found.get(serving, Served(own.seen.spec, (), ())), host, str(own.seen.proven))
+    return Place(tuple(found.values()), pins)
 
 
-def _with(found: Sequence[Served], spec: Mapping[str, Any], host: str, release: str) -> list[Served]:
-    same = next((one for one in found if one.spec == spec), Served(spec, (), ()))
-    others = [one for one in found if one is not same]
-    return [*others, Served(spec, (*same.hosts, host), (*same.releases, release))]
-
-
-def shared(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A spec.json without what is each host's own."""
-    return {key: value for key, value in spec.items() if key not in OWN}
+def _with(same: Served, host: str, release: str) -> Served:
+    return replace(same, hosts=(*same.hosts, host), releases=tuple(dict.fromkeys((*same.releases, release))))
 
 
 def lock_of(endpoints: Mapping[str, EndpointSettings], places: Mapping[str, Place]) -> Lock:
@@ -82,13 +73,13 @@ def _difference(name: str, asked: Asked, place: Place) -> Iterable[str]:
     if not place.served:
         return
     if len(place.served) > 1:
-        told = "; ".join(f"{', '.join(one.hosts)}: {', '.join(dict.fromkeys(one.releases))}" for one in place.served)
+        told = "; ".join(f"{', '.join(one.hosts)}: {', '.join(one.releases)}" for one in place.served)
         yield f"endpoint {name}: its group serves {len(place.served)} different releases ({told})"
         return
     [group] = place.served
-    wanted = asked.group_spec(name)
+    wanted = asked.group_release(name)
     if wanted is None:
         yield f"endpoint {name}: {asked.endpoints[name].image} is not the image that its group serves"
-    elif shared(wanted) != group.spec:
-        why = reasons(group.spec, shared(wanted)) or "another release"
+    elif wanted.spec.serving_hash != group.spec["serving"]:
+        why = reasons(group.spec, wanted.facts) or "another release"
         yield f"endpoint {name}: the settings ask for something else than what its group serves: {why}"

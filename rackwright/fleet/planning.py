@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +12,7 @@ from rackwright.catalog import ALL
 from rackwright.change import Change, DaemonRestart, Proved, Refuse
 from rackwright.concern import HostReading
 from rackwright.concerns.docker import DOCKER
-from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint
+from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, adopted_later, deferred_releases
 from rackwright.concerns.preflight import PREFLIGHT
 from rackwright.concerns.release import RELEASE, Unresolved, wanted_releases
 from rackwright.errors import RackwrightError
@@ -53,13 +53,16 @@ class HostPlan:
     refusals: tuple[str, ...] = ()
     error: str = ""
     """Why nothing is known of it."""
+    deferred: tuple[str, ...] = ()
+    """What is adopted at the next switch, as sentences: it is no change, and no drift."""
 
 
 def plan_host(name: str, settings: HostSettings, reading: HostReading) -> HostPlan:
     """Every concern's pending changes, and what refuses them; a host whose settings fit nowhere is unreadable."""
     try:
         pending = [(concern.name, change) for concern in ALL for change in concern.pending(settings, reading)]
-        described = _Describer(settings, reading)
+        asked = ENDPOINT.wanted(settings, reading)
+        described = _Describer(settings, reading, deferred_releases(asked, reading[ENDPOINT]))
         refusals = [
             step.text for _, change in pending for step in change.steps if isinstance(step, Refuse) and step.final
         ]
@@ -67,7 +70,8 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading) -> HostPl
     except RackwrightError as error:
         return HostPlan(name, "unreadable", error=str(error))
     state: State = "refused" if refusals else "pending" if changes else "converged"
-    return HostPlan(name, state, changes, tuple(mask(text, described.secrets) for text in refusals))
+    later = tuple(adopted_later(asked, reading[ENDPOINT]))
+    return HostPlan(name, state, changes, tuple(mask(text, described.secrets) for text in refusals), deferred=later)
 
 
 def _refused(change: Change) -> bool:
@@ -75,9 +79,10 @@ def _refused(change: Change) -> bool:
 
 
 class _Describer:
-    """Describes the changes of one host."""
+    """Describes the changes of one host. later: endpoints whose wanted release is deferred."""
 
-    def __init__(self, settings: HostSettings, reading: HostReading) -> None:
+    def __init__(self, settings: HostSettings, reading: HostReading, later: Collection[str]) -> None:
+        self.later = later
         self.secrets = tuple(secrets_of(settings))
         self.seen: Mapping[str, SeenEndpoint] = reading[ENDPOINT].endpoints
         self.wanted = wanted_releases(settings, reading)
@@ -108,14 +113,12 @@ class _Describer:
         return "dockerd" if concern == DOCKER.name and change.what.endswith("and restart it") else ""
 
     def _diff(self, concern: str, change: Change) -> str:
-        names = {step.endpoint for step in change.steps if isinstance(step, Proved)}
-        if concern == ENDPOINT.name:
-            names |= {name for name in self.wanted if f"the unit {unit_name(name)} " in change.what}
-        return "\n".join([change.diff, *(self._endpoint_diff(name) for name in sorted(names))]).strip("\n")
+        shown = concern == ENDPOINT.name or (concern == RELEASE.name and change.endpoint in self.later)
+        return "\n".join([change.diff, self._endpoint_diff(change.endpoint) if shown else ""]).strip("\n")
 
     def _endpoint_diff(self, name: str) -> str:
-        release = self.wanted[name]
-        if isinstance(release, Unresolved):
+        release = self.wanted.get(name)
+        if release is None or isinstance(release, Unresolved):
             return ""
         return endpoint_diff(release, self.seen.get(name, SeenEndpoint()), self.hashes)
 
@@ -139,7 +142,7 @@ def unified(name: str, before: str, after: str) -> list[str]:
 
 
 def _hashes(reading: HostReading, wanted: Mapping[str, Release | Unresolved]) -> frozenset[str]:
-    """Names of all releases that this host has or gets; GPUs are part of them, so each host has its own."""
+    """Names of all releases that this host has or gets."""
     seen = reading[ENDPOINT].endpoints.values()
     found = {hash_ for own in seen for hash_ in (own.current, own.proven, own.running_hash) if hash_}
     found |= {hash_ for own in reading[RELEASE].sums.values() for hash_ in own}

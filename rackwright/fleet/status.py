@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from rackwright.concerns.endpoint import SeenEndpoint
-from rackwright.fleet.glance import Asked, Glance, GlancedEndpoint, moved, wanted_hash
+from rackwright.concerns.endpoint import SeenEndpoint, is_deferred
+from rackwright.fleet.glance import Asked, Glance, GlancedEndpoint, is_wanted, moved, wanted_aim
 from rackwright.lease import span, whose
 
 UNKNOWN = "?"
@@ -24,7 +24,9 @@ class StatusRow:
     proven: bool = False
     """Whether that release has answered."""
     wanted: bool | None = None
-    """Whether it is the one that the settings ask for."""
+    """Whether it serves what the settings ask for."""
+    adopts: str | None = None
+    """The release that is adopted at the next switch: it differs in its unit or its helper scripts alone."""
     up_seconds: int | None = None
     health: str = ""
     """`serving`, `loading`, `stopped`, `failed`, `absent`, `sick`: runs, /health says so; or why it is not known."""
@@ -63,13 +65,14 @@ def _row(host: str, name: str, asked: Asked, glance: Glance, lock: str) -> Statu
     own = glance.endpoints.get(name, GlancedEndpoint(SeenEndpoint()))
     seen = own.seen
     release = seen.running_hash or seen.current
-    wanted = wanted_hash(name, asked, own, glance) if release else None
+    aim = wanted_aim(name, asked, own, glance) if release else None
     return StatusRow(
         host=host,
         endpoint=name,
         release=release,
         proven=seen.proven is not None and seen.proven == release,
-        wanted=None if wanted is None else wanted == release,
+        wanted=is_wanted(aim, seen) if aim else None,
+        adopts=aim.release.hash if aim and is_deferred(aim, seen) else None,
         up_seconds=glance.uptime - own.active_since if own.active_since else None,
         health=_health(seen),
         gpus=len(glance.gpus),
@@ -97,9 +100,29 @@ def unknown_row(host: str, why: str) -> StatusRow:
     return StatusRow(host, UNKNOWN, health=why)
 
 
+@dataclass(frozen=True)
+class ReleaseGroup:
+    """Hosts that have the same release of an endpoint."""
+
+    endpoint: str
+    release: str
+    hosts: tuple[str, ...]
+
+
+def grouped(rows: Sequence[StatusRow], adopted: bool = False) -> list[ReleaseGroup]:
+    """Hosts by the release of an endpoint that they have, or by the one that they adopt at their next switch."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        release = row.adopts if adopted else row.release
+        if release:
+            found.setdefault((row.endpoint, release), []).append(row.host)
+    return [ReleaseGroup(*key, tuple(hosts)) for key, hosts in found.items()]
+
+
 def values_of(rows: Sequence[StatusRow]) -> dict[str, Any]:
     """The same for `--json`; docs/how-to/look-at-a-fleet.md describes it."""
-    return {"version": 1, "endpoints": [{**asdict(row), "drift": row.drift} for row in rows]}
+    endpoints = [{**asdict(row), "drift": row.drift} for row in rows]
+    return {"version": 1, "endpoints": endpoints, "releases": [asdict(one) for one in grouped(rows)]}
 
 
 def ago(then: datetime, now: datetime) -> str:

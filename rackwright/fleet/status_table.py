@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rackwright.fleet.status import UNKNOWN, StatusRow
+from rackwright.fleet.plan_text import hosts_text
+from rackwright.fleet.status import UNKNOWN, StatusRow, grouped
 
 COLUMNS = ("host", "endpoint", "release", "since", "health", "GPUs", "clients", "drift", "lock", "last run")
 
@@ -16,7 +17,7 @@ def render(rows: Sequence[StatusRow]) -> str:
     widths = [max(len(row[n]) for row in cells) for n in told]
     lines = ["   ".join(row[n].ljust(width) for n, width in zip(told, widths, strict=True)).rstrip() for row in cells]
     rule = "─" * max(map(len, lines))
-    return "\n".join([lines[0], rule, *lines[1:], *notes(rows), sums(rows)])
+    return "\n".join([lines[0], rule, *lines[1:], *notes(rows), *_releases(rows), sums(rows)])
 
 
 def _cells(row: StatusRow) -> tuple[str, ...]:
@@ -46,6 +47,17 @@ def notes(rows: Sequence[StatusRow]) -> list[str]:
     """What moved, and why a host is in quarantine, a line each."""
     found = [f"{row.host} {row.endpoint}: {text}" for row in rows for text in row.moved or ()]
     return found + [f"{row.host}: in quarantine: {row.quarantine}" for row in rows if row.quarantine]
+
+
+def _releases(rows: Sequence[StatusRow]) -> list[str]:
+    """Which hosts have which release of an endpoint, where it is not the same one everywhere; and what is adopted."""
+    groups = grouped(rows)
+    several = [one for one in groups if sum(other.endpoint == one.endpoint for other in groups) > 1]
+    found = [f"{one.endpoint}: release {one.release} on {hosts_text(one.hosts)}" for one in several]
+    return found + [
+        f"{one.endpoint}: release {one.release} is adopted at the next switch by {hosts_text(one.hosts)}"
+        for one in grouped(rows, adopted=True)
+    ]
 
 
 def duration(seconds: int | None) -> str:

@@ -16,7 +16,7 @@ from rackwright.cause import Cause, Reason
 from rackwright.concern import HostReading
 from rackwright.concerns.endpoint import ENDPOINT
 from rackwright.concerns.gpus import GPUS
-from rackwright.concerns.release import wanted_releases
+from rackwright.concerns.release import binding_of, wanted_releases
 from rackwright.effects import ConnectionLostError, StepFailedError
 from rackwright.fleet.gate import Bake, Outcome
 from rackwright.fleet.journal import ORDER, ROLLOUT, note
@@ -57,15 +57,19 @@ def serves(seen: HostReading) -> bool:
 
 def shape_of(settings: HostSettings, seen: HostReading) -> str:
     """Equal for hosts that prove something for each other: what runs, by digest and options, and the GPUs' model."""
-    releases = wanted_releases(settings, seen).values()
-    told = [_told(release) for release in releases if isinstance(release, Release)]
+    releases = wanted_releases(settings, seen)
+    told = [
+        [*_told(release), len(binding_of(settings.all_endpoints[name], seen).gpus)]
+        for name, release in releases.items()
+        if isinstance(release, Release)
+    ]
     text = json.dumps([told, sorted({gpu.name for gpu in seen[GPUS].gpus})])
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _told(release: Release) -> list[object]:
     spec = release.spec
-    return [spec.image, spec.engine_yaml, list(spec.command), sorted(spec.environment.items()), len(spec.gpu_uuids)]
+    return [spec.image, spec.engine_yaml, list(spec.command), sorted(spec.environment.items())]
 
 
 def limits_of(members: Iterable[Member], rollout: bool) -> Limits:

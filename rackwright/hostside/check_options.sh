@@ -1,9 +1,10 @@
 # Build an endpoint's options inside its image, in a container that serves nothing, and keep the answer beside the release.
-# Parameters: container label (both of remove_helper.sh) limit (seconds) marker program (base64) releases run (the docker command) next (what to type).
+# Parameters: container label (both of remove_helper.sh) limit (seconds) marker program (base64) keep run (the docker
+# command) next (what to type).
 set -u
 folder=$(dirname "$marker")
 mkdir -p "$folder"
-for old in "$folder"/*; do [ -d "$releases/${old##*/}" ] || rm -f "$old"; done
+find "$folder" -type f -printf '%T@ %p\n' | sort -rn | tail -n "+$keep" | cut -d' ' -f2- | while read -r old; do rm -f "$old"; done
 work=$(mktemp -d)
 trap 'remove_helper; rm -rf "$work"' EXIT
 trap 'exit 143' HUP TERM INT

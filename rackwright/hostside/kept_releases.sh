@@ -8,11 +8,12 @@ for folder in "$home"/*/; do
     spec="$release/spec.json"
     [ -f "$spec" ] || continue
     gone=
-    image=$(sed -n 's/^ "image": "\(.*\)",$/\1/p' "$spec")
-    docker image inspect "$image" >/dev/null 2>&1 || gone="image $image"
-    for source in $(sed -n 's/^  "\(\/[^:"]*\):[^"]*:r[ow]",*$/\1/p' "$spec"); do
-      [ -e "$source" ] || gone="$gone $source"
-    done
+    [ -f "$release/needs" ] && while read -r kind name; do
+      case $kind in
+        image) docker image inspect "$name" >/dev/null 2>&1 || gone="$gone $name" ;;
+        path) [ -e "$name" ] || gone="$gone $name" ;;
+      esac
+    done <"$release/needs"
     printf '%s\n' "release $endpoint $(basename "$release") $(base64 -w0 <"$spec") ${gone:-ok}"
   done
 done

@@ -11,15 +11,16 @@ sed -n 's/^Model:[[:space:]]*/model /p; s/^GPU UUID:[[:space:]]*/uuid /p' /proc/
 
 # `cd -P` reads a link without a process of its own.
 pointer() { cd -P "$home/$name/$1" 2>/dev/null && printf '%s\n' "$1 ${PWD##*/}"; }
+label() { value=${said#*'"rackwright.'"$1"'":"'}; printf %s "${value%%'"'*}"; }
 ask() { # container of NAME, then /health: one process for both; a busy server may answer late
   said=$(curl --silent --max-time 5 --unix-socket "$docker" "http://docker/containers/rackwright-$name/json" \
     --next --silent --noproxy '*' --max-time 15 --output /dev/null --write-out '\n%{http_code}' "$1")
   printf '%s\n' "health ${said##*
 }"
   case $said in *'"Running":true'*) ;; *) return ;; esac
-  case $said in *'"rackwright.spec":"'*) ;; *) return ;; esac
-  running=${said#*'"rackwright.spec":"'} pid=${said#*'"Pid":'}
-  printf '%s\n' "running ${running%%'"'*}"
+  case $said in *'"rackwright.release":"'*) ;; *) return ;; esac
+  printf '%s\n' "running $(label release) $(label serving) $(label binding)"
+  pid=${said#*'"Pid":'}
   # Connections to a published port end in the container's own network.
   awk -v port=":$2" 'substr($2, length($2) - 4) == port && $4 == "01" { n++ } END { print "connections " n + 0 }' \
     "/proc/${pid%%[!0-9]*}/net/tcp" "/proc/${pid%%[!0-9]*}/net/tcp6" 2>/dev/null
@@ -38,6 +39,8 @@ printf '%s\n' "$endpoints" | while read -r name port url; do
     [ -f health-url ] && read -r url <health-url
     printf '%s\n' "spec $(base64 -w0 <spec.json)"
   fi
+  [ -f "$home/$name/binding" ] && printf '%s\n' "binding $(base64 -w0 <"$home/$name/binding")"
+  [ -f "$home/$name/proven-binding" ] && printf '%s\n' "bound $(base64 -w0 <"$home/$name/proven-binding")"
   case $state in *ActiveState=active*) ask "$url" "$port" ;; esac
 done
 echo end

@@ -359,6 +359,8 @@ class HostSettings(EndpointSettings):
     """Seconds in which a new SSH connection must confirm a firewall or Docker daemon change."""
     verify_deep: bool = False
     """Hash every file of every model again, for one run: `--data verify_deep=true`."""
+    adopt: bool = False
+    """Restart also for what differs in the unit or its scripts alone, for one run: `rackwright rollout --adopt`."""
     check_keys: bool = False
     """Try the registry's key even when nothing must be pulled, for one run: `--data check_keys=true`."""
     max_unavailable: Amount = "1"

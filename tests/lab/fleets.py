@@ -44,7 +44,7 @@ def proven(hosts: Sequence[Host]) -> list[str]:
 
 
 def running(hosts: Sequence[Host]) -> list[str]:
-    label = '{{index .Config.Labels "rackwright.spec"}}'
+    label = '{{index .Config.Labels "rackwright.release"}}'
     return [host.run(f"docker inspect --format '{label}' rackwright-llm").stdout.strip() for host in hosts]
 
 

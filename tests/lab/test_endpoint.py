@@ -52,7 +52,7 @@ class Scene:
 
     def runs(self, endpoint: str = "llm") -> str:
         """The release that the running container was started with."""
-        label = '{{index .Config.Labels "rackwright.spec"}}'
+        label = '{{index .Config.Labels "rackwright.release"}}'
         return self.host.run(f"docker inspect --format '{label}' rackwright-{endpoint}").stdout.strip()
 
     def proven(self, endpoint: str = "llm") -> str:

@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 import yaml
 
+from rackwright.binding import Binding
 from rackwright.change import Change, DaemonRestart, Job, Owned
 from rackwright.concern import HostReading
 from rackwright.concerns.daemon import DAEMON_JSON
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.dockerd import DOCKERD, parse
-from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, takes_capacity
+from rackwright.concerns.endpoint import ENDPOINT, Running, SeenEndpoint, takes_capacity
 from rackwright.daemonjob import HOME, Scripts, Stood, in_turn, joining_job, restart_job
 from rackwright.daemonrestart import ending
 from rackwright.effects import NotStartedError
@@ -40,15 +41,26 @@ OPERATIONS = Path(__file__).parents[1] / "operations"
 BASE: dict[str, Any] = yaml.safe_load((OPERATIONS / "settings.yaml").read_text())
 LOG = {"log-level": "warn"}
 RUNS = "aaaaaaaaaaaa"
+BOUND = Binding(("GPU-1",))
 FACTS = {
+    "format": 2,
     "hash": RUNS,
+    "serving": "feedfeedfeed",
     "image": "nvcr.io/x/y@sha256:0",
     "address": "127.0.0.1",
     "port": 8123,
-    "mounts": ["/srv/m:/config/models/gpt-oss-120b:ro"],
-    "gpus": ["GPU-1"],
+    "mounts": [{"source": "/srv/m", "target": "/config/models/gpt-oss-120b", "writable": False}],
+    "served_name": "gpt-oss-120b",
 }
-SERVES = SeenEndpoint(active="active", running_hash=RUNS, health=200, current=RUNS, proven=RUNS, spec=FACTS)
+SERVES = SeenEndpoint(
+    active="active",
+    running=Running(RUNS, "feedfeedfeed", BOUND.hash),
+    health=200,
+    current=RUNS,
+    proven=RUNS,
+    spec=FACTS,
+    binding=BOUND,
+)
 
 
 def settings(**changed: Any) -> HostSettings:
@@ -215,7 +227,7 @@ class Machine:
     def stood(self, name: str, **own: Any) -> Stood:
         hooks = {f"{word}_hook": ["sh", "-c", f"echo {word} {name} >>$STAGE/steps"] for word in ("drain", "ready")}
         settings = EndpointSettings.model_validate({"drain_timeout": 0, "load_timeout": 5, **hooks, **own})
-        return Stood(name, settings, 8000, Tried(RUNS, "", ()))
+        return Stood(name, settings, 8000, Tried(RUNS, BOUND, "", ()))
 
     def run(self, *stood: Stood, others: tuple[str, ...] = (), **failing: str) -> tuple[int, list[str], str]:
         """Exit status, what was done in order, and what was said."""

@@ -16,9 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright import reading
+from rackwright.binding import Binding
 from rackwright.change import Change, Owned, Proved, Refuse, Shell, WriteFile
 from rackwright.concerns.endpoint import (
     BOOT_UNITS,
+    Aim,
+    Running,
     SeenEndpoint,
     SeenEndpoints,
     WantedEndpoint,
@@ -32,7 +35,7 @@ from rackwright.concerns.endpoint import (
 )
 from rackwright.concerns.release import Unresolved, payload
 from rackwright.hostside import host_script
-from rackwright.paths import BOOT_UNIT
+from rackwright.paths import BOOT_UNIT, unit_name
 from rackwright.proof import RULES
 from rackwright.release import SUMS, Release, build_release
 from rackwright.render import render
@@ -41,7 +44,8 @@ from rackwright.spec import EndpointSpec, Resolved, endpoint_spec
 from rackwright.specdiff import reasons
 from rackwright.switchnews import LastSwitch
 
-RESOLVED = Resolved("sha256:" + "a" * 64, "c" * 40, "/srv/models/base", None, None, ("GPU-1", "GPU-2"))
+RESOLVED = Resolved("sha256:" + "a" * 64, "c" * 40, "/srv/models/base", None, None)
+BOUND = Binding(("GPU-1", "GPU-2"))
 OLD = "0123456789ab"
 
 
@@ -58,26 +62,51 @@ def release(name: str = "llm", **changed: Any) -> Release:
     return build_release(endpoint_spec(name, own, "/srv/encodings", RESOLVED), own, NOWHERE)
 
 
+def running(own: Release, binding: Binding = BOUND) -> Running:
+    """What a container says that was started at this release."""
+    return Running(own.hash, own.spec.serving_hash, binding.hash)
+
+
 WANTED = release()
+EDITED = release(stop_timeout=61)
+"""It serves the same, and its unit differs."""
 BOOT = {name: render(f"{name}.j2", NOWHERE) for name in BOOT_UNITS}
 AT_REST = SeenEndpoint(
     unit=WANTED.unit,
+    unit_same=True,
     active="active",
     sub="running",
     enabled=True,
-    running_hash=WANTED.hash,
+    running=running(WANTED),
     health=200,
     current=WANTED.hash,
     proven=WANTED.hash,
     spec=WANTED.facts,
     proven_spec=WANTED.facts,
+    proven_binding=BOUND,
+    files_whole=True,
+    binding=BOUND,
 )
 OURS = frozenset({Owned("unit", "rackwright-llm.service"), Owned("unit", "rackwright-old.service")})
-SERVES_OLD = replace(AT_REST, unit="old", running_hash=OLD, current=OLD, proven=OLD, spec={**WANTED.facts, "hash": OLD})
+RUNS_OLD = Running(OLD, "another part", BOUND.hash)
+SERVES_OLD = replace(
+    AT_REST,
+    unit="old",
+    running=RUNS_OLD,
+    current=OLD,
+    proven=OLD,
+    spec={**WANTED.facts, "hash": OLD, "serving": RUNS_OLD.serving},
+)
+
+
+def wanting(own: Release | Unresolved = WANTED, **changed: Any) -> WantedEndpoint:
+    """An endpoint that is asked for, on a host with two GPUs."""
+    values: dict[str, Any] = {"settings": settings(), "keep_releases": 2, "binding": BOUND, "gpus": set(BOUND.gpus)}
+    return WantedEndpoint(**{"release": own, **values, **changed})
 
 
 def pending(seen: SeenEndpoint | None, own: Release | Unresolved = WANTED, docker: bool = True) -> list[Change]:
-    asked = WantedEndpoints({"llm": WantedEndpoint(settings(), own, 2)}, BOOT, OURS)
+    asked = WantedEndpoints({"llm": wanting(own)}, BOOT, OURS)
     there = {"llm": seen} if seen else {}
     return changes(asked, SeenEndpoints(docker, there, dict(BOOT), True))
 
@@ -102,30 +131,32 @@ def test_a_converged_endpoint_has_nothing_pending() -> None:
 @pytest.mark.parametrize(
     ("drift", "reason", "restart"),
     [
-        ({"running_hash": None, "active": "inactive", "sub": "dead"}, "it should run, but is inactive (dead)", True),
-        ({"running_hash": None, "active": "failed", "result": "start-limit-hit"}, "it gave up (start-limit-hit)", True),
-        ({"running_hash": None, "active": "failed", "result": "exit-code"}, "it gave up (exit-code)", True),
+        ({"running": None, "active": "inactive", "sub": "dead"}, "it should run, but is inactive (dead)", True),
+        ({"running": None, "active": "failed", "result": "start-limit-hit"}, "it gave up (start-limit-hit)", True),
+        ({"running": None, "active": "failed", "result": "exit-code"}, "it gave up (exit-code)", True),
         (
-            {"running_hash": None, "active": "activating", "sub": "auto-restart"},
+            {"running": None, "active": "activating", "sub": "auto-restart"},
             "it should run, but is activating (auto-restart)",
             True,
         ),
-        ({"running_hash": None, "active": "inactive", "current": None}, "it has never run here", True),
+        ({"running": None, "active": "inactive", "current": None}, "it has never run here", True),
         ({"active": "deactivating", "sub": "stop-sigterm"}, "it should run, but is deactivating (stop-sigterm)", True),
         ({"health": 500}, "it runs, but /health answers 500", True),
         ({"health": 0}, "it runs, but /health answers nothing", True),
         ({"health": None}, "it runs, but /health answers nothing", True),
-        ({"running_hash": OLD}, f"it runs release {OLD}", True),
+        ({"running": RUNS_OLD}, f"it runs release {OLD}", True),
+        ({"running": running(WANTED, Binding(("GPU-9",)))}, "its GPUs changed", True),
         ({"proven": None}, "it runs, but was never proven", False),
         ({"proven": OLD}, "it runs, but was never proven", False),
+        ({"proven_binding": Binding(("GPU-9",))}, "it runs, but was never proven with these GPUs", False),
         ({"active": "activating", "sub": "start-post", "proven": None}, "it is loading and was never proven", False),
         (
-            {"active": "activating", "sub": "start-post", "running_hash": OLD, "needs_reload": True},
+            {"active": "activating", "sub": "start-post", "running": RUNS_OLD, "needs_reload": True},
             f"it runs release {OLD}",
             True,
         ),
         (
-            {"active": "activating", "sub": "start-post", "unit": "other"},
+            {"active": "activating", "sub": "start-post", "unit_same": False, "running": None},
             "it should run, but is activating (start-post)",
             True,
         ),
@@ -133,7 +164,7 @@ def test_a_converged_endpoint_has_nothing_pending() -> None:
 )
 def test_what_must_be_switched_or_proven_and_why(drift: Mapping[str, Any], reason: str, restart: bool) -> None:
     seen = replace(AT_REST, **drift)
-    due = why_switch(WANTED, seen)
+    due = why_switch(Aim(WANTED, BOUND), seen)
     assert due is not None
     assert (due.reason, due.restart) == (reason, restart)
     (change,) = pending(seen)
@@ -155,17 +186,18 @@ def test_one_that_loads_and_was_proven_is_waited_for() -> None:
 @pytest.mark.parametrize(
     ("drift", "why"),
     [
-        ({"unit": "other"}, "its text differs"),
-        ({"unit": None}, "its text differs"),
+        ({"unit": "other", "unit_same": False}, "its text differs"),
+        ({"unit": None, "unit_same": False}, "its text differs"),
         ({"needs_reload": True}, "systemd has not read it again"),
         ({"enabled": False}, "it is not enabled at boot"),
         ({"current": None}, "`current` points to nothing"),
         ({"current": OLD}, f"`current` points to {OLD}"),
+        ({"binding": None}, "its binding was changed by hand"),
     ],
 )
-def test_what_is_mended_without_a_restart(drift: Mapping[str, Any], why: str) -> None:
+def test_what_is_put_back_without_a_restart(drift: Mapping[str, Any], why: str) -> None:
     (change,) = pending(replace(AT_REST, **drift))
-    assert change.what == "write the unit rackwright-llm.service without a restart"
+    assert change.what == "put the unit rackwright-llm.service back in place without a restart"
     assert change.why == why
     assert not any("systemctl stop" in step.script for step in change.steps if isinstance(step, Shell))
     assert any("nvidia-smi -L" in step.script for step in change.steps if isinstance(step, Shell)), "GPUs are asked for"
@@ -174,28 +206,35 @@ def test_what_is_mended_without_a_restart(drift: Mapping[str, Any], why: str) ->
 @given(
     st.builds(
         SeenEndpoint,
-        unit=st.sampled_from([None, "other", WANTED.unit]),
+        unit_same=st.booleans(),
         active=st.sampled_from(["active", "activating", "inactive", "failed", "deactivating", "reloading"]),
         sub=st.sampled_from(["running", "dead", "auto-restart", "start-post", "start-pre", "exited"]),
         result=st.sampled_from(["success", "timeout", "exit-code", "start-limit-hit"]),
         enabled=st.booleans(),
         needs_reload=st.booleans(),
-        running_hash=st.sampled_from([None, OLD, WANTED.hash]),
+        running=st.sampled_from(
+            [None, RUNS_OLD, running(WANTED), running(WANTED, Binding(("GPU-9",))), running(EDITED)]
+        ),
         health=st.sampled_from([None, 0, 200, 500, 503]),
-        current=st.sampled_from([None, OLD, WANTED.hash]),
-        proven=st.sampled_from([None, OLD, WANTED.hash]),
-        spec=st.sampled_from([{}, WANTED.facts]),
+        current=st.sampled_from([None, OLD, WANTED.hash, EDITED.hash]),
+        proven=st.sampled_from([None, OLD, WANTED.hash, EDITED.hash]),
+        spec=st.sampled_from([{}, WANTED.facts, EDITED.facts]),
         proven_spec=st.sampled_from([{}, WANTED.facts]),
+        proven_binding=st.sampled_from([None, BOUND]),
+        files_whole=st.booleans(),
+        binding=st.sampled_from([None, BOUND]),
     )
 )
 def test_any_state_has_at_most_one_change_and_only_a_good_one_has_none(seen: SeenEndpoint) -> None:
     found = pending(seen)
     assert len(found) <= 1
     if not found:
-        assert seen.proven == WANTED.hash
-        assert seen.unit == WANTED.unit
+        assert seen.current == seen.proven in (WANTED.hash, EDITED.hash)
+        assert seen.unit_same
         assert seen.active in ("active", "activating")
-        assert seen.running_hash in (None, WANTED.hash)
+        assert seen.running_hash in (None, seen.current)
+        assert seen.binding == seen.proven_binding == BOUND
+        assert seen.current == WANTED.hash or seen.files_whole
 
 
 def test_what_serves_takes_capacity_when_switched() -> None:
@@ -232,7 +271,7 @@ def test_with_nothing_proven_it_is_stopped_and_forgotten() -> None:
 
 
 def test_a_proven_release_that_fails_is_stopped_but_stays_the_current_one() -> None:
-    step = proved(pending(replace(AT_REST, active="failed", running_hash=None))[0])
+    step = proved(pending(replace(AT_REST, active="failed", running=None))[0])
     assert assigned(step, "previous") == ""
     assert "forget=no" in assigned(step, "halt")
     assert assigned(step, "known") == "yes"
@@ -275,7 +314,7 @@ def test_runs_with_the_same_aim_join_each_other() -> None:
 def test_hooks_run_on_the_host_and_clients_are_let_in_again() -> None:
     hooks: dict[str, Any] = {"drain_hook": ["lb", "drain it's"], "ready_hook": ["lb", "ready"]}
     own = settings(**hooks)
-    asked = WantedEndpoints({"llm": WantedEndpoint(own, release(**hooks), 2)}, BOOT, OURS)
+    asked = WantedEndpoints({"llm": wanting(release(**hooks), settings=own)}, BOOT, OURS)
     (change,) = changes(asked, SeenEndpoints(True, {"llm": SERVES_OLD}, dict(BOOT), True))
     step = proved(change)
     assert step.release == WANTED.hash, "hooks restart nothing"
@@ -291,7 +330,7 @@ def test_hooks_run_on_the_host_and_clients_are_let_in_again() -> None:
 
 
 def test_the_full_gate_asks_its_own_rows_from_here_and_compares_them() -> None:
-    full = WantedEndpoint(settings(gate="full"), WANTED, 2)
+    full = wanting(settings=settings(gate="full"))
     asked = WantedEndpoints({"llm": full}, BOOT, OURS)
     step = proved(changes(asked, SeenEndpoints(True, {"llm": SERVES_OLD}, dict(BOOT), True))[0])
     assert assigned(step, "gate") == "full"
@@ -310,7 +349,7 @@ def test_another_try_of_a_release_says_how_the_last_one_ended() -> None:
 
 
 def test_boot_units_are_one_change() -> None:
-    asked = WantedEndpoints({"llm": WantedEndpoint(settings(), WANTED, 2)}, BOOT, OURS)
+    asked = WantedEndpoints({"llm": wanting()}, BOOT, OURS)
     (change,) = changes(asked, SeenEndpoints(True, {"llm": AT_REST}, dict.fromkeys(BOOT), False))
     assert change.what == "start the endpoints at boot"
     assert sum(isinstance(step, WriteFile) for step in change.steps) == 2
@@ -319,7 +358,7 @@ def test_boot_units_are_one_change() -> None:
 
 
 def test_without_docker_nothing_is_known_and_nothing_removed() -> None:
-    asked = WantedEndpoints({"llm": WantedEndpoint(settings(), WANTED, 2)}, BOOT, OURS)
+    asked = WantedEndpoints({"llm": wanting()}, BOOT, OURS)
     (change,) = changes(asked, SeenEndpoints(False, {"llm": AT_REST, "old": AT_REST}, {}, False))
     (step,) = change.steps
     assert isinstance(step, Refuse)
@@ -342,21 +381,23 @@ def line(text: str) -> str:
 
 def block(**values: str) -> str:
     rows = {"ActiveState": "active", "SubState": "running", "Result": "success", "NeedDaemonReload": "no"}
-    rows |= {"UnitFileState": "enabled", "running": WANTED.hash, "current": WANTED.hash, "proven": WANTED.hash}
-    rows |= {"health": "200", **values}
+    labels = f"{WANTED.hash} {WANTED.spec.serving_hash} {BOUND.hash}"
+    rows |= {"UnitFileState": "enabled", "running": labels, "current": WANTED.hash, "proven": WANTED.hash}
+    rows |= {"health": "200", "unit": "same", "files": "whole", **values}
     return "\n".join(f"value {key}={value}" for key, value in rows.items())
 
 
 def printed(body: str) -> str:
     boot = "\n".join(f"file /etc/systemd/system/{name} {line(text)}" for name, text in BOOT.items())
-    spec = line(WANTED.files["spec.json"])
-    return f"docker=up\n{boot}\nboot=enabled\nendpoint llm\n{body}\nunit {line(WANTED.unit)}\nspec {spec}\n"
+    spec, bound = line(WANTED.files["spec.json"]), line(BOUND.text)
+    files = f"unit {line(WANTED.unit)}\nspec {spec}\nbinding {bound}\nproven_binding {bound}"
+    return f"docker=up\n{boot}\nboot=enabled\nendpoint llm\n{body}\n{files}\n"
 
 
 def test_the_reading_of_a_converged_host_has_nothing_pending() -> None:
     seen = parse(printed(block()))
     assert seen.endpoints["llm"] == AT_REST
-    asked = WantedEndpoints({"llm": WantedEndpoint(settings(), WANTED, 2)}, BOOT, OURS)
+    asked = WantedEndpoints({"llm": wanting()}, BOOT, OURS)
     assert changes(asked, seen) == []
 
 
@@ -391,10 +432,10 @@ def test_the_reading_runs_on_a_machine_without_docker(tmp_path: Path) -> None:
 
 
 def test_every_engine_is_asked_and_sglang_has_no_version() -> None:
-    names = [question.name for question in questions(WANTED, settings())]
+    names = [question.name for question in questions(WANTED, BOUND, settings())]
     assert names[-2:] == ["a chat answer", "GPU errors since the switch"], "errors are looked for after the work"
     assert "the engine's version" in names
-    assert "the engine's version" not in [q.name for q in questions(WANTED, settings(engine_kind="sglang"))]
+    assert "the engine's version" not in [q.name for q in questions(WANTED, BOUND, settings(engine_kind="sglang"))]
 
 
 @pytest.mark.parametrize(
@@ -423,19 +464,37 @@ def write(target: Release, path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["sh", "-c", script], input=payload(target), capture_output=True, text=True, check=False)
 
 
-def test_a_release_is_written_whole_and_over_a_spoilt_one(tmp_path: Path) -> None:
+def test_a_release_is_written_whole_and_its_spoilt_files_are_put_back_inside_it(tmp_path: Path) -> None:
     place = tmp_path / "releases" / WANTED.hash
-    for _ in range(2):
-        assert write(WANTED, place).returncode == 0
-        assert {file.name: file.read_text() for file in place.iterdir()} == {**WANTED.files, SUMS: WANTED.sums}
-        (place / "spec.json").write_text("spoilt")
+    assert write(WANTED, place).returncode == 0
+    mounted, unit = place.stat().st_ino, place / unit_name("llm")
+    kept = unit.stat().st_ino
+    (place / "spec.json").write_text("spoilt")
+    (place / SUMS).unlink()
+    (place / "needs").unlink()
+    (place / "needs").mkdir()
+    (place / "wait-ready").unlink()
+    (place / "wait-ready").symlink_to("/etc/passwd")
+    assert write(WANTED, place).returncode == 0
+    assert {file.name: file.read_text() for file in place.iterdir()} == {**WANTED.files, SUMS: WANTED.sums}
+    assert not (place / "wait-ready").is_symlink()
+    assert place.stat().st_ino == mounted, "a container may have this very folder mounted"
+    assert unit.stat().st_ino == kept, "what was not spoilt is left alone"
     assert [folder.name for folder in place.parent.iterdir()] == [WANTED.hash]
+
+
+def test_what_a_killed_run_left_half_written_is_taken_away(tmp_path: Path) -> None:
+    left = tmp_path / f"{WANTED.hash}.new"
+    left.mkdir()
+    (left / "spec.json").write_text("half")
+    assert write(WANTED, tmp_path / WANTED.hash).returncode == 0
+    assert [folder.name for folder in tmp_path.iterdir()] == [WANTED.hash]
 
 
 def test_a_release_that_was_spoilt_on_its_way_leaves_the_old_one(tmp_path: Path) -> None:
     place = tmp_path / WANTED.hash
     assert write(WANTED, place).returncode == 0
-    spoilt = Release(WANTED.spec, {**WANTED.files, "spec.json": "other"})
+    spoilt = Release(WANTED.spec, WANTED.hash, {**WANTED.files, "spec.json": "other"})
     broken = payload(spoilt).replace(line(spoilt.sums), line(WANTED.sums))
     script = host_script("write_release", path=str(place), sums=SUMS)
     done = subprocess.run(["sh", "-c", script], input=broken, capture_output=True, text=True, check=False)
@@ -464,8 +523,9 @@ def test_a_commit_keeps_the_last_proven_releases(tmp_path: Path) -> None:
     for name in ("a", "b", "c", "failed"):
         (tmp_path / "releases" / name).mkdir(parents=True)
     for name in ("a", "b", "a", "c"):
-        script = host_script("commit", home=str(tmp_path), release_hash=name, keep=2)
+        script = host_script("commit", home=str(tmp_path), release_hash=name, binding=BOUND.text, keep=2)
         subprocess.run(["sh", "-c", script], check=True)
+        assert (tmp_path / "proven-binding").read_text() == BOUND.text
         assert (tmp_path / "proven").readlink() == Path("releases", name)
         if name != "c":
             for other in ("a", "b", "c"):
@@ -477,7 +537,7 @@ def test_the_hash_does_not_hang_on_the_order_of_the_environment() -> None:
     def spec(environment: dict[str, str]) -> EndpointSpec:
         return endpoint_spec("llm", settings(environment=environment), "/srv/encodings", RESOLVED)
 
-    assert spec({"A": "1", "B": "2"}).hash == spec({"B": "2", "A": "1"}).hash
+    assert spec({"A": "1", "B": "2"}).serving_hash == spec({"B": "2", "A": "1"}).serving_hash
 
 
 # -- what somebody made by hand under our names
@@ -488,7 +548,7 @@ BY_HAND = SeenEndpoint(unit="[Service]\nExecStart=/usr/bin/mine\n", active="acti
 def with_foreign(
     seen: SeenEndpoint, aside: bool = False, owned: frozenset[Owned] = frozenset(), boot_text: str = ""
 ) -> list[Change]:
-    asked = WantedEndpoints({"llm": WantedEndpoint(settings(), WANTED, 2)}, BOOT, owned, aside)
+    asked = WantedEndpoints({"llm": wanting()}, BOOT, owned, aside)
     return changes(
         asked, SeenEndpoints(True, {"llm": seen}, {**BOOT, **({BOOT_UNIT: boot_text} if boot_text else {})}, True)
     )

@@ -34,10 +34,11 @@ from rackwright.concerns.release import Unresolved
 from rackwright.hostside import build_options, helper_script, host_program
 from rackwright.lab.standins.rootfs import SHIMS, put_package
 from rackwright.settings.model import HostSettings
+from tests.unit.machines import gpus
 from tests.unit.test_endpoint_changes import WANTED, release
 
-OWN = WantedOptions(WANTED, "tensorrt-llm")
-KEY = ("llm", WANTED.hash)
+OWN = WantedOptions(WANTED, "tensorrt-llm", gpus=("GPU-1", "GPU-2"))
+KEY = ("llm", f"{WANTED.spec.serving_hash}-2")
 REFUSED = Verdict(True, (Refusal("moe_config.backend", "Input should be 'CUTLASS'"),))
 
 
@@ -53,12 +54,18 @@ def test_a_release_that_was_never_asked_about_is_asked_about_by_a_job_of_the_hos
     (step,) = change.steps
     assert isinstance(step, Job)
     assert step.timeout > 120
-    assert marker(*KEY) in step.script
+    assert marker(OWN) in step.script
+    assert marker(OWN).endswith("/".join(["checked", KEY[1]]))
 
 
 @pytest.mark.parametrize("verdict", [Verdict(True), Verdict(False, why="it took more than 120 s")])
 def test_accepted_or_not_checked_there_is_nothing_to_do(verdict: Verdict) -> None:
     assert pending(verdict) == []
+
+
+def test_a_refusal_on_too_few_gpus_does_not_stand_for_more_of_them() -> None:
+    (change,) = pending(REFUSED, replace(OWN, gpus=("GPU-1", "GPU-2", "GPU-3")))
+    assert isinstance(change.steps[0], Job)
 
 
 def test_not_checked_is_a_sentence_until_the_release_is_proven() -> None:
@@ -82,13 +89,14 @@ def test_a_spared_release_is_not_asked_about() -> None:
 
 
 def reading(**seen: Any) -> HostReading:
-    return HostReading({"endpoint": SeenEndpoints(True, {"llm": SeenEndpoint(**seen)}, {}, True)})
+    there = SeenEndpoints(True, {"llm": SeenEndpoint(**seen)}, {}, True)
+    return HostReading({"endpoint": there, "gpus": gpus()})
 
 
 @pytest.mark.parametrize(
     ("unified", "seen", "spared"),
     [
-        (False, {"proven": WANTED.hash}, True),
+        (False, {"proven": "other", "proven_spec": {"serving": WANTED.spec.serving_hash}}, True),
         (False, {"active": "active", "health": 200, "proven": "other"}, False),
         (True, {"active": "active", "health": 200, "proven": "other"}, True),
         (True, {"active": "activating", "sub": "start-post"}, True),
@@ -119,7 +127,7 @@ def test_the_container_sees_one_gpu_no_network_and_nothing_to_write() -> None:
 
 
 def kept(text: str) -> str:
-    return f"/var/lib/rackwright/endpoints/llm/checked/{WANTED.hash} {base64.b64encode(text.encode()).decode()}"
+    return f"/var/lib/rackwright/endpoints/llm/checked/{KEY[1]} {base64.b64encode(text.encode()).decode()}"
 
 
 def test_a_kept_answer_is_read_back() -> None:
@@ -149,7 +157,7 @@ class Image:
         self.folder = folder
         self.release = folder / "releases" / WANTED.hash
         self.release.mkdir(parents=True)
-        self.marker = folder / "checked" / WANTED.hash
+        self.marker = folder / "checked" / KEY[1]
         self.bin = folder / "bin"
         self.bin.mkdir()
         self._write("nvidia-smi", 'echo "GPU 0: NVIDIA B200 (UUID: GPU-1)"')
@@ -180,7 +188,7 @@ class Image:
             limit=limit,
             marker=str(self.marker),
             program=base64.b64encode(host_program("build_options").encode()).decode(),
-            releases=str(self.release.parent),
+            keep=2,
             run=" ".join(docker_run(own, str(self.release))),
             next="rackwright check INVENTORY",
         )
@@ -286,12 +294,14 @@ def test_docker_that_fails_is_not_a_refusal(image: Image) -> None:
     assert image.answer["why"] == "docker run ended with 125: docker: no  space left"
 
 
-def test_answers_on_releases_that_are_gone_go_too(image: Image) -> None:
+def test_the_oldest_answers_go(image: Image) -> None:
     image.marker.parent.mkdir()
-    (image.marker.parent / "0ld").write_text("{}")
+    for age, name in enumerate(("newer", "older", "oldest")):
+        (image.marker.parent / name).write_text("{}")
+        os.utime(image.marker.parent / name, (1000 - age, 1000 - age))
     image.install("tensorrt-llm")
     image.ask("max_batch_size: 4\n")
-    assert [file.name for file in image.marker.parent.iterdir()] == [WANTED.hash]
+    assert {file.name for file in image.marker.parent.iterdir()} == {KEY[1], "newer"}
 
 
 # -- `rackwright check --in-image`

@@ -34,7 +34,7 @@ def back(own: HostSettings, peers: dict[str, Glance]) -> list[str]:
 
 def test_the_groups_bytes_fill_what_the_settings_leave_open() -> None:
     own, seen = settings(**UNPINNED), glance()
-    assert back(own, {"a": seen, "b": with_spec(seen, gpus=["GPU-other"], hash="0123456789ab")}) == []
+    assert back(own, {"a": seen, "b": with_spec(seen, hash="0123456789ab")}) == [], "its unit is an older one"
     lock = lock_of(own.all_endpoints, {"llm": place_of("llm", {"a": seen})})
     assert lock.images == {own.image: seen.pins[own.image]}
     assert differences(Asked(own), {"llm": place_of("llm", {"a": seen})}) != []
@@ -47,8 +47,9 @@ def test_other_options_than_the_groups_are_held_with_their_names() -> None:
 
 def test_a_group_in_the_middle_of_a_rollout_has_no_one_release() -> None:
     seen = glance()
-    [text] = back(settings(), {"a": seen, "b": with_spec(seen, port=9999)})
-    assert "2 different releases (a: " in text
+    [text] = back(settings(), {"a": seen, "b": with_spec(seen, serving="0123456789ab"), "c": seen})
+    release = seen.endpoints["llm"].seen.proven
+    assert f"2 different releases (a, c: {release}; b: {release})" in text
 
 
 def test_peers_that_do_not_serve_what_they_have_proven_do_not_count() -> None:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from rackwright.change import Change
 from rackwright.concern import HostReading
-from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, SeenEndpoints
-from rackwright.concerns.release import RELEASE, SeenReleases, wanted_release
+from rackwright.concerns.endpoint import ENDPOINT, Running, SeenEndpoint, SeenEndpoints
+from rackwright.concerns.release import RELEASE, SeenReleases, binding_of, wanted_release
 from rackwright.fleet.grouping import download, exit_code, group
 from rackwright.fleet.masking import mask, secrets_of, told
 from rackwright.fleet.plan_text import bytes_text, plan_text, plan_values, summary
@@ -59,22 +59,27 @@ def test_a_bare_host_is_planned_as_far_as_it_can_be_known() -> None:
 
 def serving(reading: HostReading, own: HostSettings) -> HostReading:
     """The recorded host as if the release of these settings served there."""
-    wanted = wanted_release("llm", own, own, reading)
+    wanted, bound = wanted_release("llm", own, own, reading), binding_of(own, reading)
     assert isinstance(wanted, Release)
     seen = reading[ENDPOINT].endpoints.get("llm", SeenEndpoint())
     now = replace(
         seen,
         unit=wanted.unit,
+        unit_same=True,
         active="active",
         sub="running",
         enabled=True,
         needs_reload=False,
-        running_hash=wanted.hash,
+        running=Running(wanted.hash, wanted.spec.serving_hash, bound.hash),
         health=200,
         current=wanted.hash,
         proven=wanted.hash,
         spec=wanted.facts,
         proven_spec=wanted.facts,
+        proven_binding=bound,
+        files_whole=True,
+        format=2,
+        binding=bound,
     )
     endpoints: SeenEndpoints = replace(reading[ENDPOINT], docker=True, endpoints={"llm": now})
     releases = SeenReleases({"llm": {wanted.hash: wanted.sums}})
@@ -104,7 +109,8 @@ def test_a_unit_edited_by_hand_shows_as_a_diff_without_a_restart() -> None:
     reading = serving(recorded("converged"), settings())
     seen = reading[ENDPOINT].endpoints["llm"]
     assert seen.unit
-    edited = replace(seen, unit=seen.unit.replace("[Service]", "[Service]\nEnvironment=HF_TOKEN=hf_x1"))
+    text = seen.unit.replace("[Service]", "[Service]\nEnvironment=HF_TOKEN=hf_x1")
+    edited = replace(seen, unit=text, unit_same=False)
     endpoints = replace(reading[ENDPOINT], endpoints={"llm": edited})
     plan = plan_host("gpu01", settings(), HostReading({**reading.seen, ENDPOINT.name: endpoints}))
     [unit] = [one for one in plan.changes if one.concern == "endpoint" and "unit" in one.what]
@@ -187,6 +193,7 @@ def test_json_has_every_host_and_survives_a_round_trip() -> None:
         "error": "no connection",
         "refusals": [],
         "changes": [],
+        "deferred": [],
     }
     assert set(values["hosts"][0]["changes"][0]) == {
         "concern",

@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rackwright.binding import Binding
 from rackwright.change import Proved, Refuse
-from rackwright.concerns.endpoint import SeenEndpoint
+from rackwright.concerns.endpoint import Running, SeenEndpoint
 from rackwright.rollback import LAST, Kept, back_changes, parse_kept, target_of
 from rackwright.settings.model import HostSettings
 from tests.unit.test_endpoint_changes import assigned
@@ -20,16 +23,22 @@ SETTINGS = HostSettings.model_validate(
     {"model": {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}, "load_timeout": 90}
 )
 
+BOUND = Binding(("GPU-1", "GPU-2"))
+TODAY = Binding(("GPU-1", "GPU-3"))
+"""One of its GPUs was swapped since."""
+
 
 def spec(release: str) -> dict[str, Any]:
-    mounts = ["/srv/models/a:/config/models/gpt-oss-120b:ro"]
+    mount = {"source": "/srv/models/a", "target": "/config/models/gpt-oss-120b", "writable": False}
     return {
+        "format": 2,
         "hash": release,
+        "serving": "feedfeedfeed",
         "image": "engine@sha256:1",
         "address": "0.0.0.0",
         "port": 8000,
-        "mounts": mounts,
-        "gpus": ["GPU-1"],
+        "mounts": [mount],
+        "served_name": "gpt-oss-120b",
     }
 
 
@@ -39,12 +48,18 @@ def kept(*history: str, gone: Mapping[str, str] | None = None) -> Kept:
 
 def serving(release: str) -> SeenEndpoint:
     return SeenEndpoint(
-        active="active", running_hash=release, health=200, current=release, proven=release, spec=spec(release)
+        active="active",
+        running=Running(release, "feedfeedfeed", BOUND.hash),
+        health=200,
+        current=release,
+        proven=release,
+        spec=spec(release),
+        binding=BOUND,
     )
 
 
 def change(asked: str, seen: SeenEndpoint, there: Kept) -> Proved | Refuse | None:
-    found = back_changes(SETTINGS, {"llm": seen}, {"llm": there}, {"llm": asked})
+    found = back_changes(SETTINGS, {"llm": seen}, {"llm": there}, {"llm": asked}, {"llm": TODAY})
     if not found:
         return None
     (step,) = found[0].steps
@@ -62,6 +77,29 @@ def test_the_release_before_is_switched_to_and_the_later_one_forgotten() -> None
     assert commit.index("release_hash=aaa") < commit.index("sed ")
     assert "releases/bbb" in assigned(step, "back")
     assert assigned(step, "previous") == "release bbb"
+
+
+def test_a_swapped_gpu_blocks_no_way_back() -> None:
+    step = change(LAST, serving("bbb"), kept("aaa", "bbb"))
+    assert isinstance(step, Proved)
+    for part in ("forward", "back", "commit"):
+        text = assigned(step, part)
+        assert TODAY.text in text, part
+        assert BOUND.hash not in text, part
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"format": 3}, "a newer Rackwright wrote its release: spec.json has format 3, this one reads 2; next: pip"),
+        ({"format": 1}, "an older Rackwright wrote its release: spec.json has format 1, this one reads 2; next: rack"),
+    ],
+)
+def test_a_release_of_another_format_is_refused_by_name(changed: dict[str, Any], text: str) -> None:
+    there = replace(kept("aaa", "bbb"), specs={"aaa": {**spec("aaa"), **changed}, "bbb": spec("bbb")})
+    step = change(LAST, serving("bbb"), there)
+    assert isinstance(step, Refuse)
+    assert text in step.text
 
 
 def test_with_nothing_earlier_it_is_refused() -> None:

@@ -20,9 +20,8 @@ from rackwright.spec import EndpointSpec, Resolved, endpoint_spec, render_engine
 ENGINE: dict[str, Any] = yaml.safe_load(
     (Path(__file__).parents[1] / "fixtures/engine-yaml/s000_eagle.yaml").read_text()
 )
-RESOLVED = Resolved(
-    "sha256:" + "a" * 64, "c" * 40, "/srv/models/base", "d" * 40, "/srv/models/draft", ("GPU-1", "GPU-2")
-)
+RESOLVED = Resolved("sha256:" + "a" * 64, "c" * 40, "/srv/models/base", "d" * 40, "/srv/models/draft")
+RELEASE = "0123456789ab"
 
 
 def endpoint(**changed: Any) -> EndpointSettings:
@@ -42,7 +41,7 @@ def spec(**changed: Any) -> EndpointSpec:
 
 
 def words(of: EndpointSpec) -> list[str]:
-    return [word for group in of.docker_run() for word in group]
+    return [word for group in of.docker_run(RELEASE) for word in group]
 
 
 def test_the_guides_docker_run_is_all_there() -> None:
@@ -50,7 +49,9 @@ def test_the_guides_docker_run_is_all_there() -> None:
     for part in (
         "docker run --rm",
         "--ipc=host --ulimit memlock=-1 --ulimit stack=67108864",
-        "--runtime nvidia --env NVIDIA_VISIBLE_DEVICES=GPU-1,GPU-2",
+        "--runtime nvidia --env NVIDIA_VISIBLE_DEVICES=${GPUS}",
+        f"--label rackwright.release={RELEASE}",
+        "--label rackwright.binding=${BINDING}",
         "--publish 0.0.0.0:8000:8000",
         "--volume /srv/models/base:/config/models/gpt-oss-120b:ro",
         "--volume /srv/models/draft:/config/models/eagle:ro",
@@ -80,22 +81,21 @@ def test_host_network_listens_on_loopback_unless_asked() -> None:
         {"image": "nvcr.io/nvidia/tensorrt-llm/other:1.1.0rc0"},
     ],
 )
-def test_what_the_container_is_changes_the_hash(changed: dict[str, Any]) -> None:
-    assert spec(**changed).hash != spec().hash
+def test_what_the_container_is_changes_what_is_served(changed: dict[str, Any]) -> None:
+    assert spec(**changed).serving_hash != spec().serving_hash
 
 
 @pytest.mark.parametrize("changed", [{"allow_from": ["10.0.0.0/8"]}, {"load_timeout": 5}, {"drain_timeout": 1}])
-def test_firewall_and_times_do_not_change_the_hash(changed: dict[str, Any]) -> None:
-    assert spec(**changed).hash == spec().hash
+def test_firewall_and_times_do_not_change_what_is_served(changed: dict[str, Any]) -> None:
+    assert spec(**changed).serving_hash == spec().serving_hash
 
 
-def test_a_moved_gpu_or_model_changes_the_hash() -> None:
+def test_a_moved_tag_or_branch_changes_what_is_served() -> None:
     for resolved in (
-        dataclasses.replace(RESOLVED, gpu_uuids=("GPU-1",)),
         dataclasses.replace(RESOLVED, model_commit="e" * 40),
         dataclasses.replace(RESOLVED, image_digest="sha256:" + "b" * 64),
     ):
-        assert endpoint_spec("llm", endpoint(), "/srv/encodings", resolved).hash != spec().hash
+        assert endpoint_spec("llm", endpoint(), "/srv/encodings", resolved).serving_hash != spec().serving_hash
 
 
 def test_the_unit_can_be_read_and_gives_up_after_slow_deaths() -> None:
@@ -105,9 +105,9 @@ def test_the_unit_can_be_read_and_gives_up_after_slow_deaths() -> None:
     unit = release.unit
     assert "StartLimitIntervalSec=1695" in unit, "3 x (480 + 60 + 15 + 10)"
     assert "--ulimit memlock=-1" in unit
-    assert f"rackwright.spec={release.hash}" in unit
     joined = unit.split("ExecStart=")[1].split("\n# ")[0].replace("\\\n", " ")
-    assert shlex.split(joined) == words(spec())
+    assert shlex.split(joined.replace(release.hash, RELEASE)) == words(spec())
+    assert "EnvironmentFile=/var/lib/rackwright/endpoints/llm/binding" in unit
 
 
 def test_the_engine_yaml_contains_the_guides_one() -> None:

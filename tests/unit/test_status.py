@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import replace
+from dataclasses import astuple, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rackwright.binding import Binding
 from rackwright.change import Change, Owned, Shell
 from rackwright.commands.drift import exit_code, lines
 from rackwright.commands.status import in_vain
 from rackwright.concern import HostReading
-from rackwright.concerns.endpoint import ENDPOINT
+from rackwright.concerns.endpoint import ENDPOINT, Running
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.release import RELEASE, SeenReleases
@@ -67,8 +68,11 @@ def test_an_endpoint_as_it_was_left_has_not_moved() -> None:
         ({"enabled": False}, "does not start at boot any more"),
         ({"unit": None}, "its unit is gone"),
         ({"needs_reload": True}, "systemd has not read it again"),
-        ({"running_hash": None, "active": "failed", "result": "exit-code"}, "it does not run: its unit is failed"),
-        ({"running_hash": "0123456789ab"}, "release 0123456789ab runs"),
+        ({"unit_same": False}, "its unit is not its release's"),
+        ({"running": None, "active": "failed", "result": "exit-code"}, "it does not run: its unit is failed"),
+        ({"running": Running("0123456789ab", "c", "d")}, "release 0123456789ab runs"),
+        ({"binding": None}, "its binding is gone, or was changed by hand"),
+        ({"format": 3}, "a newer Rackwright wrote its release: spec.json has format 3"),
         ({"health": 503}, "/health answers 503"),
         ({"health": None}, "/health answers nothing"),
         ({"proven": "0123456789ab"}, "release 0123456789ab is the proven one"),
@@ -96,14 +100,22 @@ def test_another_option_in_the_settings_is_not_drift() -> None:
 
 
 def test_a_gpu_that_is_gone_is_drift_although_another_release_is_due() -> None:
+    reading = with_endpoint(at_rest(), binding=Binding(("GPU-gone",)))
+    for own in (settings(), settings(engine={"max_batch_size": 77})):
+        found = said(reading, own)
+        assert ("gpus", "moved") in {(one.concern, one.verdict) for one in found}
+        assert any("gone from the host: GPU-gone" in one.text for one in found)
+
+
+def test_other_gpus_that_the_settings_ask_for_are_not_drift() -> None:
     reading = at_rest()
-    spec = {**reading[ENDPOINT].endpoints["llm"].spec, "gpus": ["GPU-gone"]}
-    found = said(with_endpoint(reading, spec=spec, current="0123456789ab", proven="0123456789ab"))
-    assert ("gpus", "moved") in {(one.concern, one.verdict) for one in found}
+    first = reading[GPUS].gpus[0].uuid
+    [found] = said(with_endpoint(reading, binding=Binding((first,))))
+    assert (found.verdict, found.text) == ("asked", "endpoint llm: the settings ask for other GPUs")
 
 
 def test_a_loading_endpoint_has_not_moved() -> None:
-    assert said(with_endpoint(at_rest(), active="activating", sub="start-post", running_hash=None, health=None)) == []
+    assert said(with_endpoint(at_rest(), active="activating", sub="start-post", running=None, health=None)) == []
 
 
 def test_docker_that_does_not_answer_is_said_and_nothing_else_is_guessed() -> None:
@@ -154,6 +166,9 @@ def printed(**changed: str) -> list[str]:
     """What a host prints on which the release of these settings serves; `changed` replaces lines by their key."""
     reading = at_rest()
     seen = reading[ENDPOINT].endpoints["llm"]
+    assert seen.running
+    assert seen.binding
+    bound = base64.b64encode(seen.binding.text.encode()).decode()
     lines = {
         "uptime": "7300",
         "lease": "",
@@ -169,7 +184,9 @@ def printed(**changed: str) -> list[str]:
         "files": "whole",
         "spec": base64.b64encode(json.dumps(dict(seen.spec)).encode()).decode(),
         "health": "200",
-        "running": str(seen.running_hash),
+        "binding": bound,
+        "bound": bound,
+        "running": " ".join(astuple(seen.running)),
         "connections": "3",
     }
     lines.update(changed)
@@ -219,7 +236,7 @@ def test_health_in_one_word(changed: dict[str, str], health: str) -> None:
         ({"unit": "other"}, "its unit is not its release's"),
         ({"unit": ""}, "its unit is gone"),
         ({"UnitFileState": "disabled"}, "does not start at boot"),
-        ({"running": "0123456789ab"}, "release 0123456789ab runs"),
+        ({"running": "0123456789ab c d"}, "release 0123456789ab runs"),
         ({"proven": "0123456789ab"}, "release 0123456789ab is the proven one"),
         ({"health": "503"}, "/health answers 503"),
     ],

@@ -423,7 +423,7 @@ def test_no_answer_breaks_a_judge(body: str, status: int) -> None:
         model_name(BASE, "m"),
         version(BASE, "1"),
         gpus_inside("c", 8),
-        release_runs("c", "0123456789ab"),
+        release_runs("c", "0123456789ab", "ba9876543210"),
     ):
         assert not judge_safely(question, Answer(status, body, 0.1)).passed or "42" in body
 
@@ -446,10 +446,13 @@ def test_the_models_name_must_be_among_those_served() -> None:
 
 
 def test_another_release_or_none_is_no_proof() -> None:
-    row = release_runs("rackwright-llm", "abc")
-    assert row.judge(Answer(0, "abc", 0)).passed
+    row = release_runs("rackwright-llm", "abc", "123")
+    assert row.judge(Answer(0, "abc 123", 0)) == Verdict(True, "the container runs abc, expected abc")
     assert row.judge(Answer(0, "", 0)) == Verdict(False, "the container runs nothing, expected abc")
-    assert not row.judge(Answer(0, "abcd", 0)).passed
+    assert row.judge(Answer(0, "abcd 123", 0)) == Verdict(False, "the container runs abcd, expected abc")
+    for other in ("abc 1234", "abc"):
+        verdict = row.judge(Answer(0, other, 0))
+        assert verdict == Verdict(False, "the container runs abc with other GPUs than expected")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from rackwright.binding import Binding
 from rackwright.hostside import host_script, job_script
 from rackwright.hostside.packed import packed
 from rackwright.jobstream import Event, Heard, JobStream, text_of
@@ -323,7 +324,7 @@ def test_a_hook_knows_its_endpoint_and_has_a_time_limit(
 
 BASE = "http://127.0.0.1:8000"
 ROWS = (
-    release_runs("rackwright-llm", "abc"),
+    release_runs("rackwright-llm", "abc", "123"),
     gpus_inside("rackwright-llm", 2),
     model_name(BASE, "m"),
     version(BASE, "1.1"),
@@ -332,7 +333,7 @@ ROWS = (
 )
 CHAT = json.dumps({"choices": [{"message": {"content": "42"}}]})
 GOOD = [
-    Answer(0, "abc", 0),
+    Answer(0, "abc 123", 0),
     Answer(0, "GPU 0: B200\nGPU 1: B200", 0),
     Answer(200, '{"data": [{"id": "m"}]}', 0.1),
     Answer(200, '{"version": "1.1"}', 0.1),
@@ -340,7 +341,8 @@ GOOD = [
     Answer(0, "", 0),
 ]
 BAD = {
-    "another release": (0, Answer(0, "abd", 0)),
+    "another release": (0, Answer(0, "abd 123", 0)),
+    "other GPUs": (0, Answer(0, "abc 124", 0)),
     "no container": (0, Answer(0, "", 0)),
     "a GPU is gone": (1, Answer(0, "GPU 0: B200", 0)),
     "nvidia-smi fails": (1, Answer(255, "Failed to initialize NVML", 0)),
@@ -424,7 +426,7 @@ def test_a_row_that_hosts_do_not_know_is_never_left_out_silently() -> None:
 
 DOCKER = """#!/bin/sh
 case "$1" in
-  inspect) echo abc ;;
+  inspect) echo abc 123 ;;
   rm) exit 1 ;;
   run) shift; echo "$*" >"$JOB/ran"; exec {python} -I -B "$JOB/answers/judge.pyz" "$JOB/answers" ;;
 esac
@@ -437,7 +439,7 @@ def proving(folder: Path, docker: str, *rows: Question) -> tuple[int, str, str]:
     (folder / "docker").chmod(0o755)
     reason = folder / "reason"
     env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "JOB": str(folder), "reason": str(reason)}
-    script = prove_script("llm", Tried("abc", "engine@sha256:1", rows))
+    script = prove_script("llm", Tried("abc", Binding(("GPU-1",)), "engine@sha256:1", rows))
     (folder / "nonce").write_text(f"{NONCE}\n")
     with (folder / "log").open("w") as log:
         done = subprocess.run(["sh", "-c", script], env=env, stdout=log, stderr=log, check=False)
@@ -446,7 +448,7 @@ def proving(folder: Path, docker: str, *rows: Question) -> tuple[int, str, str]:
 
 
 def test_questions_are_asked_on_the_host_and_judged_in_the_image(tmp_path: Path) -> None:
-    status, output, reason = proving(tmp_path, DOCKER, release_runs("rackwright-llm", "abc"))
+    status, output, reason = proving(tmp_path, DOCKER, release_runs("rackwright-llm", "abc", "123"))
     assert (status, reason) == (0, ""), output
     assert "proved" in output
     ran = (tmp_path / "ran").read_text()
@@ -456,7 +458,7 @@ def test_questions_are_asked_on_the_host_and_judged_in_the_image(tmp_path: Path)
 
 def test_a_wrong_answer_refuses_on_the_host(tmp_path: Path) -> None:
     status, output, reason = proving(
-        tmp_path, DOCKER, release_runs("rackwright-llm", "it's"), chat("http://[::1]:1", "m")
+        tmp_path, DOCKER, release_runs("rackwright-llm", "it's", "123"), chat("http://[::1]:1", "m")
     )
     assert status == 1
     assert output.count('"mark": "refused"') == 2
@@ -472,8 +474,24 @@ def test_what_cannot_be_judged_is_not_proven(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_every_part_of_the_switch_is_posix_sh(shell: str, tmp_path: Path) -> None:
-    names = ("transaction", "prove", "drain", "hook", "say_word", "pointed_at", "print_log", "switch", "wait_ready")
-    for name in (*names, "keep_log", "job_start", "job_follow"):
+    names = (
+        "transaction",
+        "prove",
+        "drain",
+        "hook",
+        "say_word",
+        "pointed_at",
+        "point",
+        "print_log",
+        "switch",
+        "wait_ready",
+        "write_release",
+        "commit",
+        "keep_log",
+        "job_start",
+        "job_follow",
+    )
+    for name in names:
         (tmp_path / name).write_text(job_script(name))
         words = [shell, "sh"] if shell == "busybox" else [shell]
         subprocess.run([*words, "-n", str(tmp_path / name)], check=True)

@@ -5,28 +5,53 @@ from rackwright.concerns.endpoint.concern import (
     ENDPOINT,
     WantedEndpoint,
     WantedEndpoints,
+    adopted_later,
     changes,
+    deferred_releases,
     foreign_units,
     takes_capacity,
     waits,
 )
-from rackwright.concerns.endpoint.due import why_switch
-from rackwright.concerns.endpoint.seen import BOOT_UNITS, SeenEndpoint, SeenEndpoints, last_switch, parse
+from rackwright.concerns.endpoint.due import Aim, is_deferred, serves_the_same, why_switch
+from rackwright.concerns.endpoint.formats import foreign, format_of, readable, refusal, way_out
+from rackwright.concerns.endpoint.seen import (
+    BOOT_UNITS,
+    Running,
+    SeenEndpoint,
+    SeenEndpoints,
+    binding_in,
+    last_switch,
+    parse,
+    running_of,
+)
 
 __all__ = [
     "BOOT_UNITS",
     "ENDPOINT",
+    "Aim",
+    "Running",
     "SeenEndpoint",
     "SeenEndpoints",
     "WantedEndpoint",
     "WantedEndpoints",
+    "adopted_later",
+    "binding_in",
     "changes",
+    "deferred_releases",
+    "foreign",
     "foreign_units",
+    "format_of",
+    "is_deferred",
     "last_switch",
     "parse",
     "questions",
+    "readable",
+    "refusal",
+    "running_of",
+    "serves_the_same",
     "takes_capacity",
     "tried_of",
     "waits",
+    "way_out",
     "why_switch",
 ]

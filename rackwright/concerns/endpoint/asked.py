@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rackwright.binding import Binding
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.engines.version import bare
 from rackwright.fullproof import compared_questions, full_questions, gpu_counters
@@ -12,18 +13,20 @@ from rackwright.paths import container_name, endpoint_dir
 from rackwright.proof import Question, chat, gpu_errors, gpus_inside, model_name, release_runs, version
 from rackwright.release import Release
 from rackwright.settings.model import EndpointSettings
-from rackwright.spec import last_part, served_name, url_of
+from rackwright.spec import served_name, url_of
 from rackwright.transaction import Tried
 
 
-def tried_of(name: str, release: str, spec: Mapping[str, Any]) -> Tried:
+def tried_of(name: str, release: str, spec: Mapping[str, Any], binding: Binding) -> Tried:
     """A release that was proven earlier, to be asked again; without its spec.json it can only be started."""
-    return Tried(release, spec["image"], basic_questions(name, spec)) if spec else Tried(release, "", ())
+    if not spec:
+        return Tried(release, binding, "", ())
+    return Tried(release, binding, spec["image"], basic_questions(name, spec, binding))
 
 
-def questions(release: Release, settings: EndpointSettings) -> tuple[Question, ...]:
+def questions(release: Release, binding: Binding, settings: EndpointSettings) -> tuple[Question, ...]:
     """The basic proof of an endpoint: identity, GPUs, and a chat answer that is read and checked."""
-    rows = basic_questions(release.spec.name, release.facts)
+    rows = basic_questions(release.spec.name, release.facts, binding)
     errors = gpu_errors(endpoint_dir(release.spec.name))
     return (*rows[:-1], *_version(release.spec.health_url, settings), rows[-1], errors)
 
@@ -43,16 +46,15 @@ def questions_before(settings: EndpointSettings, seen: SeenEndpoint) -> tuple[Qu
     if not seen.serving or not seen.spec:
         return (gpu_counters(),)
     base = url_of(seen.spec["address"], seen.spec["port"])
-    return compared_questions(base, last_part(seen.spec["mounts"][0].split(":")[1]), settings)
+    return compared_questions(base, seen.spec["served_name"], settings)
 
 
-def basic_questions(name: str, spec: Mapping[str, Any]) -> tuple[Question, ...]:
+def basic_questions(name: str, spec: Mapping[str, Any], binding: Binding) -> tuple[Question, ...]:
     """What any release must answer, from its spec.json alone, so that an old one can be asked as well."""
-    base, container = url_of(spec["address"], spec["port"]), container_name(name)
-    model = last_part(spec["mounts"][0].split(":")[1])  # the model is mounted first
+    base, container, model = url_of(spec["address"], spec["port"]), container_name(name), spec["served_name"]
     return (
-        release_runs(container, spec["hash"]),
-        gpus_inside(container, len(spec["gpus"])),
+        release_runs(container, spec["hash"], binding.hash),
+        gpus_inside(container, len(binding.gpus)),
         model_name(base, model),
         chat(base, model),
     )

@@ -6,12 +6,23 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rackwright.aside import foreigners, kept_aside, refusal
+from rackwright.binding import Binding
 from rackwright.change import Change, DaemonRestart, Job, Owned, Proved, Refuse, Shell, WriteFile
 from rackwright.concern import Concern, HostReading
+from rackwright.concerns.endpoint import formats
 from rackwright.concerns.endpoint.asked import questions, questions_after, questions_before, tried_of
-from rackwright.concerns.endpoint.due import Due, differing, why_admit, why_switch
+from rackwright.concerns.endpoint.due import (
+    Aim,
+    Due,
+    is_deferred,
+    misplaced,
+    resting_release,
+    why_admit,
+    why_switch,
+)
 from rackwright.concerns.endpoint.seen import BOOT_UNITS, SeenEndpoint, SeenEndpoints, parse, read
-from rackwright.concerns.release import Unresolved, wanted_releases
+from rackwright.concerns.gpus import GPUS
+from rackwright.concerns.release import Unresolved, binding_of, wanted_releases
 from rackwright.ownership import RECORD
 from rackwright.paths import BOOT_UNIT, UNITS, endpoint_dir, endpoint_job, unit_name
 from rackwright.reach import Door
@@ -41,6 +52,14 @@ class WantedEndpoint:
     settings: EndpointSettings
     release: Release | Unresolved
     keep_releases: int
+    binding: Binding
+    gpus: frozenset[str] = frozenset()
+    """UUIDs of all GPUs that the host has today."""
+    adopt: bool = False
+
+    def aim(self, release: Release) -> Aim:
+        """What the endpoint should serve."""
+        return Aim(release, self.binding, self.adopt)
 
 
 @dataclass(frozen=True)
@@ -59,29 +78,36 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedEndpoints:
     """The wanted release of each endpoint, and the boot units."""
     releases = wanted_releases(settings, reading)
     return WantedEndpoints(
-        {
-            name: WantedEndpoint(own, releases[name], settings.keep_releases)
-            for name, own in settings.all_endpoints.items()
-        },
+        {name: _wanted(own, releases[name], settings, reading) for name, own in settings.all_endpoints.items()},
         {name: render(f"{name}.j2", settings.site) for name in BOOT_UNITS},
         reading[RECORD],
         settings.foreign_units == "aside",
     )
 
 
+def _wanted(
+    own: EndpointSettings, release: Release | Unresolved, settings: HostSettings, reading: HostReading
+) -> WantedEndpoint:
+    gpus = frozenset(gpu.uuid for gpu in reading[GPUS].gpus)
+    return WantedEndpoint(own, release, settings.keep_releases, binding_of(own, reading), gpus, settings.adopt)
+
+
 def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
     """What must happen to the host's endpoints, those that are no longer wanted first."""
     if not seen.docker and all(isinstance(own.release, Release) for own in asked.endpoints.values()):
         return [Change("switch the endpoints", "Docker does not answer", (Refuse(_DOCKER_DOWN, final=False),))]
+    others = [_other_format(name, own.format) for name, own in seen.endpoints.items() if formats.foreign(own.format)]
+    if others:
+        return others
     found = [_remove(name) for name in seen.endpoints if name not in asked.endpoints]
-    foreign = foreign_units(asked.endpoints, seen, asked.owned)
-    if foreign and not asked.aside:
-        return [_refused(unit, sentences) for unit, sentences in foreign.items()]
-    found += [kept_aside(unit, foreign[unit]) for unit in BOOT_UNITS if unit in foreign]
+    by_hand = foreign_units(asked.endpoints, seen, asked.owned)
+    if by_hand and not asked.aside:
+        return [_refused(unit, sentences) for unit, sentences in by_hand.items()]
+    found += [kept_aside(unit, by_hand[unit]) for unit in BOOT_UNITS if unit in by_hand]
     found += _boot(asked, seen)
     for name, own in asked.endpoints.items():
         now = seen.endpoints.get(name, SeenEndpoint())
-        if sentences := foreign.get(unit_name(name)):
+        if sentences := by_hand.get(unit_name(name)):
             found.append(_kept_aside(name, own.settings, now, sentences))
         found += _endpoint_changes(name, own, now)
     return found
@@ -151,11 +177,17 @@ def _boot(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
 def _endpoint_changes(name: str, own: WantedEndpoint, seen: SeenEndpoint) -> list[Change]:
     if isinstance(own.release, Unresolved):
         return [_unresolved(name, own.release)]
-    due = why_switch(own.release, seen) or why_admit(own.settings, seen)
+    aim = own.aim(own.release)
+    due = why_switch(aim, seen) or why_admit(own.settings, seen)
     if due:
         return [_proved(own, own.release, seen, due)]
-    found = differing(own.release, seen)
-    return [_rewrite_unit(own.release, found)] if found else []
+    found = misplaced(aim, seen)
+    return [_put_in_place(name, aim, seen, found)] if found else []
+
+
+def _other_format(name: str, found: int) -> Change:
+    refused = Refuse(formats.refusal(name, found))
+    return Change(f"leave endpoint {name} alone", "another version of Rackwright serves it", (refused,))
 
 
 def _unresolved(name: str, release: Unresolved) -> Change:
@@ -163,21 +195,43 @@ def _unresolved(name: str, release: Unresolved) -> Change:
     return Change(f"start endpoint {name} and ask it", "its release is known once staged", (Refuse(text, final=False),))
 
 
-def _rewrite_unit(release: Release, found: list[str]) -> Change:
-    name = release.spec.name
-    unit = unit_name(name)
-    steps = (WriteFile(f"{UNITS}/{unit}", release.unit), Shell(point_script(name, release.hash)))
-    return Change(f"write the unit {unit} without a restart", ", ".join(found), steps)
+def _put_in_place(name: str, aim: Aim, seen: SeenEndpoint, found: list[str]) -> Change:
+    script = point_script(name, resting_release(aim, seen), aim.binding)
+    return Change(
+        f"put the unit {unit_name(name)} back in place without a restart",
+        ", ".join(found),
+        (Shell(script),),
+        endpoint=name,
+    )
+
+
+def adopted_later(asked: WantedEndpoints, seen: SeenEndpoints) -> list[str]:
+    """A sentence for each endpoint whose wanted release is deferred."""
+    return [
+        f"release {release} of endpoint {name} is adopted at the next switch: it differs from the running one in its "
+        "unit or its helper scripts alone; to switch now: rackwright rollout INVENTORY --adopt"
+        for name, release in deferred_releases(asked, seen).items()
+    ]
+
+
+def deferred_releases(asked: WantedEndpoints, seen: SeenEndpoints) -> dict[str, str]:
+    """Wanted releases, by endpoint, that differ from the running one in unit or helper scripts alone."""
+    return {
+        name: own.release.hash
+        for name, own in asked.endpoints.items()
+        if isinstance(own.release, Release)
+        and is_deferred(own.aim(own.release), seen.endpoints.get(name, SeenEndpoint()))
+    }
 
 
 def _proved(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due) -> Change:
     name, settings = release.spec.name, own.settings
-    new = Tried(release.hash, release.spec.image, questions(release, settings))
+    new = Tried(release.hash, own.binding, release.spec.image, questions(release, own.binding, settings))
     way = _way(own, release, seen, due)
     step = Proved(
         endpoint=name,
         release=release.hash,
-        job=transaction(name, settings, way, new, _previous(name, seen, release.hash), seen.proven),
+        job=transaction(name, settings, way, new, _previous(name, own, release, seen), seen.proven),
         serving=seen.serving,
         restarts=due.restart,
         questions=questions_after(release, settings),
@@ -187,27 +241,30 @@ def _proved(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due)
     doing = "switch endpoint {} to release {}" if due.restart else "prove endpoint {} at release {}"
     what = f"{doing.format(name, release.hash)} and ask it"
     why = due.reason + (seen.last.against(release.hash) if seen.last else "")
-    return Change(what, why, (step,), owns=(Owned("unit", unit_name(name)),))
+    return Change(what, why, (step,), owns=(Owned("unit", unit_name(name)),), endpoint=name)
 
 
 def _way(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due) -> Way:
     """How the release is reached; the connections of what runs now are drained, at its own port."""
     name, settings = release.spec.name, own.settings
-    commit = commit_script(name, release.hash, own.keep_releases)
+    commit = commit_script(name, release.hash, own.binding, own.keep_releases)
     if not due.restart:
         prepare, forward = pointed_at_script(name, release.hash, settings.load_timeout)
         return Way(prepare, forward, commit, start_time(settings))
     kept = keep_log_script(name, f"unhealthy-{release.hash}", "all") if due.keep_log else ""
     hook = drain_hook_script(name, settings, release.hash)
     drain = drain_script(name, seen.spec.get("port", settings.port), settings.drain_timeout, hook)
-    forward = switch_script(name, release.hash, settings.load_timeout)
+    forward = switch_script(name, release.hash, own.binding, settings.load_timeout)
     return Way(kept + drain, forward, commit, settings.hook_timeout + settings.drain_timeout + start_time(settings))
 
 
-def _previous(name: str, seen: SeenEndpoint, failed: str) -> Tried | None:
-    if seen.proven is None or seen.proven == failed:
+def _previous(name: str, own: WantedEndpoint, release: Release, seen: SeenEndpoint) -> Tried | None:
+    """What to roll back to, with the GPUs that it was proven with, as long as the host still has them."""
+    had = seen.proven_binding
+    binding = had if had and own.gpus.issuperset(had.gpus) else own.binding
+    if seen.proven is None or (seen.proven, binding) == (release.hash, own.binding):
         return None
-    return tried_of(name, seen.proven, seen.proven_spec)
+    return tried_of(name, seen.proven, seen.proven_spec, binding)
 
 
 def _wait_job(name: str, settings: EndpointSettings) -> Job:

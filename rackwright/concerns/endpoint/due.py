@@ -1,13 +1,15 @@
 """Why an endpoint must be switched, started or proven: by comparison, never by memory.
 
-The running container carries the hash of the spec that it was started with, and a restart is due exactly when that
-differs, or when nothing runs that should.
+The running container carries the hashes of what it serves and of the binding that it was started with. A restart is
+due exactly when one of them differs, or when nothing runs that should. A wanted release that differs from the running
+one in its unit or its helper scripts alone is deferred: it is adopted at the next switch (DECISIONS 40).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rackwright.binding import Binding
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.release import Release
 from rackwright.settings.model import EndpointSettings
@@ -23,18 +25,83 @@ class Due:
     keep_log: bool = False
 
 
-def why_switch(release: Release, seen: SeenEndpoint) -> Due | None:
-    """The reason to switch, or to start and prove; None when the endpoint is as wanted."""
-    at_release = seen.current == release.hash and seen.unit == release.unit and not seen.needs_reload
-    if seen.loading and at_release and seen.running_hash in (None, release.hash):
-        return None if seen.proven == release.hash else Due("it is loading and was never proven", restart=False)
-    if seen.running_hash not in (None, release.hash):
-        return Due(reasons(seen.spec, release.spec.as_json()) or f"it runs release {seen.running_hash}")
-    if seen.running_hash is None or seen.active != "active":
-        return Due(_why_not_running(seen))
+@dataclass(frozen=True)
+class Aim:
+    """What an endpoint should serve."""
+
+    release: Release
+    binding: Binding
+    adopt: bool = False
+    """Whether what differs in the unit or the helper scripts alone is worth a restart."""
+
+
+def serves_the_same(aim: Aim, seen: SeenEndpoint) -> bool:
+    """Whether what runs was started with the wanted serving part and binding."""
+    running = seen.running
+    wanted = (aim.release.spec.serving_hash, aim.binding.hash)
+    return running is not None and (running.serving, running.binding) == wanted
+
+
+def is_deferred(aim: Aim, seen: SeenEndpoint) -> bool:
+    """Whether the wanted release waits for the next switch, since what runs, or loads, serves the same."""
+    if aim.adopt or seen.current in (None, aim.release.hash) or not seen.files_whole:
+        return False
+    if not seen.has_proven(seen.current, aim.binding):
+        return False
+    if seen.loading and seen.running is None:
+        return seen.binding == aim.binding and seen.spec.get("serving") == aim.release.spec.serving_hash
+    return seen.running_hash == seen.current and serves_the_same(aim, seen)
+
+
+def resting_release(aim: Aim, seen: SeenEndpoint) -> str:
+    """The release that unit and pointer should name: the wanted one, or the one that runs while that is deferred."""
+    return (seen.current if is_deferred(aim, seen) else None) or aim.release.hash
+
+
+def why_switch(aim: Aim, seen: SeenEndpoint) -> Due | None:
+    """The reason to switch, or to start and prove; None when the endpoint serves what is wanted."""
+    meant = resting_release(aim, seen)
+    if seen.loading and _starts(meant, aim, seen):
+        return None if seen.has_proven(meant, aim.binding) else Due("it is loading and was never proven", restart=False)
+    if seen.running is not None and not serves_the_same(aim, seen):
+        return Due(_what_differs(aim, seen))
+    if seen.running is None or seen.active != "active":
+        return Due(_why_not_running(seen) + _swapped(aim, seen))
     if seen.health != 200:
         return Due(f"it runs, but /health answers {seen.health or 'nothing'}", keep_log=True)
-    return None if seen.proven == release.hash else Due("it runs, but was never proven", restart=False)
+    if seen.running_hash != meant:
+        return Due(_why_adopt(seen))
+    return None if seen.has_proven(meant, aim.binding) else Due(_unproven(meant, seen), restart=False)
+
+
+def _starts(meant: str, aim: Aim, seen: SeenEndpoint) -> bool:
+    """Whether a start that is under way ends in the release that is meant."""
+    if seen.current != meant or not seen.unit_same or seen.needs_reload or seen.binding != aim.binding:
+        return False
+    return seen.running is None or (seen.running_hash == meant and serves_the_same(aim, seen))
+
+
+def _what_differs(aim: Aim, seen: SeenEndpoint) -> str:
+    assert seen.running is not None
+    found = [reasons(seen.spec, aim.release.spec.as_json())]
+    found += ["its GPUs changed"] if seen.running.binding != aim.binding.hash else []
+    return ", ".join(filter(None, found)) or f"it runs release {seen.running_hash}"
+
+
+def _why_adopt(seen: SeenEndpoint) -> str:
+    """Why a release that serves what is wanted is not left running until the next switch."""
+    if seen.running_hash != seen.current:
+        return f"it runs release {seen.running_hash}, and `current` points to {seen.current or 'nothing'}"
+    if seen.proven != seen.current:
+        return f"release {seen.current} was never proven"
+    if not seen.files_whole:
+        return f"files of release {seen.current} were changed by hand"
+    return "its unit or its helper scripts differ, and --adopt asks for them"
+
+
+def _unproven(meant: str, seen: SeenEndpoint) -> str:
+    with_these = " with these GPUs" if seen.proven == meant else ""
+    return f"it runs, but was never proven{with_these}"
 
 
 def why_admit(settings: EndpointSettings, seen: SeenEndpoint) -> Due | None:
@@ -42,6 +109,11 @@ def why_admit(settings: EndpointSettings, seen: SeenEndpoint) -> Due | None:
     if settings.ready_hook and not seen.admitted:
         return Due("clients were not let in again after its last switch", restart=False)
     return None
+
+
+def _swapped(aim: Aim, seen: SeenEndpoint) -> str:
+    """What a start with the binding that lies there would fail at."""
+    return ", and its GPUs changed" if seen.binding not in (None, aim.binding) else ""
 
 
 def _why_not_running(seen: SeenEndpoint) -> str:
@@ -52,12 +124,14 @@ def _why_not_running(seen: SeenEndpoint) -> str:
     return f"it should run, but is {seen.active} ({seen.sub})"
 
 
-def differing(release: Release, seen: SeenEndpoint) -> list[str]:
-    """What is not as wanted around an endpoint that runs and has been proven."""
+def misplaced(aim: Aim, seen: SeenEndpoint) -> list[str]:
+    """What is not as it should be around an endpoint that runs and has been proven."""
+    meant = resting_release(aim, seen)
     rows = {
-        "its text differs": seen.unit != release.unit,
+        "its text differs": seen.current == meant and not seen.unit_same,
         "systemd has not read it again": seen.needs_reload,
         "it is not enabled at boot": not seen.enabled,
-        f"`current` points to {seen.current or 'nothing'}": seen.current != release.hash,
+        f"`current` points to {seen.current or 'nothing'}": seen.current != meant,
+        "its binding was changed by hand": seen.binding != aim.binding,
     }
     return [text for text, differs in rows.items() if differs]

@@ -7,15 +7,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rackwright.binding import Binding, parse_binding
+from rackwright.concerns.endpoint.formats import format_of, readable
 from rackwright.hostside import host_script
 from rackwright.paths import BOOT_UNIT, STATE, TARGET, UNITS
 from rackwright.reading import decode, files, pairs
 from rackwright.settings.model import HostSettings
-from rackwright.spec import local_url
+from rackwright.spec import FORMAT, local_url
 from rackwright.switchnews import LastSwitch
 
-_SPEC_KEYS = frozenset({"hash", "image", "address", "port", "mounts", "gpus"})
+FILES = ("unit ", "spec ", "proven_spec ", "binding ", "proven_binding ")
+"""Begin lines of the reading that carry a whole file."""
 BOOT_UNITS = (TARGET, BOOT_UNIT)
+
+
+@dataclass(frozen=True)
+class Running:
+    """What a running container says it was started with, by its labels."""
+
+    release: str
+    serving: str
+    binding: str
 
 
 @dataclass(frozen=True)
@@ -24,13 +36,14 @@ class SeenEndpoint:
 
     unit: str | None = None
     """Text of the unit file."""
+    unit_same: bool = False
+    """Whether it is the current release's."""
     active: str = "inactive"
     sub: str = "dead"
     result: str = "success"
     enabled: bool = False
     needs_reload: bool = False
-    running_hash: str | None = None
-    """Label of the running container: the spec that it was started with."""
+    running: Running | None = None
     foreign_container: bool = False
     """True when a container of the endpoint's name is there that is not ours."""
     health: int | None = None
@@ -41,9 +54,26 @@ class SeenEndpoint:
     """spec.json of the current release."""
     proven_spec: Mapping[str, Any] = field(default_factory=dict)
     """spec.json of the proven release."""
+    proven_binding: Binding | None = None
+    """What the proven release was bound to when it was proven last."""
+    files_whole: bool = False
+    """Whether the current release's files are as they were written."""
+    format: int = FORMAT
+    """Of spec.json, where another version of Rackwright wrote the current or the proven release."""
+    binding: Binding | None = None
+    """What the next start reads; None when there is none, or it was changed by hand."""
     admitted: bool = True
     """False from the beginning of a switch until the site's ready hook has let clients in again."""
     last: LastSwitch | None = None
+
+    @property
+    def running_hash(self) -> str | None:
+        """The release that the running container was started with."""
+        return self.running.release if self.running else None
+
+    def has_proven(self, release: str, binding: Binding) -> bool:
+        """Whether a release is the one that was proven last, with this very binding."""
+        return (self.proven, self.proven_binding) == (release, binding)
 
     @property
     def serving(self) -> bool:
@@ -86,26 +116,43 @@ def parse(output: str) -> SeenEndpoints:
 
 def _endpoint(block: str) -> tuple[str, SeenEndpoint]:
     name, *lines = block.split("\n")
-    words = dict(line.split(" ", 1) for line in lines if line.startswith(("unit ", "spec ", "proven_spec ")))
+    files = dict(line.split(" ", 1) for line in lines if line.startswith(FILES))
     values = pairs("\n".join(line.removeprefix("value ") for line in lines if line.startswith("value ")))
-    spec = _json(words.get("spec"))
+    current, proven = _json(files.get("spec")), _json(files.get("proven_spec"))
+    spec = readable(current)
     return name, SeenEndpoint(
-        unit=decode(words["unit"]) if "unit" in words else None,
+        unit=decode(files["unit"]) if "unit" in files else None,
+        unit_same=values.get("unit") == "same",
         active=values.get("ActiveState", "inactive"),
         sub=values.get("SubState", "dead"),
         result=values.get("Result", "success"),
         enabled=values.get("UnitFileState") == "enabled",
         needs_reload=values.get("NeedDaemonReload") == "yes",
-        running_hash=values.get("running") or None,
+        running=running_of(values.get("running", "")),
         foreign_container=values.get("container") == "foreign",
         health=int(values["health"]) if values.get("health") else None,
         current=values.get("current") or None,
         proven=values.get("proven") or None,
         spec=spec,
-        proven_spec=_json(words.get("proven_spec")) or (spec if values.get("proven") == values.get("current") else {}),
+        proven_spec=readable(proven) or (spec if values.get("proven") == values.get("current") else {}),
+        proven_binding=binding_in(files.get("proven_binding")),
+        files_whole=values.get("files") == "whole",
+        format=next((found for found in map(format_of, (current, proven)) if found != FORMAT), FORMAT),
+        binding=binding_in(files.get("binding")),
         admitted=values.get("admitted") != "no",
         last=last_switch(values),
     )
+
+
+def binding_in(word: str | None) -> Binding | None:
+    """A binding as a reading carries it; None when there is none, or it was changed by hand."""
+    return parse_binding(decode(word)) if word else None
+
+
+def running_of(text: str) -> Running | None:
+    """The labels of a running container, as `RELEASE SERVING BINDING`; None when none of ours runs."""
+    words = text.split()
+    return Running(*words) if len(words) == 3 else None
 
 
 def last_switch(values: Mapping[str, str]) -> LastSwitch | None:
@@ -115,9 +162,8 @@ def last_switch(values: Mapping[str, str]) -> LastSwitch | None:
 
 
 def _json(word: str | None) -> dict[str, Any]:
-    """A spec.json; one that was spoilt by hand counts as none, and its release is written again."""
     try:
         found = json.loads(decode(word)) if word else None
     except ValueError:
         return {}
-    return found if isinstance(found, dict) and found.keys() >= _SPEC_KEYS else {}
+    return found if isinstance(found, dict) else {}

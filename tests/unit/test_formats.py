@@ -1,0 +1,126 @@
+"""Two versions of Rackwright on one host: another format is refused by name before anything is written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rackwright.change import Owned, Refuse, WriteFile
+from rackwright.concern import HostReading
+from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoints, parse
+from rackwright.concerns.preflight import PREFLIGHT
+from rackwright.concerns.retention import Kept
+from rackwright.concerns.retention import parse as parse_kept
+from rackwright.errors import ReadingError
+from rackwright.fleet.planning import plan_host
+from rackwright.marks import Marks
+from rackwright.ownership import RECORD, parse_record, render_record
+from rackwright.paths import OWNED
+from rackwright.release import NEEDS
+from rackwright.teardown import plan_teardown
+from tests.unit.test_endpoint_changes import AT_REST, BOOT, WANTED, block, line, pending, printed
+from tests.unit.test_plan import recorded, settings
+from tests.unit.test_status import at_rest, said, with_endpoint
+
+FIRST = {
+    "hash": "f941040613a5",
+    "name": "llm",
+    "image": "nvcr.io/x/y@sha256:0",
+    "argv": ["trtllm-serve"],
+    "environment": {},
+    "mounts": ["/srv/models/m:/config/models/m:ro"],
+    "gpus": ["GPU-1"],
+    "network": "bridge",
+    "address": "0.0.0.0",
+    "port": 8000,
+    "models": {},
+    "files": {"engine.yaml": ""},
+}
+"""As Rackwright wrote it before formats had a number."""
+OLDER = "an older Rackwright wrote its release: spec.json has format 1, this one reads 2"
+NEWER = "a newer Rackwright wrote its release: spec.json has format 3, this one reads 2"
+CASES = [
+    (1, f"{OLDER}; next: rackwright teardown INVENTORY --limit HOST"),
+    (3, f"{NEWER}; next: pip install --upgrade rackwright"),
+]
+
+
+@pytest.mark.parametrize(
+    ("spec", "found"),
+    [
+        (FIRST, 1),
+        ({"format": 3, "whatever": "a newer one says"}, 3),
+        (WANTED.facts, 2),
+        ({"hash": "spoilt"}, 2),
+        ({"format": "spoilt"}, 2),
+    ],
+)
+def test_the_format_is_read_of_the_current_and_of_the_proven_release(spec: dict[str, Any], found: int) -> None:
+    current = printed(block()).replace(line(WANTED.files["spec.json"]), line(json.dumps(spec)))
+    assert parse(current).endpoints["llm"].format == found
+    proven = f"{printed(block(proven='0123456789ab'))}proven_spec {line(json.dumps(spec))}\n"
+    assert parse(proven).endpoints["llm"].format == found
+
+
+@pytest.mark.parametrize(("found", "text"), CASES)
+def test_its_endpoint_is_left_alone(found: int, text: str) -> None:
+    (change,) = pending(replace(AT_REST, format=found))
+    (step,) = change.steps
+    assert isinstance(step, Refuse)
+    assert step.final
+    assert step.text == f"endpoint llm: {text}"
+
+
+@pytest.mark.parametrize("found", [1, 3])
+def test_it_is_refused_before_anything_is_written(found: int) -> None:
+    plan = plan_host("h", settings(), with_endpoint(at_rest(), format=found))
+    assert plan.state == "refused"
+    assert "nothing was written to it" in plan.refusals[0]
+    reading = with_endpoint(recorded("converged"), format=found)
+    (change,) = PREFLIGHT.pending(settings(), reading)
+    assert "Rackwright" in change.why
+
+
+def test_not_even_one_that_is_no_longer_wanted_is_removed() -> None:
+    host = SeenEndpoints(True, {"old": replace(AT_REST, format=3)}, dict(BOOT), True)
+    reading = HostReading({**recorded("converged").seen, ENDPOINT.name: host})
+    assert [change.what for change in ENDPOINT.pending(settings(), reading)] == ["leave endpoint old alone"]
+
+
+@pytest.mark.parametrize(("found", "text"), CASES)
+def test_drift_says_who_wrote_it(found: int, text: str) -> None:
+    sentence = f"endpoint llm: {text.partition(';')[0]}"
+    assert sentence in [one.text for one in said(with_endpoint(at_rest(), format=found))]
+
+
+def test_a_host_of_an_older_one_is_torn_down() -> None:
+    text = printed(block(running="f941040613a5")).replace(line(WANTED.files["spec.json"]), line(json.dumps(FIRST)))
+    record = frozenset({Owned("unit", "rackwright-llm.service")})
+    reading = HostReading({**recorded("converged").seen, ENDPOINT.name: parse(text), RECORD.name: record})
+    found = plan_teardown(reading, Marks(), purge=False)
+    assert any("rackwright-llm.service" in change.what for change in found.changes)
+
+
+# -- what a release needs
+
+
+def test_what_a_release_needs_is_read_from_its_own_list() -> None:
+    output = f"{WANTED.hash} {line(WANTED.files[NEEDS])}\nf941040613a5 \n"
+    assert parse_kept(output).kept == (
+        Kept(WANTED.hash, WANTED.spec.image, frozenset({"/srv/models/base", "/srv/encodings"})),
+        Kept("f941040613a5", "", frozenset()),
+    )
+
+
+# -- the ownership record
+
+
+def test_the_record_says_its_format_and_another_one_is_refused_by_name() -> None:
+    step = render_record([Owned("package", "curl")])
+    assert isinstance(step, WriteFile)
+    assert parse_record(f"file {OWNED} {line(str(step.content))}") == {Owned("package", "curl")}
+    with pytest.raises(ReadingError, match=r"owned\.json has format 2, and this Rackwright reads 1.*pip install"):
+        parse_record(f"file {OWNED} {line(str(step.content).replace('1,', '2,', 1))}")

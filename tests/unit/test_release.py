@@ -1,0 +1,171 @@
+"""A release is all of its files: how its hash is made, what changes it, and what never does."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rackwright
+from rackwright import release as release_module
+from rackwright.binding import Binding, parse_binding
+from rackwright.release import SELF, SUMS, hash_of
+from rackwright.render import render
+from rackwright.spec import EndpointSpec, Mount
+from tests.unit.test_endpoint_changes import WANTED, release, write
+
+DRAFTED = {
+    "engine.yaml": "max_batch_size: 10\n",
+    "unit.service": f"Description=release {SELF}\nExecStart=/bin/run /releases/{SELF}/engine.yaml\n",
+}
+SERVED = EndpointSpec(
+    name="llm",
+    image="nvcr.io/nvidia/tensorrt-llm/release@sha256:" + "a" * 64,
+    command=("trtllm-serve", "/config/models/m", "--port", "8000"),
+    environment={"HF_HUB_OFFLINE": "1"},
+    mounts=(Mount("/srv/models/m", "/config/models/m"), Mount("/scratch", "/scratch", writable=True)),
+    network="bridge",
+    address="0.0.0.0",
+    port=8000,
+    engine_file="engine.yaml",
+    engine_yaml="max_batch_size: 10\n",
+    models={"openai/m": "c" * 40},
+    served_name="m",
+)
+AS_DOCUMENTED = r"""
+cd "$1"
+hash=${1##*/}
+for file in $(ls | LC_ALL=C sort | grep -vx SHA256SUMS); do
+  echo "$(sed "s/$hash/@rackwright-release@/g" "$file" | sha256sum | cut -d' ' -f1)  $file"
+done | sha256sum | cut -c1-12
+"""
+"""docs/reference/host-files.md tells people to make the hash so."""
+
+
+def test_the_recipe_of_the_hash_is_this_one() -> None:
+    assert hash_of(DRAFTED) == "d6ffa14fe099"
+
+
+def test_the_serving_part_of_a_spec_has_this_hash() -> None:
+    """Another value restarts every endpoint of every fleet at its next deploy."""
+    assert SERVED.serving_hash == "93f39ee4c1d6"
+
+
+def test_the_hash_can_be_made_again_with_the_hosts_own_tools(tmp_path: Path) -> None:
+    folder = tmp_path / WANTED.hash
+    assert write(WANTED, folder).returncode == 0
+    found = subprocess.run(["sh", "-c", AS_DOCUMENTED, "sh", str(folder)], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == WANTED.hash
+    (folder / "before-start").write_text("exit 0\n")
+    found = subprocess.run(["sh", "-c", AS_DOCUMENTED, "sh", str(folder)], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() != WANTED.hash
+
+
+def test_the_release_names_itself_wherever_the_placeholder_stood() -> None:
+    assert not [name for name, text in WANTED.files.items() if SELF in text]
+    assert WANTED.facts["hash"] == WANTED.hash
+    for text in (
+        f"(release {WANTED.hash})",
+        f"rackwright.release={WANTED.hash}",
+        f"releases/{WANTED.hash}/before-start",
+    ):
+        assert text in WANTED.unit
+
+
+def edited(name: str) -> Callable[..., str]:
+    """Renders as usual, but for one template that somebody has edited."""
+
+    def rendered(template: str, site: Path, **values: Any) -> str:
+        return render(template, site, **values) + ("# edited\n" if template == name else "")
+
+    return rendered
+
+
+@pytest.mark.parametrize("template", ["endpoint.service.j2", "before-start.j2", "wait-ready.j2"])
+def test_an_edited_template_is_another_release_that_serves_the_same(
+    template: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release_module, "render", edited(template))
+    other = release()
+    assert other.hash != WANTED.hash
+    assert other.spec.serving_hash == WANTED.spec.serving_hash
+
+
+@pytest.mark.parametrize(
+    "changed", [{"stop_timeout": 61}, {"load_timeout": 99}, {"start_limit": 9}, {"restart_delay": 9}]
+)
+def test_a_limit_is_another_release_that_serves_the_same(changed: dict[str, Any]) -> None:
+    other = release(**changed)
+    assert other.hash != WANTED.hash
+    assert other.spec.serving_hash == WANTED.spec.serving_hash
+
+
+@pytest.mark.parametrize("changed", [{"allow_from": ["10.0.0.0/8"]}, {"drain_timeout": 1}, {"drain_hook": ["lb"]}])
+def test_what_no_file_of_it_holds_is_the_same_release(changed: dict[str, Any]) -> None:
+    assert release(**changed).hash == WANTED.hash
+
+
+def test_another_file_of_the_same_name_is_another_release() -> None:
+    for name in DRAFTED:
+        assert hash_of({**DRAFTED, name: "other\n"}) != hash_of(DRAFTED)
+    assert hash_of({"engine.yml": DRAFTED["engine.yaml"]}) != hash_of({"engine.yaml": DRAFTED["engine.yaml"]})
+
+
+def test_an_upgrade_of_rackwright_alone_changes_no_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    version = re.compile(rf"(?<![\w.]){re.escape(rackwright.__version__)}(?![\w.])")
+    assert not [name for name, text in WANTED.files.items() if version.search(text)]
+    monkeypatch.setattr(rackwright, "__version__", "99.99.99")
+    other = release()
+    assert (other.hash, other.spec.serving_hash) == (WANTED.hash, WANTED.spec.serving_hash)
+
+
+def test_no_file_of_a_release_knows_its_host() -> None:
+    assert not [name for name, text in WANTED.files.items() if "GPU-" in text]
+    assert "NVIDIA_VISIBLE_DEVICES=${GPUS}" in WANTED.unit
+
+
+# -- the binding
+
+
+def test_a_binding_is_what_systemd_reads_and_says_its_own_hash() -> None:
+    bound = Binding(("GPU-1", "GPU-2"))
+    assert bound.text == f"GPUS=GPU-1,GPU-2\nBINDING={bound.hash}\n"
+    assert parse_binding(bound.text) == bound
+    assert bound.hash != Binding(("GPU-2", "GPU-1")).hash
+
+
+@pytest.mark.parametrize(
+    "text", ["", "GPUS=GPU-1\n", "GPUS=GPU-1\nBINDING=0123456789ab\n", Binding(("GPU-1",)).text + "X=1\n", "\x00"]
+)
+def test_a_binding_that_was_changed_by_hand_counts_as_none(text: str) -> None:
+    assert parse_binding(text) is None
+
+
+@pytest.mark.parametrize(("text", "starts"), [("GPUS=GPU-1,GPU-2\n", True), ("GPUS=GPU-1,GPU-x\n", False), ("", False)])
+def test_no_start_with_a_binding_that_was_changed_by_hand(tmp_path: Path, text: str, starts: bool) -> None:
+    bound = Binding(("GPU-1", "GPU-2"))
+    folder, place = tmp_path / "release", tmp_path / "binding"
+    assert write(WANTED, folder).returncode == 0
+    if text:
+        place.write_text(f"{text}BINDING={bound.hash}\n")
+    script = WANTED.files["before-start"].replace(WANTED.path, str(folder))
+    script = script.replace("/var/lib/rackwright/endpoints/llm/binding", str(place))
+    script = script.replace("/var/lib/rackwright/endpoints/llm/scratch", str(tmp_path / "scratch"))
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("docker", "nvidia-smi"):
+        (tools / name).write_text("#!/bin/sh\n")
+        (tools / name).chmod(0o755)
+    environment = {"PATH": f"{tools}:/usr/bin:/bin", "GPUS": "GPU-1,GPU-2", "BINDING": bound.hash}
+    done = subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) == starts
+    assert ("was changed by hand: run the deploy again" in done.stderr) != starts
+
+
+def test_files_are_summed_up_without_the_sums_themselves() -> None:
+    assert SUMS not in WANTED.files
+    assert [line.split("  ")[1] for line in WANTED.sums.splitlines()] == sorted(WANTED.files)
