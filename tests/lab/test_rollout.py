@@ -47,7 +47,7 @@ def proven(hosts: Sequence[Host]) -> list[str]:
 
 
 def running(hosts: Sequence[Host]) -> list[str]:
-    label = '{{index .Config.Labels "rackwright.spec"}}'
+    label = '{{index .Config.Labels "rackwright.release"}}'
     return [host.run(f"docker inspect --format '{label}' rackwright-llm").stdout.strip() for host in hosts]
 
 
@@ -147,6 +147,22 @@ def test_a_record_tells_what_a_view_and_a_report_need(fleet: Site) -> None:
     assert any("stream_interval" in diff for diff in canary.diffs)
     path = Path(fleet.rackwright("report", name).output.strip())
     assert all(host.name in path.read_text() for host in fleet.lab.hosts)
+
+
+def test_what_differs_in_the_unit_alone_is_adopted_when_asked(fleet: Site) -> None:
+    first, *others = (host.name for host in fleet.lab.hosts)
+    before = proven(fleet.lab.hosts)
+    longer = ("--data", "stop_timeout=25")
+    run = rollout(fleet, *longer, stream_interval=2)
+    assert run.status == 0, run.output
+    assert "done: 0 switched, 3 unchanged" in run.output
+    run = rollout(fleet, *longer, "--adopt", "--limit", first, stream_interval=2)
+    assert run.status == 0, run.output
+    assert "proved: a tool call" in run.output
+    assert "done: 1 switched, 0 unchanged" in run.output
+    told = fleet.rackwright("status", "inventory/lab.py").output
+    assert f"llm: release {proven(fleet.lab.hosts)[1]} on 2 hosts ({', '.join(others)})" in told
+    assert proven(fleet.lab.hosts)[1:] == before[1:]
 
 
 def test_killed_in_a_wave_and_resumed(fleet: Site) -> None:

@@ -31,7 +31,7 @@ DOWN = max(1, HOSTS // 10)
 LIMIT = pytest.mark.timeout(1800 + 300 * HOSTS)
 """Of a test: several runs, each of which has a limit of its own."""
 HOME = "/var/lib/rackwright/endpoints/llm"
-LABEL = '{{index .Config.Labels "rackwright.spec"}}'
+LABEL = '{{index .Config.Labels "rackwright.release"}}'
 
 
 @dataclass
