@@ -14,6 +14,7 @@ from tests.lab.conftest import Site
 pytestmark = pytest.mark.lab
 
 UNIT = "rackwright-llm.service"
+RELEASE_OF = """docker inspect --format '{{index .Config.Labels "rackwright.release"}}' rackwright-llm"""
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +77,7 @@ def test_systemctl_cat_shows_the_whole_docker_run(deployed: Site) -> None:
         "--ipc=host",
         "--ulimit memlock=-1",
         "--ulimit stack=67108864",
-        "--runtime nvidia",
+        "--runtime nvidia --env NVIDIA_VISIBLE_DEVICES=${GPUS}",
         "--publish 0.0.0.0:8000:8000",
         "TRTLLM_ENABLE_PDL=1",
         ":/config/models/gpt-oss-120b:ro",
@@ -85,6 +86,17 @@ def test_systemctl_cat_shows_the_whole_docker_run(deployed: Site) -> None:
     ):
         assert part in text
     assert "--privileged" not in text
+    assert "GPU-" not in text
+
+
+def test_all_hosts_have_one_release_and_each_its_own_binding(deployed: Site) -> None:
+    home = "/var/lib/rackwright/endpoints/llm"
+    releases = {host.run(f"cat {home}/current/SHA256SUMS").stdout for host in deployed.lab.hosts}
+    bindings = {host.run(f"cat {home}/binding").stdout for host in deployed.lab.hosts}
+    assert (len(releases), len(bindings)) == (1, len(deployed.lab.hosts))
+    for host in deployed.lab.hosts:
+        inside = re.findall(r"UUID: (GPU-[^)]+)", host.run("docker exec rackwright-llm nvidia-smi -L").stdout)
+        assert f"GPUS={','.join(inside)}\n" in host.run(f"cat {home}/binding").stdout
 
 
 def test_the_container_got_what_the_unit_says(deployed: Site) -> None:
@@ -115,15 +127,22 @@ def test_lived_in_things_survive(deployed: Site) -> None:
 
 
 def test_after_a_reboot_it_serves_by_itself_and_nothing_is_pending(deployed: Site) -> None:
-    hosts = deployed.lab.hosts
+    """A release that waits for the next switch lies there as well, and is none of the reboot's business."""
+    hosts, waits = deployed.lab.hosts, ("--data", "stop_timeout=25")
+    staged = deployed.deploy("-y", *waits)
+    assert staged.status == 0, staged.output
+    assert [name for name in staged.changed if "wanted release of" not in name] == []
+    running = [host.run(RELEASE_OF).stdout for host in hosts]
     for host in hosts:
         host.reboot()
     for host in hosts:
         host.run(f"for i in $(seq 90); do systemctl is-active --quiet {UNIT} && exit 0; sleep 1; done; exit 1")
         assert "42" in ask(host, "What is 17 + 25?")
-    run = deployed.deploy()
+    run = deployed.deploy("-y", *waits)
     assert run.status == 0, run.output
     assert run.changed == []
+    assert run.output.count("is adopted at the next switch") == len(hosts)
+    assert [host.run(RELEASE_OF).stdout for host in hosts] == running
 
 
 def test_a_killed_container_comes_back_without_us(deployed: Site) -> None:
@@ -140,7 +159,7 @@ def test_a_killed_container_comes_back_without_us(deployed: Site) -> None:
         (f"systemctl stop {UNIT}", "Each endpoint runs"),
         (f"systemctl disable {UNIT}", "Each endpoint runs"),
         (f"echo '# drift' >>/etc/systemd/system/{UNIT}", "Each endpoint runs"),
-        ("echo drift >>/var/lib/rackwright/endpoints/llm/current/eagle.yaml", "The wanted release"),
+        ("echo drift >/var/lib/rackwright/endpoints/llm/binding", "Each endpoint runs"),
         ("rm -rf /var/lib/rackwright/endpoints/llm/releases/*", "The wanted release"),
     ],
 )
@@ -153,3 +172,16 @@ def test_drift_heals_and_only_drift(deployed: Site, damage: str, expected: str) 
     assert "42" in ask(host, "What is 17 + 25?")
     again = deployed.deploy()
     assert again.changed == [], again.output
+
+
+def test_a_damaged_file_is_put_back_under_the_running_container(deployed: Site) -> None:
+    host, inside = deployed.lab.hosts[0], "docker exec rackwright-llm sh -c 'cd /config/release && {}'"
+    assert deployed.deploy().status == 0
+    container = host.run("docker inspect --format '{{.Id}}' rackwright-llm").stdout
+    host.run("cd /var/lib/rackwright/endpoints/llm/current && echo drift >>eagle.yaml && rm wait-ready")
+    run = deployed.deploy()
+    assert run.status == 0, run.output
+    assert [name for name in run.changed if "wanted release of" not in name] == []
+    assert "put back files of release" in run.output
+    assert host.run("docker inspect --format '{{.Id}}' rackwright-llm").stdout == container
+    host.run(inside.format("sha256sum --check --strict --quiet SHA256SUMS"))

@@ -114,13 +114,24 @@ def test_another_port_is_proven_there(scene: Scene) -> None:
 
 
 def test_firewall_and_time_limits_restart_nothing(scene: Scene) -> None:
-    before = scene.starts()
-    run = scene.deploy(stop_timeout=25, allow_from=["10.79.0.0/16", "192.0.2.0/24"])
+    before, release = scene.starts(), scene.runs()
+    asked: dict[str, Any] = {"stop_timeout": 25, "allow_from": ["10.79.0.0/16", "192.0.2.0/24"]}
+    run = scene.deploy(**asked)
     assert run.status == 0, run.output
-    assert "without a restart" in run.output
+    assert "is adopted at the next switch" in run.output
+    assert scene.deploy(**asked).changed == []
+    assert (scene.runs(), scene.starts()) == (release, before)
+    assert "TimeoutStopSec=40" not in scene.host.run("systemctl cat rackwright-llm").stdout
+    scene.host.run("docker exec rackwright-llm sh -c 'cd /config/release && sha256sum --check --quiet SHA256SUMS'")
+    adopted = scene.deploy(**asked, adopt=True)
+    assert adopted.status == 0, adopted.output
+    assert "its unit or its helper scripts differ, and --adopt asks for them" in adopted.output
+    assert "proved: a chat answer" in adopted.output
+    assert scene.runs() == scene.proven() != release
+    assert scene.starts() == before + 1
     assert "TimeoutStopSec=40" in scene.host.run("systemctl cat rackwright-llm").stdout
-    assert scene.deploy().status == 0
-    assert scene.starts() == before
+    assert scene.deploy(adopt=True).status == 0
+    assert scene.runs() == release
     assert scene.deploy().changed == []
 
 
@@ -489,6 +500,25 @@ def test_a_lost_gpu_stops_the_run_and_not_the_endpoint(scene: Scene) -> None:
     assert "42" in scene.ask()
 
 
+def test_a_swapped_gpu_restarts_the_same_release_and_is_in_no_ones_way_back(scene: Scene) -> None:
+    release, before = scene.runs(), scene.starts()
+    new = scene.host.gpu.swap(3)
+    run = scene.deploy()
+    assert run.status == 0, run.output
+    assert f"switch endpoint llm to release {release} and ask it (its GPUs changed)" in run.output
+    assert (scene.runs(), scene.starts()) == (release, before + 1)
+    assert new in scene.host.run("docker exec rackwright-llm nvidia-smi -L").stdout
+    assert scene.deploy().changed == []
+    newer = scene.host.gpu.swap(3, "another")
+    back = scene.site.rackwright("rollback", "inventory/lab.py", "-y", "--limit", scene.host.name)
+    assert back.status == 0, back.output
+    assert scene.runs() == scene.proven() != release
+    assert newer in scene.host.run("docker exec rackwright-llm nvidia-smi -L").stdout
+    assert "42" in scene.ask()
+    assert scene.deploy().status == 0
+    assert scene.runs() == release
+
+
 def test_a_daemon_reload_leaves_the_gpus(scene: Scene) -> None:
     scene.host.run("systemctl daemon-reload")
     assert scene.host.run("docker exec rackwright-llm nvidia-smi -L").stdout.count("GPU ") == 8
@@ -515,9 +545,9 @@ def test_what_render_writes_is_what_lies_on_the_host(scene: Scene, tmp_path: Pat
     spec = json.loads(scene.host.run(f"cat {HOME}/llm/current/spec.json").stdout)
     (folder,) = (tmp_path / HOME.lstrip("/") / "llm/releases").iterdir()
     guessed = json.loads((folder / "spec.json").read_text())
-    learned = dict(zip(guessed["gpus"], spec["gpus"], strict=True))
-    learned |= {guessed["image"]: spec["image"], guessed["hash"]: spec["hash"]}
-    learned |= {mount: spec["mounts"][number] for number, mount in enumerate(guessed["mounts"])}
+    learned = {guessed[key]: spec[key] for key in ("image", "hash", "serving")}
+    mounts = zip(guessed["mounts"], spec["mounts"], strict=True)
+    learned |= {f"{one['source']}:{one['target']}": f"{other['source']}:{other['target']}" for one, other in mounts}
     for file in sorted(folder.iterdir()):
         if file.name == "spec.json":
             continue

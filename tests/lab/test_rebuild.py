@@ -25,8 +25,8 @@ def fingerprint(host: Host) -> str:
 
 
 def spec_of(host: Host) -> dict[str, object]:
-    spec = json.loads(host.run("cat /var/lib/rackwright/endpoints/llm/proven/spec.json").stdout)
-    return {key: value for key, value in spec.items() if key not in ("hash", "gpus")}
+    spec: dict[str, object] = json.loads(host.run("cat /var/lib/rackwright/endpoints/llm/proven/spec.json").stdout)
+    return spec
 
 
 @pytest.fixture

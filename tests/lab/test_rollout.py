@@ -116,6 +116,22 @@ def test_a_record_tells_what_a_view_and_a_report_need(fleet: Site) -> None:
     assert all(host.name in path.read_text() for host in fleet.lab.hosts)
 
 
+def test_what_differs_in_the_unit_alone_is_adopted_when_asked(fleet: Site) -> None:
+    first, *others = (host.name for host in fleet.lab.hosts)
+    before = proven(fleet.lab.hosts)
+    longer = ("--data", "stop_timeout=25")
+    run = rollout(fleet, *longer, stream_interval=2)
+    assert run.status == 0, run.output
+    assert "done: 0 switched, 3 unchanged" in run.output
+    run = rollout(fleet, *longer, "--adopt", "--limit", first, stream_interval=2)
+    assert run.status == 0, run.output
+    assert "proved: a tool call" in run.output
+    assert "done: 1 switched, 0 unchanged" in run.output
+    told = fleet.rackwright("status", "inventory/lab.py").output
+    assert f"llm: release {proven(fleet.lab.hosts)[1]} on 2 hosts ({', '.join(others)})" in told
+    assert proven(fleet.lab.hosts)[1:] == before[1:]
+
+
 def test_killed_in_a_wave_and_resumed(fleet: Site) -> None:
     canary, second, third = fleet.lab.hosts
     before = proven(fleet.lab.hosts)

@@ -135,6 +135,16 @@ class Gpus:
         if self.host.machine.leader() is not None:
             self.host.run("/usr/lib/rackwright-lab/pose")
 
+    def swap(self, index: int, spare: str = "spare") -> str:
+        """Put another GPU in place of one, as a technician would; returns its UUID. `spare`: its name."""
+        rows = self.host.root / "usr/lib/rackwright-lab/gpu/gpus"
+        new = uuid(f"{self.host.name}/{spare}", index)
+        lines = [row.split() for row in rows.read_text().splitlines()]
+        lines[index][1] = new
+        rows.write_text("".join(f"{' '.join(words)}\n" for words in lines))
+        self.set()
+        return new
+
     def pose_as(self, model: str) -> None:
         """Make them another model: "b200" or "h200"."""
         write_host(self.host.root, self.host.name, model)
