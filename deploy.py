@@ -1,17 +1,22 @@
 """The story of one host, from a bare OS to an LLM endpoint that has answered.
 
-Run it with `pyinfra inventory/gb200.py deploy.py`; it is safe to run again at any time.
+Run it with `pyinfra inventory/gb200.py deploy.py`; it is safe to run again at any time. What is not called here is
+neither planned nor changed on any host.
 """
 
+from tasks.converged import converged
 from tasks.docker import docker
+from tasks.dockerd import dockerd
 from tasks.encodings import encodings
 from tasks.endpoint import endpoint
 from tasks.firewall import firewall
 from tasks.image import image
 from tasks.models import models
+from tasks.options import options
 from tasks.preflight import preflight
 from tasks.registry import registry
 from tasks.release import release
+from tasks.retention import retention
 
 preflight()  # is this host able to run its endpoint? a stop ends it before anything is written
 
@@ -23,5 +28,10 @@ image()  # stage: by digest
 encodings()  # stage: the tiktoken files, by SHA-256
 models()  # stage: base and draft model, by commit
 release()  # stage: engine YAML and unit
+options()  # the image itself accepts its options
 
-endpoint()  # switch, ask, and go back when the answer is wrong
+dockerd()  # a restart of dockerd, where one is due, takes the host's turn too
+endpoint()  # switch in the host's turn, ask, and roll back when the answer is wrong
+
+retention()  # images and models that no kept release names
+converged()  # read once more: nothing is left to change

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from rackwright.concern import Concern
@@ -39,6 +40,11 @@ ALL: tuple[Concern[Any, Any], ...] = (
     ENDPOINT,
     RETENTION,
 )
+
+
+def managed(steps: Collection[str]) -> tuple[Concern[Any, Any], ...]:
+    """The concerns that deploy.py calls for a host, in the order in which they are settled."""
+    return tuple(concern for concern in ALL if concern.name in steps)
 
 
 def by_name(name: str) -> Concern[Any, Any]:

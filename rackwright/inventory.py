@@ -14,6 +14,7 @@ from pyinfra import logger
 from pyinfra.api.host import Host
 
 from rackwright import pyinfra_options
+from rackwright.declaring import check_steps
 from rackwright.errors import RackwrightError, SettingsError
 from rackwright.fleet.plain import keep_record
 from rackwright.interrupt import fail_on_interrupt
@@ -149,6 +150,8 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
     import_from(root)
     locks = Locks(root)
     _locks.update({host.name: locks.of(host.settings) for host in hosts})
+    if options and options.deploy:
+        check_steps(Path(options.deploy), [host for host in hosts if host.name in chosen])
     everyone: PyinfraGroups = {ALL: [(host.name, host.data) for host in hosts]}
     return {**_members(listing, inventory_file), **everyone}
 

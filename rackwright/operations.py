@@ -8,11 +8,12 @@ from typing import Any
 from pyinfra.api import operation
 from pyinfra.api.host import Host
 
-from rackwright.catalog import ALL, by_name
+from rackwright.catalog import by_name, managed
 from rackwright.change import Change, Owned, Refuse, Shell
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.models import MODELS, hash_changes
 from rackwright.concerns.registry import try_key
+from rackwright.declaring import declared_of, noted, ours
 from rackwright.effects import StepFailedError, command_of, complain, remote, say, tail
 from rackwright.errors import ReadingError
 from rackwright.fence import forget, hold_of
@@ -38,8 +39,18 @@ from rackwright.ownership import RECORD
 from rackwright.teardown import NOTHING, Teardown, plan_teardown, remains
 
 
+def settle(concern: str, name: str, **arguments: Any) -> None:
+    """Declare one concern, and make a host match its settings in it.
+
+    concern: name of the concern, for example `docker`. name: the operation's, a sentence.
+    arguments: pyinfra's global arguments, such as `_parallel`.
+    """
+    with noted(concern):
+        match_settings(name=name, concern=concern, **arguments)
+
+
 @operation()
-def settle(concern: str) -> Commands:
+def match_settings(concern: str) -> Commands:
     """Make a host match its settings in one concern; yields nothing when it does.
 
     + concern: name of the concern, for example `docker`
@@ -80,6 +91,12 @@ def _give_up_early(host: Host, changes: Sequence[Change]) -> None:
         host.state.active_hosts.discard(host)
 
 
+def converge(name: str) -> None:
+    """Declare that hosts must have converged at the end. name: the operation's, a sentence."""
+    with noted("converged"):
+        converged(name=name)
+
+
 @operation()
 def converged() -> Commands:
     """Read a changed host once more: whatever is still pending did not converge, and is an error."""
@@ -94,21 +111,33 @@ def converged() -> Commands:
     if seen is None:
         yield from unreadable(host)
         return
-    for concern in ALL:
+    for concern in managed(declared_of(host).steps):
         for change in concern.pending(settings_of(host), seen):
             yield fail(f"did not converge: still pending in {concern.name}: {change.sentence}")
 
 
+def hash_models(name: str) -> None:
+    """Hash every model file again when `verify_deep` is set. name: the operation's, a sentence."""
+    with ours():
+        hash_model_files(name=name)
+
+
 @operation()
-def hash_models() -> Commands:
+def hash_model_files() -> Commands:
     """Hash every model file again when `verify_deep` is set; yields nothing otherwise."""
     host = this_host()
     if settings_of(host).verify_deep:
         yield from _carry_out(host, lambda seen: hash_changes(seen[MODELS]))
 
 
+def try_keys(name: str) -> None:
+    """Try the registry's key when `check_keys` is set. name: the operation's, a sentence."""
+    with ours():
+        try_registry_keys(name=name)
+
+
 @operation()
-def try_keys() -> Commands:
+def try_registry_keys() -> Commands:
     """Try the registry's key when `check_keys` is set; yields nothing otherwise."""
     host = this_host()
     settings = settings_of(host)

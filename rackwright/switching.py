@@ -16,6 +16,7 @@ from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.dockerd import DOCKERD
 from rackwright.concerns.endpoint import ENDPOINT, adopted_later, takes_capacity, waits
 from rackwright.concerns.release import binding_of
+from rackwright.declaring import declared_of, noted
 from rackwright.effects import StepFailedError, command_of, complain, remote, run_job, say, shout, tail
 from rackwright.fleet.gate import Begin, Gate, Outcome
 from rackwright.fleet.hooks import FAILURE, SWITCH, WAVE, merged, run_hooks
@@ -50,7 +51,7 @@ from rackwright.hostrun import (
 )
 from rackwright.inventory import groups_of, settings_of
 from rackwright.rollback import back_changes, parse_kept, read_script, releases_asked, targets_of
-from rackwright.settings.model import Hooks, HostSettings
+from rackwright.settings.model import Hooks
 from rackwright.spec import url_of
 from rackwright.switch import ask_all
 
@@ -62,24 +63,38 @@ _members: dict[str, Member] = {}
 _watches: dict[str, Callable[[], Outcome]] = {}
 
 
+def switch_endpoints() -> None:
+    """Declare the endpoints, and switch them in each host's own turn."""
+    with noted(ENDPOINT.name):
+        line_up(name="Hosts that must switch stand in inventory order")
+        switch(name="Each endpoint runs its wanted release and has answered")
+
+
+def restart_dockerd_in_turn() -> None:
+    """Declare that dockerd may be restarted under serving endpoints, in the turn that `endpoint()` gives a host."""
+    with noted(DOCKERD.name):
+        pass
+
+
 @operation()
 def line_up() -> Commands:
     """Put hosts whose endpoints must switch into the gate's queue, in inventory order; changes nothing."""
     host = this_host()
-    changes = yield from decided(host, lambda seen: pending(settings_of(host), seen))
+    changes = yield from decided(host, lambda seen: pending(host, seen))
     seen = look(host)
     if changes is not None and seen is not None and host.state.is_executing:
         _queue(host, seen, changes, _diff(host, seen) if changes else "")
 
 
-def pending(settings: HostSettings, seen: HostReading) -> list[Change]:
+def pending(host: Host, seen: HostReading) -> list[Change]:
     """What waits for the host's turn: dockerd, which all of its endpoints stand on, before the endpoints themselves."""
-    return [change for concern in IN_TURN for change in concern.pending(settings, seen)]
+    steps, settings = declared_of(host).steps, settings_of(host)
+    return [change for concern in IN_TURN if concern.name in steps for change in concern.pending(settings, seen)]
 
 
 def _diff(host: Host, seen: HostReading) -> str:
     """daemon.json, engine YAML and unit, before and after, as `rackwright plan` shows them."""
-    planned = plan_host(host.name, settings_of(host), seen).changes
+    planned = plan_host(host.name, settings_of(host), seen, declared_of(host)).changes
     names = [concern.name for concern in IN_TURN]
     return "\n".join(change.diff for change in planned if change.concern in names and change.diff)
 
@@ -193,7 +208,7 @@ def switch() -> Commands:
     if seen is None:
         yield from unreadable(host)
         return
-    changes = pending(settings_of(host), seen)
+    changes = pending(host, seen)
     if not host.state.is_executing:
         announce_changes(host, changes)
     else:

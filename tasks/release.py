@@ -9,4 +9,3 @@ from rackwright.operations import settle
 def release() -> None:
     """Write each endpoint's release; what serves is not touched."""
     settle(name="The wanted release of each endpoint lies on the host", concern="release")
-    settle(name="The image of each endpoint accepts its options", concern="options")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from rackwright.commands.fix import fix_files
 from rackwright.commands.inventories import add_inventory, hosts_of
 from rackwright.commands.moving import moving
+from rackwright.declaring import declared_by
 from rackwright.engines.finding import Level
 from rackwright.engines.problems import engine_notes
-from rackwright.inventory import InventoryHost
+from rackwright.inventory import InventoryHost, site_root
 from rackwright.settings.notes import notes
 from rackwright.settings.origin import dotted, origin_of
 from rackwright.settings.validate import leaves, masked
@@ -40,6 +42,7 @@ def run(args: argparse.Namespace) -> int:
         for line in fix_files(args):
             print(line)
     hosts = hosts_of(args, args.host)
+    declared_by(site_root(Path(args.inventory).expanduser()), hosts)
     if args.to:
         print("\n".join(moving(hosts, args.to)))
         print(f"next: write the new tag into `image:`, then: rackwright check {args.inventory} --fix")

@@ -34,7 +34,7 @@ def drift_on(one: Surveyed) -> HostDrift:
     """The drift of one host, or why it is not known."""
     if one.reading is None:
         return HostDrift(one.name, "unreadable" if one.reached else "unreachable", error=one.trouble)
-    return drift_of(one.name, one.settings, one.reading)
+    return drift_of(one.name, one.settings, one.reading, one.declared)
 
 
 def lines(hosts: Sequence[HostDrift]) -> Iterator[str]:

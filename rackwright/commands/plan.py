@@ -32,4 +32,4 @@ def plan_of(one: Surveyed) -> HostPlan:
     """The plan of one host, or why there is none."""
     if one.reading is None:
         return HostPlan(one.name, "unreadable" if one.reached else "unreachable", error=one.trouble)
-    return plan_host(one.name, one.settings, one.reading)
+    return plan_host(one.name, one.settings, one.reading, one.declared)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from rackwright.catalog import ALL
+from rackwright.catalog import managed
 from rackwright.change import Change, Owned, Refuse
 from rackwright.concern import HostReading
 from rackwright.concerns.encodings import ENCODINGS
@@ -20,6 +20,7 @@ from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.preflight import PREFLIGHT
 from rackwright.concerns.release import RELEASE, Unresolved, binding_of, wanted_releases
 from rackwright.concerns.retention import RETENTION
+from rackwright.declared import Declared
 from rackwright.errors import RackwrightError
 from rackwright.fleet.masking import mask, secrets_of
 from rackwright.fleet.moved import gone, out_of_place, spoilt
@@ -61,13 +62,14 @@ class HostDrift:
         return any(finding.verdict != "asked" for finding in self.findings)
 
 
-def drift_of(name: str, settings: HostSettings, reading: HostReading) -> HostDrift:
-    """All findings of one host, in the order of a deploy."""
+def drift_of(name: str, settings: HostSettings, reading: HostReading, declared: Declared) -> HostDrift:
+    """All findings of one host about what deploy.py calls, in the order of a deploy."""
     if not reading[RECORD]:
         return HostDrift(name, "new")
     secrets = tuple(secrets_of(settings))
     try:
-        found = [*_around(settings, reading), *_endpoints(settings, reading)]
+        found = list(_around(settings, reading, declared))
+        found += _endpoints(settings, reading) if ENDPOINT.name in declared else []
     except RackwrightError as error:
         return HostDrift(name, "unreadable", error=str(error))
     return HostDrift(name, "read", tuple(Finding(one.concern, one.verdict, mask(one.text, secrets)) for one in found))
@@ -76,9 +78,9 @@ def drift_of(name: str, settings: HostSettings, reading: HostReading) -> HostDri
 # -- packages, files, rules, images, models
 
 
-def _around(settings: HostSettings, reading: HostReading) -> Iterator[Finding]:
+def _around(settings: HostSettings, reading: HostReading, declared: Declared) -> Iterator[Finding]:
     owned = reading[RECORD]
-    for concern in ALL:
+    for concern in managed(declared.steps):
         if concern.name not in _OWN:
             for change in concern.pending(settings, reading):
                 verdict = _verdict(concern.name, change, owned)

@@ -27,7 +27,7 @@ def group(plans: Iterable[HostPlan]) -> list[Group]:
 
 def _likeness(plan: HostPlan) -> object:
     changes = tuple((c.concern, c.alike, c.restarts, c.download, c.estimated) for c in plan.changes)
-    return plan.state, changes, plan.refusals, plan.error, plan.deferred
+    return plan.state, changes, plan.refusals, plan.error, plan.notes, plan.others
 
 
 def _common(plans: Sequence[HostPlan]) -> HostPlan:

@@ -28,7 +28,8 @@ def _group(one: Group) -> Iterator[str]:
     elif one.plan.state == "pending":
         width = max(len(change.concern) for change in one.plan.changes)
         yield from (line for change in one.plan.changes for line in _change(change, width))
-    yield from (f"  {text}" for text in one.plan.deferred)
+    yield from (f"  {text}" for text in one.plan.notes)
+    yield from (f"  not looked at: {name} (the site's own operation)" for name in one.plan.others)
 
 
 def hosts_text(hosts: Sequence[str]) -> str:
@@ -113,7 +114,8 @@ def _host_values(plan: HostPlan) -> dict[str, Any]:
         "error": plan.error,
         "refusals": list(plan.refusals),
         "changes": [_change_values(change) for change in plan.changes],
-        "deferred": list(plan.deferred),
+        "notes": list(plan.notes),
+        "not_looked_at": list(plan.others),
     }
 
 

@@ -8,15 +8,17 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from rackwright.catalog import ALL
+from rackwright.catalog import managed
 from rackwright.change import Change, DaemonRestart, Proved, Refuse
 from rackwright.concern import HostReading
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, adopted_later, deferred_releases
 from rackwright.concerns.preflight import PREFLIGHT
 from rackwright.concerns.release import RELEASE, Unresolved, wanted_releases
+from rackwright.declared import Declared, left_behind
 from rackwright.errors import RackwrightError
 from rackwright.fleet.masking import mask, secrets_of
+from rackwright.ownership import RECORD
 from rackwright.paths import unit_name
 from rackwright.release import Release
 from rackwright.settings.model import HostSettings
@@ -53,16 +55,26 @@ class HostPlan:
     refusals: tuple[str, ...] = ()
     error: str = ""
     """Why nothing is known of it."""
-    deferred: tuple[str, ...] = ()
-    """What is adopted at the next switch, as sentences: it is no change, and no drift."""
+    notes: tuple[str, ...] = ()
+    """What is adopted at the next switch, and what is left behind, as sentences: it is no change, and no drift."""
+    others: tuple[str, ...] = ()
+    """Operations of the site's own, by name: a plan does not look at them."""
 
 
-def plan_host(name: str, settings: HostSettings, reading: HostReading) -> HostPlan:
-    """Every concern's pending changes, and what refuses them; a host whose settings fit nowhere is unreadable."""
+def plan_host(name: str, settings: HostSettings, reading: HostReading, declared: Declared) -> HostPlan:
+    """Pending changes of the concerns that deploy.py calls, and what refuses them.
+
+    A host whose settings fit nowhere is unreadable.
+    """
     try:
-        pending = [(concern.name, change) for concern in ALL for change in concern.pending(settings, reading)]
-        asked = ENDPOINT.wanted(settings, reading)
-        described = _Describer(settings, reading, deferred_releases(asked, reading[ENDPOINT]))
+        pending = [
+            (concern.name, change)
+            for concern in managed(declared.steps)
+            for change in concern.pending(settings, reading)
+        ]
+        asked = ENDPOINT.wanted(settings, reading) if ENDPOINT.name in declared else None
+        later = deferred_releases(asked, reading[ENDPOINT]) if asked else {}
+        described = _Describer(settings, reading, later)
         refusals = [
             step.text for _, change in pending for step in change.steps if isinstance(step, Refuse) and step.final
         ]
@@ -70,8 +82,10 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading) -> HostPl
     except RackwrightError as error:
         return HostPlan(name, "unreadable", error=str(error))
     state: State = "refused" if refusals else "pending" if changes else "converged"
-    later = tuple(adopted_later(asked, reading[ENDPOINT]))
-    return HostPlan(name, state, changes, tuple(mask(text, described.secrets) for text in refusals), deferred=later)
+    told = list(adopted_later(asked, reading[ENDPOINT])) if asked else []
+    told += left_behind(declared, [entry.kind for entry in reading[RECORD]])
+    masked = tuple(mask(text, described.secrets) for text in refusals)
+    return HostPlan(name, state, changes, masked, notes=tuple(told), others=declared.others)
 
 
 def _refused(change: Change) -> bool:

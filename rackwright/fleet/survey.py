@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from rackwright.concern import HostReading
+from rackwright.declared import Declared
+from rackwright.declaring import declared_by
 from rackwright.errors import ReadingError
 from rackwright.inventory import site_root
 from rackwright.lockfile import Locks
@@ -23,10 +25,11 @@ More = Callable[[HostSettings], Mapping[str, str]]
 
 @dataclass(frozen=True)
 class Surveyed:
-    """One host with its settings, the lock file's included, and what was read of it."""
+    """One host with its settings, the lock file's included, what deploy.py calls for it, and what was read of it."""
 
     name: str
     settings: HostSettings
+    declared: Declared
     reading: HostReading | None
     sections: Mapping[str, Section] = field(default_factory=dict)
     trouble: str = ""
@@ -40,23 +43,26 @@ def survey(inventory: str, limit: Sequence[str], more: More | None = None, only:
     Raises RackwrightError for a wrong inventory, and when no host can be reached.
     """
     entries = chosen_hosts(inventory, limit, only)
-    locks = Locks(site_root(Path(inventory).expanduser()))
+    root = site_root(Path(inventory).expanduser())
+    declared = declared_by(root, entries)
+    locks = Locks(root)
     asked = {entry.name: locks.pin(entry.settings) for entry in entries}
     with connected(entries) as hosts:
-        found = in_parallel(hosts, lambda one: _look(one, asked[one.host.name], more))
+        found = in_parallel(hosts, lambda one: _look(one, asked[one.host.name], declared[one.host.name], more))
     away = "no connection; next: ssh to it by hand, or leave it out by --limit"
     return [
-        found.get(entry.name) or Surveyed(entry.name, asked[entry.name], None, trouble=away, reached=False)
+        found.get(entry.name)
+        or Surveyed(entry.name, asked[entry.name], declared[entry.name], None, trouble=away, reached=False)
         for entry in entries
     ]
 
 
-def _look(one: Connected, settings: HostSettings, more: More | None) -> Surveyed:
+def _look(one: Connected, settings: HostSettings, declared: Declared, more: More | None) -> Surveyed:
     try:
         reading, sections = read_host(one.state, one.host, settings, more(settings) if more else None)
     except ReadingError as error:
-        return Surveyed(one.host.name, settings, None, trouble=str(error))
-    return Surveyed(one.host.name, settings, reading, sections)
+        return Surveyed(one.host.name, settings, declared, None, trouble=str(error))
+    return Surveyed(one.host.name, settings, declared, reading, sections)
 
 
 def in_parallel(hosts: Sequence[Connected], work: Callable[[Connected], T]) -> dict[str, T]:

@@ -398,9 +398,9 @@ class HostSettings(EndpointSettings):
 
     @property
     def all_endpoints(self) -> dict[str, EndpointSettings]:
-        """Endpoints by name: the listed ones, each over the top-level keys, or the single top-level one."""
+        """Endpoints by name: the listed ones, each over the top-level keys, or the top-level one if it has a model."""
         base = {key: getattr(self, key) for key in EndpointSettings.model_fields if key in self.model_fields_set}
-        own = self.endpoints or {self.endpoint_name: {}}
+        own = self.endpoints or ({self.endpoint_name: {}} if self.model else {})
         self._refuse_reserved(own)
         asked = {name: EndpointSettings.model_validate(overlay(base, keys)) for name, keys in own.items()}
         found = [pair for name, endpoint in asked.items() for pair in replicas(name, endpoint, self._replicas_at(name))]

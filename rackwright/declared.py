@@ -1,0 +1,104 @@
+"""What a site's deploy.py declares for a host: the managed concerns, and the site's own operations. Pure.
+
+deploy.py is the truth about which concerns exist (DECISIONS 41): what it does not call is neither planned nor changed
+nor judged, whatever the settings say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rackwright.settings.model import HostSettings
+
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    "models": ("image",),
+    "release": ("image", "models"),
+    "options": ("release",),
+    "dockerd": ("docker", "endpoint"),
+    "endpoint": ("release",),
+    "retention": ("release",),
+}
+"""Steps that a step cannot do without: a model is fetched inside the serving image, a release names both, ..."""
+
+FOLLOWS: Mapping[str, tuple[str, ...]] = {
+    "docker": ("preflight",),
+    "firewall": ("preflight", "docker"),
+    "registry": ("preflight", "docker"),
+    "image": ("preflight", "docker", "registry"),
+    "encodings": ("preflight", "docker"),
+    "models": ("preflight", "image"),
+    "release": ("image", "encodings", "models"),
+    "options": ("release",),
+    "dockerd": ("docker", "release", "options"),
+    "endpoint": ("firewall", "release", "options", "dockerd"),
+    "retention": ("endpoint",),
+    "converged": ("docker", "firewall", "registry", "image", "models", "release", "endpoint", "retention"),
+}
+"""Steps behind which a step must stand where both are called."""
+
+OWNED_BY: Mapping[str, tuple[str, ...]] = {
+    "docker": ("package", "hold", "group_member", "daemon_key", "apt_source"),
+    "firewall": ("rule",),
+    "registry": ("login",),
+    "image": ("image",),
+    "models": ("model",),
+}
+"""Kinds of the ownership record's entries that a step alone makes."""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """One host's steps in the order of deploy.py, and the names of the site's own operations between them."""
+
+    steps: tuple[str, ...]
+    others: tuple[str, ...] = ()
+
+    def __contains__(self, step: object) -> bool:
+        return step in self.steps
+
+
+def problems_of(declared: Declared, settings: HostSettings) -> list[str]:
+    """What is wrong with a host's steps, as sentences; empty when they can be carried out."""
+    return [*_twice(declared), *_missing(declared), *_out_of_order(declared), *_unserved(declared, settings)]
+
+
+def _twice(declared: Declared) -> Iterator[str]:
+    for step in dict.fromkeys(declared.steps):
+        if declared.steps.count(step) > 1:
+            yield f"{step}() is called twice for one host; next: leave one of the calls out"
+
+
+def _missing(declared: Declared) -> Iterator[str]:
+    for step in dict.fromkeys(declared.steps):
+        for need in NEEDS.get(step, ()):
+            if need not in declared:
+                yield f"{step}() needs {need}(), which is not called; next: call {need}() or leave {step}() out"
+
+
+def _out_of_order(declared: Declared) -> Iterator[str]:
+    place = {step: number for number, step in reversed(list(enumerate(declared.steps)))}
+    for step, number in place.items():
+        for earlier in FOLLOWS.get(step, ()):
+            if place.get(earlier, -1) > number:
+                yield f"{step}() stands before {earlier}(); next: move {earlier}() above {step}()"
+
+
+def _unserved(declared: Declared, settings: HostSettings) -> Iterator[str]:
+    """Settings that ask for what no step does: nobody must think that a port is closed when it is not."""
+    if "endpoint" in declared and not settings.all_endpoints:
+        yield "endpoint() is called for a host without a model; next: set `model:` in group_vars or host_vars"
+    if "firewall" not in declared and any(own.allow_from for own in settings.all_endpoints.values()):
+        yield "allow_from is set and firewall() is not called; next: call firewall(), or take allow_from out"
+
+
+def left_behind(declared: Declared, kinds: Sequence[str]) -> list[str]:
+    """What earlier runs left on a host whose step is no longer called, as sentences.
+
+    kinds: those of the host's ownership record.
+    """
+    return [
+        f"left behind: {', '.join(sorted(found))} of {step}(), which is no longer called; next: rackwright teardown"
+        for step, own in OWNED_BY.items()
+        if step not in declared and (found := set(kinds) & set(own))
+    ]

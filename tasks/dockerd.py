@@ -1,0 +1,11 @@
+"""dockerd under endpoints that serve."""
+
+from pyinfra.api import deploy
+
+from rackwright.switching import restart_dockerd_in_turn
+
+
+@deploy("dockerd")
+def dockerd() -> None:
+    """Let a change of dockerd's configuration restart it, and its endpoints with it, in each host's own turn."""
+    restart_dockerd_in_turn()

@@ -1,0 +1,143 @@
+"""What deploy.py declares: run once a host without a connection, and refused before anything is connected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackwright.catalog import ALL, managed
+from rackwright.declared import FOLLOWS, NEEDS, Declared, left_behind, problems_of
+from rackwright.declaring import check_steps, declare
+from rackwright.errors import SettingsError
+from rackwright.settings.load import InventoryHost
+from tests.unit.machines import settings
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = ROOT / "deploy.py"
+ALL_STEPS = (
+    "preflight", "docker", "firewall", "registry", "image", "encodings", "models", "release", "options", "dockerd",
+    "endpoint", "retention", "converged",
+)  # fmt: skip
+
+
+def host(name: str = "h1", data: dict[str, Any] | None = None, **values: Any) -> InventoryHost:
+    return InventoryHost(name, ("all",), data or {}, settings(**values), {})
+
+
+def deploy(folder: Path, *lines: str) -> Path:
+    """A deploy file that has the shipped steps at hand."""
+    imports = [line for line in SHIPPED.read_text().splitlines() if line.startswith("from tasks.")]
+    file = folder / "deploy.py"
+    file.write_text("\n".join([*imports, *lines]) + "\n")
+    return file
+
+
+def called(*names: str) -> tuple[str, ...]:
+    return tuple(f"{name}()" for name in names)
+
+
+def test_the_shipped_deploy_declares_every_concern_in_an_order_that_works() -> None:
+    found = declare(SHIPPED, [host()])["h1"]
+    assert found == Declared(ALL_STEPS)
+    assert problems_of(found, settings()) == []
+    always = {"lease", "ownership", "gpus"}
+    assert {concern.name for concern in ALL} - always == {*ALL_STEPS} - {"converged"}
+
+
+def test_what_is_not_called_is_not_managed(tmp_path: Path) -> None:
+    steps = [name for name in ALL_STEPS if name != "firewall"]
+    found = declare(deploy(tmp_path, *called(*steps)), [host(allow_from=[])])["h1"]
+    assert "firewall" not in found
+    assert "firewall" not in [concern.name for concern in managed(found.steps)]
+
+
+def test_each_host_declares_its_own_steps(tmp_path: Path) -> None:
+    file = deploy(tmp_path, "from pyinfra import host", "docker()", "if host.data.get('edge'): firewall()")
+    found = declare(file, [host("a", {"edge": True}), host("b")])
+    assert (found["a"].steps, found["b"].steps) == (("docker", "firewall"), ("docker",))
+
+
+def test_the_sites_own_operations_are_listed_by_name_and_not_run(tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    file = deploy(
+        tmp_path,
+        "from pyinfra.operations import python, server",
+        "docker()",
+        "server.shell(name='Tune the kernel', commands=['false'])",
+        f"python.call(name='Note it', function=lambda: open({str(ran)!r}, 'w'))",
+        "firewall()",
+    )
+    assert declare(file, [host()])["h1"] == Declared(("docker", "firewall"), ("Tune the kernel", "Note it"))
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize(
+    ("steps", "sentence"),
+    [
+        (("docker", "docker"), "docker() is called twice for one host"),
+        (("preflight", "image", "release", "endpoint"), "release() needs models(), which is not called"),
+        (("docker", "preflight"), "docker() stands before preflight(); next: move preflight() above docker()"),
+        (("image", "models", "endpoint", "release"), "endpoint() stands before release()"),
+        (("image", "models", "release", "dockerd"), "dockerd() needs docker(), which is not called"),
+    ],
+)
+def test_steps_that_cannot_be_carried_out_are_refused_with_the_next_step(
+    tmp_path: Path, steps: tuple[str, ...], sentence: str
+) -> None:
+    with pytest.raises(SettingsError) as refused:
+        check_steps(deploy(tmp_path, *called(*steps)), [host("a", allow_from=[]), host("b", allow_from=[])])
+    assert sentence in str(refused.value)
+    assert "(a, b)" in str(refused.value)
+    assert "next: " in str(refused.value)
+
+
+def test_nobody_thinks_that_a_port_is_closed_when_no_step_closes_it(tmp_path: Path) -> None:
+    steps = [name for name in ALL_STEPS if name != "firewall"]
+    with pytest.raises(SettingsError, match="allow_from is set and firewall\\(\\) is not called"):
+        check_steps(deploy(tmp_path, *called(*steps)), [host(allow_from=["10.0.0.0/8"])])
+
+
+def test_a_host_needs_a_model_only_where_endpoint_is_called(tmp_path: Path) -> None:
+    bare = host(model=None, allow_from=[])
+    assert bare.settings.all_endpoints == {}
+    assert check_steps(deploy(tmp_path, *called("preflight", "docker")), [bare])["h1"].steps == ("preflight", "docker")
+    with pytest.raises(SettingsError, match="a host without a model; next: set `model:`"):
+        check_steps(SHIPPED, [bare])
+
+
+def test_a_fact_asked_while_declaring_is_refused_without_a_connection(tmp_path: Path) -> None:
+    file = deploy(
+        tmp_path, "from pyinfra import host", "from pyinfra.facts.server import Kernel", "host.get_fact(Kernel)"
+    )
+    with pytest.raises(SettingsError, match="asks the host for a fact while it declares"):
+        declare(file, [host()])
+
+
+def test_a_broken_deploy_file_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"deploy\.py: h1: NameError: name 'dokcer' is not defined"):
+        declare(deploy(tmp_path, "dokcer()"), [host()])
+
+
+@given(st.permutations(ALL_STEPS))
+def test_any_order_is_refused_exactly_when_a_step_stands_before_one_that_it_must_follow(steps: list[str]) -> None:
+    wrong = any(steps.index(earlier) > steps.index(step) for step, before in FOLLOWS.items() for earlier in before)
+    assert bool(problems_of(Declared(tuple(steps)), settings())) == wrong
+
+
+@given(st.sets(st.sampled_from(ALL_STEPS)))
+def test_any_choice_of_steps_is_refused_exactly_when_a_need_is_missing(steps: set[str]) -> None:
+    declared = Declared(tuple(step for step in ALL_STEPS if step in steps))
+    wrong = any(need not in steps for step in steps for need in NEEDS.get(step, ()))
+    assert bool(problems_of(declared, settings(allow_from=[]))) == wrong
+
+
+def test_what_an_earlier_run_left_is_named_when_its_step_is_gone() -> None:
+    declared = Declared(tuple(step for step in ALL_STEPS if step != "firewall"))
+    assert left_behind(declared, ["package", "rule"]) == [
+        "left behind: rule of firewall(), which is no longer called; next: rackwright teardown"
+    ]
+    assert left_behind(Declared(ALL_STEPS), ["package", "rule", "model"]) == []
