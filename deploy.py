@@ -4,19 +4,21 @@ Run it with `pyinfra inventory/gb200.py deploy.py`; it is safe to run again at a
 neither planned nor changed on any host.
 """
 
-from tasks.converged import converged
-from tasks.docker import docker
-from tasks.dockerd import dockerd
-from tasks.encodings import encodings
-from tasks.endpoint import endpoint
-from tasks.firewall import firewall
-from tasks.image import image
-from tasks.models import models
-from tasks.options import options
-from tasks.preflight import preflight
-from tasks.registry import registry
-from tasks.release import release
-from tasks.retention import retention
+from tasks import (
+    converged,
+    docker,
+    dockerd,
+    encodings,
+    endpoint,
+    firewall,
+    image,
+    models,
+    options,
+    preflight,
+    registry,
+    release,
+    retention,
+)
 
 preflight()  # is this host able to run its endpoint? a stop ends it before anything is written
 

@@ -42,6 +42,18 @@ ALL: tuple[Concern[Any, Any], ...] = (
 )
 
 
+OWN_USE = (FIREWALL, ENCODINGS, OPTIONS, DOCKERD, RETENTION)
+"""Concerns by whose reading no other one decides."""
+
+
+def read_for(steps: Collection[str]) -> tuple[Concern[Any, Any], ...]:
+    """The concerns that are read on a host for the steps that deploy.py calls; without any step, all of them.
+
+    Others decide by most of what is read, whether it is managed or not.
+    """
+    return tuple(concern for concern in ALL if not steps or concern.name in steps or concern not in OWN_USE)
+
+
 def managed(steps: Collection[str]) -> tuple[Concern[Any, Any], ...]:
     """The concerns that deploy.py calls for a host, in the order in which they are settled."""
     return tuple(concern for concern in ALL if concern.name in steps)

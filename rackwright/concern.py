@@ -45,17 +45,25 @@ class Concern(Generic[Wanted, Seen]):
 
 @dataclass(frozen=True)
 class HostReading:
-    """All concerns' readings of one host, taken by one command."""
+    """All concerns' readings of one host, taken by one command, and the concerns that deploy.py calls for it."""
 
     seen: Mapping[str, Any]
+    managed: frozenset[str] | None = None
+    """None where no deploy.py decides: a rollback, a teardown, a lock."""
+
+    def manages(self, concern: Concern[Any, Any]) -> bool:
+        """Whether a deploy changes anything in this concern."""
+        return self.managed is None or concern.name in self.managed
 
     def __getitem__(self, concern: Concern[Any, Seen]) -> Seen:
         return cast(Seen, self.seen[concern.name])
 
 
-def parse_all(concerns: Sequence[Concern[Any, Any]], sections: Mapping[str, Section]) -> HostReading:
+def parse_all(
+    concerns: Sequence[Concern[Any, Any]], sections: Mapping[str, Section], managed: frozenset[str] | None = None
+) -> HostReading:
     """Parse every section. Raises ReadingError naming the concern whose lines failed or made no sense."""
-    return HostReading({concern.name: _parse(concern, sections[concern.name]) for concern in concerns})
+    return HostReading({concern.name: _parse(concern, sections[concern.name]) for concern in concerns}, managed)
 
 
 def _parse(concern: Concern[Any, Seen], section: Section) -> Seen:

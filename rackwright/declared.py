@@ -86,7 +86,9 @@ def _out_of_order(declared: Declared) -> Iterator[str]:
 
 def _unserved(declared: Declared, settings: HostSettings) -> Iterator[str]:
     """Settings that ask for what no step does: nobody must think that a port is closed when it is not."""
-    if "endpoint" in declared and not settings.all_endpoints:
+    if "endpoint" not in declared:
+        return
+    if not settings.all_endpoints:
         yield "endpoint() is called for a host without a model; next: set `model:` in group_vars or host_vars"
     if "firewall" not in declared and any(own.allow_from for own in settings.all_endpoints.values()):
         yield "allow_from is set and firewall() is not called; next: call firewall(), or take allow_from out"

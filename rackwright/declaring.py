@@ -30,12 +30,14 @@ from rackwright.settings.model import HostSettings
 
 @dataclass
 class _Noted:
-    """What one host's deploy has called so far; `operations`: how many pyinfra operations each step brought."""
+    """What one host's deploy has called so far."""
 
     steps: list[str] = field(default_factory=list)
     ours: set[int] = field(default_factory=set)
+    """Places of our own operations among all of the host's."""
 
 
+_known: dict[str, Declared] = {}
 _noted: WeakKeyDictionary[State, dict[str, _Noted]] = WeakKeyDictionary()
 
 
@@ -57,7 +59,22 @@ def ours() -> Iterator[None]:
 
 
 def declared_of(host: Host) -> Declared:
-    """What deploy.py has declared for a host of this run."""
+    """What deploy.py declares for a host of this run: all of it, also while it is still being called."""
+    return _known.get(host.name) or _noted_so_far(host)
+
+
+def steps_known(host: Host) -> tuple[str, ...]:
+    """The steps of a host, when all of them are known before the first runs; none in a deploy of somebody else's."""
+    found = _known.get(host.name)
+    return found.steps if found else ()
+
+
+def remember(declared: Mapping[str, Declared]) -> None:
+    """Keep, for this process's one run, what its deploy file declares."""
+    _known.update(declared)
+
+
+def _noted_so_far(host: Host) -> Declared:
     found = _of(host.state, host.name)
     names = [host.state.op_meta[op].names for number, op in enumerate(host.op_hash_order) if number not in found.ours]
     return Declared(tuple(found.steps), tuple(name for several in names for name in sorted(several)))
@@ -115,7 +132,7 @@ def _declare(code: Any, deploy: Path, host: Host) -> Declared:
             raise SettingsError(f"{deploy}: {host.name}: {error}") from None
         except Exception as error:
             raise SettingsError(f"{deploy}: {host.name}: {type(error).__name__}: {error}") from error
-        return declared_of(host)
+        return _noted_so_far(host)
 
 
 def _refuse(*_: Any, **__: Any) -> NoReturn:

@@ -21,6 +21,7 @@ from pyinfra.context import ctx_host
 
 from rackwright.change import Change, Refuse
 from rackwright.concern import HostReading
+from rackwright.declaring import steps_known
 from rackwright.effects import StepFailedError, complain, lost, say
 from rackwright.errors import ReadingError
 from rackwright.fence import holds
@@ -58,11 +59,11 @@ class HostFacts(FactBase[HostReading]):
     """Everything that Rackwright needs to know of a host, read by one command."""
 
     def command(self) -> StringCommand:
-        return reading_command(settings_of(this_host()))
+        return reading_command(settings_of(this_host()), steps_known(this_host()))
 
     def process(self, output: list[str]) -> HostReading:
         try:
-            return parse_reading(output)
+            return parse_reading(output, steps_known(this_host()))
         except ReadingError as error:
             raise FactProcessError(str(error)) from error
 

@@ -14,7 +14,7 @@ from pyinfra import logger
 from pyinfra.api.host import Host
 
 from rackwright import pyinfra_options
-from rackwright.declaring import check_steps
+from rackwright.declaring import check_steps, remember
 from rackwright.errors import RackwrightError, SettingsError
 from rackwright.fleet.plain import keep_record
 from rackwright.interrupt import fail_on_interrupt
@@ -151,7 +151,7 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
     locks = Locks(root)
     _locks.update({host.name: locks.of(host.settings) for host in hosts})
     if options and options.deploy:
-        check_steps(Path(options.deploy), [host for host in hosts if host.name in chosen])
+        remember(check_steps(Path(options.deploy), [host for host in hosts if host.name in chosen]))
     everyone: PyinfraGroups = {ALL: [(host.name, host.data) for host in hosts]}
     return {**_members(listing, inventory_file), **everyone}
 

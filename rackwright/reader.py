@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
 from rackwright import reading
-from rackwright.catalog import ALL
+from rackwright.catalog import read_for
 from rackwright.concern import HostReading, parse_all
 from rackwright.effects import StepFailedError, remote, tail
 from rackwright.errors import ReadingError
@@ -21,19 +21,27 @@ SECONDS = 120
 """Within which a host must have read itself."""
 
 
-def reading_command(settings: HostSettings, more: Mapping[str, str] | None = None) -> StringCommand:
-    """The command that reads all concerns, and sections of `more` by name after them."""
-    sections = {concern.name: concern.read(settings) for concern in ALL}
+def reading_command(
+    settings: HostSettings, steps: Collection[str] = (), more: Mapping[str, str] | None = None
+) -> StringCommand:
+    """The command that reads what the steps of a deploy.py need, and sections of `more` by name after that."""
+    sections = {concern.name: concern.read(settings) for concern in read_for(steps)}
     return StringCommand("sh", "-c", QuoteString(reading.script({**sections, **(more or {})})))
 
 
-def parse_reading(lines: Sequence[str]) -> HostReading:
+def parse_reading(lines: Sequence[str], steps: Collection[str] = ()) -> HostReading:
     """What the command printed. Raises ReadingError when it broke off or makes no sense."""
-    return parse_all(ALL, reading.parse(lines, [concern.name for concern in ALL]))
+    concerns = read_for(steps)
+    found = reading.parse(lines, [concern.name for concern in concerns])
+    return parse_all(concerns, found, frozenset(steps) if steps else None)
 
 
 def read_host(
-    state: State, host: Host, settings: HostSettings, more: Mapping[str, str] | None = None
+    state: State,
+    host: Host,
+    settings: HostSettings,
+    more: Mapping[str, str] | None = None,
+    steps: Collection[str] = (),
 ) -> tuple[HostReading, Mapping[str, Section]]:
     """Read a connected host; returns its reading, and all sections as they came, those of `more` among them.
 
@@ -41,7 +49,7 @@ def read_host(
     """
     tune(host)
     try:
-        ok, output = remote(state, host, reading_command(settings, more), timeout=SECONDS)
+        ok, output = remote(state, host, reading_command(settings, steps, more), timeout=SECONDS)
     except StepFailedError as error:
         raise ReadingError(str(error)) from error
     except TimeoutError as error:
@@ -49,4 +57,4 @@ def read_host(
     if not ok:
         raise ReadingError(f"it could not be read: {tail(output)}")
     lines = list(output.stdout_lines)
-    return parse_reading(lines), reading.parse(lines, more or ())
+    return parse_reading(lines, steps), reading.parse(lines, more or ())

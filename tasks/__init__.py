@@ -1,0 +1,31 @@
+"""The steps of deploy.py, one module each."""
+
+from tasks.converged import converged
+from tasks.docker import docker
+from tasks.dockerd import dockerd
+from tasks.encodings import encodings
+from tasks.endpoint import endpoint
+from tasks.firewall import firewall
+from tasks.image import image
+from tasks.models import models
+from tasks.options import options
+from tasks.preflight import preflight
+from tasks.registry import registry
+from tasks.release import release
+from tasks.retention import retention
+
+__all__ = [
+    "converged",
+    "docker",
+    "dockerd",
+    "encodings",
+    "endpoint",
+    "firewall",
+    "image",
+    "models",
+    "options",
+    "preflight",
+    "registry",
+    "release",
+    "retention",
+]

@@ -124,6 +124,8 @@ class Case:
     """Units with our names that somebody made by hand, each with sentences that say so."""
     formats: Mapping[str, int] = field(default_factory=dict)
     """Of the endpoints that are on the host, by name: the format of their spec.json."""
+    closes_ports: bool = True
+    """Whether deploy.py calls firewall() for the host."""
 
     @property
     def used_gpus(self) -> tuple[Gpu, ...]:

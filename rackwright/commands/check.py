@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rackwright.commands.fix import fix_files
 from rackwright.commands.inventories import add_inventory, hosts_of
 from rackwright.commands.moving import moving
+from rackwright.declared import Declared
 from rackwright.declaring import declared_by
 from rackwright.engines.finding import Level
 from rackwright.engines.problems import engine_notes
@@ -42,14 +43,14 @@ def run(args: argparse.Namespace) -> int:
         for line in fix_files(args):
             print(line)
     hosts = hosts_of(args, args.host)
-    declared_by(site_root(Path(args.inventory).expanduser()), hosts)
+    declared = declared_by(site_root(Path(args.inventory).expanduser()), hosts)
     if args.to:
         print("\n".join(moving(hosts, args.to)))
         print(f"next: write the new tag into `image:`, then: rackwright check {args.inventory} --fix")
         return 0
     for host in hosts:
         print("\n".join(_origins(host) if args.show_origin else [_summary(host)]))
-    for line in _warnings(hosts):
+    for line in _warnings(hosts, declared):
         print(line)
     print(f"{args.inventory}: {len(hosts)} host{'' if len(hosts) == 1 else 's'}, the settings are valid")
     if not args.in_image:
@@ -89,11 +90,11 @@ def _origin(host: InventoryHost, path: tuple[str | int, ...]) -> str:
     return str(origin_of(host.origins, path) or DERIVED)
 
 
-def _warnings(hosts: Sequence[InventoryHost]) -> list[str]:
+def _warnings(hosts: Sequence[InventoryHost], declared: Mapping[str, Declared]) -> list[str]:
     """Each note once, with the hosts that it is about."""
     found: dict[str, list[str]] = {}
     for host in hosts:
-        for note in notes(host.settings):
+        for note in notes(host.settings, "firewall" in declared[host.name]):
             found.setdefault(note, []).append(host.name)
     return [f"warning: {', '.join(names)}: {note}" for note, names in found.items()] + _notes(hosts)
 

@@ -18,6 +18,7 @@ from rackwright.concern import Concern, HostReading
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.encodings import ENCODINGS
 from rackwright.concerns.endpoint import ENDPOINT, foreign_units
+from rackwright.concerns.firewall import FIREWALL
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
@@ -96,7 +97,8 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedHost:
     foreign = foreign_units(settings.all_endpoints, reading[ENDPOINT], reading[RECORD])
     formats = {name: own.format for name, own in reading[ENDPOINT].endpoints.items()}
     seen = (reading[PREFLIGHT], reading[GPUS], reading[DOCKER])
-    return WantedHost(Case(settings, *seen, fetches, reading[RECORD], foreign, formats))
+    closes = reading.manages(FIREWALL)
+    return WantedHost(Case(settings, *seen, fetches, reading[RECORD], foreign, formats, closes))
 
 
 def _fetches(settings: HostSettings, reading: HostReading) -> Iterator[Fetch]:
@@ -107,6 +109,8 @@ def _fetches(settings: HostSettings, reading: HostReading) -> Iterator[Fetch]:
         (ENCODINGS, "encoding"),
     )
     for concern, kind in sources:
+        if not reading.manages(concern):
+            continue
         for change in concern.pending(settings, reading):
             if any(_fetches_something(step) for step in change.steps):
                 yield _sized(change, kind)

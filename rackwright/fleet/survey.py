@@ -59,7 +59,7 @@ def survey(inventory: str, limit: Sequence[str], more: More | None = None, only:
 
 def _look(one: Connected, settings: HostSettings, declared: Declared, more: More | None) -> Surveyed:
     try:
-        reading, sections = read_host(one.state, one.host, settings, more(settings) if more else None)
+        reading, sections = read_host(one.state, one.host, settings, more(settings) if more else None, declared.steps)
     except ReadingError as error:
         return Surveyed(one.host.name, settings, declared, None, trouble=str(error))
     return Surveyed(one.host.name, settings, declared, reading, sections)

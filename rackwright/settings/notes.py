@@ -13,15 +13,18 @@ BEFORE_AUTO = ("1.0", "1.1", "1.2")
 """TensorRT-LLM versions whose MoE backend is CUTLASS unless it is chosen; later ones choose by the GPU."""
 
 
-def notes(settings: HostSettings) -> list[str]:
-    """Warnings about one host's settings; endpoints that are warned of alike, as replicas are, in one."""
+def notes(settings: HostSettings, closes_ports: bool = True) -> list[str]:
+    """Warnings about one host's settings; endpoints that are warned of alike, as replicas are, in one.
+
+    closes_ports: whether deploy.py calls firewall() for the host; otherwise who may reach a port is not ours to say.
+    """
     every = settings.all_endpoints
     told: dict[str, list[str]] = {}
     for name, endpoint in every.items():
         for text in _endpoint(settings, endpoint):
             told.setdefault(text, []).append(name)
     own = [f"endpoint{'s' if len(names) > 1 else ''} {', '.join(names)}: {text}" for text, names in told.items()]
-    return [*_open_ports(every), *own, *engine_notes(settings, Level.WARN)]
+    return [*(_open_ports(every) if closes_ports else ()), *own, *engine_notes(settings, Level.WARN)]
 
 
 def _open_ports(endpoints: Mapping[str, EndpointSettings]) -> Iterator[str]:

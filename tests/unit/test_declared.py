@@ -30,7 +30,7 @@ def host(name: str = "h1", data: dict[str, Any] | None = None, **values: Any) ->
 
 def deploy(folder: Path, *lines: str) -> Path:
     """A deploy file that has the shipped steps at hand."""
-    imports = [line for line in SHIPPED.read_text().splitlines() if line.startswith("from tasks.")]
+    imports = ["from tasks import *"]
     file = folder / "deploy.py"
     file.write_text("\n".join([*imports, *lines]) + "\n")
     return file

@@ -397,7 +397,6 @@ def test_a_conflict_of_replicas_is_told_at_the_endpoint_they_come_from() -> None
             ("endpoints", "a-1"),
             "two endpoints are named a-1: `replicas` numbers its own, so rename the other",
         ),
-        ({"model": None}, (), "endpoint llm has no model: set `model:` in group_vars or host_vars"),
     ],
 )
 def test_endpoints_that_cannot_be(values: dict[str, Any], path: KeyPath, text: str) -> None:
