@@ -100,7 +100,7 @@ def left_behind(declared: Declared, kinds: Sequence[str]) -> list[str]:
     kinds: those of the host's ownership record.
     """
     return [
-        f"left behind: {', '.join(sorted(found))} of {step}(), which is no longer called; next: rackwright teardown"
+        f"left behind: {', '.join(sorted(found))} of {step}(), which is no longer called"
         for step, own in OWNED_BY.items()
         if step not in declared and (found := set(kinds) & set(own))
     ]

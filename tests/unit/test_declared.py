@@ -137,7 +137,5 @@ def test_any_choice_of_steps_is_refused_exactly_when_a_need_is_missing(steps: se
 
 def test_what_an_earlier_run_left_is_named_when_its_step_is_gone() -> None:
     declared = Declared(tuple(step for step in ALL_STEPS if step != "firewall"))
-    assert left_behind(declared, ["package", "rule"]) == [
-        "left behind: rule of firewall(), which is no longer called; next: rackwright teardown"
-    ]
+    assert left_behind(declared, ["package", "rule"]) == ["left behind: rule of firewall(), which is no longer called"]
     assert left_behind(Declared(ALL_STEPS), ["package", "rule", "model"]) == []

@@ -1,0 +1,77 @@
+"""deploy.py is the truth: what it does not call is neither planned, changed nor judged on a real host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rackwright.lab.host import Host
+from tests.lab.conftest import BIN, ROOT, Run, Site
+
+pytestmark = pytest.mark.lab
+OWN = """
+from pyinfra.operations import server
+server.shell(name="Tune the kernel", commands=["touch /run/tuned"])
+"""
+
+
+@pytest.fixture
+def lived(site: Site) -> Host:
+    """A host that serves what the checkout asks for."""
+    host = next(host for host in site.lab.hosts if host.kind == "lived")
+    run = site.deploy(limit=[host.name])
+    assert run.status == 0, run.output
+    return host
+
+
+@pytest.fixture
+def own_site(site: Site, tmp_path: Path) -> Callable[..., Run]:
+    """Commands in a fresh site whose deploy.py is the shipped one without firewall(), and with a step of its own."""
+    folder = tmp_path / "site"
+    assert site.rackwright("init", str(folder)).status == 0
+    inventory = folder / "inventory" / "lab.py"
+    inventory.write_text((ROOT / "inventory" / "lab.py").read_text())
+    lines = [line for line in (folder / "deploy.py").read_text().splitlines() if not line.startswith("firewall()")]
+    (folder / "deploy.py").write_text("\n".join(lines) + OWN)
+    of_the_lab = (folder / "group_vars" / "lab.yml").read_text().splitlines()
+    (folder / "group_vars" / "lab.yml").write_text("\n".join(line for line in of_the_lab if "allow_from" not in line))
+
+    def run(program: str, *words: str) -> Run:
+        return site.command(BIN / program, *words, cwd=folder)
+
+    return run
+
+
+def test_without_firewall_nothing_of_it_is_planned_changed_or_judged(lived: Host, own_site: Callable[..., Run]) -> None:
+    before = rules_of(lived)
+    plan = own_site("rackwright", "plan", "inventory/lab.py", "--limit", lived.name)
+    assert plan.status == 0, plan.output
+    assert "left behind: rule of firewall()" in plan.output
+    assert "not looked at: Tune the kernel" in plan.output
+    lived.run("iptables -I INPUT -p tcp --dport 4242 -j ACCEPT")
+    lived.run("rm -f /root/.docker/config.json")  # something to put back, so that the host must converge
+    deploy = own_site("pyinfra", "inventory/lab.py", "deploy.py", "-y", "--limit", lived.name)
+    assert deploy.status == 0, deploy.output
+    assert "Firewall" not in "".join(deploy.table)
+    assert deploy.table["Tune the kernel"] == (1, 0, 0)
+    lived.run("test -e /run/tuned")
+    drift = own_site("rackwright", "drift", "inventory/lab.py", "--limit", lived.name)
+    assert drift.status == 0, drift.output
+    lived.run("iptables -D INPUT -p tcp --dport 4242 -j ACCEPT")
+    assert rules_of(lived) == before
+
+
+def rules_of(host: Host) -> list[str]:
+    """Our own rules, in their order."""
+    return [line for line in host.run("iptables-save -t filter").stdout.splitlines() if "rackwright" in line]
+
+
+def test_a_wrong_order_is_refused_before_any_connection(own_site: Callable[..., Run], tmp_path: Path) -> None:
+    deploy = tmp_path / "site" / "wrong.py"
+    deploy.write_text("from tasks import docker, preflight\ndocker()\npreflight()\n")
+    run = own_site("pyinfra", "inventory/lab.py", "wrong.py", "-y")
+    assert run.status == 1
+    assert "docker() stands before preflight(); next: move preflight() above docker()" in run.output
+    assert "Connected" not in run.output
