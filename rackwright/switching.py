@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from pyinfra import logger
@@ -51,7 +51,7 @@ from rackwright.hostrun import (
 )
 from rackwright.inventory import groups_of, settings_of
 from rackwright.rollback import back_changes, parse_kept, read_script, releases_asked, targets_of
-from rackwright.settings.model import Hooks
+from rackwright.settings.model import Hooks, HostSettings
 from rackwright.spec import url_of
 from rackwright.switch import ask_all
 
@@ -80,15 +80,17 @@ def restart_dockerd_in_turn() -> None:
 def line_up() -> Commands:
     """Put hosts whose endpoints must switch into the gate's queue, in inventory order; changes nothing."""
     host = this_host()
-    changes = yield from decided(host, lambda seen: pending(host, seen))
+    changes = yield from decided(host, lambda seen: pending(declared_of(host).steps, settings_of(host), seen))
     seen = look(host)
     if changes is not None and seen is not None and host.state.is_executing:
         _queue(host, seen, changes, _diff(host, seen) if changes else "")
 
 
-def pending(host: Host, seen: HostReading) -> list[Change]:
-    """What waits for the host's turn: dockerd, which all of its endpoints stand on, before the endpoints themselves."""
-    steps, settings = declared_of(host).steps, settings_of(host)
+def pending(steps: Collection[str], settings: HostSettings, seen: HostReading) -> list[Change]:
+    """What waits for the host's turn: dockerd, which all of its endpoints stand on, before the endpoints themselves.
+
+    steps: those that deploy.py calls for the host.
+    """
     return [change for concern in IN_TURN if concern.name in steps for change in concern.pending(settings, seen)]
 
 
@@ -208,7 +210,7 @@ def switch() -> Commands:
     if seen is None:
         yield from unreadable(host)
         return
-    changes = pending(host, seen)
+    changes = pending(declared_of(host).steps, settings_of(host), seen)
     if not host.state.is_executing:
         announce_changes(host, changes)
     else:

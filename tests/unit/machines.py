@@ -13,12 +13,16 @@ from xml.etree import ElementTree
 
 import yaml
 
+from rackwright.catalog import ALL
 from rackwright.checks.row import Case, Disk, SeenMachine
 from rackwright.concerns.apt import OperatingSystem
 from rackwright.concerns.docker import Package, SeenDocker
 from rackwright.concerns.gpus import SeenGpus, parse
+from rackwright.declared import Declared
 from rackwright.settings.model import HostSettings
 
+EVERYTHING = Declared(tuple(concern.name for concern in ALL))
+"""A deploy.py that calls every step."""
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "nvidia-smi"
 DRIVER = "580.159.04"
 NVRM = "NVRM version: NVIDIA UNIX Open Kernel Module for {architecture}  {version}  Release Build  (dvs-builder@host)\n"

@@ -33,6 +33,7 @@ from rackwright.fleet.status import StatusRow, rows_of
 from rackwright.fleet.status_table import render
 from rackwright.release import Release
 from rackwright.settings.model import HostSettings
+from tests.unit.machines import EVERYTHING
 from tests.unit.test_endpoint_changes import AT_REST, BOOT, BOUND, EDITED, WANTED, assigned, pending, proved, wanting
 from tests.unit.test_plan import recorded, serving, settings
 from tests.unit.test_status import NOW, at_rest, printed, said
@@ -125,25 +126,25 @@ def staged(reading: HostReading, release: Release) -> HostReading:
 
 def test_a_plan_stages_it_and_then_has_nothing_to_do() -> None:
     own, reading, release = edited_host()
-    before = plan_host("h", own, reading)
+    before = plan_host("h", own, reading, EVERYTHING)
     [staging] = [one for one in before.changes if one.concern in ("release", "endpoint")]
     assert staging.concern == "release"
     assert staging.restarts == ""
     assert "+TimeoutStopSec=76" in staging.diff, "people see what will differ"
-    after = plan_host("h", own, staged(reading, release))
+    after = plan_host("h", own, staged(reading, release), EVERYTHING)
     assert not [one for one in after.changes if one.concern in ("release", "endpoint")]
     quiet = replace(after, state="converged", changes=())
     assert exit_code([quiet]) == 0
     told = f"release {release.hash} of endpoint llm is adopted at the next switch"
     assert told in plan_text([quiet])
-    assert [text[: len(told)] for text in plan_values([quiet])["hosts"][0]["deferred"]] == [told]
+    assert [text[: len(told)] for text in plan_values([quiet])["hosts"][0]["notes"]] == [told]
 
 
 def test_it_is_no_drift() -> None:
     own, reading, release = edited_host()
     assert said(reading, own) == []
     assert said(staged(reading, release), own) == []
-    assert "endpoint" not in {one.concern for one in drift_of("h", own, reading).findings}
+    assert "endpoint" not in {one.concern for one in drift_of("h", own, reading, EVERYTHING).findings}
 
 
 def test_status_says_so_and_counts_nobody_as_behind() -> None:

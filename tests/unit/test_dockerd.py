@@ -36,6 +36,7 @@ from rackwright.switch import NotAdmittedError, NothingServesError, WentBackErro
 from rackwright.switching import pending
 from rackwright.switchnews import SwitchNews
 from rackwright.transaction import Tried
+from tests.unit.machines import EVERYTHING
 
 OPERATIONS = Path(__file__).parents[1] / "operations"
 BASE: dict[str, Any] = yaml.safe_load((OPERATIONS / "settings.yaml").read_text())
@@ -114,15 +115,17 @@ def test_a_key_that_takes_a_restart_waits_for_the_hosts_turn() -> None:
 
 def test_it_comes_before_the_endpoints_own_changes() -> None:
     own, seen = settings(docker_daemon=LOG), reading()
-    assert [type(step).__name__ for change in pending(own, seen) for step in change.steps][:1] == ["DaemonRestart"]
-    assert len(pending(own, seen)) > 1
+    assert [type(step).__name__ for change in pending(EVERYTHING.steps, own, seen) for step in change.steps][:1] == [
+        "DaemonRestart"
+    ]
+    assert len(pending(EVERYTHING.steps, own, seen)) > 1
 
 
 def test_plan_and_drift_know_of_it() -> None:
     own, seen = settings(docker_daemon=LOG), reading()
-    line = summary(plan_host("gpu01", own, seen))
+    line = summary(plan_host("gpu01", own, seen, EVERYTHING))
     assert f"restarts dockerd and endpoint llm because {DAEMON_JSON}: log-level" in line
-    assert "dockerd" in [finding.concern for finding in drift_of("gpu01", own, seen).findings]
+    assert "dockerd" in [finding.concern for finding in drift_of("gpu01", own, seen, EVERYTHING).findings]
 
 
 @pytest.mark.parametrize(

@@ -587,7 +587,7 @@ def test_asked_to_it_is_drained_kept_aside_and_recorded_before_the_switch() -> N
 def test_units_of_earlier_versions_count_as_ours_by_their_mark_or_by_the_record() -> None:
     today = replace(AT_REST, unit="# Written by Rackwright for release 0123456789ab. Edit group_vars instead.\n")
     assert all(not isinstance(step, Refuse) for change in with_foreign(today) for step in change.steps)
-    own_template = replace(AT_REST, unit="[Service]\n")
+    own_template = replace(AT_REST, unit="[Service]\n", unit_same=False)
     assert isinstance(with_foreign(own_template)[0].steps[0], Refuse)
     assert not isinstance(with_foreign(own_template, owned=OURS)[0].steps[0], Refuse)
 

@@ -21,6 +21,7 @@ from rackwright.ownership import RECORD, parse_record, render_record
 from rackwright.paths import OWNED
 from rackwright.release import NEEDS
 from rackwright.teardown import plan_teardown
+from tests.unit.machines import EVERYTHING
 from tests.unit.test_endpoint_changes import AT_REST, BOOT, WANTED, block, line, pending, printed
 from tests.unit.test_plan import recorded, settings
 from tests.unit.test_status import at_rest, said, with_endpoint
@@ -76,7 +77,7 @@ def test_its_endpoint_is_left_alone(found: int, text: str) -> None:
 
 @pytest.mark.parametrize("found", [1, 3])
 def test_it_is_refused_before_anything_is_written(found: int) -> None:
-    plan = plan_host("h", settings(), with_endpoint(at_rest(), format=found))
+    plan = plan_host("h", settings(), with_endpoint(at_rest(), format=found), EVERYTHING)
     assert plan.state == "refused"
     assert "nothing was written to it" in plan.refusals[0]
     reading = with_endpoint(recorded("converged"), format=found)

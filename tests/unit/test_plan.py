@@ -25,6 +25,7 @@ from rackwright.reader import parse_reading
 from rackwright.release import Release
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import MASK, Secret
+from tests.unit.machines import EVERYTHING
 
 OPERATIONS = Path(__file__).parents[1] / "operations"
 BASE: dict[str, Any] = yaml.safe_load((OPERATIONS / "settings.yaml").read_text())
@@ -50,7 +51,7 @@ def change(**values: Any) -> PlannedChange:
 
 
 def test_a_bare_host_is_planned_as_far_as_it_can_be_known() -> None:
-    plan = plan_host("bare", settings(), recorded("bare"))
+    plan = plan_host("bare", settings(), recorded("bare"), EVERYTHING)
     assert plan.state == "pending"
     assert {"docker", "image", "models", "release", "endpoint"} <= {one.concern for one in plan.changes}
     fetched = {one.concern for one in plan.changes if one.download != 0}
@@ -89,7 +90,7 @@ def serving(reading: HostReading, own: HostSettings) -> HostReading:
 def test_an_engine_option_shows_as_its_line_and_as_the_reason_of_the_restart() -> None:
     before = settings(engine={"max_batch_size": 10, "max_num_tokens": 8192})
     after = settings(engine={"max_batch_size": 12, "max_num_tokens": 8192})
-    plan = plan_host("gpu01", after, serving(recorded("converged"), before))
+    plan = plan_host("gpu01", after, serving(recorded("converged"), before), EVERYTHING)
     [switch] = [one for one in plan.changes if one.concern == "endpoint" and one.restarts]
     assert switch.restarts == "endpoint llm"
     assert switch.why == "max_batch_size changed"
@@ -101,7 +102,7 @@ def test_an_engine_option_shows_as_its_line_and_as_the_reason_of_the_restart() -
 
 
 def test_what_serves_as_wanted_has_no_endpoint_change() -> None:
-    plan = plan_host("gpu01", settings(), serving(recorded("converged"), settings()))
+    plan = plan_host("gpu01", settings(), serving(recorded("converged"), settings()), EVERYTHING)
     assert not [one for one in plan.changes if one.concern in ("release", "endpoint") and one.restarts]
 
 
@@ -112,7 +113,7 @@ def test_a_unit_edited_by_hand_shows_as_a_diff_without_a_restart() -> None:
     text = seen.unit.replace("[Service]", "[Service]\nEnvironment=HF_TOKEN=hf_x1")
     edited = replace(seen, unit=text, unit_same=False)
     endpoints = replace(reading[ENDPOINT], endpoints={"llm": edited})
-    plan = plan_host("gpu01", settings(), HostReading({**reading.seen, ENDPOINT.name: endpoints}))
+    plan = plan_host("gpu01", settings(), HostReading({**reading.seen, ENDPOINT.name: endpoints}), EVERYTHING)
     [unit] = [one for one in plan.changes if one.concern == "endpoint" and "unit" in one.what]
     assert f"-Environment=HF_TOKEN={MASK}" in unit.diff
 
@@ -127,7 +128,7 @@ def test_a_first_unit_is_not_shown() -> None:
 
 def test_a_refused_host_says_why_and_ends_with_1() -> None:
     own = settings(hardware={"machine": "DGX B200", "gpu_models": ["B300"], "gpu_count": 64})
-    plan = plan_host("gpu01", own, recorded("converged"))
+    plan = plan_host("gpu01", own, recorded("converged"), EVERYTHING)
     assert plan.state == "refused"
     assert "cannot run its endpoints" in plan.refusals[0]
     assert exit_code([plan]) == 1
@@ -184,7 +185,10 @@ def test_sizes_are_summed_and_unknown_ones_said() -> None:
 
 
 def test_json_has_every_host_and_survives_a_round_trip() -> None:
-    plans = [plan_host("bare", settings(), recorded("bare")), HostPlan("far", "unreachable", error="no connection")]
+    plans = [
+        plan_host("bare", settings(), recorded("bare"), EVERYTHING),
+        HostPlan("far", "unreachable", error="no connection"),
+    ]
     values = json.loads(json.dumps(plan_values(plans)))
     assert [one["host"] for one in values["hosts"]] == ["bare", "far"]
     assert values["hosts"][1] == {
@@ -193,7 +197,8 @@ def test_json_has_every_host_and_survives_a_round_trip() -> None:
         "error": "no connection",
         "refusals": [],
         "changes": [],
-        "deferred": [],
+        "notes": [],
+        "not_looked_at": [],
     }
     assert set(values["hosts"][0]["changes"][0]) == {
         "concern",

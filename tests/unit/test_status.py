@@ -31,6 +31,7 @@ from rackwright.fleet.status import StatusRow, rows_of, unknown_row, values_of
 from rackwright.fleet.status_table import duration, render
 from rackwright.ownership import RECORD
 from rackwright.settings.model import HostSettings
+from tests.unit.machines import EVERYTHING
 from tests.unit.test_plan import recorded, serving, settings
 
 OURS = frozenset({Owned("unit", "rackwright-llm.service")})
@@ -51,7 +52,7 @@ def with_endpoint(reading: HostReading, **changed: Any) -> HostReading:
 
 def said(reading: HostReading, own: HostSettings | None = None) -> list[Finding]:
     """What is found about the endpoint and its release."""
-    found = drift_of("h", own or settings(), reading).findings
+    found = drift_of("h", own or settings(), reading, EVERYTHING).findings
     return [one for one in found if one.concern in ("endpoint", "release", "gpus")]
 
 
@@ -125,7 +126,7 @@ def test_docker_that_does_not_answer_is_said_and_nothing_else_is_guessed() -> No
 
 
 def test_a_bare_host_has_nothing_to_compare_with() -> None:
-    drift = drift_of("h", settings(), recorded("bare"))
+    drift = drift_of("h", settings(), recorded("bare"), EVERYTHING)
     assert drift.state == "new"
     assert not drift.drifted
 
