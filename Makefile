@@ -2,8 +2,9 @@
 SHELL := /bin/sh
 BIN := .venv/bin
 LAB := demo
+BENCH_HOSTS := 100
 
-.PHONY: demo demo-down test unit browser lab proof lint types lock docs setup clean
+.PHONY: demo demo-down test quick unit browser lab proof soak bench lint types lock setup clean
 
 setup:
 	@scripts/setup
@@ -23,26 +24,30 @@ demo: setup
 demo-down: setup
 	@$(BIN)/rackwright lab down --id $(LAB)
 
-## test: every test, the lab's included
+## test: every test, the lab's included; its last lines count them, and those that needed a second try
 test: setup lint types
-	@scripts/run-tests -n 3 tests/unit tests/operations
-	@scripts/browser
-	@scripts/run-tests tests/browser
-	@scripts/run-tests -n 4 --dist loadfile --no-loadscope-reorder tests/lab
+	@scripts/run-tests unit browser lab
 
-unit: setup
-	@scripts/run-tests -n 3 tests/unit tests/operations
+## quick: lint, types, unit tests, and one deploy on one lab host
+quick: setup lint types
+	@scripts/run-tests unit deploy
 
-browser: setup
-	@scripts/browser
-	@scripts/run-tests tests/browser
-
-lab: setup
-	@scripts/run-tests -n 4 --dist loadfile --no-loadscope-reorder tests/lab
+unit browser lab: setup
+	@scripts/run-tests $@
 
 ## proof: forty hosts under constant load; good and bad changes (about an hour on two cores)
 proof: setup
 	@RACKWRIGHT_FLEET_HOSTS=$${RACKWRIGHT_FLEET_HOSTS:-40} $(BIN)/python -m pytest -v tests/lab/fleet
+
+## soak: deploys, rollbacks and reboots of two hosts, over and over, with nothing left to do after each
+soak: setup
+	@RACKWRIGHT_SOAK_MINUTES=$${RACKWRIGHT_SOAK_MINUTES:-60} $(BIN)/python -m pytest -v -s tests/lab/soak
+
+## bench: `rackwright status` against bare SSH, on 100 lab hosts (bench/README.md)
+bench: setup
+	@$(BIN)/rackwright lab up --id bench --hosts $(BENCH_HOSTS) --bare $(BENCH_HOSTS)
+	@status=0; RACKWRIGHT_LAB_ID=bench $(BIN)/python bench/status_floor.py inventory/lab.py --rounds 5 --cpu --ssh || status=$$?; \
+	  $(BIN)/rackwright lab down --id bench; exit $$status
 
 lint: setup
 	@$(BIN)/ruff check --quiet .

@@ -9,9 +9,9 @@ Hosts and paths are globs. The hub's small files come from /REPOSITORY/resolve/C
 redirected to /cdn/REPOSITORY/SHA256/FILE on the CDN's host.
 
 Kinds and their `value`:
-slow (bytes a second), stall (bytes sent before it stops sending), truncated (fraction sent before the connection
-closes, 0.5), wrong_bytes (one byte in the middle changed), "401", "403", "404" (hub error code: RepoNotFound,
-RevisionNotFound or EntryNotFound), "429" (seconds for Retry-After), "500", "502", "503", "504".
+slow (bytes a second, until it is cleared), stall (bytes sent before it stops sending), truncated (fraction sent
+before the connection closes, 0.5), wrong_bytes (one byte in the middle changed), "401", "403", "404" (hub error code:
+RepoNotFound, RevisionNotFound or EntryNotFound), "429" (seconds for Retry-After), "500", "502", "503", "504".
 """
 
 from __future__ import annotations

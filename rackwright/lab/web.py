@@ -17,7 +17,7 @@ import ssl
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -97,6 +97,10 @@ class Site:
                     self._used[fault.id] += 1
                     return fault
         return None
+
+    def still_has(self, fault: Fault) -> bool:
+        """Whether a fault has not been cleared since."""
+        return any(one.id == fault.id for one in read_faults(self.state))
 
     def record(self, row: dict[str, Any]) -> None:
         """Write one line about an answered request."""
@@ -224,7 +228,7 @@ class Handler(BaseHTTPRequestHandler):
         if fault is None or fault.kind.isdigit():
             yield from body
         elif fault.kind == "slow":
-            yield from _slowed(body, float(fault.value or 65536))
+            yield from _slowed(body, float(fault.value or 65536), lambda: self.server.site.still_has(fault))
         elif fault.kind == "wrong_bytes":
             yield from _changed(body, length // 2)
         else:
@@ -238,13 +242,17 @@ class Handler(BaseHTTPRequestHandler):
         return int(length * float(fault.value if fault.value is not None else 0.5))
 
 
-def _slowed(body: Iterator[bytes], rate: float) -> Iterator[bytes]:
+def _slowed(body: Iterator[bytes], rate: float, is_slow: Callable[[], bool]) -> Iterator[bytes]:
+    """A body at a rate, until the fault is cleared: so a test decides itself how long a download lasts."""
     step = max(int(rate / 10), 1)
     for piece in body:
-        for start in range(0, len(piece), step):
-            part = piece[start : start + step]
+        sent = 0
+        while sent < len(piece) and is_slow():
+            part = piece[sent : sent + step]
+            sent += len(part)
             yield part
             time.sleep(len(part) / rate)
+        yield piece[sent:]
 
 
 def _changed(body: Iterator[bytes], where: int) -> Iterator[bytes]:

@@ -16,10 +16,16 @@ from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
 from rackwright.lab.paths import STATE_ROOT
 from rackwright.lab.shell import LabError
+from tests.lab.calm import distrust, settle
 
 ROOT = Path(__file__).parents[2]
 ARTEFACTS = ROOT / "artefacts"
 BIN = Path(sys.executable).parent
+PATIENCE = 900.0
+"""Seconds for a command; a crowded machine needs most of them, and a hang is a hang a few minutes later too."""
+LATE = 124
+"""The status of a run that was ended for its time, as `timeout` has it."""
+collect_ignore = [] if os.environ.get("RACKWRIGHT_SOAK_MINUTES") else ["soak"]
 LONG = (
     "test_endpoint.py",
     "test_cuts.py",
@@ -74,32 +80,34 @@ class Site:
     lab: Lab
     runs: list[Run] = field(default_factory=list)
 
-    def deploy(self, *options: str, limit: Sequence[str] = (), timeout: float = 400) -> Run:
+    def deploy(self, *options: str, limit: Sequence[str] = (), timeout: float = PATIENCE) -> Run:
         """`pyinfra inventory/lab.py deploy.py -y`, limited to some hosts."""
         limits = [word for name in limit for word in ("--limit", name)]
         words = ("inventory/lab.py", "deploy.py", *limits, *(options or ("-y",)))
         return self.command(BIN / "pyinfra", *words, timeout=timeout)
 
-    def rackwright(self, *words: str, timeout: float = 400) -> Run:
+    def rackwright(self, *words: str, timeout: float = PATIENCE) -> Run:
         """`rackwright ...`."""
         return self.command(BIN / "rackwright", *words, timeout=timeout)
 
-    def command(self, *words: str | Path, timeout: float = 400, cwd: Path = ROOT) -> Run:
-        """Run a command with this lab's id."""
-        done = subprocess.run(
-            [str(word) for word in words],
-            cwd=cwd,
-            env=self.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
-        run = Run(done.returncode, done.stdout)
-        self.runs.append(run)
-        return run
+    def command(self, *words: str | Path, timeout: float = PATIENCE, cwd: Path = ROOT) -> Run:
+        """Run a command with this lab's id; fails the test, with what it printed, when it does not end in time."""
+        try:
+            done = subprocess.run(
+                [str(word) for word in words],
+                cwd=cwd,
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=timeout,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as late:
+            self.runs.append(Run(LATE, (late.stdout or b"").decode(errors="replace")))
+            pytest.fail(f"{words[0]} did not end within {timeout:g} s:\n{self.runs[-1].output}")
+        self.runs.append(Run(done.returncode, done.stdout.decode(errors="replace")))
+        return self.runs[-1]
 
     def environment(self) -> dict[str, str]:
         """What a command of this lab runs with."""
@@ -134,12 +142,20 @@ def site(worker_lab: Lab, request: pytest.FixtureRequest) -> Iterator[Site]:
         _leave_artefacts(request.node.name, found)
 
 
+@pytest.fixture(autouse=True)
+def _settled(request: pytest.FixtureRequest) -> None:
+    """No test inherits what the one before left on the worker's hosts. Files with a lab of their own override it."""
+    if "worker_lab" in request.fixturenames:
+        settle(request.getfixturevalue("worker_lab"))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """Let fixtures know that their test has failed."""
     report = yield
     if report is not None and report.failed:
         item.failed_report = report
+        distrust(item)
     return report
 
 

@@ -8,26 +8,34 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
+from tests.lab.calm import needs_preparing, settle
 from tests.lab.conftest import Run, Site
 
 HOME = "/var/lib/rackwright/endpoints/llm"
 
 
 @contextmanager
-def three_that_serve(worker_lab: Lab) -> Iterator[Site]:
-    """A lab of its own, because the worker's has two such hosts."""
+def three_hosts(worker_lab: Lab) -> Iterator[Site]:
+    """Three lived-in hosts in a lab of their own, because the worker's has two such hosts."""
     lab = Lab.open(f"{worker_lab.paths.id}b")
     lab.down()
     try:
         lab.up(hosts=3, bare=0)
-        site = Site(lab)
-        run = site.deploy(timeout=800)
-        assert run.status == 0, run.output
-        yield site
+        yield Site(lab)
     finally:
         lab.down()
+
+
+def begin(site: Site, request: pytest.FixtureRequest) -> None:
+    """Before a test: hosts at rest, and serving as the settings ask when the file begins and after a failure."""
+    settle(site.lab)
+    if needs_preparing(request):
+        run = site.deploy()
+        assert run.status == 0, run.output
 
 
 def rollout(site: Site, *options: str, **engine: Any) -> Run:

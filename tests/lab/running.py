@@ -10,9 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from tests.lab.conftest import BIN, ROOT, Run, Site
-
-PATIENCE = 200.0
+from tests.lab.conftest import BIN, PATIENCE, ROOT, Run, Site
 
 
 class Running:

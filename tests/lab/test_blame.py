@@ -10,7 +10,7 @@ import pytest
 from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
 from tests.lab.conftest import BIN, Site
-from tests.lab.fleets import assert_all_serve, proven, rollout, switches, three_that_serve, words
+from tests.lab.fleets import assert_all_serve, begin, proven, rollout, switches, three_hosts, words
 from tests.lab.running import Running
 
 pytestmark = pytest.mark.lab
@@ -18,8 +18,13 @@ pytestmark = pytest.mark.lab
 
 @pytest.fixture(scope="module")
 def fleet(worker_lab: Lab) -> Iterator[Site]:
-    with three_that_serve(worker_lab) as site:
+    with three_hosts(worker_lab) as site:
         yield site
+
+
+@pytest.fixture(autouse=True)
+def _settled(fleet: Site, request: pytest.FixtureRequest) -> None:
+    begin(fleet, request)
 
 
 def set_balancer(host: Host, works: bool) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
+from tests.lab.calm import needs_preparing
 from tests.lab.conftest import Site
 
 pytestmark = pytest.mark.lab
@@ -18,14 +19,19 @@ RELEASE_OF = """docker inspect --format '{{index .Config.Labels "rackwright.rele
 
 
 @pytest.fixture(scope="module")
-def deployed(worker_lab: Lab) -> Site:
-    """Both hosts reset and deployed once for this module."""
+def fresh(worker_lab: Lab) -> Site:
     for host in worker_lab.hosts:
         host.reset()
-    site = Site(worker_lab)
-    run = site.deploy()
-    assert run.status == 0, run.output
-    return site
+    return Site(worker_lab)
+
+
+@pytest.fixture
+def deployed(fresh: Site, request: pytest.FixtureRequest) -> Site:
+    """Both hosts reset for this file, and deployed."""
+    if needs_preparing(request):
+        run = fresh.deploy()
+        assert run.status == 0, run.output
+    return fresh
 
 
 def ask(host: Host, question: str) -> str:

@@ -15,7 +15,8 @@ import pytest
 
 from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
-from tests.lab.conftest import BIN, ROOT, Run, Site
+from tests.lab.calm import needs_preparing
+from tests.lab.conftest import BIN, PATIENCE, ROOT, Run, Site
 from tests.lab.running import deploying
 
 pytestmark = pytest.mark.lab
@@ -72,19 +73,20 @@ class Scene:
 
 
 @pytest.fixture(scope="module")
-def deployed(worker_lab: Lab) -> Scene:
+def fresh(worker_lab: Lab) -> Host:
     host = worker_lab.host("lived2")
     host.reset()
-    scene = Scene(Site(worker_lab), host)
-    run = scene.deploy()
-    assert run.status == 0, run.output
-    return scene
+    return host
 
 
 @pytest.fixture
-def scene(deployed: Scene, site: Site) -> Scene:
+def scene(fresh: Host, site: Site, request: pytest.FixtureRequest) -> Scene:
     """The host as the tests before left it: they end with what they found, or say otherwise."""
-    return Scene(site, deployed.host)
+    scene = Scene(site, fresh)
+    if needs_preparing(request):
+        run = scene.deploy()
+        assert run.status == 0, run.output
+    return scene
 
 
 def interval(number: int) -> dict[str, int]:
@@ -186,7 +188,7 @@ def test_going_back_that_fails_too_is_said(scene: Scene) -> None:
         running = start(scene, engine=interval(20))
         scene.wait("activating")
         scene.host.run("cd /srv/encodings && for f in *.tiktoken; do echo spoilt >$f; done")
-        output, _ = running.communicate(timeout=200)
+        output, _ = running.communicate(timeout=PATIENCE)
     assert running.returncode != 0
     assert "chat answers 400" in output
     assert "going back failed too" in output
@@ -248,7 +250,7 @@ def test_a_gpu_that_fails_during_the_switch_is_seen(scene: Scene) -> None:
         running = start(scene, engine=interval(24))
         scene.wait("activating")
         scene.host.run(f"logger -t kernel '{line}'")
-        output, _ = running.communicate(timeout=200)
+        output, _ = running.communicate(timeout=PATIENCE)
     assert running.returncode != 0
     assert f"GPU errors since the switch: {line}" in output
     assert "serves its last proven release again" in output

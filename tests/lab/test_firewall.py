@@ -20,6 +20,7 @@ from rackwright.iptables import parse_save
 from rackwright.lab import network
 from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
+from tests.lab.calm import settle
 from tests.lab.conftest import BIN, ROOT, Run, Site
 
 pytestmark = pytest.mark.lab
@@ -107,7 +108,7 @@ class Scene:
 
     def deploy(self, **values: Any) -> Run:
         """Deploy the firewall with these settings."""
-        run = Site(self.lab).command(*self.command(**values), cwd=self.folder, timeout=120)
+        run = Site(self.lab).command(*self.command(**values), cwd=self.folder)
         print(run.output)
         return run
 
@@ -180,6 +181,11 @@ def scene(worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     for client in clients:
         client.unplug()
     lab.down()
+
+
+@pytest.fixture(autouse=True)
+def _settled(scene: Scene) -> None:
+    settle(scene.lab)
 
 
 def _site(folder: Path) -> Path:

@@ -12,6 +12,7 @@ import pytest
 
 from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
+from tests.lab.calm import settle
 from tests.lab.conftest import Run, Site
 
 pytestmark = pytest.mark.lab
@@ -27,6 +28,11 @@ def fleet(worker_lab: Lab) -> Iterator[Site]:
     lab.up(hosts=4, bare=0)
     yield Site(lab)
     lab.down()
+
+
+@pytest.fixture(autouse=True)
+def _settled(fleet: Site) -> None:
+    settle(fleet.lab)
 
 
 def deploy(site: Site, *options: str, **data: Any) -> Run:
@@ -60,8 +66,6 @@ def test_the_first_host_of_the_inventory_goes_first_and_the_rest_together(fleet:
 
 
 def test_serving_hosts_switch_one_at_a_time_in_inventory_order(fleet: Site) -> None:
-    for host in fleet.lab.hosts:
-        host.set_engine_faults()
     run = deploy(fleet, engine={"stream_interval": 2})
     assert run.status == 0, run.output
     spans = [(times(host, "Stopping")[-1], ready(host)[-1]) for host in fleet.lab.hosts]

@@ -16,7 +16,7 @@ from rackwright.lab import cgroups
 from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
 from rackwright.lab.shell import LabError
-from tests.lab.conftest import BIN, ROOT, Run, Site
+from tests.lab.conftest import BIN, PATIENCE, ROOT, Run, Site
 from tests.lab.test_staging import IMAGE, SMALL, Staging
 
 pytestmark = pytest.mark.lab
@@ -108,7 +108,7 @@ class Sweeper(threading.Thread):
 
 def control(site: Site, trace: Path, temporary: Path, *words: str | Path) -> Run:
     """A command on the control machine, every program that it starts written down, with a TMPDIR of its own."""
-    return site.command("env", f"TMPDIR={temporary}", *STRACE, "-o", trace, *words, timeout=500)
+    return site.command("env", f"TMPDIR={temporary}", *STRACE, "-o", trace, *words, timeout=2 * PATIENCE)
 
 
 def assert_nothing_at_rest(host: Host, needles: Sequence[str], allowed: dict[str, str]) -> None:

@@ -15,7 +15,7 @@ from rackwright.fleet.story import WAITING, wave_name
 from rackwright.fleet.story_events import story_of
 from rackwright.lab.lab import Lab
 from tests.lab.conftest import BIN, Site
-from tests.lab.fleets import assert_all_serve, proven, rollout, switches, three_that_serve
+from tests.lab.fleets import assert_all_serve, begin, proven, rollout, switches, three_hosts
 from tests.lab.running import Running
 
 pytestmark = pytest.mark.lab
@@ -25,8 +25,13 @@ DROPS_TOOLS = 3
 
 @pytest.fixture(scope="module")
 def fleet(worker_lab: Lab) -> Iterator[Site]:
-    with three_that_serve(worker_lab) as site:
+    with three_hosts(worker_lab) as site:
         yield site
+
+
+@pytest.fixture(autouse=True)
+def _settled(fleet: Site, request: pytest.FixtureRequest) -> None:
+    begin(fleet, request)
 
 
 def test_a_good_change_goes_through_in_order(fleet: Site, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -16,6 +15,7 @@ from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
 from rackwright.lease import FENCE, LEASE
 from rackwright.owner import this_owner
+from tests.lab.calm import needs_preparing
 from tests.lab.conftest import Run, Site
 from tests.lab.running import Running, deploying
 from tests.lab.test_cuts import UNIT, assert_converged, damage
@@ -23,15 +23,18 @@ from tests.lab.test_deploy import ask
 
 pytestmark = pytest.mark.lab
 
+RATE = 4 << 10
+"""Bytes a second: slower than any machine is crowded."""
 LAST = "Endpoint | Nothing is left to change"
 
 
-@pytest.fixture(scope="module")
-def well(worker_lab: Lab) -> Host:
+@pytest.fixture
+def well(site: Site, request: pytest.FixtureRequest) -> Host:
     """A host with nothing wrong and nothing to do."""
-    host = worker_lab.host("lived2")
-    run = Site(worker_lab).deploy("-y", limit=[host.name])
-    assert run.status == 0, run.output
+    host = site.lab.host("lived2")
+    if needs_preparing(request):
+        run = site.deploy("-y", limit=[host.name])
+        assert run.status == 0, run.output
     return host
 
 
@@ -43,18 +46,11 @@ def faulty(worker_lab: Lab) -> Host:
 
 @pytest.fixture
 def fetching(site: Site, well: Host) -> Iterator[Running]:
-    """A deploy whose host is fetching a model, slowly."""
-    with slowly_fetching(site, well, 128 << 10) as running:
-        yield running
-
-
-@contextmanager
-def slowly_fetching(site: Site, host: Host, rate: int) -> Iterator[Running]:
-    """A deploy whose host is fetching a model at so many bytes a second."""
-    damage(host)
-    faults.set_fault(site.lab.paths.web, "slow", path="*cdn*", value=rate)
+    """A deploy whose host is fetching a model, until the test clears the faults."""
+    damage(well)
+    faults.set_fault(site.lab.paths.web, "slow", path="*cdn*", value=RATE)
     try:
-        with deploying(site, host.name) as running:
+        with deploying(site, well.name) as running:
             assert running.until(" MiB of ") is not None, running.output
             yield running
     finally:
@@ -177,15 +173,17 @@ def test_a_host_that_dies_in_a_run_does_not_hold_up_the_others(site: Site, well:
 
 
 def test_a_job_outlives_its_connection_and_the_next_run_joins_it(site: Site, well: Host, fetching: Running) -> None:
-    well.run("kill $(pgrep -f '^sshd: ops')")
+    well.run("pkill -f '^sshd: ops'")
     cut = fetching.end()
     assert cut.status == 1, cut.output
     assert "a host whose line was cut goes on by itself, and the next run joins it" in cut.output
     assert "Traceback" not in cut.output
     assert "active" in well.run("systemctl is-active 'rackwright-job-model-*'").stdout
-    run = site.deploy("-y", limit=[well.name])
+    with deploying(site, well.name) as running:
+        assert running.until("already under way on the host, joining it") is not None, running.output
+        faults.clear(site.lab.paths.web)
+        run = running.end()
     assert run.status == 0, run.output
-    assert "already under way on the host, joining it" in run.output
 
 
 def test_of_two_runs_at_once_the_second_is_told_who_writes(site: Site, well: Host, fetching: Running) -> None:
@@ -206,21 +204,21 @@ def test_of_two_runs_at_once_the_second_is_told_who_writes(site: Site, well: Hos
     assert fence(well) == before, "a run with nothing to do takes no lease"
 
 
-def test_unlocking_fences_a_living_run_off_and_its_job_goes_on(site: Site, well: Host) -> None:
-    with slowly_fetching(site, well, 24 << 10) as running:
-        unlocked = site.rackwright("unlock", "inventory/lab.py", "--limit", well.name, "-y")
-        assert unlocked.status == 0, unlocked.output
-        assert "unless it is renewed" in unlocked.output
-        assert f"{well.name}: unlocked" in unlocked.output
-        other = site.deploy("-y", "--data", "stall_timeout=77", limit=[well.name])
-        assert other.status == 1, other.output
-        assert "another run is doing this differently right now" in other.output
-        assert "or stop it: systemctl stop rackwright-job-model-" in other.output
-        first = running.end()
+def test_unlocking_fences_a_living_run_off_and_its_job_goes_on(site: Site, well: Host, fetching: Running) -> None:
+    unlocked = site.rackwright("unlock", "inventory/lab.py", "--limit", well.name, "-y")
+    assert unlocked.status == 0, unlocked.output
+    assert "unless it is renewed" in unlocked.output
+    assert f"{well.name}: unlocked" in unlocked.output
+    other = site.deploy("-y", "--data", "stall_timeout=77", limit=[well.name])
+    assert other.status == 1, other.output
+    assert "another run is doing this differently right now" in other.output
+    assert "or stop it: systemctl stop rackwright-job-model-" in other.output
+    first = fetching.end()
     assert first.status == 1, first.output
     assert "the lease of this run was taken away by " in first.output
     assert "Traceback" not in first.output
     well.run("systemctl stop 'rackwright-job-model-*'")
+    faults.clear(site.lab.paths.web)
     assert "no host is locked" in site.rackwright("unlock", "inventory/lab.py", "--limit", well.name).output
     assert_converged(site, well)
 

@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,6 +101,16 @@ def test_the_real_client_downloads_a_model_without_what_is_excluded(web: Web, tm
     wanted = [name for name in published(web, BASE) if not name.startswith(("original/", "metal/"))]
     assert_whole(web, tmp_path / "model", BASE, wanted)
     assert not (tmp_path / "model" / "metal").exists()
+
+
+def test_a_slow_answer_is_slow_until_the_fault_is_cleared(web: Web) -> None:
+    faults.set_fault(web.state, "slow", value=50)  # hours for this answer
+    with ThreadPoolExecutor() as pool:
+        answer = pool.submit(web.get, f"/{BASE}/resolve/main/config.json")
+        with pytest.raises(TimeoutError):
+            answer.result(timeout=1)
+        faults.clear(web.state)
+        assert answer.result(timeout=60)[0] == 200
 
 
 def test_a_download_that_was_cut_is_resumed_with_a_range(web: Web, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import pytest
 from rackwright.fleet.journal import read_record
 from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
+from tests.lab.calm import settle
 from tests.lab.conftest import ROOT, Run, Site, end_labs_of_killed_runs
 from tests.lab.fleet.told import Asked, Span, read_load, switching
 
@@ -28,7 +29,7 @@ KEPT = os.environ.get("RACKWRIGHT_FLEET_LAB")
 """Id of a lab to use and to keep, so that a large fleet need not be made anew for each try."""
 DOWN = max(1, HOSTS // 10)
 """`max_unavailable` of the proofs."""
-LIMIT = pytest.mark.timeout(1800 + 300 * HOSTS)
+LIMIT = pytest.mark.timeout(3600 + 300 * HOSTS)
 """Of a test: several runs, each of which has a limit of its own."""
 HOME = "/var/lib/rackwright/endpoints/llm"
 LABEL = '{{index .Config.Labels "rackwright.release"}}'
@@ -90,9 +91,8 @@ def fleet() -> Iterator[Fleet]:
 
 
 @pytest.fixture(autouse=True)
-def _well(fleet: Fleet) -> None:
-    for host in fleet.hosts:
-        host.set_engine_faults()
+def _settled(fleet: Fleet) -> None:
+    settle(fleet.site.lab)
 
 
 @pytest.fixture
