@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
-from rackwright.change import Change, Owned, Refuse, Shell
+from rackwright.change import Change, Job, Owned, Refuse
 from rackwright.hostside import host_script
-from rackwright.paths import ASIDE, ENDPOINT_LABEL, UNITS, WRITTEN, container_name, endpoint_of
+from rackwright.paths import ASIDE, ENDPOINT_LABEL, UNITS, WRITTEN, aside_job, container_name, endpoint_of
 
 SETTING = "foreign_units: aside"
 
@@ -46,7 +46,7 @@ def kept_aside(unit: str, found: Sequence[str], before: str = "", seconds: int =
     script = f"(\n{before}\n) || exit 1\n" if before else ""
     container = _container(unit)
     script += host_script("keep_aside", unit=unit, units=UNITS, aside=ASIDE, container=container, label=ENDPOINT_LABEL)
-    step = Shell(script, timeout=600 + seconds)
+    step = Job(aside_job(unit), f"keep {unit} aside", script, timeout=600 + seconds)
     return Change(f"keep {unit} aside in {ASIDE}", " and ".join(found), (step,), owns=(Owned("aside", unit),))
 
 

@@ -84,6 +84,11 @@ def endpoint_job(kind: EndpointJob, endpoint: str) -> str:
     return f"{kind}-{endpoint}"
 
 
+def aside_job(unit: str) -> str:
+    """Name of the job that keeps somebody else's unit aside."""
+    return f"aside-{unit.rpartition('.')[0]}"
+
+
 def job_unit(name: str) -> str:
     """Name of a job's transient unit."""
     return f"{_OWN}job-{name}.service"
