@@ -6,9 +6,10 @@ not run: pyinfra evaluates nothing as long as nobody asks it to look for changes
 
 from __future__ import annotations
 
+import io
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -24,6 +25,7 @@ from pyinfra.context import ctx_config, ctx_host, ctx_inventory, ctx_state
 
 from rackwright.declared import Declared, problems_of
 from rackwright.errors import SettingsError
+from rackwright.importing import importing_from
 from rackwright.settings.load import InventoryHost
 from rackwright.settings.model import HostSettings
 
@@ -89,7 +91,8 @@ def declared_by(root: Path, hosts: Sequence[InventoryHost]) -> dict[str, Declare
     deploy = root / "deploy.py"
     if not deploy.exists():
         raise SettingsError(f"{deploy} is not there, and says which steps there are; next: rackwright init DIR")
-    return check_steps(deploy, hosts)
+    with importing_from(root):
+        return check_steps(deploy, hosts)
 
 
 def check_steps(deploy: Path, hosts: Sequence[InventoryHost]) -> dict[str, Declared]:
@@ -144,10 +147,11 @@ def _refuse(*_: Any, **__: Any) -> NoReturn:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What steps print while they are only declared, such as pyinfra's name of a deploy, would be printed twice."""
+    """What a deploy file prints while its steps are only declared would be printed twice."""
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        yield
+        with redirect_stdout(io.StringIO()):
+            yield
     finally:
         logger.setLevel(level)

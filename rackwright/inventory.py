@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import runpy
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from rackwright import pyinfra_options
 from rackwright.declaring import check_steps, remember
 from rackwright.errors import RackwrightError, SettingsError
 from rackwright.fleet.plain import keep_record
+from rackwright.importing import import_from, importing_from
 from rackwright.interrupt import fail_on_interrupt
 from rackwright.lockfile import Lock, Locks, pinned
 from rackwright.prompt import say_when_nobody_answers
@@ -213,23 +212,12 @@ def _entry(entry: HostEntry) -> tuple[str, Mapping[str, Any]]:
     raise SettingsError(f'a host must be "name" or ("name", {{"key": value}}), not {entry!r}')
 
 
-def import_from(root: Path) -> None:
-    """Let `from tasks.docker import docker` mean the site's own, and never that of the folder where the user stands."""
-    while sys.path[-1:] in ([os.curdir], [str(Path.cwd())]):  # pyinfra has added it, twice
-        sys.path.pop()
-    if sys.path[:1] != [str(root)]:
-        sys.path.insert(0, str(root))
-
-
 def _run(inventory: Path) -> None:
     """Run a Python inventory as pyinfra would, with the site's own modules importable."""
-    before = list(sys.path)
-    import_from(site_root(inventory))
     try:
-        runpy.run_path(str(inventory))
+        with importing_from(site_root(inventory)):
+            runpy.run_path(str(inventory))
     except RackwrightError:
         raise
     except Exception as error:
         raise SettingsError(f"{inventory}: {type(error).__name__}: {error}") from error
-    finally:
-        sys.path[:] = before
