@@ -13,7 +13,7 @@ from rackwright.lab.host import Host
 from rackwright.lab.registry import HOST, MIRROR
 from rackwright.lab.standins.encodings import ENCODINGS_HOST
 from rackwright.lab.web import CDN_HOST, HUB_HOST, MIRROR_HOST
-from tests.lab.conftest import BIN, Run, Site
+from tests.lab.conftest import BIN, ROOT, Run, Site
 
 pytestmark = pytest.mark.lab
 
@@ -40,7 +40,7 @@ def stage(site: Site, host: Host, **settings: Any) -> Run:
     """Fetch everything, with settings of the test over the lab's."""
     key = site.lab.secrets()["registry-key"]
     asked = {"model": MODEL, "stall_timeout": 30, "registry_key": key, **settings}
-    words = (f"STAGING_HOST={host.name}", f"STAGING_SETTINGS={json.dumps(asked)}")
+    words = (f"STAGING_HOST={host.name}", f"STAGING_SETTINGS={json.dumps(asked)}", f"PYTHONPATH={ROOT}")
     return site.command(
         "env", *words, BIN / "pyinfra", "tests/lab/staging/inventory.py", "tests/lab/deploys/stage.py", "-y"
     )

@@ -57,7 +57,8 @@ class Staging:
         )
 
     def environment(self, settings: dict[str, Any]) -> dict[str, str]:
-        return {"STAGING_HOST": self.host.name, "STAGING_SETTINGS": json.dumps({**self.settings, **settings})}
+        asked = {"STAGING_HOST": self.host.name, "STAGING_SETTINGS": json.dumps({**self.settings, **settings})}
+        return {**asked, "PYTHONPATH": str(ROOT)}  # the folder is a site of its own, without steps of its own
 
     def on_host(self, command: str) -> str:
         return self.host.run(command).stdout
