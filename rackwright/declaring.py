@@ -117,13 +117,22 @@ def declare(deploy: Path, hosts: Sequence[InventoryHost]) -> dict[str, Declared]
 
     Raises SettingsError when the file cannot be run, or asks a host while it declares.
     """
-    code = compile(deploy.read_text(), str(deploy), "exec")
+    code = _compiled(deploy)
     inventory = Inventory(([(entry.name, entry.data) for entry in hosts], {}))
     state = State(inventory, Config(), check_for_changes=False)
     state.current_deploy_filename = str(deploy)
     state.set_stage(StateStage.Prepare)
     with ctx_state.use(state), ctx_inventory.use(inventory), ctx_config.use(state.config), _quiet():
         return {host.name: _declare(code, deploy, host) for host in inventory}
+
+
+def _compiled(deploy: Path) -> Any:
+    try:
+        return compile(deploy.read_bytes(), str(deploy), "exec")
+    except SyntaxError as error:
+        raise SettingsError(f"{deploy}:{error.lineno}: {error.msg}: {(error.text or '').strip()}") from None
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{deploy}: {error}") from None
 
 
 def _declare(code: Any, deploy: Path, host: Host) -> Declared:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import agreed
+from rackwright.declaring import declared_by
+from rackwright.errors import SettingsError
 from rackwright.fleet.ending import ERROR, end_of_rollback
 from rackwright.fleet.quarantine import remarks
 from rackwright.fleet.record import BY_HAND
@@ -16,6 +19,7 @@ from rackwright.fleet.running import Run, begin, phase
 from rackwright.rollback import LAST
 from rackwright.session import chosen_hosts
 from rackwright.settings.files import site_root
+from rackwright.settings.load import InventoryHost
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -32,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     """Go back in waves under the settings' limits; returns the exit status."""
     hosts = chosen_hosts(args.inventory, args.limit, args.only)
     root = site_root(Path(args.inventory)).absolute()
-    for text in remarks(root, [host.name for host in hosts]):
+    for text in [*remarks(root, [host.name for host in hosts]), *own_operations(root, hosts)]:
         print(f"rackwright: {text}")
     if not args.yes and not agreed(f"This takes {len(hosts)} hosts of {args.inventory} back."):
         print("nothing was done", file=sys.stderr)
@@ -41,6 +45,16 @@ def run(args: argparse.Namespace) -> int:
     if why := started.vetoed():
         return started.end(ERROR, f"{why}; nothing was done")
     return started.end(*roll_back(started, {"*": {"*": args.to}}))
+
+
+def own_operations(root: Path, hosts: Sequence[InventoryHost]) -> list[str]:
+    """Operations of the site's own, which no rollback runs. A deploy.py that is broken now stands in nobody's way."""
+    try:
+        declared = declared_by(root, hosts).values()
+    except SettingsError:
+        return []
+    names = dict.fromkeys(name for own in declared for name in own.others)
+    return [f"the site's own operations are not run: {', '.join(names)}"] if names else []
 
 
 def roll_back(run: Run, releases: Releases) -> tuple[int, str]:

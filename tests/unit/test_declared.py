@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.catalog import ALL, managed
+from rackwright.commands.rollback import own_operations
 from rackwright.declared import FOLLOWS, NEEDS, Declared, left_behind, problems_of
 from rackwright.declaring import check_steps, declare
 from rackwright.errors import SettingsError
@@ -118,6 +119,11 @@ def test_a_fact_asked_while_declaring_is_refused_without_a_connection(tmp_path: 
 
 
 def test_a_broken_deploy_file_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"deploy\.py:2: invalid syntax: no such thing"):
+        declare(deploy(tmp_path, "no such thing"), [host()])
+    (tmp_path / "nul.py").write_bytes(b"docker()\0")
+    with pytest.raises(SettingsError, match=r"nul\.py"):
+        declare(tmp_path / "nul.py", [host()])
     with pytest.raises(SettingsError, match=r"deploy\.py: h1: NameError: name 'dokcer' is not defined"):
         declare(deploy(tmp_path, "dokcer()"), [host()])
 
@@ -133,6 +139,16 @@ def test_any_choice_of_steps_is_refused_exactly_when_a_need_is_missing(steps: se
     declared = Declared(tuple(step for step in ALL_STEPS if step in steps))
     wrong = any(need not in steps for step in steps for need in NEEDS.get(step, ()))
     assert bool(problems_of(declared, settings(allow_from=[]))) == wrong
+
+
+def test_a_rollback_says_which_operations_it_does_not_run(tmp_path: Path) -> None:
+    own = "from pyinfra.operations import server", "server.shell(name='Tune the kernel', commands=['true'])"
+    deploy(tmp_path, "docker()", *own)
+    assert own_operations(tmp_path, [host()]) == ["the site's own operations are not run: Tune the kernel"]
+    deploy(tmp_path, "docker()")
+    assert own_operations(tmp_path, [host()]) == []
+    deploy(tmp_path, "no such thing")
+    assert own_operations(tmp_path, [host()]) == []
 
 
 def test_what_an_earlier_run_left_is_named_when_its_step_is_gone() -> None:
