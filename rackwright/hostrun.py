@@ -174,8 +174,14 @@ def decided(
 
 
 def _lease_due(host: Host, changes: Sequence[Change]) -> bool:
-    writes = any(not isinstance(step, Refuse) for change in changes for step in change.steps)
-    return writes and host.state.is_executing and host.name not in holds
+    return any(map(_writes, changes)) and host.state.is_executing and host.name not in holds
+
+
+def _writes(change: Change) -> bool:
+    """Whether it writes to the host: by a step, or to the ownership record alone."""
+    if not change.steps:
+        return bool(change.owns or change.disowns)
+    return any(not isinstance(step, Refuse) for step in change.steps)
 
 
 def touch(host: Host, alone: bool = False) -> None:
