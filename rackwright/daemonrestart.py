@@ -10,7 +10,7 @@ from pyinfra.api.state import State
 
 from rackwright.change import DaemonRestart
 from rackwright.daemonjob import HOME
-from rackwright.effects import NotStartedError, StepFailedError, follow_job
+from rackwright.effects import NotStartedError, StepFailedError, TakenBackError, follow_job
 from rackwright.paths import failed_dir, unit_name
 from rackwright.switch import (
     NothingServesError,
@@ -24,6 +24,10 @@ from rackwright.switch import (
     with_more,
 )
 from rackwright.switchnews import SwitchNews
+
+
+class ConfigurationBackError(WentBackError, TakenBackError):
+    """The new configuration failed; dockerd and its endpoints run with the one of before."""
 
 
 def restart_and_prove(state: State, host: Host, step: DaemonRestart) -> None:
@@ -49,7 +53,7 @@ def ending(step: DaemonRestart, news: SwitchNews, status: int | None) -> StepFai
             error = None
         case 3:
             text = f"dockerd has its configuration of before, and serving again: {names}{clock_of(news)}"
-            error = WentBackError(f"{failure}\n{text}")
+            error = ConfigurationBackError(f"{failure}\n{text}")
         case 4:
             error = NothingServesError(f"{failure}\nand going back failed too: {news.lost}\n{_hands(step)}")
         case 5:

@@ -71,6 +71,10 @@ class LeaseLostError(NotStartedError):
     reasons = (Reason(Cause.LEASE, "the lease"),)
 
 
+class TakenBackError(StepFailedError):
+    """The step failed and the host has taken it back, so nothing of it stays there."""
+
+
 class ConnectionLostError(StepFailedError):
     """The connection is gone; what the host does by itself goes on."""
 
@@ -266,7 +270,7 @@ def run_guarded(state: State, host: Host, step: Guarded) -> None:
     arm = Shell(_arm(step), stdin=f"{step.undo.rstrip()}\n", timeout=step.seconds + 60)
     ok, output = under_lease(state, host, arm)
     if not ok:
-        raise StepFailedError(f"{step.name}: the change failed and was taken back: {tail(output)}")
+        raise TakenBackError(f"{step.name}: the change failed and was taken back: {tail(output)}")
     if not _confirm(state, host, step):
         raise StepFailedError(
             f"{step.name}: no new SSH connection could confirm the change within {step.seconds} s; "

@@ -9,7 +9,7 @@ from pyinfra.api.state import State
 
 from rackwright.change import Change, DaemonRestart, Guarded, Job, Proved, Refuse, Shell, Step, WriteFile
 from rackwright.daemonrestart import restart_and_prove
-from rackwright.effects import StepFailedError, run_guarded, run_job, run_simple
+from rackwright.effects import StepFailedError, TakenBackError, run_guarded, run_job, run_simple
 from rackwright.ownership import OwnershipRecord
 from rackwright.switch import switch_and_prove
 
@@ -38,7 +38,13 @@ def perform_all(change: Change, record: OwnershipRecord, do: Callable[[Step], No
     less than what is there. `do` carries one step out, or raises.
     """
     refused = any(isinstance(step, Refuse) for step in change.steps)
-    record.add(() if refused else change.owns, do)
-    for step in change.steps:
-        do(step)
+    added = frozenset(() if refused else change.owns) - record.owned
+    record.add(added, do)
+    try:
+        for step in change.steps:
+            do(step)
+    except TakenBackError:
+        if len(change.steps) == 1:
+            record.drop(added, do)
+        raise
     record.drop(change.disowns, do)

@@ -6,6 +6,7 @@ import hashlib
 import ipaddress
 import json
 import shlex
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -128,7 +129,7 @@ def _drop_rules(*words: str) -> None:
 
 def link_of(iflink: int) -> str:
     """The name, on this machine, of the other end of a host's network link."""
-    for index in Path("/sys/class/net").glob("*/ifindex"):
-        if int(index.read_text()) == iflink:
-            return index.parent.name
+    for number, name in socket.if_nameindex():
+        if number == iflink:
+            return name
     raise LabError(f"no network interface of this machine has the index {iflink}")

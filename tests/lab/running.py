@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from tests.lab.conftest import BIN, PATIENCE, ROOT, Run, Site
 
@@ -90,9 +91,9 @@ class Running:
 
 
 @contextmanager
-def deploying(site: Site, limit: str, *options: str) -> Iterator[Running]:
+def deploying(site: Site, limit: str, *options: str, program: Path | str = "deploy.py") -> Iterator[Running]:
     """A deploy onto one host; whatever happens, it does not outlive the block."""
-    running = Running(site, str(BIN / "pyinfra"), "inventory/lab.py", "deploy.py", "-y", "--limit", limit, *options)
+    running = Running(site, str(BIN / "pyinfra"), "inventory/lab.py", str(program), "-y", "--limit", limit, *options)
     try:
         yield running
     finally:

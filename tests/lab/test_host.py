@@ -17,6 +17,7 @@ from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
 from rackwright.lab.web import MIRROR_HOST
 from tests.lab.conftest import BIN, ROOT, Run, Site
+from tests.lab.running import deploying
 
 pytestmark = pytest.mark.lab
 
@@ -28,14 +29,18 @@ use Fcntl;
 open(my $file, '>>', '/var/lib/dpkg/lock-frontend') or die;
 my $lock = pack('ssx4qqix4', F_WRLCK, 0, 0, 0, 0);
 fcntl($file, F_SETLK, $lock) or die;
-sleep 12;
+sleep 1 until -e '/run/let-go';
 """
+
+
+def given(**data: Any) -> list[str]:
+    """Settings as words of a command line."""
+    return [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
 
 
 def settle(site: Site, host: Host, **data: Any) -> Run:
     """Preflight and Docker on one host, with settings given on the command line."""
-    given = [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
-    return site.command(BIN / "pyinfra", "inventory/lab.py", DEPLOY, "--limit", host.name, "-y", *given)
+    return site.command(BIN / "pyinfra", "inventory/lab.py", DEPLOY, "--limit", host.name, "-y", *given(**data))
 
 
 def docker_changed(run: Run) -> bool:
@@ -161,9 +166,11 @@ def test_a_bare_host_waits_for_the_lock_and_gets_docker(site: Site, bare: Host) 
     bare.run("cat >/root/lock.pl", stdin=HOLD_LOCK)
     bare.run("systemd-run --unit=locker --collect perl /root/lock.pl")
     wait_for(bare, "find /proc/[0-9]*/fd -lname /var/lib/dpkg/lock-frontend 2>/dev/null | grep -q .")
-    run = settle(site, bare, docker_users=["ops"])
+    with deploying(site, bare.name, *given(docker_users=["ops"]), program=DEPLOY) as running:
+        assert running.until("waiting for /var/lib/dpkg/lock-frontend, held by process"), running.output
+        bare.run("touch /run/let-go")
+        run = running.end()
     assert run.status == 0, run.output
-    assert "waiting for /var/lib/dpkg/lock-frontend, held by process" in run.output
     assert "nvidia" in bare.run("docker info --format '{{json .Runtimes}}'").stdout
     assert bare.run("docker ps", user="ops").returncode == 0
     held = bare.run("apt-mark showhold").stdout.split()

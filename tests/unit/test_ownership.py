@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rackwright.change import Change, Owned, Refuse, Shell, Step, WriteFile
 from rackwright.ownership import OwnershipRecord
 from rackwright.paths import OWNED
+from rackwright.effects import TakenBackError
 from rackwright.perform import perform_all
 
 
@@ -121,6 +122,21 @@ def test_what_is_refused_is_not_recorded() -> None:
     with pytest.raises(CutError):
         perform_all(Change("c", "", (Refuse("no"),), owns=(THINGS[0],)), OwnershipRecord(frozenset()), host.do)
     assert host.record == set()
+
+
+def test_what_the_host_has_taken_back_is_struck_from_the_record() -> None:
+    record, written = OwnershipRecord(frozenset({THINGS[1]})), []
+
+    def do(step: Step) -> None:
+        if isinstance(step, WriteFile):
+            written.append(step.content)
+        else:
+            raise TakenBackError("taken back")
+
+    with pytest.raises(TakenBackError):
+        perform_all(Change("c", "", (Shell("configure"),), owns=(THINGS[0], THINGS[1])), record, do)
+    assert len(written) == 2, "the record lies as it lay before"
+    assert record.owned == {THINGS[1]}
 
 
 def test_the_record_in_memory_is_what_the_host_has_acknowledged() -> None:
