@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rackwright.change import Change, Owned, Refuse, Shell, Step, WriteFile
+from rackwright.effects import TakenBackError
 from rackwright.ownership import OwnershipRecord
 from rackwright.paths import OWNED
-from rackwright.effects import TakenBackError
 from rackwright.perform import perform_all
 
 
