@@ -32,6 +32,7 @@ from rackwright.line import is_lost, tune
 from rackwright.ownership import RECORD, OwnershipRecord
 from rackwright.perform import perform, perform_all
 from rackwright.reader import SECONDS, parse_reading, reading_command
+from rackwright.sources.names import Names
 from rackwright.sudo import PasswordWantedError
 
 Commands = Generator[PyinfraCommand, None, None]
@@ -53,6 +54,8 @@ class HostState:
 
 
 _states: dict[str, HostState] = {}
+NAMES = Names()
+"""What tags and revisions are in this run."""
 
 
 class HostFacts(FactBase[HostReading]):
@@ -122,7 +125,7 @@ def _read(host: Host) -> HostReading | None:
         complain(real, "could not be read, so nothing is known of its changes")
         host.state.failed_hosts.add(real)
         host.state.active_hosts.discard(real)
-    return seen
+    return NAMES.complete(settings_of(real), seen) if seen is not None else None
 
 
 def fail(text: str) -> FunctionCommand:

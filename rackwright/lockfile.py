@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from rackwright.concern import HostReading
 from rackwright.concerns.image import IMAGE, digest_of
-from rackwright.concerns.models import MODELS, SeenModel, SeenModels, commit_of, sources_of
+from rackwright.concerns.models import MODELS, SeenModel, SeenModels, commit_of, name_of, sources_of
 from rackwright.errors import SettingsError
 from rackwright.settings.model import DIGEST, EndpointSettings, HostSettings, ModelSource
 
@@ -63,13 +63,8 @@ class Lock:
 
     def commit(self, source: ModelSource) -> str | None:
         """The commit that a model is locked to."""
-        locked = self.models.get(key_of(source))
+        locked = self.models.get(name_of(source))
         return locked.commit if locked else None
-
-
-def key_of(source: ModelSource) -> str:
-    """How the lock file names a model."""
-    return f"{source.repository}@{source.revision}"
 
 
 class Locks:
@@ -176,7 +171,7 @@ def recorded(settings: HostSettings, reading: HostReading) -> Lock:
         if (digest := digest_of(endpoint, reading[IMAGE])) and reading[IMAGE].has(endpoint.image, digest)
     }
     seen = reading[MODELS]
-    models = {key_of(source): model for source in sources_of(settings) if (model := _locked(source, seen))}
+    models = {name_of(source): model for source in sources_of(settings) if (model := _locked(source, seen))}
     return Lock(images, models)
 
 

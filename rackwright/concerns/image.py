@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rackwright.change import Change, Job, Owned, WriteFile
 from rackwright.concern import Concern, HostReading
@@ -42,6 +42,10 @@ class SeenImages:
     images: tuple[LocalImage, ...]
     pins: Mapping[str, str]
     """Digest by reference, as recorded at the first pull."""
+    asked: Mapping[str, str] = field(default_factory=dict)
+    """Digest by reference, as the control machine was told in this run, for all hosts that know none."""
+    unasked: Mapping[str, str] = field(default_factory=dict)
+    """By reference, why the control machine was not told."""
 
     def has(self, reference: str, digest: str) -> bool:
         """Whether the image of that digest is there."""
@@ -61,7 +65,7 @@ class WantedImage:
 
     reference: str
     digest: str | None
-    """From the lock file or the profile, or else from the host's record."""
+    """From the lock file or the profile, or else from the host's record or its registry."""
     pinned: bool
     """True when the lock file or the profile gives the digest."""
     pull: Job
@@ -71,8 +75,10 @@ WantedImages = tuple[WantedImage, ...]
 
 
 def digest_of(endpoint: EndpointSettings, seen: SeenImages) -> str | None:
-    """The image's digest: the lock file's or the profile's, else the recorded one, else what the tag names here."""
-    return endpoint.image_digest or seen.pins.get(endpoint.image) or seen.tagged(endpoint.image)
+    """The image's digest: the lock file's or the profile's, else the recorded one, else what the tag names here, else
+    what it names at its registry in this run."""
+    image = endpoint.image
+    return endpoint.image_digest or seen.pins.get(image) or seen.tagged(image) or seen.asked.get(image)
 
 
 def read(_: HostSettings) -> str:
@@ -170,7 +176,11 @@ def _owned(image: WantedImage, seen: SeenImages) -> tuple[Owned, ...]:
 
 def report(wanted: WantedImages, seen: SeenImages) -> str:
     """Say which tags name something else on this host than what is pinned; nothing is restarted for it."""
-    lines = []
+    lines = [
+        not_asked(image.reference, seen.unasked[image.reference])
+        for image in wanted
+        if image.digest is None and image.reference in seen.unasked
+    ]
     for image in wanted:
         there = seen.tagged(image.reference)
         if there and image.digest and there != image.digest:
@@ -183,4 +193,13 @@ def report(wanted: WantedImages, seen: SeenImages) -> str:
 
 IMAGE: Concern[WantedImages, SeenImages] = Concern("image", read, parse, wanted, changes, report)
 
-__all__: Sequence[str] = ("IMAGE", "LocalImage", "SeenImages", "WantedImage", "digest_of", "pin_path")
+
+def not_asked(name: str, why: str) -> str:
+    """What is said of a name that the control machine could not ask for, so that the host does."""
+    return (
+        f"{name} is resolved by this host itself, so another host may get other bytes: {why}; "
+        "to have the same everywhere, run: rackwright lock"
+    )
+
+
+__all__: Sequence[str] = ("IMAGE", "LocalImage", "SeenImages", "WantedImage", "digest_of", "not_asked", "pin_path")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from rackwright.change import Change, Job, Owned, Refuse
 from rackwright.concern import Concern, HostReading
-from rackwright.concerns.image import IMAGE, digest_of
+from rackwright.concerns.image import IMAGE, digest_of, not_asked
 from rackwright.downloads import proxy_values
 from rackwright.hostside import helper_script, host_script
 from rackwright.hostside.packed import packed
@@ -63,6 +63,10 @@ class SeenModels:
 
     models: tuple[SeenModel, ...]
     foreign: frozenset[str]
+    asked: Mapping[str, str] = field(default_factory=dict)
+    """Commit by `name_of`, as the control machine was told in this run, for all hosts that know none."""
+    unasked: Mapping[str, str] = field(default_factory=dict)
+    """By `name_of`, why the control machine was not told."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,7 @@ class WantedModel:
     """One folder of one model, for all endpoints that share it."""
 
     source: ModelSource
+    commit: str | None
     place: str
     """Its folder; as long as the commit is unknown and decides the folder's name, that name ends in `*`."""
     fetch: Job | None
@@ -95,7 +100,12 @@ def commit_of(source: ModelSource, seen: SeenModels) -> str | None:
     if COMMIT.match(source.revision):
         return source.revision
     found = [model for model in seen.models if _is_of(source, model) and source.revision in model.revisions]
-    return max(found, key=lambda model: model.fetched).commit if found else None
+    return max(found, key=lambda model: model.fetched).commit if found else seen.asked.get(name_of(source))
+
+
+def name_of(source: ModelSource) -> str:
+    """How people and the lock file name a model."""
+    return f"{source.repository}@{source.revision}"
 
 
 def _is_of(source: ModelSource, model: SeenModel) -> bool:
@@ -207,7 +217,7 @@ def _wanted(settings: HostSettings, source: ModelSource, image: str | None, seen
     place = host_path(settings, source, commit or "*")
     pinned = source.model_copy(update={"revision": commit}) if commit else source
     fetch = fetch_job(settings, source, pinned.revision, image) if image else None
-    return WantedModel(source, place, fetch, image or next(iter(settings.all_endpoints.values())).image)
+    return WantedModel(source, commit, place, fetch, image or next(iter(settings.all_endpoints.values())).image)
 
 
 def fetch_job(settings: HostSettings, source: ModelSource, commit: str, image: str) -> Job:
@@ -263,11 +273,16 @@ def _change(wanted: WantedModel, there: SeenModel | None, seen: SeenModels) -> C
             why = f"{wanted.place} was made by somebody else: what is right in it is kept"
             return _job(wanted, f"verify {label}, and complete it", why, owned=False)
         return _job(wanted, f"fetch {label}", "it is not on the host", owned=True)
-    if there.repository != source.repository or not {source.revision} & {there.commit, *there.revisions}:
+    named = source.revision in {there.commit, *there.revisions}
+    if there.repository != source.repository or not (named or there.commit == wanted.commit):
         return _taken(wanted, there)
     if there.changed:
         some = ", ".join(there.changed[:3]) + (", ..." if len(there.changed) > 3 else "")
         return _job(wanted, f"put {label} right", f"not as verified: {some}", owned=False)
+    if not named:
+        return _job(
+            wanted, f"record that {source.revision} is {there.commit[:12]}", "it is there by its commit", owned=False
+        )
     if (there.include, there.exclude) != (frozenset(source.include), frozenset(source.exclude)):
         return _job(wanted, f"complete {label}", "the file patterns are other ones", owned=False)
     return None
@@ -312,6 +327,12 @@ def _taken(wanted: WantedModel, there: SeenModel) -> Change:
     return Change(f"fetch {source.repository} at {source.revision[:12]}", "its folder is taken", (Refuse(text),))
 
 
-MODELS: Concern[WantedModels, SeenModels] = Concern("models", read, parse, wanted, changes)
+def report(wanted: WantedModels, seen: SeenModels) -> str:
+    """Say which revisions this host asks for by itself."""
+    names = [name_of(model.source) for model in wanted if model.commit is None]
+    return "\n".join(not_asked(name, seen.unasked[name]) for name in names if name in seen.unasked)
 
-__all__: Sequence[str] = ("MODELS", "SeenModel", "SeenModels", "commit_of", "host_path", "sources_of")
+
+MODELS: Concern[WantedModels, SeenModels] = Concern("models", read, parse, wanted, changes, report)
+
+__all__: Sequence[str] = ("MODELS", "SeenModel", "SeenModels", "commit_of", "host_path", "name_of", "sources_of")

@@ -17,6 +17,7 @@ from rackwright.reader import read_host
 from rackwright.reading import Section
 from rackwright.session import Connected, chosen_hosts, connected
 from rackwright.settings.model import HostSettings
+from rackwright.sources.names import Names
 
 T = TypeVar("T")
 More = Callable[[HostSettings], Mapping[str, str]]
@@ -47,8 +48,9 @@ def survey(inventory: str, limit: Sequence[str], more: More | None = None, only:
     declared = declared_by(root, entries)
     locks = Locks(root)
     asked = {entry.name: locks.pin(entry.settings) for entry in entries}
+    names = Names()
     with connected(entries) as hosts:
-        found = in_parallel(hosts, lambda one: _look(one, asked[one.host.name], declared[one.host.name], more))
+        found = in_parallel(hosts, lambda one: _look(one, asked[one.host.name], declared[one.host.name], more, names))
     away = "no connection; next: ssh to it by hand, or leave it out by --limit"
     return [
         found.get(entry.name)
@@ -57,12 +59,12 @@ def survey(inventory: str, limit: Sequence[str], more: More | None = None, only:
     ]
 
 
-def _look(one: Connected, settings: HostSettings, declared: Declared, more: More | None) -> Surveyed:
+def _look(one: Connected, settings: HostSettings, declared: Declared, more: More | None, names: Names) -> Surveyed:
     try:
         reading, sections = read_host(one.state, one.host, settings, more(settings) if more else None, declared.steps)
     except ReadingError as error:
         return Surveyed(one.host.name, settings, declared, None, trouble=str(error))
-    return Surveyed(one.host.name, settings, declared, reading, sections)
+    return Surveyed(one.host.name, settings, declared, names.complete(settings, reading), sections)
 
 
 def in_parallel(hosts: Sequence[Connected], work: Callable[[Connected], T]) -> dict[str, T]:

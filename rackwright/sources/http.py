@@ -28,6 +28,10 @@ class SourceError(RackwrightError):
     """A registry or hub could not be asked, or said no."""
 
 
+class UnreachableError(SourceError):
+    """There was no answer at all."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """One answer, whatever its status; header names are lower-case."""
@@ -59,7 +63,7 @@ class Client:
     def get(self, url: str, headers: Mapping[str, str], login: Secret | None = None) -> Answer:
         """Ask. `login`: the Authorization header, which stays with this server when it sends us elsewhere.
 
-        Raises SourceError when there is no answer at all.
+        Raises UnreachableError when there is no answer at all.
         """
         request = urllib.request.Request(url, headers={"User-Agent": "rackwright", **headers})
         if login:
@@ -70,7 +74,7 @@ class Client:
         except urllib.error.HTTPError as error:
             return Answer(error.code, _lower(error.headers), error.read(MOST))
         except (OSError, ValueError) as error:
-            raise SourceError(_unreachable(url, error)) from None
+            raise UnreachableError(_unreachable(url, error)) from None
 
     def _opener(self, url: str) -> urllib.request.OpenerDirector:
         if not self._proxies["http_proxy"]:

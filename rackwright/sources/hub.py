@@ -23,16 +23,31 @@ MOST_PAGES = 1000
 
 def model_at_revision(client: Client, hub: str, source: ModelSource, token: Secret | None) -> LockedModel:
     """Commit and wanted files of a model. `hub`: its address. Raises SourceError with what to do."""
-    login = Secret(f"Bearer {token.unmask()}") if token else None
-    base = f"{hub.rstrip('/')}/api/models/{source.repository}"
-    commit = str(_json(client, f"{base}/revision/{quote(source.revision, safe='')}", source, login).get("sha", ""))
-    if not COMMIT.match(commit):
-        raise SourceError(f"{hub} names no commit for {source.repository} at {source.revision}; is it a model hub?")
+    login = _login(token)
+    base = _base(hub, source)
+    commit = commit_at_revision(client, hub, source, token)
     rows = _rows(client, f"{base}/tree/{commit}?recursive=true", source, login)
     files = {row["path"]: _file(row) for row in rows if row.get("type") == "file" and _wanted(row["path"], source)}
     if not files:
         raise SourceError(f"no file of {source.repository} matches include and exclude; check them in group_vars")
     return LockedModel(commit=commit, files=files)
+
+
+def commit_at_revision(client: Client, hub: str, source: ModelSource, token: Secret | None) -> str:
+    """The commit that a model's revision is now. `hub`: its address. Raises SourceError with what to do."""
+    asked = f"{_base(hub, source)}/revision/{quote(source.revision, safe='')}"
+    commit = str(_json(client, asked, source, _login(token)).get("sha", ""))
+    if not COMMIT.match(commit):
+        raise SourceError(f"{hub} names no commit for {source.repository} at {source.revision}; is it a model hub?")
+    return commit
+
+
+def _base(hub: str, source: ModelSource) -> str:
+    return f"{hub.rstrip('/')}/api/models/{source.repository}"
+
+
+def _login(token: Secret | None) -> Secret | None:
+    return Secret(f"Bearer {token.unmask()}") if token else None
 
 
 def _rows(client: Client, url: str, source: ModelSource, login: Secret | None) -> Iterator[dict[str, Any]]:

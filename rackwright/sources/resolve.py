@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rackwright.concerns.models import sources_of
-from rackwright.lockfile import Lock, LockedModel, key_of
+from rackwright.concerns.models import name_of, sources_of
+from rackwright.lockfile import Lock, LockedModel
 from rackwright.settings.model import HostSettings, ModelSource
 from rackwright.sources.http import Client
 from rackwright.sources.hub import model_at_revision
@@ -24,7 +24,7 @@ class Resolver:
         client = Client(settings)
         asked = [endpoint.image for endpoint in settings.all_endpoints.values() if endpoint.image_digest is None]
         images = {image: self._digest(client, image, settings) for image in asked}
-        models = {key_of(source): self._model(client, source, settings) for source in sources_of(settings)}
+        models = {name_of(source): self._model(client, source, settings) for source in sources_of(settings)}
         return Lock(images, models)
 
     def _digest(self, client: Client, image: str, settings: HostSettings) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -192,3 +193,13 @@ def test_teardown_removes_only_what_has_our_manifest(models: Path) -> None:
 
 def test_an_empty_host_is_read_as_empty(models: Path) -> None:
     assert look(host(models))[MODELS] == SeenModels((), frozenset())
+
+
+def test_a_folder_that_is_there_by_its_commit_gets_the_revision_that_leads_to_it(models: Path) -> None:
+    place(models, revisions=[COMMIT])
+    settings = host(models)
+    reading = look(settings)
+    asked = replace(reading[MODELS], asked={"openai/gpt-oss-120b@main": COMMIT})
+    [change] = MODELS.pending(settings, HostReading({**reading.seen, "models": asked}))
+    assert change.what.startswith(f"record that main is {COMMIT[:12]}")
+    assert change.owns == ()

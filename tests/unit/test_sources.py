@@ -13,11 +13,16 @@ from typing import Any
 
 import pytest
 
+from rackwright.change import Job
+from rackwright.concern import HostReading
+from rackwright.concerns.image import IMAGE, SeenImages, WantedImage, digest_of
+from rackwright.concerns.models import MODELS, SeenModels, commit_of
 from rackwright.lab import certificates, faults
 from rackwright.lab.standins.hub_content import REPOSITORIES
 from rackwright.lab.web import Site, WebServer
 from rackwright.settings.model import HostSettings
-from rackwright.sources.http import Client, SourceError, goes_direct
+from rackwright.sources.http import Client, SourceError, UnreachableError, goes_direct
+from rackwright.sources.names import Names
 from rackwright.sources.resolve import Resolver
 
 MODEL = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/base", "exclude": ["original/*", "metal/"]}
@@ -241,3 +246,79 @@ def test_a_proxy_is_used_except_for_what_goes_direct(
         Resolver().lock(host(pair[0], registry, hub, proxy=dead))
     assert Resolver().lock(host(pair[0], registry, hub, proxy={**dead, "no_proxy": ["127.0.0.1"]})).images
     assert Resolver().lock(host(pair[0], registry, hub, proxy=dead, control_proxy={})).images
+
+
+# -- in a run, where neither settings nor host say it
+
+
+def fresh(managed: frozenset[str] | None = frozenset({"image", "models"})) -> HostReading:
+    """A host that has neither image nor model."""
+    return HostReading({"image": SeenImages(True, (), {}), "models": SeenModels((), frozenset())}, managed)
+
+
+def test_all_fresh_hosts_of_a_run_get_what_the_names_were_when_first_asked(
+    pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str
+) -> None:
+    registry.answer = with_tokens(registry, anonymous=True)
+    settings, names = host(pair[0], registry, hub), Names()
+    one = names.complete(settings, fresh())
+    asked = len(registry.asked)
+    registry.answer = lambda request, login: request.reply(200, b"{}")  # the tag moves between two hosts
+    other = names.complete(settings, fresh())
+    assert digest_of(settings, one[IMAGE]) == digest_of(settings, other[IMAGE]) == DIGEST
+    repository = REPOSITORIES["openai/gpt-oss-120b"]
+    assert settings.model is not None
+    assert commit_of(settings.model, other[MODELS]) == repository.commit(repository.refs()["main"])
+    assert len(registry.asked) == asked
+
+
+def test_a_host_that_knows_its_bytes_keeps_them_and_nobody_is_asked(
+    pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str
+) -> None:
+    settings = host(pair[0], registry, hub, model=None)
+    known = HostReading(
+        {"image": SeenImages(True, (), {settings.image: DIGEST}), "models": SeenModels((), frozenset())},
+        frozenset({"image", "models"}),
+    )
+    assert Names().complete(settings, known) == known
+    assert registry.asked == []
+
+
+@pytest.mark.parametrize("managed", [None, frozenset({"firewall"})])
+def test_what_fetches_nothing_asks_nobody(
+    pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str, managed: frozenset[str] | None
+) -> None:
+    reading = fresh(managed)
+    assert Names().complete(host(pair[0], registry, hub), reading) == reading
+    assert registry.asked == []
+
+
+def test_a_registry_that_cannot_be_asked_from_here_is_said_and_asked_once(
+    pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str
+) -> None:
+    registry.answer = lambda request, login: request.reply(503, b"")
+    settings, names = host(pair[0], registry, hub), Names()
+    one = names.complete(settings, fresh())
+    asked = len(registry.asked)
+    names.complete(settings, fresh())
+    assert len(registry.asked) == asked
+    said = IMAGE.report
+    assert said is not None
+    text = said((WantedImage(settings.image, None, False, Job("n", "t", "s")),), one[IMAGE])
+    assert "resolved by this host itself" in text
+    assert "answers 503" in text
+
+
+def test_a_server_that_does_not_answer_costs_its_time_out_once(
+    pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+
+    def silent(_: Client, url: str, *__: Any) -> None:
+        tried.append(url)
+        raise UnreachableError("nothing")
+
+    monkeypatch.setattr(Client, "get", silent)
+    settings = host(pair[0], registry, hub, draft={"repository": "nvidia/gpt-oss-120b-Eagle3", "mount": "/d"})
+    Names().complete(settings, fresh())
+    assert len(tried) == 2, "the registry once, the hub once for two models"
