@@ -22,7 +22,7 @@ from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.dockerd import DOCKERD, parse
 from rackwright.concerns.endpoint import ENDPOINT, Running, SeenEndpoint, takes_capacity
 from rackwright.daemonjob import HOME, Scripts, Stood, in_turn, joining_job, restart_job
-from rackwright.daemonrestart import ending
+from rackwright.daemonrestart import ConfigurationBackError, ending
 from rackwright.effects import NotStartedError
 from rackwright.fleet.drifting import drift_of
 from rackwright.fleet.plan_text import summary
@@ -32,7 +32,7 @@ from rackwright.fleet.story_events import _phase_of
 from rackwright.jobstream import Event, JobStream
 from rackwright.reader import parse_reading
 from rackwright.settings.model import EndpointSettings, HostSettings
-from rackwright.switch import NotAdmittedError, NothingServesError, WentBackError
+from rackwright.switch import NotAdmittedError, NothingServesError
 from rackwright.switching import pending
 from rackwright.switchnews import SwitchNews
 from rackwright.transaction import Tried
@@ -381,7 +381,7 @@ def news(*lines: Event) -> SwitchNews:
         (
             3,
             (Event("failed", "no"), Event("back", "0.8 14.2")),
-            WentBackError,
+            ConfigurationBackError,
             "serving again: llm, second: pointing back took 0.8 s",
         ),
         (
