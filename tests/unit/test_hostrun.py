@@ -80,7 +80,7 @@ def test_looking_ahead_changes_nothing(host: Any) -> None:
 
 def test_a_host_is_read_by_its_own_settings_whoever_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     own = SimpleNamespace(name="h1")
-    other: Any = SimpleNamespace(name="h2", state=SimpleNamespace(is_executing=True))
+    other: Any = SimpleNamespace(name="h2", state=SimpleNamespace(is_executing=True), data=SimpleNamespace(dict=dict))
     monkeypatch.setattr(hostrun, "_states", {})
     monkeypatch.setattr(hostrun, "real_host", lambda host: host)
     monkeypatch.setattr(hostrun, "tune", lambda _: None)
