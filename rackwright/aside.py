@@ -8,7 +8,7 @@ from rackwright.change import Change, Job, Owned, Refuse
 from rackwright.hostside import host_script
 from rackwright.paths import ASIDE, ENDPOINT_LABEL, UNITS, WRITTEN, aside_job, container_name, endpoint_of
 
-SETTING = "foreign_units: aside"
+SETTING = "releases: {foreign_units: aside}"
 
 
 def is_foreign(unit: str, text: str | None, record: Container[Owned]) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rackwright.settings.model import HostSettings, Proxy
+from rackwright.settings.model import HostSettings
+from rackwright.settings.sections import Proxy
 
 
 def proxy_values(settings: HostSettings) -> dict[str, str]:

@@ -192,7 +192,7 @@ def run_job(state: State, host: Host, job: Job) -> None:
     """Start or join a job, show what it prints, and wait for its end. Raises StepFailedError."""
 
     def tell(others: int) -> None:
-        say(host, f"  {job.title}: waits for its turn, {others} hosts are at it (stage_parallel)")
+        say(host, f"  {job.title}: waits for its turn, {others} hosts are at it (downloads.parallel)")
 
     with _fetching.one(job.at_once, tell):
         status = follow_job(state, host, job, lambda heard: say(host, f"  {text_of(heard)}"))

@@ -2,7 +2,7 @@
 
 Without it, each host keeps what it saw first. With it, all hosts get the same bytes, and moving to others is an
 edit that shows in a diff. All inventories of a site share the file, so that they cannot drift apart; hosts for which
-the same names lead to other servers (a lab, a network of its own) name another one by the setting `lock_file`.
+the same names lead to other servers (a lab, a network of its own) name another one by the setting `paths.lock_file`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from rackwright.concern import HostReading
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, SeenModel, SeenModels, commit_of, name_of, sources_of
 from rackwright.errors import SettingsError
-from rackwright.settings.model import DIGEST, EndpointSettings, HostSettings, ModelSource
+from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.sections import DIGEST, ModelSource
 
 FILE = "rackwright.lock.yml"
 COMMIT = re.compile(r"^[0-9a-f]{40}$")
@@ -76,7 +77,7 @@ class Locks:
 
     def of(self, settings: HostSettings) -> Lock:
         """The lock that counts for a host. Raises SettingsError saying what is wrong with its file."""
-        name = settings.lock_file
+        name = settings.paths.lock_file
         if name not in self._read:
             self._read[name] = load_lock(self._root, name)
         return self._read[name]

@@ -117,31 +117,31 @@ def converged() -> Commands:
 
 
 def hash_models(name: str) -> None:
-    """Hash every model file again when `verify_deep` is set. name: the operation's, a sentence."""
+    """Hash every model file again when `models.verify_deep` is set. name: the operation's, a sentence."""
     with ours():
         hash_model_files(name=name)
 
 
 @operation()
 def hash_model_files() -> Commands:
-    """Hash every model file again when `verify_deep` is set; yields nothing otherwise."""
+    """Hash every model file again when `models.verify_deep` is set; yields nothing otherwise."""
     host = this_host()
-    if settings_of(host).verify_deep:
+    if settings_of(host).models.verify_deep:
         yield from _carry_out(host, lambda seen: hash_changes(seen[MODELS]))
 
 
 def try_keys(name: str) -> None:
-    """Try the registry's key when `check_keys` is set. name: the operation's, a sentence."""
+    """Try the registry's key when `registry.check_key` is set. name: the operation's, a sentence."""
     with ours():
         try_registry_keys(name=name)
 
 
 @operation()
 def try_registry_keys() -> Commands:
-    """Try the registry's key when `check_keys` is set; yields nothing otherwise."""
+    """Try the registry's key when `registry.check_key` is set; yields nothing otherwise."""
     host = this_host()
     settings = settings_of(host)
-    if settings.check_keys and (change := try_key(settings.registry)):
+    if settings.registry.check_key and (change := try_key(settings.registry)):
         yield from _carry_out(host, lambda _: [change])
 
 
@@ -179,7 +179,7 @@ def tear_down(purge: bool = False) -> Commands:
 
 
 def _read_marks(host: Host, record: Iterable[Owned]) -> Marks:
-    script = read_script(record, settings_of(host).models_dir)
+    script = read_script(record, settings_of(host).paths.models)
     ok, output = remote(host.state, host, command_of(Shell(script)))
     try:
         if ok:

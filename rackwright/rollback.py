@@ -106,7 +106,7 @@ def back_changes(
         elif missing := kept[name].gone.get(target):
             found.append(_missing(name, target, missing))
         elif not (now.running_hash == now.current == now.proven == target and now.serving):
-            found.append(_back(name, target, own, settings.keep_releases, now, kept[name], bindings[name]))
+            found.append(_back(name, target, own, settings.releases.keep, now, kept[name], bindings[name]))
     return found
 
 
@@ -133,7 +133,7 @@ def _back(
     name: str, target: str, own: EndpointSettings, keep: int, now: SeenEndpoint, kept: Kept, binding: Binding
 ) -> Change:
     present = now.proven if now.proven in kept.specs and now.proven != target else None
-    own = own.model_copy(update={"gate": "basic"})
+    own = own.model_copy(update={"gate": own.gate.model_copy(update={"level": "basic"})})
     step = Proved(
         endpoint=name,
         release=target,

@@ -51,7 +51,8 @@ from rackwright.hostrun import (
 )
 from rackwright.inventory import groups_of, settings_of
 from rackwright.rollback import back_changes, parse_kept, read_script, releases_asked, targets_of
-from rackwright.settings.model import Hooks, HostSettings
+from rackwright.settings.model import HostSettings
+from rackwright.settings.sections import Hooks
 from rackwright.spec import url_of
 from rackwright.switch import ask_all
 
@@ -105,7 +106,9 @@ def _queue(host: Host, seen: HostReading, changes: Sequence[Change], diff: str =
     """Let a host take part: it counts for the limits, and must switch when there are changes."""
     settings, cut = settings_of(host), found_switching(host.name) or seen[DOCKER].restarting
     order = [other.name for other in host.state.inventory].index(host.name)
-    member = Member(host.name, order, domains_of(groups_of(host), settings.rack), serves(seen) or cut, settings)
+    member = Member(
+        host.name, order, domains_of(groups_of(host), settings.hardware.rack), serves(seen) or cut, settings
+    )
     _members[host.name] = member
     _gate.limits = limits_of(_members.values(), in_rollout())
     if not changes:
@@ -117,7 +120,7 @@ def _queue(host: Host, seen: HostReading, changes: Sequence[Change], diff: str =
     if in_rollout():
         _hook_in()
         _watches[host.name] = lambda: _watch_host(host)
-        _gate.bake = baking(max(other.settings.bake for other in _members.values()), _watches)
+        _gate.bake = baking(max(other.settings.rollout.bake for other in _members.values()), _watches)
 
 
 def _switch_host(host: Host, changes: Sequence[Change], before: Mapping[str, str], served: bool, diff: str) -> Outcome:
@@ -167,7 +170,7 @@ def _hook_in() -> None:
 
 
 def _ask_for_wave(task: Begin) -> str:
-    hooks = merged(member.settings.hooks for member in _members.values())
+    hooks = merged(member.settings.rollout.hooks for member in _members.values())
     why = _hook(hooks, WAVE, wave=task.wave, hosts=list(task.hosts))
     if why:
         note("held", wave=task.wave, text=why)
@@ -176,9 +179,9 @@ def _ask_for_wave(task: Begin) -> str:
 
 def _tell_end(name: str, outcome: Outcome) -> None:
     if outcome.is_well:
-        _hook(_members[name].settings.hooks, SWITCH, host=name)
+        _hook(_members[name].settings.rollout.hooks, SWITCH, host=name)
     for reason in outcome.reasons[:1]:
-        _hook(_members[name].settings.hooks, FAILURE, host=name, cause=reason.cause, check=reason.check)
+        _hook(_members[name].settings.rollout.hooks, FAILURE, host=name, cause=reason.cause, check=reason.check)
 
 
 def _hook(hooks: Hooks, event: str, **more: Any) -> str:

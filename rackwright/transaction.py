@@ -64,8 +64,8 @@ def transaction(
         "transaction",
         release=new.release,
         home=home,
-        gate=own.gate,
-        deadline=own.commit_deadline,
+        gate=own.gate.level,
+        deadline=own.gate.commit_deadline,
         previous=f"release {previous.release}" if previous else "",
         known="yes" if proven == new.release and not (previous and previous.release == new.release) else "no",
         mark=f"{home}/not-admitted" if own.ready_hook else "",
@@ -82,7 +82,7 @@ def transaction(
         ready_back=ready_script(endpoint, own, previous.release if previous else new.release),
     )
     after = MEASURING + start_time(own) + 2 * own.hook_timeout + 2 * proving_time(new.questions)
-    seconds = way.seconds + own.commit_deadline + after
+    seconds = way.seconds + own.gate.commit_deadline + after
     aim = f"switch {endpoint} to {new.release}"
     return Job(endpoint_job("switch", endpoint), f"switch endpoint {endpoint}", script, seconds, aim=aim, alone=ALONE)
 

@@ -13,5 +13,5 @@ def encodings() -> None:
     settle(
         name="Fetch the tiktoken encodings and check their SHA-256",
         concern="encodings",
-        _parallel=settings_of(host).stage_parallel,
+        _parallel=settings_of(host).downloads.parallel,
     )

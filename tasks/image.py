@@ -13,5 +13,5 @@ def image() -> None:
     settle(
         name="Pull the image of each endpoint",
         concern="image",
-        _parallel=settings_of(host).stage_parallel,
+        _parallel=settings_of(host).downloads.parallel,
     )

@@ -10,9 +10,9 @@ from rackwright.operations import hash_models, settle
 @deploy("Models")
 def models() -> None:
     """Have every model of the endpoints on the host, complete and verified."""
-    hash_models(name="Hash every model file again, when verify_deep asks for it")
+    hash_models(name="Hash every model file again, when models.verify_deep asks for it")
     settle(
         name="Fetch the models at their commits and verify every file",
         concern="models",
-        _parallel=settings_of(host).stage_parallel,
+        _parallel=settings_of(host).downloads.parallel,
     )

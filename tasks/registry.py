@@ -9,4 +9,4 @@ from rackwright.operations import settle, try_keys
 def registry() -> None:
     """Keep the registry's login for root only, or none at rest, as the settings say."""
     settle(name="Keep the login at the image's registry as the settings say", concern="registry")
-    try_keys(name="Try the key at the registry, when check_keys asks for it")
+    try_keys(name="Try the key at the registry, when registry.check_key asks for it")

@@ -74,9 +74,9 @@ def _said(case: Case, answer: Reach) -> tuple[str, str]:
     where = f"{answer.name} {answer.url}"
     if answer.curl in CURL_TLS:
         fix = (
-            "set private_ca to the PEM file of the site's authority"
-            if not case.settings.private_ca
-            else "private_ca does not vouch for it yet"
+            "set paths.private_ca to the PEM file of the site's authority"
+            if not case.settings.paths.private_ca
+            else "paths.private_ca does not vouch for it yet"
         )
         return f"{where}: its certificate is not trusted", fix
     if answer.curl != 0:

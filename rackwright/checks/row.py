@@ -135,7 +135,7 @@ class Case:
     @property
     def aside(self) -> bool:
         """True when such units are to be kept aside."""
-        return self.settings.foreign_units == "aside"
+        return self.settings.releases.foreign_units == "aside"
 
     @property
     def endpoints(self) -> dict[str, EndpointSettings]:

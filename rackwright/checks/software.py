@@ -81,7 +81,7 @@ def toolkit(case: Case) -> Verdicts:
     version = case.machine.values.get("toolkit") or (package.version if package else "")
     minimum = str(figures()["toolkit"]["version_minimum"])
     fix = (
-        f"a systemd daemon-reload takes the GPUs from containers of older ones: set container_toolkit.version "
+        f"a systemd daemon-reload takes the GPUs from containers of older ones: set docker.toolkit_version "
         f"to {minimum}.0-1 or newer, or run: apt-get install -y --only-upgrade nvidia-container-toolkit"
     )
     good = not version or version_tuple(version) >= version_tuple(minimum)
@@ -144,7 +144,7 @@ def open_files(case: Case) -> Verdicts:
 
 
 def foreign_units(case: Case) -> Verdicts:
-    """No unit or container that somebody made by hand has a name of ours, unless `foreign_units: aside` is set."""
+    """No unit or container that somebody made by hand has a name of ours, or `releases.foreign_units` is `aside`."""
     for unit, sentences in case.foreign.items():
         seen = " and ".join(sentences)
         yield case.aside, f"{seen}{', and is kept aside' if case.aside else ''}", how_to_go_on(unit)

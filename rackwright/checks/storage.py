@@ -38,7 +38,7 @@ def inodes(case: Case) -> Verdicts:
 
 
 def _fix(disk: Disk) -> str:
-    return f"make room or set models_dir to another disk; what takes it: du -xh -d2 {disk.mount} | sort -h | tail"
+    return f"make room or set paths.models to another disk; what takes it: du -xh -d2 {disk.mount} | sort -h | tail"
 
 
 def _file_systems(case: Case) -> list[tuple[Disk, list[Fetch]]]:
@@ -54,7 +54,7 @@ def _file_systems(case: Case) -> list[tuple[Disk, list[Fetch]]]:
 
 
 def _target(case: Case, fetch: Fetch) -> Disk | None:
-    paths = {"model": case.settings.models_dir, "encoding": case.settings.encodings_dir, "image": image_root(case)}
+    paths = {"model": case.settings.paths.models, "encoding": case.settings.paths.encodings, "image": image_root(case)}
     return next((disk for disk in case.machine.disks if disk.path == paths[fetch.kind]), None)
 
 
@@ -62,7 +62,7 @@ def image_root(case: Case) -> str:
     """Where Docker keeps images: its data root, or containerd's with the containerd image store."""
     status = case.docker.info.get("DriverStatus") or []
     store = any("io.containerd.snapshotter" in str(entry) for entry in status)
-    fresh = case.docker.daemon == "absent" and case.settings.docker_source == "docker"
+    fresh = case.docker.daemon == "absent" and case.settings.docker.source == "docker"
     return "/var/lib/containerd" if store or fresh else case.docker.root_dir
 
 

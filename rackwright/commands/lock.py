@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise RackwrightError(
             f"{error}\nnothing was written; to lock what the hosts have instead: {next_step}"
         ) from None
-    files = {entry.name: entry.settings.lock_file for entry in entries}
+    files = {entry.name: entry.settings.paths.lock_file for entry in entries}
     written = [_write(root, file, joined(one for one in found if files[one[0]] == file)) for file in _once(files)]
     if not any(written):
         print(f"no host has an image or a model yet; next: pyinfra {arguments.inventory} deploy.py")

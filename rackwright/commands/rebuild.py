@@ -52,7 +52,10 @@ def run(args: argparse.Namespace) -> int:
     pins = _pins(root, entry, _peers(entries, entry), args.as_settings)
     place = known_hosts.place_of(entry.name, entry.data)
     keys = _new_keys(entry, place, args.fingerprint, args.yes)
-    more = [*(["accepts its new key"] if keys else []), *([f"adds to {entry.settings.lock_file}"] if pins else [])]
+    more = [
+        *(["accepts its new key"] if keys else []),
+        *([f"adds to {entry.settings.paths.lock_file}"] if pins else []),
+    ]
     if not args.yes and not agreed(f"This deploys {entry.name} anew{''.join(f', and {text}' for text in more)}."):
         print("nothing was done")
         return 1
@@ -60,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         file = hostkeys.accept(place, keys, f"{datetime.now(UTC):%Y-%m-%d %H:%M}")
         print(f"{file}: has the new key of {place.entry}; the old lines stay as comments")
     if pins:
-        write_lock(root, pins, entry.settings.lock_file)
+        write_lock(root, pins, entry.settings.paths.lock_file)
     return _deploy(args.inventory, root, entry)
 
 
@@ -85,7 +88,7 @@ def _pins(root: Path, entry: InventoryHost, peers: Sequence[InventoryHost], as_s
     own = Asked(entry.settings)
     seen = _glances(peers, own)
     places = {name: place_of(name, seen) for name in own.endpoints}
-    known, group = load_lock(root, entry.settings.lock_file), lock_of(own.endpoints, places)
+    known, group = load_lock(root, entry.settings.paths.lock_file), lock_of(own.endpoints, places)
     lock = Lock({**group.images, **known.images}, {**group.models, **known.models})
     found = differences(Asked(pinned(entry.settings, lock)), places)
     if found and not as_settings:
@@ -97,7 +100,9 @@ def _pins(root: Path, entry: InventoryHost, peers: Sequence[InventoryHost], as_s
     if found or lock == known:
         return None
     added = [*(lock.images.keys() - known.images.keys()), *(lock.models.keys() - known.models.keys())]
-    print(f"{entry.settings.lock_file}: does not pin {', '.join(sorted(added))} yet; it gets what the group serves")
+    print(
+        f"{entry.settings.paths.lock_file}: does not pin {', '.join(sorted(added))} yet; it gets what the group serves"
+    )
     return lock
 
 
@@ -164,7 +169,7 @@ def _deploy(inventory: str, root: Path, entry: InventoryHost) -> int:
     deploy = root / "deploy.py"
     if not deploy.exists():
         raise RackwrightError(f"{deploy} is not there, so nothing can be deployed; next: rackwright init DIR")
-    data = {"gate": "full", "bake": 0}
+    data = {"gate.level": "full", "rollout.bake": 0}
     started = begin(inventory, root, [entry], "rebuild", deploy=str(deploy), data=data)
     if why := started.vetoed():
         return started.end(ERROR, f"{why}; nothing was done")

@@ -20,7 +20,15 @@ from rackwright.fleet.running import begin
 from rackwright.session import chosen_hosts
 from rackwright.settings.files import site_root
 
-KEYS = ("wave", "bake", "max_unavailable", "error_budget", "gate", "adopt")
+KEYS = {
+    "wave": "rollout.wave",
+    "bake": "rollout.bake",
+    "max_unavailable": "rollout.max_unavailable",
+    "error_budget": "rollout.error_budget",
+    "gate": "gate.level",
+    "adopt": "rollout.adopt",
+}
+"""Options of the command, and the settings that they stand for."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -76,7 +84,7 @@ def agreed(sentence: str) -> bool:
 def given(args: argparse.Namespace) -> dict[str, Any]:
     """The settings that the command line overrides. Raises RackwrightError for a word that is no KEY=VALUE."""
     found = dict(_pair(text) for text in args.data)
-    return found | {key: getattr(args, key) for key in KEYS if getattr(args, key) is not None}
+    return found | {key: getattr(args, option) for option, key in KEYS.items() if getattr(args, option) is not None}
 
 
 def _pair(text: str) -> tuple[str, Any]:

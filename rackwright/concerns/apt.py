@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rackwright.settings.model import HostSettings, Proxy
+from rackwright.settings.model import HostSettings
+from rackwright.settings.sections import Proxy
 
 PROXY_FILE = "/etc/apt/apt.conf.d/95rackwright-proxy"
 PIN_FILE = "/etc/apt/preferences.d/rackwright-container-toolkit"

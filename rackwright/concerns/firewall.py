@@ -126,7 +126,7 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedFirewall:
     return WantedFirewall(
         {command: _possible(own, seen.table(command), docker) for command, own in rules.items()},
         {SCRIPT: script(kept, settings.site), UNIT_FILE: render(f"{UNIT}.j2", settings.site, script=SCRIPT)},
-        settings.firewall_confirm,
+        settings.firewall.confirm_timeout,
         settings.site,
         _foreign_refusal(settings, foreign) or _refusal(settings, seen, docker),
         tuple(warnings(settings.all_endpoints)),
@@ -135,7 +135,7 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedFirewall:
 
 
 def _foreign_refusal(settings: HostSettings, foreign: Sequence[str]) -> Refuse | None:
-    return refusal(UNIT, foreign) if foreign and settings.foreign_units != "aside" else None
+    return refusal(UNIT, foreign) if foreign and settings.releases.foreign_units != "aside" else None
 
 
 def script(rules: Mapping[str, Iterable[str]], site: Path) -> str:
@@ -161,7 +161,7 @@ def _refusal(settings: HostSettings, seen: SeenFirewall, docker: SeenDocker) -> 
         return None
     who = f"allow_from of endpoint {', '.join(names)} cannot be kept"
     if str((docker.info.get("FirewallBackend") or {}).get("Driver", "")).startswith("nftables"):
-        return Refuse(f"{who}: {_NFTABLES}", final=settings.docker_daemon.get("firewall-backend") != "iptables")
+        return Refuse(f"{who}: {_NFTABLES}", final=settings.docker.daemon.get("firewall-backend") != "iptables")
     if jump_position(seen.table("iptables")) is not None:
         return None
     there = [name for name, table in seen.elsewhere.items() if table.has(DOCKER_USER)]
@@ -170,7 +170,7 @@ def _refusal(settings: HostSettings, seen: SeenFirewall, docker: SeenDocker) -> 
 
 _NFTABLES = (
     "Docker's firewall backend here is nftables, which has no DOCKER-USER chain; next: set "
-    "docker_daemon: {firewall-backend: iptables} in group_vars, or network: host for the endpoint"
+    "docker: {daemon: {firewall-backend: iptables}} in group_vars, or network: host for the endpoint"
 )
 _NO_CHAIN = (
     "Docker's chain DOCKER-USER is gone, or FORWARD no longer leads there; next: "

@@ -131,13 +131,13 @@ def _pull(settings: HostSettings, endpoint: EndpointSettings, digest: str | None
         kept=CONFIG.rpartition("/")[0],
         key="given" if ours and settings.registry.key else "none",
         registry=registry_of(reference),
-        stall=settings.stall_timeout,
+        stall=settings.downloads.stall_timeout,
         run=RUN,
         **proxy_values(settings),
     )
     name = f"pull-{slug(reference)}"
     return Job(
-        name, f"pull {reference}", script, timeout=PULL_TIMEOUT, secrets=secrets, at_once=settings.stage_parallel
+        name, f"pull {reference}", script, timeout=PULL_TIMEOUT, secrets=secrets, at_once=settings.downloads.parallel
     )
 
 

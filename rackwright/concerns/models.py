@@ -23,8 +23,9 @@ from rackwright.hostside.packed import packed
 from rackwright.paths import job_container
 from rackwright.reading import files, lines_of
 from rackwright.references import repository_of, slug
-from rackwright.settings.model import HostSettings, Mirrors, ModelSource
+from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
+from rackwright.settings.sections import Mirrors, ModelSource
 
 MANIFEST = ".rackwright.json"
 LINE_BREAK = "\x01"
@@ -87,7 +88,7 @@ WantedModels = tuple[WantedModel, ...]
 
 def host_path(settings: HostSettings, source: ModelSource, commit: str) -> str:
     """The model's folder on the host."""
-    return f"{settings.models_dir}/{source.directory or f'{folder_name(source)}--{commit[:12]}'}"
+    return f"{settings.paths.models}/{source.directory or f'{folder_name(source)}--{commit[:12]}'}"
 
 
 def folder_name(source: ModelSource) -> str:
@@ -142,12 +143,12 @@ def read(settings: HostSettings) -> str:
 
     The hub chooses the names, which may hold line breaks.
     """
-    places = {f"{settings.models_dir}/{s.directory}" for s in sources_of(settings) if s.directory}
+    places = {f"{settings.paths.models}/{s.directory}" for s in sources_of(settings) if s.directory}
     foreign = "".join(
         f"[ -d '{place}' ] && [ ! -f '{place}/{MANIFEST}' ] && echo 'foreign {place}'\n" for place in places
     )
     return f"""\
-for m in '{settings.models_dir}'/*/{MANIFEST}; do
+for m in '{settings.paths.models}'/*/{MANIFEST}; do
   [ -f "$m" ] || continue
   show "$m"
   find "${{m%/*}}" -type f -printf 'entry %s %T@ %i %p\\0' | tr '\\n\\0' '\\001\\n'
@@ -232,10 +233,10 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, image: s
         "directory": source.directory,
         "include": sorted(source.include),
         "exclude": sorted(source.exclude),
-        "models_dir": settings.models_dir,
-        "stall": settings.stall_timeout,
+        "models_dir": settings.paths.models,
+        "stall": settings.downloads.stall_timeout,
         "pause": PAUSE,
-        "rate_mib": settings.download_rate_mib,
+        "rate_mib": settings.downloads.rate_mib,
         "secrets": INSIDE,
     }
     hub = settings.mirrors.hub.rstrip("/")
@@ -244,14 +245,14 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, image: s
         job_container(name),
         image=image,
         inside=INSIDE,
-        models_dir=settings.models_dir,
+        models_dir=settings.paths.models,
         endpoint="" if hub == Mirrors().hub else hub,
         program=packed("fetch_model"),
         spec=json.dumps(spec, sort_keys=True),
         **proxy_values(settings),
     )
-    secrets: dict[str, Secret] = {"hub_token": settings.hub_token} if settings.hub_token else {}
-    title, most = f"fetch {source.repository}", settings.stage_parallel
+    secrets: dict[str, Secret] = {"hub_token": settings.models.hub_token} if settings.models.hub_token else {}
+    title, most = f"fetch {source.repository}", settings.downloads.parallel
     return Job(name, title, script, timeout=FETCH_TIMEOUT, secrets=secrets, at_once=most)
 
 
@@ -304,7 +305,7 @@ def hash_changes(seen: SeenModels) -> list[Change]:
 def _hash_change(model: SeenModel) -> Change:
     name = f"hash-{slug(model.path.rpartition('/')[2])}"
     job = Job(name, f"hash {model.path}", _hash_script(model), timeout=FETCH_TIMEOUT)
-    why = f"verify_deep asks for it; {model.size / 2**30:.1f} GiB to read"
+    why = f"models.verify_deep asks for it; {model.size / 2**30:.1f} GiB to read"
     return Change(f"hash the {len(model.pinned_files)} files of {model.path}", why, (job,))
 
 

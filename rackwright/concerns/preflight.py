@@ -48,7 +48,7 @@ def read(settings: HostSettings) -> str:
     proxies = proxy_values(settings)
     return host_script(
         "preflight_read",
-        paths=" ".join((settings.models_dir, settings.encodings_dir, STATE)),
+        paths=" ".join((settings.paths.models, settings.paths.encodings, STATE)),
         ports=" ".join(sorted({str(endpoint.port) for endpoint in settings.all_endpoints.values()})),
         endpoints=" ".join(settings.all_endpoints),
         state=STATE,

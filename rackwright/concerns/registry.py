@@ -18,8 +18,9 @@ from rackwright.hostside import host_script
 from rackwright.ownership import RECORD
 from rackwright.reading import pairs
 from rackwright.references import login_key
-from rackwright.settings.model import HostSettings, Registry
+from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
+from rackwright.settings.sections import Registry
 
 CONFIG = "/root/.docker/config.json"
 
@@ -143,7 +144,9 @@ def try_key(registry: Registry) -> Change | None:
     if registry.key is None:
         return None
     script = host_script("try_key", registry=registry.host, user=registry.user)
-    return Change(f"try the key at {registry.host}", "check_keys asks for it", (Shell(script, stdin=registry.key),))
+    return Change(
+        f"try the key at {registry.host}", "registry.check_key asks for it", (Shell(script, stdin=registry.key),)
+    )
 
 
 def remove_script(registry: str) -> str:

@@ -16,7 +16,8 @@ from rackwright.hostside import host_script
 from rackwright.paths import STATE, endpoint_dir
 from rackwright.reading import decode, lines_of
 from rackwright.release import SUMS, Release, build_release
-from rackwright.settings.model import EndpointSettings, HostSettings, ModelSource
+from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.sections import ModelSource
 from rackwright.spec import Resolved, endpoint_spec
 
 
@@ -64,7 +65,7 @@ def wanted_release(
         return Unresolved(tuple(missing))
     drafted = draft or (None, None)
     resolved = Resolved(digest, model[0], model[1], drafted[0], drafted[1])
-    return build_release(endpoint_spec(name, endpoint, settings.encodings_dir, resolved), endpoint, settings.site)
+    return build_release(endpoint_spec(name, endpoint, settings.paths.encodings, resolved), endpoint, settings.site)
 
 
 def binding_of(endpoint: EndpointSettings, reading: HostReading) -> Binding:
@@ -148,7 +149,7 @@ def rendered(settings: HostSettings) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, endpoint in settings.all_endpoints.items():
         release = build_release(
-            endpoint_spec(name, endpoint, settings.encodings_dir, unseen(endpoint, settings)), endpoint, settings.site
+            endpoint_spec(name, endpoint, settings.paths.encodings, unseen(endpoint, settings)), endpoint, settings.site
         )
         found |= {f"{release.path}/{file}": text for file, text in release.files.items()}
         found[binding_path(name)] = _unseen_binding(endpoint, settings).text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rackwright.engines.data import table
-from rackwright.settings.model import Hardware
+from rackwright.settings.sections import Hardware
 
 
 @dataclass(frozen=True)

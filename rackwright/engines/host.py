@@ -15,8 +15,9 @@ from rackwright.engines.known_bad import WAY_OUT, accepted, check_known_bad
 from rackwright.engines.memory import check_memory
 from rackwright.engines.plan import Plan, plan_of
 from rackwright.engines.version import not_before, parse_version
-from rackwright.settings.model import EndpointSettings, Hardware, HostSettings
+from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.origin import KeyPath, dotted
+from rackwright.settings.sections import Hardware
 
 SIZES = ("max_batch_size", "max_num_tokens", "max_seq_len")
 EVERYWHERE = frozenset({"0.0.0.0", "::"})

@@ -13,7 +13,8 @@ from rackwright.engines.data import table
 from rackwright.engines.finding import Finding, Level
 from rackwright.engines.gpu import GpuType, gpu_types
 from rackwright.engines.plan import Plan
-from rackwright.settings.model import EndpointSettings, Hardware
+from rackwright.settings.model import EndpointSettings
+from rackwright.settings.sections import Hardware
 
 GIB = 1024**3
 FIGURES = Path(__file__).parent.parent / "data" / "preflight.yaml"

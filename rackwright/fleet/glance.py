@@ -21,7 +21,8 @@ from rackwright.lockfile import COMMIT
 from rackwright.paths import STATE, UNITS
 from rackwright.reading import decode
 from rackwright.release import Release, build_release
-from rackwright.settings.model import EndpointSettings, HostSettings, ModelSource
+from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.sections import ModelSource
 from rackwright.spec import Resolved, endpoint_spec, local_url
 
 DOCKER = "/var/run/docker.sock"
@@ -73,7 +74,7 @@ class Asked:
             drafted = draft or (None, None)
             resolved = Resolved(digest, model[0], model[1], drafted[0], drafted[1])
             own = self.endpoints[name]
-            spec = endpoint_spec(name, own, self.settings.encodings_dir, resolved)
+            spec = endpoint_spec(name, own, self.settings.paths.encodings, resolved)
             self._releases[key] = build_release(spec, own, self.settings.site)
         return self._releases[key]
 

@@ -17,7 +17,7 @@ from typing import Any
 from rackwright.fleet.journal import Event, append, read_record
 from rackwright.fleet.record import record_of
 from rackwright.printable import printable
-from rackwright.settings.model import Hook, Hooks
+from rackwright.settings.sections import Hook, Hooks
 
 PLAN, WAVE, SWITCH, FINISH, FAILURE = "plan", "wave", "switch", "finish", "failure"
 Say = Callable[[str], None]

@@ -55,4 +55,4 @@ def go_back(run: Run, releases: Releases, hosts: Sequence[str]) -> int:
     """Run the rollback on hosts; `*` among the releases stands for any host or endpoint."""
     with as_file(files("rackwright.deploys") / "rollback.py") as deploy:
         asked = {BACK: json.dumps({host: dict(endpoints) for host, endpoints in releases.items()})}
-        return run.pyinfra(deploy, hosts, {"bake": 0, "wave": "100%"}, **asked)
+        return run.pyinfra(deploy, hosts, {"rollout.bake": 0, "rollout.wave": "100%"}, **asked)

@@ -24,9 +24,9 @@ from rackwright.fleet.quarantine import settle_quarantine
 from rackwright.fleet.record import record_of
 from rackwright.interrupt import STATUS as INTERRUPTED
 from rackwright.processes import module, this_process
-from rackwright.settings.load import InventoryHost
-from rackwright.settings.model import Hooks
+from rackwright.settings.load import InventoryHost, nested
 from rackwright.settings.secret import MASK
+from rackwright.settings.sections import Hooks
 
 
 @dataclass(frozen=True)
@@ -133,12 +133,13 @@ def begin(
 
 def hooks_for(hosts: Iterable[InventoryHost], data: Mapping[str, Any]) -> Hooks:
     """The hooks of a run: its hosts', or those that `--data` sets in their place. Raises RackwrightError."""
-    if "hooks" not in data:
-        return merged(host.settings.hooks for host in hosts)
+    asked = nested(data).get("rollout", {})
+    if "hooks" not in asked:
+        return merged(host.settings.rollout.hooks for host in hosts)
     try:
-        return Hooks.model_validate(data["hooks"])
+        return Hooks.model_validate(asked["hooks"])
     except ValidationError as error:
-        raise RackwrightError(f"--data hooks: {error.errors()[0]['msg']}; nothing was done") from None
+        raise RackwrightError(f"--data rollout.hooks: {error.errors()[0]['msg']}; nothing was done") from None
 
 
 def beginning(

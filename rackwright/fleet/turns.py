@@ -79,9 +79,9 @@ def limits_of(members: Iterable[Member], rollout: bool) -> Limits:
     for domain in {domain for member in members for domain in member.domains}:
         inside = [member for member in members if domain in member.domains]
         serving = sum(member.serving for member in inside)
-        down[domain] = min(amount(member.settings.max_unavailable, serving) for member in inside)
-    wave = min((amount(member.settings.wave, len(members)) for member in members), default=1)
-    budget = min((amount(member.settings.error_budget, len(members), 0) for member in members), default=0)
+        down[domain] = min(amount(member.settings.rollout.max_unavailable, serving) for member in inside)
+    wave = min((amount(member.settings.rollout.wave, len(members)) for member in members), default=1)
+    budget = min((amount(member.settings.rollout.error_budget, len(members), 0) for member in members), default=0)
     return Limits(down, wave if rollout else None, budget)
 
 
@@ -92,7 +92,7 @@ def in_rollout() -> bool:
 
 def node_of(member: Member, shape: str, takes_capacity: bool) -> Node:
     """The node of a host that must switch."""
-    own, asked = FIRST if member.settings.canary else 0, _asked_order()
+    own, asked = FIRST if member.settings.rollout.canary else 0, _asked_order()
     cut = found_switching(member.name)
     rank = LAST if member.name in asked.get("last", ()) else FIRST if cut else own
     return Node(member.name, member.order, takes_capacity, shape, member.domains, rank, cut)

@@ -91,7 +91,7 @@ versions() { apt-cache madison "$1" | cut -d '|' -f 2 | tr -d ' ' | sort -u; }
 
 no_key() {
   next="look at the way there: mirrors and proxy in the settings"
-  case $2 in *certificate*) next="set private_ca if the site has its own authority, and run again" ;; esac
+  case $2 in *certificate*) next="set paths.private_ca if the site has its own authority, and run again" ;; esac
   printf '%s\n' "the key of the repository could not be fetched from $1: $2"
   fail "$next"
 }

@@ -14,7 +14,7 @@ why() {
     22) printf '%s\n' "$url answers $2; check mirrors.encodings, and run again" ;;
     23) printf '%s\n' "the disk is full: $folder; free space there (df -h $folder) and run again" ;;
     28) printf '%s\n' "$url stalled: no byte for $stall s; run again" ;;
-    35 | 60) printf '%s\n' "the certificate of $url is not trusted here; set private_ca if the site has its own authority" ;;
+    35 | 60) printf '%s\n' "the certificate of $url is not trusted here; set paths.private_ca if the site has its own authority" ;;
     *) printf '%s\n' "curl ended with $1; run again" ;;
   esac
 }

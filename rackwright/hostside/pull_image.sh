@@ -69,7 +69,7 @@ explain() {
   elif said 'manifest unknown|name unknown|not found|NAME_INVALID'; then
     fail "$registry has no $reference (404)" "$text" "check image and image_digest in group_vars; to follow the tag again: rackwright lock"
   elif said 'x509|certificate'; then
-    fail "$registry's certificate is not trusted here" "$text" "set private_ca if the site has its own authority, and run again"
+    fail "$registry's certificate is not trusted here" "$text" "set paths.private_ca if the site has its own authority, and run again"
   elif said 'Cannot connect to the Docker daemon'; then
     fail "dockerd went away during the pull" "$text" "look at: journalctl -u docker"
   fi

@@ -43,7 +43,7 @@ approved() { # whether the control machine, which asks the rest of the gate, say
     fi
     sleep 0.2
   done
-  printf '%s\n' "no word came within $deadline s (commit_deadline) from the control machine, which asks the rest of the gate"
+  printf '%s\n' "no word came within $deadline s (gate.commit_deadline) from the control machine, which asks the rest of the gate"
   [ "$known" = yes ] && return 0
   [ -z "$previous" ] && failure=$(why) && finish not-committed 6
   return 1

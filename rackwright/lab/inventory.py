@@ -25,12 +25,11 @@ def settings(lab: Lab) -> dict[str, Any]:
     found = lab.secrets()
     return {
         # The same names lead to the lab here: its digests and commits must not become the site's.
-        "lock_file": "rackwright.lock.lab.yml",
+        "paths": {"lock_file": "rackwright.lock.lab.yml", "private_ca": str(lab.paths.pki / "ca.crt")},
         # The hosts need no proxy; this machine finds the lab's names through it.
         "control_proxy": {"http": lab.proxy.url},
-        "private_ca": str(lab.paths.pki / "ca.crt"),
         "registry": {"key": Secret(found["registry-key"])},
-        "hub_token": Secret(found["hub-token"]),
+        "models": {"hub_token": Secret(found["hub-token"])},
     }
 
 

@@ -11,7 +11,7 @@ import paramiko
 from pydantic import Field
 
 from rackwright.settings.groups import PRIORITY
-from rackwright.settings.model import Frozen
+from rackwright.settings.sections import Frozen
 
 STRICT = "ssh_strict_host_key_checking"
 

@@ -49,12 +49,14 @@ class InventoryHost:
 def load(listing: Listing, overrides: Mapping[str, Any] | None = None) -> list[InventoryHost]:
     """Load and validate the settings of every host of a listing, in its order.
 
-    `overrides` are pyinfra's `--data` values: they count for the typed settings, and stay out of `data`.
+    `overrides` are pyinfra's `--data` values, a section's key as `SECTION.KEY`: they count for the typed settings,
+    and stay out of `data`.
     Raises InvalidSettingsError with every problem of all files and hosts at once.
     """
     reader = _Reader(Site(listing.root or site_root(listing.path), listing.path), listing)
-    problems = [*reader.site_problems, *_command_line(overrides or {})]
-    hosts = [_host(name, reader, overrides or {}, problems) for name in listing.hosts]
+    asked = nested(overrides or {})
+    problems = [*reader.site_problems, *_command_line(asked)]
+    hosts = [_host(name, reader, asked, problems) for name in listing.hosts]
     if problems:
         raise InvalidSettingsError(problems, f"rackwright check {listing.path}")
     return [host for host in hosts if host]
@@ -75,6 +77,20 @@ def _host(name: str, reader: _Reader, overrides: Mapping[str, Any], problems: li
 
 def _placed(layer: Layer, root: Path) -> Layer:
     return Layer(placed(layer.values, root), layer.origins)
+
+
+def nested(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """`SECTION.KEY` as a key of its section."""
+    found: dict[str, Any] = {}
+    for name, value in overrides.items():
+        section, dot, key = name.partition(".")
+        if not dot:
+            value = {**found[name], **value} if isinstance(found.get(name), dict) and isinstance(value, dict) else value
+            found[name] = value
+        else:
+            within = found.get(section)
+            found[section] = {**(within if isinstance(within, dict) else {}), key: value}
+    return found
 
 
 def _command_line(overrides: Mapping[str, Any]) -> list[Problem]:

@@ -1,6 +1,7 @@
-"""Merges layers of settings, the weakest first: a key replaces the key below it; `engine` alone is merged deep.
+"""Merges layers of settings, the weakest first: a key replaces the key below it, within a section as at the top.
 
-`engine` is merged at top level and, for an endpoint that two layers describe, within `endpoints.NAME`.
+`engine` alone is merged deep. It and the section `gate` are merged at top level and, for an endpoint that two layers
+describe, within `endpoints.NAME`.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from functools import cached_property
 from typing import Any
 
 from rackwright.settings.origin import KeyPath, Origin, Origins
+from rackwright.settings.sections import SECTIONS
 
 ENGINE = "engine"
 ENDPOINTS = "endpoints"
+GATE = "gate"
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,10 @@ def _keep(path: KeyPath, layer: Layer, origins: Origins) -> None:
 
 
 def _is_united(path: KeyPath) -> bool:
-    """True where keys of both layers stay: at the top, and in `engine`."""
-    return not path or path[0] == ENGINE or (path[0] == ENDPOINTS and path[2:3] == (ENGINE,))
+    """True where keys of both layers stay: at the top, in a section, and anywhere in `engine`."""
+    if path[:1] == (ENDPOINTS,):
+        return path[2:3] == (ENGINE,) or path[2:] == (GATE,)
+    return not path or path[0] == ENGINE or (len(path) == 1 and path[0] in SECTIONS)
 
 
 def _is_looked_into(path: KeyPath) -> bool:

@@ -14,6 +14,7 @@ from rackwright.engines.problems import engine_problems
 from rackwright.settings import connection
 from rackwright.settings.connection import Connection
 from rackwright.settings.model import NOWHERE, SITE, EndpointSettings, HostSettings, overlay
+from rackwright.settings.moved import MOVED
 from rackwright.settings.origin import KeyPath, Origins, origin_of
 from rackwright.settings.problems import Problem, nearest
 from rackwright.settings.secret import MASK, Secret
@@ -21,7 +22,7 @@ from rackwright.settings.wording import explain, is_secret, misplaced, path_of
 
 OWN_KEYS = "own_keys"
 ENDPOINTS = "endpoints"
-FREE = ("engine", "arguments", "docker_daemon")
+FREE = ("engine", "arguments", "daemon")
 """Keys whose text may hold braces that are not Ansible's."""
 JINJA = re.compile(r"\{\{.*\}\}|\{%.*%\}", re.DOTALL)
 
@@ -90,6 +91,8 @@ def _keys(values: Mapping[str, Any]) -> Iterator[Found]:
     for key in values:
         if key in connection.REFUSED:
             yield (key,), connection.REFUSED[key]
+        elif key in MOVED and not _is_own(key, values):
+            yield (key,), f"is now {MOVED[key]}"
         elif key not in known and not key.startswith("ansible_") and not _is_own(key, values):
             yield (key,), f"unknown key{nearest(key, known)}"
 

@@ -9,12 +9,13 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from rackwright.settings.model import ABSOLUTE, AMOUNT, FOLDER, IMAGE, NAME, REPOSITORY, YAML_FILE, MisfitError
+from rackwright.settings.model import MisfitError
 from rackwright.settings.origin import KeyPath
 from rackwright.settings.problems import nearest
 from rackwright.settings.secret import Secret
+from rackwright.settings.sections import ABSOLUTE, AMOUNT, FOLDER, IMAGE, NAME, REPOSITORY, YAML_FILE
 
-SECRET_PATHS: tuple[KeyPath, ...] = (("registry", "key"), ("hub_token",))
+SECRET_PATHS: tuple[KeyPath, ...] = (("registry", "key"), ("models", "hub_token"))
 KINDS = {
     "bool_parsing": "true or false",
     "bool_type": "true or false",

@@ -56,8 +56,8 @@ class Client:
         self._proxies = values_of(proxy)
         self._direct = proxy.no_proxy
         trust = ssl.create_default_context()
-        if settings.private_ca:
-            trust.load_verify_locations(_authority(settings.site, settings.private_ca))
+        if settings.paths.private_ca:
+            trust.load_verify_locations(_authority(settings.site, settings.paths.private_ca))
         self._tls = urllib.request.HTTPSHandler(context=trust)
 
     def get(self, url: str, headers: Mapping[str, str], login: Secret | None = None) -> Answer:
@@ -88,7 +88,7 @@ class Client:
 def _authority(site: Path, path: str) -> str:
     found = site / Path(path).expanduser()
     if not found.is_file():
-        raise SourceError(f"private_ca: {found} cannot be read; it is a PEM file on this machine")
+        raise SourceError(f"paths.private_ca: {found} cannot be read; it is a PEM file on this machine")
     return str(found)
 
 
@@ -110,5 +110,7 @@ def _unreachable(url: str, error: Exception) -> str:
     reason = getattr(error, "reason", None) or error
     where = urlsplit(url).hostname
     if isinstance(reason, ssl.SSLError):
-        return f"the certificate of {where} is not trusted: {reason}; set private_ca if the site has its own authority"
+        return (
+            f"the certificate of {where} is not trusted: {reason}; for an authority of the site's own set paths.private_ca"
+        )
     return f"{where} cannot be reached from this machine: {reason}; set proxy or mirrors in the settings"

@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import quote, urljoin
 
 from rackwright.lockfile import COMMIT, LockedFile, LockedModel
-from rackwright.settings.model import ModelSource
 from rackwright.settings.secret import Secret
+from rackwright.settings.sections import ModelSource
 from rackwright.sources.http import Answer, Client, SourceError
 
 _NEXT = re.compile(r'<([^>]+)>;\s*rel="next"')
@@ -92,14 +92,16 @@ def _refused(source: ModelSource, answer: Answer, token: bool) -> str:
     if code == "RevisionNotFound":
         return f"{model} has no revision {source.revision} (404); check model.revision and draft.revision in group_vars"
     if code == "GatedRepo":
-        return f"{model} is gated: accept its licence with the account of hub_token, and run again"
+        return f"{model} is gated: accept its licence with the account of models.hub_token, and run again"
     if answer.status in (401, 403, 404):
         hint = (
-            "check hub_token and the repository's name"
+            "check models.hub_token and the repository's name"
             if token
-            else "check its name, or set hub_token if it is private"
+            else "check its name, or set models.hub_token if it is private"
         )
         return f"{model} was not found on the hub ({answer.status}): {hint}"
     if answer.status == 429:
-        return "the hub limits how often this address or account may ask (429); set hub_token, or run again later"
+        return (
+            "the hub limits how often this address or account may ask (429); set models.hub_token, or run again later"
+        )
     return f"the hub answers {answer.status} for {model}; run again later"

@@ -15,7 +15,8 @@ from typing import TypeVar
 from rackwright.concern import HostReading
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, commit_of, name_of, sources_of
-from rackwright.settings.model import HostSettings, ModelSource
+from rackwright.settings.model import HostSettings
+from rackwright.settings.sections import ModelSource
 from rackwright.sources.http import Client, SourceError, UnreachableError
 from rackwright.sources.hub import commit_at_revision
 from rackwright.sources.registry import digest_of_tag
@@ -50,7 +51,7 @@ class Names:
 
     def _models(self, settings: HostSettings, reading: HostReading) -> tuple[dict[str, str], dict[str, str]]:
         sources = [source for source in sources_of(settings) if not commit_of(source, reading[MODELS])]
-        server = (settings.mirrors.hub, settings.hub_token)
+        server = (settings.mirrors.hub, settings.models.hub_token)
         return self._told({name_of(source): source for source in sources}, settings, server, self._commit)
 
     def _told(
@@ -60,7 +61,7 @@ class Names:
         server: object,
         ask: Callable[[HostSettings, Thing], str],
     ) -> tuple[dict[str, str], dict[str, str]]:
-        way = (server, settings.control_proxy or settings.proxy, settings.private_ca)
+        way = (server, settings.control_proxy or settings.proxy, settings.paths.private_ca)
         answers = {name: self._once(way, name, partial(ask, settings, thing)) for name, thing in things.items()}
         known = {name: answer for name, answer in answers.items() if isinstance(answer, str)}
         return known, {name: str(answer) for name, answer in answers.items() if isinstance(answer, SourceError)}
@@ -87,4 +88,4 @@ class Names:
 
     @staticmethod
     def _commit(settings: HostSettings, source: ModelSource) -> str:
-        return commit_at_revision(Client(settings), settings.mirrors.hub, source, settings.hub_token)
+        return commit_at_revision(Client(settings), settings.mirrors.hub, source, settings.models.hub_token)

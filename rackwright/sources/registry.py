@@ -11,8 +11,8 @@ import re
 from urllib.parse import urlencode
 
 from rackwright.references import HUB, registry_of, repository_of, tag_of
-from rackwright.settings.model import Registry
 from rackwright.settings.secret import Secret
+from rackwright.settings.sections import Registry
 from rackwright.sources.http import Answer, Client, SourceError
 
 HUB_HOST = "registry-1.docker.io"

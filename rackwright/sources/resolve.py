@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from rackwright.concerns.models import name_of, sources_of
 from rackwright.lockfile import Lock, LockedModel
-from rackwright.settings.model import HostSettings, ModelSource
+from rackwright.settings.model import HostSettings
+from rackwright.settings.sections import ModelSource
 from rackwright.sources.http import Client
 from rackwright.sources.hub import model_at_revision
 from rackwright.sources.registry import digest_of_tag
@@ -35,11 +36,11 @@ class Resolver:
 
     def _model(self, client: Client, source: ModelSource, settings: HostSettings) -> LockedModel:
         hub = settings.mirrors.hub
-        asked = (source, hub, settings.hub_token, *_way(settings))
+        asked = (source, hub, settings.models.hub_token, *_way(settings))
         if asked not in self.models:
-            self.models[asked] = model_at_revision(client, hub, source, settings.hub_token)
+            self.models[asked] = model_at_revision(client, hub, source, settings.models.hub_token)
         return self.models[asked]
 
 
 def _way(settings: HostSettings) -> tuple[object, ...]:
-    return settings.control_proxy or settings.proxy, settings.private_ca
+    return settings.control_proxy or settings.proxy, settings.paths.private_ca

@@ -78,7 +78,12 @@ def test_a_killed_rollout_is_resumed_as_one_past_a_deploy_that_the_lease_refused
     assert "--> Wave 0 is done: watching" in run.output, "its bake"
     begin = json.loads(fleet.rackwright("runs", "last", "--json").output)["events"][0]
     assert (begin["purpose"], begin["resumes"]) == ("rollout", cut)
-    assert begin["data"] == {"engine": {"stream_interval": 22}, "wave": "1", "bake": 1, "gate": "full"}
+    assert begin["data"] == {
+        "engine": {"stream_interval": 22},
+        "rollout.wave": "1",
+        "rollout.bake": 1,
+        "gate.level": "full",
+    }
     assert canary.name not in switches(run)
     assert third.name in switches(run)
     after = proven(fleet.lab.hosts)

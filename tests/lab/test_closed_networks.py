@@ -39,7 +39,7 @@ def closed(site: Site) -> Iterator[Host]:
 def stage(site: Site, host: Host, **settings: Any) -> Run:
     """Fetch everything, with settings of the test over the lab's."""
     key = site.lab.secrets()["registry-key"]
-    asked = {"model": MODEL, "stall_timeout": 30, "registry_key": key, **settings}
+    asked = {"model": MODEL, "downloads": {"stall_timeout": 30}, "registry_key": key, **settings}
     words = (f"STAGING_HOST={host.name}", f"STAGING_SETTINGS={json.dumps(asked)}", f"PYTHONPATH={ROOT}")
     return site.command(
         "env", *words, BIN / "pyinfra", "tests/lab/staging/inventory.py", "tests/lab/deploys/stage.py", "-y"
@@ -55,7 +55,7 @@ def test_everything_comes_through_a_proxy_and_then_from_mirrors_behind_the_sites
     site: Site, closed: Host
 ) -> None:
     proxied: dict[str, Any] = {"proxy": {"http": site.lab.proxy.url}, "image": f"{HOST}/{IMAGE}"}
-    stranger = stage(site, closed, private_ca=None, **proxied)
+    stranger = stage(site, closed, paths={"lock_file": "rackwright.lock.lab.yml"}, **proxied)
     assert stranger.status == 1
     assert "certificate" in stranger.output
 

@@ -125,14 +125,14 @@ def test_firewall_and_time_limits_restart_nothing(scene: Scene) -> None:
     assert (scene.runs(), scene.starts()) == (release, before)
     assert "TimeoutStopSec=40" not in scene.host.run("systemctl cat rackwright-llm").stdout
     scene.host.run("docker exec rackwright-llm sh -c 'cd /config/release && sha256sum --check --quiet SHA256SUMS'")
-    adopted = scene.deploy(**asked, adopt=True)
+    adopted = scene.deploy(**asked, rollout={"adopt": True})
     assert adopted.status == 0, adopted.output
     assert "its unit or its helper scripts differ, and --adopt asks for them" in adopted.output
     assert "proved: a chat answer" in adopted.output
     assert scene.runs() == scene.proven() != release
     assert scene.starts() == before + 1
     assert "TimeoutStopSec=40" in scene.host.run("systemctl cat rackwright-llm").stdout
-    assert scene.deploy(adopt=True).status == 0
+    assert scene.deploy(rollout={"adopt": True}).status == 0
     assert scene.runs() == release
     assert scene.deploy().changed == []
 
@@ -344,12 +344,12 @@ def test_a_host_that_is_cut_off_during_its_switch_commits_alone(scene: Scene) ->
 def test_with_the_control_process_killed_before_its_word_the_host_goes_back_alone(scene: Scene) -> None:
     good = scene.proven()
     scene.host.run(f"rm -f {HOME}/llm/last-switch")
-    options = {"engine": interval(27), "gate": "full", "commit_deadline": 6}
+    options = {"engine": interval(27), "gate": {"level": "full", "commit_deadline": 6}}
     given = [word for key, value in options.items() for word in ("--data", f"{key}={json.dumps(value)}")]
     with deploying(scene.site, scene.host.name, *given) as running:
         assert running.until("basic proof passed") is not None, running.output
         running.stop()
-    assert ended(scene, "went-back").startswith("no word came within 6 s (commit_deadline)")
+    assert ended(scene, "went-back").startswith("no word came within 6 s (gate.commit_deadline)")
     assert scene.proven() == scene.runs() == good
     assert "42" in scene.ask()
     again = scene.deploy("--dry", engine=interval(27))
@@ -358,7 +358,7 @@ def test_with_the_control_process_killed_before_its_word_the_host_goes_back_alon
 
 def test_a_host_that_waits_for_a_killed_control_process_gets_the_word_of_the_next(scene: Scene) -> None:
     before = scene.starts()
-    options = {"engine": interval(28), "gate": "full", "commit_deadline": 120}
+    options = {"engine": interval(28), "gate": {"level": "full", "commit_deadline": 120}}
     given = [word for key, value in options.items() for word in ("--data", f"{key}={json.dumps(value)}")]
     with deploying(scene.site, scene.host.name, *given) as running:
         assert running.until("basic proof passed") is not None, running.output
@@ -387,7 +387,7 @@ def daemon(scene: Scene) -> tuple[str, str]:
 def test_a_restart_of_dockerd_is_a_switch(scene: Scene) -> None:
     assert scene.deploy().status == 0  # at the release that is wanted: nothing else is to be switched
     before, (text, started) = scene.starts(), daemon(scene)
-    wanted = {"docker_daemon": {"log-level": "warn"}}
+    wanted = {"docker": {"daemon": {"log-level": "warn"}}}
     ahead = scene.deploy("--dry", **wanted)
     assert f"would configure dockerd and restart it with llm ({DAEMON_JSON}: log-level)" in ahead.output
     assert daemon(scene) == (text, started)
@@ -404,10 +404,10 @@ def test_a_restart_of_dockerd_is_a_switch(scene: Scene) -> None:
 
 def test_a_configuration_that_dockerd_cannot_start_with_goes_back(scene: Scene) -> None:
     good: dict[str, Any] = {"log-level": "warn"}
-    assert scene.deploy(docker_daemon=good).status == 0  # at the release and daemon.json that are wanted
+    assert scene.deploy(docker={"daemon": good}).status == 0  # at the release and daemon.json that are wanted
     before, (text, _) = scene.starts(), daemon(scene)
     # The unit names hosts on dockerd's command line, which --validate does not see.
-    run = scene.deploy(docker_daemon={**good, "hosts": ["unix:///var/run/docker.sock"]})
+    run = scene.deploy(docker={"daemon": {**good, "hosts": ["unix:///var/run/docker.sock"]}})
     assert run.status == 1, run.output
     assert "specified both as a flag and in the configuration file: hosts" in run.output
     assert "dockerd has its configuration of before, and serving again: llm" in run.output
@@ -415,11 +415,11 @@ def test_a_configuration_that_dockerd_cannot_start_with_goes_back(scene: Scene) 
     assert daemon(scene)[0] == text
     assert scene.starts() == before + 1
     assert "42" in scene.ask()
-    assert scene.deploy(docker_daemon=good).changed == []
+    assert scene.deploy(docker={"daemon": good}).changed == []
 
 
 def test_a_restart_of_dockerd_that_lost_its_control_process_is_joined(scene: Scene) -> None:
-    assert scene.deploy(docker_daemon={"log-level": "warn"}).status == 0  # a key that the next run takes away
+    assert scene.deploy(docker={"daemon": {"log-level": "warn"}}).status == 0  # a key that the next run takes away
     before = scene.starts()
     with scene.faults({"fault": "load_seconds", "value": 12}):
         with deploying(scene.site, scene.host.name) as running:

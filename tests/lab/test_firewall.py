@@ -102,7 +102,7 @@ class Scene:
         """Write the settings; the words that deploy them."""
         model = {"repository": "openai/gpt-oss-20b", "mount": "/config/models/m"}
         (self.folder / "group_vars/lab.yml").write_text(
-            yaml.safe_dump({"model": model, "firewall_confirm": 5, **values})
+            yaml.safe_dump({"model": model, "firewall": {"confirm_timeout": 5}, **values})
         )
         return [str(BIN / "pyinfra"), "inventory/lab.py", "deploy.py", "-y"]
 
@@ -311,7 +311,7 @@ def test_a_lock_out_is_taken_back_even_when_the_control_process_is_killed(scene:
 def test_a_run_that_died_before_it_confirmed_is_confirmed_by_the_next(scene: Scene) -> None:
     assert scene.deploy(allow_from=scene.friends).status == 0
     process = subprocess.Popen(
-        scene.command(firewall_confirm=20),
+        scene.command(firewall={"confirm_timeout": 20}),
         cwd=scene.folder,
         env=scene.environment(),
         stdout=subprocess.DEVNULL,

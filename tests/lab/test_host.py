@@ -154,7 +154,7 @@ def test_half_configured_dpkg_is_named_with_its_command(site: Site, bare: Host) 
 
 
 def test_a_user_who_does_not_exist_is_named(site: Site, lived: Host) -> None:
-    run = settle(site, lived, docker_users=["ghost"])
+    run = settle(site, lived, docker={"users": ["ghost"]})
     assert run.status == 1
     assert "no user ghost" in run.output
 
@@ -166,7 +166,7 @@ def test_a_bare_host_waits_for_the_lock_and_gets_docker(site: Site, bare: Host) 
     bare.run("cat >/root/lock.pl", stdin=HOLD_LOCK)
     bare.run("systemd-run --unit=locker --collect perl /root/lock.pl")
     wait_for(bare, "find /proc/[0-9]*/fd -lname /var/lib/dpkg/lock-frontend 2>/dev/null | grep -q .")
-    with deploying(site, bare.name, *given(docker_users=["ops"]), program=DEPLOY) as running:
+    with deploying(site, bare.name, *given(docker={"users": ["ops"]}), program=DEPLOY) as running:
         assert running.until("waiting for /var/lib/dpkg/lock-frontend, held by process"), running.output
         bare.run("touch /run/let-go")
         run = running.end()
@@ -176,7 +176,7 @@ def test_a_bare_host_waits_for_the_lock_and_gets_docker(site: Site, bare: Host) 
     held = bare.run("apt-mark showhold").stdout.split()
     assert {"docker.io", "nvidia-container-toolkit"} <= set(held)
     assert "curl" not in held
-    again = settle(site, bare, docker_users=["ops"])
+    again = settle(site, bare, docker={"users": ["ops"]})
     assert again.changed == []
 
 
@@ -208,7 +208,7 @@ def test_a_power_cut_in_the_middle_of_the_installation_heals(site: Site, bare: H
 def test_dockers_own_packages_come_from_its_repository_and_nvidias_from_a_mirror(site: Site, bare: Host) -> None:
     bare.reset()
     toolkit = f"https://{MIRROR_HOST}/libnvidia-container"
-    wanted = {"docker_source": "docker", "mirrors": {"container_toolkit": toolkit}}
+    wanted = {"docker": {"source": "docker"}, "mirrors": {"container_toolkit": toolkit}}
     run = settle(site, bare, **wanted)
     assert run.status == 0, run.output
     lists = bare.run("cat /etc/apt/sources.list.d/rackwright-*.list").stdout
@@ -228,19 +228,19 @@ def test_foreign_keys_and_groups_stay(site: Site, lived: Host) -> None:
     lived.run("usermod -aG adm,audio ops")
     before: dict[str, Any] = {"mtu": 1450, "runtimes": {"crun": {"path": "/usr/bin/runc"}}, "labels": ["a=b"]}
     lived.run(f"cat >{DAEMON_JSON}", stdin=json.dumps(before, indent=2))
-    run = settle(site, lived, docker_users=["ops"], docker_daemon={"max-concurrent-downloads": 6})
+    run = settle(site, lived, docker={"users": ["ops"], "daemon": {"max-concurrent-downloads": 6}})
     assert run.status == 0, run.output
     after = json.loads(lived.run(f"cat {DAEMON_JSON}").stdout)
     assert list(after) == ["mtu", "runtimes", "labels", "max-concurrent-downloads"]
     assert after["runtimes"]["crun"] == before["runtimes"]["crun"]
     assert "nvidia" in after["runtimes"]
     assert {"adm", "audio", "docker", "ops"} <= set(lived.run("id -nG ops").stdout.split())
-    assert settle(site, lived, docker_users=["ops"], docker_daemon={"max-concurrent-downloads": 6}).changed == []
+    assert settle(site, lived, docker={"users": ["ops"], "daemon": {"max-concurrent-downloads": 6}}).changed == []
 
 
 def test_a_reload_does_not_restart_dockerd(site: Site, lived: Host) -> None:
     before = started(lived)
-    run = settle(site, lived, docker_daemon={"max-concurrent-uploads": 3})
+    run = settle(site, lived, docker={"daemon": {"max-concurrent-uploads": 3}})
     assert docker_changed(run), run.output
     assert started(lived) == before
 
@@ -258,7 +258,7 @@ def test_a_broken_daemon_json_is_an_error_that_says_where(site: Site, lived: Hos
 
 def test_a_configuration_that_dockerd_cannot_start_with_is_taken_back(site: Site, lived: Host) -> None:
     good = lived.run(f"cat {DAEMON_JSON}").stdout
-    run = settle(site, lived, docker_daemon={"bip": "not-an-address"})
+    run = settle(site, lived, docker={"daemon": {"bip": "not-an-address"}})
     assert run.status == 1
     assert "taken back" in run.output
     assert lived.run(f"cat {DAEMON_JSON}").stdout == good
@@ -270,17 +270,17 @@ def test_a_restart_is_left_to_the_turn_of_a_host_that_serves(site: Site, lived: 
     lived.run("systemd-run --unit=rackwright-llm --collect sleep 600")
     before = started(lived)
     try:
-        run = settle(site, lived, docker_daemon={"log-level": "warn"})
+        run = settle(site, lived, docker={"daemon": {"log-level": "warn"}})
         assert run.status == 0, run.output
         assert not docker_changed(run)
-        run = settle(site, lived, docker_daemon={"data-root": "/srv/docker"})
+        run = settle(site, lived, docker={"daemon": {"data-root": "/srv/docker"}})
         assert run.status == 1
         assert "systemctl stop rackwright-llm.service" in run.output
         assert started(lived) == before
         assert "log-level" not in lived.run(f"cat {DAEMON_JSON}").stdout
     finally:
         lived.run("systemctl stop rackwright-llm")
-    run = settle(site, lived, docker_daemon={"log-level": "warn"})
+    run = settle(site, lived, docker={"daemon": {"log-level": "warn"}})
     assert run.status == 0, run.output
     assert started(lived) != before
     taken_out = settle(site, lived)
@@ -308,7 +308,7 @@ def test_a_proxy_reaches_dockerd_and_leaves_it_again(site: Site, lived: Host) ->
 
 def test_a_member_of_ours_leaves_and_others_stay(site: Site, lived: Host) -> None:
     lived.run("id ann >/dev/null 2>&1 || useradd --create-home ann; gpasswd -a ann docker")
-    assert settle(site, lived, docker_users=["ops", "ann"]).status == 0
+    assert settle(site, lived, docker={"users": ["ops", "ann"]}).status == 0
     assert settle(site, lived).status == 0
     members = lived.run("getent group docker | cut -d: -f4").stdout.strip().split(",")
     assert "ann" in members, "she was a member before"
@@ -325,16 +325,16 @@ def test_a_released_hold_comes_back(site: Site, lived: Host) -> None:
 def test_the_toolkit_follows_its_pin(site: Site, lived: Host) -> None:
     installed = "dpkg-query -W -f '${Version}' nvidia-container-toolkit"
     newest = lived.run(installed).stdout
-    run = settle(site, lived, container_toolkit={"version": "1.17.8-1"})
+    run = settle(site, lived, docker={"toolkit_version": "1.17.8-1"})
     assert run.status == 0, run.output
     assert lived.run(installed).stdout == "1.17.8-1"
-    again = settle(site, lived, container_toolkit={"version": "1.17.8-1"})
+    again = settle(site, lived, docker={"toolkit_version": "1.17.8-1"})
     assert again.changed == []
     assert re.search(r"container toolkit\s+warn", again.output)
-    run = settle(site, lived, container_toolkit={"version": "9.9-1"})
+    run = settle(site, lived, docker={"toolkit_version": "9.9-1"})
     assert run.status == 1
     assert "the repository has no 9.9-1; it has: 1.17.8-1" in run.output
-    assert settle(site, lived, container_toolkit={"version": newest}).status == 0
+    assert settle(site, lived, docker={"toolkit_version": newest}).status == 0
     assert lived.run(installed).stdout == newest
     assert settle(site, lived).status == 0
     assert lived.run("ls /etc/apt/preferences.d").stdout == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -22,9 +23,9 @@ def lived(worker_lab: Lab) -> Host:
     return host
 
 
-def deploy(site: Site, host: Host, draft: str, **data: str) -> Run:
+def deploy(site: Site, host: Host, draft: str, **data: Any) -> Run:
     source = {"repository": draft, "mount": "/config/models/eagle"}
-    words = [word for key, value in data.items() for word in ("--data", f"{key}={value}")]
+    words = [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
     run = site.deploy("-y", "--data", f"draft={json.dumps(source)}", *words, limit=[host.name])
     assert run.status == 0, run.output
     return run
@@ -49,21 +50,21 @@ def test_a_deep_look_finds_what_size_and_time_hide(site: Site, lived: Host) -> N
         "printf x | dd of=$f bs=1 seek=4096 conv=notrunc status=none && touch -r /tmp/then $f"
     )
     assert deploy(site, lived, draft).changed == []
-    deep = deploy(site, lived, draft, verify_deep="true")
+    deep = deploy(site, lived, draft, models={"verify_deep": True})
     assert "damaged: model-00001" in deep.output
     assert "put openai/gpt-oss-120b" in deep.output
-    again = deploy(site, lived, draft, verify_deep="true")
+    again = deploy(site, lived, draft, models={"verify_deep": True})
     assert "damaged" not in again.output
 
 
 def test_a_key_is_tried_only_when_asked(site: Site, lived: Host) -> None:
     draft = "nvidia/gpt-oss-120b-Eagle3-throughput"
     assert "try the key" not in deploy(site, lived, draft).output
-    assert "try the key at nvcr.io" in deploy(site, lived, draft, check_keys="true").output
+    assert "try the key at nvcr.io" in deploy(site, lived, draft, registry={"check_key": True}).output
     site.lab.registry.answer(401)
     try:
         source = json.dumps({"repository": draft, "mount": "/config/models/eagle"})
-        words = ("-y", "--data", f"draft={source}", "--data", "check_keys=true")
+        words = ("-y", "--data", f"draft={source}", "--data", "registry.check_key=true")
         refused = site.deploy(*words, limit=[lived.name])
     finally:
         site.lab.registry.heal()

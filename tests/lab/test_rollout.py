@@ -39,7 +39,7 @@ def test_a_good_change_goes_through_in_order(fleet: Site, tmp_path: Path) -> Non
     told = {
         event: [{"command": ["tee", "-a", str(tmp_path / event)]}] for event in ("plan", "wave", "switch", "finish")
     }
-    run = rollout(fleet, "--data", f"hooks={json.dumps(told)}", stream_interval=2)
+    run = rollout(fleet, "--data", f"rollout.hooks={json.dumps(told)}", stream_interval=2)
     assert run.status == 0, run.output
     assert "done: 3 switched" in run.output
     assert switches(run) == [host.name for host in fleet.lab.hosts]

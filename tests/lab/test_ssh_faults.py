@@ -209,7 +209,7 @@ def test_unlocking_fences_a_living_run_off_and_its_job_goes_on(site: Site, well:
     assert unlocked.status == 0, unlocked.output
     assert "unless it is renewed" in unlocked.output
     assert f"{well.name}: unlocked" in unlocked.output
-    other = site.deploy("-y", "--data", "stall_timeout=77", limit=[well.name])
+    other = site.deploy("-y", "--data", "downloads.stall_timeout=77", limit=[well.name])
     assert other.status == 1, other.output
     assert "another run is doing this differently right now" in other.output
     assert "or stop it: systemctl stop rackwright-job-model-" in other.output

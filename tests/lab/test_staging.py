@@ -43,7 +43,9 @@ class Staging:
 
     site: Site
     host: Host
-    settings: dict[str, Any] = field(default_factory=lambda: {"image": IMAGE, "model": SMALL, "stall_timeout": 5})
+    settings: dict[str, Any] = field(
+        default_factory=lambda: {"image": IMAGE, "model": SMALL, "downloads": {"stall_timeout": 5}}
+    )
 
     def run(self, *options: str, **settings: Any) -> Run:
         words = [f"{name}={value}" for name, value in self.environment(settings).items()]
@@ -269,9 +271,9 @@ def test_each_fault_of_the_hub_has_its_own_text_and_heals(
 
 
 def test_a_gated_model_wants_a_token_and_gets_it_by_a_file_only(staged: Staging) -> None:
-    run = staged.run(model=GATED, hub_token=None)
+    run = staged.run(model=GATED, models={"hub_token": None})
     assert run.status == 1
-    assert "is gated, and no hub_token is set" in run.output
+    assert "is gated, and no models.hub_token is set" in run.output
     token = staged.site.lab.secrets()["hub-token"]
     run = staged.run("-vvv", "--debug", model=GATED)
     assert run.status == 0, run.output
@@ -284,7 +286,7 @@ def test_a_gated_model_wants_a_token_and_gets_it_by_a_file_only(staged: Staging)
 def test_a_stall_is_got_over(staged: Staging) -> None:
     staged.forget_models()
     faults.set_fault(staged.web, "stall", path="*cdn*", value=100_000, times=1)
-    run = staged.run(model=BASE, stall_timeout=20)
+    run = staged.run(model=BASE, downloads={"stall_timeout": 20})
     assert run.status == 0, run.output
     assert "no byte came for 20 s" in run.output
 

@@ -108,7 +108,7 @@ def test_killed_between_a_removal_and_its_record_nothing_is_orphaned(site: Site)
     host = site.lab.host("lived2")
     host.reset()
     host.run("id extra >/dev/null 2>&1 || useradd --create-home extra")
-    more = ("--data", 'docker_users=["extra"]')
+    more = ("--data", 'docker.users=["extra"]')
     assert site.deploy("-y", *more, limit=[host.name]).status == 0
     assert "extra" in host.run("getent group docker").stdout
     assert Owned("group_member", "docker:extra") in record_on(host)
@@ -178,12 +178,12 @@ def test_a_unit_made_by_hand_is_refused_or_kept_aside_and_put_back(site: Site) -
     refused = site.deploy("-y", limit=[host.name])
     assert refused.status == 1
     assert f"{path} was not written by Rackwright" in refused.output
-    assert "foreign_units: aside" in refused.output
+    assert "releases: {foreign_units: aside}" in refused.output
     assert state(host) == before
     assert not host_has(host, "/var/lib/rackwright")
     assert host.run("systemctl is-active rackwright-llm").stdout.strip() == "active"
 
-    asked = ("-y", "--data", "foreign_units=aside")
+    asked = ("-y", "--data", "releases.foreign_units=aside")
     deployed = site.deploy(*asked, limit=[host.name])
     assert deployed.status == 0, deployed.output
     assert "keep rackwright-llm.service aside in /var/lib/rackwright/aside" in deployed.output

@@ -27,7 +27,7 @@ from rackwright.hostrun import this_host
 from rackwright.inventory import settings_of
 from tasks.words import WORD
 
-print(f"{WORD} for {host.name} in {settings_of(host).rack}")
+print(f"{WORD} for {host.name} in {settings_of(host).hardware.rack}")
 
 @operation()
 def serve():
@@ -38,7 +38,7 @@ def serve():
 
 serve(name="It serves")
 """
-HOOKS = "rack: r1\nhooks: {plan: [{command: [bin/hook]}]}\n"
+HOOKS = "hardware: {rack: r1}\nrollout:\n  hooks: {plan: [{command: [bin/hook]}]}\n"
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from rackwright.concerns.daemon import (
 )
 from rackwright.concerns.docker import AUTHORITY, DROPIN, Package, SeenDocker, WantedDocker, changes, parse, wanted
 from rackwright.errors import SettingsError
-from rackwright.settings.model import Proxy
+from rackwright.settings.sections import Proxy
 from tests.unit.machines import BOOKWORM, docker, settings
 
 NVIDIA = {"runtimes": {"nvidia": {"args": [], "path": "nvidia-container-runtime"}}}
@@ -132,7 +132,7 @@ def test_a_converged_host_has_none() -> None:
 
 
 def test_a_broken_file_refuses_and_writes_nothing() -> None:
-    (change,) = pending(asked(docker_daemon={"debug": True}), with_daemon_json('{"a" 1}'))
+    (change,) = pending(asked(docker={"daemon": {"debug": True}}), with_daemon_json('{"a" 1}'))
     (step,) = change.steps
     assert isinstance(step, Refuse)
     assert "line 1, column 6" in step.text
@@ -154,11 +154,11 @@ def test_a_dockerd_that_was_never_told_is_reloaded() -> None:
 
 
 def test_other_keys_take_a_restart_which_is_left_to_its_turn_under_a_serving_endpoint() -> None:
-    wanted = asked(docker_daemon={"log-opts": {"max-size": "10m"}})
+    wanted = asked(docker={"daemon": {"log-opts": {"max-size": "10m"}}})
     (change,) = pending(wanted, docker())
     assert isinstance(change.steps[0], Guarded)
     assert "action=restart" in change.steps[0].script
-    assert change.steps[0].seconds > wanted.settings.firewall_confirm
+    assert change.steps[0].seconds > wanted.settings.firewall.confirm_timeout
     assert pending(wanted, docker(serving=("llm",))) == []
 
 
@@ -174,7 +174,7 @@ def test_other_keys_take_a_restart_which_is_left_to_its_turn_under_a_serving_end
     ids=lambda keys: next(iter(keys)),
 )
 def test_what_cannot_wait_for_the_hosts_turn_is_refused_under_a_serving_endpoint(keys: dict[str, Any]) -> None:
-    wanted = asked(docker_daemon={**keys, "log-level": "warn"})
+    wanted = asked(docker={"daemon": {**keys, "log-level": "warn"}})
     (refused,) = pending(wanted, docker(serving=("llm",)))
     assert isinstance(refused.steps[0], Refuse)
     assert next(iter(keys)) in refused.steps[0].text
@@ -186,32 +186,32 @@ def test_what_cannot_wait_for_the_hosts_turn_is_refused_under_a_serving_endpoint
 
 
 def test_other_features_take_a_reload() -> None:
-    (change,) = pending(asked(docker_daemon={"features": {"cdi": True}}), docker(serving=("llm",)))
+    (change,) = pending(asked(docker={"daemon": {"features": {"cdi": True}}}), docker(serving=("llm",)))
     assert isinstance(change.steps[0], Guarded)
     assert "action=reload" in change.steps[0].script
 
 
 def test_nothing_is_done_to_a_dockerd_whose_restart_is_under_way() -> None:
-    wanted = asked(docker_daemon={"log-level": "warn"})
+    wanted = asked(docker={"daemon": {"log-level": "warn"}})
     assert pending(wanted, docker(restarting=True)) == []
     (wait,) = pending(wanted, docker(restarting=True, daemon="down", info={}))
     assert "wait for dockerd" in wait.what
 
 
 def test_reloadable_keys_never_restart() -> None:
-    (change,) = pending(asked(docker_daemon={"max-concurrent-downloads": 10}), docker(serving=("llm",)))
+    (change,) = pending(asked(docker={"daemon": {"max-concurrent-downloads": 10}}), docker(serving=("llm",)))
     assert isinstance(change.steps[0], Guarded)
     assert "action=reload" in change.steps[0].script
 
 
 def test_a_restart_says_what_else_runs() -> None:
     seen = docker(info={**docker().info, "ContainersRunning": 3})
-    (change,) = pending(asked(docker_daemon={"bip": "10.0.0.1/24"}), seen)
+    (change,) = pending(asked(docker={"daemon": {"bip": "10.0.0.1/24"}}), seen)
     assert "3 other containers" in change.why
 
 
 def test_the_undo_holds_the_old_text() -> None:
-    (change,) = pending(asked(docker_daemon={"debug": True}), docker())
+    (change,) = pending(asked(docker={"daemon": {"debug": True}}), docker())
     (step,) = change.steps
     assert isinstance(step, Guarded)
     old = docker().files[DAEMON_JSON] or ""
@@ -230,12 +230,12 @@ def test_a_bare_host_is_installed_then_configured() -> None:
 
 
 def test_nothing_is_held_when_nothing_is_to_be() -> None:
-    found = pending(asked(hold_packages=False), BARE)
+    found = pending(asked(docker={"hold_packages": False}), BARE)
     assert not [entry for entry in found[0].owns if entry.kind == "hold"]
 
 
 def test_dockers_own_repository() -> None:
-    found = pending(asked(docker_source="docker"), BARE)
+    found = pending(asked(docker={"source": "docker"}), BARE)
     job = found[0].steps[0]
     assert isinstance(job, Job)
     assert "engine='docker-ce docker-ce-cli containerd.io'" in job.script
@@ -261,7 +261,7 @@ def test_another_family_is_refused_by_name() -> None:
 
 def test_another_toolkit_version_waits_for_a_stop() -> None:
     installed = {**docker().packages, apt.TOOLKIT: Package(True, True, "1.17.8-1")}
-    wanted = asked(container_toolkit={"version": "1.18.1-1"})
+    wanted = asked(docker={"toolkit_version": "1.18.1-1"})
     pin, change = pending(wanted, docker(packages=installed))
     assert isinstance(pin.steps[0], WriteFile)
     assert "Pin: version 1.18.1-1" in str(pin.steps[0].content)
@@ -292,7 +292,7 @@ def test_a_unit_that_is_not_enabled() -> None:
 def test_users_join_and_leave() -> None:
     seen = docker(users={"ops": frozenset({"ops", "sudo"}), "ann": frozenset({"ann", "docker"})})
     owned = (Owned("group_member", "docker:bob"),)
-    join, leave = pending(asked(*owned, docker_users=["ops", "ann"]), seen)
+    join, leave = pending(asked(*owned, docker={"users": ["ops", "ann"]}), seen)
     assert (join.what, leave.what) == ("add ops to the group docker", "take bob out of the group docker")
     assert join.owns == (Owned("group_member", "docker:ops"),)
     assert leave.disowns == owned
@@ -300,12 +300,12 @@ def test_users_join_and_leave() -> None:
 
 def test_a_member_that_was_there_before_is_not_ours() -> None:
     seen = docker(users={"ann": frozenset({"docker"})})
-    assert pending(asked(docker_users=["ann"]), seen) == []
+    assert pending(asked(docker={"users": ["ann"]}), seen) == []
     assert pending(asked(), seen) == []
 
 
 def test_a_user_who_does_not_exist_is_named() -> None:
-    (change,) = pending(asked(docker_users=["ghost"]), docker())
+    (change,) = pending(asked(docker={"users": ["ghost"]}), docker())
     assert isinstance(change.steps[0], Refuse)
     assert "ghost" in change.steps[0].text
 
@@ -319,7 +319,7 @@ def test_a_hold_of_ours_that_was_released_comes_back() -> None:
 
 def test_holds_go_when_they_are_no_longer_wanted() -> None:
     held = docker(packages={**docker().packages, "docker.io": Package(True, True, "20.10")})
-    (change,) = pending(asked(Owned("hold", "docker.io"), hold_packages=False), held)
+    (change,) = pending(asked(Owned("hold", "docker.io"), docker={"hold_packages": False}), held)
     assert change.disowns == (Owned("hold", "docker.io"),)
 
 
@@ -394,7 +394,7 @@ def test_a_dockerd_that_does_not_answer_is_down_and_not_absent() -> None:
 def test_an_authority_that_cannot_be_read_is_an_error_of_the_settings(tmp_path: Path) -> None:
     for place in (tmp_path / "none.pem", tmp_path):
         with pytest.raises(SettingsError, match="private_ca"):
-            wanted(settings(private_ca=str(place)), HostReading({"ownership": frozenset()}))
+            wanted(settings(paths={"private_ca": str(place)}), HostReading({"ownership": frozenset()}))
 
 
 def test_an_authority_that_the_system_does_not_trust_yet() -> None:
@@ -456,7 +456,7 @@ def test_each_distribution_gets_its_own_packages(reading: str, family: str, line
     signed = "signed-by=/etc/apt/keyrings/rackwright-docker.asc]"
     (job,) = (
         step
-        for change in pending(asked(docker_source="docker"), seen)
+        for change in pending(asked(docker={"source": "docker"}), seen)
         for step in change.steps
         if isinstance(step, Job)
     )
@@ -480,6 +480,6 @@ def test_what_is_recorded_and_gone_is_forgotten_so_that_anothers_is_never_remove
 def test_a_key_that_is_there_or_wanted_is_not_forgotten() -> None:
     key = Owned("daemon_key", "debug")
     there = with_daemon_json('{"debug": true, "runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}')
-    assert not [one for one in pending(asked(key, docker_daemon={"debug": True}), there) if key in one.disowns]
+    assert not [one for one in pending(asked(key, docker={"daemon": {"debug": True}}), there) if key in one.disowns]
     [taken] = [one for one in pending(asked(key), there) if key in one.disowns]
     assert taken.steps

@@ -103,7 +103,7 @@ def part(step: DaemonRestart, name: str) -> str:
 
 
 def test_a_key_that_takes_a_restart_waits_for_the_hosts_turn() -> None:
-    own, seen = settings(docker_daemon=LOG), reading()
+    own, seen = settings(docker={"daemon": LOG}), reading()
     assert not [change for change in DOCKER.pending(own, seen) if "dockerd" in change.what]
     change, step = restart(own, seen)
     assert change.sentence == f"configure dockerd and restart it with llm ({DAEMON_JSON}: log-level)"
@@ -114,7 +114,7 @@ def test_a_key_that_takes_a_restart_waits_for_the_hosts_turn() -> None:
 
 
 def test_it_comes_before_the_endpoints_own_changes() -> None:
-    own, seen = settings(docker_daemon=LOG), reading()
+    own, seen = settings(docker={"daemon": LOG}), reading()
     assert [type(step).__name__ for change in pending(EVERYTHING.steps, own, seen) for step in change.steps][:1] == [
         "DaemonRestart"
     ]
@@ -122,7 +122,7 @@ def test_it_comes_before_the_endpoints_own_changes() -> None:
 
 
 def test_plan_and_drift_know_of_it() -> None:
-    own, seen = settings(docker_daemon=LOG), reading()
+    own, seen = settings(docker={"daemon": LOG}), reading()
     line = summary(plan_host("gpu01", own, seen, EVERYTHING))
     assert f"restarts dockerd and endpoint llm because {DAEMON_JSON}: log-level" in line
     assert "dockerd" in [finding.concern for finding in drift_of("gpu01", own, seen, EVERYTHING).findings]
@@ -141,7 +141,7 @@ def test_plan_and_drift_know_of_it() -> None:
     ids=["a reload", "nothing", "nothing serves", "dockerd is down", "another store", "broken"],
 )
 def test_what_is_no_matter_of_the_hosts_turn(docker: dict[str, Any], daemon: dict[str, Any]) -> None:
-    assert DOCKERD.pending(settings(docker_daemon=daemon), reading(docker=docker)) == []
+    assert DOCKERD.pending(settings(docker={"daemon": daemon}), reading(docker=docker)) == []
 
 
 def test_a_proxy_waits_too() -> None:
@@ -151,13 +151,13 @@ def test_a_proxy_waits_too() -> None:
 
 def test_foreign_containers_are_named() -> None:
     info = {**recorded()[DOCKER].info, "ContainersRunning": 3}
-    change, _ = restart(settings(docker_daemon=LOG), reading(docker={"info": info}))
+    change, _ = restart(settings(docker={"daemon": LOG}), reading(docker={"info": info}))
     assert "2 other containers run and may stop with it" in change.why
 
 
 def test_what_is_asked_and_started_again_is_the_release_that_runs() -> None:
     seen = replace(SERVES, current="b" * 12, spec={**FACTS, "hash": "b" * 12}, proven_spec=FACTS)
-    _, step = restart(settings(docker_daemon=LOG), reading(llm=seen))
+    _, step = restart(settings(docker={"daemon": LOG}), reading(llm=seen))
     assert f"releases/{RUNS}" in part(step, "forward")
     assert f"releases/{RUNS}" in part(step, "back")
     assert RUNS in part(step, "prove")
@@ -167,14 +167,14 @@ def test_what_is_asked_and_started_again_is_the_release_that_runs() -> None:
 
 def test_an_endpoint_that_is_sick_or_unknown_is_started_again_and_not_asked() -> None:
     for name, seen in (("llm", reading(llm=replace(SERVES, health=500))), ("old", reading(old=SERVES))):
-        _, step = restart(settings(docker_daemon=LOG), seen)
+        _, step = restart(settings(docker={"daemon": LOG}), seen)
         assert (step.endpoints, step.serving) == ((name,), False)
         assert part(step, "prove") == ""
         assert f"systemctl start --no-block rackwright-{name}.service" in part(step, "forward")
 
 
 def test_a_try_that_failed_here_is_remembered() -> None:
-    own = settings(docker_daemon=LOG)
+    own = settings(docker={"daemon": LOG})
     _, step = restart(own, reading())
     told = f"last_release={step.configuration}\nlast_outcome=went-back\nlast_time=2030-01-01 00:00:00\nlast_reason=no"
     change, _ = restart(own, reading(told))
@@ -182,7 +182,7 @@ def test_a_try_that_failed_here_is_remembered() -> None:
 
 
 def test_one_that_is_under_way_is_joined_whatever_it_is() -> None:
-    own = settings(docker_daemon=LOG)
+    own = settings(docker={"daemon": LOG})
     _, step = restart(own, reading())
     _, joined = restart(settings(), reading(docker={"restarting": True, "serving": ()}, llm=SeenEndpoint()))
     assert (joined.job.name, joined.job.aim) == (step.job.name, step.job.aim)

@@ -101,7 +101,12 @@ SERVES_OLD = replace(
 
 def wanting(own: Release | Unresolved = WANTED, **changed: Any) -> WantedEndpoint:
     """An endpoint that is asked for, on a host with two GPUs."""
-    values: dict[str, Any] = {"settings": settings(), "keep_releases": 2, "binding": BOUND, "gpus": set(BOUND.gpus)}
+    values: dict[str, Any] = {
+        "settings": settings(),
+        "keep_releases": 2,
+        "binding": BOUND,
+        "gpus": set(BOUND.gpus),
+    }
     return WantedEndpoint(**{"release": own, **values, **changed})
 
 
@@ -330,7 +335,7 @@ def test_hooks_run_on_the_host_and_clients_are_let_in_again() -> None:
 
 
 def test_the_full_gate_asks_its_own_rows_from_here_and_compares_them() -> None:
-    full = wanting(settings=settings(gate="full"))
+    full = wanting(settings=settings(gate={"level": "full"}))
     asked = WantedEndpoints({"llm": full}, BOOT, OURS)
     step = proved(changes(asked, SeenEndpoints(True, {"llm": SERVES_OLD}, dict(BOOT), True))[0])
     assert assigned(step, "gate") == "full"
@@ -562,7 +567,7 @@ def test_a_unit_made_by_hand_is_refused_with_its_file_and_the_next_step() -> Non
     assert step.text.startswith(
         "/etc/systemd/system/rackwright-llm.service was not written by Rackwright, and would be"
     )
-    assert "next: set foreign_units: aside in group_vars" in step.text
+    assert "next: set releases: {foreign_units: aside} in group_vars" in step.text
     assert "systemctl disable --now rackwright-llm.service" in step.text
 
 

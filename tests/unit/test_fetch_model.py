@@ -231,8 +231,8 @@ def test_a_hub_that_asks_to_wait_for_long_is_an_error(hub: Hub) -> None:
     [
         ("openai/no-such-model", "main", "", "was not found on the hub"),
         (SMALL, "no-such-branch", "", "has no revision no-such-branch (404)"),
-        (GATED, "main", "", "is gated, and no hub_token is set"),
-        (GATED, "main", "hf_stranger", "the account of hub_token has no access"),
+        (GATED, "main", "", "is gated, and no models.hub_token is set"),
+        (GATED, "main", "hf_stranger", "the account of models.hub_token has no access"),
         (GATED, "main", "hf_expired", "hub_token"),
     ],
 )

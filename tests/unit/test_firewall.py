@@ -306,7 +306,7 @@ def test_docker_in_nftables_mode_is_refused_only_where_its_chain_is_needed() -> 
     assert "firewall-backend: iptables" in refused[0].steps[0].text
     allowed = pending(host(allow_from=["10.1.0.0/16"], network="host"), found, engine)
     assert not any(isinstance(step, Refuse) for change in allowed for step in change.steps)
-    mended = host(allow_from=["10.1.0.0/16"], docker_daemon={"firewall-backend": "iptables"})
+    mended = host(allow_from=["10.1.0.0/16"], docker={"daemon": {"firewall-backend": "iptables"}})
     later = pending(mended, found, engine)[0].steps[0]
     assert isinstance(later, Refuse)
     assert not later.final
@@ -408,6 +408,6 @@ def test_positions_are_those_of_the_table() -> None:
 @pytest.mark.parametrize(("setting", "refused"), [("refuse", True), ("aside", False)])
 def test_a_unit_made_by_hand_under_our_units_name_is_refused_or_kept_aside(setting: str, refused: bool) -> None:
     found = seen(files={UNIT_FILE: "[Service]\n", SCRIPT: None})
-    first = pending(host(foreign_units=setting), found)[0]
+    first = pending(host(releases={"foreign_units": setting}), found)[0]
     assert isinstance(first.steps[0], Refuse) == refused
     assert (Owned("aside", UNIT) in first.owns) != refused

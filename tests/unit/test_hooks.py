@@ -16,7 +16,7 @@ from rackwright.errors import RackwrightError
 from rackwright.fleet.hooks import merged, run_hooks
 from rackwright.fleet.journal import append, read_record
 from rackwright.fleet.running import hooks_for
-from rackwright.settings.model import Hook, Hooks
+from rackwright.settings.sections import Hook, Hooks
 
 
 @pytest.fixture
@@ -88,9 +88,11 @@ def test_hosts_that_share_a_hook_run_it_once() -> None:
 
 
 def test_the_command_line_sets_the_hooks_of_a_run() -> None:
-    assert hooks_for([], {"hooks": {"finish": [{"command": "chat"}]}}) == Hooks(finish=(Hook(command=("chat",)),))
-    with pytest.raises(RackwrightError, match=r"--data hooks: .*; nothing was done"):
-        hooks_for([], {"hooks": {"nosuch": []}})
+    assert hooks_for([], {"rollout.hooks": {"finish": [{"command": "chat"}]}}) == Hooks(
+        finish=(Hook(command=("chat",)),)
+    )
+    with pytest.raises(RackwrightError, match=r"--data rollout.hooks: .*; nothing was done"):
+        hooks_for([], {"rollout": {"hooks": {"nosuch": []}}})
 
 
 def test_a_veto_that_comes_too_late_is_refused() -> None:

@@ -29,7 +29,7 @@ h1 ansible_user=ops ansible_ssh_private_key_file=~/.ssh/id ansible_become=no
 b200
 
 [site:vars]
-rack=r1
+endpoint_name=r1
 """
 
 
@@ -90,7 +90,7 @@ def ini(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_an_ini_inventory_in_place_of_a_python_one(ini: Path) -> None:
     h2, h1 = load_inventory("hosts.ini")
-    assert (h2.name, h2.groups, h2.settings.rack) == ("h2", ("site", "b200"), "r1")
+    assert (h2.name, h2.groups, h2.settings.endpoint_name) == ("h2", ("site", "b200"), "r1")
     assert (h2.data["ssh_hostname"], h2.data["ssh_port"], h2.data["_sudo"]) == ("192.0.2.2", 2222, True)
     assert (h1.data["ssh_user"], h1.data["ssh_key"], h1.data["_sudo"]) == ("ops", "~/.ssh/id", False)
 
@@ -98,20 +98,24 @@ def test_an_ini_inventory_in_place_of_a_python_one(ini: Path) -> None:
 def test_a_folder_of_inventories(ini: Path) -> None:
     (ini / "both").mkdir()
     (ini / "hosts.ini").rename(ini / "both" / "b.ini")
-    write(ini / "both" / "a.yml", {"more": {"hosts": {"h3": {"rack": "r3"}}}})
+    write(ini / "both" / "a.yml", {"more": {"hosts": {"h3": {"endpoint_name": "r3"}}}})
     write(ini / "both" / "group_vars" / "all.yml", MODEL)
-    assert {host.name: host.settings.rack for host in load_inventory("both")} == {"h3": "r3", "h2": "r1", "h1": "r1"}
+    assert {host.name: host.settings.endpoint_name for host in load_inventory("both")} == {
+        "h3": "r3",
+        "h2": "r1",
+        "h1": "r1",
+    }
 
 
 def test_problems_name_the_inventory(ini: Path) -> None:
     (ini / "hosts.ini").write_text("[b200]\nh1 docker_usr=bob\n")
-    with pytest.raises(SettingsError, match=r"  hosts\.ini: docker_usr: unknown key \(did you mean docker_users\?\)"):
+    with pytest.raises(SettingsError, match=r"  hosts\.ini: dockr: unknown key \(did you mean docker\?\)"):
         load_inventory("hosts.ini")
 
 
 def test_group_vars_are_left_to_the_loader(ini: Path) -> None:
-    write(ini / "group_vars" / "b200.yml", {"rack": "from group_vars"})
-    assert "rack" not in listing_of(ini / "hosts.ini").groups.values("b200")
+    write(ini / "group_vars" / "b200.yml", {"endpoint_name": "from-group-vars"})
+    assert "endpoint_name" not in listing_of(ini / "hosts.ini").groups.values("b200")
 
 
 def test_an_inventory_that_ansible_cannot_read(ini: Path) -> None:

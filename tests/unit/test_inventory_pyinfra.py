@@ -12,7 +12,7 @@ from tests.unit.fake_site import make_site, started
 
 INVENTORY = """\
 from rackwright.inventory import build
-hosts = [("@fake/a1", {"rack": "r1"}), "@fake/a2"]
+hosts = [("@fake/a1", {"endpoint_name": "r1"}), "@fake/a2"]
 globals().update(build(__file__, {"front": hosts, "back": ["@fake/b1"], "empty": []}))
 """
 DEPLOY = """\
@@ -44,14 +44,14 @@ REFUSED = [
     (["--exclude", "a1"], "--exclude a1 matches no host and no group"),
     (["--no-wait"], "--no-wait is refused: a failure would not stop the other hosts, and would exit 0; leave it out"),
     (["--dry"], "--dry with -y is refused: pyinfra then looks at no host and reports nothing; leave -y out"),
-    (["--data", "docker_usr=bob"], "  --data: docker_usr: unknown key (did you mean docker_users?)"),
+    (["--data", "dockr=bob"], "  --data: dockr: unknown key (did you mean docker?)"),
     (
         ["--data", "port=four"],
         "  --data: port: must be a whole number, not 'four'",
     ),
     (
-        ["--data", "hub_token=hf_leak"],
-        "  --data: hub_token: a secret on the command line shows in the process list: put it into an ansible-vault",
+        ["--data", "models.hub_token=hf_leak"],
+        "  --data: models.hub_token: a secret on the command line shows in the process list: put it into",
     ),
 ]
 
@@ -78,7 +78,7 @@ def test_debug_inventory_shows_the_merged_values(site: Path) -> None:
     (site / "group_vars" / "front.yml").write_text("port: 8100\n")
     _, output = pyinfra(site, "debug-inventory")
     assert '"port": 8100' in output
-    assert '"rack": "r1"' in output
+    assert '"endpoint_name": "r1"' in output
 
 
 def vaulted(text: str) -> str:
@@ -89,7 +89,7 @@ def vaulted(text: str) -> str:
 def test_no_secret_is_printed_at_any_verbosity(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(site)
     Path("password").write_text("open sesame\n")
-    texts = ("hub_token: hf_leak\n", "registry: {key: nvapi-leak}\n", "my_password: own-leak\n")
+    texts = ("models: {hub_token: hf_leak}\n", "registry: {key: nvapi-leak}\n", "my_password: own-leak\n")
     for group, text in zip(("front", "back", "empty"), texts, strict=True):
         Path("group_vars", f"{group}.yml").write_text(vaulted(text))
     Path("group_vars/empty.yml").rename("group_vars/back_more.yml")

@@ -9,6 +9,7 @@ import pytest
 from rackwright.cli import main
 from rackwright.lockfile import FILE, Lock, LockedFile, LockedModel, Locks, load_lock
 from rackwright.settings.model import HostSettings
+from rackwright.settings.sections import Paths
 from rackwright.sources.http import SourceError
 from rackwright.sources.resolve import Resolver
 
@@ -20,7 +21,7 @@ INVENTORY = f"""\
 from rackwright.inventory import build
 model = {{"repository": "openai/gpt-oss-120b", "mount": "/config/models/base"}}
 open_host = {{"model": model, "image": "{IMAGE}"}}
-closed_host = {{**open_host, "lock_file": "{OWN}"}}
+closed_host = {{**open_host, "paths": {"lock_file": "{OWN}"}}}
 globals().update(build(__file__, {{"all_hosts": [("h1", open_host), ("h2", closed_host), ("h3", open_host)]}}))
 """
 
@@ -32,7 +33,7 @@ def inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
 
     def answers(_: Resolver, settings: HostSettings) -> Lock:
-        digest = PRIVATE if settings.lock_file == OWN else PUBLIC
+        digest = PRIVATE if settings.paths.lock_file == OWN else PUBLIC
         return Lock({settings.image: digest}, {"openai/gpt-oss-120b@main": MODEL})
 
     monkeypatch.setattr(Resolver, "lock", answers)
@@ -59,7 +60,7 @@ def test_each_host_is_pinned_by_its_own_file(inventory: Path) -> None:
         {"model": {"repository": "openai/gpt-oss-120b", "mount": "/m"}, "image": IMAGE}
     )
     assert locks.pin(settings).image_digest == PUBLIC
-    assert locks.pin(settings.model_copy(update={"lock_file": OWN})).image_digest == PRIVATE
+    assert locks.pin(settings.model_copy(update={"paths": Paths(lock_file=OWN)})).image_digest == PRIVATE
 
 
 def test_limited_to_a_host_other_files_stay(inventory: Path) -> None:

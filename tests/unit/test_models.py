@@ -28,8 +28,10 @@ def models(tmp_path: Path) -> Path:
     return tmp_path / "models"
 
 
-def host(models: Path, image_digest: str | None = IMAGE_DIGEST, **keys: Any) -> HostSettings:
-    return HostSettings.model_validate({"model": BASE, "image_digest": image_digest, "models_dir": str(models), **keys})
+def host(folder: Path, image_digest: str | None = IMAGE_DIGEST, **keys: Any) -> HostSettings:
+    return HostSettings.model_validate(
+        {"model": BASE, "image_digest": image_digest, "paths": {"models": str(folder)}, **keys}
+    )
 
 
 def place(models: Path, commit: str = COMMIT, folder: str = "", fetched: int = 1, **other: Any) -> Path:
@@ -162,7 +164,7 @@ def test_without_an_image_the_download_waits_for_it(models: Path) -> None:
 
 
 def test_the_token_travels_as_a_secret_of_the_job_only(models: Path) -> None:
-    (change,) = pending(host(models, hub_token=Secret("hf_known")))
+    (change,) = pending(host(models, models={"hub_token": Secret("hf_known")}))
     assert change.steps[0].secrets == {"hub_token": Secret("hf_known")}
     assert "hf_known" not in change.steps[0].script
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import rackwright
 from rackwright import paths
 from rackwright.hostside import helper_script
-from rackwright.settings.model import NAME
+from rackwright.settings.sections import NAME
 from rackwright.settings.validate import validate
 from tests.unit.test_settings_validate import MODEL
 

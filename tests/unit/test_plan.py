@@ -216,7 +216,7 @@ def test_json_has_every_host_and_survives_a_round_trip() -> None:
 
 @given(st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=8, max_size=40), st.text(max_size=20))
 def test_no_secret_of_the_settings_is_ever_shown(secret: str, around: str) -> None:
-    own = settings(hub_token=Secret(secret), registry={"key": Secret(secret)})
+    own = settings(models={"hub_token": Secret(secret)}, registry={"key": Secret(secret)})
     assert secret in set(secrets_of(own))
     assert secret not in mask(f"{around} {secret} {around}".replace(MASK, ""), secrets_of(own)).replace(MASK, "")
 

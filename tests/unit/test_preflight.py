@@ -16,6 +16,7 @@ from rackwright.concerns.docker import Package
 from rackwright.concerns.gpus import SeenGpus
 from rackwright.concerns.gpus import parse as parse_gpus
 from rackwright.concerns.preflight import WantedHost, changes, parse, report, rows
+from rackwright.settings.sections import Releases
 from tests.unit.machines import BOOKWORM, DGX_B200, case, docker, gpu_output, gpus, machine, settings
 
 GROUP_VARS = Path(__file__).parents[2] / "group_vars"
@@ -398,9 +399,9 @@ def test_a_unit_made_by_hand_stops_the_host_unless_it_is_to_be_kept_aside() -> N
     listening = replace(machine(), listeners=(Listener(8000, 9, "python3", "", "rackwright-llm.service"),))
     found = replace(case(machine=listening), foreign=FOREIGN)
     assert judged(found)["foreign units"][0].stops
-    assert "foreign_units: aside" in judged(found)["foreign units"][0].fix
+    assert "releases: {foreign_units: aside}" in judged(found)["foreign units"][0].fix
     assert judged(found)["port"][0].stops
-    aside = replace(found, settings=found.settings.model_copy(update={"foreign_units": "aside"}))
+    aside = replace(found, settings=found.settings.model_copy(update={"releases": Releases(foreign_units="aside")}))
     assert not any(judged(aside)[row][0].stops for row in ("foreign units", "port"))
 
 

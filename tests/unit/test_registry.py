@@ -15,8 +15,9 @@ from rackwright.concern import HostReading
 from rackwright.concerns import registry
 from rackwright.concerns.registry import REGISTRY, SeenLogin
 from rackwright.hostside import host_script
-from rackwright.settings.model import HostSettings, Registry
+from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
+from rackwright.settings.sections import Registry
 
 KEY = "nvapi-something-known"
 MODEL = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}

@@ -36,7 +36,7 @@ def serve():
 
 serve(name="It serves")
 """
-VETO = "hooks: {plan: [{command: ./freeze, veto: true}], finish: [{command: [tee, finished]}]}\n"
+VETO = "rollout:\n  hooks: {plan: [{command: ./freeze, veto: true}], finish: [{command: [tee, finished]}]}\n"
 
 
 @pytest.fixture

@@ -134,7 +134,9 @@ def test_notes_about_known_bad() -> None:
 def test_render_writes_the_host_s_files_and_no_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     site, out = tmp_path / "site", tmp_path / "out"
     init.make_site(site)
-    (site / "host_vars" / "b200-01.example.com.yml").write_text("hub_token: hf_leak\nregistry: {key: nvapi-leak}\n")
+    (site / "host_vars" / "b200-01.example.com.yml").write_text(
+        "models: {hub_token: hf_leak}\nregistry: {key: nvapi-leak}\n"
+    )
     assert main(["render", str(site / "inventory/b200.py"), "--host", "b200-01.example.com", "--out", str(out)]) == 0
     texts = {path.name: path.read_text() for path in out.rglob("*") if path.is_file()}
     assert {"eagle.yaml", "spec.json", "rackwright-llm.service"} <= set(texts)

@@ -21,7 +21,7 @@ from rackwright.settings.secret import Secret
 MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
 INVENTORY = """\
 from rackwright.inventory import build
-groups = {"left": ["h1", ("h2", {"rack": "inline"})], "right": ["h1"]}
+groups = {"left": ["h1", ("h2", {"endpoint_name": "inline"})], "right": ["h1"]}
 globals().update(build(__file__, groups, children={"top": ["left"]}))
 """
 
@@ -62,15 +62,23 @@ def refusal(path: str = "inventory/fleet.py") -> list[str]:
 
 
 def test_stronger_files_win_and_origins_name_them(site: Path) -> None:
-    for name, rack in (("all.yml", "all"), ("top.yml", "top"), ("left.yaml", "left"), ("right.yml", "right")):
+    for name, endpoint_name in (("all.yml", "all"), ("top.yml", "top"), ("left.yaml", "left"), ("right.yml", "right")):
         with (site / "group_vars" / name).open("a") as file:
-            file.write(f"rack: {rack}\n")
-    (site / "host_vars" / "h1.yml").write_text("# nothing of rack\nport: 9000\n")
+            file.write(f"endpoint_name: {endpoint_name}\n")
+    (site / "host_vars" / "h1.yml").write_text("# nothing of endpoint_name\nport: 9000\n")
     h1, h2 = load_inventory("inventory/fleet.py")
-    assert (h1.name, h1.groups, h1.settings.rack, h1.settings.port) == ("h1", ("right", "top", "left"), "left", 9000)
-    assert str(origin_of(h1.origins, ("rack",))) == "group_vars/left.yaml:1"
+    assert (h1.name, h1.groups, h1.settings.endpoint_name, h1.settings.port) == (
+        "h1",
+        ("right", "top", "left"),
+        "left",
+        9000,
+    )
+    assert str(origin_of(h1.origins, ("endpoint_name",))) == "group_vars/left.yaml:1"
     assert str(origin_of(h1.origins, ("port",))) == "host_vars/h1.yml:2"
-    assert (h2.settings.rack, str(origin_of(h2.origins, ("rack",)))) == ("inline", "inventory/fleet.py")
+    assert (h2.settings.endpoint_name, str(origin_of(h2.origins, ("endpoint_name",)))) == (
+        "inline",
+        "inventory/fleet.py",
+    )
 
 
 def test_relative_file_names_are_the_sites_wherever_one_stands(
@@ -99,28 +107,28 @@ def test_the_site_is_the_nearest_folder_with_a_deploy_above_the_inventory(site: 
 
 def test_a_folder_of_files_is_read_in_order_of_their_names(site: Path) -> None:
     (site / "group_vars" / "left").mkdir()
-    (site / "group_vars" / "left" / "b.yml").write_text("rack: b\n")
-    (site / "group_vars" / "left" / "a.yml").write_text("rack: a\nport: 1\n")
-    (site / "group_vars" / "left" / ".hidden.yml").write_text("rack: [broken\n")
+    (site / "group_vars" / "left" / "b.yml").write_text("endpoint_name: b\n")
+    (site / "group_vars" / "left" / "a.yml").write_text("endpoint_name: a\nport: 1\n")
+    (site / "group_vars" / "left" / ".hidden.yml").write_text("endpoint_name: [broken\n")
     host, _ = load_inventory("inventory/fleet.py")
-    assert (host.settings.rack, host.settings.port) == ("b", 1)
+    assert (host.settings.endpoint_name, host.settings.port) == ("b", 1)
 
 
 def test_files_of_the_site_are_stronger_than_those_beside_the_inventory(site: Path) -> None:
     (site / "inventory" / "group_vars").mkdir()
-    (site / "inventory" / "group_vars" / "left.yml").write_text("rack: beside\nport: 1\n")
-    (site / "group_vars" / "left.yml").write_text("rack: site\n")
+    (site / "inventory" / "group_vars" / "left.yml").write_text("endpoint_name: beside\nport: 1\n")
+    (site / "group_vars" / "left.yml").write_text("endpoint_name: site\n")
     host, _ = load_inventory("inventory/fleet.py")
-    assert (host.settings.rack, host.settings.port) == ("site", 1)
+    assert (host.settings.endpoint_name, host.settings.port) == ("site", 1)
 
 
 def test_vault_values_are_secrets_wherever_they_stand(site: Path) -> None:
     (site / "group_vars" / "left.yml").write_text(
-        f"hub_token: {inline('hf_1')}registry:\n  key: {inline('nvapi', '    ')}"
+        f"models:\n  hub_token: {inline('hf_1', '    ')}registry:\n  key: {inline('nvapi', '    ')}"
     )
-    (site / "host_vars" / "h2.yml").write_text(vault("hub_token: hf_2\n"))
+    (site / "host_vars" / "h2.yml").write_text(vault("models: {hub_token: hf_2}\n"))
     h1, h2 = load_inventory("inventory/fleet.py")
-    assert (h1.data["hub_token"], h2.data["hub_token"]) == (Secret("hf_1"), Secret("hf_2"))
+    assert (h1.data["models"]["hub_token"], h2.data["models"]["hub_token"]) == (Secret("hf_1"), Secret("hf_2"))
     assert h1.data["registry"] == {"key": Secret("nvapi")}
     assert "hf_" not in repr((h1, h2))
 
@@ -143,11 +151,11 @@ def test_every_text_and_number_of_an_encrypted_file_is_secret(site: Path) -> Non
 
 def test_every_problem_of_all_files_comes_at_once(site: Path) -> None:
     (site / "group_vars" / "left.yml").write_text("prt: 1\nengine:\n  a: 1\n  a: 2\n")
-    (site / "group_vars" / "lefft.yml").write_text("rack: x\n")
+    (site / "group_vars" / "lefft.yml").write_text("endpoint_name: x\n")
     (site / "group_vars" / "right.yml").write_text("hardware:\n  gpu_count: 0\n")
-    (site / "host_vars" / "h11.yml").write_text("rack: x\n")
+    (site / "host_vars" / "h11.yml").write_text("endpoint_name: x\n")
     (site / "host_vars" / "h1").mkdir()
-    (site / "host_vars" / "h1.yml").write_text("rack: x\n")
+    (site / "host_vars" / "h1.yml").write_text("endpoint_name: x\n")
     assert refusal() == [
         "group_vars/lefft.yml: no group is named lefft (did you mean left?)",
         "group_vars/left.yml:1: prt: unknown key (did you mean port?)",

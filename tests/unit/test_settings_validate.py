@@ -22,7 +22,7 @@ def told(values: dict[str, Any]) -> list[str]:
     return [f"{'.'.join(map(str, problem.path))}: {problem.text}" for problem in problems]
 
 
-VAULT = "secrets go into registry.key and hub_token"
+VAULT = "secrets go into registry.key and models.hub_token"
 
 REPOSITORY = "a repository of the hub, as openai/gpt-oss-120b"
 PATH = "an absolute path of letters, digits and ._@+-"
@@ -32,7 +32,7 @@ YAML_FILE = "a file name that ends in .yaml or .yml, without folders"
 NAME = "a name of small letters, digits and _- of at most 63"
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"docker_usr": ["ops"]}, "docker_usr: unknown key (did you mean docker_users?)"),
+    ({"docker": {"usr": ["ops"]}}, "docker.usr: unknown key (did you mean users?)"),
     ({"qwertz": 1}, "qwertz: unknown key"),
     ({"ssh_usr": "ops"}, "ssh_usr: unknown key (did you mean ssh_user?)"),
     ({"hardware": {"gpu_cont": 8}}, "hardware.gpu_cont: unknown key (did you mean gpu_count?)"),
@@ -52,10 +52,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"engine_file": "../a.yaml"}, f"engine_file: must be {YAML_FILE}, not '../a.yaml'"),
     ({"endpoint_name": "LLM"}, f"endpoint_name: must be {NAME}, not 'LLM'"),
     ({"endpoints": {"A": {}}}, f"endpoints.A: must be {NAME}, not 'A'"),
-    ({"wave": "half"}, "wave: must be a number, or a part such as 10%, not 'half'"),
+    ({"rollout": {"wave": "half"}}, "wave: must be a number, or a part such as 10%, not 'half'"),
     ({"harmony": "perhaps"}, "harmony: must be true or false, not 'perhaps'"),
     ({"load_timeout": 1.5}, "load_timeout: must be a whole number, not 1.5"),
-    ({"docker_users": "ops"}, "docker_users: must be a list, as [a, b], not 'ops'"),
+    ({"docker": {"users": "ops"}}, "docker_users: must be a list, as [a, b], not 'ops'"),
     ({"allow_from": ["10.0.0.0/33"]}, "allow_from.0: must be a network such as 10.0.0.0/8, not '10.0.0.0/33'"),
     ({"bind": "somewhere"}, "bind: must be an address of the host, as 127.0.0.1, or 0.0.0.0 for all, not 'somewhere'"),
     ({"gpus": "alll"}, "gpus: must be all, or a list of GPU numbers such as [0, 1], not 'alll'"),
@@ -140,10 +140,12 @@ def test_braces_stay_in_engine_and_arguments() -> None:
 
 
 def test_secrets_are_taken_where_the_settings_take_them() -> None:
-    settings, problems = validate("h", {**MODEL, "hub_token": Secret("a"), "registry": {"key": Secret("b")}}, {})
+    settings, problems = validate(
+        "h", {**MODEL, "models": {"hub_token": Secret("a")}, "registry": {"key": Secret("b")}}, {}
+    )
     assert problems == []
     assert settings is not None
-    assert settings.hub_token == Secret("a")
+    assert settings.models.hub_token == Secret("a")
     assert settings.registry.key == Secret("b")
 
 

@@ -171,6 +171,6 @@ def test_the_password_is_asked_for_where_there_is_a_terminal(site: Path) -> None
 
 def test_the_option_of_our_own_commands(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     init.make_site(site)
-    (site / "host_vars" / "b200-01.example.com.yml").write_text(encrypt("hub_token: hf_abc\n").text)
+    (site / "host_vars" / "b200-01.example.com.yml").write_text(encrypt("models: {hub_token: hf_abc}\n").text)
     monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "nowhere")
     assert main(["check", "inventory/b200.py", "--vault-password-file", "password"]) == 0

@@ -21,6 +21,7 @@ from rackwright.lab import certificates, faults
 from rackwright.lab.standins.hub_content import REPOSITORIES
 from rackwright.lab.web import Site, WebServer
 from rackwright.settings.model import HostSettings
+from rackwright.settings.sections import Paths
 from rackwright.sources.http import Client, SourceError, UnreachableError, goes_direct
 from rackwright.sources.names import Names
 from rackwright.sources.resolve import Resolver
@@ -103,7 +104,7 @@ def host(authority: Path, registry: Server, hub: str, key: str | None = "k1", **
     asked = {
         "image": f"{registry.name}/nvidia/release:1.0",
         "registry": {"host": registry.name, "key": key},
-        "private_ca": str(authority),
+        "paths": {"private_ca": str(authority)},
         "mirrors": {"hub": hub},
         "model": MODEL,
     }
@@ -195,8 +196,8 @@ def test_a_changed_manifest_is_not_locked(pair: tuple[Path, ssl.SSLContext], reg
     ("model", "token", "told"),
     [
         ({**MODEL, "revision": "v9"}, None, "has no revision v9"),
-        ({**MODEL, "repository": "nobody/nothing"}, None, "set hub_token if it is private"),
-        ({**MODEL, "repository": "nobody/nothing"}, "hf_granted", "check hub_token"),
+        ({**MODEL, "repository": "nobody/nothing"}, None, "set models.hub_token if it is private"),
+        ({**MODEL, "repository": "nobody/nothing"}, "hf_granted", "check models.hub_token"),
         ({**MODEL, "include": ["*.nothing"]}, None, "no file of openai/gpt-oss-120b matches"),
     ],
 )
@@ -205,7 +206,7 @@ def test_what_the_hub_refuses_is_told(
 ) -> None:
     registry.answer = lambda request, login: request.reply(200, INDEX)
     with pytest.raises(SourceError, match=told):
-        Resolver().lock(host(pair[0], registry, hub, model=model, hub_token=token))
+        Resolver().lock(host(pair[0], registry, hub, model=model, models={"hub_token": token}))
 
 
 def test_an_unknown_authority_and_a_missing_server_are_told(
@@ -213,8 +214,8 @@ def test_an_unknown_authority_and_a_missing_server_are_told(
 ) -> None:
     registry.answer = lambda request, login: request.reply(200, INDEX)
     settings = host(pair[0], registry, hub)
-    with pytest.raises(SourceError, match="set private_ca"):
-        Resolver().lock(settings.model_copy(update={"private_ca": None}))
+    with pytest.raises(SourceError, match=r"set paths\.private_ca"):
+        Resolver().lock(settings.model_copy(update={"paths": Paths()}))
     with pytest.raises(SourceError, match="cannot be reached from this machine"):
         Client(settings).get("https://127.0.0.1:1/v2/", {})
 

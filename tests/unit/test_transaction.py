@@ -267,7 +267,7 @@ def test_the_control_machine_can_send_it_back(stage: Stage) -> None:
 def test_without_a_word_it_goes_back_at_the_deadline(stage: Stage) -> None:
     ended = stage.run(gate="full")
     assert (ended.status, ended.last["outcome"]) == (3, "went-back")
-    assert ended.last["reason"].startswith("no word came within 1 s (commit_deadline) from the control machine")
+    assert ended.last["reason"].startswith("no word came within 1 s (gate.commit_deadline) from the control machine")
     assert all(event.word != "cause" for event in ended.events), "silence is no refused check"
 
 

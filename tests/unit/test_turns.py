@@ -98,7 +98,13 @@ def test_a_failed_rollback_leaves_nothing_that_serves_whatever_was_before(
 
 
 def member(number: int, rack: str | None, serving: bool = True, **keys: object) -> Member:
-    return Member(f"h{number}", number, domains_of(("b200",), rack), serving, settings(rack=rack, **keys))
+    return Member(
+        f"h{number}",
+        number,
+        domains_of(("b200",), rack),
+        serving,
+        settings(hardware={"rack": rack}, rollout=keys),
+    )
 
 
 def test_limits_are_parts_of_the_hosts_that_serve() -> None:
@@ -110,7 +116,10 @@ def test_limits_are_parts_of_the_hosts_that_serve() -> None:
 
 
 def test_the_lowest_limit_within_a_domain_holds_and_one_is_the_least() -> None:
-    hosts = [member(0, None, max_unavailable=5), member(1, None, max_unavailable="0")]
+    hosts = [
+        member(0, None, max_unavailable=5),
+        member(1, None, max_unavailable="0"),
+    ]
     assert limits_of(hosts, rollout=False).down == {"b200": 1}
     assert limits_of(hosts, rollout=False).wave is None
 

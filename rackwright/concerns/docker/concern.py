@@ -25,7 +25,7 @@ def read(settings: HostSettings) -> str:
         "docker_read",
         packages=" ".join(apt.PACKAGES),
         endpoints=" ".join(settings.all_endpoints),
-        users=" ".join(settings.docker_users),
+        users=" ".join(settings.docker.users),
         state=STATE,
         authority=AUTHORITY,
         job=job_unit(JOB),
@@ -59,8 +59,8 @@ def refusals(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
     except BrokenDaemonJsonError as error:
         return [Change("configure Docker", f"{DAEMON_JSON} is broken", (Refuse(str(error)),))]
     texts = [
-        f"docker_users: there is no user {user} on this host; create it (adduser {user}) or take it out of the settings"
-        for user in asked.settings.docker_users
+        f"docker.users: there is no user {user} on this host; create it (adduser {user}) or take it out of the settings"
+        for user in asked.settings.docker.users
         if user not in seen.users
     ]
     texts += cannot_install(asked, seen)

@@ -104,7 +104,7 @@ def reconfiguration(asked: WantedDocker, seen: SeenDocker) -> Reconfiguration | 
     """What differs of dockerd's configuration; None when nothing does. Raises BrokenDaemonJsonError."""
     before_text, dropin = seen.files.get(DAEMON_JSON), dropin_text(asked.settings)
     before = parse_daemon_json(before_text)
-    after = merged(before, asked.settings.docker_daemon, asked.names("daemon_key"))
+    after = merged(before, asked.settings.docker.daemon, asked.names("daemon_key"))
     stale = seen.daemon == "up" and "nvidia" not in seen.runtimes
     moved = changed_keys(before, after)
     proxy = _dropin_differs(asked, seen, dropin)
@@ -138,7 +138,7 @@ def daemon_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
         "docker",
         found.after.apply_script(found.action, "nvidia"),
         found.before.apply_script("restart" if found.action == "start" else found.action),
-        asked.settings.firewall_confirm + (RESTART_SECONDS if found.action != "reload" else 0),
+        asked.settings.firewall.confirm_timeout + (RESTART_SECONDS if found.action != "reload" else 0),
     )
     what = f"configure dockerd and {found.action} it"
     return [Change(what, found.why, (guarded,), owns=found.owns, disowns=found.disowns, diff=found.diff)]
@@ -150,7 +150,7 @@ def forget_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
     Kept there, it would have Rackwright take out what somebody else writes under the same key later.
     """
     before = parse_daemon_json(seen.files.get(DAEMON_JSON))
-    there = {*leaves(before), *leaves(with_runtime(asked.settings.docker_daemon, {}))}
+    there = {*leaves(before), *leaves(with_runtime(asked.settings.docker.daemon, {}))}
     gone = [Owned("daemon_key", path) for path in sorted(asked.names("daemon_key") - there)]
     dropin = Owned("file", DROPIN)
     if dropin in asked.owned and not seen.files.get(DROPIN) and not dropin_text(asked.settings):
@@ -207,9 +207,9 @@ def _belongings(
 ) -> tuple[tuple[Owned, ...], tuple[Owned, ...]]:
     """What becomes ours, and what is ours no longer."""
     mine, had = asked.names("daemon_key"), set(leaves(before))
-    ours = set(leaves(with_runtime(asked.settings.docker_daemon, before)))
+    ours = set(leaves(with_runtime(asked.settings.docker.daemon, before)))
     keys = {path for path in ours if path not in had or path in mine}
-    gone = mine - set(leaves(with_runtime(asked.settings.docker_daemon, {})))
+    gone = mine - set(leaves(with_runtime(asked.settings.docker.daemon, {})))
     file = {Owned("file", DROPIN)}
     added = file if dropin else set()
     owns = {Owned("daemon_key", path) for path in keys} | added

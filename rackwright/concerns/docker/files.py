@@ -27,7 +27,7 @@ def paths(settings: HostSettings) -> tuple[str, ...]:
 def file_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
     """Files that differ, and files of ours that are no longer wanted."""
     found = [_file(seen, apt.PROXY_FILE, apt.proxy_text(asked.settings.proxy), "apt's proxy", asked)]
-    pin = apt.pin_text(asked.settings.container_toolkit.version)
+    pin = apt.pin_text(asked.settings.docker.toolkit_version)
     found.append(_file(seen, apt.PIN_FILE, pin, "the container toolkit's pin", asked))
     found.append(_file(seen, AUTHORITY, asked.authority, "the site's certificate authority", asked))
     found.append(_file(seen, certs_d(asked.settings), asked.authority, "the registry's certificate authority", asked))

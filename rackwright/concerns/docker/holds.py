@@ -12,7 +12,7 @@ from rackwright.concerns.docker.wanted import WantedDocker
 def hold_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
     """Packages of ours that somebody released again, and holds of ours that are no longer asked for."""
     ours = {name for name in asked.names("hold") if seen.installed(name)}
-    if not asked.settings.hold_packages:
+    if not asked.settings.docker.hold_packages:
         return [_unhold(sorted(ours))] if ours else []
     loose = sorted(name for name in ours if not seen.packages[name].held)
     if not loose:
@@ -24,4 +24,4 @@ def hold_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
 def _unhold(names: Sequence[str]) -> Change:
     script = f"apt-mark unhold {' '.join(names)} >/dev/null"
     owned = tuple(Owned("hold", name) for name in names)
-    return Change(f"release {', '.join(names)}", "hold_packages is off", (Shell(script),), disowns=owned)
+    return Change(f"release {', '.join(names)}", "docker.hold_packages is off", (Shell(script),), disowns=owned)

@@ -42,7 +42,7 @@ def install_plan(asked: WantedDocker, seen: SeenDocker) -> InstallPlan:
         basics.append("ca-certificates")
     if seen.apparmor_missing:
         basics.append("apparmor")
-    engine = apt.engine_packages(asked.settings.docker_source, seen.system)
+    engine = apt.engine_packages(asked.settings.docker.source, seen.system)
     missing = seen.daemon == "absent" or any(seen.unfinished(name) for name in engine)
     return InstallPlan(tuple(basics), _toolkit(asked, seen), engine if missing else ())
 
@@ -54,7 +54,7 @@ def was_cut(asked: WantedDocker, seen: SeenDocker) -> bool:
 
 
 def _toolkit(asked: WantedDocker, seen: SeenDocker) -> tuple[str, ...]:
-    version, there = asked.settings.container_toolkit.version, seen.packages.get(apt.TOOLKIT)
+    version, there = asked.settings.docker.toolkit_version, seen.packages.get(apt.TOOLKIT)
     if "toolkit" not in seen.has or seen.unfinished(apt.TOOLKIT):
         return (apt.TOOLKIT,)
     differs = version is not None and there is not None and there.installed and there.version != version
@@ -92,14 +92,14 @@ def install_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
 def _install_owns(settings: HostSettings, seen: SeenDocker, plan: InstallPlan) -> list[Owned]:
     owns = [Owned("package", name) for name in plan.packages if not seen.installed(name)]
     repositories = [apt.toolkit_repository(settings)] if plan.toolkit else []
-    if plan.engine and settings.docker_source == "docker":
+    if plan.engine and settings.docker.source == "docker":
         repositories.append(apt.docker_repository(settings, seen.system))
     owns += [Owned("apt_source", path) for repository in repositories for path in repository.files]
     return owns + [Owned("hold", name) for name in _to_hold(settings, plan)]
 
 
 def _to_hold(settings: HostSettings, plan: InstallPlan) -> tuple[str, ...]:
-    if not settings.hold_packages:
+    if not settings.docker.hold_packages:
         return ()
     parts = {"docker.io": ("containerd", "runc")}
     engine = [name for package in plan.engine for name in (package, *parts.get(package, ()))]
@@ -109,14 +109,14 @@ def _to_hold(settings: HostSettings, plan: InstallPlan) -> tuple[str, ...]:
 def install_script(settings: HostSettings, system: OperatingSystem, plan: InstallPlan, finish: bool = False) -> str:
     """The job that installs a plan. `finish`: first let dpkg end what a power cut ended half-way."""
     toolkit, docker = apt.toolkit_repository(settings), apt.docker_repository(settings, system)
-    other = settings.docker_source == "docker"
+    other = settings.docker.source == "docker"
     return host_script("apt") + host_script(
         "docker_install",
         basics=" ".join(plan.basics),
         toolkit=" ".join(plan.toolkit),
         toolkit_key=toolkit.key,
         toolkit_source=toolkit.source,
-        toolkit_pin=settings.container_toolkit.version or "",
+        toolkit_pin=settings.docker.toolkit_version or "",
         engine=" ".join(plan.engine),
         engine_key=docker.key if other else "",
         engine_source=docker.source if other else "",

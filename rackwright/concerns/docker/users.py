@@ -10,7 +10,7 @@ from rackwright.hostside import host_script
 
 def user_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
     """Who joins the group docker, and who of ours leaves it."""
-    listed = asked.settings.docker_users
+    listed = asked.settings.docker.users
     found = [_join(user) for user in listed if "docker" not in seen.users.get(user, ())]
     ours = {name.removeprefix("docker:") for name in asked.names("group_member") if name.startswith("docker:")}
     return found + [_leave(user) for user in sorted(ours - set(listed))]
@@ -19,12 +19,12 @@ def user_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
 def _join(user: str) -> Change:
     script = host_script("docker_user", user=user)
     owned = (Owned("group_member", f"docker:{user}"),)
-    return Change(f"add {user} to the group docker", "docker_users names it", (Shell(script),), owns=owned)
+    return Change(f"add {user} to the group docker", "docker.users names it", (Shell(script),), owns=owned)
 
 
 def _leave(user: str) -> Change:
     script = f"id -nG {user} 2>/dev/null | grep -qw docker || exit 0; gpasswd --delete {user} docker >/dev/null"
     owned = (Owned("group_member", f"docker:{user}"),)
     return Change(
-        f"take {user} out of the group docker", "docker_users no longer names it", (Shell(script),), disowns=owned
+        f"take {user} out of the group docker", "docker.users no longer names it", (Shell(script),), disowns=owned
     )

@@ -32,13 +32,13 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedDocker:
 
 
 def _authority(settings: HostSettings) -> str | None:
-    path = settings.private_ca
+    path = settings.paths.private_ca
     if path is None:
         return None
     try:
         text = (settings.site / Path(path).expanduser()).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"private_ca: {path} cannot be read: {error}") from error
+        raise SettingsError(f"paths.private_ca: {path} cannot be read: {error}") from error
     if "-----BEGIN CERTIFICATE-----" not in text:
-        raise SettingsError(f"private_ca: {path} holds no PEM certificate")
+        raise SettingsError(f"paths.private_ca: {path} holds no PEM certificate")
     return text

@@ -33,7 +33,7 @@ def questions(release: Release, binding: Binding, settings: EndpointSettings) ->
 
 def questions_after(release: Release, settings: EndpointSettings) -> tuple[Question, ...]:
     """What the control machine asks once the basic proof has passed."""
-    if settings.gate == "basic":
+    if settings.gate.level == "basic":
         return ()
     rows = full_questions(release.spec.health_url, served_name(settings), settings)
     return (*rows, gpu_errors(endpoint_dir(release.spec.name)))
@@ -41,7 +41,7 @@ def questions_after(release: Release, settings: EndpointSettings) -> tuple[Quest
 
 def questions_before(settings: EndpointSettings, seen: SeenEndpoint) -> tuple[Question, ...]:
     """What the full gate compares: asked of what serves now; of a host that does not serve, its GPUs alone."""
-    if settings.gate == "basic":
+    if settings.gate.level == "basic":
         return ()
     if not seen.serving or not seen.spec:
         return (gpu_counters(),)

@@ -81,7 +81,7 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedEndpoints:
         {name: _wanted(own, releases[name], settings, reading) for name, own in settings.all_endpoints.items()},
         {name: render(f"{name}.j2", settings.site) for name in BOOT_UNITS},
         reading[RECORD],
-        settings.foreign_units == "aside",
+        settings.releases.foreign_units == "aside",
     )
 
 
@@ -89,7 +89,7 @@ def _wanted(
     own: EndpointSettings, release: Release | Unresolved, settings: HostSettings, reading: HostReading
 ) -> WantedEndpoint:
     gpus = frozenset(gpu.uuid for gpu in reading[GPUS].gpus)
-    return WantedEndpoint(own, release, settings.keep_releases, binding_of(own, reading), gpus, settings.adopt)
+    return WantedEndpoint(own, release, settings.releases.keep, binding_of(own, reading), gpus, settings.rollout.adopt)
 
 
 def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:

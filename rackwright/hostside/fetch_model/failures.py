@@ -83,20 +83,20 @@ def _retry_after(response: Any) -> float:
 
 TOLD = {
     "gated:": (
-        "{repository} is gated, and no hub_token is set",
-        "accept the licence at {page}, set hub_token in group_vars (ansible-vault encrypt_string), and run again",
+        "{repository} is gated, and no models.hub_token is set",
+        "accept the licence at {page}, set models.hub_token (ansible-vault encrypt_string), and run again",
     ),
     "gated:token": (
-        "{repository} is gated, and the account of hub_token has no access to it",
+        "{repository} is gated, and the account of models.hub_token has no access to it",
         "accept the licence at {page} with that account, and run again",
     ),
     "repository:": (
         "{repository} was not found on the hub, or is private ({text})",
-        "check model.repository and draft.repository; if it is private, set hub_token to a token that may read it",
+        "check model.repository and draft.repository; if it is private, set models.hub_token to one that may read it",
     ),
     "repository:token": (
-        "{repository} was not found on the hub, or hub_token may not read it, or it has expired ({text})",
-        "check model.repository and draft.repository, make a new token if need be, set hub_token, and run again",
+        "{repository} was not found on the hub, or models.hub_token may not read it, or it has expired ({text})",
+        "check model.repository and draft.repository, make a new token if need be, set models.hub_token, and run again",
     ),
     "revision": (
         "{repository} has no revision {revision} (404)",
@@ -108,7 +108,7 @@ TOLD = {
     ),
     "limited": (
         "the hub limits how often this address or account may ask (429), and asks to wait {wait} s",
-        "set hub_token (accounts have higher limits), or run again later; what arrived is kept",
+        "set models.hub_token (accounts have higher limits), or run again later; what arrived is kept",
     ),
     "server": ("the hub fails for {repository}: {text}", "run again later; what arrived is kept"),
     "transient": (
@@ -125,11 +125,11 @@ TOLD = {
     ),
     "certificate": (
         "the hub's certificate is not trusted: {text}",
-        "set private_ca if the site has its own authority, and run again",
+        "set paths.private_ca if the site has its own authority, and run again",
     ),
     "full": (
         "the disk is full: {target} does not fit. {text}",
-        "free space there (df -h {folder}), or set models_dir; run again, what arrived is kept",
+        "free space there (df -h {folder}), or set paths.models; run again, what arrived is kept",
     ),
     "bytes": (
         "{repository}: {text} arrived with wrong bytes, twice; it was not taken",
