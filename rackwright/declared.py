@@ -7,13 +7,14 @@ nor judged, whatever the settings say.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from rackwright.settings.model import HostSettings
 
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "models": ("image",),
-    "release": ("image", "models"),
+    "release": ("image",),
     "options": ("release",),
     "dockerd": ("docker", "endpoint"),
     "endpoint": ("release",),
@@ -53,6 +54,10 @@ class Declared:
 
     steps: tuple[str, ...]
     others: tuple[str, ...] = ()
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """What the calls say themselves, as settings: stronger than the files', weaker than `--data`."""
+    implied: Mapping[str, str] = field(default_factory=dict)
+    """Steps that another one, the value, has called itself because nobody had."""
 
     def __contains__(self, step: object) -> bool:
         return step in self.steps
@@ -60,12 +65,16 @@ class Declared:
 
 def problems_of(declared: Declared, settings: HostSettings) -> list[str]:
     """What is wrong with a host's steps, as sentences; empty when they can be carried out."""
-    return [*_twice(declared), *_missing(declared), *_out_of_order(declared), *_unserved(declared, settings)]
+    needs = [*_missing(declared), *_unfetched(declared, settings)]
+    return [*_twice(declared), *needs, *_out_of_order(declared), *_unserved(declared, settings)]
 
 
 def _twice(declared: Declared) -> Iterator[str]:
     for step in dict.fromkeys(declared.steps):
-        if declared.steps.count(step) > 1:
+        if declared.steps.count(step) > 1 and step in declared.implied:
+            caller = declared.implied[step]
+            yield f"{caller}() stands before {step}(); next: move {step}() above {caller}()"
+        elif declared.steps.count(step) > 1:
             yield f"{step}() is called twice for one host; next: leave one of the calls out"
 
 
@@ -74,6 +83,16 @@ def _missing(declared: Declared) -> Iterator[str]:
         for need in NEEDS.get(step, ()):
             if need not in declared:
                 yield f"{step}() needs {need}(), which is not called; next: call {need}() or leave {step}() out"
+
+
+def _unfetched(declared: Declared, settings: HostSettings) -> Iterator[str]:
+    """A model that no step fetches, and that is not said to be there."""
+    if "models" in declared or not {"release", "endpoint"} & {*declared.steps}:
+        return
+    sources = [source for own in settings.all_endpoints.values() for source in (own.model, own.draft) if source]
+    if not all(source.path for source in sources):
+        step = "endpoint" if "endpoint" in declared else "release"
+        yield f"{step}() needs models(), or model.path; next: call models(), or say where the files lie on the host"
 
 
 def _out_of_order(declared: Declared) -> Iterator[str]:

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
 from pyinfra import logger
 from pyinfra.api.host import Host
 
 from rackwright import pyinfra_options
-from rackwright.declaring import check_steps, remember
+from rackwright.declaring import check_steps, declared_of, is_declaring, remember, told, with_arguments
 from rackwright.errors import RackwrightError, SettingsError
 from rackwright.fleet.plain import keep_record
 from rackwright.importing import import_from, importing_from
@@ -23,10 +22,10 @@ from rackwright.settings.ansible_inventory import listing_of
 from rackwright.settings.files import site_root
 from rackwright.settings.groups import ALL, Group, Groups
 from rackwright.settings.known_hosts import advice, is_unknown
-from rackwright.settings.load import InventoryHost, Listing, load
+from rackwright.settings.load import InventoryHost, Listing, load, standalone
 from rackwright.settings.model import HostSettings
+from rackwright.settings.origin import Origin
 from rackwright.settings.problems import nearest
-from rackwright.settings.validate import settings_values
 from rackwright.terminal import tame_output
 
 __all__ = [
@@ -87,12 +86,12 @@ def load_inventory(path: str | Path) -> list[InventoryHost]:
     if not inventory.exists():
         raise SettingsError(f"{path}: there is no such inventory; next: ls {inventory.parent}")
     if inventory.suffix != ".py":
-        return load(listing_of(inventory))
+        return with_arguments(site_root(inventory), load(listing_of(inventory)))
     _run(inventory)
     found = _loaded.get(inventory.resolve())
     if found is None:
         raise SettingsError(f"{path} names no hosts: it must say globals().update(build(__file__, {{...}}))")
-    return found
+    return with_arguments(site_root(inventory), found)
 
 
 def settings_of(host: Host) -> HostSettings:
@@ -100,15 +99,12 @@ def settings_of(host: Host) -> HostSettings:
 
     Raises SettingsError when they are not valid.
     """
-    if host.name not in _settings:  # by name: `pyinfra.host` is one object for all hosts
-        try:
-            _settings[host.name] = pinned(_loaded_settings(host), _locks.get(host.name, Lock()))
-        except ValidationError as error:
-            fields = ", ".join(".".join(map(str, detail["loc"])) for detail in error.errors())
-            raise SettingsError(
-                f"{host.name}: the settings are not valid: {fields}; does its inventory call build()?"
-            ) from None
-    return _settings[host.name]
+    if host.name in _settings:  # by name: `pyinfra.host` is one object for all hosts
+        return _settings[host.name]
+    found = pinned(_loaded_settings(host), _locks.get(host.name, Lock()))
+    if not is_declaring(host):
+        _settings[host.name] = found
+    return found
 
 
 def groups_of(host: Host) -> tuple[str, ...]:
@@ -118,15 +114,14 @@ def groups_of(host: Host) -> tuple[str, ...]:
 
 
 def _loaded_settings(host: Host) -> HostSettings:
-    """As `check` sees them: pyinfra's own `--data` would replace `engine` where every other layer merges into it."""
+    """As `check` sees them; for a host of somebody else's inventory, what its deploy file says, and defaults."""
     entries = (entry for entries in _loaded.values() for entry in entries if entry.name == host.name)
     known = next(entries, None)
-    return known.settings if known else HostSettings.model_validate(settings_values(_plain(host)))
-
-
-def _plain(host: Host) -> dict[str, Any]:
-    values: dict[str, Any] = host.data.dict()
-    return values
+    if known:
+        return known.settings
+    deploy = Path(host.state.current_deploy_filename or "deploy.py")
+    said = declared_of(host).arguments
+    return standalone(host.name, said, Origin(str(deploy)), deploy.resolve().parent).settings
 
 
 def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
@@ -150,7 +145,11 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
     locks = Locks(root)
     _locks.update({host.name: locks.of(host.settings) for host in hosts})
     if options and options.deploy:
-        remember(check_steps(Path(options.deploy), [host for host in hosts if host.name in chosen]))
+        deploy = Path(options.deploy)
+        declared = check_steps(deploy, [host for host in hosts if host.name in chosen])
+        remember(declared)
+        hosts = [told(host, declared[host.name], deploy) if host.name in declared else host for host in hosts]
+        _loaded[inventory_file.resolve()] = hosts
     everyone: PyinfraGroups = {ALL: [(host.name, host.data) for host in hosts]}
     return {**_members(listing, inventory_file), **everyone}
 

@@ -7,7 +7,6 @@ the same names lead to other servers (a lab, a network of its own) name another 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,10 +20,9 @@ from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, SeenModel, SeenModels, commit_of, name_of, sources_of
 from rackwright.errors import SettingsError
 from rackwright.settings.model import EndpointSettings, HostSettings
-from rackwright.settings.sections import DIGEST, ModelSource
+from rackwright.settings.sections import COMMIT, DIGEST, ModelSource
 
 FILE = "rackwright.lock.yml"
-COMMIT = re.compile(r"^[0-9a-f]{40}$")
 HEAD = """\
 # Written by `rackwright lock INVENTORY`; keep it under version control.
 # To move to other bytes, change an entry or remove it, run the deploy, and lock again.

@@ -1,13 +1,18 @@
 """Docker Engine and NVIDIA's container toolkit."""
 
-from __future__ import annotations
+from typing import Unpack
 
 from pyinfra.api import deploy
 
-from rackwright.operations import settle
+from rackwright import operations
+from rackwright.operations.arguments import DockerArguments
 
 
 @deploy("Docker")
-def docker() -> None:
+def docker(**arguments: Unpack[DockerArguments]) -> None:
     """Install what is missing, merge dockerd's configuration, let the named users in."""
-    settle(name="Docker Engine and the NVIDIA container toolkit are installed and configured", concern="docker")
+    operations.docker(**arguments)
+
+
+if __name__ in operations.ALONE:
+    docker()

@@ -1,11 +1,18 @@
 """Endpoints: switch host by host behind the gate, and count one as up only when it has answered."""
 
+from typing import Unpack
+
 from pyinfra.api import deploy
 
-from rackwright.switching import switch_endpoints
+from rackwright import operations
+from rackwright.operations.arguments import EndpointArguments
 
 
 @deploy("Endpoint")
-def endpoint() -> None:
+def endpoint(**arguments: Unpack[EndpointArguments]) -> None:
     """Switch in each host's own turn, ask, and roll back when the answer is wrong."""
-    switch_endpoints()
+    operations.endpoint(**arguments)
+
+
+if __name__ in operations.ALONE:
+    endpoint()

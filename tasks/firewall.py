@@ -1,11 +1,18 @@
 """Firewall: who may reach the endpoints' ports, confirmed over a new connection."""
 
+from typing import Unpack
+
 from pyinfra.api import deploy
 
-from rackwright.operations import settle
+from rackwright import operations
+from rackwright.operations.arguments import FirewallArguments
 
 
 @deploy("Firewall")
-def firewall() -> None:
+def firewall(**arguments: Unpack[FirewallArguments]) -> None:
     """Set the rules, IPv4 and IPv6; the host takes them back by itself when nobody can log in afterwards."""
-    settle(name="Containers and the allowed networks reach the endpoints' ports", concern="firewall")
+    operations.firewall(**arguments)
+
+
+if __name__ in operations.ALONE:
+    firewall()

@@ -1,18 +1,18 @@
 """Base and draft models."""
 
-from pyinfra import host
+from typing import Unpack
+
 from pyinfra.api import deploy
 
-from rackwright.inventory import settings_of
-from rackwright.operations import hash_models, settle
+from rackwright import operations
+from rackwright.operations.arguments import ModelsArguments
 
 
 @deploy("Models")
-def models() -> None:
+def models(**arguments: Unpack[ModelsArguments]) -> None:
     """Have every model of the endpoints on the host, complete and verified."""
-    hash_models(name="Hash every model file again, when models.verify_deep asks for it")
-    settle(
-        name="Fetch the models at their commits and verify every file",
-        concern="models",
-        _parallel=settings_of(host).downloads.parallel,
-    )
+    operations.models(**arguments)
+
+
+if __name__ in operations.ALONE:
+    models()

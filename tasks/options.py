@@ -2,10 +2,14 @@
 
 from pyinfra.api import deploy
 
-from rackwright.operations import settle
+from rackwright import operations
 
 
 @deploy("Options")
 def options() -> None:
     """Build each endpoint's options inside its own image; what is refused is never switched."""
-    settle(name="The image of each endpoint accepts its options", concern="options")
+    operations.options()
+
+
+if __name__ in operations.ALONE:
+    options()

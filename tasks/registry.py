@@ -1,12 +1,18 @@
 """The login at the image's registry."""
 
+from typing import Unpack
+
 from pyinfra.api import deploy
 
-from rackwright.operations import settle, try_keys
+from rackwright import operations
+from rackwright.operations.arguments import RegistryArguments
 
 
 @deploy("Registry")
-def registry() -> None:
+def registry(**arguments: Unpack[RegistryArguments]) -> None:
     """Keep the registry's login for root only, or none at rest, as the settings say."""
-    settle(name="Keep the login at the image's registry as the settings say", concern="registry")
-    try_keys(name="Try the key at the registry, when registry.check_key asks for it")
+    operations.registry(**arguments)
+
+
+if __name__ in operations.ALONE:
+    registry()

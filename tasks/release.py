@@ -2,10 +2,14 @@
 
 from pyinfra.api import deploy
 
-from rackwright.operations import settle
+from rackwright import operations
 
 
 @deploy("Release")
 def release() -> None:
     """Write each endpoint's release; what serves is not touched."""
-    settle(name="The wanted release of each endpoint lies on the host", concern="release")
+    operations.release()
+
+
+if __name__ in operations.ALONE:
+    release()

@@ -38,7 +38,7 @@ def inodes(case: Case) -> Verdicts:
 
 
 def _fix(disk: Disk) -> str:
-    return f"make room or set paths.models to another disk; what takes it: du -xh -d2 {disk.mount} | sort -h | tail"
+    return f"make room or set models.folder to another disk; what takes it: du -xh -d2 {disk.mount} | sort -h | tail"
 
 
 def _file_systems(case: Case) -> list[tuple[Disk, list[Fetch]]]:
@@ -54,7 +54,11 @@ def _file_systems(case: Case) -> list[tuple[Disk, list[Fetch]]]:
 
 
 def _target(case: Case, fetch: Fetch) -> Disk | None:
-    paths = {"model": case.settings.paths.models, "encoding": case.settings.paths.encodings, "image": image_root(case)}
+    paths = {
+        "model": case.settings.models.folder,
+        "encoding": case.settings.encodings.folder,
+        "image": image_root(case),
+    }
     return next((disk for disk in case.machine.disks if disk.path == paths[fetch.kind]), None)
 
 

@@ -11,7 +11,7 @@ from rackwright.commands.fix import fix_files
 from rackwright.commands.inventories import add_inventory, hosts_of
 from rackwright.commands.moving import moving
 from rackwright.declared import Declared
-from rackwright.declaring import declared_by
+from rackwright.declaring import declared_by, told
 from rackwright.engines.finding import Level
 from rackwright.engines.problems import engine_notes
 from rackwright.inventory import InventoryHost, site_root
@@ -43,7 +43,9 @@ def run(args: argparse.Namespace) -> int:
         for line in fix_files(args):
             print(line)
     hosts = hosts_of(args, args.host)
-    declared = declared_by(site_root(Path(args.inventory).expanduser()), hosts)
+    root = site_root(Path(args.inventory).expanduser())
+    declared = declared_by(root, hosts)
+    hosts = [told(host, declared[host.name], root / "deploy.py") for host in hosts]
     if args.to:
         print("\n".join(moving(hosts, args.to)))
         print(f"next: write the new tag into `image:`, then: rackwright check {args.inventory} --fix")

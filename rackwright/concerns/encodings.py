@@ -58,7 +58,7 @@ def read(settings: HostSettings) -> str:
     """Hash both files: 5 MB, some 20 ms."""
     names = " ".join(encoding.file for encoding in ENCODING_FILES)
     return f"""\
-cd '{settings.paths.encodings}' 2>/dev/null || exit 0
+cd '{settings.encodings.folder}' 2>/dev/null || exit 0
 for f in {names}; do
   [ -f "$f" ] && printf '%s\\n' "$f $(sha256sum <"$f" | cut -d' ' -f1) $(stat -c %a:%U "$f")"
 done
@@ -75,7 +75,7 @@ def wanted(settings: HostSettings, _: HostReading) -> WantedEncodings:
     """Both files when any endpoint speaks harmony."""
     needed = any(endpoint.harmony for endpoint in settings.all_endpoints.values())
     return WantedEncodings(
-        settings.paths.encodings,
+        settings.encodings.folder,
         ENCODING_FILES if needed else (),
         settings.mirrors.encodings.rstrip("/"),
         proxy_values(settings),

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -25,7 +24,7 @@ from rackwright.reading import files, lines_of
 from rackwright.references import repository_of, slug
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
-from rackwright.settings.sections import Mirrors, ModelSource
+from rackwright.settings.sections import COMMIT, Mirrors, ModelSource
 
 MANIFEST = ".rackwright.json"
 LINE_BREAK = "\x01"
@@ -35,7 +34,6 @@ INSIDE = "/run/rackwright"
 FETCH_TIMEOUT = 24 * 3600
 PAUSE = 3.0
 """Seconds before a second try at the hub; the n-th pause is n x n as long."""
-COMMIT = re.compile(r"^[0-9a-f]{40}$")
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ WantedModels = tuple[WantedModel, ...]
 
 def host_path(settings: HostSettings, source: ModelSource, commit: str) -> str:
     """The model's folder on the host."""
-    return f"{settings.paths.models}/{source.directory or f'{folder_name(source)}--{commit[:12]}'}"
+    return source.path or f"{settings.models.folder}/{source.directory or f'{folder_name(source)}--{commit[:12]}'}"
 
 
 def folder_name(source: ModelSource) -> str:
@@ -98,8 +96,8 @@ def folder_name(source: ModelSource) -> str:
 
 def commit_of(source: ModelSource, seen: SeenModels) -> str | None:
     """The commit at which the host has, or must have, this model; None: the first download will tell."""
-    if COMMIT.match(source.revision):
-        return source.revision
+    if source.commit:
+        return source.commit
     found = [model for model in seen.models if _is_of(source, model) and source.revision in model.revisions]
     return max(found, key=lambda model: model.fetched).commit if found else seen.asked.get(name_of(source))
 
@@ -115,11 +113,11 @@ def _is_of(source: ModelSource, model: SeenModel) -> bool:
 
 
 def sources_of(settings: HostSettings) -> tuple[ModelSource, ...]:
-    """Every model folder once; endpoints that share one with different patterns get what any of them needs."""
+    """Every model folder that is fetched, once: with what any of the endpoints that share it needs."""
     shared: dict[tuple[str, str, str | None], ModelSource] = {}
     for endpoint in settings.all_endpoints.values():
         for source in (endpoint.model, endpoint.draft):
-            if source is not None:
+            if source is not None and not source.path:
                 key = (source.repository, source.revision, source.directory)
                 shared[key] = _union(shared[key], source) if key in shared else source
     return tuple(shared.values())
@@ -143,12 +141,12 @@ def read(settings: HostSettings) -> str:
 
     The hub chooses the names, which may hold line breaks.
     """
-    places = {f"{settings.paths.models}/{s.directory}" for s in sources_of(settings) if s.directory}
+    places = {f"{settings.models.folder}/{s.directory}" for s in sources_of(settings) if s.directory}
     foreign = "".join(
         f"[ -d '{place}' ] && [ ! -f '{place}/{MANIFEST}' ] && echo 'foreign {place}'\n" for place in places
     )
     return f"""\
-for m in '{settings.paths.models}'/*/{MANIFEST}; do
+for m in '{settings.models.folder}'/*/{MANIFEST}; do
   [ -f "$m" ] || continue
   show "$m"
   find "${{m%/*}}" -type f -printf 'entry %s %T@ %i %p\\0' | tr '\\n\\0' '\\001\\n'
@@ -233,7 +231,7 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, image: s
         "directory": source.directory,
         "include": sorted(source.include),
         "exclude": sorted(source.exclude),
-        "models_dir": settings.paths.models,
+        "models_dir": settings.models.folder,
         "stall": settings.downloads.stall_timeout,
         "pause": PAUSE,
         "rate_mib": settings.downloads.rate_mib,
@@ -245,7 +243,7 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, image: s
         job_container(name),
         image=image,
         inside=INSIDE,
-        models_dir=settings.paths.models,
+        models_dir=settings.models.folder,
         endpoint="" if hub == Mirrors().hub else hub,
         program=packed("fetch_model"),
         spec=json.dumps(spec, sort_keys=True),

@@ -48,7 +48,7 @@ def read(settings: HostSettings) -> str:
     proxies = proxy_values(settings)
     return host_script(
         "preflight_read",
-        paths=" ".join((settings.paths.models, settings.paths.encodings, STATE)),
+        paths=" ".join((settings.models.folder, settings.encodings.folder, STATE)),
         ports=" ".join(sorted({str(endpoint.port) for endpoint in settings.all_endpoints.values()})),
         endpoints=" ".join(settings.all_endpoints),
         state=STATE,

@@ -65,7 +65,7 @@ def wanted_release(
         return Unresolved(tuple(missing))
     drafted = draft or (None, None)
     resolved = Resolved(digest, model[0], model[1], drafted[0], drafted[1])
-    return build_release(endpoint_spec(name, endpoint, settings.paths.encodings, resolved), endpoint, settings.site)
+    return build_release(endpoint_spec(name, endpoint, settings.encodings.folder, resolved), endpoint, settings.site)
 
 
 def binding_of(endpoint: EndpointSettings, reading: HostReading) -> Binding:
@@ -149,7 +149,9 @@ def rendered(settings: HostSettings) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, endpoint in settings.all_endpoints.items():
         release = build_release(
-            endpoint_spec(name, endpoint, settings.paths.encodings, unseen(endpoint, settings)), endpoint, settings.site
+            endpoint_spec(name, endpoint, settings.encodings.folder, unseen(endpoint, settings)),
+            endpoint,
+            settings.site,
         )
         found |= {f"{release.path}/{file}": text for file, text in release.files.items()}
         found[binding_path(name)] = _unseen_binding(endpoint, settings).text
@@ -163,7 +165,7 @@ def _unseen_binding(endpoint: EndpointSettings, settings: HostSettings) -> Bindi
 
 def unseen(endpoint: EndpointSettings, settings: HostSettings) -> Resolved:
     """Stand-in words for an offline rendering: the pinned digest and commits where there are any."""
-    commits = [source.revision if source else None for source in (endpoint.model, endpoint.draft)]
+    commits = [(source.commit or source.revision) if source else None for source in (endpoint.model, endpoint.draft)]
     paths = [
         host_path(settings, source, source.revision) if source else None for source in (endpoint.model, endpoint.draft)
     ]

@@ -17,7 +17,6 @@ from rackwright.errors import ReadingError
 from rackwright.fleet.moved import gone, out_of_place, spoilt
 from rackwright.hostside import host_script
 from rackwright.lease import LEASE, SeenLease, parse_lease
-from rackwright.lockfile import COMMIT
 from rackwright.paths import STATE, UNITS
 from rackwright.reading import decode
 from rackwright.release import Release, build_release
@@ -74,7 +73,7 @@ class Asked:
             drafted = draft or (None, None)
             resolved = Resolved(digest, model[0], model[1], drafted[0], drafted[1])
             own = self.endpoints[name]
-            spec = endpoint_spec(name, own, self.settings.paths.encodings, resolved)
+            spec = endpoint_spec(name, own, self.settings.encodings.folder, resolved)
             self._releases[key] = build_release(spec, own, self.settings.site)
         return self._releases[key]
 
@@ -214,7 +213,7 @@ def _located(source: ModelSource | None, settings: HostSettings, spec: Mapping[s
     serving: Mapping[str, str] = spec.get("models", {})
     if source is None:
         return None
-    commit = source.revision if COMMIT.match(source.revision) else serving.get(source.repository)
+    commit = source.commit or serving.get(source.repository)
     return (commit, host_path(settings, source, commit)) if commit else None
 
 

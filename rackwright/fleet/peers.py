@@ -8,7 +8,7 @@ from typing import Any
 
 from rackwright.concerns.models import name_of
 from rackwright.fleet.glance import Asked, Glance
-from rackwright.lockfile import COMMIT, Lock, LockedModel
+from rackwright.lockfile import Lock, LockedModel
 from rackwright.settings.model import EndpointSettings
 from rackwright.specdiff import reasons
 
@@ -60,7 +60,7 @@ def lock_of(endpoints: Mapping[str, EndpointSettings], places: Mapping[str, Plac
             images[endpoint.image] = place.pins[endpoint.image]
         serving: Mapping[str, str] = place.served[0].spec.get("models", {}) if place.served else {}
         for source in (endpoint.model, endpoint.draft):
-            if source and not COMMIT.match(source.revision) and serving.get(source.repository):
+            if source and not source.commit and serving.get(source.repository):
                 models[name_of(source)] = LockedModel(commit=serving[source.repository])
     return Lock(images, models)
 

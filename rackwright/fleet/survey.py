@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from rackwright.concern import HostReading
 from rackwright.declared import Declared
-from rackwright.declaring import declared_by
+from rackwright.declaring import declared_by, told
 from rackwright.errors import ReadingError
 from rackwright.inventory import site_root
 from rackwright.lockfile import Locks
@@ -47,7 +47,8 @@ def survey(inventory: str, limit: Sequence[str], more: More | None = None, only:
     root = site_root(Path(inventory).expanduser())
     declared = declared_by(root, entries)
     locks = Locks(root)
-    asked = {entry.name: locks.pin(entry.settings) for entry in entries}
+    deploy = root / "deploy.py"
+    asked = {entry.name: locks.pin(told(entry, declared[entry.name], deploy).settings) for entry in entries}
     names = Names()
     with connected(entries) as hosts:
         found = in_parallel(hosts, lambda one: _look(one, asked[one.host.name], declared[one.host.name], more, names))

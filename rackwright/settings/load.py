@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from rackwright.settings.connection import defaults, placed, rename
 from rackwright.settings.files import Site, site_root
 from rackwright.settings.groups import ALL, PRIORITY, UNGROUPED, Groups
 from rackwright.settings.merge import Layer, merge
-from rackwright.settings.model import HostSettings
+from rackwright.settings.model import NOWHERE, SITE, HostSettings
 from rackwright.settings.origin import KeyPath, Origin, Origins
 from rackwright.settings.problems import InvalidSettingsError, Problem
 from rackwright.settings.secret import Secret
@@ -44,6 +44,9 @@ class InventoryHost:
     data: dict[str, Any]
     settings: HostSettings
     origins: Origins
+    layers: tuple[Layer, Layer] = (Layer({}, {}), Layer({}, {}))
+    """What files and inventory say of it, and what `--data` says."""
+    root: Path = NOWHERE
 
 
 def load(listing: Listing, overrides: Mapping[str, Any] | None = None) -> list[InventoryHost]:
@@ -72,7 +75,36 @@ def _host(name: str, reader: _Reader, overrides: Mapping[str, Any], problems: li
     if settings is None:
         return None
     data = {**values, **defaults(name, final.values)}
-    return InventoryHost(name, tuple(reader.listing.groups.of(name)), data, settings, dict(final.origins))
+    layers = merged, _renamed(ours)
+    return InventoryHost(
+        name, tuple(reader.listing.groups.of(name)), data, settings, dict(final.origins), layers, reader.site.root
+    )
+
+
+def overlaid(host: InventoryHost, arguments: Mapping[str, Any], origin: Origin) -> InventoryHost:
+    """A host with what its deploy file says as arguments: stronger than the settings, weaker than `--data`.
+
+    arguments: settings by section, or by key at the top level. origin: the deploy file.
+    Raises InvalidSettingsError with every problem at once.
+    """
+    if not arguments:
+        return host
+    said = Layer(arguments, {path[:depth]: origin for path, _ in leaves(arguments, ()) for depth in (1, 2)})
+    files, typed = host.layers
+    final = merge([files, said, typed])
+    settings, problems = validate(host.name, _hidden(final.values), dict(final.origins), Known(host.root))
+    if settings is None:
+        raise InvalidSettingsError(problems, "the same command again")
+    return replace(host, settings=settings, origins=dict(final.origins))
+
+
+def standalone(name: str, arguments: Mapping[str, Any], origin: Origin, root: Path) -> InventoryHost:
+    """A host of somebody else's inventory: arguments and defaults, and nothing of its host data.
+
+    root: where relative files and templates are looked for. Raises InvalidSettingsError with every problem at once.
+    """
+    plain = HostSettings.model_validate({}, context={SITE: root})
+    return overlaid(InventoryHost(name, (), {}, plain, {}, root=root), arguments, origin)
 
 
 def _placed(layer: Layer, root: Path) -> Layer:

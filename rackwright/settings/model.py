@@ -22,6 +22,7 @@ from rackwright.settings.sections import (
     Cidr,
     Docker,
     Downloads,
+    Encodings,
     Firewall,
     Frozen,
     Gate,
@@ -146,6 +147,7 @@ class HostSettings(EndpointSettings):
     docker: Docker = Docker()
     firewall: Firewall = Firewall()
     registry: Registry = Registry()
+    encodings: Encodings = Encodings()
     models: Models = Models()
     downloads: Downloads = Downloads()
     proxy: Proxy = Proxy()

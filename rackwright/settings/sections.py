@@ -10,6 +10,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from rackwright.settings.secret import Secret
 
+LOCAL = "local"
+"""What stands for the commit of a model that is not fetched."""
+COMMIT = re.compile(r"^[0-9a-f]{40}$")
 DIGEST = re.compile(r"^sha256:[0-9a-f]{64}$")
 NAME = r"^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$"
 """An endpoint's name. A dot parts names of ours on a host, so none is in it."""
@@ -26,6 +29,7 @@ SECTIONS = (
     "docker",
     "firewall",
     "registry",
+    "encodings",
     "models",
     "downloads",
     "proxy",
@@ -105,6 +109,8 @@ class ModelSource(Frozen):
 
     Default: the repository's name with `/` as `--`, and the commit's first 12 characters.
     """
+    path: AbsolutePath | None = None
+    """Folder on the host where its files lie already, for example on a shared file system: nothing is fetched."""
     mount: AbsolutePath
     """Folder in the container. Its last part is the name that /v1/models answers."""
     include: tuple[str, ...] = ()
@@ -114,6 +120,19 @@ class ModelSource(Frozen):
 
     A plain download of gpt-oss fetches the weights three times.
     """
+
+    @model_validator(mode="after")
+    def _one_place(self) -> ModelSource:
+        if self.path and self.directory:
+            raise ValueError("`path` says that nothing is fetched, and `directory` where to: leave one of them out")
+        return self
+
+    @property
+    def commit(self) -> str | None:
+        """The commit that the settings say; `local` for a folder of the host's own."""
+        if self.path:
+            return LOCAL
+        return self.revision if COMMIT.match(self.revision) else None
 
 
 class Hardware(Frozen):
@@ -141,14 +160,10 @@ class Hardware(Frozen):
 
 
 class Paths(Frozen):
-    """Where things lie, on hosts and at the site."""
+    """Files of the site, on the control machine."""
 
-    models: AbsolutePath = "/srv/models"
-    """Folder of all models on the host."""
-    encodings: AbsolutePath = "/srv/encodings"
-    """Folder of the tiktoken encodings on the host."""
     private_ca: str | None = None
-    """PEM file on the control machine with the site's own certificate authority, relative to the site."""
+    """PEM file with the site's own certificate authority, relative to the site."""
     lock_file: str = Field(default="rackwright.lock.yml", pattern=YAML_FILE)
     """Name of the lock file at the site's root.
 
@@ -195,9 +210,18 @@ class Registry(Frozen):
     """Try the key even when nothing must be pulled, for one run: `--data registry.check_key=true`."""
 
 
+class Encodings(Frozen):
+    """The tiktoken encodings that gpt-oss needs to chat (`harmony`)."""
+
+    folder: AbsolutePath = "/srv/encodings"
+    """Their folder on the host."""
+
+
 class Models(Frozen):
     """How models come to the hosts; which ones is each endpoint's `model` and `draft`."""
 
+    folder: AbsolutePath = "/srv/models"
+    """Folder of all models on the host."""
     hub_token: Secret | None = None
     """Hugging Face token for gated repositories."""
     verify_deep: bool = False

@@ -110,7 +110,5 @@ def _unreachable(url: str, error: Exception) -> str:
     reason = getattr(error, "reason", None) or error
     where = urlsplit(url).hostname
     if isinstance(reason, ssl.SSLError):
-        return (
-            f"the certificate of {where} is not trusted: {reason}; for an authority of the site's own set paths.private_ca"
-        )
+        return f"the certificate of {where} is not trusted: {reason}; for the site's own authority set paths.private_ca"
     return f"{where} cannot be reached from this machine: {reason}; set proxy or mirrors in the settings"

@@ -12,9 +12,9 @@ from fnmatch import fnmatch
 from typing import Any
 from urllib.parse import quote, urljoin
 
-from rackwright.lockfile import COMMIT, LockedFile, LockedModel
+from rackwright.lockfile import LockedFile, LockedModel
 from rackwright.settings.secret import Secret
-from rackwright.settings.sections import ModelSource
+from rackwright.settings.sections import COMMIT, ModelSource
 from rackwright.sources.http import Answer, Client, SourceError
 
 _NEXT = re.compile(r'<([^>]+)>;\s*rel="next"')

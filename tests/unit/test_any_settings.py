@@ -95,7 +95,7 @@ HOST = st.builds(
             "hardware": mostly(st.sampled_from([B200, RTX, SPARK])),
             "endpoint_name": mostly(st.sampled_from(["llm", "small"])),
             "endpoints": mostly(st.fixed_dictionaries({"a": st.fixed_dictionaries({"port": st.just(9000)})})),
-            "paths": mostly(st.fixed_dictionaries({"models": mostly(st.just("/data/models"))})),
+            "models": mostly(st.fixed_dictionaries({"folder": mostly(st.just("/data/models"))})),
         },
     ),
 )

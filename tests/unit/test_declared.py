@@ -29,6 +29,11 @@ def host(name: str = "h1", data: dict[str, Any] | None = None, **values: Any) ->
     return InventoryHost(name, ("all",), data or {}, settings(**values), {})
 
 
+def pairs(*hosts: InventoryHost) -> list[tuple[str, dict[str, Any]]]:
+    """As `declare` takes them."""
+    return [(one.name, one.data) for one in hosts]
+
+
 def deploy(folder: Path, *lines: str) -> Path:
     """A deploy file that has the shipped steps at hand."""
     imports = ["from tasks import *"]
@@ -42,7 +47,7 @@ def called(*names: str) -> tuple[str, ...]:
 
 
 def test_the_shipped_deploy_declares_every_concern_in_an_order_that_works() -> None:
-    found = declare(SHIPPED, [host()])["h1"]
+    found = declare(SHIPPED, pairs(host()))["h1"]
     assert found == Declared(ALL_STEPS)
     assert problems_of(found, settings()) == []
     always = {"lease", "ownership", "gpus"}
@@ -51,14 +56,14 @@ def test_the_shipped_deploy_declares_every_concern_in_an_order_that_works() -> N
 
 def test_what_is_not_called_is_not_managed(tmp_path: Path) -> None:
     steps = [name for name in ALL_STEPS if name != "firewall"]
-    found = declare(deploy(tmp_path, *called(*steps)), [host(allow_from=[])])["h1"]
+    found = declare(deploy(tmp_path, *called(*steps)), pairs(host(allow_from=[])))["h1"]
     assert "firewall" not in found
     assert "firewall" not in [concern.name for concern in managed(found.steps)]
 
 
 def test_each_host_declares_its_own_steps(tmp_path: Path) -> None:
     file = deploy(tmp_path, "from pyinfra import host", "docker()", "if host.data.get('edge'): firewall()")
-    found = declare(file, [host("a", {"edge": True}), host("b")])
+    found = declare(file, pairs(host("a", {"edge": True}), host("b")))
     assert (found["a"].steps, found["b"].steps) == (("docker", "firewall"), ("docker",))
 
 
@@ -72,7 +77,7 @@ def test_the_sites_own_operations_are_listed_by_name_and_not_run(tmp_path: Path)
         f"python.call(name='Note it', function=lambda: open({str(ran)!r}, 'w'))",
         "firewall()",
     )
-    assert declare(file, [host()])["h1"] == Declared(("docker", "firewall"), ("Tune the kernel", "Note it"))
+    assert declare(file, pairs(host()))["h1"] == Declared(("docker", "firewall"), ("Tune the kernel", "Note it"))
     assert not ran.exists()
 
 
@@ -80,7 +85,7 @@ def test_the_sites_own_operations_are_listed_by_name_and_not_run(tmp_path: Path)
     ("steps", "sentence"),
     [
         (("docker", "docker"), "docker() is called twice for one host"),
-        (("preflight", "image", "release", "endpoint"), "release() needs models(), which is not called"),
+        (("preflight", "image", "release", "endpoint"), "endpoint() needs models(), or model.path"),
         (("docker", "preflight"), "docker() stands before preflight(); next: move preflight() above docker()"),
         (("image", "models", "endpoint", "release"), "endpoint() stands before release()"),
         (("image", "models", "release", "dockerd"), "dockerd() needs docker(), which is not called"),
@@ -115,17 +120,17 @@ def test_a_fact_asked_while_declaring_is_refused_without_a_connection(tmp_path: 
         tmp_path, "from pyinfra import host", "from pyinfra.facts.server import Kernel", "host.get_fact(Kernel)"
     )
     with pytest.raises(SettingsError, match="asks the host for a fact while it declares"):
-        declare(file, [host()])
+        declare(file, pairs(host()))
 
 
 def test_a_broken_deploy_file_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"deploy\.py:2: invalid syntax: no such thing"):
-        declare(deploy(tmp_path, "no such thing"), [host()])
+        declare(deploy(tmp_path, "no such thing"), pairs(host()))
     (tmp_path / "nul.py").write_bytes(b"docker()\0")
     with pytest.raises(SettingsError, match=r"nul\.py"):
-        declare(tmp_path / "nul.py", [host()])
+        declare(tmp_path / "nul.py", pairs(host()))
     with pytest.raises(SettingsError, match=r"deploy\.py: h1: NameError: name 'dokcer' is not defined"):
-        declare(deploy(tmp_path, "dokcer()"), [host()])
+        declare(deploy(tmp_path, "dokcer()"), pairs(host()))
 
 
 @given(st.permutations(ALL_STEPS))
@@ -138,6 +143,7 @@ def test_any_order_is_refused_exactly_when_a_step_stands_before_one_that_it_must
 def test_any_choice_of_steps_is_refused_exactly_when_a_need_is_missing(steps: set[str]) -> None:
     declared = Declared(tuple(step for step in ALL_STEPS if step in steps))
     wrong = any(need not in steps for step in steps for need in NEEDS.get(step, ()))
+    wrong |= "models" not in steps and bool(steps & {"release", "endpoint"})
     assert bool(problems_of(declared, settings(allow_from=[]))) == wrong
 
 

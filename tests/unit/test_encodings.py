@@ -54,7 +54,7 @@ def test_no_endpoint_with_harmony_needs_no_files() -> None:
 
 def test_the_reading_hashes_what_is_there(tmp_path: Path) -> None:
     (tmp_path / ENCODING_FILES[0].file).write_bytes(b"something else")
-    settings = host(paths={"encodings": str(tmp_path)})
+    settings = host(encodings={"folder": str(tmp_path)})
     script = reading.script({"encodings": ENCODINGS.read(settings)})
     lines = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout.splitlines()
     seen = parse_all([ENCODINGS], reading.parse(lines, ["encodings"]))[ENCODINGS]

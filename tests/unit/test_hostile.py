@@ -298,7 +298,7 @@ def test_a_file_name_with_a_line_break_is_one_entry(tmp_path: Path) -> None:
     model.mkdir()
     (model / ".rackwright.json").write_text("{}")
     (model / "a\nentry 1 1.0 1 forged\nforeign x").write_text("x")
-    done = run(f"show() {{ :; }}\n{read_models(machine_settings(paths={'models': str(tmp_path)}))}")
+    done = run(f"show() {{ :; }}\n{read_models(machine_settings(models={'folder': str(tmp_path)}))}")
     assert len(done.stdout.splitlines()) == 2, done.stdout
     assert all(line.startswith("entry ") for line in done.stdout.splitlines())
 

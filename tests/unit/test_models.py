@@ -30,7 +30,7 @@ def models(tmp_path: Path) -> Path:
 
 def host(folder: Path, image_digest: str | None = IMAGE_DIGEST, **keys: Any) -> HostSettings:
     return HostSettings.model_validate(
-        {"model": BASE, "image_digest": image_digest, "paths": {"models": str(folder)}, **keys}
+        {"model": BASE, "image_digest": image_digest, "models": {"folder": str(folder)}, **keys}
     )
 
 

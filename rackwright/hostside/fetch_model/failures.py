@@ -129,7 +129,7 @@ TOLD = {
     ),
     "full": (
         "the disk is full: {target} does not fit. {text}",
-        "free space there (df -h {folder}), or set paths.models; run again, what arrived is kept",
+        "free space there (df -h {folder}), or set models.folder; run again, what arrived is kept",
     ),
     "bytes": (
         "{repository}: {text} arrived with wrong bytes, twice; it was not taken",

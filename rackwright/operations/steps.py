@@ -179,7 +179,7 @@ def tear_down(purge: bool = False) -> Commands:
 
 
 def _read_marks(host: Host, record: Iterable[Owned]) -> Marks:
-    script = read_script(record, settings_of(host).paths.models)
+    script = read_script(record, settings_of(host).models.folder)
     ok, output = remote(host.state, host, command_of(Shell(script)))
     try:
         if ok:

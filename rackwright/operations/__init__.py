@@ -1,0 +1,35 @@
+"""Rackwright's pyinfra operations: six for any deploy, and the steps that a site's tasks/ are made of."""
+
+from rackwright.operations.concerns import (
+    docker,
+    encodings,
+    endpoint,
+    firewall,
+    image,
+    models,
+    options,
+    registry,
+    release,
+)
+from rackwright.operations.steps import converge, hash_models, settle, tear_down, try_keys
+
+ALONE = ("builtins", "__main__")
+"""A module's `__name__` when pyinfra runs its file as a deploy: `pyinfra INVENTORY tasks/firewall.py`."""
+
+__all__ = [
+    "ALONE",
+    "converge",
+    "docker",
+    "encodings",
+    "endpoint",
+    "firewall",
+    "hash_models",
+    "image",
+    "models",
+    "options",
+    "registry",
+    "release",
+    "settle",
+    "tear_down",
+    "try_keys",
+]

@@ -1,0 +1,87 @@
+"""Keyword arguments of the operations: each the keys of one section of the settings, with the same types.
+
+What each means, its unit and its default is in docs/reference/operations.md, which is made from the settings' types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+Amount = int | str
+"""A number of hosts, or a part of them as `10%`."""
+
+
+class DockerArguments(TypedDict, total=False):
+    """The section `docker`."""
+
+    users: Sequence[str]
+    source: Literal["distribution", "docker"]
+    daemon: Mapping[str, Any]
+    toolkit_version: str
+    hold_packages: bool
+
+
+class FirewallArguments(TypedDict, total=False):
+    """The section `firewall`."""
+
+    confirm_timeout: int
+
+
+class RegistryArguments(TypedDict, total=False):
+    """The section `registry`. A key comes out of a vault or an environment variable, never out of a file in clear."""
+
+    host: str
+    user: str
+    key: str
+    keep: bool
+    check_key: bool
+
+
+class EncodingsArguments(TypedDict, total=False):
+    """The section `encodings`."""
+
+    folder: str
+
+
+class ModelsArguments(TypedDict, total=False):
+    """The section `models`."""
+
+    folder: str
+    hub_token: str
+    verify_deep: bool
+
+
+class EndpointArguments(TypedDict, total=False):
+    """The keys of an endpoint."""
+
+    endpoint_name: str
+    endpoints: Mapping[str, Mapping[str, Any]]
+    engine_kind: Literal["tensorrt-llm", "vllm", "sglang"]
+    image: str
+    image_digest: str
+    engine_version: str
+    model: Mapping[str, Any]
+    draft: Mapping[str, Any]
+    engine: Mapping[str, Any]
+    engine_file: str
+    environment: Mapping[str, str]
+    arguments: Sequence[str]
+    sizes_on_command_line: bool
+    port: int
+    network: Literal["bridge", "host"]
+    bind: str
+    allow_from: Sequence[str]
+    gpus: Literal["all"] | Sequence[int]
+    replicas: int
+    harmony: bool
+    load_timeout: int
+    stop_timeout: int
+    drain_timeout: int
+    drain_hook: Sequence[str]
+    ready_hook: Sequence[str]
+    hook_timeout: int
+    restart_delay: int
+    start_limit: int
+    gate: Mapping[str, Any]
+    accept_known_bad: bool

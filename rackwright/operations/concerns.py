@@ -1,0 +1,115 @@
+"""The operations for a deploy of one's own: each settles one concern, by its own keyword arguments.
+
+In a site they are called by tasks/, and what they are told is stronger than the settings and weaker than `--data`. In
+somebody else's deploy, with an inventory that knows nothing of Rackwright, arguments and defaults are all there is;
+host data is never read. The whole deploy file is looked at before the first of them acts, so that a mistake in the
+last call is told before anything is written, and `models()` knows what `endpoint()` serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Unpack, cast
+
+from pyinfra import host
+
+from rackwright.declaring import implies, say_settings
+from rackwright.inventory import settings_of
+from rackwright.operations.arguments import (
+    DockerArguments,
+    EncodingsArguments,
+    EndpointArguments,
+    FirewallArguments,
+    ModelsArguments,
+    RegistryArguments,
+)
+from rackwright.operations.steps import hash_models, settle, try_keys
+from rackwright.switching import switch_endpoints
+
+
+def docker(**arguments: Unpack[DockerArguments]) -> None:
+    """Install what is missing of Docker Engine and NVIDIA's toolkit, merge dockerd's configuration, let users in.
+
+    arguments: keys of the section `docker`. Raises SettingsError when it is called twice for one host.
+    """
+    _say("docker", arguments)
+    settle("docker", name="Docker Engine and the NVIDIA container toolkit are installed and configured")
+
+
+def firewall(**arguments: Unpack[FirewallArguments]) -> None:
+    """Set the rules, IPv4 and IPv6: containers reach the host, and `allow_from` of each endpoint reaches its port.
+
+    arguments: keys of the section `firewall`. The host takes the rules back when nobody can log in afterwards.
+    """
+    _say("firewall", arguments)
+    settle("firewall", name="Containers and the allowed networks reach the endpoints' ports")
+
+
+def registry(**arguments: Unpack[RegistryArguments]) -> None:
+    """Keep the registry's login for root only, or none at rest.
+
+    arguments: keys of the section `registry`.
+    """
+    _say("registry", arguments)
+    settle("registry", name="Keep the login at the image's registry as the settings say")
+    try_keys(name="Try the key at the registry, when registry.check_key asks for it")
+
+
+def image() -> None:
+    """Have the image of each endpoint on the host, by digest."""
+    settle("image", name="Pull the image of each endpoint", **_in_parallel())
+
+
+def encodings(**arguments: Unpack[EncodingsArguments]) -> None:
+    """Have both tiktoken files on the host, by SHA-256.
+
+    arguments: keys of the section `encodings`.
+    """
+    _say("encodings", arguments)
+    settle("encodings", name="Fetch the tiktoken encodings and check their SHA-256", **_in_parallel())
+
+
+def models(**arguments: Unpack[ModelsArguments]) -> None:
+    """Have every model of the endpoints on the host, complete and verified; the image too, in which they are fetched.
+
+    arguments: keys of the section `models`; which models, is said by `endpoint`.
+    """
+    _say("models", arguments)
+    _bring("models", "image")
+    hash_models(name="Hash every model file again, when models.verify_deep asks for it")
+    settle("models", name="Fetch the models at their commits and verify every file", **_in_parallel())
+
+
+def release() -> None:
+    """Write each endpoint's release: the engine's YAML, the unit and its checks. What serves is not touched."""
+    settle("release", name="The wanted release of each endpoint lies on the host")
+
+
+def options() -> None:
+    """Build each endpoint's options inside its own image; what is refused is never switched."""
+    settle("options", name="The image of each endpoint accepts its options")
+
+
+def endpoint(**arguments: Unpack[EndpointArguments]) -> None:
+    """Switch in each host's own turn, ask the endpoint, and roll back when the answer is wrong.
+
+    What it needs and nobody has called is done before: image, release, and the image's check of its options.
+    arguments: keys of an endpoint; `endpoints` for several on one host.
+    """
+    _say("", arguments)
+    for step in ("image", "release", "options"):
+        _bring("endpoint", step)
+    switch_endpoints()
+
+
+def _say(section: str, arguments: Mapping[str, Any] | object) -> None:
+    say_settings(section, cast(Mapping[str, Any], arguments))
+
+
+def _bring(caller: str, step: str) -> None:
+    if implies(caller, step):
+        {"image": image, "release": release, "options": options}[step]()
+
+
+def _in_parallel() -> dict[str, int]:
+    return {"_parallel": settings_of(host).downloads.parallel}

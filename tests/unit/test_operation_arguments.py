@@ -1,0 +1,132 @@
+"""Operations take the keys of their own section: stronger than the settings, weaker than `--data`, checked at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+from rackwright.declaring import check_steps, declare, says_something, told
+from rackwright.errors import SettingsError
+from rackwright.inventory import load_inventory
+from rackwright.operations import arguments
+from rackwright.settings.load import InventoryHost, load
+from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.origin import origin_of
+
+SECTIONS: dict[str, Any] = {
+    "docker": arguments.DockerArguments,
+    "firewall": arguments.FirewallArguments,
+    "registry": arguments.RegistryArguments,
+    "encodings": arguments.EncodingsArguments,
+    "models": arguments.ModelsArguments,
+}
+MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
+STEPS = "preflight(); {docker}; firewall(); registry(); image(); encodings(); models(); release(); {endpoint}"
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_arguments_are_the_keys_of_the_section(section: str) -> None:
+    fields: Any = HostSettings.model_fields[section].annotation
+    assert set(get_type_hints(SECTIONS[section])) == set(fields.model_fields)
+
+
+def test_arguments_of_an_endpoint_are_its_keys() -> None:
+    more = {"endpoint_name", "endpoints"}
+    assert set(get_type_hints(arguments.EndpointArguments)) == {*EndpointSettings.model_fields, *more}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    (tmp_path / "inventory").mkdir()
+    (tmp_path / "group_vars").mkdir()
+    (tmp_path / "group_vars/all.yml").write_text(f"{MODEL}port: 8001\ndocker: {{users: [ops], hold_packages: false}}\n")
+    (tmp_path / "inventory/one.py").write_text(
+        "from rackwright.inventory import build\nglobals().update(build(__file__, {'one': ['h1']}))\n"
+    )
+    return tmp_path
+
+
+def deploy(site: Path, docker: str = "docker()", endpoint: str = "endpoint()") -> Path:
+    file = site / "deploy.py"
+    file.write_text("from tasks import *\n" + STEPS.format(docker=docker, endpoint=endpoint) + "\n")
+    return file
+
+
+def host(site: Path, file: Path, **data: Any) -> InventoryHost:
+    """The one host, with what the deploy file says."""
+    from rackwright.inventory import _groups  # noqa: PLC0415
+    from rackwright.settings.load import Listing  # noqa: PLC0415
+
+    listing = Listing(site / "inventory/one.py", _groups({"one": ["h1"]}, {}), {"h1": {}}, site)
+    [entry] = load(listing, data)
+    return told(entry, check_steps(file, [entry])["h1"], file)
+
+
+def test_an_argument_is_stronger_than_the_settings_and_keeps_the_sections_other_keys(site: Path) -> None:
+    found = host(site, deploy(site, "docker(users=['ann'])", "endpoint(port=9000)"))
+    assert (found.settings.docker.users, found.settings.docker.hold_packages) == (("ann",), False)
+    assert found.settings.all_endpoints["llm"].port == 9000
+    assert str(origin_of(found.origins, ("docker", "users"))).endswith("deploy.py")
+    assert str(origin_of(found.origins, ("docker", "hold_packages"))).startswith("group_vars/all.yml")
+
+
+def test_data_is_stronger_than_an_argument(site: Path) -> None:
+    found = host(site, deploy(site, "docker(users=['ann'])", "endpoint(port=9000)"), **{"docker.users": ["bob"]})
+    assert (found.settings.docker.users, found.settings.port) == (("bob",), 9000)
+
+
+def test_what_reads_an_inventory_sees_the_arguments_too(site: Path) -> None:
+    deploy(site, endpoint="endpoint(port=9000)")
+    [found] = load_inventory(site / "inventory/one.py")
+    assert found.settings.port == 9000
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        ("docker(users='ann')", r"deploy\.py: docker\.users: must be a list"),
+        ("docker(user=['ann'])", r"deploy\.py: docker\.user: unknown key \(did you mean users\?\)"),
+        ("docker(users=['ann']); docker()", r"docker\(\) is called twice for one host"),
+        ("docker('ann')", r"h1: TypeError: docker\(\) takes 0 positional arguments"),
+    ],
+)
+def test_a_wrong_call_is_refused_when_it_is_declared(site: Path, call: str, text: str) -> None:
+    with pytest.raises(SettingsError, match=text):
+        host(site, deploy(site, call))
+
+
+def test_an_endpoint_alone_brings_what_it_is_made_of(site: Path) -> None:
+    file = site / "deploy.py"
+    model = "{'repository': 'openai/gpt-oss-120b', 'mount': '/config/models/m', 'path': '/mnt/m'}"
+    file.write_text(f"from rackwright.operations import endpoint\nendpoint(model={model}, harmony=False)\n")
+    found = host(site, file)
+    assert declare(file, [("h1", {})])["h1"].steps == ("image", "release", "options", "endpoint")
+    assert found.settings.model is not None
+    assert found.settings.model.commit == "local"
+
+
+def test_an_endpoint_whose_model_nobody_fetches_is_refused(site: Path) -> None:
+    file = site / "deploy.py"
+    file.write_text("from rackwright.operations import endpoint\nendpoint(port=9000)\n")
+    with pytest.raises(SettingsError, match=r"endpoint\(\) needs models\(\), or model\.path; next: call models\(\)"):
+        host(site, file)
+
+
+def test_only_calls_that_say_something_make_a_deploy_file_run(tmp_path: Path) -> None:
+    file = tmp_path / "deploy.py"
+    for text, expected in (
+        ("docker()\nother(users=1)\n", False),
+        ("docker(**arguments)\n", False),
+        ("operations.docker(users=[])\n", True),
+        ("endpoint(port=1)\n", True),
+    ):
+        file.write_text(text)
+        assert says_something(file) is expected, text
+
+
+@pytest.mark.parametrize("step", ["docker", "firewall", "registry", "image", "encodings"])
+def test_a_step_runs_alone_from_its_own_file(step: str) -> None:
+    file = Path(__file__).parents[2] / "tasks" / f"{step}.py"
+    assert declare(file, [("h1", {})])["h1"].steps == (step,)
