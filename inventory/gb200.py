@@ -7,8 +7,8 @@ globals().update(
         __file__,
         {
             "gb200_tray": [
-                ("gb200-r1-t01.example.com", {"rack": "r1"}),
-                ("gb200-r1-t02.example.com", {"rack": "r1"}),
+                ("gb200-r1-t01.example.com", {"hardware": {"rack": "r1"}}),
+                ("gb200-r1-t02.example.com", {"hardware": {"rack": "r1"}}),
             ],
             # On the newest TensorRT-LLM line; a host belongs to one profile.
             "gb200_tray_newest": [],

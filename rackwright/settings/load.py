@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ class InventoryHost:
     data: dict[str, Any]
     settings: HostSettings
     origins: Origins
-    layers: tuple[Layer, Layer] = (Layer({}, {}), Layer({}, {}))
+    layers: tuple[Layer, Layer] = field(default=(Layer({}, {}), Layer({}, {})), repr=False)
     """What files and inventory say of it, and what `--data` says."""
     root: Path = NOWHERE
 
@@ -75,7 +75,7 @@ def _host(name: str, reader: _Reader, overrides: Mapping[str, Any], problems: li
     if settings is None:
         return None
     data = {**values, **defaults(name, final.values)}
-    layers = merged, _renamed(ours)
+    layers = Layer(_hidden(merged.values), merged.origins), _renamed(ours)
     return InventoryHost(
         name, tuple(reader.listing.groups.of(name)), data, settings, dict(final.origins), layers, reader.site.root
     )

@@ -32,6 +32,7 @@ from rackwright.fleet.planning import plan_host
 from rackwright.fleet.status import StatusRow, rows_of
 from rackwright.fleet.status_table import render
 from rackwright.release import Release
+from rackwright.settings.load import nested
 from rackwright.settings.model import HostSettings
 from tests.unit.machines import EVERYTHING
 from tests.unit.test_endpoint_changes import AT_REST, BOOT, BOUND, EDITED, WANTED, assigned, pending, proved, wanting
@@ -84,13 +85,13 @@ def test_it_is_adopted_when_that_is_asked_for_and_goes_back_when_it_fails() -> N
     assert why_switch(Aim(WANTED, BOUND, adopt=True), AT_REST) is None, "nothing waits"
 
 
-@pytest.mark.parametrize(("words", "adopt"), [(["--adopt"], {"adopt": True}), ([], {})])
+@pytest.mark.parametrize(("words", "adopt"), [(["--adopt"], {"rollout.adopt": True}), ([], {})])
 def test_the_rollouts_option_is_a_setting_of_its_hosts(words: list[str], adopt: dict[str, Any]) -> None:
     parser = argparse.ArgumentParser()
     add_parser(parser.add_subparsers())
     asked = given(parser.parse_args(["rollout", "hosts.py", *words]))
-    assert asked == {"gate": "full", **adopt}
-    own = settings(**asked)
+    assert asked == {"gate.level": "full", **adopt}
+    own = settings(**nested(asked))
     assert ENDPOINT.wanted(own, at_rest()).endpoints["llm"].adopt == bool(adopt)
 
 

@@ -108,7 +108,7 @@ def test_a_folder_of_inventories(ini: Path) -> None:
 
 
 def test_problems_name_the_inventory(ini: Path) -> None:
-    (ini / "hosts.ini").write_text("[b200]\nh1 docker_usr=bob\n")
+    (ini / "hosts.ini").write_text("[b200]\nh1 dockr=bob\n")
     with pytest.raises(SettingsError, match=r"  hosts\.ini: dockr: unknown key \(did you mean docker\?\)"):
         load_inventory("hosts.ini")
 

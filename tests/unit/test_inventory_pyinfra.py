@@ -18,7 +18,7 @@ globals().update(build(__file__, {"front": hosts, "back": ["@fake/b1"], "empty":
 DEPLOY = """\
 from pyinfra import host
 from rackwright.inventory import settings_of
-print(f"settings {host.name} {settings_of(host).port} {settings_of(host).hub_token}")
+print(f"settings {host.name} {settings_of(host).port} {settings_of(host).models.hub_token}")
 """
 SECRETS = ("hf_leak", "nvapi-leak", "own-leak")
 

@@ -21,7 +21,7 @@ INVENTORY = f"""\
 from rackwright.inventory import build
 model = {{"repository": "openai/gpt-oss-120b", "mount": "/config/models/base"}}
 open_host = {{"model": model, "image": "{IMAGE}"}}
-closed_host = {{**open_host, "paths": {"lock_file": "{OWN}"}}}
+closed_host = {{**open_host, "paths": {{"lock_file": "{OWN}"}}}}
 globals().update(build(__file__, {{"all_hosts": [("h1", open_host), ("h2", closed_host), ("h3", open_host)]}}))
 """
 

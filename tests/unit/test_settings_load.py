@@ -88,7 +88,9 @@ def test_relative_file_names_are_the_sites_wherever_one_stands(
     monkeypatch.chdir(elsewhere)
     for folder in (site, elsewhere):
         (folder / "ca.pem").write_text(f"-----BEGIN CERTIFICATE-----\n{folder}\n")
-    own = "ssh_key: keys/id\nssh_known_hosts_file: ~/known\nssh_config_file: /etc/ssh/ours\nprivate_ca: ca.pem\n"
+    own = (
+        "ssh_key: keys/id\nssh_known_hosts_file: ~/known\nssh_config_file: /etc/ssh/ours\npaths: {private_ca: ca.pem}\n"
+    )
     (site / "group_vars" / "left.yml").write_text(own)
     host, _ = load_inventory(site / "inventory" / "fleet.py")
     found = [host.data[key] for key in ("ssh_key", "ssh_known_hosts_file", "ssh_config_file")]
@@ -141,7 +143,7 @@ def test_a_secret_in_clear_is_masked_all_the_same(site: Path) -> None:
 
 
 def test_every_text_and_number_of_an_encrypted_file_is_secret(site: Path) -> None:
-    (site / "host_vars" / "h1.yml").write_text(vault("port: 8000\nhold_packages: true\nown_keys: [x]\n"))
+    (site / "host_vars" / "h1.yml").write_text(vault("port: 8000\nharmony: true\nown_keys: [x]\n"))
     lines = refusal()
     assert [line.split(": ")[:2] for line in lines] == [
         ["host_vars/h1.yml:1", "port"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from functools import reduce
 from typing import Any
 
@@ -15,7 +16,9 @@ from rackwright.settings.validate import leaves
 KEYS = st.sampled_from(["a", "b", "c"])
 TREES = st.recursive(st.integers(), lambda below: st.dictionaries(KEYS, below, max_size=3), max_leaves=8)
 SECTIONS = st.dictionaries(KEYS, TREES, max_size=3)
-VALUES = st.fixed_dictionaries({}, optional={"engine": SECTIONS, "registry": SECTIONS, "port": st.integers()})
+VALUES = st.fixed_dictionaries(
+    {}, optional={"engine": SECTIONS, "registry": SECTIONS, "environment": SECTIONS, "port": st.integers()}
+)
 ENDPOINTS = st.dictionaries(KEYS, st.fixed_dictionaries({}, optional={"engine": SECTIONS, "port": st.integers()}))
 
 
@@ -41,11 +44,13 @@ def deep(below: Any, above: Any) -> Any:
 
 
 @given(st.lists(VALUES, max_size=4))
-def test_the_strongest_layer_wins_and_engine_is_united(layers: list[dict[str, Any]]) -> None:
+def test_the_strongest_layer_wins_sections_are_united_and_engine_deep(layers: list[dict[str, Any]]) -> None:
     merged = merge(layer(str(number), values) for number, values in enumerate(layers)).values
-    for key in ("registry", "port"):
+    for key in ("environment", "port"):
         said = [values[key] for values in layers if key in values]
         assert merged.get(key) == (said[-1] if said else None)
+    sections = [values["registry"] for values in layers if "registry" in values]
+    assert merged.get("registry", {}) == reduce(operator.or_, sections, {})
     engines = [values["engine"] for values in layers if "engine" in values]
     assert merged.get("engine", {}) == reduce(deep, engines, {})
 
