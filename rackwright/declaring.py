@@ -43,7 +43,7 @@ class _Noted:
     implied: dict[str, str] = field(default_factory=dict)
 
 
-WITH_SETTINGS = ("docker", "firewall", "registry", "encodings", "models", "endpoint")
+WITH_SETTINGS = ("site", "docker", "firewall", "registry", "encodings", "models", "endpoint")
 """Steps that take settings as arguments."""
 _known: dict[str, Declared] = {}
 _noted: WeakKeyDictionary[State, dict[str, _Noted]] = WeakKeyDictionary()

@@ -72,8 +72,9 @@ def parse(output: str) -> SeenEncodings:
 
 
 def wanted(settings: HostSettings, _: HostReading) -> WantedEncodings:
-    """Both files when any endpoint speaks harmony."""
-    needed = any(endpoint.harmony for endpoint in settings.all_endpoints.values())
+    """Both files when any endpoint speaks harmony, and where there is no endpoint to ask."""
+    endpoints = settings.all_endpoints.values()
+    needed = not endpoints or any(endpoint.harmony for endpoint in endpoints)
     return WantedEncodings(
         settings.encodings.folder,
         ENCODING_FILES if needed else (),

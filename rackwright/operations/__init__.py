@@ -10,6 +10,7 @@ from rackwright.operations.concerns import (
     options,
     registry,
     release,
+    site,
 )
 from rackwright.operations.steps import converge, hash_models, settle, tear_down, try_keys
 
@@ -30,6 +31,7 @@ __all__ = [
     "registry",
     "release",
     "settle",
+    "site",
     "tear_down",
     "try_keys",
 ]

@@ -12,6 +12,19 @@ Amount = int | str
 """A number of hosts, or a part of them as `10%`."""
 
 
+class SiteArguments(TypedDict, total=False):
+    """The sections that no single operation has to itself."""
+
+    hardware: Mapping[str, Any]
+    paths: Mapping[str, Any]
+    downloads: Mapping[str, Any]
+    proxy: Mapping[str, Any]
+    control_proxy: Mapping[str, Any]
+    mirrors: Mapping[str, Any]
+    releases: Mapping[str, Any]
+    rollout: Mapping[str, Any]
+
+
 class DockerArguments(TypedDict, total=False):
     """The section `docker`."""
 

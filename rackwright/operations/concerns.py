@@ -22,9 +22,18 @@ from rackwright.operations.arguments import (
     FirewallArguments,
     ModelsArguments,
     RegistryArguments,
+    SiteArguments,
 )
 from rackwright.operations.steps import hash_models, settle, try_keys
 from rackwright.switching import switch_endpoints
+
+
+def site(**arguments: Unpack[SiteArguments]) -> None:
+    """Say what several operations go by: proxies, mirrors, the site's own authority, waves. It does nothing itself.
+
+    arguments: sections of the settings, each as a mapping.
+    """
+    _say("", arguments)
 
 
 def docker(**arguments: Unpack[DockerArguments]) -> None:

@@ -37,6 +37,11 @@ def test_arguments_of_an_endpoint_are_its_keys() -> None:
     assert set(get_type_hints(arguments.EndpointArguments)) == {*EndpointSettings.model_fields, *more}
 
 
+def test_every_section_has_an_operation_that_takes_it() -> None:
+    own = {*SECTIONS, *get_type_hints(arguments.SiteArguments), *get_type_hints(arguments.EndpointArguments)}
+    assert own == set(HostSettings.model_fields)
+
+
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     (tmp_path / "inventory").mkdir()
