@@ -150,6 +150,10 @@ class Change:
     """Unified diff of files without secrets."""
     endpoint: str = ""
     """The endpoint whose release it is about, if it is about one."""
+    restarts: str = ""
+    """What it stops and starts again beside endpoints: `dockerd`."""
+    fetches: str = ""
+    """Repository of the image or model that it downloads."""
 
     @property
     def sentence(self) -> str:

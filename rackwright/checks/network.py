@@ -50,8 +50,7 @@ def shared_port(case: Case) -> Verdicts:
 def open_port(case: Case) -> Verdicts:
     """Who may reach the port; the proof itself travels by SSH."""
     for endpoint in case.endpoints.values():
-        local = endpoint.address in ("127.0.0.1", "::1")
-        if local:
+        if endpoint.is_local:
             yield True, f"{endpoint.port} on {endpoint.address} only", ""
         elif not case.closes_ports:
             yield True, f"{endpoint.port}: firewall() is not called, so who may reach it is not ours to say", ""

@@ -102,8 +102,7 @@ def forwarding_chain(table: Table) -> str:
 
 def is_filtered(endpoint: EndpointSettings) -> bool:
     """Whether `allow_from` decides who reaches an endpoint; on a loopback address nobody from outside does."""
-    own = _ip(endpoint.address)
-    return bool(endpoint.allow_from) and not (own is not None and own.is_loopback)
+    return bool(endpoint.allow_from) and not endpoint.is_local
 
 
 def speaks(address: str, version: int) -> bool:
@@ -120,11 +119,9 @@ def filtered_in_docker_user(endpoints: Mapping[str, EndpointSettings]) -> list[s
 def warnings(endpoints: Mapping[str, EndpointSettings]) -> Iterable[str]:
     """Sentences about ports that are open to all, and about networks that can never get in."""
     for name, own in endpoints.items():
-        address = _ip(own.address)
-        inside = address is not None and address.is_loopback
-        if not own.allow_from and not inside:
+        if own.is_open:
             yield f"port {own.port} of endpoint {name} is open to every network that reaches this host: set allow_from"
-        if own.allow_from and inside:
+        if own.allow_from and own.is_local:
             yield f"allow_from of endpoint {name} lets nobody in, as it answers on {own.address} only: change bind"
 
 

@@ -164,7 +164,8 @@ def _changes(image: WantedImage, seen: SeenImages) -> list[Change]:
 def _pull_change(image: WantedImage, seen: SeenImages) -> Change:
     by = f" at {image.digest[:19]}" if image.digest else ""
     why = "it is not on the host" if seen.known else "Docker does not answer yet, so whether it is there is unknown"
-    return Change(f"pull {image.reference}{by}", why, (image.pull,), owns=_owned(image, seen) if seen.known else ())
+    owns = _owned(image, seen) if seen.known else ()
+    return Change(f"pull {image.reference}{by}", why, (image.pull,), owns=owns, fetches=repository_of(image.reference))
 
 
 def _owned(image: WantedImage, seen: SeenImages) -> tuple[Owned, ...]:

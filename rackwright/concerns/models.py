@@ -290,9 +290,9 @@ def _change(wanted: WantedModel, there: SeenModel | None, seen: SeenModels) -> C
 def _job(wanted: WantedModel, what: str, why: str, owned: bool) -> Change:
     if wanted.fetch is None:
         text = f"{what}: the image {wanted.image} is not known on this host, and the download runs in it"
-        return Change(what, why, (Refuse(text, final=False),))
+        return Change(what, why, (Refuse(text, final=False),), fetches=wanted.source.repository)
     owns = (Owned("model", wanted.place),) if owned else ()
-    return Change(f"{what} into {wanted.place}", why, (wanted.fetch,), owns=owns)
+    return Change(f"{what} into {wanted.place}", why, (wanted.fetch,), owns=owns, fetches=wanted.source.repository)
 
 
 def hash_changes(seen: SeenModels) -> list[Change]:

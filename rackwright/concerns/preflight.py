@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,9 @@ from rackwright.reading import files, lines_of, pairs
 from rackwright.settings.model import HostSettings
 
 TOOLKIT_CONFIG = "/etc/nvidia-container-runtime/config.toml"
+FETCHING: tuple[Concern[Any, Any], ...] = (IMAGE, MODELS, ENCODINGS)
+FETCHING_KINDS: Mapping[str, Kind] = {"image": "image", "models": "model", "encodings": "encoding"}
+"""What each of those concerns fetches."""
 CHECKS: tuple[Check, ...] = (*MACHINE, *SOFTWARE, *GPU, *STORAGE, *NETWORK)
 
 
@@ -103,17 +106,17 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedHost:
 
 def _fetches(settings: HostSettings, reading: HostReading) -> Iterator[Fetch]:
     """What the other concerns will download, by asking them."""
-    sources: tuple[tuple[Concern[Any, Any], Kind], ...] = (
-        (IMAGE, "image"),
-        (MODELS, "model"),
-        (ENCODINGS, "encoding"),
-    )
-    for concern, kind in sources:
-        if not reading.manages(concern):
-            continue
-        for change in concern.pending(settings, reading):
-            if any(_fetches_something(step) for step in change.steps):
-                yield _sized(change, kind)
+    for concern in FETCHING:
+        for change in concern.pending(settings, reading) if reading.manages(concern) else ():
+            fetch = fetch_of(concern.name, change)
+            if fetch is not None:
+                yield fetch
+
+
+def fetch_of(concern: str, change: Change) -> Fetch | None:
+    """What a change of a concern downloads; None when it downloads nothing."""
+    kind = FETCHING_KINDS.get(concern)
+    return _sized(change, kind) if kind and any(_fetches_something(step) for step in change.steps) else None
 
 
 def _fetches_something(step: Step) -> bool:
@@ -125,7 +128,7 @@ def _sized(change: Change, kind: Kind) -> Fetch:
     if change.size:
         return Fetch(change.what, kind, change.size, True)
     known = figures().get(f"{kind}s") or []
-    about = next((int(entry["about"]) for entry in known if entry["repository"] in change.what), 0)
+    about = next((int(entry["about"]) for entry in known if entry["repository"] == change.fetches), 0)
     return Fetch(change.what, kind, about, False)
 
 

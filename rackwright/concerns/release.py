@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from rackwright.binding import Binding, binding_path
 from rackwright.change import Change, Owned, Refuse, Shell
@@ -65,7 +66,25 @@ def wanted_release(
         return Unresolved(tuple(missing))
     drafted = draft or (None, None)
     resolved = Resolved(digest, model[0], model[1], drafted[0], drafted[1])
-    return build_release(endpoint_spec(name, endpoint, settings.encodings.folder, resolved), endpoint, settings.site)
+    return release_of(name, endpoint, settings, resolved)
+
+
+def release_of(name: str, endpoint: EndpointSettings, settings: HostSettings, resolved: Resolved) -> Release:
+    """An endpoint's release; rendered once for all hosts that ask for the same by the same templates."""
+    site, encodings = settings.site, settings.encodings.folder
+    key = (name, endpoint.model_dump_json(), encodings, site, _templates(site), resolved)
+    if key not in _rendered:
+        _rendered[key] = build_release(endpoint_spec(name, endpoint, encodings, resolved), endpoint, site)
+    return _rendered[key]
+
+
+_rendered: dict[tuple[object, ...], Release] = {}
+
+
+def _templates(site: Path) -> tuple[tuple[str, int, int], ...]:
+    """The site's own templates as they lie there now: name, time and size."""
+    files = [(file.name, file.stat()) for file in (site / "templates").glob("*")]
+    return tuple(sorted((name, seen.st_mtime_ns, seen.st_size) for name, seen in files))
 
 
 def binding_of(endpoint: EndpointSettings, reading: HostReading) -> Binding:
@@ -148,11 +167,7 @@ def rendered(settings: HostSettings) -> dict[str, str]:
     """Every file of every release by path, with words in place of what only the host or the lock file knows."""
     found: dict[str, str] = {}
     for name, endpoint in settings.all_endpoints.items():
-        release = build_release(
-            endpoint_spec(name, endpoint, settings.encodings.folder, unseen(endpoint, settings)),
-            endpoint,
-            settings.site,
-        )
+        release = release_of(name, endpoint, settings, unseen(endpoint, settings))
         found |= {f"{release.path}/{file}": text for file, text in release.files.items()}
         found[binding_path(name)] = _unseen_binding(endpoint, settings).text
     return found

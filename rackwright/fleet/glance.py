@@ -12,17 +12,17 @@ from rackwright.binding import Binding
 from rackwright.concerns.endpoint import Aim, SeenEndpoint, binding_in, readable, running_of, serves_the_same
 from rackwright.concerns.image import PINS
 from rackwright.concerns.models import host_path
-from rackwright.concerns.release import bound_to
+from rackwright.concerns.release import bound_to, release_of
 from rackwright.errors import ReadingError
 from rackwright.fleet.moved import gone, out_of_place, spoilt
 from rackwright.hostside import host_script
 from rackwright.lease import LEASE, SeenLease, parse_lease
 from rackwright.paths import STATE, UNITS
 from rackwright.reading import decode
-from rackwright.release import Release, build_release
+from rackwright.release import Release
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.sections import ModelSource
-from rackwright.spec import Resolved, endpoint_spec, local_url
+from rackwright.spec import Resolved, local_url
 
 DOCKER = "/var/run/docker.sock"
 Located = tuple[str, str]
@@ -72,9 +72,7 @@ class Asked:
         if key not in self._releases:
             drafted = draft or (None, None)
             resolved = Resolved(digest, model[0], model[1], drafted[0], drafted[1])
-            own = self.endpoints[name]
-            spec = endpoint_spec(name, own, self.settings.encodings.folder, resolved)
-            self._releases[key] = build_release(spec, own, self.settings.site)
+            self._releases[key] = release_of(name, self.endpoints[name], self.settings, resolved)
         return self._releases[key]
 
     def group_release(self, name: str) -> Release | None:

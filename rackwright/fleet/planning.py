@@ -11,9 +11,8 @@ from typing import Literal
 from rackwright.catalog import managed
 from rackwright.change import Change, DaemonRestart, Proved, Refuse
 from rackwright.concern import HostReading
-from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, adopted_later, deferred_releases
-from rackwright.concerns.preflight import PREFLIGHT
+from rackwright.concerns.preflight import fetch_of
 from rackwright.concerns.release import RELEASE, Unresolved, wanted_releases
 from rackwright.declared import Declared, left_behind
 from rackwright.errors import RackwrightError
@@ -100,31 +99,24 @@ class _Describer:
         self.secrets = tuple(secrets_of(settings))
         self.seen: Mapping[str, SeenEndpoint] = reading[ENDPOINT].endpoints
         self.wanted = wanted_releases(settings, reading)
-        self.fetches = {fetch.what: fetch for fetch in PREFLIGHT.wanted(settings, reading).case.fetches}
         self.hashes = _hashes(reading, self.wanted)
 
     def __call__(self, concern: str, change: Change) -> PlannedChange:
-        size, estimated = self._download(change)
+        size, estimated = _download(concern, change)
         texts = [mask(text, self.secrets) for text in (change.what, change.why, self._diff(concern, change))]
         alike = tuple(_without_own_words(text, self.hashes) for text in texts)
         what, why, diff = texts
-        restarts = self._restarts(concern, change)
+        restarts = self._restarts(change)
         return PlannedChange(concern, what, why, restarts, size, estimated, diff, alike)
 
-    def _download(self, change: Change) -> tuple[int | None, bool]:
-        fetch = self.fetches.get(change.what)
-        if fetch is None:
-            return change.size, False
-        return (fetch.size or None), not fetch.exact
-
-    def _restarts(self, concern: str, change: Change) -> str:
+    def _restarts(self, change: Change) -> str:
         for step in change.steps:
             if isinstance(step, DaemonRestart):
                 return f"dockerd and endpoint{'s' * (len(step.endpoints) > 1)} {', '.join(step.endpoints)}"
             if isinstance(step, Proved) and step.restarts:
                 running = self.seen.get(step.endpoint, SeenEndpoint()).running_hash is not None
                 return f"endpoint {step.endpoint}" if running else ""
-        return "dockerd" if concern == DOCKER.name and change.what.endswith("and restart it") else ""
+        return change.restarts
 
     def _diff(self, concern: str, change: Change) -> str:
         shown = concern == ENDPOINT.name or (concern == RELEASE.name and change.endpoint in self.later)
@@ -135,6 +127,12 @@ class _Describer:
         if release is None or isinstance(release, Unresolved):
             return ""
         return endpoint_diff(release, self.seen.get(name, SeenEndpoint()), self.hashes)
+
+
+def _download(concern: str, change: Change) -> tuple[int | None, bool]:
+    """Bytes that it fetches, None when nobody knows; and whether that is only about."""
+    fetch = fetch_of(concern, change)
+    return (change.size, False) if fetch is None else (fetch.size or None, not fetch.exact)
 
 
 def endpoint_diff(release: Release, seen: SeenEndpoint, hashes: Iterable[str] = ()) -> str:

@@ -6,6 +6,7 @@ host is (`HostSettings`, which takes the endpoint's keys at top level too, as th
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -128,6 +129,16 @@ class EndpointSettings(Frozen):
         if self.bind:
             return self.bind
         return "0.0.0.0" if self.network == "bridge" or self.allow_from else "127.0.0.1"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only the host itself reaches it: any address of 127.0.0.0/8, or ::1."""
+        return ipaddress.ip_address(self.address).is_loopback
+
+    @property
+    def is_open(self) -> bool:
+        """Whether every network that reaches the host reaches the port."""
+        return not self.allow_from and not self.is_local
 
     @property
     def version(self) -> str:

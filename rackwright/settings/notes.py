@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator, Mapping
 
 from rackwright.engines.finding import Level
@@ -28,7 +27,7 @@ def notes(settings: HostSettings, closes_ports: bool = True) -> list[str]:
 
 
 def _open_ports(endpoints: Mapping[str, EndpointSettings]) -> Iterator[str]:
-    open_ = {name: one.port for name, one in endpoints.items() if not one.allow_from and not _is_loopback(one.address)}
+    open_ = {name: one.port for name, one in endpoints.items() if one.is_open}
     names, ports = ", ".join(open_), ", ".join(map(str, open_.values()))
     if len(open_) == 1:
         yield f"endpoint {names}: port {ports} is open to every network; set allow_from to close it"
@@ -44,13 +43,6 @@ def _endpoint(settings: HostSettings, endpoint: EndpointSettings) -> Iterator[st
         )
     if endpoint.accept_known_bad:
         yield "accept_known_bad is on, so combinations that are known to fail are not refused"
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return address == "localhost"
 
 
 def _runs_cutlass_on_sm100(settings: HostSettings, endpoint: EndpointSettings) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rackwright.change import Change, Guarded, Owned, Refuse, Shell
@@ -141,7 +141,8 @@ def daemon_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
         asked.settings.firewall.confirm_timeout + (RESTART_SECONDS if found.action != "reload" else 0),
     )
     what = f"configure dockerd and {found.action} it"
-    return [Change(what, found.why, (guarded,), owns=found.owns, disowns=found.disowns, diff=found.diff)]
+    change = Change(what, found.why, (guarded,), owns=found.owns, disowns=found.disowns, diff=found.diff)
+    return [replace(change, restarts="dockerd") if found.action == "restart" else change]
 
 
 def forget_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:

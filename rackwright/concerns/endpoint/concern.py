@@ -42,8 +42,6 @@ from rackwright.switchjob import (
 )
 from rackwright.transaction import Tried, Way, drain_hook_script, start_time, transaction
 
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-
 
 @dataclass(frozen=True)
 class WantedEndpoint:
@@ -236,7 +234,7 @@ def _proved(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due)
         restarts=due.restart,
         questions=questions_after(release, settings),
         questions_before=questions_before(settings, seen) if due.restart else (),
-        door=None if settings.address in LOOPBACK else Door(settings.port, settings.allow_from),
+        door=None if settings.is_local else Door(settings.port, settings.allow_from),
     )
     doing = "switch endpoint {} to release {}" if due.restart else "prove endpoint {} at release {}"
     what = f"{doing.format(name, release.hash)} and ask it"
