@@ -1,7 +1,11 @@
-"""Templates become text: Jinja2 with StrictUndefined, from the site's `templates/`, or else the shipped ones."""
+"""Templates become text: Jinja2 with StrictUndefined.
+
+What a site may edit comes from its `templates/`, or else from the shipped ones; what nobody should, from the concerns.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +17,21 @@ SHIPPED = (Path(__file__).parent / "site" / "templates", Path(__file__).parent.p
 """In a wheel, and in a checkout."""
 
 
+OWN = Path(__file__).parent / "concerns" / "templates"
+"""Templates that are no site's to edit."""
+
+
 def render(template: str, site: Path, /, **values: Any) -> str:
     """Text of a template of this site. Raises SettingsError naming the template and the value that is missing."""
-    places = [site / "templates", *SHIPPED]
+    return _render(template, [site / "templates", *SHIPPED], values)
+
+
+def render_own(template: str, /, **values: Any) -> str:
+    """Text of a template that is no site's to edit."""
+    return _render(template, [OWN], values)
+
+
+def _render(template: str, places: Sequence[Path], values: Mapping[str, Any]) -> str:
     loader = ChoiceLoader([FileSystemLoader(place) for place in places])
     environment = Environment(
         loader=loader,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 SPRUNG = "the current folder was read"
 MODULES = ("yaml.py", "jinja2.py", "pyinfra.py", "rackwright.py", "deploy.py", "tasks/__init__.py", "tasks/docker.py")
-TEMPLATES = ("before-start.j2", "endpoint.service.j2", "firewall.j2")
+TEMPLATES = ("before-start.j2", "endpoint.service.j2", "wait-ready.j2")
 FILES = ("group_vars/all.yml", "rackwright.lock.yml", "rackwright.lock.lab.yml", "ansible.cfg")
 
 

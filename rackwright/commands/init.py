@@ -1,19 +1,22 @@
-"""`rackwright init DIR`: a fresh site to edit. What is already there is never overwritten."""
+"""`rackwright init DIR`: a fresh site to edit, or `--update`: an old one brought to the installed version."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rackwright.errors import RackwrightError
 from rackwright.settings.schema import json_text
+from rackwright.siteupdate import Copy, Fate, copies
 
 PARTS = ("deploy.py", "inventory", "tasks", "templates", "group_vars")
 SCHEMA = Path("docs/reference/settings.schema.json")
 """Where the first line of the shipped YAML files looks for it."""
 HOST_VARS = Path("host_vars")
+KEPT = Path(".rackwright/shipped")
+"""The shipped files as they were copied, by which `--update` tells an edit of the site from a change of ours."""
 PACKAGE = Path(__file__).parent.parent
 SOURCES = (PACKAGE / "site", PACKAGE.parent)
 """Where the shipped site lies: in a wheel, and in a checkout."""
@@ -21,14 +24,18 @@ SOURCES = (PACKAGE / "site", PACKAGE.parent)
 
 def add_parser(subparsers: Any) -> None:
     """Add `init` to the command line."""
-    parser = subparsers.add_parser("init", help="make a fresh site to edit")
+    parser = subparsers.add_parser("init", help="make a fresh site to edit, or update one")
     parser.add_argument("directory", metavar="DIR")
+    update = "bring what you have not edited to the installed version, and show what changed on both sides"
+    parser.add_argument("--update", action="store_true", help=update)
     parser.set_defaults(handler=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the site, say what was kept and what to type next; returns 0."""
+    """Make or update the site, say what was kept and what to type next; returns 0, or 1 when files need a person."""
     site = Path(args.directory).expanduser()
+    if args.update:
+        return update(site)
     written, kept = make_site(site)
     for path in kept:
         print(f"kept {site / path}: it was there already")
@@ -43,18 +50,72 @@ def make_site(site: Path) -> tuple[list[Path], list[Path]]:
 
     Raises RackwrightError when the folder cannot be written.
     """
-    source = shipped()
-    contents = {path: (source / path).read_bytes() for path in _shipped_files(source)}
-    contents[SCHEMA] = json_text().encode()
+    contents = shipped_files()
     written = [path for path in contents if not (site / path).exists()]
+    _write(site, {path: contents[path] for path in written})
+    _write(site / KEPT, {path: contents[path] for path in written})
+    (site / HOST_VARS).mkdir(exist_ok=True)
+    return written, [path for path in contents if path not in written]
+
+
+def update(site: Path) -> int:
+    """Bring a site's untouched copies to the installed version; returns 1 when files were changed on both sides.
+
+    Raises RackwrightError when the folder is no site, or cannot be written.
+    """
+    if not (site / "deploy.py").exists():
+        raise RackwrightError(f"{site} is no site: it has no deploy.py; next: rackwright init {site}")
+    now = shipped_files()
+    before = _files_below(site / KEPT)
+    mine = {path: (site / path).read_bytes() for path in {*now, *before} if (site / path).is_file()}
+    found = list(copies(before, mine, now))
+    _carry_out(site, found)
+    for copy in found:
+        _tell(copy)
+    both = [copy for copy in found if copy.fate is Fate.BOTH]
+    changed = sum(copy.fate in (Fate.WRITE, Fate.REMOVE) for copy in found)
+    print(f"{site}: {changed} files brought to the installed version, {len(both)} changed on both sides")
+    if both:
+        print("next: take over what you want of the changes above by hand; the same command shows them once only")
+    return 1 if both else 0
+
+
+def _carry_out(site: Path, found: list[Copy]) -> None:
+    _write(site, {copy.path: copy.now or b"" for copy in found if copy.fate is Fate.WRITE})
+    for copy in found:
+        if copy.fate is Fate.REMOVE:
+            (site / copy.path).unlink()
+        if copy.now is None:
+            (site / KEPT / copy.path).unlink(missing_ok=True)
+    _write(site / KEPT, {copy.path: copy.now for copy in found if copy.now is not None})
+
+
+def _tell(copy: Copy) -> None:
+    words = {
+        Fate.WRITE: "updated" if copy.mine is not None else "new",
+        Fate.REMOVE: "removed: it is shipped no longer",
+        Fate.GONE: "stays away, as you have removed it",
+        Fate.BOTH: "changed on both sides, and left as it is:",
+    }
+    if copy.fate in words:
+        print(f"{copy.path}: {words[copy.fate]}")
+    if copy.fate is Fate.BOTH:
+        print("\n".join(f"  {line}" for line in copy.diff.splitlines()))
+
+
+def _write(folder: Path, contents: Mapping[Path, bytes]) -> None:
     try:
-        for path in written:
-            (site / path).parent.mkdir(parents=True, exist_ok=True)
-            (site / path).write_bytes(contents[path])
-        (site / HOST_VARS).mkdir(exist_ok=True)
+        for path, content in contents.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content)
     except OSError as error:
         raise RackwrightError(f"{error.filename}: {error.strerror}; choose a folder that you may write") from None
-    return written, [path for path in contents if path not in written]
+
+
+def shipped_files() -> dict[Path, bytes]:
+    """What this installation ships, by path in a site. Raises RackwrightError when it is not complete."""
+    source = shipped()
+    return {**{path: (source / path).read_bytes() for path in _shipped_files(source)}, SCHEMA: json_text().encode()}
 
 
 def shipped() -> Path:
@@ -69,3 +130,7 @@ def _shipped_files(source: Path) -> Iterator[Path]:
     for part in PARTS:
         found = [source / part] if (source / part).is_file() else sorted((source / part).rglob("*"))
         yield from (path.relative_to(source) for path in found if path.is_file() and "__pycache__" not in path.parts)
+
+
+def _files_below(folder: Path) -> dict[Path, bytes]:
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

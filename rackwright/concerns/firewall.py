@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rackwright.aside import foreigners, kept_aside, refusal
@@ -30,7 +29,7 @@ from rackwright.iptables import CLOSES, TAG, Rule, Table, at_top, in_place, pars
 from rackwright.ownership import RECORD
 from rackwright.paths import ETC, FIREWALL_UNIT, UNITS, guard_unit
 from rackwright.reading import decode, files, lines_of, pairs
-from rackwright.render import render
+from rackwright.render import render_own
 from rackwright.settings.model import HostSettings
 
 SCRIPT = f"{ETC}/firewall"
@@ -77,8 +76,6 @@ class WantedFirewall:
     files: Mapping[str, str]
     seconds: int
     """Within which a new connection must confirm."""
-    site: Path
-    """Whose templates count."""
     refusal: Refuse | None = None
     warnings: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
@@ -125,9 +122,8 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedFirewall:
     foreign = tuple(foreigners(UNIT, seen.files.get(UNIT_FILE), False, record))
     return WantedFirewall(
         {command: _possible(own, seen.table(command), docker) for command, own in rules.items()},
-        {SCRIPT: script(kept, settings.site), UNIT_FILE: render(f"{UNIT}.j2", settings.site, script=SCRIPT)},
+        {SCRIPT: script(kept), UNIT_FILE: render_own(f"{UNIT}.j2", script=SCRIPT)},
         settings.firewall.confirm_timeout,
-        settings.site,
         _foreign_refusal(settings, foreign) or _refusal(settings, seen, docker),
         tuple(warnings(settings.all_endpoints)),
         foreign,
@@ -138,9 +134,9 @@ def _foreign_refusal(settings: HostSettings, foreign: Sequence[str]) -> Refuse |
     return refusal(UNIT, foreign) if foreign and settings.releases.foreign_units != "aside" else None
 
 
-def script(rules: Mapping[str, Iterable[str]], site: Path) -> str:
+def script(rules: Mapping[str, Iterable[str]]) -> str:
     """Shell text that replaces our rules, whatever they are now, by these insertions."""
-    return render("firewall.j2", site, rules=rules, tag=TAG)
+    return render_own("firewall.j2", rules=rules, tag=TAG)
 
 
 def _possible(rules: Iterable[Rule], table: Table, docker: SeenDocker) -> tuple[Rule, ...]:
@@ -204,16 +200,16 @@ def _replace(asked: WantedFirewall, seen: SeenFirewall) -> list[Change]:
     if not pending:
         return []
     after = {command: at_top(asked.rules.get(command, ())) for command in pending}
-    guarded = Guarded(GUARD, script(after, asked.site), _undo(pending, seen, asked.site), asked.seconds)
+    guarded = Guarded(GUARD, script(after), _undo(pending, seen), asked.seconds)
     why = "; ".join(f"{command}: {reason}" for command, reason in pending.items())
     diff = "".join(_diff(command, seen.table(command).ours, asked.rules.get(command, ())) for command in pending)
     return [Change("set the firewall rules, and confirm over a new connection", why, (guarded,), OWNS, diff=diff)]
 
 
-def _undo(commands: Iterable[str], seen: SeenFirewall, site: Path) -> str:
+def _undo(commands: Iterable[str], seen: SeenFirewall) -> str:
     """Our rules back to where they stood; or, when foreign ones have gone meanwhile, back in front of the others."""
-    exact = script({command: in_place(seen.table(command)) for command in commands}, site)
-    in_front = script({command: at_top(seen.table(command).ours) for command in commands}, site)
+    exact = script({command: in_place(seen.table(command)) for command in commands})
+    in_front = script({command: at_top(seen.table(command).ours) for command in commands})
     return f"(\n{exact}) || (\n{in_front})\n"
 
 

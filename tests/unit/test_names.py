@@ -132,8 +132,10 @@ def test_no_host_script_removes_a_container_by_its_name_alone(script: str) -> No
 
 
 def test_every_unit_of_ours_carries_the_mark_by_which_it_is_known() -> None:
-    templates = [*(Path(rackwright.__file__).parents[1] / "templates").glob("*.service.j2")]
-    templates += [*(Path(rackwright.__file__).parents[1] / "templates").glob("*.target.j2")]
+    package = Path(rackwright.__file__).parent
+    folders = package.parent / "templates", package / "concerns" / "templates"
+    kinds = "*.service.j2", "*.target.j2"
+    templates = [file for folder in folders for kind in kinds for file in folder.glob(kind)]
     assert len(templates) >= 4
     assert all(template.read_text().startswith(f"# {paths.WRITTEN}") for template in templates)
 

@@ -27,7 +27,7 @@ from rackwright.ownership import RECORD
 from rackwright.paths import BOOT_UNIT, UNITS, endpoint_dir, endpoint_job, unit_name
 from rackwright.reach import Door
 from rackwright.release import Release
-from rackwright.render import render
+from rackwright.render import render_own
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.switchjob import (
     commit_script,
@@ -77,7 +77,7 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedEndpoints:
     releases = wanted_releases(settings, reading)
     return WantedEndpoints(
         {name: _wanted(own, releases[name], settings, reading) for name, own in settings.all_endpoints.items()},
-        {name: render(f"{name}.j2", settings.site) for name in BOOT_UNITS},
+        {name: render_own(f"{name}.j2") for name in BOOT_UNITS},
         reading[RECORD],
         settings.releases.foreign_units == "aside",
     )
@@ -279,9 +279,9 @@ def waits(settings: HostSettings, seen: SeenEndpoints) -> list[Job]:
     ]
 
 
-def boot_files(settings: HostSettings) -> dict[str, str]:
+def boot_files(_: HostSettings) -> dict[str, str]:
     """The two units that start the endpoints at boot."""
-    return {f"{UNITS}/{name}": render(f"{name}.j2", settings.site) for name in BOOT_UNITS}
+    return {f"{UNITS}/{name}": render_own(f"{name}.j2") for name in BOOT_UNITS}
 
 
 ENDPOINT: Concern[WantedEndpoints, SeenEndpoints] = Concern("endpoint", read, parse, wanted, changes, files=boot_files)
