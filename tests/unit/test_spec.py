@@ -105,7 +105,7 @@ def test_the_unit_can_be_read_and_gives_up_after_slow_deaths() -> None:
     unit = release.unit
     assert "StartLimitIntervalSec=1695" in unit, "3 x (480 + 60 + 15 + 10)"
     assert "--ulimit memlock=-1" in unit
-    joined = unit.split("ExecStart=")[1].split("\n# ")[0].replace("\\\n", " ")
+    joined = unit.split("ExecStart=")[1].split("\nExecStartPost")[0].replace("\\\n", " ")
     assert shlex.split(joined.replace(release.hash, RELEASE)) == words(spec())
     assert "EnvironmentFile=/var/lib/rackwright/endpoints/llm/binding" in unit
 
