@@ -569,7 +569,7 @@ def test_looking_ahead_at_a_bare_host_tells_all_and_writes_nothing(worker_lab: L
         "would install",
         "would pull",
         "would fetch",
-        "would write the release",
+        "would write release",
         "would start endpoint llm",
     ):
         assert sentence in run.output, sentence

@@ -22,6 +22,8 @@ from pyinfra.api.state import StateStage
 from pyinfra.connectors.fake import FakeConnector
 from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 
+from rackwright.declared import Declared
+from rackwright.declaring import remember
 from rackwright.fence import LOST
 from rackwright.operations import settle
 from rackwright.reading import HEAD
@@ -66,7 +68,8 @@ def run_case(case: dict[str, Any], name: str) -> State:
     """Settle the case's concern on a host that answers from its reading."""
     responses = {HEAD.strip(): reading_of(case).splitlines(), **{**LEASES, **case.get("answers", {})}}
     responses |= {"patience=": ENDED_JOB, "Start a job": f"started {NONCE}"}
-    data = {**BASE, **case.get("settings", {}), "fake_responses": responses, "fake_delay": 0, "fake_delay_jitter": 0}
+    data = {"fake_responses": responses, "fake_delay": 0, "fake_delay_jitter": 0}
+    remember({f"@fake/{name}": Declared((), arguments={**BASE, **case.get("settings", {})})})
     inventory = Inventory(([(f"@fake/{name}", data)], {}))
     state = State(inventory, Config())
     with ctx_state.use(state), ctx_inventory.use(inventory), ctx_config.use(state.config):

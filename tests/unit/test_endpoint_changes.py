@@ -38,7 +38,7 @@ from rackwright.hostside import host_script
 from rackwright.paths import BOOT_UNIT, unit_name
 from rackwright.proof import RULES
 from rackwright.release import SUMS, Release, build_release
-from rackwright.render import render
+from rackwright.render import render_own
 from rackwright.settings.model import NOWHERE, EndpointSettings, HostSettings
 from rackwright.spec import EndpointSpec, Resolved, endpoint_spec
 from rackwright.specdiff import reasons
@@ -70,7 +70,7 @@ def running(own: Release, binding: Binding = BOUND) -> Running:
 WANTED = release()
 EDITED = release(stop_timeout=61)
 """It serves the same, and its unit differs."""
-BOOT = {name: render(f"{name}.j2", NOWHERE) for name in BOOT_UNITS}
+BOOT = {name: render_own(f"{name}.j2") for name in BOOT_UNITS}
 AT_REST = SeenEndpoint(
     unit=WANTED.unit,
     unit_same=True,

@@ -17,6 +17,7 @@ from rackwright.catalog import ALL
 from rackwright.concern import HostReading
 from rackwright.hostrun import look, touch, was_changed
 from rackwright.ownership import RECORD
+from rackwright.settings.model import HostSettings
 
 
 @pytest.fixture
@@ -80,7 +81,8 @@ def test_looking_ahead_changes_nothing(host: Any) -> None:
 
 def test_a_host_is_read_by_its_own_settings_whoever_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     own = SimpleNamespace(name="h1")
-    other: Any = SimpleNamespace(name="h2", state=SimpleNamespace(is_executing=True), data=SimpleNamespace(dict=dict))
+    monkeypatch.setattr(hostrun, "settings_of", lambda _: HostSettings())
+    other: Any = SimpleNamespace(name="h2", state=SimpleNamespace(is_executing=True))
     monkeypatch.setattr(hostrun, "_states", {})
     monkeypatch.setattr(hostrun, "real_host", lambda host: host)
     monkeypatch.setattr(hostrun, "tune", lambda _: None)
