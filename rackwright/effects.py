@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from paramiko import SSHException
 from pyinfra import logger
@@ -110,8 +110,7 @@ def remote(
 
     quiet: not shown even with -vv. Raises ConnectionLostError, with what that means.
     """
-    arguments, _ = pop_global_arguments(state, host, {})
-    connector: dict[str, Any] = {key: arguments[key] for key in CONNECTOR_ARGUMENT_KEYS if key in arguments}  # type: ignore[literal-required]
+    connector = _global_arguments(state, host)
     connector.update(command.connector_arguments)
     if timeout:
         connector["_timeout"] = timeout
@@ -302,14 +301,19 @@ def _confirm(state: State, host: Host, step: Guarded) -> bool:
     return False
 
 
+def _global_arguments(state: State, host: Host) -> dict[str, Any]:
+    """How commands run on a host (`_sudo` and the like): as its data says, or the operation that runs on it now."""
+    found, _ = pop_global_arguments(state, host, {})
+    asked = {**cast(dict[str, Any], found), **cast(dict[str, Any], host.current_op_global_arguments or {})}
+    return {key: asked[key] for key in CONNECTOR_ARGUMENT_KEYS if key in asked}
+
+
 def over_new_connection(state: State, host: Host, command: StringCommand) -> bool:
     """Run a command over an SSH connection made just now. Raises one of LOST when none can be made."""
     connector = type(host.connector)(state, host)
     connector.connect()
     try:
-        arguments, _ = pop_global_arguments(state, host, {})
-        chosen: dict[str, Any] = {key: arguments[key] for key in CONNECTOR_ARGUMENT_KEYS if key in arguments}  # type: ignore[literal-required]
-        ok, _output = connector.run_shell_command(command, **chosen)
+        ok, _output = connector.run_shell_command(command, **_global_arguments(state, host))
         return ok
     finally:
         client = getattr(connector, "client", None)

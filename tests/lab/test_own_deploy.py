@@ -17,10 +17,11 @@ pytestmark = pytest.mark.lab
 DEPLOY = """
 from pathlib import Path
 from pyinfra.facts.server import LinuxName
-from pyinfra import host
+from pyinfra import config, host
 from pyinfra.operations import server
 from rackwright.operations import docker, encodings, endpoint, firewall, models, registry, site
 
+config.SUDO = True
 server.shell(name="Tune the kernel", commands=["touch /run/tuned"])
 assert host.get_fact(LinuxName)
 
@@ -46,7 +47,7 @@ endpoint(
 @pytest.fixture
 def run(site: Site, tmp_path: Path) -> Callable[..., Run]:
     """`pyinfra hosts.py deploy.py` of a folder that is no site; host data has keys that are settings elsewhere."""
-    host = site.lab.host("lived1")
+    host = site.lab.host("lived2")
     host.reset()
     secrets = site.lab.secrets()
     (tmp_path / "key").write_text(secrets["registry-key"])
@@ -62,7 +63,7 @@ def run(site: Site, tmp_path: Path) -> Callable[..., Run]:
 
 
 def test_a_deploy_of_somebody_elses_serves_what_its_arguments_say(site: Site, run: Callable[..., Run]) -> None:
-    host = site.lab.host("lived1")
+    host = site.lab.host("lived2")
     wrong = run(more="\n    gpu=[0],")
     assert wrong.status == 1
     assert "gpu: unknown key (did you mean gpus?)" in wrong.output

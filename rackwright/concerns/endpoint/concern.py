@@ -93,7 +93,7 @@ def _wanted(
 def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
     """What must happen to the host's endpoints, those that are no longer wanted first."""
     if not seen.docker and all(isinstance(own.release, Release) for own in asked.endpoints.values()):
-        return [Change("switch the endpoints", "Docker does not answer", (Refuse(_DOCKER_DOWN, final=False),))]
+        return [_docker_down(name) for name in asked.endpoints]
     others = [_other_format(name, own.format) for name, own in seen.endpoints.items() if formats.foreign(own.format)]
     if others:
         return others
@@ -132,6 +132,10 @@ def _kept_aside(name: str, own: EndpointSettings, seen: SeenEndpoint, foreign: l
     """Its clients are drained first, as for any switch."""
     drain = drain_script(name, own.port, own.drain_timeout, drain_hook_script(name, own, "")) if seen.serving else ""
     return kept_aside(unit_name(name), foreign, drain, own.drain_timeout + own.hook_timeout)
+
+
+def _docker_down(name: str) -> Change:
+    return Change(f"start endpoint {name} and ask it", "Docker does not answer", (Refuse(_DOCKER_DOWN, final=False),))
 
 
 _DOCKER_DOWN = "Docker does not answer, so nothing is known of the containers; next: journalctl -u docker --lines 50"
