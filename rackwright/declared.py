@@ -6,10 +6,13 @@ nor judged, whatever the settings say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
+from rackwright.change import Owned
+from rackwright.paths import ETC, STATE
 from rackwright.settings.model import HostSettings
 
 NEEDS: Mapping[str, tuple[str, ...]] = {
@@ -38,14 +41,16 @@ FOLLOWS: Mapping[str, tuple[str, ...]] = {
 }
 """Steps behind which a step must stand where both are called."""
 
-OWNED_BY: Mapping[str, tuple[str, ...]] = {
-    "docker": ("package", "hold", "group_member", "daemon_key", "apt_source"),
-    "firewall": ("rule",),
-    "registry": ("login",),
-    "image": ("image",),
-    "models": ("model",),
+MADE_BY: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "firewall": (("rule", "*"), ("unit", "rackwright-firewall*"), ("file", f"{ETC}/*")),
+    "registry": (("login", "*"),),
+    "image": (("image", "*"),),
+    "encodings": (("file", "*.tiktoken"),),
+    "models": (("model", "*"),),
+    "docker": tuple((kind, "*") for kind in ("package", "hold", "group_member", "daemon_key", "apt_source", "file")),
+    "endpoint": (("unit", "*"), ("directory", f"{STATE}/endpoints/*")),
 }
-"""Kinds of the ownership record's entries that a step alone makes."""
+"""Which entries of the ownership record a step makes: kind, and name as a pattern; the first match counts."""
 
 
 @dataclass(frozen=True)
@@ -113,13 +118,29 @@ def _unserved(declared: Declared, settings: HostSettings) -> Iterator[str]:
         yield "allow_from is set and firewall() is not called; next: call firewall(), or take allow_from out"
 
 
-def left_behind(declared: Declared, kinds: Sequence[str]) -> list[str]:
-    """What earlier runs left on a host whose step is no longer called, as sentences.
+def maker_of(one: Owned) -> str | None:
+    """The step that makes an entry of the ownership record; None: no single one does."""
+    matching = (
+        step
+        for step, patterns in MADE_BY.items()
+        if any(one.kind == kind and fnmatchcase(one.name, pattern) for kind, pattern in patterns)
+    )
+    return next(matching, None)
 
-    kinds: those of the host's ownership record.
-    """
+
+def left_of(declared: Declared, record: Iterable[Owned]) -> dict[str, list[Owned]]:
+    """What earlier runs left of steps that are no longer called, by step."""
+    found: dict[str, list[Owned]] = {}
+    for one in sorted(record):
+        step = maker_of(one)
+        if step is not None and step not in declared:
+            found.setdefault(step, []).append(one)
+    return found
+
+
+def left_behind(declared: Declared, record: Iterable[Owned]) -> list[str]:
+    """The same as sentences."""
     return [
-        f"left behind: {', '.join(sorted(found))} of {step}(), which is no longer called"
-        for step, own in OWNED_BY.items()
-        if step not in declared and (found := set(kinds) & set(own))
+        f"left behind: {', '.join(dict.fromkeys(one.kind for one in own))} of {step}(), which is no longer called"
+        for step, own in left_of(declared, record).items()
     ]

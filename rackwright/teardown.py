@@ -10,6 +10,7 @@ from rackwright.change import Change, Owned, Shell
 from rackwright.concern import HostReading
 from rackwright.concerns.apt import ENGINES
 from rackwright.daemonjob import HOME as DOCKERD_HOME
+from rackwright.declared import Declared, left_of
 from rackwright.lease import FENCE, LEASED, SeenLease
 from rackwright.marks import Marks
 from rackwright.ownership import RECORD
@@ -50,6 +51,14 @@ def plan_teardown(reading: HostReading, marks: Marks, purge: bool) -> Teardown:
     changes = (*found, *_forget(gone), *last)
     foreign = tuple(name for name in marks.foreign if name not in {f"{one.kind} {one.name}" for one in record})
     return Teardown(changes, tuple(_kept(left, record, marks)), tuple(_unknown(record, marks)), foreign, bool(left))
+
+
+def plan_left_behind(reading: HostReading, declared: Declared, purge: bool) -> list[Change]:
+    """Remove what steps that are no longer called left behind; models and images only with `purge`."""
+    record: frozenset[Owned] = reading[RECORD]
+    left = left_of(declared, record)
+    going = [one for own in left.values() for one in own if purge or one.kind not in PURGED]
+    return [replace(change, why="its step is no longer called") for change in removals(going, reading)]
 
 
 def _without_served(owned: frozenset[Owned]) -> frozenset[Owned]:

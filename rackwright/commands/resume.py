@@ -30,7 +30,7 @@ from rackwright.session import chosen_hosts
 
 KINDS = {FORWARD: "roll out", BACKWARD: "go further back", BY_HAND: "go back", TEARDOWN: "tear down", "": "deploy"}
 
-KEPT = ("deploy", "data", "plain", "to", "purge", "skip_offline")
+KEPT = ("deploy", "data", "plain", "to", "purge", "steps", "skip_offline")
 """What was asked for the first time holds for the rest."""
 
 
@@ -123,7 +123,7 @@ def _go_on(started: Run, old: Record, rest: Rest) -> tuple[int, str]:
         return roll_back(started, rest.releases)
     if rest.kind == TEARDOWN:
         with as_file(files("rackwright.deploys") / "teardown.py") as file:
-            return tear_down(started, file, bool(old.begin.get("purge")))
+            return tear_down(started, file, bool(old.begin.get("purge")), old.begin.get("steps"))
     deploy = Path(old.begin["deploy"])
     status = started.as_plain().pyinfra(deploy, started.hosts, data, **{ORDER: json.dumps(order)})
     return status, sentence(record_of(started.record.stem, read_record(started.record)), status, executed=True)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 
 from rackwright.commands.inventories import add_limit
+from rackwright.declaring import declared_by
 from rackwright.fleet.ending import ERROR
 from rackwright.fleet.journal import read_record
 from rackwright.fleet.record import TEARDOWN
@@ -20,12 +22,17 @@ from rackwright.processes import module
 from rackwright.session import chosen_hosts
 from rackwright.settings.files import site_root
 
+Steps = Mapping[str, Sequence[str]]
+"""By host, the steps that deploy.py calls."""
+
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("teardown", help="remove what Rackwright put on the hosts, and nothing else")
     add_limit(parser)
     parser.add_argument("--purge", action="store_true", help="models and images too")
+    left = "only what steps that deploy.py no longer calls have left"
+    parser.add_argument("--left-behind", action="store_true", help=left)
     parser.add_argument("--dry", action="store_true", help="show what would be removed")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
     parser.set_defaults(handler=run)
@@ -34,26 +41,33 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Run the teardown through pyinfra; returns its exit status."""
     hosts = chosen_hosts(arguments.inventory, arguments.limit, arguments.only)
-    if not arguments.dry and not arguments.yes and not _agreed([entry.name for entry in hosts], arguments.purge):
+    root = site_root(Path(arguments.inventory).expanduser()).absolute()
+    steps = {name: own.steps for name, own in declared_by(root, hosts).items()} if arguments.left_behind else None
+    names = [entry.name for entry in hosts]
+    if not arguments.dry and not arguments.yes and not _agreed(names, arguments.purge, arguments.left_behind):
         print("nothing was done", file=sys.stderr)
         return 1
     with as_file(files("rackwright.deploys") / "teardown.py") as deploy:
         if arguments.dry:
-            return _look_ahead(arguments, deploy, [entry.name for entry in hosts])
-        root = site_root(Path(arguments.inventory)).absolute()
-        started = begin(arguments.inventory, root, hosts, TEARDOWN, purge=arguments.purge)
+            return _look_ahead(arguments, deploy, names, steps)
+        started = begin(arguments.inventory, root, hosts, TEARDOWN, purge=arguments.purge, steps=steps)
         if why := started.vetoed():
             return started.end(ERROR, f"{why}; nothing was done")
-        return started.end(*tear_down(started, deploy, arguments.purge))
+        return started.end(*tear_down(started, deploy, arguments.purge, steps))
 
 
-def tear_down(run: Run, deploy: Path, purge: bool) -> tuple[int, str]:
-    """Tear the run's hosts down; returns the exit status and what to say."""
+def tear_down(run: Run, deploy: Path, purge: bool, steps: Steps | None = None) -> tuple[int, str]:
+    """Tear the run's hosts down; returns the exit status and what to say.
+
+    steps: by host, what deploy.py calls, when only what other steps left is to go.
+    """
     started = run.as_plain()
     started.note("phase", name=TEARDOWN)
-    status = started.pyinfra(deploy, started.hosts, {}, **environment(purge))
+    status = started.pyinfra(deploy, started.hosts, {}, **environment(purge, steps))
     found = phase(started, TEARDOWN)
     left = [host for host in started.hosts if found.states.get(host) != RunState.DONE]
+    if steps and not left:
+        return status, "done: what steps that are no longer called had left is gone"
     kept = any(event["kind"] == "left" and event.get("kept") for event in read_record(started.record))
     return status or (ERROR if left else 0), ending(left, kept)
 
@@ -65,21 +79,23 @@ def ending(left: Sequence[str], kept: bool) -> str:
     return "done: gone, but for what is left on purpose, see above" if kept else "done: nothing of it is left"
 
 
-def environment(purge: bool) -> dict[str, str]:
+def environment(purge: bool, steps: Steps | None = None) -> dict[str, str]:
     """What the deploy that tears down is told."""
-    return {"RACKWRIGHT_PURGE": "yes" if purge else "no"}
+    return {"RACKWRIGHT_PURGE": "yes" if purge else "no", "RACKWRIGHT_STEPS": json.dumps(steps)}
 
 
-def _look_ahead(arguments: argparse.Namespace, deploy: Path, hosts: list[str]) -> int:
+def _look_ahead(arguments: argparse.Namespace, deploy: Path, hosts: list[str], steps: Steps | None) -> int:
     inventory = Path(arguments.inventory).expanduser().absolute()
     words = [*module("pyinfra"), str(inventory), str(deploy), "--dry"]
     words += [word for name in hosts for word in ("--limit", name)]
-    known = {**os.environ, **environment(arguments.purge)}
+    known = {**os.environ, **environment(arguments.purge, steps)}
     return subprocess.run(words, cwd=site_root(inventory), env=known, check=False).returncode
 
 
-def _agreed(hosts: list[str], purge: bool) -> bool:
-    print(f"This stops the endpoints of {', '.join(hosts)} and removes what Rackwright put there", end="")
+def _agreed(hosts: list[str], purge: bool, left_behind: bool) -> bool:
+    what = "removes from {} what steps that deploy.py no longer calls have left"
+    what = what if left_behind else "stops the endpoints of {} and removes what Rackwright put there"
+    print(f"This {what.format(', '.join(hosts))}", end="")
     print(", models and images included." if purge else "; models and images stay.")
     try:
         return input("Type yes to go on: ").strip() == "yes"

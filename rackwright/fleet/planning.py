@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rackwright.catalog import managed
-from rackwright.change import Change, DaemonRestart, Proved, Refuse
+from rackwright.change import Change, DaemonRestart, Owned, Proved, Refuse
 from rackwright.concern import HostReading
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, adopted_later, deferred_releases
 from rackwright.concerns.preflight import fetch_of
@@ -82,7 +82,8 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading, declared:
         return HostPlan(name, "unreadable", error=str(error))
     state: State = "refused" if refusals else "pending" if changes else "converged"
     told = list(adopted_later(asked, reading[ENDPOINT])) if asked else []
-    told += left_behind(declared, [entry.kind for entry in reading[RECORD]])
+    record: frozenset[Owned] = reading[RECORD]
+    told += left_behind(declared, record)
     masked = tuple(mask(text, described.secrets) for text in refusals)
     return HostPlan(name, state, changes, masked, notes=tuple(told), others=declared.others)
 

@@ -12,7 +12,7 @@ from rackwright.operations.concerns import (
     release,
     site,
 )
-from rackwright.operations.steps import converge, hash_models, settle, tear_down, try_keys
+from rackwright.operations.steps import converge, hash_models, remove_left_behind, settle, tear_down, try_keys
 
 ALONE = ("builtins", "__main__")
 """A module's `__name__` when pyinfra runs its file as a deploy: `pyinfra INVENTORY tasks/firewall.py`."""
@@ -30,6 +30,7 @@ __all__ = [
     "options",
     "registry",
     "release",
+    "remove_left_behind",
     "settle",
     "site",
     "tear_down",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pyinfra.api import operation
@@ -13,6 +13,7 @@ from rackwright.change import Change, Owned, Refuse, Shell
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.models import MODELS, hash_changes
 from rackwright.concerns.registry import try_key
+from rackwright.declared import Declared
 from rackwright.declaring import declared_of, noted, ours
 from rackwright.effects import StepFailedError, command_of, complain, remote, say, tail
 from rackwright.errors import ReadingError
@@ -36,7 +37,7 @@ from rackwright.lease import LEASED
 from rackwright.leasing import clear_dead
 from rackwright.marks import Marks, parse, read_script
 from rackwright.ownership import RECORD
-from rackwright.teardown import NOTHING, Teardown, plan_teardown, remains
+from rackwright.teardown import NOTHING, Teardown, plan_left_behind, plan_teardown, remains
 
 
 def settle(concern: str, name: str, **arguments: Any) -> None:
@@ -151,6 +152,19 @@ def _carry_out(host: Host, decide: Callable[[HostReading], Sequence[Change]]) ->
     for change in changes or ():
         touch(host)
         yield from commands(change)
+
+
+@operation()
+def remove_left_behind(steps: Mapping[str, Sequence[str]], purge: bool = False) -> Commands:
+    """Remove what steps that deploy.py no longer calls have left on a host.
+
+    + steps: by host, the steps that deploy.py calls
+    + purge: models and images too
+    """
+    host = this_host()
+    if host.name in steps:
+        declared = Declared(tuple(steps[host.name]))
+        yield from _carry_out(host, lambda seen: plan_left_behind(seen, declared, purge))
 
 
 @operation()

@@ -75,3 +75,28 @@ def test_a_wrong_order_is_refused_before_any_connection(own_site: Callable[..., 
     assert run.status == 1
     assert "docker() stands before preflight(); next: move preflight() above docker()" in run.output
     assert "Connected" not in run.output
+
+
+def test_what_a_step_left_goes_when_asked_and_the_endpoint_serves_on(lived: Host, own_site: Callable[..., Run]) -> None:
+    served = lived.run("docker inspect --format '{{.Id}}' rackwright-llm").stdout
+    words = ("teardown", "inventory/lab.py", "--limit", lived.name, "--left-behind")
+    ahead = own_site("rackwright", *words, "--dry")
+    assert "would remove our firewall rules (its step is no longer called)" in ahead.output
+    assert "rackwright:" in lived.run("iptables-save").stdout
+    run = own_site("rackwright", *words, "-y")
+    assert run.status == 0, run.output
+    assert "done: what steps that are no longer called had left is gone" in run.output
+    assert "rackwright:" not in lived.run("iptables-save; ip6tables-save").stdout
+    lived.run("! test -e /etc/systemd/system/rackwright-firewall.service && ! test -e /etc/rackwright/firewall")
+    assert lived.run("docker inspect --format '{{.Id}}' rackwright-llm").stdout == served
+    plan = own_site("rackwright", "plan", "inventory/lab.py", "--limit", lived.name)
+    assert "left behind" not in plan.output
+
+
+def test_a_step_runs_alone_from_its_own_file(lived: Host, site: Site) -> None:
+    lived.run("iptables -F DOCKER-USER")
+    words = ("inventory/lab.py", "tasks/firewall.py", "-y", "--limit", lived.name)
+    run = site.command(BIN / "pyinfra", *words)
+    assert run.status == 0, run.output
+    assert run.changed == ["Firewall | Containers and the allowed networks reach the endpoints' ports"]
+    assert site.command(BIN / "pyinfra", *words).changed == []

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.catalog import ALL, managed
+from rackwright.change import Owned
 from rackwright.commands.rollback import own_operations
-from rackwright.declared import FOLLOWS, NEEDS, Declared, left_behind, problems_of
+from rackwright.concerns.firewall import OWNS
+from rackwright.declared import FOLLOWS, NEEDS, Declared, left_behind, left_of, problems_of
 from rackwright.declaring import check_steps, declare
 from rackwright.errors import SettingsError
 from rackwright.settings.load import InventoryHost
@@ -159,5 +161,14 @@ def test_a_rollback_says_which_operations_it_does_not_run(tmp_path: Path) -> Non
 
 def test_what_an_earlier_run_left_is_named_when_its_step_is_gone() -> None:
     declared = Declared(tuple(step for step in ALL_STEPS if step != "firewall"))
-    assert left_behind(declared, ["package", "rule"]) == ["left behind: rule of firewall(), which is no longer called"]
-    assert left_behind(Declared(ALL_STEPS), ["package", "rule", "model"]) == []
+    assert left_behind(declared, [Owned("package", "docker.io"), Owned("rule", "rackwright:*")]) == [
+        "left behind: rule of firewall(), which is no longer called"
+    ]
+    everything = [Owned(kind, "x") for kind in ("package", "rule", "model", "file", "unit")]
+    assert left_behind(Declared(ALL_STEPS), everything) == []
+
+
+def test_what_the_firewall_left_is_its_file_and_unit_too() -> None:
+    declared = Declared(tuple(step for step in ALL_STEPS if step != "firewall"))
+    record = [*OWNS, Owned("unit", "rackwright-llm.service"), Owned("file", "/etc/docker/certs.d/x/ca.crt")]
+    assert left_of(declared, record) == {"firewall": sorted(OWNS)}
