@@ -4,21 +4,8 @@ Run it with `pyinfra inventory/gb200.py deploy.py`; it is safe to run again at a
 neither planned nor changed on any host.
 """
 
-from tasks import (
-    converged,
-    docker,
-    dockerd,
-    encodings,
-    endpoint,
-    firewall,
-    image,
-    models,
-    options,
-    preflight,
-    registry,
-    release,
-    retention,
-)
+from tasks import converged, docker, dockerd, encodings, endpoint, firewall, image, models
+from tasks import options, preflight, registry, release, retention
 
 preflight()  # is this host able to run its endpoint? a stop ends it before anything is written
 

@@ -27,6 +27,7 @@ class Concern(Generic[Wanted, Seen]):
     report: text to show at every run, if any (preflight's table, a warning that asks for no change).
     files: whole files by path as they would land on a bare host, for `rackwright render`; secrets as masks.
     alone: no other concern decides by what this one changes, so a reading stays good for them; it is cheaper so.
+    takes: the sections of the settings that it is handed, nothing else being said in them; None for all of them.
     """
 
     name: str
@@ -37,6 +38,17 @@ class Concern(Generic[Wanted, Seen]):
     report: Callable[[Wanted, Seen], str] | None = None
     files: Callable[[HostSettings], Mapping[str, str]] | None = None
     alone: bool = False
+    takes: frozenset[str] | None = None
+
+    def __post_init__(self) -> None:
+        """See to it that the concern's functions are handed its own sections alone."""
+        if self.takes is None:
+            return
+        takes, read, wanted, files = self.takes, self.read, self.wanted, self.files
+        object.__setattr__(self, "read", lambda settings: read(settings.only(takes)))
+        object.__setattr__(self, "wanted", lambda settings, reading: wanted(settings.only(takes), reading))
+        if files is not None:
+            object.__setattr__(self, "files", lambda settings: files(settings.only(takes)))
 
     def pending(self, settings: HostSettings, reading: HostReading) -> list[Change]:
         """The changes that make the host match its settings in this concern."""

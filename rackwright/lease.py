@@ -129,6 +129,7 @@ LEASED: Concern[None, SeenLease] = Concern(
     parse=lambda output: parse_seen(lines_of(output)),
     wanted=lambda _settings, _reading: None,
     changes=lambda _wanted, _seen: [],
+    takes=frozenset(),
 )
 
 

@@ -80,4 +80,5 @@ RECORD: Concern[None, frozenset[Owned]] = Concern(
     parse=parse_record,
     wanted=lambda _settings, _reading: None,
     changes=lambda _wanted, _seen: [],
+    takes=frozenset(),
 )

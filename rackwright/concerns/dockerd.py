@@ -13,6 +13,7 @@ from rackwright.binding import Binding
 from rackwright.change import Change, DaemonRestart
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.docker import DOCKER, SeenDocker, WantedDocker
+from rackwright.concerns.docker.concern import TAKES as DOCKER_TAKES
 from rackwright.concerns.docker.concern import refusals
 from rackwright.concerns.docker.dockerd import Reconfiguration, deferred
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, last_switch, tried_of
@@ -104,4 +105,6 @@ def _spec_of(release: str, seen: SeenEndpoint) -> Mapping[str, Any]:
     return next((spec for spec in (seen.spec, seen.proven_spec) if spec and spec["hash"] == release), {})
 
 
-DOCKERD: Concern[WantedDockerd, LastSwitch | None] = Concern("dockerd", read, parse, wanted, changes)
+TAKES = DOCKER_TAKES
+"""Sections of the settings that it is handed."""
+DOCKERD: Concern[WantedDockerd, LastSwitch | None] = Concern("dockerd", read, parse, wanted, changes, takes=TAKES)

@@ -13,7 +13,7 @@ from rackwright.concern import Concern, HostReading
 from rackwright.downloads import proxy_values
 from rackwright.hostside import host_script
 from rackwright.reading import lines_of
-from rackwright.settings.model import HostSettings
+from rackwright.settings.model import ENDPOINTS, HostSettings
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,10 @@ def _fetch(wanted: WantedEncodings, encoding: Encoding, path: str, seen: SeenFil
     return Change(f"fetch {path} from {wanted.base}", why, (job,), owns=(Owned("file", path),), size=encoding.size)
 
 
-ENCODINGS: Concern[WantedEncodings, SeenEncodings] = Concern("encodings", read, parse, wanted, changes, alone=True)
+TAKES = frozenset({ENDPOINTS, "encodings", "mirrors", "downloads", "proxy"})
+"""Sections of the settings that it is handed."""
+ENCODINGS: Concern[WantedEncodings, SeenEncodings] = Concern(
+    "encodings", read, parse, wanted, changes, alone=True, takes=TAKES
+)
 
 __all__: Sequence[str] = ("ENCODINGS", "ENCODING_FILES", "Encoding", "SeenFile", "WantedEncodings")

@@ -30,7 +30,7 @@ from rackwright.ownership import RECORD
 from rackwright.paths import ETC, FIREWALL_UNIT, UNITS, guard_unit
 from rackwright.reading import decode, files, lines_of, pairs
 from rackwright.render import render_own
-from rackwright.settings.model import HostSettings
+from rackwright.settings.model import ENDPOINTS, HostSettings
 
 SCRIPT = f"{ETC}/firewall"
 UNIT = FIREWALL_UNIT
@@ -263,4 +263,8 @@ def remove_script() -> str:
     return host_script("firewall_remove", tag=TAG, paths=f"{SCRIPT} {UNIT_FILE}", unit=UNIT)
 
 
-FIREWALL: Concern[WantedFirewall, SeenFirewall] = Concern("firewall", read, parse, wanted, changes, report, alone=True)
+TAKES = frozenset({ENDPOINTS, "firewall", "docker", "releases"})
+"""Sections of the settings that it is handed."""
+FIREWALL: Concern[WantedFirewall, SeenFirewall] = Concern(
+    "firewall", read, parse, wanted, changes, report, alone=True, takes=TAKES
+)

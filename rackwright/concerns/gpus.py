@@ -224,4 +224,5 @@ GPUS: Concern[None, SeenGpus] = Concern(
     parse=parse,
     wanted=lambda _settings, _reading: None,
     changes=lambda _wanted, _seen: [],
+    takes=frozenset(),
 )

@@ -18,7 +18,7 @@ from rackwright.hostside import job_script
 from rackwright.paths import RUN, STATE
 from rackwright.reading import lines_of
 from rackwright.references import registry_of, repository_of, slug, tag_of
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.model import ENDPOINTS, EndpointSettings, HostSettings
 from rackwright.settings.secret import Secret
 
 PINS = f"{STATE}/images"
@@ -192,7 +192,9 @@ def report(wanted: WantedImages, seen: SeenImages) -> str:
     return "\n".join(lines)
 
 
-IMAGE: Concern[WantedImages, SeenImages] = Concern("image", read, parse, wanted, changes, report)
+TAKES = frozenset({ENDPOINTS, "registry", "downloads", "proxy"})
+"""Sections of the settings that it is handed."""
+IMAGE: Concern[WantedImages, SeenImages] = Concern("image", read, parse, wanted, changes, report, takes=TAKES)
 
 
 def not_asked(name: str, why: str) -> str:

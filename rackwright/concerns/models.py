@@ -22,7 +22,7 @@ from rackwright.hostside.packed import packed
 from rackwright.paths import job_container
 from rackwright.reading import files, lines_of
 from rackwright.references import repository_of, slug
-from rackwright.settings.model import HostSettings
+from rackwright.settings.model import ENDPOINTS, HostSettings
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import COMMIT, Mirrors, ModelSource
 
@@ -332,6 +332,8 @@ def report(wanted: WantedModels, seen: SeenModels) -> str:
     return "\n".join(not_asked(name, seen.unasked[name]) for name in names if name in seen.unasked)
 
 
-MODELS: Concern[WantedModels, SeenModels] = Concern("models", read, parse, wanted, changes, report)
+TAKES = frozenset({ENDPOINTS, "models", "mirrors", "downloads", "proxy"})
+"""Sections of the settings that it is handed."""
+MODELS: Concern[WantedModels, SeenModels] = Concern("models", read, parse, wanted, changes, report, takes=TAKES)
 
 __all__: Sequence[str] = ("MODELS", "SeenModel", "SeenModels", "commit_of", "host_path", "name_of", "sources_of")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from rackwright.change import Change, Job, Refuse
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.endpoint import ENDPOINT
+from rackwright.concerns.release import TAKES as RELEASE_TAKES
 from rackwright.concerns.release import binding_of, wanted_releases
 from rackwright.hostside import helper_script, host_program
 from rackwright.paths import HELPER_LABEL, STATE, endpoint_dir, endpoint_job, helper_container
@@ -213,6 +214,8 @@ def report(releases: tuple[WantedOptions, ...], seen: SeenOptions) -> str:
     )
 
 
+TAKES = RELEASE_TAKES
+"""Sections of the settings that it is handed."""
 OPTIONS: Concern[tuple[WantedOptions, ...], SeenOptions] = Concern(
-    "options", read, parse, wanted, changes, report, alone=True
+    "options", read, parse, wanted, changes, report, alone=True, takes=TAKES
 )

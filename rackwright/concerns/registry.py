@@ -164,6 +164,8 @@ def report(wanted: WantedLogin, seen: SeenLogin) -> str:
     )
 
 
-REGISTRY: Concern[WantedLogin, SeenLogin] = Concern("registry", read, parse, wanted, changes, report)
+TAKES = frozenset({"registry"})
+"""Sections of the settings that it is handed."""
+REGISTRY: Concern[WantedLogin, SeenLogin] = Concern("registry", read, parse, wanted, changes, report, takes=TAKES)
 
 __all__: Sequence[str] = ("REGISTRY", "SeenLogin", "WantedLogin", "at_rest", "auth_of", "config_of", "remove_script")

@@ -17,7 +17,7 @@ from rackwright.hostside import host_script
 from rackwright.paths import STATE, endpoint_dir
 from rackwright.reading import decode, lines_of
 from rackwright.release import SUMS, Release, build_release
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.model import ENDPOINTS, EndpointSettings, HostSettings
 from rackwright.settings.sections import ModelSource
 from rackwright.spec import Resolved, endpoint_spec
 
@@ -193,6 +193,8 @@ def unseen(endpoint: EndpointSettings, settings: HostSettings) -> Resolved:
     )
 
 
+TAKES = frozenset({ENDPOINTS, "models", "encodings", "hardware"})
+"""Sections of the settings that it is handed."""
 RELEASE: Concern[WantedReleases, SeenReleases] = Concern(
-    "release", read, parse, wanted_releases, changes, files=rendered, alone=True
+    "release", read, parse, wanted_releases, changes, files=rendered, alone=True, takes=TAKES
 )

@@ -13,6 +13,7 @@ from rackwright.change import Change, Owned, Shell
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.image import IMAGE, LocalImage
 from rackwright.concerns.models import MODELS, SeenModel, remove_script
+from rackwright.concerns.release import TAKES as RELEASE_TAKES
 from rackwright.concerns.release import wanted_releases
 from rackwright.hostside import host_script
 from rackwright.ownership import RECORD
@@ -134,4 +135,6 @@ def _remove_image(image: LocalImage) -> Change:
     return Change(what, "no kept release names it", (step,), disowns=owned)
 
 
-RETENTION: Concern[WantedRetention, SeenRetention] = Concern("retention", read, parse, wanted, changes)
+TAKES = RELEASE_TAKES | {"releases"}
+"""Sections of the settings that it is handed."""
+RETENTION: Concern[WantedRetention, SeenRetention] = Concern("retention", read, parse, wanted, changes, takes=TAKES)

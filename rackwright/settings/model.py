@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -67,6 +68,7 @@ class EndpointSettings(Frozen):
     engine_version: str | None = None
     """Version for the option checks; default: the image's tag."""
     model: ModelSource | None = None
+    """The model that is served."""
     draft: ModelSource | None = None
     """Draft model for speculative decoding."""
     engine: dict[str, Any] = Field(default_factory=dict)
@@ -80,6 +82,7 @@ class EndpointSettings(Frozen):
     sizes_on_command_line: bool = False
     """True for TensorRT-LLM 1.1.0rc0, where the command line could override the YAML's three sizes."""
     port: Port = 8000
+    """Port of the endpoint on the host."""
     network: Literal["bridge", "host"] = "bridge"
     """`bridge` publishes the port; `host` shares the host's network."""
     bind: Address | None = None
@@ -179,6 +182,12 @@ class HostSettings(EndpointSettings):
         """The site's folder: its templates, hooks and relative file names are looked for there."""
         return self._site
 
+    def only(self, sections: frozenset[str]) -> HostSettings:
+        """The settings with nothing said but these sections; `ENDPOINTS` stands for all keys of endpoints."""
+        kept = sections | (ENDPOINT_KEYS if ENDPOINTS in sections else frozenset())
+        plain = {key: value for key, value in _defaults().items() if key not in kept}
+        return self.model_copy(update=plain)
+
     @model_validator(mode="after")
     def _has_a_model(self) -> HostSettings:
         for name, endpoint in self.all_endpoints.items():
@@ -210,6 +219,15 @@ class HostSettings(EndpointSettings):
     def _replicas_at(self, name: str) -> tuple[str, ...]:
         """Where an endpoint's `replicas` stands: its own key, or the top-level one."""
         return ("endpoints", name, "replicas") if "replicas" in self.endpoints.get(name, {}) else ("replicas",)
+
+
+ENDPOINTS = "endpoints"
+ENDPOINT_KEYS = frozenset({*EndpointSettings.model_fields, ENDPOINTS, "endpoint_name"})
+
+
+@cache
+def _defaults() -> dict[str, Any]:
+    return {key: field.get_default(call_default_factory=True) for key, field in HostSettings.model_fields.items()}
 
 
 def replicas(name: str, endpoint: EndpointSettings, at: tuple[str, ...]) -> list[tuple[str, EndpointSettings]]:

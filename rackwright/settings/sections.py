@@ -141,6 +141,7 @@ class Hardware(Frozen):
     machine: str = "any machine"
     """Name of the machine type in messages, for example `DGX B200`."""
     architecture: Literal["x86_64", "aarch64"] | None = None
+    """Processor architecture, as `uname -m` says it."""
     gpu_models: tuple[str, ...] = ()
     """Accepted GPU product names, as parts of nvidia-smi's product name, for example `B200`."""
     gpu_count: int | None = Field(default=None, ge=1)
@@ -200,6 +201,7 @@ class Registry(Frozen):
     """The login for the image's registry."""
 
     host: str = "nvcr.io"
+    """Name of the registry, with its port where it has one."""
     user: str = "$oauthtoken"
     """NGC's user is the literal text `$oauthtoken`."""
     key: Secret | None = None
@@ -243,17 +245,24 @@ class Proxy(Frozen):
     """Proxies for apt, Docker, downloads and preflight."""
 
     http: str | None = None
+    """Address of the proxy for http, as `http://proxy.example.com:3128`."""
     https: str | None = None
+    """Address of the proxy for https; default: the one for http."""
     no_proxy: tuple[str, ...] = ("localhost", "127.0.0.1", "::1")
+    """Names, suffixes, addresses and networks that are reached directly."""
 
 
 class Mirrors(Frozen):
     """Where things come from when their public addresses are not to be used."""
 
     encodings: str = "https://openaipublic.blob.core.windows.net/encodings"
+    """Where the tiktoken encodings lie."""
     hub: str = "https://huggingface.co"
+    """The model hub, or what speaks its API."""
     container_toolkit: str = "https://nvidia.github.io/libnvidia-container"
+    """NVIDIA's apt repository."""
     docker: str = "https://download.docker.com"
+    """Docker's own apt repository, for `docker.source: docker`."""
 
 
 def _words(value: object) -> object:

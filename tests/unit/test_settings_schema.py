@@ -49,3 +49,14 @@ def test_no_key_of_the_reference_lacks_a_type() -> None:
     rows = [line.split(" | ") for line in markdown().splitlines() if line.startswith("| `")]
     assert len(rows) > 60
     assert all(row[1].strip() for row in rows)
+
+
+def test_every_key_of_every_section_has_a_meaning() -> None:
+    definitions = json_schema()["$defs"]
+    silent = [
+        f"{name}.{key}"
+        for name, definition in definitions.items()
+        for key, field in definition.get("properties", {}).items()
+        if not field.get("description") and "$ref" not in field
+    ]
+    assert silent == []

@@ -16,7 +16,7 @@ from rackwright.concerns.docker.wanted import WantedDocker, wanted
 from rackwright.daemonjob import JOB
 from rackwright.hostside import host_script
 from rackwright.paths import STATE, job_unit
-from rackwright.settings.model import HostSettings
+from rackwright.settings.model import ENDPOINTS, HostSettings
 
 
 def read(settings: HostSettings) -> str:
@@ -67,4 +67,6 @@ def refusals(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
     return [Change("set Docker up", "something is in the way", (Refuse(text),)) for text in texts]
 
 
-DOCKER: Concern[WantedDocker, SeenDocker] = Concern("docker", read, parse, wanted, changes)
+TAKES = frozenset({ENDPOINTS, "docker", "firewall", "registry", "mirrors", "proxy", "paths"})
+"""Sections of the settings that it is handed."""
+DOCKER: Concern[WantedDocker, SeenDocker] = Concern("docker", read, parse, wanted, changes, takes=TAKES)

@@ -22,6 +22,7 @@ from rackwright.concerns.endpoint.due import (
 )
 from rackwright.concerns.endpoint.seen import BOOT_UNITS, SeenEndpoint, SeenEndpoints, parse, read
 from rackwright.concerns.gpus import GPUS
+from rackwright.concerns.release import TAKES as RELEASE_TAKES
 from rackwright.concerns.release import Unresolved, binding_of, wanted_releases
 from rackwright.ownership import RECORD
 from rackwright.paths import BOOT_UNIT, UNITS, endpoint_dir, endpoint_job, unit_name
@@ -288,4 +289,8 @@ def boot_files(_: HostSettings) -> dict[str, str]:
     return {f"{UNITS}/{name}": render_own(f"{name}.j2") for name in BOOT_UNITS}
 
 
-ENDPOINT: Concern[WantedEndpoints, SeenEndpoints] = Concern("endpoint", read, parse, wanted, changes, files=boot_files)
+TAKES = RELEASE_TAKES | {"releases", "rollout"}
+"""Sections of the settings that it is handed."""
+ENDPOINT: Concern[WantedEndpoints, SeenEndpoints] = Concern(
+    "endpoint", read, parse, wanted, changes, files=boot_files, takes=TAKES
+)
