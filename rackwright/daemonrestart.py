@@ -27,7 +27,7 @@ from rackwright.switchnews import SwitchNews
 
 
 class ConfigurationBackError(WentBackError, TakenBackError):
-    """The new configuration failed; dockerd and its endpoints run with the one of before."""
+    """The new configuration failed; dockerd and its endpoints run with the previous one."""
 
 
 def restart_and_prove(state: State, host: Host, step: DaemonRestart) -> None:

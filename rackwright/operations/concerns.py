@@ -3,7 +3,7 @@
 In a site they are called by tasks/, and what they are told is stronger than the settings and weaker than `--data`. In
 somebody else's deploy, with an inventory that knows nothing of Rackwright, arguments and defaults are all there is;
 host data is never read. The whole deploy file is looked at before the first of them acts, so that a mistake in the
-last call is told before anything is written, and `models()` knows what `endpoint()` serves.
+last call is reported before anything is written, and `models()` knows what `endpoint()` serves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keys of before there were sections, and where each is now: refused by name, since nobody wrote them for long."""
+"""The previous flat keys, and the section where each is now: refused with the new name."""
 
 from __future__ import annotations
 
