@@ -195,6 +195,13 @@ class HostSettings(EndpointSettings):
                 raise ValueError(f"endpoint {name} has no model: set `model:` in group_vars or host_vars")
         return self
 
+    @model_validator(mode="after")
+    def _no_token_in_clear(self) -> HostSettings:
+        if self.models.hub_token and not self.mirrors.hub.startswith("https://"):
+            text = "is reached without TLS, and models.hub_token would go there in clear: write https://"
+            raise MisfitError(text, "mirrors", "hub")
+        return self
+
     @property
     def all_endpoints(self) -> dict[str, EndpointSettings]:
         """Endpoints by name: the listed ones, each over the top-level keys, or the top-level one if it has a model."""

@@ -56,6 +56,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"harmony": "perhaps"}, "harmony: must be true or false, not 'perhaps'"),
     ({"load_timeout": 1.5}, "load_timeout: must be a whole number, not 1.5"),
     ({"docker_users": ["ops"]}, "docker_users: is now docker.users"),
+    (
+        {"models": {"hub_token": "hf_a"}, "mirrors": {"hub": "http://hub.example.com"}},
+        "mirrors.hub: is reached without TLS, and models.hub_token would go there in clear: write https://",
+    ),
     ({"docker": {"users": "ops"}}, "docker.users: must be a list, as [a, b], not 'ops'"),
     ({"allow_from": ["10.0.0.0/33"]}, "allow_from.0: must be a network such as 10.0.0.0/8, not '10.0.0.0/33'"),
     ({"bind": "somewhere"}, "bind: must be an address of the host, as 127.0.0.1, or 0.0.0.0 for all, not 'somewhere'"),

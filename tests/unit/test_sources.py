@@ -91,12 +91,13 @@ def registry(pair: tuple[Path, ssl.SSLContext]) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def hub(tmp_path_factory: pytest.TempPathFactory, pair: tuple[Path, ssl.SSLContext]) -> Iterator[str]:
     state = tmp_path_factory.mktemp("web")
     faults.set_tokens(state, {"hf_granted": True})
     with WebServer(("127.0.0.1", 0), Site(state, hub="127.0.0.1")) as server:
+        server.socket = pair[1].wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
+        yield f"https://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
 
 
