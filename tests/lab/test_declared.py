@@ -100,3 +100,19 @@ def test_a_step_runs_alone_from_its_own_file(lived: Host, site: Site) -> None:
     assert run.status == 0, run.output
     assert run.changed == ["Firewall | Containers and the allowed networks reach the endpoints' ports"]
     assert site.command(BIN / "pyinfra", *words).changed == []
+
+
+def test_own_operations_run_once_in_a_rollout_and_a_rollback_runs_none(
+    lived: Host, own_site: Callable[..., Run]
+) -> None:
+    lived.run("rm -f /run/tuned")
+    words = ("inventory/lab.py", "--limit", lived.name, "-y", "--plain")
+    changed = ("--gate", "basic", "--data", 'engine={"stream_interval": 31}')
+    run = own_site("rackwright", "rollout", *words, "--bake", "0", *changed)
+    assert run.status == 0, run.output
+    assert run.output.count("Starting operation: Tune the kernel") == 1
+    lived.run("test -e /run/tuned && rm /run/tuned")
+    back = own_site("rackwright", "rollback", *words)
+    assert back.status == 0, back.output
+    assert "the site's own operations are not run: Tune the kernel" in back.output
+    lived.run("! test -e /run/tuned")

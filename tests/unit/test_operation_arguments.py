@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -86,6 +87,14 @@ def test_what_reads_an_inventory_sees_the_arguments_too(site: Path) -> None:
     deploy(site, endpoint="endpoint(port=9000)")
     [found] = load_inventory(site / "inventory/one.py")
     assert found.settings.port == 9000
+
+
+def test_a_broken_deploy_file_stops_nobody_who_does_not_need_it(site: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (site / "deploy.py").write_text("endpoint(port=9000\n")
+    with caplog.at_level(logging.WARNING):
+        [found] = load_inventory(site / "inventory/one.py")
+    assert found.settings.port == 8001
+    assert "deploy.py:1" in caplog.text
 
 
 @pytest.mark.parametrize(
