@@ -8,6 +8,7 @@ import yaml
 
 from rackwright.inventory import GroupEntry, build, site_root
 from rackwright.lab.inventory import hosts
+from rackwright.settings.sections import Hardware
 
 CHILDREN = {
     "gb200": ["gb200_tray"],
@@ -19,7 +20,7 @@ CHILDREN = {
 chosen, profile = os.environ["PROFILES_HOST"], os.environ["PROFILES_PROFILE"]
 of_the_lab = yaml.safe_load((site_root(Path(__file__)) / "group_vars" / "lab.yml").read_text())
 # The machine is the lab's, whatever the profile was made for.
-own = {**of_the_lab, "hardware": {}, **json.loads(os.environ["PROFILES_SETTINGS"])}
+own = {**of_the_lab, "hardware": Hardware().model_dump(), **json.loads(os.environ["PROFILES_SETTINGS"])}
 groups: dict[str, GroupEntry] = {child: [] for children in CHILDREN.values() for child in children}
 members = [(name, {**data, **own}) for name, data in hosts() if name == chosen]
 globals().update(build(__file__, {**groups, profile: members}, CHILDREN))
