@@ -48,7 +48,7 @@ def test_without_firewall_nothing_of_it_is_planned_changed_or_judged(lived: Host
     before = rules_of(lived)
     plan = own_site("rackwright", "plan", "inventory/lab.py", "--limit", lived.name)
     assert plan.status == 0, plan.output
-    assert "left behind: rule of firewall()" in plan.output
+    assert "left behind: file, rule, unit of firewall(), which is no longer called" in plan.output
     assert "not looked at: Tune the kernel" in plan.output
     lived.run("iptables -I INPUT -p tcp --dport 4242 -j ACCEPT")
     lived.run("rm -f /root/.docker/config.json")  # something to put back, so that the host must converge
