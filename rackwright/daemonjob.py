@@ -55,7 +55,7 @@ class Scripts:
 
 
 def restart_job(label: str, scripts: Scripts, stood: Sequence[Stood], others: Sequence[str]) -> Job:
-    """Drain, stop, restart dockerd, start and prove; when anything fails, the same with the configuration of before.
+    """Drain, stop, restart dockerd, start and prove; when anything fails, the same with the previous configuration.
 
     label: names the new configuration. others: endpoints that run without serving, started again and not asked.
     """
@@ -67,7 +67,7 @@ def restart_job(label: str, scripts: Scripts, stood: Sequence[Stood], others: Se
         home=HOME,
         gate="basic",
         deadline=0,
-        previous="dockerd's configuration of before",
+        previous="dockerd's previous configuration",
         known="no",
         mark="",
         prepare=_prepare(scripts.valid, stood),

@@ -52,7 +52,7 @@ def ending(step: DaemonRestart, news: SwitchNews, status: int | None) -> StepFai
         case 0:
             error = None
         case 3:
-            text = f"dockerd has its configuration of before, and serving again: {names}{clock_of(news)}"
+            text = f"dockerd has its previous configuration, serving again: {names}{clock_of(news)}"
             error = ConfigurationBackError(f"{failure}\n{text}")
         case 4:
             error = NothingServesError(f"{failure}\nand going back failed too: {news.lost}\n{_hands(step)}")

@@ -20,7 +20,7 @@ complain() {
   exit 1
 }
 put "$daemon_json" "$daemon_text" && put "$dropin" "$dropin_text" || exit 1
-# An installation in between may have started it, with the configuration of before.
+# An installation in between may have started it, with the previous configuration.
 [ "$action" = start ] && systemctl is-active --quiet docker.service && action=restart
 [ "$action" = reload ] || systemctl daemon-reload
 systemctl reset-failed docker.service 2>/dev/null

@@ -410,7 +410,7 @@ def test_a_configuration_that_dockerd_cannot_start_with_goes_back(scene: Scene) 
     run = scene.deploy(docker={"daemon": {**good, "hosts": ["unix:///var/run/docker.sock"]}})
     assert run.status == 1, run.output
     assert "specified both as a flag and in the configuration file: hosts" in run.output
-    assert "dockerd has its configuration of before, and serving again: llm" in run.output
+    assert "dockerd has its previous configuration, serving again: llm" in run.output
     assert "-dockerd-" in scene.host.run("ls /var/lib/rackwright/dockerd/failed").stdout
     assert daemon(scene)[0] == text
     assert scene.starts() == before + 1

@@ -318,7 +318,7 @@ def test_a_dockerd_that_does_not_start_gets_its_configuration_of_before(machine:
     status, steps, log = machine.run(restart="{ echo dockerd did not restart >$reason; exit 1; }")
     assert (status, steps) == (3, ["valid", *DRAINS, STOPS, "restart", STOPS, "back", *STARTS, *READY]), log
     assert "failed: dockerd did not restart" in log
-    assert "going back to dockerd's configuration of before" in log
+    assert "going back to dockerd's previous configuration" in log
     assert "back: " in log
     assert (machine.last()["outcome"], machine.last()["reason"]) == ("went-back", "dockerd did not restart")
     assert [path.parent.parent.name for path in machine.folder.glob("state/**/failed/*-dockerd-conf.log")].count(

@@ -306,8 +306,8 @@ def test_docker_in_nftables_mode_is_refused_only_where_its_chain_is_needed() -> 
     assert "firewall-backend: iptables" in refused[0].steps[0].text
     allowed = pending(host(allow_from=["10.1.0.0/16"], network="host"), found, engine)
     assert not any(isinstance(step, Refuse) for change in allowed for step in change.steps)
-    mended = host(allow_from=["10.1.0.0/16"], docker={"daemon": {"firewall-backend": "iptables"}})
-    later = pending(mended, found, engine)[0].steps[0]
+    corrected = host(allow_from=["10.1.0.0/16"], docker={"daemon": {"firewall-backend": "iptables"}})
+    later = pending(corrected, found, engine)[0].steps[0]
     assert isinstance(later, Refuse)
     assert not later.final
 
