@@ -1,0 +1,41 @@
+"""The status with which `scripts/run-tests` ends: what passes when it is tried again has passed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "scripts/run-tests"
+PYTHON = """#!/bin/sh
+# In the place of Python: pytest ends with the next status of the file, everything else with 0.
+[ "$2" = pytest ] || exit 0
+status=$(head -n 1 statuses)
+sed -i 1d statuses
+exit "${status:-0}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("statuses", "wanted", "left"),
+    [
+        ([0, 0], 0, 0),
+        ([1, 0, 0], 0, 0),  # the first part's second try passed: the second part is tried
+        ([1, 1, 0], 1, 1),
+        ([2, 0], 2, 1),  # pytest itself was interrupted: nothing to try again
+        ([0, 1, 0], 0, 0),
+    ],
+)
+def test_the_last_try_decides(tmp_path: Path, statuses: list[int], wanted: int, left: int) -> None:
+    for folder in ("scripts", ".venv/bin"):
+        (tmp_path / folder).mkdir(parents=True)
+    shutil.copy(SCRIPT, tmp_path / "scripts/run-tests")
+    python = tmp_path / ".venv/bin/python"
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+    (tmp_path / "statuses").write_text("".join(f"{status}\n" for status in statuses))
+    run = subprocess.run([tmp_path / "scripts/run-tests", "unit", "lab"], check=False, capture_output=True)
+    assert run.returncode == wanted
+    assert len((tmp_path / "statuses").read_text().splitlines()) == left
