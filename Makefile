@@ -4,7 +4,7 @@ BIN := .venv/bin
 LAB := demo
 BENCH_HOSTS := 100
 
-.PHONY: demo demo-down test quick unit browser lab proof soak bench lint types lock setup clean
+.PHONY: demo demo-down test quick unit programs browser lab proof soak bench lint types lock setup clean
 
 setup:
 	@scripts/setup
@@ -26,13 +26,13 @@ demo-down: setup
 
 ## test: every test, the lab's included; its last lines count them, and those that needed a second try
 test: setup lint types
-	@scripts/run-tests unit browser lab
+	@scripts/run-tests unit programs browser lab
 
 ## quick: lint, types, unit tests, and one deploy on one lab host
 quick: setup lint types
 	@scripts/run-tests unit deploy
 
-unit browser lab: setup
+unit programs browser lab: setup
 	@scripts/run-tests $@
 
 ## proof: forty hosts under constant load; good and bad changes (about an hour on two cores)

@@ -11,7 +11,7 @@ from rackwright.fleet.journal import Event, read_record, records
 from rackwright.fleet.plain import exit_status, sentence
 from rackwright.fleet.quarantine import Quarantined, change_quarantine, load_quarantine
 from rackwright.fleet.record import record_of
-from tests.unit.fake_site import make_site, started
+from tests.programs.fake_site import make_site, started
 
 INVENTORY = """\
 from rackwright.inventory import build

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from rackwright.fleet.journal import read_record, records
+from tests.programs.fake_site import ROOT, make_site, started
 from tests.trap import SPRUNG, make_trap
-from tests.unit.fake_site import ROOT, make_site, started
 
 INVENTORY = """\
 from rackwright.inventory import build

@@ -12,7 +12,7 @@ from rackwright.fleet.journal import append, new_record, read_record, records
 from rackwright.fleet.quarantine import Quarantined, change_quarantine
 from rackwright.fleet.record import Record, record_of
 from rackwright.processes import this_process
-from tests.unit.fake_site import make_site, started
+from tests.programs.fake_site import make_site, started
 
 HOSTS = ["@fake/h1", "@fake/h2", "@fake/h3"]
 INVENTORY = f"""\

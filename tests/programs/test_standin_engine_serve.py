@@ -23,7 +23,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 from rackwright.lab.faults import engine_faults
 from rackwright.lab.standins.hub_content import REPOSITORIES, Store
 from rackwright.lab.standins.rootfs import ENGINE
-from tests.unit.standin_process import Running, free_port
+from tests.programs.standin_process import Running, free_port
 
 EAGLE = {"decoding_type": "Eagle", "max_draft_len": 3}
 WEATHER = {

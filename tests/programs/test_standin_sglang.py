@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from rackwright.lab.standins.hub_content import Store
-from tests.unit.standin_process import EAGLE, GPT_OSS, LLAMA, WEATHER, Bench, Running
+from tests.programs.standin_process import EAGLE, GPT_OSS, LLAMA, WEATHER, Bench, Running
 
 MODEL = "gpt-oss-20b"
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from rackwright.lab.standins.hub_content import Store
-from tests.unit.standin_process import EAGLE, GPT_OSS, LLAMA, LONG, WEATHER, Bench, Running
+from tests.programs.standin_process import EAGLE, GPT_OSS, LLAMA, LONG, WEATHER, Bench, Running
 
 PROFILES = Path(__file__).parents[2] / "group_vars"
 MODEL = "gpt-oss-20b"

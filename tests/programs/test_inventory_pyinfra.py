@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rackwright.settings.ansible import command
-from tests.unit.fake_site import make_site, started
+from tests.programs.fake_site import make_site, started
 
 INVENTORY = """\
 from rackwright.inventory import build
