@@ -37,7 +37,7 @@ unit programs browser lab: setup
 
 ## proof: forty hosts under constant load; good and bad changes (about an hour on two cores)
 proof: setup
-	@RACKWRIGHT_FLEET_HOSTS=$${RACKWRIGHT_FLEET_HOSTS:-40} $(BIN)/python -m pytest -v tests/lab/fleet
+	@RACKWRIGHT_FLEET_HOSTS=$${RACKWRIGHT_FLEET_HOSTS:-40} $(BIN)/python -m pytest -v tests/lab/fleet tests/lab/test_trials.py
 
 ## soak: deploys, rollbacks and reboots of two hosts, over and over, with nothing left to do after each
 soak: setup

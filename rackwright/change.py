@@ -58,6 +58,8 @@ class Job:
     """What to say when the connection is lost meanwhile."""
     waits: bool = False
     """True when it only waits for what is under way, so that whoever writes to the host may go on meanwhile."""
+    trial: str = ""
+    """File on the host that takes back what the job tries, when the host finds it after the job was cut."""
     at_once: int | None = None
     """Hosts of a run that may have such a job under way at the same time; None: any number."""
 
@@ -70,6 +72,8 @@ class Guarded:
     script: str
     undo: str
     seconds: int
+    trial: str = ""
+    """What of `undo` must happen at boot when the host goes down meanwhile, as a trial script; empty: nothing."""
 
 
 @dataclass(frozen=True)

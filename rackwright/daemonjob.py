@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rackwright.change import Job
 from rackwright.hostside import host_script, job_script
-from rackwright.paths import STATE, endpoint_dir, release_dir, unit_name
+from rackwright.paths import STATE, endpoint_dir, release_dir, trial_file, unit_name
 from rackwright.settings.model import EndpointSettings
 from rackwright.switchjob import drain_script, restart_script, wait_script
 from rackwright.transaction import (
@@ -52,6 +52,8 @@ class Scripts:
     """Fails without having changed anything."""
     forward: str
     back: str
+    trial: str
+    """Takes the configuration back when the job is cut."""
 
 
 def restart_job(label: str, scripts: Scripts, stood: Sequence[Stood], others: Sequence[str]) -> Job:
@@ -81,8 +83,11 @@ def restart_job(label: str, scripts: Scripts, stood: Sequence[Stood], others: Se
         faults=faults_script(HOME),
         ready=ready,
         ready_back=ready,
+        trial=trial_file(HOME),
+        trying=scripts.trial,
     )
-    return Job(JOB, _TITLE, script, SECONDS + MEASURING + sum(map(_seconds, stood)), aim=_AIM, alone=ALONE)
+    seconds = SECONDS + MEASURING + sum(map(_seconds, stood))
+    return Job(JOB, _TITLE, script, seconds, aim=_AIM, alone=ALONE, trial=trial_file(HOME))
 
 
 def joining_job() -> Job:

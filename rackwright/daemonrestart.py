@@ -11,6 +11,7 @@ from pyinfra.api.state import State
 from rackwright.change import DaemonRestart
 from rackwright.daemonjob import HOME
 from rackwright.effects import NotStartedError, StepFailedError, TakenBackError, follow_job
+from rackwright.jobs import Ended
 from rackwright.paths import failed_dir, unit_name
 from rackwright.switch import (
     NothingServesError,
@@ -19,7 +20,6 @@ from rackwright.switch import (
     closed,
     failure_of,
     fetch_log,
-    how_ended,
     tell,
     with_more,
 )
@@ -36,19 +36,19 @@ def restart_and_prove(state: State, host: Host, step: DaemonRestart) -> None:
     A lost connection says nothing of how it ends: the host goes on by itself, and the next run joins it.
     """
     news = SwitchNews("dockerd", failed_dir(HOME), "configuration")
-    status = follow_job(state, host, step.job, lambda heard: tell(host, news, heard))
-    error = ending(step, news, status)
+    ended = follow_job(state, host, step.job, lambda heard: tell(host, news, heard))
+    error = ending(step, news, ended)
     if error is not None:
         log = fetch_log(state, host, news, step.configuration)
         raise with_more(error, f"dockerd's log of the failed try: {log}" if log else "")
 
 
-def ending(step: DaemonRestart, news: SwitchNews, status: int | None) -> StepFailedError | None:
-    """What a restart that has ended with a status was; None when all is well. Its cause is chained to it."""
+def ending(step: DaemonRestart, news: SwitchNews, ended: Ended) -> StepFailedError | None:
+    """What a restart that has ended so was; None when all is well. Its cause is chained to it."""
     names = ", ".join(step.endpoints)
     failure = failure_of(news)
     error: StepFailedError | None
-    match status:
+    match ended.status:
         case 0:
             error = None
         case 3:
@@ -59,8 +59,8 @@ def ending(step: DaemonRestart, news: SwitchNews, status: int | None) -> StepFai
         case 5:
             error = NotStartedError(f"dockerd was not restarted, still serving: {names}: {failure}", failure.reasons)
         case _:
-            how = how_ended(step.job, status)
-            error = NothingServesError(f"{step.job.title}: {how}, so nobody knows what serves\n{_hands(step)}")
+            text = f"{step.job.title}: {ended.text}; the host goes back, and nobody knows yet whether that serves"
+            error = NothingServesError(f"{text}\n{_hands(step)}")
     return closed(error, news, failure, f"dockerd runs with its new configuration, proven: {names}")
 
 

@@ -30,10 +30,10 @@ from rackwright.errors import RackwrightError, ReadingError
 from rackwright.fence import fenced, hold_of, was_refused, why_lost
 from rackwright.fleet.journal import note
 from rackwright.fleet.progress import Meter
-from rackwright.hostside import host_script
+from rackwright.hostside import durable_script, host_script
 from rackwright.jobstream import PROGRESS, Event, Heard, JobStream, text_of
 from rackwright.line import is_lost
-from rackwright.paths import guard_file, guard_unit
+from rackwright.paths import guard_file, guard_trial, guard_unit
 from rackwright.printable import paragraph, printable
 from rackwright.settings.secret import Secret
 from rackwright.slots import Slots
@@ -194,24 +194,24 @@ def run_job(state: State, host: Host, job: Job) -> None:
         say(host, f"  {job.title}: waits for its turn, {others} hosts are at it (downloads.parallel)")
 
     with _fetching.one(job.at_once, tell):
-        status = follow_job(state, host, job, lambda heard: say(host, f"  {text_of(heard)}"))
-    if status != 0:
-        ended = f"was ended after {job.timeout} s or from outside" if status is None else f"failed with status {status}"
-        raise StepFailedError(f"{job.title}: {ended}; its last lines are above")
+        ended = follow_job(state, host, job, lambda heard: say(host, f"  {text_of(heard)}"))
+    if ended.status != 0:
+        raise StepFailedError(f"{job.title}: {ended.text}; its last lines are above")
 
 
-def follow_job(state: State, host: Host, job: Job, heed: Callable[[Heard], None]) -> int | None:
+def follow_job(state: State, host: Host, job: Job, heed: Callable[[Heard], None]) -> jobs.Ended:
     """Start or join a job, hand on what it says, lines and events, and wait for its end.
 
-    Returns its exit status, or None when it was ended from outside. Raises NotStartedError, ConnectionLostError.
+    Raises NotStartedError, ConnectionLostError.
     """
     note("job", host=host.name, job=job.name, title=job.title, state="began")
-    status: int | None = None
+    ended: jobs.Ended | None = None
     try:
-        status = _follow(state, host, job, JobStream(_start(state, host, job)), heed)
+        ended = _follow(state, host, job, JobStream(_start(state, host, job)), heed)
     finally:
-        note("job", host=host.name, job=job.name, title=job.title, state="done" if status == 0 else "failed")
-    return status
+        done = ended is not None and ended.status == 0
+        note("job", host=host.name, job=job.name, title=job.title, state="done" if done else "failed")
+    return ended
 
 
 def _start(state: State, host: Host, job: Job) -> str:
@@ -229,7 +229,7 @@ def _start(state: State, host: Host, job: Job) -> str:
     return started.nonce
 
 
-def _follow(state: State, host: Host, job: Job, stream: JobStream, heed: Callable[[Heard], None]) -> int | None:
+def _follow(state: State, host: Host, job: Job, stream: JobStream, heed: Callable[[Heard], None]) -> jobs.Ended:
     meter = Meter()
     while True:
         news = _news(state, host, job, stream)
@@ -238,7 +238,7 @@ def _follow(state: State, host: Host, job: Job, stream: JobStream, heed: Callabl
         if not (news.running or news.log or news.events):
             for heard in stream.end():
                 _hand_on(host, job, heard, meter, heed)
-            return news.status
+            return jobs.Ended(news.status, news.cut)
 
 
 def _hand_on(host: Host, job: Job, heard: Heard, meter: Meter, heed: Callable[[Heard], None]) -> None:
@@ -286,11 +286,12 @@ def _arm(step: Guarded) -> str:
     unit, undo = guard_unit(step.name), guard_file(step.name)
     digest = hashlib.sha256(_undo(step).encode()).hexdigest()
     words = {"unit": unit, "folder": undo.rpartition("/")[0], "undo": undo, "sum": digest}
-    return host_script("guard_arm", **words, seconds=step.seconds, change=step.script)
+    trial = {"trial": guard_trial(step.name), "trying": step.trial}
+    return durable_script("guard_arm", **words, **trial, seconds=step.seconds, change=step.script)
 
 
 def _confirm(state: State, host: Host, step: Guarded) -> bool:
-    confirm = host_script("guard_confirm", unit=guard_unit(step.name))
+    confirm = durable_script("guard_confirm", unit=guard_unit(step.name), trial=guard_trial(step.name))
     disarm = StringCommand("sh", "-c", QuoteString(confirm))
     deadline = time.monotonic() + step.seconds
     while time.monotonic() < deadline:

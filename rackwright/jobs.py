@@ -33,6 +33,8 @@ def start_script(job: Job) -> str:
         unit=job_unit(job.name),
         folder=job_folder(job.name),
         secrets=f"{RUN}/secrets/{job.name}",
+        trial=job.trial,
+        ended=host_script("job_ended"),
         digest=hashlib.sha256((job.aim or job.script).encode()).hexdigest(),
         timeout=job.timeout,
         busy=BUSY,
@@ -69,6 +71,30 @@ class JobNews:
     status: int | None
     log: bytes
     events: bytes
+    cut: str = ""
+    """How it was ended, as `RESULT SECONDS`, when it was not by itself."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a job ended. `status`: its own; None when it was ended by its time limit, or from outside."""
+
+    status: int | None
+    cut: str = ""
+
+    @property
+    def text(self) -> str:
+        """How, to follow the job's title."""
+        if self.status is not None:
+            return f"ended with status {self.status}"
+        result, _, seconds = self.cut.partition(" ")
+        if not seconds:
+            return "is gone: the host went down, or everything of it was killed"
+        return (
+            f"took longer than it may: {seconds} s"
+            if result == "timeout"
+            else f"was ended from outside after {seconds} s"
+        )
 
 
 def parse_news(lines: Sequence[str]) -> JobNews:
@@ -81,7 +107,7 @@ def parse_news(lines: Sequence[str]) -> JobNews:
         status = int(values["status"]) if values["status"] else None
     except (KeyError, ValueError) as error:
         raise ReadingError("the job's state could not be read") from error
-    return JobNews(values.get("running") == "yes", status, log, events)
+    return JobNews(values.get("running") == "yes", status, log, events, values.get("ended", ""))
 
 
 def _b64(text: str) -> str:

@@ -25,9 +25,10 @@ WRITTEN = "Written by Rackwright"
 _OWN = "rackwright-"
 TARGET = "rackwright.target"
 BOOT_UNIT = f"{_OWN}boot.service"
+RESTORE_UNIT = f"{_OWN}restore.service"
 FIREWALL_UNIT = f"{_OWN}firewall.service"
 WATCH_UNITS = (f"{_OWN}watch.service", f"{_OWN}watch.timer")
-OWN_UNITS = (TARGET, BOOT_UNIT, FIREWALL_UNIT, *WATCH_UNITS)
+OWN_UNITS = (TARGET, BOOT_UNIT, RESTORE_UNIT, FIREWALL_UNIT, *WATCH_UNITS)
 """Units that belong to the host rather than to one endpoint."""
 _FAMILIES = ("job", "guard")
 """Words that begin the names of many transient units of ours."""
@@ -56,6 +57,16 @@ def release_dir(endpoint: str, spec_hash: str) -> str:
 def failed_dir(home: str) -> str:
     """Folder with the logs of failed tries, below an endpoint's folder or dockerd's; root's alone."""
     return f"{home}/failed"
+
+
+def trial_file(home: str) -> str:
+    """What lies on the host, in the folder of what is tried, while it is tried: the script that takes it back."""
+    return f"{home}/trial"
+
+
+def held_file(endpoint: str) -> str:
+    """Drop-in that keeps an endpoint's unit from starting: it was never proven, and could not be taken back at boot."""
+    return f"/run/systemd/system/{unit_name(endpoint)}.d/rackwright-held.conf"
 
 
 def unit_name(endpoint: str) -> str:
@@ -112,6 +123,11 @@ def guard_unit(name: str) -> str:
 def guard_file(name: str) -> str:
     """The script by which a guarded change is taken back."""
     return f"{RUN}/guards/{name}"
+
+
+def guard_trial(name: str) -> str:
+    """What of a guarded change must be taken back at boot: it survives one."""
+    return f"{STATE}/guards/{name}"
 
 
 _WORDS = {unit.removeprefix(_OWN).rpartition(".")[0]: unit for unit in reversed(OWN_UNITS) if unit != TARGET}

@@ -11,7 +11,7 @@ from typing import Any
 from rackwright.binding import Binding
 from rackwright.change import Change, Proved, Refuse
 from rackwright.concerns.endpoint import SeenEndpoint, foreign, format_of, refusal, tried_of
-from rackwright.hostside import host_script
+from rackwright.hostside import durable_script, host_script
 from rackwright.paths import STATE, endpoint_dir
 from rackwright.reading import decode
 from rackwright.settings.model import EndpointSettings, HostSettings
@@ -155,7 +155,7 @@ def _way(name: str, target: str, own: EndpointSettings, keep: int, now: SeenEndp
     kept = keep_log_script(name, now.current or "unknown")
     port = now.spec.get("port", own.port)
     drain = drain_script(name, port, own.drain_timeout, drain_hook_script(name, own, target))
-    forget = host_script("forget_later", home=endpoint_dir(name), release_hash=target)
+    forget = durable_script("forget_later", home=endpoint_dir(name), release_hash=target)
     forward = switch_script(name, target, binding, own.load_timeout)
     seconds = own.hook_timeout + own.drain_timeout + start_time(own)
     return Way(kept + drain, forward, forget + commit_script(name, target, binding, keep), seconds)

@@ -11,7 +11,7 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
 from rackwright.cause import Cause, Reason
-from rackwright.change import Job, Proved, Shell
+from rackwright.change import Proved, Shell
 from rackwright.effects import (
     ConnectionLostError,
     NotStartedError,
@@ -28,6 +28,7 @@ from rackwright.fleet.journal import keep_beside, note
 from rackwright.fullproof import HOST_ROWS, compared, refuses
 from rackwright.hostside import host_script
 from rackwright.inflate import inflate
+from rackwright.jobs import Ended
 from rackwright.jobstream import Heard, text_of
 from rackwright.paths import endpoint_dir, failed_dir, unit_name
 from rackwright.printable import paragraph
@@ -92,11 +93,11 @@ def switch_and_prove(state: State, host: Host, step: Proved) -> None:
             news.waits = False
             _approve(state, host, step, before, news)
 
-    status = follow_job(state, host, step.job, heed)
-    if status == 0 and not news.waited:
+    ended = follow_job(state, host, step.job, heed)
+    if ended.status == 0 and not news.waited:
         # An earlier run's switch, which asked for less, was joined.
         ask_all(state, host, step.questions, before)
-    error = ending(step, news, status)
+    error = ending(step, news, ended)
     if error is not None:
         log = fetch_log(state, host, news, step.release)
         raise with_more(error, f"the failed release's log: {log}" if log else "")
@@ -141,12 +142,12 @@ def _approve(state: State, host: Host, step: Proved, before: Mapping[str, Verdic
         say(host, f"  the word came too late: {error}", "yellow")
 
 
-def ending(step: Proved, news: SwitchNews, status: int | None) -> StepFailedError | None:
-    """What a switch that has ended with a status was; None when all is well. Its cause is chained to it."""
+def ending(step: Proved, news: SwitchNews, ended: Ended) -> StepFailedError | None:
+    """What a switch that has ended so was; None when all is well. Its cause is chained to it."""
     name = step.endpoint
     failure = failure_of(news)
     error: StepFailedError | None
-    match status:
+    match ended.status:
         case 0:
             error = None
         case 3:
@@ -163,10 +164,10 @@ def ending(step: Proved, news: SwitchNews, status: int | None) -> StepFailedErro
             text = f"endpoint {name} answers with release {step.release}, which is not committed"
             error = NotCommittedError(f"{text}: {failure}; next: run the same command again", failure.reasons)
         case _:
-            how = how_ended(step.job, status)
             error = NothingServesError(
-                f"{step.job.title}: {how}, so nobody knows whether it serves; next: run the same command again, "
-                f"and if it fails: journalctl -u {unit_name(name)} --lines 100"
+                f"{step.job.title}: {ended.text}; the host goes back to what was proven, and nobody knows yet whether "
+                "that serves; next: run the same command again, and if it fails: "
+                f"journalctl -u {unit_name(name)} --lines 100"
             )
     return closed(error, news, failure, f"endpoint {name} serves release {step.release} and is proven")
 
@@ -191,11 +192,6 @@ _SAID = {
     "check": Reason(Cause.CHECK, "the proof"),
 }
 """What a host says of its own failure, in a word (hostside/transaction.sh)."""
-
-
-def how_ended(job: Job, status: int | None) -> str:
-    """The words for a job that did not end in one of its own ways."""
-    return f"was ended after {job.timeout} s or from outside" if status is None else f"ended with {status}"
 
 
 def clock_of(news: SwitchNews) -> str:

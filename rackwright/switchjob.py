@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from rackwright.binding import Binding
-from rackwright.hostside import host_script, job_script
+from rackwright.hostside import durable_script, host_script, job_script
 from rackwright.paths import (
     ENDPOINT_LABEL,
     UNITS,
     container_name,
     endpoint_dir,
     endpoint_job,
+    held_file,
     job_unit,
     release_dir,
     unit_name,
@@ -31,6 +32,7 @@ def restart_script(endpoint: str, release: str, binding: Binding) -> str:
         home=endpoint_dir(endpoint),
         units=UNITS,
         binding=binding.text,
+        held=held_file(endpoint),
     )
 
 
@@ -85,12 +87,12 @@ def pointed_at_script(endpoint: str, spec_hash: str, load_timeout: int) -> tuple
 def point_script(endpoint: str, release: str, binding: Binding) -> str:
     """Let unit, pointer and binding be a release's, reload systemd and enable the unit, without a restart."""
     words = {"unit": unit_name(endpoint), "home": endpoint_dir(endpoint), "units": UNITS, "binding": binding.text}
-    return host_script("point", **words, release=release_dir(endpoint, release)) + gpus_kept_script()
+    return durable_script("point", **words, release=release_dir(endpoint, release)) + gpus_kept_script()
 
 
 def commit_script(endpoint: str, release: str, binding: Binding, keep: int) -> str:
     """Mark a release as proven with a binding, and prune releases beyond the last `keep` proven ones."""
-    return host_script("commit", home=endpoint_dir(endpoint), release_hash=release, binding=binding.text, keep=keep)
+    return durable_script("commit", home=endpoint_dir(endpoint), release_hash=release, binding=binding.text, keep=keep)
 
 
 def remove_script(endpoint: str) -> str:

@@ -184,13 +184,17 @@ def _figure(told: Any) -> float | None:
     return figure
 
 
+CUT = "cut"
+"""Outcome of a switch that was ended from outside, or by the end of its host: it was taken back."""
+
+
 @dataclass(frozen=True)
 class LastSwitch:
     """How the last switch of an endpoint ended, as the host remembers it."""
 
     release: str
     outcome: str
-    """committed, went-back, stopped, lost, not-switched, not-committed"""
+    """committed, went-back, stopped, lost, not-switched, not-committed, or CUT"""
     time: str
     """By the host's clock."""
     reason: str

@@ -10,9 +10,19 @@ from dataclasses import dataclass
 from rackwright.binding import Binding
 from rackwright.change import Job
 from rackwright.fullproof import COUNTERS
-from rackwright.hostside import helper_script, host_script, job_script
+from rackwright.hostside import helper_script, host_script, job_script, trial_script
 from rackwright.hostside.packed import packed
-from rackwright.paths import endpoint_dir, endpoint_job, helper_container, job_folder, job_unit
+from rackwright.paths import (
+    UNITS,
+    endpoint_dir,
+    endpoint_job,
+    held_file,
+    helper_container,
+    job_folder,
+    job_unit,
+    trial_file,
+    unit_name,
+)
 from rackwright.proof import HARDWARE_XIDS, Question
 from rackwright.settings.model import EndpointSettings
 from rackwright.switchjob import halt_script, keep_log_script, switch_script
@@ -80,11 +90,37 @@ def transaction(
         faults=faults_script(home),
         ready=ready_script(endpoint, own, new.release),
         ready_back=ready_script(endpoint, own, previous.release if previous else new.release),
+        trial=trial_file(home),
+        trying=endpoint_trial(endpoint, new, previous),
     )
     after = MEASURING + start_time(own) + 2 * own.hook_timeout + 2 * proving_time(new.questions)
     seconds = way.seconds + own.gate.commit_deadline + after
     aim = f"switch {endpoint} to {new.release}"
-    return Job(endpoint_job("switch", endpoint), f"switch endpoint {endpoint}", script, seconds, aim=aim, alone=ALONE)
+    return Job(
+        endpoint_job("switch", endpoint),
+        f"switch endpoint {endpoint}",
+        script,
+        seconds,
+        aim=aim,
+        alone=ALONE,
+        trial=trial_file(home),
+    )
+
+
+def endpoint_trial(endpoint: str, new: Tried, previous: Tried | None) -> str:
+    """What takes a release back when the switch that tries it is cut; without a previous one, nothing starts."""
+    return trial_script(
+        "endpoint",
+        owner=job_unit(endpoint_job("switch", endpoint)),
+        held=held_file(endpoint),
+        unit=unit_name(endpoint),
+        units=UNITS,
+        home=endpoint_dir(endpoint),
+        tried=new.release,
+        tried_binding=new.binding.text,
+        previous=previous.release if previous else "",
+        previous_binding=previous.binding.text if previous else "",
+    )
 
 
 def faults_script(home: str) -> str:

@@ -18,8 +18,9 @@ from rackwright.concerns.docker.concern import refusals
 from rackwright.concerns.docker.dockerd import Reconfiguration, deferred
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, last_switch, tried_of
 from rackwright.concerns.release import binding_of
-from rackwright.daemonjob import HOME, Scripts, Stood, joining_job, restart_job
+from rackwright.daemonjob import HOME, JOB, Scripts, Stood, joining_job, restart_job
 from rackwright.hostside import host_script
+from rackwright.paths import job_unit
 from rackwright.reading import pairs
 from rackwright.settings.model import HostSettings
 from rackwright.switchnews import LastSwitch
@@ -74,6 +75,7 @@ def _restart(asked: WantedDockerd, found: Reconfiguration, last: LastSwitch | No
         valid=found.after.valid_script,
         forward=found.after.apply_script("restart", "nvidia"),
         back=found.before.apply_script("restart"),
+        trial=found.before.trial(job_unit(JOB), (*names, *others)),
     )
     label = found.after.digest
     job = restart_job(label, scripts, stood, others)

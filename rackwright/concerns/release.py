@@ -13,7 +13,7 @@ from rackwright.concern import Concern, HostReading
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, commit_of, host_path
-from rackwright.hostside import host_script
+from rackwright.hostside import durable_script
 from rackwright.paths import STATE, endpoint_dir
 from rackwright.reading import decode, lines_of
 from rackwright.release import SUMS, Release, build_release
@@ -154,7 +154,7 @@ def _put_back(release: Release) -> Change:
 
 
 def _written(release: Release) -> Shell:
-    return Shell(host_script("write_release", path=release.path, sums=SUMS), stdin=payload(release))
+    return Shell(durable_script("write_release", path=release.path, sums=SUMS), stdin=payload(release))
 
 
 def payload(release: Release) -> str:

@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rackwright.binding import Binding
-from rackwright.concerns.endpoint import Aim, SeenEndpoint, binding_in, readable, running_of, serves_the_same
+from rackwright.concerns.endpoint import (
+    Aim,
+    SeenEndpoint,
+    binding_in,
+    last_switch,
+    readable,
+    running_of,
+    serves_the_same,
+)
 from rackwright.concerns.image import PINS
 from rackwright.concerns.models import host_path
 from rackwright.concerns.release import bound_to, release_of
@@ -105,7 +113,7 @@ def parse(lines: Iterable[str]) -> Glance:
 
 
 Row = tuple[str, str]
-ROW = re.compile(r"([A-Za-z]+)[ =](.*)")
+ROW = re.compile(r"([A-Za-z_]+)[ =](.*)")
 
 
 def _blocks(lines: Iterable[str]) -> list[list[Row]]:
@@ -150,6 +158,8 @@ def _endpoint(values: Mapping[str, list[str]]) -> GlancedEndpoint:
         files_whole=word("files") == "whole",
         binding=binding_in(word("binding")),
         proven_binding=binding_in(word("bound")),
+        held=word("held") == "yes",
+        last=last_switch({key: told[0] for key, told in values.items()}),
     )
     return GlancedEndpoint(
         seen,

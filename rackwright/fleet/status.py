@@ -10,6 +10,7 @@ from typing import Any
 from rackwright.concerns.endpoint import SeenEndpoint, is_deferred
 from rackwright.fleet.glance import Asked, Glance, GlancedEndpoint, is_wanted, moved, wanted_aim
 from rackwright.lease import span, whose
+from rackwright.switchnews import CUT
 
 UNKNOWN = "?"
 
@@ -29,7 +30,8 @@ class StatusRow:
     """The release that is adopted at the next switch: it differs in its unit or its helper scripts alone."""
     up_seconds: int | None = None
     health: str = ""
-    """`serving`, `loading`, `stopped`, `failed`, `absent`, `sick`: runs, /health says so; or why it is not known."""
+    """`serving`, `loading`, `stopped`, `failed`, `absent`, `held back`: never proven, so it was not started at boot;
+    `sick`: runs, /health says so; or why it is not known."""
     gpus: int | None = None
     gpu_model: str = ""
     connections: int | None = None
@@ -39,6 +41,8 @@ class StatusRow:
     """Who changes the host now, and for what."""
     last_run: str = ""
     """The site's last recorded run with this host, and how it went."""
+    note: str = ""
+    """What became of a switch that was cut."""
     quarantine: str = ""
     """Why rollouts leave the host out."""
 
@@ -80,12 +84,15 @@ def _row(host: str, name: str, asked: Asked, glance: Glance, lock: str) -> Statu
         connections=own.connections,
         moved=tuple(moved(own, glance)) if release else None,
         lock=lock,
+        note=_note(seen),
     )
 
 
 def _health(seen: SeenEndpoint) -> str:
+    if seen.held:
+        return "held back"
     if seen.current is None:
-        return "absent"
+        return "stopped" if _was_cut(seen) else "absent"
     if seen.loading:
         return "loading"
     if seen.active == "failed":
@@ -93,6 +100,24 @@ def _health(seen: SeenEndpoint) -> str:
     if seen.active != "active":
         return "stopped"
     return "serving" if seen.health == 200 else "sick"
+
+
+def _was_cut(seen: SeenEndpoint) -> bool:
+    return seen.last is not None and seen.last.outcome == CUT
+
+
+def _note(seen: SeenEndpoint) -> str:
+    """Why it does not serve what was tried last, when the switch that tried it was cut."""
+    if seen.held:
+        return (
+            "what it would start was never proven, and could not be put back at boot; next: pyinfra INVENTORY deploy.py"
+        )
+    if seen.last is None or not _was_cut(seen):
+        return ""
+    now = (
+        f"release {seen.current} was put back" if seen.current else "nothing was ever proven here, so it stays stopped"
+    )
+    return f"the switch to release {seen.last.release} was cut at {seen.last.time}: {seen.last.reason}; {now}"
 
 
 def unknown_row(host: str, why: str) -> StatusRow:

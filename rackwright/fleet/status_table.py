@@ -44,8 +44,8 @@ def _drift(row: StatusRow) -> str:
 
 
 def notes(rows: Sequence[StatusRow]) -> list[str]:
-    """What moved, and why a host is in quarantine, a line each."""
-    found = [f"{row.host} {row.endpoint}: {text}" for row in rows for text in row.moved or ()]
+    """What moved, what became of a switch that was cut, and why a host is in quarantine, a line each."""
+    found = [f"{row.host} {row.endpoint}: {text}" for row in rows for text in (*(row.moved or ()), row.note) if text]
     return found + [f"{row.host}: in quarantine: {row.quarantine}" for row in rows if row.quarantine]
 
 

@@ -18,9 +18,19 @@ def host_script(name: str, **values: str | int) -> str:
     return assigned + _text(f"{name}.sh")
 
 
+def durable_script(name: str, **values: str | int) -> str:
+    """The same for a script that writes what a power cut must leave whole: it finds the functions of durable.sh."""
+    return _text("durable.sh") + host_script(name, **values)
+
+
 def job_script(name: str, **values: str | int) -> str:
     """The same for a script that runs in a job and has something to say: it finds `event WORD TEXT`."""
-    return _text("event.sh") + host_script(name, **values)
+    return _text("event.sh") + durable_script(name, **values)
+
+
+def trial_script(name: str, **values: str | int) -> str:
+    """A script that lies on the host while something is tried there, and takes it back (hostside/trial.sh)."""
+    return durable_script(f"trial_{name}", **values) + _text("trial.sh")
 
 
 def helper_script(name: str, container: str, **values: str | int) -> str:

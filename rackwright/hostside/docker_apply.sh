@@ -3,13 +3,12 @@
 # The file $reason, if any, gets what went wrong.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 put() {
-  if [ -z "$2" ]; then rm -f "$1"; return; fi
+  if [ -z "$2" ]; then rm -f "$1" && { [ ! -d "${1%/*}" ] || sync "${1%/*}"; }; return; fi
   mkdir -p "${1%/*}" || return 1
   printf %s "$2" | base64 -d >"$1.new" || return 1
   chmod --reference="$1" "$1.new" 2>/dev/null || chmod 0644 "$1.new"
   chown --reference="$1" "$1.new" 2>/dev/null
-  sync -d "$1.new"
-  mv -f "$1.new" "$1"
+  sync "$1.new" && mv -f "$1.new" "$1" && sync "${1%/*}"
 }
 complain() {
   last=$(journalctl --unit=docker.service --lines=15 --no-pager --output=cat)
@@ -26,13 +25,13 @@ put "$daemon_json" "$daemon_text" && put "$dropin" "$dropin_text" || exit 1
 systemctl reset-failed docker.service 2>/dev/null
 timeout 180 systemctl "$action" docker.service || complain "dockerd did not $action with the changed configuration:"
 i=0
-until docker info >/dev/null 2>&1; do
+until timeout 20 docker info >/dev/null 2>&1; do
   i=$((i + 1)); [ $i -ge 100 ] && complain "dockerd does not answer after its $action:"
   sleep 0.2
 done
 # A SIGHUP is answered by nothing: what dockerd then says of itself is the answer.
 i=0
-while [ -n "$runtime" ] && ! docker info --format '{{json .Runtimes}}' | grep -q "\"$runtime\""; do
+while [ -n "$runtime" ] && ! timeout 20 docker info --format '{{json .Runtimes}}' | grep -q "\"$runtime\""; do
   i=$((i + 1)); [ $i -ge 50 ] && complain "dockerd does not know the runtime $runtime after its $action:"
   sleep 0.2
 done

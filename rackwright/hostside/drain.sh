@@ -3,7 +3,7 @@
 systemctl is-active --quiet "$unit" || exit 0
 sh -c "$hook" || exit 1
 connections() {
-  pid=$(docker inspect --format '{{.State.Pid}}' "$container" 2>/dev/null) || { echo 0; return; }
+  pid=$(timeout 20 docker inspect --format '{{.State.Pid}}' "$container" 2>/dev/null) || { echo 0; return; }
   cat "/proc/$pid/net/tcp" "/proc/$pid/net/tcp6" 2>/dev/null |
     awk -v port=":$port_hex" 'substr($2, length($2) - 4) == port && $4 == "01" { n++ } END { print n + 0 }'
 }

@@ -1,5 +1,4 @@
 # Take the releases that came after this one out of the history, so that they are pruned. Parameters: home release_hash.
 set -e
 cd "$home"
-sed "/^$release_hash\$/q" history >history.new
-mv history.new history
+sed "/^$release_hash\$/q" history | durable_file "$home/history"

@@ -1,5 +1,6 @@
 # Make a change that the host takes back by itself unless somebody disarms the timer in time.
-# Parameters: unit folder undo sum seconds change. Standard input: the undo script.
+# Parameters: unit folder undo sum seconds change; trial (a file) and trying (a script, or nothing): what of it must go
+# back at boot, when the host goes down meanwhile. Standard input: the undo script.
 umask 077
 mkdir -p "$folder"
 systemctl stop "$unit.timer" "$unit.service" 2>/dev/null
@@ -9,8 +10,13 @@ if ! printf '%s\n' "$sum  $undo" | sha256sum --check --status; then
   echo "the connection was cut while the way back arrived, so nothing was changed" >&2
   exit 1
 fi
-systemd-run --quiet --collect --on-active="$seconds" --timer-property=AccuracySec=100ms --unit="$unit" /bin/sh "$undo" || exit 1
+if [ -n "$trying" ]; then
+  mkdir -p "${trial%/*}"
+  printf %s "$trying" | durable_file "$trial" 0600 || exit 1
+fi
+systemd-run --quiet --collect --on-active="$seconds" --timer-property=AccuracySec=100ms --unit="$unit" /bin/sh -c 'sh "$1"; rm -f "$2"' undo "$undo" "$trial" || exit 1
 sh -c "$change" && exit 0
 systemctl stop "$unit.timer"
 sh "$undo"
+rm -f "$trial"
 exit 1

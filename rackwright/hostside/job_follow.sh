@@ -19,7 +19,7 @@ while :; do
   waited=$((waited + 1))
   sleep 0.2
 done
-printf 'running=%s\nstatus=%s\n' "$running" "$(cat "$folder/status" 2>/dev/null)"
+printf 'running=%s\nstatus=%s\nended=%s\n' "$running" "$(cat "$folder/status" 2>/dev/null)" "$(cat "$folder/ended" 2>/dev/null)"
 # The log first: an event has its place in it, and must not come after what was printed later.
 printf 'log=%s\n' "$(from log "$log" 65536)"
 printf 'events=%s\n' "$(from events "$events" 1048576)"

@@ -1,5 +1,5 @@
 # Start a job as a transient systemd unit, or join it when it runs already with the same script.
-# Parameters: unit folder secrets digest timeout busy. Standard input: "script - BASE64", "secret NAME BASE64", "end".
+# Parameters: unit folder secrets trial (see job_ended.sh) ended (its text) digest timeout busy. Standard input: "script - BASE64", "secret NAME BASE64", "end".
 umask 077
 mkdir -p "${folder%/*}"
 # Two runs that start the same job at the same moment would clear each other's folder.
@@ -38,8 +38,11 @@ cat >"$folder/main" <<'END'
 printf '%s\n' "$?" >"$JOB/status.new"
 mv "$JOB/status.new" "$JOB/status"
 END
+printf %s "$ended" >"$folder/after"
+cut -d' ' -f1 /proc/uptime >"$folder/began"
 systemd-run --quiet --collect --unit="$unit" --property=RuntimeMaxSec="$timeout" \
-  --property=ExecStopPost="-/bin/rm -rf $secrets" --setenv=SECRETS="$secrets" --setenv=JOB="$folder" --setenv=LC_ALL=C \
+  --property=ExecStopPost="-/bin/sh $folder/after" --setenv=SECRETS="$secrets" --setenv=JOB="$folder" \
+  --setenv=TRIAL="$trial" --setenv=LC_ALL=C \
   /bin/sh "$folder/main" ||
   { rm -rf "$secrets"; exit 1; }
 printf 'started %s\n' "$nonce"

@@ -1,11 +1,8 @@
 # Let unit, pointer and binding be those of the release that runs already. Parameters: unit release home units binding.
 set -e
-printf %s "$binding" >"$home/binding.new"
-mv -f "$home/binding.new" "$home/binding"
-install -m 0644 "$release/$unit" "$units/.$unit.new"
-mv -f "$units/.$unit.new" "$units/$unit"
-ln -sfn "releases/${release##*/}" "$home/current.new"
-mv -fT "$home/current.new" "$home/current"
+printf %s "$binding" | durable_file "$home/binding"
+durable_file "$units/$unit" <"$release/$unit"
+durable_link "$home/current" "releases/${release##*/}"
 systemctl daemon-reload
 systemctl enable --quiet "$unit"
 set +e

@@ -3,6 +3,7 @@
 if have docker && docker version >/dev/null 2>&1; then echo docker=up; else echo docker=down; fi
 show "$units/rackwright.target"
 show "$units/rackwright-boot.service"
+show "$units/rackwright-restore.service"
 printf '%s\n' "boot=$(systemctl is-enabled rackwright-boot.service 2>/dev/null)"
 # A server that is busy with a long prompt may answer late, and must not be restarted for that.
 ask() { curl --silent --noproxy '*' --max-time "$1" --output /dev/null --write-out '%{http_code}' "$2"; }
@@ -21,6 +22,7 @@ for name in $( { printf '%s\n' "$urls" | cut -d' ' -f1; ls "$home" 2>/dev/null; 
   printf '%s\n' "value running=$running"
   printf '%s\n' "value current=$(basename "$(readlink "$own/current" 2>/dev/null)")"
   printf '%s\n' "value proven=$(basename "$(readlink "$own/proven" 2>/dev/null)")"
+  [ -e "/run/systemd/system/$unit.d/rackwright-held.conf" ] && echo "value held=yes"
   [ -e "$own/not-admitted" ] && echo "value admitted=no"
   [ -f "$own/last-switch" ] && sed -n '1,4s/^/value last_/p' "$own/last-switch"
   [ -f "$units/$unit" ] && printf '%s\n' "unit $(base64 -w0 <"$units/$unit")"

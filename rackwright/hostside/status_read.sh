@@ -32,6 +32,8 @@ printf '%s\n' "$endpoints" | while read -r name port url; do
   printf '%s\n' "endpoint $name"
   state=$(systemctl show --property=ActiveState,SubState,Result,NeedDaemonReload,UnitFileState,ActiveEnterTimestampMonotonic "$unit")
   printf '%s\n' "$state"
+  [ -e "/run/systemd/system/$unit.d/rackwright-held.conf" ] && echo 'held yes'
+  [ -f "$home/$name/last-switch" ] && while read -r line; do printf '%s\n' "last_${line%%=*} ${line#*=}"; done <"$home/$name/last-switch"
   pointer proven
   if pointer current; then
     [ -f "$units/$unit" ] && if cmp -s "$units/$unit" "$unit"; then echo 'unit same'; else echo 'unit other'; fi

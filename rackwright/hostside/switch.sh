@@ -1,15 +1,12 @@
 # Switch an endpoint to a release that is on the host: point at it and restart. Goes forward and back alike.
-# Parameters: unit release home units binding (its text).
+# Parameters: unit release home units binding (its text) held (drop-in that keeps the endpoint from starting).
 set -e
-date '+%F %T.%6N' >"$home/switched.new"
-mv -f "$home/switched.new" "$home/switched"
+date '+%F %T.%6N' | durable_file "$home/switched"
 event progress "switching to release ${release##*/}"
-printf %s "$binding" >"$home/binding.new"
-mv -f "$home/binding.new" "$home/binding"
-install -m 0644 "$release/$unit" "$units/.$unit.new"
-mv -f "$units/.$unit.new" "$units/$unit"
-ln -sfn "releases/${release##*/}" "$home/current.new"
-mv -fT "$home/current.new" "$home/current"
+printf %s "$binding" | durable_file "$home/binding"
+durable_file "$units/$unit" <"$release/$unit"
+durable_link "$home/current" "releases/${release##*/}"
+rm -f "$held"
 systemctl daemon-reload
 systemctl enable --quiet "$unit"
 systemctl stop "$unit"

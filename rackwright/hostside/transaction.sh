@@ -3,6 +3,8 @@
 # was proven before); mark (a file that lies there until clients are let in again, or nothing); and scripts: prepare
 # forward prove commit keep_log back prove_back halt ready ready_back, and faults, which measures the host itself.
 # It tells the control machine how it goes by events; what it prints is for people.
+# trial: a file that lies there from before anything moves until this is decided, with `trying`, a script that goes back:
+# the host runs it when this is cut.
 # Ends 0 committed, 3 went back, 4 nothing serves, 5 not switched, 6 it answers but is not committed.
 # A part that fails says why in $reason, and in $cause what kind of failure it is, where it knows: check, start, hook.
 export reason="$JOB/reason" cause="$JOB/cause" begun="$(date '+%F %T')"
@@ -20,8 +22,8 @@ blame() { # say what kind of failure it was: what the host has measured of itsel
   [ ! -s "$cause" ] || event cause "$(tail -n 1 "$cause")"
 }
 finish() { # outcome, exit status
-  printf '%s\n' "release=$release" "outcome=$1" "time=$(date '+%F %T')" "reason=$failure" >"$home/last-switch.new" &&
-    mv -f "$home/last-switch.new" "$home/last-switch"
+  printf '%s\n' "release=$release" "outcome=$1" "time=$(date '+%F %T')" "reason=$failure" | durable_file "$home/last-switch"
+  [ "$1" = not-committed ] || durably_gone "$trial"
   event end "$1 $failure"
   exit "$2"
 }
@@ -78,6 +80,7 @@ if ! run "$prepare"; then
   admit "$ready_back"
   finish not-switched 5
 fi
+printf %s "$trying" | durable_file "$trial" 0600 || { failure="$trial could not be written" && admit "$ready_back"; finish not-switched 5; }
 if ! { run "$forward" && run "$prove" && approved; }; then
   failure=$(why)
   go_back

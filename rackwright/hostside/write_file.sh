@@ -2,6 +2,6 @@
 umask 077
 mkdir -p -m 0755 "$(dirname "$path")" || exit 1
 new=$(mktemp "$path.XXXXXXXX") || exit 1
-if base64 -d >"$new" && chown "$owner" "$new" && chmod "$mode" "$new" && sync -d "$new" && mv -f "$new" "$path"; then exit 0; fi
+if base64 -d >"$new" && chown "$owner" "$new" && chmod "$mode" "$new" && sync "$new" && mv -f "$new" "$path" && sync "${path%/*}"; then exit 0; fi
 rm -f "$new"
 exit 1

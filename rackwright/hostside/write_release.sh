@@ -10,13 +10,14 @@ exec 9<"${path%/*}"
 flock 9
 rm -rf "$new"
 trap 'rm -rf "$new"' EXIT
+sync "${path%/*/*}" "${path%/*/*/*}"
 mkdir "$new"
 while read -r name data; do printf %s "$data" | base64 -d >"$new/$name"; done
 (cd "$new" && sha256sum --check --strict --quiet "$sums")
-sync "$new"/* "$new"
 if ! [ -d "$path" ]; then
-  mv -T "$new" "$path"
+  durable_folder "$path"
 else
+  sync "$new"/*
   for file in "$new"/*; do
     name=${file##*/}
     cmp -s "$file" "$path/$name" && continue
@@ -25,4 +26,3 @@ else
   done
   sync "$path"
 fi
-sync "${path%/*}"

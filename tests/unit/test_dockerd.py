@@ -29,6 +29,7 @@ from rackwright.fleet.plan_text import summary
 from rackwright.fleet.planning import plan_host
 from rackwright.fleet.progress import LOADING
 from rackwright.fleet.story_events import _phase_of
+from rackwright.jobs import Ended
 from rackwright.jobstream import Event, JobStream
 from rackwright.reader import parse_reading
 from rackwright.settings.model import EndpointSettings, HostSettings
@@ -239,7 +240,7 @@ class Machine:
         def script(name: str, more: str = "") -> str:
             return f"echo {name} >>{steps}; {more}{failing.get(name, 'true')}"
 
-        scripts = Scripts(script("valid"), script("restart"), script("back", f": >{self.folder}/back; "))
+        scripts = Scripts(script("valid"), script("restart"), script("back", f": >{self.folder}/back; "), "true")
         job = restart_job("conf", scripts, stood or (self.stood("llm"), self.stood("second")), others)
         text = job.script.replace("/var/lib/rackwright", str(self.folder / "state"))
         (self.job / "nonce").write_text("n\n")
@@ -396,20 +397,20 @@ def news(*lines: Event) -> SwitchNews:
             NotStartedError,
             "dockerd was not restarted, still serving: llm, second: no",
         ),
-        (None, (), NothingServesError, "nobody knows what serves"),
+        (None, (), NothingServesError, "nobody knows yet whether that serves"),
         (0, (Event("not-admitted", "no"),), NotAdmittedError, "proven: llm, second\nclients are not let in again: no"),
     ],
 )
 def test_each_way_out_is_an_error_of_its_own(
     status: int | None, lines: tuple[Event, ...], kind: type[Exception], text: str
 ) -> None:
-    error = ending(STEP, news(*lines), status)
+    error = ending(STEP, news(*lines), Ended(status))
     assert type(error) is kind
     assert text in str(error)
 
 
 def test_a_good_end_is_none() -> None:
-    assert ending(STEP, news(Event("end", "committed")), 0) is None
+    assert ending(STEP, news(Event("end", "committed")), Ended(0)) is None
 
 
 def test_it_is_told_as_a_configuration() -> None:

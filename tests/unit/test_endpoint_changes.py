@@ -34,7 +34,7 @@ from rackwright.concerns.endpoint import (
     why_switch,
 )
 from rackwright.concerns.release import Unresolved, payload
-from rackwright.hostside import host_script
+from rackwright.hostside import durable_script, host_script
 from rackwright.paths import BOOT_UNIT, unit_name
 from rackwright.proof import RULES
 from rackwright.release import SUMS, Release, build_release
@@ -357,7 +357,7 @@ def test_boot_units_are_one_change() -> None:
     asked = WantedEndpoints({"llm": wanting()}, BOOT, OURS)
     (change,) = changes(asked, SeenEndpoints(True, {"llm": AT_REST}, dict.fromkeys(BOOT), False))
     assert change.what == "start the endpoints at boot"
-    assert sum(isinstance(step, WriteFile) for step in change.steps) == 2
+    assert sum(isinstance(step, WriteFile) for step in change.steps) == 3
     (change,) = changes(asked, SeenEndpoints(True, {"llm": AT_REST}, dict(BOOT), False))
     assert change.why == "it is not enabled"
 
@@ -465,7 +465,7 @@ def test_no_difference_and_no_knowledge_say_nothing() -> None:
 
 
 def write(target: Release, path: Path) -> subprocess.CompletedProcess[str]:
-    script = host_script("write_release", path=str(path), sums=SUMS)
+    script = durable_script("write_release", path=str(path), sums=SUMS)
     return subprocess.run(["sh", "-c", script], input=payload(target), capture_output=True, text=True, check=False)
 
 
@@ -501,7 +501,7 @@ def test_a_release_that_was_spoilt_on_its_way_leaves_the_old_one(tmp_path: Path)
     assert write(WANTED, place).returncode == 0
     spoilt = Release(WANTED.spec, WANTED.hash, {**WANTED.files, "spec.json": "other"})
     broken = payload(spoilt).replace(line(spoilt.sums), line(WANTED.sums))
-    script = host_script("write_release", path=str(place), sums=SUMS)
+    script = durable_script("write_release", path=str(place), sums=SUMS)
     done = subprocess.run(["sh", "-c", script], input=broken, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert (place / "spec.json").read_text() == WANTED.files["spec.json"]
@@ -528,7 +528,7 @@ def test_a_commit_keeps_the_last_proven_releases(tmp_path: Path) -> None:
     for name in ("a", "b", "c", "failed"):
         (tmp_path / "releases" / name).mkdir(parents=True)
     for name in ("a", "b", "a", "c"):
-        script = host_script("commit", home=str(tmp_path), release_hash=name, binding=BOUND.text, keep=2)
+        script = durable_script("commit", home=str(tmp_path), release_hash=name, binding=BOUND.text, keep=2)
         subprocess.run(["sh", "-c", script], check=True)
         assert (tmp_path / "proven-binding").read_text() == BOUND.text
         assert (tmp_path / "proven").readlink() == Path("releases", name)

@@ -214,6 +214,23 @@ def test_a_serving_endpoint_as_a_row() -> None:
     assert "lock" not in text
 
 
+def test_a_switch_that_was_cut_is_said_with_what_became_of_it() -> None:
+    cut = {"last_release": "0123456789ab", "last_outcome": "cut", "last_time": "2026-11-21 11:00:00"}
+    told = {**cut, "last_reason": "the host went down before it was proven"}
+    back = row(**told)
+    assert back.note.startswith("the switch to release 0123456789ab was cut at 2026-11-21 11:00:00: the host went down")
+    assert back.note.endswith(f"release {back.release} was put back")
+    assert back.note in render([back])
+    stopped = row(current="", proven="", running="", ActiveState="inactive", **told)
+    assert (stopped.health, stopped.note.endswith("nothing was ever proven here, so it stays stopped")) == (
+        "stopped",
+        True,
+    )
+    assert row(**{**told, "last_outcome": "committed"}).note == ""
+    held = row(held="yes", ActiveState="inactive")
+    assert (held.health, "could not be put back at boot" in held.note) == ("held back", True)
+
+
 @pytest.mark.parametrize(
     ("changed", "health"),
     [

@@ -25,6 +25,7 @@ from rackwright.errors import ReadingError
 from rackwright.fleet.gate import Outcome
 from rackwright.fleet.journal import VARIABLE, read_record
 from rackwright.fleet.turns import outcome_of
+from rackwright.jobs import Ended
 from rackwright.jobstream import Event, Heard
 from rackwright.proof import (
     Answer,
@@ -64,6 +65,7 @@ class Host:
 
     lines: tuple[Heard, ...] = ()
     status: int | None = 0
+    cut: str = ""
     error: Exception | None = None
     word_error: Exception | None = None
     wrong: set[str] = field(default_factory=set)
@@ -71,12 +73,12 @@ class Host:
     said: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
 
-    def follow_job(self, _state: Any, _host: Any, _job: Job, heed: Callable[[Heard], None]) -> int | None:
+    def follow_job(self, _state: Any, _host: Any, _job: Job, heed: Callable[[Heard], None]) -> Ended:
         for line in self.lines:
             heed(line)
         if self.error:
             raise self.error
-        return self.status
+        return Ended(self.status, self.cut)
 
     def ask(self, _state: Any, _host: Any, question: Question) -> Verdict:
         if isinstance(self.error, ConnectionLostError):
@@ -223,12 +225,20 @@ def test_a_ready_hook_that_fails_is_the_sites_fault(attempt: Callable[[Host], No
     assert outcome_of(no.value, served=True) == Outcome((Reason(Cause.HOOK, "the ready hook"),), serves=False)
 
 
-@pytest.mark.parametrize(("status", "how"), [(None, "was ended after 3600 s or from outside"), (143, "ended with 143")])
+@pytest.mark.parametrize(
+    ("status", "cut", "how"),
+    [
+        (None, "signal 1", "switch: was ended from outside after 1 s; the host goes back to what was proven"),
+        (None, "timeout 3600", "switch: took longer than it may: 3600 s; the host goes back"),
+        (None, "", "switch: is gone: the host went down, or everything of it was killed"),
+        (143, "", "ended with status 143"),
+    ],
+)
 def test_a_job_that_was_killed_is_never_called_serving(
-    attempt: Callable[[Host], None], status: int | None, how: str
+    attempt: Callable[[Host], None], status: int | None, cut: str, how: str
 ) -> None:
     with pytest.raises(NothingServesError, match=how):
-        attempt(Host(("loading",), status))
+        attempt(Host(("loading",), status, cut))
 
 
 @pytest.mark.parametrize("error", [ConnectionLostError("cable"), NotStartedError("another run is at it")])

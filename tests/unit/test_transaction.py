@@ -86,7 +86,15 @@ class Stage:
             "ready_back",
         )
         scripts = {part: f"echo {part} >>{self.job}/steps; {self._end(part, part in failing)}" for part in parts}
-        given = {"release": "new", "previous": "old", "gate": "basic", "deadline": "1", "known": "no"}
+        given = {
+            "trial": str(self.home / "trial"),
+            "trying": "true",
+            "release": "new",
+            "previous": "old",
+            "gate": "basic",
+            "deadline": "1",
+            "known": "no",
+        }
         mark = str(self.home / "not-admitted")
         return job_script("transaction", **{"home": str(self.home), "mark": mark, **given, **scripts, **words})
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,8 +26,8 @@ from rackwright.concerns.daemon import (
 from rackwright.concerns.docker.files import DROPIN, dropin_text
 from rackwright.concerns.docker.seen import SeenDocker
 from rackwright.concerns.docker.wanted import WantedDocker
-from rackwright.hostside import host_script
-from rackwright.paths import unit_name
+from rackwright.hostside import host_script, trial_script
+from rackwright.paths import guard_unit, unit_name
 
 RESTART_SECONDS = 60
 """Longest time that a restart of dockerd takes before its guard may doubt it."""
@@ -72,6 +72,22 @@ class Configuration:
             dropin_text=_b64(self.dropin),
             action=action,
             runtime=runtime,
+        )
+
+    def trial(self, owner: str, endpoints: Sequence[str] = ()) -> str:
+        """What puts it back, files alone, when the change that tries another one is cut.
+
+        owner: unit of that change. endpoints: names of those that stand on dockerd, to be started with it.
+        """
+        return trial_script(
+            "dockerd",
+            owner=owner,
+            held="",
+            daemon_json=DAEMON_JSON,
+            daemon_text=_b64(self.daemon_json),
+            dropin=DROPIN,
+            dropin_text=_b64(self.dropin),
+            endpoints=" ".join(map(unit_name, endpoints)),
         )
 
     @property
@@ -139,6 +155,7 @@ def daemon_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
         found.after.apply_script(found.action, "nvidia"),
         found.before.apply_script("restart" if found.action == "start" else found.action),
         asked.settings.firewall.confirm_timeout + (RESTART_SECONDS if found.action != "reload" else 0),
+        found.before.trial(f"{guard_unit('docker')}.timer"),
     )
     what = f"configure dockerd and {found.action} it"
     change = Change(what, found.why, (guarded,), owns=found.owns, disowns=found.disowns, diff=found.diff)

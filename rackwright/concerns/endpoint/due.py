@@ -117,6 +117,8 @@ def _swapped(aim: Aim, seen: SeenEndpoint) -> str:
 
 
 def _why_not_running(seen: SeenEndpoint) -> str:
+    if seen.held:
+        return "it was held back at boot: what was proven could not be put back"
     if seen.current is None:
         return "it has never run here"
     if seen.active == "failed":

@@ -10,7 +10,7 @@ from typing import Any
 from rackwright.binding import Binding, parse_binding
 from rackwright.concerns.endpoint.formats import format_of, readable
 from rackwright.hostside import host_script
-from rackwright.paths import BOOT_UNIT, STATE, TARGET, UNITS
+from rackwright.paths import BOOT_UNIT, RESTORE_UNIT, STATE, TARGET, UNITS
 from rackwright.reading import decode, files, pairs
 from rackwright.settings.model import HostSettings
 from rackwright.spec import FORMAT, local_url
@@ -18,7 +18,7 @@ from rackwright.switchnews import LastSwitch
 
 FILES = ("unit ", "spec ", "proven_spec ", "binding ", "proven_binding ")
 """Begin lines of the reading that carry a whole file."""
-BOOT_UNITS = (TARGET, BOOT_UNIT)
+BOOT_UNITS = (TARGET, BOOT_UNIT, RESTORE_UNIT)
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,8 @@ class SeenEndpoint:
     admitted: bool = True
     """False from the beginning of a switch until the site's ready hook has let clients in again."""
     last: LastSwitch | None = None
+    held: bool = False
+    """True when what it would start was never proven, and could not be taken back at boot: it does not start."""
 
     @property
     def running_hash(self) -> str | None:
@@ -141,6 +143,7 @@ def _endpoint(block: str) -> tuple[str, SeenEndpoint]:
         binding=binding_in(files.get("binding")),
         admitted=values.get("admitted") != "no",
         last=last_switch(values),
+        held=values.get("held") == "yes",
     )
 
 

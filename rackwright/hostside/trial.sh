@@ -1,0 +1,20 @@
+# How a trial ends that was not committed. Expects restore and restart, and `$owner` and `$held`; $0 is the trial itself.
+# `boot`: nothing of the job is left, and nothing has started yet. No Docker, no network, no reload: the caller does that.
+# `cut REASON`: the job was ended; what was proven is started again, unless the host goes down.
+case $1 in
+  boot)
+    systemctl is-active --quiet "$owner" && exit 0
+    # Held back until it is done: a disk that takes nothing any more must not let it start either.
+    if [ -n "$held" ]; then
+      mkdir -p "${held%/*}" && printf '[Unit]\nConditionPathExists=!%s\n' "$held" >"$held" || exit 1
+    fi
+    restore "the host went down before it was proven" && durably_gone "$0" || exit 1
+    [ -z "$held" ] || rm -f "$held"
+    ;;
+  cut)
+    restore "$2" && systemctl daemon-reload || exit 1
+    # A start that waits for a host that goes down would be refused, or hold it up.
+    [ "$(systemctl is-system-running)" = stopping ] || restart
+    durably_gone "$0"
+    ;;
+esac

@@ -1,0 +1,157 @@
+"""What was not proven does not survive: a switch cut by a kill, a stop, a limit, a reboot, a power cut."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+
+import pytest
+
+from rackwright.change import Job
+from rackwright.jobs import payload, start_script
+from rackwright.lab.host import Host
+from rackwright.lab.lab import Lab
+from tests.lab.calm import needs_preparing
+from tests.lab.conftest import Site
+from tests.lab.running import deploying
+from tests.lab.test_endpoint import DAEMON_JSON, HOME, Scene, endpoints, interval
+
+pytestmark = pytest.mark.lab
+
+JOB = "rackwright-job-switch-llm.service"
+PROOF = int(os.environ.get("RACKWRIGHT_FLEET_HOSTS", "0")) >= 10
+"""Whether all of them are run, as `make proof` does."""
+
+
+@pytest.fixture
+def scene(request: pytest.FixtureRequest, worker_lab: Lab, site: Site) -> Scene:
+    scene = Scene(site, worker_lab.host("lived2"))
+    if needs_preparing(request):
+        run = scene.deploy()
+        assert run.status == 0, run.output
+    return scene
+
+
+def kill(host: Host) -> None:
+    host.run(f"systemctl kill --signal=KILL {JOB}")
+
+
+def stop(host: Host) -> None:
+    host.run(f"systemctl stop {JOB}")
+
+
+def reboot(host: Host) -> None:
+    host.reboot()
+
+
+def power_cut(host: Host) -> None:
+    host.kill_power()
+    host.start()
+
+
+PHASES = {
+    "drains": ("draining:", {}),
+    "is pointed at": ("switching to release", {}),
+    "loads": ("loading, 5 s", {}),
+    "is proven": ("proved: ", {}),
+    "waits for the word": ("basic proof passed", {"gate": {"level": "full", "commit_deadline": 120}}),
+}
+"""What a deploy says as it comes to each phase, and the settings that make it long enough."""
+CUTS = {"kill": kill, "stop": stop, "reboot": reboot, "power cut": power_cut}
+QUICK = {("loads", "kill"), ("waits for the word", "stop"), ("loads", "reboot"), ("waits for the word", "power cut")}
+CASES = [
+    pytest.param(*PHASES[phase], cut, id=f"{name} while it {phase}")
+    for phase in PHASES
+    for name, cut in CUTS.items()
+    if PROOF or (phase, name) in QUICK
+]
+
+
+@pytest.mark.parametrize(("line", "settings", "cut"), CASES)
+def test_a_switch_that_is_cut_is_taken_back(
+    scene: Scene, line: str, settings: dict[str, object], cut: Callable[[Host], None]
+) -> None:
+    good = scene.proven()
+    wanted = {"engine": interval(41), "drain_timeout": 5, **settings}
+    given = [word for key, value in wanted.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+    with scene.faults({"fault": "load_seconds", "value": 8, "when": {"option.stream_interval": 41}}):
+        if line == "draining:":
+            scene.host.run(
+                "systemd-run --quiet --collect --unit=client bash -c 'exec 3<>/dev/tcp/127.0.0.1/8000; sleep 9' "
+            )
+        with deploying(scene.site, scene.host.name, *given) as running:
+            assert running.until(line) is not None, running.output
+            cut(scene.host)
+            run = running.end()
+    assert run.status != 0, run.output
+    serves_again(scene, good)
+    status = scene.site.rackwright("status", "inventory/lab.py", "--limit", scene.host.name)
+    assert "serving" in status.output
+    if line != "draining:":
+        assert "was cut at " in status.output
+        assert f"release {good} was put back" in status.output
+    again = scene.deploy(**wanted)
+    assert again.status == 0, again.output
+    assert scene.proven() == scene.runs() != good
+    assert scene.deploy().status == 0
+
+
+def serves_again(scene: Scene, good: str) -> None:
+    """The release that was proven serves, its unit and its pointer are in place, and nothing is on trial any more."""
+    scene.wait("active", seconds=90)
+    assert (scene.runs(), scene.proven()) == (good, good)
+    in_place = f"cmp {HOME}/llm/current/rackwright-llm.service /etc/systemd/system/rackwright-llm.service"
+    scene.host.run(
+        f"[ $(basename $(readlink {HOME}/llm/current)) = {good} ] && {in_place} && [ ! -e {HOME}/llm/trial ]"
+    )
+    assert "42" in scene.ask()
+
+
+def test_a_job_that_takes_too_long_takes_back_what_it_tried(scene: Scene) -> None:
+    trial = "/root/trial"
+    scene.host.run(f"cat >{trial}", stdin='echo "$@" >/root/taken-back; rm "$0"\n')
+    job = Job("lab-limit", "try for ever", "sleep 60\n", timeout=2, trial=trial)
+    scene.host.run(start_script(job), stdin=payload(job))
+    scene.host.run("for i in $(seq 100); do [ -s /root/taken-back ] && exit 0; sleep 0.2; done; exit 1")
+    said = scene.host.run("cat /root/taken-back").stdout
+    assert said.startswith("cut it took more than its time, and was ended after ")
+    result, seconds = scene.host.run("cat /run/rackwright/jobs/lab-limit/ended").stdout.split()
+    assert result == "timeout"
+    assert int(seconds) <= 20
+    scene.host.run(f"[ ! -e {trial} ]; rm -rf /run/rackwright/jobs/lab-limit* /root/taken-back")
+
+
+def test_what_was_never_proven_stays_stopped_after_a_reboot(scene: Scene) -> None:
+    """Of two endpoints, the one that was under way is held back; the other serves again by itself."""
+    assert scene.deploy(endpoints=endpoints("a")).status == 0
+    given = ["--data", f"endpoints={json.dumps(endpoints('a', 'b'))}"]
+    with (
+        scene.faults({"fault": "load_seconds", "value": 30, "when": {"port": 8001}}),
+        deploying(scene.site, scene.host.name, *given) as running,
+    ):
+        assert running.until("loading, 5 s") is not None, running.output
+        reboot(scene.host)
+        running.stop()
+    scene.wait("active", "a", seconds=90)
+    states = scene.host.run("systemctl is-active rackwright-b; systemctl is-enabled rackwright-b", check=False).stdout
+    assert states.split() == ["inactive", "disabled"]
+    last = scene.host.run(f"cat {HOME}/b/last-switch").stdout.splitlines()
+    assert "outcome=cut" in last
+    assert scene.deploy(endpoints=endpoints("a", "b")).status == 0
+    assert scene.deploy().status == 0
+
+
+def test_a_configuration_of_dockerd_that_is_cut_goes_back(scene: Scene) -> None:
+    assert scene.deploy().status == 0
+    before = scene.host.run(f"cat {DAEMON_JSON}").stdout
+    good = scene.proven()
+    with scene.faults({"fault": "load_seconds", "value": 12}):
+        with deploying(scene.site, scene.host.name, "--data", 'docker={"daemon": {"log-level": "warn"}}') as running:
+            assert running.until("switching to release") is not None, running.output
+            power_cut(scene.host)
+            running.stop()
+        assert scene.host.run(f"cat {DAEMON_JSON}").stdout == before
+        serves_again(scene, good)
+    assert scene.deploy().status == 0  # the record forgets the key that was tried
+    assert scene.deploy().changed == []
