@@ -95,6 +95,8 @@ class Proved:
     """What the control machine asks besides the basic proof; nothing when the host commits alone."""
     questions_before: tuple[Question, ...] = ()
     """Asked before the switch, so that rows of the same name can be compared afterwards."""
+    listens: tuple[str, str, int] | None = None
+    """Network, address and port of a release that is gone back to; None where the settings say it."""
     door: Door | None = None
     """Where clients come in; None when the endpoint listens on loopback only."""
 

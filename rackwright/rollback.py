@@ -10,7 +10,7 @@ from typing import Any
 
 from rackwright.binding import Binding
 from rackwright.change import Change, Proved, Refuse
-from rackwright.concerns.endpoint import SeenEndpoint, foreign, format_of, refusal, tried_of
+from rackwright.concerns.endpoint import SeenEndpoint, foreign, format_of, readable, refusal, tried_of
 from rackwright.hostside import durable_script, host_script
 from rackwright.paths import STATE, endpoint_dir
 from rackwright.reading import decode
@@ -146,9 +146,14 @@ def _back(
             now.proven,
         ),
         serving=now.serving,
+        listens=_place(kept.specs[target]),
     )
     what = f"put endpoint {name} back to release {target}"
     return Change(what, f"it runs {now.running_hash or 'nothing'}", (step,), endpoint=name)
+
+
+def _place(spec: Mapping[str, Any]) -> tuple[str, str, int] | None:
+    return (spec["network"], spec["address"], spec["port"]) if readable(spec) else None
 
 
 def _way(name: str, target: str, own: EndpointSettings, keep: int, now: SeenEndpoint, binding: Binding) -> Way:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyinfra import logger
@@ -10,11 +11,12 @@ from pyinfra.api import FunctionCommand, operation
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
-from rackwright.change import Change, DaemonRestart, Job, Refuse, Shell
+from rackwright.change import Change, DaemonRestart, Job, Proved, Refuse, Shell
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.dockerd import DOCKERD
 from rackwright.concerns.endpoint import ENDPOINT, adopted_later, takes_capacity, waits
+from rackwright.concerns.firewall import FIREWALL, FIREWALL_AS_SERVED, Place, is_moving, is_ours, opening_changes
 from rackwright.concerns.release import binding_of
 from rackwright.declaring import declared_of, noted
 from rackwright.effects import StepFailedError, command_of, complain, remote, run_job, say, shout, tail
@@ -84,7 +86,8 @@ def line_up() -> Commands:
     changes = yield from decided(host, lambda seen: pending(declared_of(host).steps, settings_of(host), seen))
     seen = look(host)
     if changes is not None and seen is not None and host.state.is_executing:
-        _queue(host, seen, changes, _diff(host, seen) if changes else "")
+        moves = is_moving(settings_of(host), seen[FIREWALL])
+        _queue(host, seen, changes, _diff(host, seen) if changes else "", moves)
 
 
 def pending(steps: Collection[str], settings: HostSettings, seen: HostReading) -> list[Change]:
@@ -102,8 +105,11 @@ def _diff(host: Host, seen: HostReading) -> str:
     return "\n".join(change.diff for change in planned if change.concern in names and change.diff)
 
 
-def _queue(host: Host, seen: HostReading, changes: Sequence[Change], diff: str = "") -> None:
-    """Let a host take part: it counts for the limits, and must switch when there are changes."""
+def _queue(host: Host, seen: HostReading, changes: Sequence[Change], diff: str = "", moves: bool = False) -> None:
+    """Let a host take part: it counts for the limits, and must switch when there are changes.
+
+    moves: whether endpoints move to another port.
+    """
     settings, cut = settings_of(host), found_switching(host.name) or seen[DOCKER].restarting
     order = [other.name for other in host.state.inventory].index(host.name)
     member = Member(
@@ -116,25 +122,41 @@ def _queue(host: Host, seen: HostReading, changes: Sequence[Change], diff: str =
         return
     node = node_of(member, shape_of(settings, seen), takes_capacity(changes, seen[ENDPOINT]) or cut)
     before = {name: endpoint.proven for name, endpoint in seen[ENDPOINT].endpoints.items() if endpoint.proven}
-    _gate.announce(node, lambda: _switch_host(host, changes, before, member.serving, diff))
+    turn = Turn(changes, before, member.serving, diff, moves and is_ours(seen))
+    _gate.announce(node, lambda: _switch_host(host, turn))
     if in_rollout():
         _hook_in()
         _watches[host.name] = lambda: _watch_host(host)
         _gate.bake = baking(max(other.settings.rollout.bake for other in _members.values()), _watches)
 
 
-def _switch_host(host: Host, changes: Sequence[Change], before: Mapping[str, str], served: bool, diff: str) -> Outcome:
-    announce_changes(host, changes)
-    sentences = [change.sentence for change in changes]
-    note("host", host=host.name, state=RunState.SWITCHING, before=dict(before), changes=sentences, diff=diff or None)
+@dataclass(frozen=True)
+class Turn:
+    """What a host does in its turn."""
+
+    changes: Sequence[Change]
+    before: Mapping[str, str]
+    """Proven release by endpoint."""
+    served: bool
+    """Whether it served when it lined up."""
+    diff: str
+    moves: bool
+    """Whether endpoints move to another port, so that the rules of the one that is left must go."""
+
+
+def _switch_host(host: Host, turn: Turn) -> Outcome:
+    announce_changes(host, turn.changes)
+    sentences = [change.sentence for change in turn.changes]
+    told: dict[str, Any] = {"before": dict(turn.before), "changes": sentences, "diff": turn.diff or None}
+    note("host", host=host.name, state=RunState.SWITCHING, **told)
     try:
-        _perform_in_turn(host, changes)
+        _perform_in_turn(host, turn)
     except StepFailedError as error:
         complain(host, str(error))
-        outcome = outcome_of(error, served)
+        outcome = outcome_of(error, turn.served)
         first = outcome.reasons[0]
-        told = {"state": state_after(error, served), "cause": first.cause, "check": first.check, "text": str(error)}
-        note("host", host=host.name, **told)
+        told = {"cause": first.cause, "check": first.check, "text": str(error)}
+        note("host", host=host.name, state=state_after(error, turn.served), **told)
         return outcome
     finally:
         # Another host's turn may have read this one while it was switching.
@@ -143,7 +165,28 @@ def _switch_host(host: Host, changes: Sequence[Change], before: Mapping[str, str
     return Outcome()
 
 
-def _perform_in_turn(host: Host, changes: Sequence[Change]) -> None:
+def _perform_in_turn(host: Host, turn: Turn) -> None:
+    """Carry out a host's changes; whatever came of them, the rules are then those of what serves."""
+    try:
+        _switch_all(host, turn.changes)
+    finally:
+        if turn.moves:
+            _let_rules_follow(host)
+
+
+def _let_rules_follow(host: Host) -> None:
+    """Close what nothing listens on any more. A failure here is told, and is no matter of the release."""
+    state_of(host).stale = True
+    seen = look(host)
+    try:
+        changes = FIREWALL_AS_SERVED.pending(settings_of(host), seen) if seen is not None else []
+        announce_changes(host, changes)
+        _perform(host, changes)
+    except StepFailedError as error:
+        complain(host, f"the rules of a port that nothing listens on any more could not be taken away: {error}")
+
+
+def _switch_all(host: Host, changes: Sequence[Change]) -> None:
     """Carry out a host's changes. After a restart of dockerd its endpoints are read, and decided, anew."""
     restarts = [change for change in changes if any(isinstance(step, DaemonRestart) for step in change.steps)]
     _perform(host, restarts)
@@ -270,7 +313,7 @@ def line_up_back() -> Commands:
         return
     refusals = [step.text for change in changes for step in change.steps if isinstance(step, Refuse)]
     if not refusals:
-        _queue(host, seen, changes)
+        _queue(host, seen, changes, moves=bool(_moved(seen, _places(changes))))
         return
     note("host", host=host.name, state=RunState.REFUSED, text="; ".join(refusals))
     for text in refusals:
@@ -287,7 +330,21 @@ def _ways_back(host: Host, seen: HostReading) -> list[Change]:
     note("target", host=host.name, to=targets_of(endpoints, kept, asked))
     settings = settings_of(host)
     bindings = {name: binding_of(own, seen) for name, own in settings.all_endpoints.items()}
-    return back_changes(settings, endpoints, kept, asked, bindings)
+    found = back_changes(settings, endpoints, kept, asked, bindings)
+    moved = _moved(seen, _places(found))
+    # The rules of a port are there before anything listens on it.
+    return [*opening_changes(settings, seen, moved), *found] if moved and is_ours(seen) else found
+
+
+def _places(changes: Iterable[Change]) -> dict[str, Place]:
+    """Where endpoints go back to, by name."""
+    steps = [step for change in changes for step in change.steps if isinstance(step, Proved)]
+    return {step.endpoint: Place(*step.listens) for step in steps if step.listens}
+
+
+def _moved(seen: HostReading, places: Mapping[str, Place]) -> dict[str, Place]:
+    current = seen[FIREWALL].current
+    return {name: place for name, place in places.items() if current.get(name) != place}
 
 
 @operation()

@@ -7,8 +7,10 @@ client asked for. INPUT decides for host-network endpoints, and for what docker-
 from __future__ import annotations
 
 import difflib
+import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rackwright.aside import foreigners, kept_aside, refusal
@@ -16,9 +18,12 @@ from rackwright.change import Change, Guarded, Owned, Refuse, Shell, Step, Write
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.daemon import DAEMON_JSON, BrokenDaemonJsonError, parse_daemon_json
 from rackwright.concerns.docker import DOCKER, SeenDocker
+from rackwright.concerns.endpoint.formats import readable
 from rackwright.concerns.firewall_rules import (
     DOCKER_USER,
     FAMILIES,
+    INPUT,
+    Listeners,
     endpoint_rules,
     filtered_in_docker_user,
     forwarding_chain,
@@ -27,10 +32,10 @@ from rackwright.concerns.firewall_rules import (
 from rackwright.hostside import host_script
 from rackwright.iptables import CLOSES, TAG, Rule, Table, at_top, in_place, parse_save, shadows, why_pending
 from rackwright.ownership import RECORD
-from rackwright.paths import ETC, FIREWALL_UNIT, UNITS, guard_unit
+from rackwright.paths import ETC, FIREWALL_UNIT, STATE, UNITS, guard_unit
 from rackwright.reading import decode, files, lines_of, pairs
 from rackwright.render import render_own
-from rackwright.settings.model import ENDPOINTS, HostSettings
+from rackwright.settings.model import ENDPOINTS, EndpointSettings, HostSettings
 
 SCRIPT = f"{ETC}/firewall"
 UNIT = FIREWALL_UNIT
@@ -40,6 +45,24 @@ OWNS = (Owned("file", SCRIPT), Owned("rule", f"{TAG}*"), Owned("unit", UNIT))
 
 Rules = Mapping[str, tuple[Rule, ...]]
 """Rules by the command that keeps them: iptables, ip6tables."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a release listens."""
+
+    network: str
+    address: str
+    port: int
+
+    @staticmethod
+    def of(spec: Mapping[str, Any]) -> Place:
+        """From a release's spec.json. Raises KeyError when it does not say."""
+        return Place(spec["network"], spec["address"], spec["port"])
+
+    def put(self, own: EndpointSettings) -> EndpointSettings:
+        """The same endpoint as it listens here: who may reach it is what the settings say."""
+        return own.model_copy(update={"network": self.network, "bind": self.address, "port": self.port})
 
 
 @dataclass(frozen=True)
@@ -55,6 +78,10 @@ class SeenFirewall:
     active: bool = False
     unconfirmed: bool = False
     """True while the guard of an earlier run waits to take its rules back."""
+    current: Mapping[str, Place] = field(default_factory=dict)
+    """Where each endpoint listens now, by name."""
+    proven: Mapping[str, Place] = field(default_factory=dict)
+    """Where each would listen if it went back to what was proven last."""
 
     def table(self, command: str) -> Table:
         """A table; an empty one when the command is not there."""
@@ -87,7 +114,8 @@ class WantedFirewall:
 
 def read(_: HostSettings) -> str:
     """The filter tables, the script and the unit."""
-    return host_script("firewall_read", paths=f"{SCRIPT} {UNIT_FILE}", unit=UNIT, guard=f"{guard_unit(GUARD)}.timer")
+    names = {"paths": f"{SCRIPT} {UNIT_FILE}", "unit": UNIT, "guard": f"{guard_unit(GUARD)}.timer"}
+    return host_script("firewall_read", **names, home=f"{STATE}/endpoints")
 
 
 def parse(output: str) -> SeenFirewall:
@@ -102,18 +130,108 @@ def parse(output: str) -> SeenFirewall:
         enabled=values["enabled"] == "enabled",
         active=values["active"] == "active",
         unconfirmed=values["guard"] == "active",
+        current=_places(output, "current"),
+        proven=_places(output, "proven"),
     )
+
+
+def _places(output: str, pointer: str) -> dict[str, Place]:
+    rows = [line.split(" ", 2) for line in lines_of(output) if line.startswith(f"{pointer} ")]
+    specs = ((name, _spec(decode(text))) for _, name, text in rows)
+    return {name: Place.of(spec) for name, spec in specs if spec}
+
+
+def _spec(text: str) -> Mapping[str, Any]:
+    """A spec.json, or nothing when it was spoilt by hand: the release is put back, and read again."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return readable(found) if isinstance(found, dict) else {}
 
 
 # -- wanted
 
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedFirewall:
-    """Our rules for this host's endpoints; those for chains that the host lacks wait in the script."""
+    """Our rules for where this host's endpoints listen, and where they are to; a port that is left keeps its rules."""
+    seen = reading[FIREWALL]
+    return _wanted(settings, reading, listeners(settings, seen.current, seen.proven))
+
+
+def wanted_as_served(settings: HostSettings, reading: HostReading) -> WantedFirewall:
+    """Our rules for where the endpoints listen now: after a switch, or a way back, nothing else is open."""
+    own, seen = settings.all_endpoints, reading[FIREWALL]
+    there = {name: seen.current[name].put(one) if name in seen.current else one for name, one in own.items()}
+    return _wanted(settings, reading, list(there.items()))
+
+
+def opening_changes(settings: HostSettings, reading: HostReading, targets: Mapping[str, Place]) -> list[Change]:
+    """What opens the ports that endpoints go back to, by name, while they still listen where they do."""
+    endpoints = listeners(settings, reading[FIREWALL].current, targets, wanted=False)
+    return changes(_wanted(settings, reading, endpoints), reading[FIREWALL])
+
+
+def are_as_left(seen: SeenFirewall) -> bool:
+    """Whether the kernel has the very rules, and the host the means to keep them, that the last deploy left."""
+    left = kept_rules(seen.files.get(SCRIPT) or "")
+    tables = {**{command: () for command, table in seen.tables.items() if table.ours}, **left}
+    same = not any(
+        why_pending(_with_chains(rules, seen.table(name)), seen.table(name)) for name, rules in tables.items()
+    )
+    return same and seen.enabled and seen.active and all(text is not None for text in seen.files.values())
+
+
+def _with_chains(rules: Iterable[Rule], table: Table) -> list[Rule]:
+    return [rule for rule in rules if table.has(rule.chain)]
+
+
+def kept_rules(text: str) -> dict[str, list[Rule]]:
+    """The rules that a script of ours puts back, by command."""
+    blocks = re.findall(r"^replace (\S+) <<'RULES'.*\n((?:-I .*\n)*)RULES$", text, re.MULTILINE)
+    return {
+        command: [Rule(line.split(" ", 3)[1], line.split(" ", 3)[3]) for line in lines.splitlines()]
+        for command, lines in blocks
+    }
+
+
+def is_ours(reading: HostReading) -> bool:
+    """Whether a deploy of ours has set the rules of this host."""
+    record: frozenset[Owned] = reading[RECORD]
+    return record.issuperset(OWNS)
+
+
+def listeners(settings: HostSettings, *places: Mapping[str, Place], wanted: bool = True) -> Listeners:
+    """Each endpoint of the settings everywhere that it listens, or is to; every place once."""
+    found = []
+    for name, own in settings.all_endpoints.items():
+        at = [own] if wanted else []
+        at += [known[name].put(own) for known in places if name in known]
+        found += [(name, one) for one in _each_once(at or [own])]
+    return found
+
+
+def _each_once(found: Iterable[EndpointSettings]) -> list[EndpointSettings]:
+    return list({(one.network, one.address, one.port): one for one in reversed(list(found))}.values())[::-1]
+
+
+def is_moving(settings: HostSettings, seen: SeenFirewall) -> bool:
+    """Whether an endpoint listens elsewhere than the settings ask for, or is no longer in them."""
+    own = settings.all_endpoints
+    return any(name not in own or _each_once([own[name], at.put(own[name])])[1:] for name, at in seen.current.items())
+
+
+def _wanted(settings: HostSettings, reading: HostReading, endpoints: Listeners) -> WantedFirewall:
+    """The rules of listeners; those for chains that the host lacks wait in the script."""
     seen, docker = reading[FIREWALL], reading[DOCKER]
     bridge = str(_daemon_json(docker).get("bridge") or "docker0")
+    left = [name for name in (*seen.current, *seen.proven) if name not in settings.all_endpoints]
+    earlier = kept_rules(seen.files.get(SCRIPT) or "")
     rules = {
-        command: endpoint_rules(settings.all_endpoints, version, bridge, forwarding_chain(seen.table(command)))
+        command: _input_first(
+            *endpoint_rules(endpoints, version, bridge, forwarding_chain(seen.table(command))),
+            *_rules_of(left, earlier.get(command) or seen.table(command).ours),
+        )
         for command, version in FAMILIES.items()
         if command == "iptables" or seen.ipv6
     }
@@ -125,9 +243,26 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedFirewall:
         {SCRIPT: script(kept), UNIT_FILE: render_own(f"{UNIT}.j2", script=SCRIPT)},
         settings.firewall.confirm_timeout,
         _foreign_refusal(settings, foreign) or _refusal(settings, seen, docker),
-        tuple(warnings(settings.all_endpoints)),
+        (*warnings(settings.all_endpoints), *_moving(settings, endpoints)),
         foreign,
     )
+
+
+def _input_first(*rules: Rule) -> tuple[Rule, ...]:
+    return tuple(sorted(rules, key=lambda rule: rule.chain != INPUT))
+
+
+def _rules_of(endpoints: Iterable[str], known: Iterable[Rule]) -> list[Rule]:
+    """Rules of endpoints that the settings no longer have: as they are, as long as the endpoint is there."""
+    tags = tuple(f"{TAG}{name}:" for name in endpoints)
+    return [rule for rule in known if rule.comment.startswith(tags)] if tags else []
+
+
+def _moving(settings: HostSettings, endpoints: Listeners) -> Iterator[str]:
+    for name, one in endpoints:
+        own = settings.all_endpoints[name]
+        if own.port != one.port:
+            yield f"endpoint {name} listens on port {one.port}, whose rules stay until it has switched to {own.port}"
 
 
 def _foreign_refusal(settings: HostSettings, foreign: Sequence[str]) -> Refuse | None:
@@ -268,3 +403,7 @@ TAKES = frozenset({ENDPOINTS, "firewall", "docker", "releases"})
 FIREWALL: Concern[WantedFirewall, SeenFirewall] = Concern(
     "firewall", read, parse, wanted, changes, report, alone=True, takes=TAKES
 )
+FIREWALL_AS_SERVED: Concern[WantedFirewall, SeenFirewall] = Concern(
+    "firewall", read, parse, wanted_as_served, changes, report, alone=True, takes=TAKES
+)
+"""The same, once a host has had its turn: what nothing listens on is closed again."""

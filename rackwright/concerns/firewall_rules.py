@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rackwright.iptables import TAG, Rule, Table
@@ -78,15 +78,17 @@ class Port:
         return list(dict.fromkeys(str(network) for network in found if network.version == self.version))
 
 
-def endpoint_rules(
-    endpoints: Mapping[str, EndpointSettings], version: int, bridge: str, chain: str = DOCKER_USER
-) -> tuple[Rule, ...]:
+Listeners = Sequence[tuple[str, EndpointSettings]]
+"""Endpoints by name with where they listen; one that is about to move is there twice."""
+
+
+def endpoint_rules(endpoints: Listeners, version: int, bridge: str, chain: str = DOCKER_USER) -> tuple[Rule, ...]:
     """All rules of one family in their order: INPUT first, then what Docker forwards.
 
-    endpoints: settings by name. version: 4 or 6. bridge: Docker's default bridge. chain: FORWARD where Docker
+    endpoints: settings with names. version: 4 or 6. bridge: Docker's default bridge. chain: FORWARD where Docker
     filters without a chain for others; it is left alone then, unless some `allow_from` must be kept.
     """
-    ports = [Port(name, settings, version, bridge, chain) for name, settings in endpoints.items()]
+    ports = [Port(name, settings, version, bridge, chain) for name, settings in endpoints]
     rules = [rule for port in ports for rule in port.input()]
     published = [port for port in ports if port.settings.network == "bridge"]
     if any(chain == DOCKER_USER or port.filtered for port in published):

@@ -1,5 +1,5 @@
 # Print the filter tables of both families and both backends, and the unit that puts our rules back.
-# Parameters: paths, unit, guard.
+# Parameters: paths, unit, guard, home (of the endpoints).
 save() { # the name to print, the command
   text=$("$2-save" -t filter) || { printf '%s\n' "$2-save failed: is another tool changing the rules, or nft in the way?" >&2; exit 1; }
   printf '%s\n' "table $1 $(printf '%s\n' "$text" | base64 -w0)"
@@ -22,6 +22,12 @@ if [ -e /proc/net/if_inet6 ] && have ip6tables-save; then
   esac
 fi
 [ -e /proc/net/if_inet6 ] && echo ipv6=yes
+# Where each endpoint listens, and would again if it went back.
+for own in "$home"/*; do
+  for pointer in current proven; do
+    [ -f "$own/$pointer/spec.json" ] && printf '%s\n' "$pointer ${own##*/} $(base64 -w0 <"$own/$pointer/spec.json")"
+  done
+done
 for path in $paths; do show "$path"; done
 printf '%s\n' "enabled=$(systemctl is-enabled "$unit" 2>/dev/null)"
 printf '%s\n' "active=$(systemctl is-active "$unit" 2>/dev/null)"

@@ -115,6 +115,39 @@ def test_another_port_is_proven_there(scene: Scene) -> None:
     assert scene.deploy().status == 0
 
 
+def ports_in_rules(scene: Scene) -> set[str]:
+    """The ports that our rules let anybody reach, IPv4 and IPv6."""
+    rules = scene.host.run("iptables-save -t filter; ip6tables-save -t filter").stdout.splitlines()
+    ours = [rule for rule in rules if '--comment "rackwright:llm' in rule]
+    return {found for rule in ours for found in re.findall(r"port (\d+)", rule)}
+
+
+def test_the_rules_follow_what_serves(scene: Scene) -> None:
+    assert scene.deploy(port=8000).status == 0
+    with scene.faults({"fault": "repeat_bang", "when": {"port": 8006}}):
+        run = scene.deploy(port=8006)
+    assert "serves its last proven release again" in run.output
+    assert "42" in scene.ask(8000)
+    assert ports_in_rules(scene) == {"8000"}
+    with (
+        scene.faults({"fault": "load_seconds", "value": 8, "when": {"port": 8007}}),
+        deploying(scene.site, scene.host.name, "--data", "port=8007") as running,
+    ):
+        assert running.until("switching to release") is not None, running.output
+        assert ports_in_rules(scene) == {"8000", "8007"}
+        run = running.end()
+    assert run.status == 0, run.output
+    assert ports_in_rules(scene) == {"8007"}
+    assert scene.deploy(port=8007).changed == []
+    back = scene.site.rackwright("rollback", "inventory/lab.py", "-y", "--limit", scene.host.name)
+    assert back.status == 0, back.output
+    assert "42" in scene.ask(8000)
+    assert ports_in_rules(scene) == {"8000"}
+    drift = scene.site.rackwright("drift", "inventory/lab.py", "--limit", scene.host.name)
+    assert drift.status == 0, drift.output
+    assert scene.deploy().changed == []
+
+
 def test_firewall_and_time_limits_restart_nothing(scene: Scene) -> None:
     before, release = scene.starts(), scene.runs()
     asked: dict[str, Any] = {"stop_timeout": 25, "allow_from": ["10.79.0.0/16", "192.0.2.0/24"]}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import ipaddress
 import json
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,11 +20,23 @@ from rackwright.concern import HostReading
 from rackwright.concerns import firewall
 from rackwright.concerns.apt import OperatingSystem
 from rackwright.concerns.docker import DOCKER, SeenDocker
-from rackwright.concerns.firewall import FIREWALL, SCRIPT, UNIT, UNIT_FILE, SeenFirewall
+from rackwright.concerns.firewall import (
+    FIREWALL,
+    FIREWALL_AS_SERVED,
+    SCRIPT,
+    UNIT,
+    UNIT_FILE,
+    Place,
+    SeenFirewall,
+    are_as_left,
+    is_moving,
+    opening_changes,
+)
 from rackwright.concerns.firewall_rules import endpoint_rules
 from rackwright.iptables import Rule, Table, at_top, in_place, parse_save, why_pending
 from rackwright.ownership import RECORD
 from rackwright.settings.model import HostSettings
+from rackwright.spec import FORMAT
 
 DEBIAN = OperatingSystem("debian", (), "bookworm", "12", "amd64")
 EMPTY = ":INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n"
@@ -199,7 +213,7 @@ def test_a_rule_put_before_ours_only_closes_for_named_sources_or_is_noticed(
     v4: str, source: str, position: int, text: str
 ) -> None:
     settings = host(allow_from=["10.1.0.0/16"])
-    rules = list(endpoint_rules(settings.all_endpoints, 4, "docker0"))
+    rules = list(endpoint_rules(list(settings.all_endpoints.items()), 4, "docker0"))
     table = restore(at_top(rules), save(v4))
     chain = list(table.rules("INPUT"))
     chain.insert(min(position, 3), Rule("INPUT", text))
@@ -240,7 +254,7 @@ def _meets(option: str, value: str, packet: Mapping[str, str]) -> bool:
 
 def texts(settings: HostSettings, version: int = 4) -> list[str]:
     """Our rules without their comments."""
-    rules = endpoint_rules(settings.all_endpoints, version, "docker0")
+    rules = endpoint_rules(list(settings.all_endpoints.items()), version, "docker0")
     return [f"{rule.chain} {rule.text.split('-m comment')[0]}{rule.target}" for rule in rules]
 
 
@@ -411,3 +425,94 @@ def test_a_unit_made_by_hand_under_our_units_name_is_refused_or_kept_aside(setti
     first = pending(host(releases={"foreign_units": setting}), found)[0]
     assert isinstance(first.steps[0], Refuse) == refused
     assert (Owned("aside", UNIT) in first.owns) != refused
+
+
+# -- the rules follow what serves
+
+
+def spec_at(port: int, address: str = "0.0.0.0") -> str:
+    """A release's spec.json, as a reading carries it."""
+    keys = {"hash": "a", "serving": "b", "image": "c", "mounts": [], "served_name": "m", "format": FORMAT}
+    spec = {**keys, "network": "bridge", "address": address, "port": port}
+    return base64.b64encode(json.dumps(spec).encode()).decode()
+
+
+def ports(found: SeenFirewall) -> set[str]:
+    """The ports that our rules speak of."""
+    rules = [rule.text for table in found.tables.values() for rule in table.ours]
+    return set(re.findall(r"port (\d+)", " ".join(rules)))
+
+
+def listening(found: SeenFirewall, current: int | None, proven: int | None = None, name: str = "llm") -> SeenFirewall:
+    """The same host with an endpoint that listens."""
+    places = [{name: Place("bridge", "0.0.0.0", port)} if port else {} for port in (current, proven or current)]
+    return replace(found, current=places[0], proven=places[1])
+
+
+def follow(settings: HostSettings, found: SeenFirewall) -> SeenFirewall:
+    """What a host's turn leaves of the rules."""
+    return apply(FIREWALL_AS_SERVED.pending(settings, reading(found)), found)
+
+
+PRIVATE: dict[str, Any] = {"allow_from": ["10.0.0.0/8"]}
+
+
+def test_the_port_that_is_left_keeps_its_rules_until_the_switch_and_then_they_go() -> None:
+    old, new = host(**PRIVATE, port=8000), host(**PRIVATE, port=9000)
+    there = listening(apply(pending(old, seen()), seen()), 8000)
+    assert not is_moving(old, there)
+    assert is_moving(new, there)
+    staged = listening(apply(pending(new, there), there), 8000)
+    assert ports(staged) == {"8000", "9000"}
+    assert pending(new, staged) == []
+    assert "listens on port 8000, whose rules stay" in report(new, staged)
+    committed = follow(new, listening(staged, 9000))
+    assert ports(committed) == {"9000"}
+    assert pending(new, listening(committed, 9000)) == []
+
+
+def test_a_switch_that_goes_back_leaves_the_rules_as_they_were() -> None:
+    old, new = host(**PRIVATE, port=8000), host(**PRIVATE, port=9000)
+    there = listening(apply(pending(old, seen()), seen()), 8000)
+    staged = listening(apply(pending(new, there), there), 8000)
+    assert follow(new, staged).tables == there.tables
+
+
+def test_while_a_release_is_on_trial_the_way_back_is_open() -> None:
+    new = host(**PRIVATE, port=9000)
+    trying = listening(seen(), 9000, proven=8000)
+    assert ports(apply(pending(new, trying), trying)) == {"8000", "9000"}
+
+
+def test_a_rollback_opens_the_old_port_before_it_listens_there() -> None:
+    new = host(**PRIVATE, port=9000)
+    there = listening(apply(pending(new, seen()), seen()), 9000)
+    opening = opening_changes(new, reading(there), {"llm": Place("bridge", "0.0.0.0", 8000)})
+    both = apply(opening, there)
+    assert ports(both) == {"8000", "9000"}
+    back = follow(new, listening(both, 8000))
+    assert ports(back) == {"8000"}
+    assert are_as_left(back), "what a rollback leaves is no drift"
+    assert not are_as_left(replace(back, tables={**back.tables, "iptables": save(WITH_DOCKER)}))
+
+
+def test_an_endpoint_that_is_no_longer_wanted_keeps_its_rules_as_long_as_it_is_there() -> None:
+    two = host(endpoints={"a": {**PRIVATE, "port": 8000, "gpus": [0]}, "b": {**PRIVATE, "port": 8001, "gpus": [1]}})
+    one = host(endpoints={"a": {**PRIVATE, "port": 8000, "gpus": [0]}})
+    there = apply(pending(two, seen()), seen())
+    serving = replace(
+        listening(there, 8000, name="a"),
+        current={n: Place("bridge", "0.0.0.0", p) for n, p in (("a", 8000), ("b", 8001))},
+    )
+    assert is_moving(one, serving)
+    assert pending(one, serving) == []
+    assert ports(follow(one, listening(there, 8000, name="a"))) == {"8000"}
+
+
+def test_where_endpoints_listen_is_read_from_their_releases() -> None:
+    found = firewall.parse(
+        f"backend=x\nenabled=enabled\nactive=active\nguard=inactive\ncurrent llm {spec_at(9000)}\n"
+        f"proven llm {spec_at(8000)}\nproven broken bm90IGpzb24="
+    )
+    assert found.current == {"llm": Place("bridge", "0.0.0.0", 9000)}
+    assert found.proven == {"llm": Place("bridge", "0.0.0.0", 8000)}

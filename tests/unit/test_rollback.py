@@ -35,6 +35,7 @@ def spec(release: str) -> dict[str, Any]:
         "hash": release,
         "serving": "feedfeedfeed",
         "image": "engine@sha256:1",
+        "network": "bridge",
         "address": "0.0.0.0",
         "port": 8000,
         "mounts": [mount],
