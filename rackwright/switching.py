@@ -16,7 +16,7 @@ from rackwright.concern import Concern, HostReading
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.dockerd import DOCKERD
 from rackwright.concerns.endpoint import ENDPOINT, adopted_later, takes_capacity, waits
-from rackwright.concerns.firewall import FIREWALL, FIREWALL_AS_SERVED, Place, is_moving, is_ours, opening_changes
+from rackwright.concerns.firewall import FIREWALL_AS_SERVED, Place, is_moving, is_ours, moved, opening_changes
 from rackwright.concerns.release import binding_of
 from rackwright.declaring import declared_of, noted
 from rackwright.effects import StepFailedError, command_of, complain, remote, run_job, say, shout, tail
@@ -86,7 +86,7 @@ def line_up() -> Commands:
     changes = yield from decided(host, lambda seen: pending(declared_of(host).steps, settings_of(host), seen))
     seen = look(host)
     if changes is not None and seen is not None and host.state.is_executing:
-        moves = is_moving(settings_of(host), seen[FIREWALL])
+        moves = is_moving(settings_of(host), seen)
         _queue(host, seen, changes, _diff(host, seen) if changes else "", moves)
 
 
@@ -313,7 +313,7 @@ def line_up_back() -> Commands:
         return
     refusals = [step.text for change in changes for step in change.steps if isinstance(step, Refuse)]
     if not refusals:
-        _queue(host, seen, changes, moves=bool(_moved(seen, _places(changes))))
+        _queue(host, seen, changes, moves=bool(moved(seen, _places(changes))))
         return
     note("host", host=host.name, state=RunState.REFUSED, text="; ".join(refusals))
     for text in refusals:
@@ -331,20 +331,15 @@ def _ways_back(host: Host, seen: HostReading) -> list[Change]:
     settings = settings_of(host)
     bindings = {name: binding_of(own, seen) for name, own in settings.all_endpoints.items()}
     found = back_changes(settings, endpoints, kept, asked, bindings)
-    moved = _moved(seen, _places(found))
+    elsewhere = moved(seen, _places(found))
     # The rules of a port are there before anything listens on it.
-    return [*opening_changes(settings, seen, moved), *found] if moved and is_ours(seen) else found
+    return [*opening_changes(settings, seen, elsewhere), *found] if elsewhere and is_ours(seen) else found
 
 
 def _places(changes: Iterable[Change]) -> dict[str, Place]:
     """Where endpoints go back to, by name."""
     steps = [step for change in changes for step in change.steps if isinstance(step, Proved)]
     return {step.endpoint: Place(*step.listens) for step in steps if step.listens}
-
-
-def _moved(seen: HostReading, places: Mapping[str, Place]) -> dict[str, Place]:
-    current = seen[FIREWALL].current
-    return {name: place for name, place in places.items() if current.get(name) != place}
 
 
 @operation()

@@ -215,10 +215,16 @@ def _each_once(found: Iterable[EndpointSettings]) -> list[EndpointSettings]:
     return list({(one.network, one.address, one.port): one for one in reversed(list(found))}.values())[::-1]
 
 
-def is_moving(settings: HostSettings, seen: SeenFirewall) -> bool:
+def is_moving(settings: HostSettings, reading: HostReading) -> bool:
     """Whether an endpoint listens elsewhere than the settings ask for, or is no longer in them."""
-    own = settings.all_endpoints
+    own, seen = settings.all_endpoints, reading[FIREWALL]
     return any(name not in own or _each_once([own[name], at.put(own[name])])[1:] for name, at in seen.current.items())
+
+
+def moved(reading: HostReading, places: Mapping[str, Place]) -> dict[str, Place]:
+    """Those places, by endpoint, where it does not listen now."""
+    current = reading[FIREWALL].current
+    return {name: place for name, place in places.items() if current.get(name) != place}
 
 
 def _wanted(settings: HostSettings, reading: HostReading, endpoints: Listeners) -> WantedFirewall:
