@@ -89,6 +89,8 @@ class Proved:
     job: Job
     serving: bool
     """True when the endpoint serves now, so that switching it takes capacity away."""
+    takes_over: tuple[str, ...] = ()
+    """Endpoints of other names that it replaces: they serve again when it fails."""
     restarts: bool = True
     """False when what runs already is only to be proven."""
     questions: tuple[Question, ...] = ()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rackwright.change import Job
 from rackwright.hostside import host_script, job_script
 from rackwright.paths import STATE, endpoint_dir, release_dir, trial_file, unit_name
 from rackwright.settings.model import EndpointSettings
-from rackwright.switchjob import drain_script, restart_script, wait_script
+from rackwright.switchjob import drain_script, in_turn, named, restart_script, wait_script
 from rackwright.transaction import (
     ALONE,
     MEASURING,
@@ -61,7 +61,7 @@ def restart_job(label: str, scripts: Scripts, stood: Sequence[Stood], others: Se
 
     label: names the new configuration. others: endpoints that run without serving, started again and not asked.
     """
-    prove = in_turn(_named(one, prove_script(one.name, one.tried)) for one in stood)
+    prove = in_turn(named(one.name, prove_script(one.name, one.tried)) for one in stood)
     ready = _ready(stood)
     script = job_script(
         "transaction",
@@ -85,6 +85,7 @@ def restart_job(label: str, scripts: Scripts, stood: Sequence[Stood], others: Se
         ready_back=ready,
         trial=trial_file(HOME),
         trying=scripts.trial,
+        after="",
     )
     seconds = SECONDS + MEASURING + sum(map(_seconds, stood))
     return Job(JOB, _TITLE, script, seconds, aim=_AIM, alone=ALONE, trial=trial_file(HOME))
@@ -95,11 +96,6 @@ def joining_job() -> Job:
     return Job(JOB, _TITLE, "exit 0\n", SECONDS, aim=_AIM, alone=ALONE)
 
 
-def in_turn(scripts: Iterable[str]) -> str:
-    """Scripts one after the other, each in a shell of its own that it may leave, up to the first that fails."""
-    return "".join(f"(\n{script}\n)\n[ $? = 0 ] || exit 1\n" for script in scripts if script)
-
-
 def _seconds(one: Stood) -> int:
     hooks = 3 * one.own.hook_timeout
     return hooks + one.own.drain_timeout + 2 * (start_time(one.own) + proving_time(one.tried.questions))
@@ -108,7 +104,7 @@ def _seconds(one: Stood) -> int:
 def _prepare(valid: str, stood: Sequence[Stood]) -> str:
     there = (host_script("stood_on", endpoint=one.name, unit=_unit_file(one)) for one in stood)
     marks = (f": >{_mark(one)}" for one in stood if one.own.ready_hook)
-    drains = (_named(one, _drain(one)) for one in stood)
+    drains = (named(one.name, _drain(one)) for one in stood)
     return in_turn([f"mkdir -p {HOME}", valid, *there, *marks, *drains])
 
 
@@ -117,20 +113,12 @@ def _drain(one: Stood) -> str:
     return drain_script(one.name, one.port, one.own.drain_timeout, hook)
 
 
-def _named(one: Stood, script: str) -> str:
-    """A script whose reason to fail tells of which endpoint it is."""
-    if not script:
-        return ""
-    named = f'[ -s "$reason" ] && sed -i "s/^/endpoint {one.name}: /" "$reason"'
-    return f"(\n{script}\n)\n[ $? = 0 ] && exit 0\n{named}\nexit 1\n"
-
-
 def _around(restart: str, stood: Sequence[Stood], others: Sequence[str]) -> str:
     """Stop what runs, restart dockerd, start it again and wait; loads go on side by side."""
     units = " ".join(map(unit_name, [*(one.name for one in stood), *others]))
     starts = (_start(one) for one in stood)
     again = (f"systemctl start --no-block {unit_name(name)}" for name in others)
-    waits = (_named(one, _wait(one)) for one in stood)
+    waits = (named(one.name, _wait(one)) for one in stood)
     pointed = """cut -d' ' -f1 /proc/uptime >"$JOB/pointed\""""
     return in_turn([f"systemctl stop {units}", restart, pointed, *starts, *again, *waits])
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rackwright.binding import Binding
-from rackwright.change import Change, Proved, Refuse
-from rackwright.concerns.endpoint import SeenEndpoint, foreign, format_of, readable, refusal, tried_of
+from rackwright.binding import Binding, parse_binding
+from rackwright.change import Change, Owned, Proved, Refuse
+from rackwright.concerns.endpoint import SeenEndpoint, foreign, format_of, leaving_one, readable, refusal, tried_of
 from rackwright.hostside import durable_script, host_script
-from rackwright.paths import STATE, endpoint_dir
+from rackwright.paths import STATE, endpoint_dir, unit_name
 from rackwright.reading import decode
+from rackwright.replacement import Coming, replacement_job
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.switchjob import commit_script, drain_script, keep_log_script, switch_script
 from rackwright.transaction import Way, drain_hook_script, start_time, transaction
@@ -40,6 +41,10 @@ class Kept:
     specs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     gone: Mapping[str, str] = field(default_factory=dict)
     """What a release would need and is no longer there."""
+    replaced: frozenset[str] = frozenset()
+    """Endpoints that serve in its place; empty for one that serves itself."""
+    binding: Binding | None = None
+    """With which it was proven last."""
 
 
 def read_script() -> str:
@@ -52,15 +57,30 @@ def parse_kept(lines: list[str]) -> dict[str, Kept]:
     history: dict[str, tuple[str, ...]] = {}
     specs: dict[str, dict[str, Any]] = {}
     gone: dict[str, dict[str, str]] = {}
+    replaced: dict[str, frozenset[str]] = {}
+    bindings: dict[str, Binding | None] = {}
     for line in lines:
         kind, endpoint, *words = line.split()
         if kind == "history":
             history[endpoint] = tuple(words)
+        elif kind == "replaced":
+            replaced[endpoint] = frozenset(words)
+        elif kind == "binding":
+            bindings[endpoint] = parse_binding(decode(words[0]))
         elif kind == "release":
             specs.setdefault(endpoint, {})[words[0]] = json.loads(decode(words[1]))
             if words[2:] != ["ok"]:
                 gone.setdefault(endpoint, {})[words[0]] = " ".join(words[2:])
-    return {name: Kept(history[name], specs.get(name, {}), gone.get(name, {})) for name in history}
+    return {
+        name: Kept(
+            history[name],
+            specs.get(name, {}),
+            gone.get(name, {}),
+            replaced.get(name, frozenset()),
+            bindings.get(name),
+        )
+        for name in history
+    }
 
 
 def target_of(seen: SeenEndpoint, kept: Kept, asked: str) -> str | None:
@@ -90,10 +110,14 @@ def back_changes(
     """The changes that bring a host's endpoints back.
 
     asked: release by endpoint, or LAST; endpoints that are not named stay as they are. bindings: today's, by endpoint:
-    GPUs that were swapped since block no way back.
+    GPUs that were swapped since block no way back. An endpoint that others took the place of comes back in theirs.
     """
-    found: list[Change] = []
+    replaced = {name: kept[name] for name in _replaced(seen, kept, asked)}
+    found = [_in_place_of(name, settings, seen, own) for name, own in replaced.items()]
+    served = {successor for own in replaced.values() for successor in own.replaced}
     for name, release in asked.items():
+        if name in replaced or name in served:
+            continue
         now = seen.get(name, SeenEndpoint())
         target = target_of(now, kept.get(name, Kept()), release)
         own = settings.all_endpoints.get(name)
@@ -110,6 +134,47 @@ def back_changes(
     return found
 
 
+def _replaced(seen: Mapping[str, SeenEndpoint], kept: Mapping[str, Kept], asked: Mapping[str, str]) -> Iterator[str]:
+    """Endpoints that come back: asked for by name, or because their successors have nothing earlier to go back to."""
+    for name, own in kept.items():
+        if not own.replaced or not all(one in seen and seen[one].serving for one in own.replaced):
+            continue
+        earlier = (target_of(seen[one], kept.get(one, Kept()), LAST) for one in own.replaced)
+        by_successor = all(asked.get(one) == LAST for one in own.replaced) and not any(earlier)
+        if own.history and (by_successor or asked.get(name) in (LAST, own.history[-1])):
+            yield name
+
+
+def _in_place_of(name: str, settings: HostSettings, seen: Mapping[str, SeenEndpoint], kept: Kept) -> Change:
+    """The switch by which an endpoint takes its place back; it is drained and asked as its successors are."""
+    target, others = kept.history[-1], sorted(kept.replaced)
+    what = f"replace endpoint {', '.join(others)} by endpoint {name} at release {target}"
+    spec = kept.specs.get(target, {})
+    known = settings.all_endpoints
+    own = next((known[one] for one in (name, *others) if one in known), next(iter(known.values())))
+    if kept.binding is None or not readable(spec):
+        return Change(what, "asked for", (Refuse(f"endpoint {name}: {_UNKNOWN}"),))
+    if missing := kept.gone.get(target):
+        return _missing(name, target, missing)
+    placed = {"network": spec["network"], "bind": spec["address"], "port": spec["port"]}
+    basic = {"gate": own.gate.model_copy(update={"level": "basic"})}
+    coming = Coming(name, own.model_copy(update={**placed, **basic}), tried_of(name, target, spec, kept.binding))
+    leaving = [leaving_one(one, own, seen[one]) for one in others]
+    step = Proved(
+        endpoint=name,
+        release=target,
+        job=replacement_job([coming], leaving, settings.releases.keep),
+        serving=True,
+        takes_over=tuple(others),
+        listens=_place(spec),
+    )
+    units = tuple(Owned("unit", unit_name(one)) for one in others)
+    return Change(what, "asked for", (step,), (Owned("unit", unit_name(name)),), units, endpoint=name)
+
+
+_UNKNOWN = (
+    "not enough is known of it to start it again; next: put it into the settings, and pyinfra INVENTORY deploy.py"
+)
 _NO_GPUS = "not all of its GPUs are on the host, so it is left as it is; next, on the host: nvidia-smi -L"
 
 

@@ -151,7 +151,7 @@ def ending(step: Proved, news: SwitchNews, ended: Ended) -> StepFailedError | No
         case 0:
             error = None
         case 3:
-            error = WentBackError(f"{failure}\nendpoint {name} serves its last proven release again{clock_of(news)}")
+            error = WentBackError(f"{failure}\n{_back(step)}{clock_of(news)}")
         case 4 if news.lost is None:
             text = f"endpoint {name} is stopped: there was no other proven release to go back to"
             error = StoppedError(f"{failure}\n{text}")
@@ -170,6 +170,13 @@ def ending(step: Proved, news: SwitchNews, ended: Ended) -> StepFailedError | No
                 f"journalctl -u {unit_name(name)} --lines 100"
             )
     return closed(error, news, failure, f"endpoint {name} serves release {step.release} and is proven")
+
+
+def _back(step: Proved) -> str:
+    if not step.takes_over:
+        return f"endpoint {step.endpoint} serves its last proven release again"
+    names = ", ".join(step.takes_over)
+    return f"endpoint {names} serves again, in whose place {step.endpoint} was to"
 
 
 def failure_of(news: SwitchNews) -> StepFailedError:

@@ -325,7 +325,7 @@ def _ways_back(host: Host, seen: HostReading) -> list[Change]:
     if not ok:
         raise StepFailedError(f"its kept releases could not be read: {tail(output)}")
     endpoints = seen[ENDPOINT].endpoints
-    asked = releases_asked(host.name, list(endpoints))
+    asked = releases_asked(host.name, [*endpoints, *seen[ENDPOINT].replaced])
     kept = parse_kept(output.stdout_lines)
     note("target", host=host.name, to=targets_of(endpoints, kept, asked))
     settings = settings_of(host)

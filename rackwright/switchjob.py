@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rackwright.binding import Binding
 from rackwright.hostside import durable_script, host_script, job_script
 from rackwright.paths import (
@@ -15,6 +17,19 @@ from rackwright.paths import (
     release_dir,
     unit_name,
 )
+
+
+def in_turn(scripts: Iterable[str]) -> str:
+    """Scripts one after the other, each in a shell of its own that it may leave, up to the first that fails."""
+    return "".join(f"(\n{script}\n)\n[ $? = 0 ] || exit 1\n" for script in scripts if script)
+
+
+def named(endpoint: str, script: str) -> str:
+    """A script whose reason to fail tells of which endpoint it is."""
+    if not script:
+        return ""
+    prefix = f'[ -s "$reason" ] && sed -i "s/^/endpoint {endpoint}: /" "$reason"'
+    return f"(\n{script}\n)\n[ $? = 0 ] && exit 0\n{prefix}\nexit 1\n"
 
 
 def switch_script(endpoint: str, release: str, binding: Binding, load_timeout: int) -> str:

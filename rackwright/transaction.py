@@ -92,6 +92,7 @@ def transaction(
         ready_back=ready_script(endpoint, own, previous.release if previous else new.release),
         trial=trial_file(home),
         trying=endpoint_trial(endpoint, new, previous),
+        after="",
     )
     after = MEASURING + start_time(own) + 2 * own.hook_timeout + 2 * proving_time(new.questions)
     seconds = way.seconds + own.gate.commit_deadline + after
@@ -109,18 +110,22 @@ def transaction(
 
 def endpoint_trial(endpoint: str, new: Tried, previous: Tried | None) -> str:
     """What takes a release back when the switch that tries it is cut; without a previous one, nothing starts."""
-    return trial_script(
-        "endpoint",
-        owner=job_unit(endpoint_job("switch", endpoint)),
-        held=held_file(endpoint),
-        unit=unit_name(endpoint),
-        units=UNITS,
-        home=endpoint_dir(endpoint),
-        tried=new.release,
-        tried_binding=new.binding.text,
-        previous=previous.release if previous else "",
-        previous_binding=previous.binding.text if previous else "",
-    )
+    owner = job_unit(endpoint_job("switch", endpoint))
+    return trial_script("endpoint", owner=owner, held=held_file(endpoint), **trial_values(endpoint, new, previous))
+
+
+def trial_values(endpoint: str, new: Tried, previous: Tried | None, decided: str = "pointers") -> dict[str, str]:
+    """What the trial of one endpoint goes by. decided: "pointers", or "trial" for one of several."""
+    return {
+        "decided": decided,
+        "unit": unit_name(endpoint),
+        "units": UNITS,
+        "home": endpoint_dir(endpoint),
+        "tried": new.release,
+        "tried_binding": new.binding.text,
+        "previous": previous.release if previous else "",
+        "previous_binding": previous.binding.text if previous else "",
+    }
 
 
 def faults_script(home: str) -> str:

@@ -162,13 +162,17 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedFirewall:
 def wanted_as_served(settings: HostSettings, reading: HostReading) -> WantedFirewall:
     """Our rules for where the endpoints listen now: after a switch, or a way back, nothing else is open."""
     own, seen = settings.all_endpoints, reading[FIREWALL]
-    there = {name: seen.current[name].put(one) if name in seen.current else one for name, one in own.items()}
-    return _wanted(settings, reading, list(there.items()))
+    there = [(name, seen.current[name].put(one)) for name, one in own.items() if name in seen.current]
+    return _wanted(settings, reading, there)
 
 
 def opening_changes(settings: HostSettings, reading: HostReading, targets: Mapping[str, Place]) -> list[Change]:
     """What opens the ports that endpoints go back to, by name, while they still listen where they do."""
     endpoints = listeners(settings, reading[FIREWALL].current, targets, wanted=False)
+    others = {name: place for name, place in targets.items() if name not in settings.all_endpoints}
+    # One of a name that the settings no longer have is reached by whom they let in today.
+    today = next(iter(settings.all_endpoints.values()))
+    endpoints = [*endpoints, *((name, place.put(today)) for name, place in others.items())]
     return changes(_wanted(settings, reading, endpoints), reading[FIREWALL])
 
 
@@ -266,8 +270,8 @@ def _rules_of(endpoints: Iterable[str], known: Iterable[Rule]) -> list[Rule]:
 
 def _moving(settings: HostSettings, endpoints: Listeners) -> Iterator[str]:
     for name, one in endpoints:
-        own = settings.all_endpoints[name]
-        if own.port != one.port:
+        own = settings.all_endpoints.get(name)
+        if own and own.port != one.port:
             yield f"endpoint {name} listens on port {one.port}, whose rules stay until it has switched to {own.port}"
 
 

@@ -58,24 +58,24 @@ class StatusRow:
 
 
 def rows_of(host: str, asked: Asked, glance: Glance, now: datetime) -> list[StatusRow]:
-    """A row for each endpoint that is wanted. `now`: this machine's time with its zone."""
+    """A row for each endpoint that is wanted, or is there. `now`: this machine's time with its zone."""
     lock = ""
     if glance.lease.live:
         lock = whose(glance.lease, now)
-    return [_row(host, name, asked, glance, lock) for name in asked.endpoints]
+    return [_row(host, name, asked, glance, lock) for name in dict.fromkeys((*asked.endpoints, *glance.endpoints))]
 
 
 def _row(host: str, name: str, asked: Asked, glance: Glance, lock: str) -> StatusRow:
     own = glance.endpoints.get(name, GlancedEndpoint(SeenEndpoint()))
     seen = own.seen
     release = seen.running_hash or seen.current
-    aim = wanted_aim(name, asked, own, glance) if release else None
+    aim = wanted_aim(name, asked, own, glance) if release and name in asked.endpoints else None
     return StatusRow(
         host=host,
         endpoint=name,
         release=release,
         proven=seen.proven is not None and seen.proven == release,
-        wanted=is_wanted(aim, seen) if aim else None,
+        wanted=is_wanted(aim, seen) if aim else None if name in asked.endpoints else False,
         adopts=aim.release.hash if aim and is_deferred(aim, seen) else None,
         up_seconds=glance.uptime - own.active_since if own.active_since else None,
         health=_health(seen),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -21,6 +22,25 @@ def host_script(name: str, **values: str | int) -> str:
 def durable_script(name: str, **values: str | int) -> str:
     """The same for a script that writes what a power cut must leave whole: it finds the functions of durable.sh."""
     return _text("durable.sh") + host_script(name, **values)
+
+
+def trial_of_several(owner: str, held: Sequence[str], parts: Sequence[str]) -> str:
+    """The same for several endpoints that are tried at once. parts: scripts that define `restore` and `restart`."""
+    own = "".join(f'part_{number}() {{ (\n{part}\n"$@"\n) }}\n' for number, part in enumerate(parts))
+    named = f"owner={shlex.quote(owner)}\nheld={shlex.quote(' '.join(held))}\n"
+    return (
+        _text("durable.sh")
+        + own
+        + _each("restore", len(parts))
+        + _each("restart", len(parts))
+        + named
+        + _text("trial.sh")
+    )
+
+
+def _each(word: str, parts: int) -> str:
+    lines = "".join(f'  part_{number} {word} "$@" || return 1\n' for number in range(parts))
+    return f"{word}() {{\n{lines}}}\n"
 
 
 def job_script(name: str, **values: str | int) -> str:

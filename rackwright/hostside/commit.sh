@@ -4,7 +4,12 @@ set -e
 cd "$home"
 { grep -vx "$release_hash" history 2>/dev/null || true; printf '%s\n' "$release_hash"; } | durable_file "$home/history"
 printf %s "$binding" | durable_file "$home/proven-binding"
+durably_gone "$home/replaced-by"
 durable_link "$home/proven" "releases/$release_hash"
 for release in releases/*; do
   tail -n "$keep" history | grep -qx "${release##*/}" || rm -rf "$release"
+done
+# What this endpoint has replaced earlier was there to go back to, and is one release too far now.
+for mark in "${home%/*}"/*/replaced-by; do
+  if [ -f "$mark" ] && grep -qxF "${home##*/}" "$mark"; then rm -rf "${mark%/*}"; fi
 done

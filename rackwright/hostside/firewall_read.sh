@@ -24,6 +24,7 @@ fi
 [ -e /proc/net/if_inet6 ] && echo ipv6=yes
 # Where each endpoint listens, and would again if it went back.
 for own in "$home"/*; do
+  [ -f "$own/replaced-by" ] && continue
   for pointer in current proven; do
     [ -f "$own/$pointer/spec.json" ] && printf '%s\n' "$pointer ${own##*/} $(base64 -w0 <"$own/$pointer/spec.json")"
   done

@@ -3,6 +3,8 @@
 for folder in "$home"/*/; do
   [ -d "$folder/releases" ] || continue
   endpoint=$(basename "$folder")
+  [ -f "$folder/replaced-by" ] && printf '%s\n' "replaced $endpoint $(tr '\n' ' ' <"$folder/replaced-by")"
+  [ -f "$folder/proven-binding" ] && printf '%s\n' "binding $endpoint $(base64 -w0 <"$folder/proven-binding")"
   printf '%s\n' "history $endpoint $(tr '\n' ' ' <"$folder/history" 2>/dev/null)"
   for release in "$folder"/releases/*/; do
     spec="$release/spec.json"

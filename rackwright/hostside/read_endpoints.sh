@@ -9,8 +9,12 @@ printf '%s\n' "boot=$(systemctl is-enabled rackwright-boot.service 2>/dev/null)"
 ask() { curl --silent --noproxy '*' --max-time "$1" --output /dev/null --write-out '%{http_code}' "$2"; }
 ours='{{index .Config.Labels "rackwright.endpoint"}}'
 labels='{{if .State.Running}}{{with .Config.Labels}}{{index . "rackwright.release"}} {{index . "rackwright.serving"}} {{index . "rackwright.binding"}}{{end}}{{end}}'
+for mark in "$home"/*/replaced-by; do
+  if [ -f "$mark" ]; then own=${mark%/*} && printf '%s\n' "replaced ${own##*/} $(base64 -w0 <"$mark")"; fi
+done
 for name in $( { printf '%s\n' "$urls" | cut -d' ' -f1; ls "$home" 2>/dev/null; } | sort -u); do
   unit="rackwright-$name.service" own="$home/$name"
+  [ -f "$own/replaced-by" ] && continue
   printf '%s\n' "endpoint $name"
   systemctl show --property=ActiveState,SubState,Result,NeedDaemonReload,UnitFileState "$unit" | sed 's/^/value /'
   # A container of that name without our label is somebody else's.

@@ -26,7 +26,19 @@ ask() { # container of NAME, then /health: one process for both; a busy server m
     "/proc/${pid%%[!0-9]*}/net/tcp" "/proc/${pid%%[!0-9]*}/net/tcp6" 2>/dev/null
 }
 
-printf '%s\n' "$endpoints" | while read -r name port url; do
+others() { # what the settings do not have, or not any more, and is there all the same
+  for own in "$home"/*/; do
+    own=${own%/} && name=${own##*/}
+    case "
+$endpoints" in *"
+$name "*) continue ;; esac
+    [ -f "$own/current/health-url" ] && [ ! -f "$own/replaced-by" ] && read -r url <"$own/current/health-url" || continue
+    port=${url##*:}
+    printf '%s %04X %s\n' "$name" "${port%%/*}" "$url"
+  done
+}
+
+{ printf '%s\n' "$endpoints"; others; } | while read -r name port url; do
   unit=rackwright-$name.service
   [ -d "$home/$name" ] || [ -f "$units/$unit" ] || continue
   printf '%s\n' "endpoint $name"

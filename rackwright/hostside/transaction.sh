@@ -4,7 +4,7 @@
 # forward prove commit keep_log back prove_back halt ready ready_back, and faults, which measures the host itself.
 # It tells the control machine how it goes by events; what it prints is for people.
 # trial: a file that lies there from before anything moves until this is decided, with `trying`, a script that goes back:
-# the host runs it when this is cut.
+# the host runs it when this is cut. after: a script that follows the commit; what it does not get done, the next run does.
 # Ends 0 committed, 3 went back, 4 nothing serves, 5 not switched, 6 it answers but is not committed.
 # A part that fails says why in $reason, and in $cause what kind of failure it is, where it knows: check, start, hook.
 export reason="$JOB/reason" cause="$JOB/cause" begun="$(date '+%F %T')"
@@ -90,5 +90,7 @@ if ! run "$commit"; then
   blame
   finish not-committed 6
 fi
+durably_gone "$trial"
+run "$after" || event progress "$(why)"
 admit "$ready"
 finish committed 0

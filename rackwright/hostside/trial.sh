@@ -1,15 +1,16 @@
-# How a trial ends that was not committed. Expects restore and restart, and `$owner` and `$held`; $0 is the trial itself.
+# How a trial ends that was not committed. Expects restore and restart, and `$owner` and `$held` (paths); $0 is the trial itself.
 # `boot`: nothing of the job is left, and nothing has started yet. No Docker, no network, no reload: the caller does that.
 # `cut REASON`: the job was ended; what was proven is started again, unless the host goes down.
 case $1 in
   boot)
     systemctl is-active --quiet "$owner" && exit 0
     # Held back until it is done: a disk that takes nothing any more must not let it start either.
-    if [ -n "$held" ]; then
-      mkdir -p "${held%/*}" && printf '[Unit]\nConditionPathExists=!%s\n' "$held" >"$held" || exit 1
-    fi
+    for file in $held; do
+      mkdir -p "${file%/*}" && printf '[Unit]\nConditionPathExists=!%s\n' "$file" >"$file" || exit 1
+    done
     restore "the host went down before it was proven" && durably_gone "$0" || exit 1
-    [ -z "$held" ] || rm -f "$held"
+    # shellcheck disable=SC2086 - a list of paths
+    [ -z "$held" ] || rm -f $held
     ;;
   cut)
     restore "$2" && systemctl daemon-reload || exit 1

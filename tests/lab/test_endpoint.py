@@ -640,10 +640,48 @@ def endpoints(*names: str, b: Mapping[str, Any] | None = None) -> dict[str, Any]
     return {name: rows[name] for name in names}
 
 
+def named(scene: Scene, name: str, **own: Any) -> dict[str, Any]:
+    """The same endpoint under another name."""
+    return {"endpoint_name": name, **own}
+
+
+def test_a_new_name_that_fails_leaves_the_old_one_serving(scene: Scene) -> None:
+    good = scene.runs()
+    with scene.faults({"fault": "repeat_bang", "when": {"port": 8009}}):
+        run = scene.deploy(**named(scene, "chat", port=8009))
+    assert run.status != 0
+    assert "replace endpoint llm by endpoint chat at release" in run.output
+    assert "endpoint llm serves again, in whose place chat was to" in run.output
+    assert scene.runs() == scene.proven() == good
+    assert "42" in scene.ask(8000)
+    states = scene.host.run("systemctl is-active rackwright-chat; systemctl is-enabled rackwright-llm", check=False)
+    assert states.stdout.split() == ["inactive", "enabled"]
+
+
+def test_a_new_name_is_a_switch_that_a_rollback_undoes(scene: Scene) -> None:
+    good = scene.runs()
+    run = scene.deploy(**named(scene, "chat"))
+    assert run.status == 0, run.output
+    assert "42" in scene.ask()
+    assert scene.host.run("docker ps --format '{{.Names}}'").stdout.split() == ["rackwright-chat"]
+    assert scene.host.run("[ ! -e /etc/systemd/system/rackwright-llm.service ]").returncode == 0
+    assert scene.deploy(**named(scene, "chat")).changed == []
+    back = scene.site.rackwright("rollback", "inventory/lab.py", "-y", "--limit", scene.host.name)
+    assert back.status == 0, back.output
+    assert scene.runs() == scene.proven() == good
+    assert scene.host.run("docker ps --format '{{.Names}}'").stdout.split() == ["rackwright-llm"]
+    assert scene.deploy().changed == []
+
+
 def test_two_endpoints_beside_each_other(scene: Scene) -> None:
+    with scene.faults({"fault": "repeat_bang", "when": {"port": 8001}}):
+        failed = scene.deploy(endpoints=endpoints("a", "b"))
+    assert failed.status != 0
+    assert "endpoint llm serves again, in whose place a was to" in failed.output
+    assert "42" in scene.ask(8000)
     run = scene.deploy(endpoints=endpoints("a", "b"))
     assert run.status == 0, run.output
-    assert "stop and remove endpoint llm" in run.output
+    assert "replace endpoint llm by endpoint a at release" in run.output
     assert "42" in scene.ask(8000)
     assert "42" in scene.ask(8001)
     before = sessions(scene.host)

@@ -21,7 +21,7 @@ from rackwright.concerns.daemon import DAEMON_JSON
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.dockerd import DOCKERD, parse
 from rackwright.concerns.endpoint import ENDPOINT, Running, SeenEndpoint, takes_capacity
-from rackwright.daemonjob import HOME, Scripts, Stood, in_turn, joining_job, restart_job
+from rackwright.daemonjob import HOME, Scripts, Stood, joining_job, restart_job
 from rackwright.daemonrestart import ConfigurationBackError, ending
 from rackwright.effects import NotStartedError
 from rackwright.fleet.drifting import drift_of
@@ -35,6 +35,7 @@ from rackwright.reader import parse_reading
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.switch import NotAdmittedError, NothingServesError
 from rackwright.switching import pending
+from rackwright.switchjob import in_turn
 from rackwright.switchnews import SwitchNews
 from rackwright.transaction import Tried
 from tests.unit.machines import EVERYTHING

@@ -3,8 +3,6 @@
 from rackwright.concerns.endpoint.asked import questions, tried_of
 from rackwright.concerns.endpoint.concern import (
     ENDPOINT,
-    WantedEndpoint,
-    WantedEndpoints,
     adopted_later,
     changes,
     deferred_releases,
@@ -24,6 +22,8 @@ from rackwright.concerns.endpoint.seen import (
     parse,
     running_of,
 )
+from rackwright.concerns.endpoint.together import leaving_one
+from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
 
 __all__ = [
     "BOOT_UNITS",
@@ -43,6 +43,7 @@ __all__ = [
     "format_of",
     "is_deferred",
     "last_switch",
+    "leaving_one",
     "parse",
     "questions",
     "readable",

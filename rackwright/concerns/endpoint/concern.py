@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Sequence
+from dataclasses import replace
 
 from rackwright.aside import foreigners, kept_aside, refusal
-from rackwright.binding import Binding
 from rackwright.change import Change, DaemonRestart, Job, Owned, Proved, Refuse, Shell, WriteFile
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.endpoint import formats
-from rackwright.concerns.endpoint.asked import questions, questions_after, questions_before, tried_of
+from rackwright.concerns.endpoint.asked import questions, questions_after, questions_before
 from rackwright.concerns.endpoint.due import (
     Aim,
     Due,
@@ -20,7 +19,10 @@ from rackwright.concerns.endpoint.due import (
     why_admit,
     why_switch,
 )
+from rackwright.concerns.endpoint.replacing import Group
 from rackwright.concerns.endpoint.seen import BOOT_UNITS, SeenEndpoint, SeenEndpoints, parse, read
+from rackwright.concerns.endpoint.together import groups_among, previous, replacement
+from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.release import TAKES as RELEASE_TAKES
 from rackwright.concerns.release import Unresolved, binding_of, wanted_releases
@@ -42,35 +44,6 @@ from rackwright.switchjob import (
     switch_script,
 )
 from rackwright.transaction import Tried, Way, drain_hook_script, start_time, transaction
-
-
-@dataclass(frozen=True)
-class WantedEndpoint:
-    """One endpoint as it should be."""
-
-    settings: EndpointSettings
-    release: Release | Unresolved
-    keep_releases: int
-    binding: Binding
-    gpus: frozenset[str] = frozenset()
-    """UUIDs of all GPUs that the host has today."""
-    adopt: bool = False
-
-    def aim(self, release: Release) -> Aim:
-        """What the endpoint should serve."""
-        return Aim(release, self.binding, self.adopt)
-
-
-@dataclass(frozen=True)
-class WantedEndpoints:
-    """All endpoints as they should be, and the boot units' text."""
-
-    endpoints: Mapping[str, WantedEndpoint]
-    boot_units: Mapping[str, str]
-    owned: frozenset[Owned] = frozenset()
-    """The ownership record."""
-    aside: bool = False
-    """True when what somebody made by hand under our names is to be kept aside; otherwise it is refused."""
 
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedEndpoints:
@@ -98,7 +71,9 @@ def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
     others = [_other_format(name, own.format) for name, own in seen.endpoints.items() if formats.foreign(own.format)]
     if others:
         return others
-    found = [_remove(name) for name in seen.endpoints if name not in asked.endpoints]
+    groups = groups_among(asked, seen)
+    together = {name for group in groups for name in (*group.coming, *group.leaving)}
+    found = [_remove(name) for name in seen.endpoints if name not in asked.endpoints and name not in together]
     by_hand = foreign_units(asked.endpoints, seen, asked.owned)
     if by_hand and not asked.aside:
         return [_refused(unit, sentences) for unit, sentences in by_hand.items()]
@@ -108,8 +83,15 @@ def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
         now = seen.endpoints.get(name, SeenEndpoint())
         if sentences := by_hand.get(unit_name(name)):
             found.append(_kept_aside(name, own.settings, now, sentences))
-        found += _endpoint_changes(name, own, now)
-    return found
+        if name not in together:
+            found += _endpoint_changes(name, own, now)
+    return [*found, *(change for group in groups for change in _together(group, asked, seen))]
+
+
+def _together(group: Group, asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
+    releases = {name: asked.endpoints[name].release for name in group.coming}
+    unknown = [_unresolved(name, own) for name, own in releases.items() if isinstance(own, Unresolved)]
+    return unknown or [replacement(group, asked, seen)]
 
 
 def foreign_units(wanted: Container[str], seen: SeenEndpoints, record: frozenset[Owned]) -> dict[str, list[str]]:
@@ -234,7 +216,7 @@ def _proved(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due)
     step = Proved(
         endpoint=name,
         release=release.hash,
-        job=transaction(name, settings, way, new, _previous(name, own, release, seen), seen.proven),
+        job=transaction(name, settings, way, new, previous(name, own, release, seen), seen.proven),
         serving=seen.serving,
         restarts=due.restart,
         questions=questions_after(release, settings),
@@ -259,15 +241,6 @@ def _way(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due) ->
     drain = drain_script(name, seen.spec.get("port", settings.port), settings.drain_timeout, hook)
     forward = switch_script(name, release.hash, own.binding, settings.load_timeout)
     return Way(kept + drain, forward, commit, settings.hook_timeout + settings.drain_timeout + start_time(settings))
-
-
-def _previous(name: str, own: WantedEndpoint, release: Release, seen: SeenEndpoint) -> Tried | None:
-    """What to roll back to, with the GPUs that it was proven with, as long as the host still has them."""
-    had = seen.proven_binding
-    binding = had if had and own.gpus.issuperset(had.gpus) else own.binding
-    if seen.proven is None or (seen.proven, binding) == (release.hash, own.binding):
-        return None
-    return tried_of(name, seen.proven, seen.proven_spec, binding)
 
 
 def _wait_job(name: str, settings: EndpointSettings) -> Job:

@@ -90,12 +90,14 @@ class SeenEndpoint:
 
 @dataclass(frozen=True)
 class SeenEndpoints:
-    """All endpoints on the host by name, and the two units that start them at boot."""
+    """All endpoints on the host by name, and the units that start them at boot."""
 
     docker: bool
     endpoints: Mapping[str, SeenEndpoint]
     boot_units: Mapping[str, str | None]
     boot_enabled: bool
+    replaced: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Endpoints that others took the place of, with their names: nothing of them runs, and their releases stay."""
 
 
 def read(settings: HostSettings) -> str:
@@ -113,7 +115,13 @@ def parse(output: str) -> SeenEndpoints:
         endpoints=dict(_endpoint(block) for block in blocks),
         boot_units={name: shown.get(f"{UNITS}/{name}") for name in BOOT_UNITS},
         boot_enabled=values.get("boot") == "enabled",
+        replaced=_replaced(output),
     )
+
+
+def _replaced(output: str) -> dict[str, frozenset[str]]:
+    rows = [line.split(" ") for line in output.splitlines() if line.startswith("replaced ")]
+    return {name: frozenset(decode(by).split()) for _, name, by in rows}
 
 
 def _endpoint(block: str) -> tuple[str, SeenEndpoint]:

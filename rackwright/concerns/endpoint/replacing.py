@@ -1,0 +1,65 @@
+"""Which endpoints of a host must switch together: those that take the GPUs or the port of others. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rackwright.concerns.endpoint.seen import SeenEndpoint
+
+
+@dataclass(frozen=True)
+class Room:
+    """What an endpoint has to itself on a host."""
+
+    gpus: frozenset[str]
+    """UUIDs"""
+    port: int
+
+    def is_in_the_way_of(self, other: Room) -> bool:
+        """Whether both cannot serve at the same time."""
+        return self.port == other.port or bool(self.gpus & other.gpus)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Endpoints, by name, that come, and those that leave for them."""
+
+    coming: tuple[str, ...]
+    leaving: tuple[str, ...]
+
+
+def room_of(seen: SeenEndpoint) -> Room | None:
+    """What an endpoint holds while it serves; None when it does not."""
+    if not seen.serving or seen.binding is None or "port" not in seen.spec:
+        return None
+    return Room(frozenset(seen.binding.gpus), int(seen.spec["port"]))
+
+
+def groups_of(coming: Mapping[str, Room], held: Mapping[str, Room], wanted: Iterable[str]) -> list[Group]:
+    """The groups in which at least two endpoints are in each other's way, in the order of `coming`.
+
+    coming: what each endpoint that is to be started will hold. held: what endpoints hold that serve now, whether they
+    are wanted or not. wanted: names that the settings have; only those that they lack leave.
+    """
+    stays = set(wanted)
+    ties = [
+        {new, old}
+        for new, room in coming.items()
+        for old, has in held.items()
+        if old != new and has.is_in_the_way_of(room) and (old in coming or old not in stays)
+    ]
+    return [_group(one, coming, stays) for one in _joined(ties)]
+
+
+def _joined(ties: Iterable[set[str]]) -> list[set[str]]:
+    """Sets that share a member become one."""
+    found: list[set[str]] = []
+    for tie in ties:
+        touching = [one for one in found if one & tie]
+        found = [one for one in found if not one & tie] + [tie.union(*touching)]
+    return found
+
+
+def _group(names: set[str], coming: Mapping[str, Room], stays: set[str]) -> Group:
+    return Group(tuple(name for name in coming if name in names), tuple(sorted(names - stays)))

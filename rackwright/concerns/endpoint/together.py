@@ -1,0 +1,124 @@
+"""The one change by which endpoints that are in each other's way switch: what comes replaces what leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rackwright.change import Change, Owned, Proved
+from rackwright.concerns.endpoint.asked import questions, questions_after, questions_before, tried_of
+from rackwright.concerns.endpoint.due import why_switch
+from rackwright.concerns.endpoint.replacing import Group, Room, groups_of, room_of
+from rackwright.concerns.endpoint.seen import SeenEndpoint, SeenEndpoints
+from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
+from rackwright.concerns.release import Unresolved
+from rackwright.paths import unit_name
+from rackwright.proof import Question
+from rackwright.reach import Door
+from rackwright.release import Release
+from rackwright.replacement import Coming, Leaving, replacement_job
+from rackwright.settings.model import EndpointSettings
+from rackwright.transaction import Tried
+
+
+def groups_among(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Group]:
+    """The endpoints of a host that must switch together."""
+    coming = {
+        name: Room(frozenset(own.binding.gpus), own.settings.port)
+        for name, own in asked.endpoints.items()
+        if _is_due(own, seen.endpoints.get(name, SeenEndpoint()))
+    }
+    held = {name: room for name, now in seen.endpoints.items() if (room := room_of(now))}
+    return groups_of(coming, held, asked.endpoints)
+
+
+def _is_due(own: WantedEndpoint, seen: SeenEndpoint) -> bool:
+    """Whether it is to be stopped and started, as far as is known."""
+    if isinstance(own.release, Unresolved):
+        return True
+    due = why_switch(own.aim(own.release), seen)
+    return due is not None and due.restart
+
+
+def replacement(group: Group, asked: WantedEndpoints, seen: SeenEndpoints) -> Change:
+    """The change of a group whose releases are all known."""
+    coming = [_coming(name, asked, seen.endpoints.get(name, SeenEndpoint())) for name in group.coming]
+    first = asked.endpoints[group.coming[0]]
+    leaving = [leaving_one(name, first.settings, seen.endpoints[name]) for name in group.leaving]
+    step = Proved(
+        endpoint=coming[0].name,
+        release=coming[0].new.release,
+        job=replacement_job(coming, leaving, first.keep_releases),
+        serving=True,
+        questions=_questions(group, asked),
+        questions_before=_before(group, first.settings, seen),
+        door=None if first.settings.is_local else Door(first.settings.port, first.settings.allow_from),
+        takes_over=group.leaving,
+    )
+    return Change(
+        _sentence([(one.name, one.new.release) for one in coming], group.leaving),
+        _why(group),
+        (step,),
+        owns=tuple(Owned("unit", unit_name(name)) for name in group.coming),
+        disowns=tuple(Owned("unit", unit_name(name)) for name in group.leaving),
+        endpoint=coming[0].name,
+    )
+
+
+def _coming(name: str, asked: WantedEndpoints, seen: SeenEndpoint) -> Coming:
+    own = asked.endpoints[name]
+    assert isinstance(own.release, Release)
+    new = Tried(
+        own.release.hash, own.binding, own.release.spec.image, questions(own.release, own.binding, own.settings)
+    )
+    before = previous(name, own, own.release, seen) if seen.serving else None
+    return Coming(name, own.settings, new, before, seen.spec.get("port") if before else None)
+
+
+def leaving_one(name: str, own: EndpointSettings, seen: SeenEndpoint) -> Leaving:
+    """An endpoint that serves and is to be replaced. own: the settings of what replaces it, which it is drained by."""
+    assert seen.running is not None
+    assert seen.binding is not None
+    tried = tried_of(name, seen.running.release, seen.spec, seen.binding)
+    return Leaving(name, own, tried, int(seen.spec["port"]))
+
+
+def previous(name: str, own: WantedEndpoint, release: Release, seen: SeenEndpoint) -> Tried | None:
+    """What to roll back to, with the GPUs that it was proven with, as long as the host still has them."""
+    had = seen.proven_binding
+    binding = had if had and own.gpus.issuperset(had.gpus) else own.binding
+    if seen.proven is None or (seen.proven, binding) == (release.hash, own.binding):
+        return None
+    return tried_of(name, seen.proven, seen.proven_spec, binding)
+
+
+def _questions(group: Group, asked: WantedEndpoints) -> tuple[Question, ...]:
+    """What the control machine asks of each, by names that tell them apart."""
+    found: list[Question] = []
+    for name in group.coming:
+        own = asked.endpoints[name]
+        assert isinstance(own.release, Release)
+        rows = questions_after(own.release, own.settings)
+        found += rows if len(group.coming) == 1 else [replace(row, name=f"{name}: {row.name}") for row in rows]
+    return tuple(found)
+
+
+def _before(group: Group, settings: EndpointSettings, seen: SeenEndpoints) -> tuple[Question, ...]:
+    """Only one for one can be compared: what a part of the GPUs answers is no measure for all of them."""
+    if len(group.coming) == len(group.leaving) == 1:
+        return questions_before(settings, seen.endpoints[group.leaving[0]])
+    return ()
+
+
+def _sentence(coming: list[tuple[str, str]], leaving: tuple[str, ...]) -> str:
+    new = " and ".join(f"endpoint {name} at release {release}" for name, release in coming)
+    them = "it" if len(coming) == 1 else "them"
+    if not leaving:
+        return f"switch {new} together and ask {them}"
+    return f"replace endpoint {', '.join(leaving)} by {new} and ask {them}"
+
+
+def _why(group: Group) -> str:
+    if not group.leaving:
+        return "each takes GPUs or a port of the other"
+    gone = ", ".join(group.leaving)
+    return f"the settings no longer have {gone}, and GPUs or the port go to {', '.join(group.coming)}"

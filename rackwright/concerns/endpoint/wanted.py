@@ -1,0 +1,42 @@
+"""A host's endpoints as they should be. Plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rackwright.binding import Binding
+from rackwright.change import Owned
+from rackwright.concerns.endpoint.due import Aim
+from rackwright.concerns.release import Unresolved
+from rackwright.release import Release
+from rackwright.settings.model import EndpointSettings
+
+
+@dataclass(frozen=True)
+class WantedEndpoint:
+    """One endpoint as it should be."""
+
+    settings: EndpointSettings
+    release: Release | Unresolved
+    keep_releases: int
+    binding: Binding
+    gpus: frozenset[str] = frozenset()
+    """UUIDs of all GPUs that the host has today."""
+    adopt: bool = False
+
+    def aim(self, release: Release) -> Aim:
+        """What the endpoint should serve."""
+        return Aim(release, self.binding, self.adopt)
+
+
+@dataclass(frozen=True)
+class WantedEndpoints:
+    """All endpoints as they should be, and the boot units' text."""
+
+    endpoints: Mapping[str, WantedEndpoint]
+    boot_units: Mapping[str, str]
+    owned: frozenset[Owned] = frozenset()
+    """The ownership record."""
+    aside: bool = False
+    """True when what somebody made by hand under our names is to be kept aside; otherwise it is refused."""

@@ -1,0 +1,6 @@
+# An endpoint that was replaced does not start any more; its releases stay, to go back to. Parameters: unit home by (names of
+# what serves in its place) wants (the folder by which systemd starts it).
+set -e
+printf '%s\n' "$by" | durable_file "$home/replaced-by"
+systemctl disable --quiet "$unit"
+[ ! -d "$wants" ] || sync "$wants"
