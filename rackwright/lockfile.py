@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rackwright.concern import HostReading
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, SeenModel, SeenModels, commit_of, name_of, sources_of
 from rackwright.errors import SettingsError
 from rackwright.settings.model import EndpointSettings, HostSettings
-from rackwright.settings.sections import COMMIT, DIGEST, ModelSource
+from rackwright.settings.sections import BLOB, COMMIT, DIGEST, SHA256, FilePin, ModelSource
 
 FILE = "rackwright.lock.yml"
 HEAD = """\
@@ -33,9 +33,9 @@ class LockedFile(BaseModel):
     """One file of a model: its size in bytes, and SHA-256 or git's blob hash, whichever is known."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    size: int
-    sha256: str | None = None
-    blob: str | None = None
+    size: int = Field(ge=0)
+    sha256: str | None = Field(default=None, pattern=SHA256)
+    blob: str | None = Field(default=None, pattern=BLOB)
 
 
 class LockedModel(BaseModel):
@@ -149,9 +149,10 @@ def _pins(endpoint: EndpointSettings, lock: Lock) -> dict[str, Any]:
         found["image_digest"] = digest
     for key in ("model", "draft"):
         source = getattr(endpoint, key)
-        commit = lock.commit(source) if source else None
-        if commit:
-            found[key] = source.model_copy(update={"revision": commit})
+        locked = lock.models.get(name_of(source)) if source else None
+        if locked:
+            pins = tuple(FilePin(path=path, **file.model_dump()) for path, file in sorted(locked.files.items()))
+            found[key] = source.model_copy(update={"revision": locked.commit, "files": pins})
     return found
 
 
@@ -198,6 +199,7 @@ def joined(locks: Iterable[tuple[str, Lock]]) -> Lock:
             first, there = models.setdefault(name, (host, model))
             differ = there.commit != model.commit
             problems += [f"{name} is {there.commit} on {first} and {model.commit} on {host}"] if differ else []
+            problems += [] if differ else _other_bytes(name, (first, there), (host, model))
             models[name] = (first, LockedModel(commit=there.commit, files={**there.files, **model.files}))
     if problems:
         text = "\n".join(f"  {problem}" for problem in problems)
@@ -205,3 +207,23 @@ def joined(locks: Iterable[tuple[str, Lock]]) -> Lock:
     return Lock(
         {name: digest for name, (_, digest) in images.items()}, {name: model for name, (_, model) in models.items()}
     )
+
+
+def _other_bytes(name: str, one: tuple[str, LockedModel], other: tuple[str, LockedModel]) -> list[str]:
+    """Files of one commit of which two hosts have different bytes, as sentences."""
+    (first, known), (host, model) = one, other
+    files = ((path, known.files[path], pin) for path, pin in model.files.items() if path in known.files)
+    return [
+        f"{name}: {path} has {_bytes(mine)} on {first} and {_bytes(theirs)} on {host}"
+        for path, mine, theirs in files
+        if not _agree(mine, theirs)
+    ]
+
+
+def _agree(one: LockedFile, other: LockedFile) -> bool:
+    hashes = ((one.sha256, other.sha256), (one.blob, other.blob))
+    return one.size == other.size and all(mine == theirs for mine, theirs in hashes if mine and theirs)
+
+
+def _bytes(pin: LockedFile) -> str:
+    return f"{pin.size} bytes, {(pin.sha256 or pin.blob or 'no hash')[:12]}"

@@ -87,7 +87,7 @@ def _last(here: bool, left: bool, lease: SeenLease) -> list[Change]:
     if not here and not lease.fence:
         return []
     spare = "" if left else f"rm -rf {STATE} || exit 1\n"
-    script = f"rm -rf {STATE}/endpoints {DOCKERD_HOME} {FENCE} {RUN} {ETC} || exit 1\n{spare}"
+    script = f"rm -rf {STATE}/endpoints {STATE}/guards {DOCKERD_HOME} {FENCE} {RUN} {ETC} || exit 1\n{spare}"
     return [Change("remove what is left of Rackwright's own folders", "teardown", (Shell(script),))]
 
 

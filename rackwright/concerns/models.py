@@ -19,12 +19,12 @@ from rackwright.concerns.image import IMAGE, digest_of, not_asked
 from rackwright.downloads import proxy_values
 from rackwright.hostside import helper_script, host_script
 from rackwright.hostside.packed import packed
-from rackwright.paths import job_container
+from rackwright.paths import MANIFESTS, job_container
 from rackwright.reading import files, lines_of
 from rackwright.references import repository_of, slug
 from rackwright.settings.model import ENDPOINTS, HostSettings
 from rackwright.settings.secret import Secret
-from rackwright.settings.sections import COMMIT, Mirrors, ModelSource
+from rackwright.settings.sections import COMMIT, FilePin, Mirrors, ModelSource
 
 MANIFEST = ".rackwright.json"
 LINE_BREAK = "\x01"
@@ -149,16 +149,29 @@ def read(settings: HostSettings) -> str:
 for m in '{settings.models.folder}'/*/{MANIFEST}; do
   [ -f "$m" ] || continue
   show "$m"
-  find "${{m%/*}}" -type f -printf 'entry %s %T@ %i %p\\0' | tr '\\n\\0' '\\001\\n'
+  own=${{m%/*}}
+  # A manifest counts when root owns all of the folder, nobody else may write there, and its digest is the noted one.
+  if [ -z "$(find "$own" \\( ! -uid 0 -o -perm /022 \\) ! -type l -print -quit)" ] &&
+    [ "$(sha256sum <"$m" | cut -d' ' -f1)" = "$(cat '{MANIFESTS}/'"${{own##*/}}" 2>/dev/null)" ]; then
+    printf '%s\\n' "trusted $own"
+  fi
+  find "$own" -type f -printf 'entry %s %T@ %i %p\\0' | tr '\\n\\0' '\\001\\n'
 done
 {foreign}exit 0"""
 
 
 def parse(output: str) -> SeenModels:
-    """Parse manifests and listings. A manifest that cannot be read counts as none: its folder is verified anew."""
+    """Parse manifests and listings.
+
+    A manifest that cannot be read, or that somebody else than root may have written, counts as none: its folder is
+    verified anew.
+    """
     entries = dict(_entry(line) for line in lines_of(output) if line.startswith("entry "))
     manifests = {path.rpartition("/")[0]: text for path, text in files(output).items() if text is not None}
-    models = {folder: _model(folder, text, entries) for folder, text in manifests.items()}
+    trusted = {line.split(" ", 1)[1] for line in lines_of(output) if line.startswith("trusted ")}
+    models = {
+        folder: _model(folder, text, entries) if folder in trusted else None for folder, text in manifests.items()
+    }
     foreign = {line.split(" ", 1)[1] for line in lines_of(output) if line.startswith("foreign ")}
     broken = {folder for folder, model in models.items() if model is None}
     return SeenModels(tuple(model for model in models.values() if model is not None), frozenset(foreign | broken))
@@ -231,7 +244,9 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, image: s
         "directory": source.directory,
         "include": sorted(source.include),
         "exclude": sorted(source.exclude),
+        "files": {path: pin.model_dump(exclude={"path"}) for path, pin in sorted(source.pins.items())},
         "models_dir": settings.models.folder,
+        "manifests": MANIFESTS,
         "stall": settings.downloads.stall_timeout,
         "pause": PAUSE,
         "rate_mib": settings.downloads.rate_mib,
@@ -244,6 +259,7 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, image: s
         image=image,
         inside=INSIDE,
         models_dir=settings.models.folder,
+        manifests=MANIFESTS,
         endpoint="" if hub == Mirrors().hub else hub,
         program=packed("fetch_model"),
         spec=json.dumps(spec, sort_keys=True),
@@ -275,9 +291,10 @@ def _change(wanted: WantedModel, there: SeenModel | None, seen: SeenModels) -> C
     named = source.revision in {there.commit, *there.revisions}
     if there.repository != source.repository or not (named or there.commit == wanted.commit):
         return _taken(wanted, there)
+    if other := _not_locked(source, there):
+        return _job(wanted, f"put {label} right", f"the lock file has other bytes: {_some(other)}", owned=False)
     if there.changed:
-        some = ", ".join(there.changed[:3]) + (", ..." if len(there.changed) > 3 else "")
-        return _job(wanted, f"put {label} right", f"not as verified: {some}", owned=False)
+        return _job(wanted, f"put {label} right", f"not as verified: {_some(there.changed)}", owned=False)
     if not named:
         return _job(
             wanted, f"record that {source.revision} is {there.commit[:12]}", "it is there by its commit", owned=False
@@ -295,26 +312,43 @@ def _job(wanted: WantedModel, what: str, why: str, owned: bool) -> Change:
     return Change(f"{what} into {wanted.place}", why, (wanted.fetch,), owns=owns, fetches=wanted.source.repository)
 
 
-def hash_changes(seen: SeenModels) -> list[Change]:
+def _not_locked(source: ModelSource, there: SeenModel) -> list[str]:
+    """Files that were verified as other bytes than the lock file has."""
+    pins = source.pins
+    return [
+        path
+        for path, (size, sha256) in sorted(there.pinned_files.items())
+        if (pin := pins.get(path)) and (pin.size, pin.sha256 or sha256) != (size, sha256)
+    ]
+
+
+def _some(paths: Sequence[str]) -> str:
+    return ", ".join(paths[:3]) + (", ..." if len(paths) > 3 else "")
+
+
+def hash_changes(settings: HostSettings, seen: SeenModels) -> list[Change]:
     """Hash each model's files again; what is damaged then shows in the next reading (DECISIONS 20)."""
-    return [_hash_change(model) for model in seen.models]
+    pins = {(source.repository, source.commit): source.pins for source in sources_of(settings)}
+    return [_hash_change(model, pins.get((model.repository, model.commit), {})) for model in seen.models]
 
 
-def _hash_change(model: SeenModel) -> Change:
+def _hash_change(model: SeenModel, pins: Mapping[str, FilePin]) -> Change:
     name = f"hash-{slug(model.path.rpartition('/')[2])}"
-    job = Job(name, f"hash {model.path}", _hash_script(model), timeout=FETCH_TIMEOUT)
+    job = Job(name, f"hash {model.path}", _hash_script(model, pins), timeout=FETCH_TIMEOUT)
     why = f"models.verify_deep asks for it; {model.size / 2**30:.1f} GiB to read"
     return Change(f"hash the {len(model.pinned_files)} files of {model.path}", why, (job,))
 
 
-def _hash_script(model: SeenModel) -> str:
-    sums = "\n".join(f"{sha256} {path}" for path, (_, sha256) in sorted(model.pinned_files.items()))
+def _hash_script(model: SeenModel, pins: Mapping[str, FilePin]) -> str:
+    """The lock file decides; what it does not say, the manifest does."""
+    locked = {path: pin.sha256 for path, pin in pins.items() if pin.sha256}
+    sums = "\n".join(f"{locked.get(path, sha256)} {path}" for path, (_, sha256) in sorted(model.pinned_files.items()))
     return host_script("hash_model", place=model.path, sums=sums)
 
 
 def remove_script(place: str) -> str:
     """Shell lines that remove a model folder of the ownership record, for teardown: only what has our manifest."""
-    return host_script("remove_model", place=place, manifest=MANIFEST)
+    return host_script("remove_model", place=place, manifest=MANIFEST, manifests=MANIFESTS)
 
 
 def _taken(wanted: WantedModel, there: SeenModel) -> Change:

@@ -127,8 +127,9 @@ def hash_models(name: str) -> None:
 def hash_model_files() -> Commands:
     """Hash every model file again when `models.verify_deep` is set; yields nothing otherwise."""
     host = this_host()
-    if settings_of(host).models.verify_deep:
-        yield from _carry_out(host, lambda seen: hash_changes(seen[MODELS]))
+    settings = settings_of(host)
+    if settings.models.verify_deep:
+        yield from _carry_out(host, lambda seen: hash_changes(settings, seen[MODELS]))
 
 
 def try_keys(name: str) -> None:

@@ -20,6 +20,9 @@ FOLDER = r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$"
 ABSOLUTE = r"^/[A-Za-z0-9._/@+-]*$"
 IMAGE = r"^[^\s@]+:[\w][\w.-]{0,127}$"
 REPOSITORY = r"^[\w.-]+/[\w.-]+$"
+SHA256 = r"^[0-9a-f]{64}$"
+BLOB = r"^[0-9a-f]{40}$"
+"""git's hash of a file's bytes, which the hub publishes of small files."""
 YAML_FILE = r"^[\w.-]+\.ya?ml$"
 AMOUNT = r"^(\d+|100%|\d{1,2}%)$"
 
@@ -97,6 +100,19 @@ class Frozen(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, protected_namespaces=())
 
 
+class FilePin(Frozen):
+    """One file of a model as the lock file has it: SHA-256, or git's blob hash, whichever is known."""
+
+    path: str
+    """Name of the file in the repository."""
+    size: int = Field(ge=0)
+    """Bytes"""
+    sha256: str | None = Field(default=None, pattern=SHA256)
+    """SHA-256, in hexadecimal digits."""
+    blob: str | None = Field(default=None, pattern=BLOB)
+    """git's blob hash, which the hub publishes of small files."""
+
+
 class ModelSource(Frozen):
     """A model repository on the hub, and where its files lie on the host and in the container."""
 
@@ -121,11 +137,19 @@ class ModelSource(Frozen):
     A plain download of gpt-oss fetches the weights three times.
     """
 
+    files: tuple[FilePin, ...] = ()
+    """Size and hash of each file, as the lock file pins them; other bytes are refused."""
+
     @model_validator(mode="after")
     def _one_place(self) -> ModelSource:
         if self.path and self.directory:
             raise ValueError("`path` says that nothing is fetched, and `directory` where to: leave one of them out")
         return self
+
+    @property
+    def pins(self) -> dict[str, FilePin]:
+        """The pinned files by their names."""
+        return {pin.path: pin for pin in self.files}
 
     @property
     def commit(self) -> str | None:

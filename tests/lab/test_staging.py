@@ -315,6 +315,23 @@ def test_a_damaged_file_is_put_right_and_only_that_file(staged: Staging) -> None
     assert len([row for row in faults.requests(staged.web) if row["method"] == "GET"]) == 1
 
 
+def test_a_folder_that_somebody_could_write_to_is_verified_anew_and_closed(staged: Staging) -> None:
+    (folder,) = [path for path in staged.models() if "Eagle3" in path]
+    digest = hashlib.sha256(staged.on_host(f"cat {folder}/config.json").encode()).hexdigest()
+    staged.on_host(f"chown -R ops {folder}; runuser -u ops -- sh -c 'echo tampered >{folder}/config.json'")
+    faults.forget_requests(staged.web)
+    run = staged.run()
+    assert run.status == 0, run.output
+    assert "was made by somebody else: what is right in it is kept" in run.output
+    assert digest in staged.on_host(f"sha256sum {folder}/config.json")
+    assert staged.on_host(f"find {folder} ! -user root -o -perm /022 ! -type l") == ""
+    fetched = [
+        row["path"] for row in faults.requests(staged.web) if row["method"] == "GET" and "/api/" not in row["path"]
+    ]
+    assert len(fetched) == 1, fetched
+    assert staged.run().changed == []
+
+
 def test_the_download_outlives_a_killed_run_and_the_next_one_joins_it(staged: Staging) -> None:
     staged.forget_models()
     faults.set_fault(staged.web, "slow", path="*cdn*", value=512 << 10)

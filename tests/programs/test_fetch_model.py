@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from rackwright.hostside.fetch_model.files import is_plain
 from rackwright.hostside.packed import packed
 from rackwright.lab import faults
 from rackwright.lab.web import Site, WebServer
@@ -55,6 +56,8 @@ class Hub:
             "pause": 0.1,
             "rate_mib": None,
             "secrets": str(secrets),
+            "files": {},
+            "manifests": str(self.manifests),
         } | spec
         env = {"PATH": os.environ["PATH"], "HF_ENDPOINT": self.url, "HOME": str(self.models.parent)}
         command = [sys.executable, str(self.program), json.dumps(whole)]
@@ -63,7 +66,20 @@ class Hub:
     def run(self, repository: str = SMALL, token: str = "", **spec: Any) -> tuple[int, str]:
         process = self.start(repository, token, **spec)
         output, _ = process.communicate(timeout=120)
+        self.note(output)
         return process.returncode, output
+
+    def note(self, output: str) -> None:
+        """Keep the digest of a manifest that is told to be whole, as the host's script does."""
+        for line in output.splitlines():
+            if line.startswith("done: "):
+                folder = Path(line.removeprefix("done: "))
+                text = (folder / ".rackwright.json").read_bytes()
+                (self.manifests / folder.name).write_text(hashlib.sha256(text).hexdigest() + "\n")
+
+    @property
+    def manifests(self) -> Path:
+        return self.models.parent / "manifests"
 
     def target(self) -> Path:
         """The one complete model folder."""
@@ -110,7 +126,8 @@ def hub(server: tuple[str, Path, Path], tmp_path: Path) -> Iterator[Hub]:
     url, state, program = server
     faults.clear(state)
     faults.forget_requests(state)
-    (tmp_path / "models").mkdir()
+    for name in ("models", "manifests"):
+        (tmp_path / name).mkdir()
     yield Hub(url, state, tmp_path / "models", program)
     faults.clear(state)
 
@@ -332,3 +349,71 @@ def test_patterns_that_match_nothing_are_an_error(hub: Hub) -> None:
     code, output = hub.run(include=["*.gguf"])
     assert code == 1
     assert "no file of" in output
+
+
+# -- whose word counts
+
+
+def lock_of(hub: Hub, **changed: Any) -> dict[str, Any]:
+    """The files of what was fetched, as a lock file has them; `changed` by name."""
+    pins = {file["path"]: {key: file[key] for key in ("size", "sha256", "blob")} for file in hub.manifest()["files"]}
+    return {path: {**pin, **changed.get(path, {})} for path, pin in pins.items()}
+
+
+def test_a_manifest_that_somebody_else_may_have_written_counts_as_none(hub: Hub) -> None:
+    hub.run()
+    manifest, target = hub.manifest(), hub.target()
+    victim = max(manifest["files"], key=lambda file: int(file["size"]))
+    weights = target / victim["path"]
+    weights.write_bytes(b"x" * victim["size"])
+    seen = weights.stat()
+    sha256 = hashlib.sha256(weights.read_bytes()).hexdigest()
+    victim.update({"mtime_ns": seen.st_mtime_ns, "inode": seen.st_ino, "sha256": sha256})
+    (target / ".rackwright.json").write_text(json.dumps(manifest))
+    code, output = hub.run(commit=manifest["commit"])
+    assert code == 0, output
+    assert "asking the hub" in output
+    assert weights.read_bytes() != b"x" * victim["size"]
+
+
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_a_folder_that_others_may_write_to_is_verified_anew_and_closed(hub: Hub, what: str) -> None:
+    hub.run()
+    commit, target = hub.manifest()["commit"], hub.target()
+    open_to_all = target if what == "folder" else target / "config.json"
+    open_to_all.chmod(open_to_all.stat().st_mode | 0o022)
+    faults.forget_requests(hub.state)
+    code, output = hub.run(commit=commit)
+    assert code == 0, output
+    assert "verifying" in output
+    assert hub.fetched() == []
+    assert not open_to_all.stat().st_mode & 0o022
+
+
+def test_the_lock_decides_which_bytes_are_taken(hub: Hub) -> None:
+    hub.run()
+    commit, pins = hub.manifest()["commit"], lock_of(hub)
+    code, output = hub.run(commit=commit, files=pins)
+    assert code == 0, output
+    for changed in ({"sha256": "0" * 64, "blob": None}, {"size": 1}):
+        code, output = hub.run(commit=commit, files=lock_of(hub, **{"config.json": changed}))
+        assert code == 1
+        assert "is not what the lock file has: config.json" in output
+    less = {path: pin for path, pin in pins.items() if path != "config.json"}
+    more = {**pins, "more.safetensors": {"size": 1, "sha256": "0" * 64, "blob": None}}
+    for files, name in ((less, "config.json"), (more, "more.safetensors")):
+        code, output = hub.run(commit=commit, files=files)
+        assert (code, name in output) == (1, True), output
+
+
+ELSEWHERE = "../x /etc/passwd a/../../x a//b ./a .rackwright.json a/.parts/b a\\b"
+
+
+@pytest.mark.parametrize("name", [*ELSEWHERE.split(), "a\nb", "a\x1bb", ""])
+def test_a_name_of_the_hubs_that_leads_elsewhere_is_none(name: str) -> None:
+    assert not is_plain(name)
+
+
+@pytest.mark.parametrize("name", ["config.json", "a/b/c.safetensors", ".gitattributes", "naïve.txt"])
+def test_a_name_below_the_folder_is_one(name: str) -> None:
+    assert is_plain(name)

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,18 @@ import pytest
 from rackwright import reading
 from rackwright.change import Job, Owned, Refuse
 from rackwright.concern import HostReading, parse_all
+from rackwright.concerns import models as models_module
 from rackwright.concerns.image import SeenImages
-from rackwright.concerns.models import MANIFEST, MODELS, SeenModels, commit_of, host_path, remove_script, sources_of
+from rackwright.concerns.models import (
+    MANIFEST,
+    MODELS,
+    SeenModels,
+    commit_of,
+    hash_changes,
+    host_path,
+    remove_script,
+    sources_of,
+)
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
 
@@ -53,7 +65,20 @@ def place(models: Path, commit: str = COMMIT, folder: str = "", fetched: int = 1
         "files": files,
     }
     (path / MANIFEST).write_text(json.dumps(manifest | other))
+    note(path)
     return path
+
+
+def note(path: Path) -> None:
+    """Keep the manifest's digest, as the host does when the download has ended well."""
+    digests = path.parent.parent / "manifests"
+    digests.mkdir(exist_ok=True)
+    (digests / path.name).write_text(hashlib.sha256((path / MANIFEST).read_bytes()).hexdigest() + "\n")
+
+
+@pytest.fixture(autouse=True)
+def _digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models_module, "MANIFESTS", str(tmp_path / "manifests"))
 
 
 def file_entry(folder: Path, name: str) -> dict[str, Any]:
@@ -205,3 +230,53 @@ def test_a_folder_that_is_there_by_its_commit_gets_the_revision_that_leads_to_it
     [change] = MODELS.pending(settings, HostReading({**reading.seen, "models": asked}))
     assert change.what.startswith(f"record that main is {COMMIT[:12]}")
     assert change.owns == ()
+
+
+# -- whose word counts
+
+
+def by_hand(path: Path) -> None:
+    """Somebody writes a manifest by hand."""
+    manifest = json.loads((path / MANIFEST).read_text())
+    (path / MANIFEST).write_text(json.dumps(manifest | {"fetched": 2}))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        by_hand,
+        lambda path: os.chown(path / MANIFEST, 1000, 1000),
+        lambda path: os.chown(path, 1000, 1000),
+        lambda path: os.chown(path / "config.json", 1000, 1000),
+        lambda path: (path / "sub dir").chmod(0o777),
+        lambda path: (path / "config.json").chmod(0o666),
+        lambda path: (path.parent.parent / "manifests" / path.name).unlink(),
+    ],
+)
+def test_a_manifest_counts_only_when_nobody_but_root_could_have_written_it(
+    models: Path, spoil: Callable[[Path], None]
+) -> None:
+    settings = host(models, model={**BASE, "directory": "mine"})
+    path = place(models, folder="mine")
+    assert pending(settings) == []
+    spoil(path)
+    (change,) = pending(settings)
+    assert change.why == f"{path} was made by somebody else: what is right in it is kept"
+
+
+def test_other_bytes_than_the_locks_are_put_right_and_verified_deep_by_the_lock(models: Path) -> None:
+    place(models)
+    pins = [{"path": "config.json", "size": len("config.json"), "sha256": "0" * 64}]
+    assert pending(host(models, model={**BASE, "revision": COMMIT, "files": pins})) == []
+    other = [{"path": "config.json", "size": len("config.json"), "sha256": "1" * 64}]
+    settings = host(models, model={**BASE, "revision": COMMIT, "files": other})
+    (change,) = pending(settings)
+    assert change.why == "the lock file has other bytes: config.json"
+    (job,) = change.steps
+    assert isinstance(job, Job)
+    assert '"sha256": "' + "1" * 64 in job.script
+    (deep,) = hash_changes(settings, look(settings)[MODELS])
+    (hashing,) = deep.steps
+    assert isinstance(hashing, Job)
+    assert "1" * 64 + " config.json" in hashing.script
+    assert "0" * 64 + " sub dir/weights of it.safetensors" in hashing.script

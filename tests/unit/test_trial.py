@@ -83,6 +83,7 @@ class Disk:
             "endpoint",
             owner="rackwright-job-switch-llm.service",
             held=str(self.held),
+            decided="pointers",
             unit=UNIT,
             units=str(self.units),
             home=str(self.home),

@@ -135,6 +135,14 @@ TOLD = {
         "{repository}: {text} arrived with wrong bytes, twice; it was not taken",
         "something on the way changes it (a proxy, a mirror); run again: only this file is fetched again",
     ),
+    "locked": (
+        "{repository} at {revision} is not what the lock file has: {text}",
+        "something on the way changes it (a mirror), or the lock is of other bytes: rackwright lock INVENTORY compares",
+    ),
+    "name": (
+        "{repository} has a file whose name leads out of its folder, or is Rackwright's own: {text}",
+        "do not use this repository, or leave the file out by `exclude`",
+    ),
     "nothing": (
         "no file of {repository} matches include and exclude",
         "check the patterns of this model in group_vars",

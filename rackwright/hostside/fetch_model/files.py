@@ -50,13 +50,41 @@ def unchanged(noted: File, path: Path) -> bool:
     return (seen.st_size, seen.st_mtime_ns, seen.st_ino) == (noted["size"], noted["mtime_ns"], noted["inode"])
 
 
-def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """A folder's manifest; None when there is none that can be read."""
+def read_manifest(folder: Path, digests: Path) -> dict[str, Any] | None:
+    """A folder's manifest; None when there is none that can be read, or that can be trusted.
+
+    digests: folder in which root keeps each manifest's SHA-256, by the folder's name. Whoever may write to a model's
+    folder could write a manifest for other bytes.
+    """
     try:
-        found = json.loads((folder / MANIFEST).read_text())
-        return found if isinstance(found, dict) and found.get("version") == 1 else None
+        text = (folder / MANIFEST).read_bytes()
+        noted = (digests / folder.name).read_text().strip()
+        found = json.loads(text)
     except (OSError, ValueError):
         return None
+    if hashlib.sha256(text).hexdigest() != noted or not all(map(roots_own, [folder, *folder.rglob("*")])):
+        return None
+    return found if isinstance(found, dict) and found.get("version") == 1 else None
+
+
+def roots_own(path: Path) -> bool:
+    """Whether root, as whom this runs, owns a file or folder, and nobody else may write to it."""
+    seen = path.lstat()
+    return seen.st_uid == os.geteuid() and (path.is_symlink() or not seen.st_mode & 0o022)
+
+
+def same_bytes(one: File, other: File) -> bool:
+    """Whether two entries of a file do not contradict each other, and share a hash."""
+    hashes = [(one.get(key), other.get(key)) for key in ("sha256", "blob")]
+    known = [(mine, theirs) for mine, theirs in hashes if mine and theirs]
+    return one["size"] == other["size"] and bool(known) and all(mine == theirs for mine, theirs in known)
+
+
+def is_plain(path: str) -> bool:
+    """Whether a name of the hub's leads to a file below the model's folder that is none of ours."""
+    parts = path.split("/")
+    plain = all(part not in ("", ".", "..") for part in parts) and path.isprintable() and "\\" not in path
+    return plain and not any(part.startswith((".rackwright", ".parts")) for part in parts)
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 from rackwright.hostside.fetch_model.failures import Failure
-from rackwright.hostside.fetch_model.files import entry, unchanged, verified
+from rackwright.hostside.fetch_model.files import entry, roots_own, unchanged, verified
 from rackwright.hostside.fetch_model.hub import File, Hub
 
 
@@ -55,7 +55,12 @@ class Partial:
         """Manifest entries, by path, of the files that are verified and unchanged since."""
         lines = self.notes.read_text().splitlines() if self.notes.exists() else []
         noted = [found for line in lines if (found := _note(line))]
-        return {found["path"]: found for found in noted if unchanged(found, self.folder / found["path"])}
+        trusted = roots_own(self.folder) and self.notes.exists() and roots_own(self.notes)
+        return {found["path"]: found for found in noted if trusted and self._is_verified(found)}
+
+    def _is_verified(self, found: File) -> bool:
+        place = self.folder / found["path"]
+        return unchanged(found, place) and roots_own(place)
 
     def accept(self, file: File, source: Path, sha256: str) -> None:
         """Move a verified file into its place and note it."""

@@ -15,7 +15,15 @@ from typing import Any
 
 from rackwright.hostside.fetch_model.child import Watch, in_child
 from rackwright.hostside.fetch_model.failures import REPEATED, TRIES, Failure
-from rackwright.hostside.fetch_model.files import entry, read_manifest, unchanged, verified, write_manifest
+from rackwright.hostside.fetch_model.files import (
+    entry,
+    is_plain,
+    read_manifest,
+    same_bytes,
+    unchanged,
+    verified,
+    write_manifest,
+)
 from rackwright.hostside.fetch_model.hub import File, Hub
 from rackwright.hostside.fetch_model.partial import Partial
 
@@ -41,7 +49,7 @@ class Model:
         """Make the model complete on this host. Raises Failure."""
         commit, files = self._known() or self._asked()
         self.target = self._place(commit)
-        manifest = read_manifest(self.target)
+        manifest = self._manifest(self.target)
         if manifest and manifest["commit"] != commit:
             raise Failure("moved", manifest["commit"])
         total = sum(file["size"] for file in files)
@@ -60,11 +68,15 @@ class Model:
     def _known(self) -> tuple[str, list[File]] | None:
         """Commit and files as the manifest has them, when that is what is wanted: no need to ask the hub."""
         commit = self.spec["commit"]
-        manifest = read_manifest(self._place(commit)) if commit else None
+        manifest = self._manifest(self._place(commit)) if commit else None
         wanted = [commit, sorted(self.spec["include"]), sorted(self.spec["exclude"])]
         if not manifest or [manifest[key] for key in ("commit", "include", "exclude")] != wanted:
             return None
-        return commit, [{key: file[key] for key in ("path", "size", "sha256", "blob")} for file in manifest["files"]]
+        files = [{key: file[key] for key in ("path", "size", "sha256", "blob")} for file in manifest["files"]]
+        return (commit, files) if not self._against_the_lock(files) else None
+
+    def _manifest(self, folder: Path) -> dict[str, Any] | None:
+        return read_manifest(folder, Path(self.spec["manifests"]))
 
     def _asked(self) -> tuple[str, list[File]]:
         """Commit and files as the hub has them."""
@@ -72,14 +84,36 @@ class Model:
         say(f"asking the hub for {self.repository} at {revision}")
         watch = Watch(max(60.0, float(self.spec["stall"])), None)
         found = self._again(lambda: Hub(self.repository, self.token, slow=False).resolve(revision), watch)
-        return found["commit"], self._chosen(found["files"])
+        files = self._chosen(found["files"])
+        wrong = self._against_the_lock(files)
+        if wrong:
+            raise Failure("locked", ", ".join(wrong[:3]))
+        return found["commit"], [self._pinned(file) for file in files]
+
+    def _against_the_lock(self, files: list[File]) -> list[str]:
+        """Files that are not as the lock file has them, or that it lacks; none where it does not list files."""
+        locked = self.spec["files"]
+        there = {file["path"]: file for file in files}
+        wrong = [path for path, file in there.items() if path not in locked or not same_bytes(locked[path], file)]
+        gone = [path for path in locked if path not in there and self._is_chosen({"path": path})]
+        return sorted([*wrong, *gone]) if locked else []
+
+    def _pinned(self, file: File) -> File:
+        """A file with the SHA-256 of the lock, which says more than git's hash."""
+        return {**file, "sha256": file["sha256"] or self.spec["files"].get(file["path"], {}).get("sha256")}
 
     def _chosen(self, files: list[File]) -> list[File]:
-        include, exclude = self.spec["include"], self.spec["exclude"]
-        chosen = [file for file in files if (not include or _any(file, include)) and not _any(file, exclude)]
+        chosen = [file for file in files if self._is_chosen(file)]
         if not chosen:
             raise Failure("nothing")
+        bad = [file["path"] for file in chosen if not is_plain(file["path"])]
+        if bad:
+            raise Failure("name", ascii(bad[0]))
         return chosen
+
+    def _is_chosen(self, file: File) -> bool:
+        include, exclude = self.spec["include"], self.spec["exclude"]
+        return (not include or _any(file, include)) and not _any(file, exclude)
 
     # -- what is there
 
@@ -91,7 +125,7 @@ class Model:
             known, path = noted.get(file["path"]), self.target / file["path"]
             if file["path"] in ready:
                 continue
-            found = known if known and unchanged(known, path) else self._verify(file, path)
+            found = known if known and same_bytes(known, file) and unchanged(known, path) else self._verify(file, path)
             found = found or self._verify(file, partial.folder / file["path"])
             if found:
                 ready[file["path"]] = found
@@ -164,6 +198,7 @@ class Model:
         if manifest or all(unchanged(found, self.target / found["path"]) for found in entries):
             self._move_files(entries, partial)
             self._write(self.target, commit, entries, manifest)
+            done(self.target)
             partial.drop()
             say(f"{self.target}: complete and verified, {len(files)} files")
             return
@@ -172,6 +207,7 @@ class Model:
                 partial.link(found, self.target / found["path"])
         self._write(partial.folder, commit, entries, None)
         aside = partial.move_in(self.target)
+        done(self.target)
         say(f"{self.target}: complete and verified, {len(files)} files")
         if aside:
             say(f"what was in its place, and was not this model whole, is now {aside}")
@@ -218,7 +254,9 @@ def readable(folder: Path) -> None:
     """The server's user in the container may read everything; only root may write."""
     for path in [folder, *folder.rglob("*")]:
         if not path.is_symlink():
-            path.chmod(path.stat().st_mode | (0o755 if path.is_dir() else 0o444))
+            if path.stat().st_uid != 0 and os.geteuid() == 0:
+                os.chown(path, 0, 0)
+            path.chmod((path.stat().st_mode | (0o755 if path.is_dir() else 0o444)) & ~0o022)
 
 
 def quiet_disk() -> None:
@@ -232,6 +270,11 @@ def quiet_disk() -> None:
 def gib(count: int) -> str:
     """Bytes for people."""
     return f"{count / (1 << 30):.1f} GiB" if count >= 1 << 30 else f"{max(count, 0) / (1 << 20):.1f} MiB"
+
+
+def done(folder: Path) -> None:
+    """The folder is whole: the host keeps the digest of its manifest where nobody but root may write."""
+    print(f"done: {folder}", flush=True)
 
 
 def say(text: str) -> None:
