@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from rackwright.hostside.fetch_model.files import is_plain
+from rackwright.hostside.fetch_model.hub import Hub as Repository
 from rackwright.hostside.packed import packed
 from rackwright.lab import faults
 from rackwright.lab.web import Site, WebServer
@@ -417,3 +418,11 @@ def test_a_name_of_the_hubs_that_leads_elsewhere_is_none(name: str) -> None:
 @pytest.mark.parametrize("name", ["config.json", "a/b/c.safetensors", ".gitattributes", "naïve.txt"])
 def test_a_name_below_the_folder_is_one(name: str) -> None:
     assert is_plain(name)
+
+
+@pytest.mark.parametrize(
+    ("location", "goes"), [("https://hub/b", True), ("http://hub/b", False), ("https://cdn/b", False)]
+)
+def test_the_token_goes_to_the_hub_alone_and_never_in_clear(location: str, goes: bool) -> None:
+    headers = Repository("a/b", "hf_secret", slow=False)._headers("https://hub/a", location)
+    assert ("authorization" in headers) is goes

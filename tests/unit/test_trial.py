@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 import shlex
 import shutil
@@ -241,3 +243,69 @@ def test_what_is_gone_already_needs_no_folder(tmp_path: Path) -> None:
     for path in (tmp_path / "nowhere/file", tmp_path / "home/file"):
         script = f"{durable_script('event')}\ndurably_gone {path}"
         assert disk.sh(script) == 0
+
+
+# -- a guarded change whose host goes down before it is confirmed
+
+
+class Guard:
+    """dockerd's configuration on a host, changed under a guard; systemd is a stand-in that says what it is told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.notes = folder, folder / "notes"
+        self.file, self.trial = folder / "etc/daemon.json", folder / "state/guards/docker"
+        for place in (self.notes, folder / "bin", folder / "etc"):
+            place.mkdir(parents=True)
+        self.file.write_text("old")
+        for name in ("systemctl", "systemd-run"):
+            (folder / "bin" / name).write_text('#!/bin/sh\ncat "$NOTES/says" 2>/dev/null\nexit 0\n')
+            (folder / "bin" / name).chmod(0o755)
+
+    def sh(self, script: str, text: str = "") -> int:
+        environment = {"PATH": f"{self.folder}/bin:/usr/bin:/bin", "NOTES": str(self.notes)}
+        return subprocess.run(["sh", "-c", script], env=environment, input=text, text=True, check=False).returncode
+
+    def arm(self, change: str) -> int:
+        undo = self.folder / "run/undo"
+        back = f"printf old >{self.file}\n"
+        trying = trial_script(
+            "dockerd",
+            owner="rackwright-guard-docker.timer",
+            held="",
+            daemon_json=str(self.file),
+            daemon_text=base64.b64encode(b"old").decode(),
+            dropin=str(self.folder / "etc/nowhere/dropin"),
+            dropin_text="",
+            endpoints="",
+        )
+        words = {"unit": "guard", "folder": str(undo.parent), "undo": str(undo), "seconds": 30, "change": change}
+        digest = hashlib.sha256(back.encode()).hexdigest()
+        return self.sh(durable_script("guard_arm", **words, sum=digest, trial=str(self.trial), trying=trying), back)
+
+
+def test_a_guarded_change_is_taken_back_at_boot_until_it_is_confirmed(tmp_path: Path) -> None:
+    guard = Guard(tmp_path)
+    assert guard.arm(f"printf new >{guard.file}") == 0
+    assert (guard.file.read_text(), guard.trial.exists()) == ("new", True)
+    # is-active answers with success here: a guard that is under way at this very moment is left to itself.
+    assert guard.sh(f"sh {guard.trial} boot") == 0
+    assert guard.file.read_text() == "new"
+    (tmp_path / "bin/systemctl").write_text("#!/bin/sh\nexit 3\n")
+    assert guard.sh(f"sh {guard.trial} boot") == 0
+    assert (guard.file.read_text(), guard.trial.exists()) == ("old", False)
+
+
+def test_a_confirmed_change_is_not_on_trial_any_more(tmp_path: Path) -> None:
+    guard = Guard(tmp_path)
+    guard.arm(f"printf new >{guard.file}")
+    (guard.notes / "says").write_text("waiting\n")
+    # The service that would take it back does not run: its is-active fails.
+    (tmp_path / "bin/systemctl").write_text('#!/bin/sh\n[ "$1" = is-active ] && exit 3\ncat "$NOTES/says"\n')
+    assert guard.sh(durable_script("guard_confirm", unit="guard", trial=str(guard.trial))) == 0
+    assert (guard.file.read_text(), guard.trial.exists()) == ("new", False)
+
+
+def test_a_change_that_fails_is_taken_back_and_leaves_no_trial(tmp_path: Path) -> None:
+    guard = Guard(tmp_path)
+    assert guard.arm(f"printf half >{guard.file}; false") == 1
+    assert (guard.file.read_text(), guard.trial.exists()) == ("old", False)

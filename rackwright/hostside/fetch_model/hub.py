@@ -53,9 +53,13 @@ class Hub:
 
     def _headers(self, url: str, location: str) -> dict[str, str]:
         headers: dict[str, str] = dict(self.client.utils.build_hf_headers(token=self.token))
-        if urlparse(location).netloc != urlparse(url).netloc:
-            headers.pop("authorization", None)  # the token is for the hub, not for where it sends us
+        if _server(location) != _server(url):
+            headers.pop("authorization", None)  # the token is for the hub, not for where it sends us, nor in clear
         return {**headers, "Accept-Encoding": "identity"}
+
+
+def _server(url: str) -> tuple[str, str]:
+    return urlparse(url).scheme, urlparse(url).netloc
 
 
 def _published(entry: Any) -> File:
