@@ -278,7 +278,13 @@ class Guard:
             dropin_text="",
             endpoints="",
         )
-        words = {"unit": "guard", "folder": str(undo.parent), "undo": str(undo), "seconds": 30, "change": change}
+        words: dict[str, str | int] = {
+            "unit": "guard",
+            "folder": str(undo.parent),
+            "undo": str(undo),
+            "seconds": 30,
+            "change": change,
+        }
         digest = hashlib.sha256(back.encode()).hexdigest()
         return self.sh(durable_script("guard_arm", **words, sum=digest, trial=str(self.trial), trying=trying), back)
 
