@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rackwright.change import Change, Job, Owned, Refuse
@@ -32,6 +32,7 @@ LINE_BREAK = "\x01"
 INSIDE = "/run/rackwright"
 """Where the job's secrets and its program lie in the container."""
 FETCH_TIMEOUT = 24 * 3600
+HOMES = ("/root", "/home/*")
 PAUSE = 3.0
 """Seconds before a second try at the hub; the n-th pause is n x n as long."""
 
@@ -260,6 +261,7 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, image: s
         inside=INSIDE,
         models_dir=settings.models.folder,
         manifests=MANIFESTS,
+        hub_caches=" ".join(_in_all_homes(settings.models.hub_caches)),
         endpoint="" if hub == Mirrors().hub else hub,
         program=packed("fetch_model"),
         spec=json.dumps(spec, sort_keys=True),
@@ -268,6 +270,12 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, image: s
     secrets: dict[str, Secret] = {"hub_token": settings.models.hub_token} if settings.models.hub_token else {}
     title, most = f"fetch {source.repository}", settings.downloads.parallel
     return Job(name, title, script, timeout=FETCH_TIMEOUT, secrets=secrets, at_once=most)
+
+
+def _in_all_homes(caches: Sequence[str]) -> Iterator[str]:
+    """Patterns for the shell: `~` stands for every user's home."""
+    for cache in caches:
+        yield from (f"{home}{cache[1:]}" for home in HOMES) if cache.startswith("~") else (cache,)
 
 
 # -- changes

@@ -9,6 +9,14 @@ ca=/etc/ssl/certs/ca-certificates.crt
 for name in SSL_CERT_FILE REQUESTS_CA_BUNDLE CURL_CA_BUNDLE; do [ ! -f $ca ] || set -- "$@" --env $name="$inside/ca.crt"; done
 [ ! -f $ca ] || cp $ca "$SECRETS/ca.crt"
 mkdir -p -m 0755 "$models_dir" || exit 1
+caches=
+# shellcheck disable=SC2086 - patterns of folders
+for cache in $hub_caches; do
+  [ -d "$cache" ] || continue
+  set -- "$@" --volume "$cache:$cache:ro"
+  caches="$caches:$cache"
+done
+[ -z "$caches" ] || set -- "$@" --env "HUB_CACHES=${caches#:}"
 mkdir -p -m 0755 "$manifests" || exit 1
 printf %s "$program" | base64 -d >"$SECRETS/fetch_model.pyz"
 # A container outlives a client that was killed: never two writers.

@@ -20,6 +20,7 @@ FOLDER = r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$"
 ABSOLUTE = r"^/[A-Za-z0-9._/@+-]*$"
 IMAGE = r"^[^\s@]+:[\w][\w.-]{0,127}$"
 REPOSITORY = r"^[\w.-]+/[\w.-]+$"
+CACHE = r"^~?/[A-Za-z0-9._/@+*-]*$"
 SHA256 = r"^[0-9a-f]{64}$"
 BLOB = r"^[0-9a-f]{40}$"
 """git's hash of a file's bytes, which the hub publishes of small files."""
@@ -250,6 +251,8 @@ class Models(Frozen):
     """Folder of all models on the host."""
     hub_token: Secret | None = None
     """Hugging Face token for gated repositories."""
+    hub_caches: tuple[Annotated[str, Field(pattern=CACHE)], ...] = ("~/.cache/huggingface/hub",)
+    """Hugging Face caches on the host, `~` for any user's home: files of the wanted commit are copied and verified."""
     verify_deep: bool = False
     """Hash every file of every model again, for one run: `--data models.verify_deep=true`."""
 

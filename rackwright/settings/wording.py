@@ -13,7 +13,18 @@ from rackwright.settings.model import MisfitError
 from rackwright.settings.origin import KeyPath
 from rackwright.settings.problems import nearest
 from rackwright.settings.secret import Secret
-from rackwright.settings.sections import ABSOLUTE, AMOUNT, BLOB, FOLDER, IMAGE, NAME, REPOSITORY, SHA256, YAML_FILE
+from rackwright.settings.sections import (
+    ABSOLUTE,
+    AMOUNT,
+    BLOB,
+    CACHE,
+    FOLDER,
+    IMAGE,
+    NAME,
+    REPOSITORY,
+    SHA256,
+    YAML_FILE,
+)
 
 SECRET_PATHS: tuple[KeyPath, ...] = (("registry", "key"), ("models", "hub_token"))
 KINDS = {
@@ -35,6 +46,7 @@ PATTERNS = {
     IMAGE: "an image with its tag, as nvcr.io/nvidia/tensorrt-llm/release:1.2.0rc6 (a digest goes into image_digest)",
     FOLDER: "a name of small letters, digits and ._- of at most 63",
     NAME: "a name of small letters, digits and _- of at most 63",
+    CACHE: "an absolute path, or one that begins with ~/ for every user's home",
     SHA256: "a SHA-256: 64 hexadecimal digits",
     BLOB: "git's hash of a file: 40 hexadecimal digits",
     REPOSITORY: "a repository of the hub, as openai/gpt-oss-120b",

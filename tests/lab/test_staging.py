@@ -332,6 +332,28 @@ def test_a_folder_that_somebody_could_write_to_is_verified_anew_and_closed(stage
     assert staged.run().changed == []
 
 
+def test_a_hugging_face_cache_on_the_host_is_copied_and_not_fetched(staged: Staging) -> None:
+    """Users of plain `docker run` have one."""
+    (folder,) = [path for path in staged.models() if "Eagle3" in path]
+    own = "/home/ops/.cache/huggingface/hub/models--nvidia--gpt-oss-120b-Eagle3"
+    staged.on_host(
+        f'commit=$(sed -n \'s/^ *"commit": "\\([0-9a-f]*\\)".*/\\1/p\' {folder}/.rackwright.json); '
+        f"mkdir -p {own}/blobs {own}/snapshots/$commit; cd {folder}; n=0; "
+        "find . -type f ! -name .rackwright.json | while read -r file; do n=$((n + 1)); "
+        f'cp "$file" {own}/blobs/$n; mkdir -p "{own}/snapshots/$commit/$(dirname "$file")"; '
+        f'ln -s {own}/blobs/$n "{own}/snapshots/$commit/$file"; done; '
+        f"chown -R ops /home/ops/.cache; chmod 0700 /home/ops; cd /; rm -rf {folder}"
+    )
+    faults.forget_requests(staged.web)
+    run = staged.run()
+    assert run.status == 0, run.output
+    got = [row["path"] for row in faults.requests(staged.web) if row["method"] == "GET"]
+    assert [path for path in got if "/api/" not in path] == []
+    assert staged.on_host(f"find {folder} ! -user root -o -type l") == ""
+    staged.on_host("rm -rf /home/ops/.cache")
+    assert staged.run().changed == []
+
+
 def test_the_download_outlives_a_killed_run_and_the_next_one_joins_it(staged: Staging) -> None:
     staged.forget_models()
     faults.set_fault(staged.web, "slow", path="*cdn*", value=512 << 10)

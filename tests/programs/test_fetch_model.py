@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -40,6 +41,9 @@ class Hub:
     models: Path
     program: Path
 
+    cache: Path | None = None
+    """A Hugging Face cache on the host."""
+
     def start(self, repository: str = SMALL, token: str = "", **spec: Any) -> subprocess.Popen[str]:
         secrets = self.models.parent / "secrets"
         secrets.mkdir(exist_ok=True)
@@ -61,6 +65,7 @@ class Hub:
             "manifests": str(self.manifests),
         } | spec
         env = {"PATH": os.environ["PATH"], "HF_ENDPOINT": self.url, "HOME": str(self.models.parent)}
+        env |= {"HUB_CACHES": f"/nowhere:{self.cache}"} if self.cache else {}
         command = [sys.executable, str(self.program), json.dumps(whole)]
         return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -426,3 +431,52 @@ def test_a_name_below_the_folder_is_one(name: str) -> None:
 def test_the_token_goes_to_the_hub_alone_and_never_in_clear(location: str, goes: bool) -> None:
     headers = Repository("a/b", "hf_secret", slow=False)._headers("https://hub/a", location)
     assert ("authorization" in headers) is goes
+
+
+# -- a cache that is on the host already
+
+
+def cache_of(hub: Hub, commit: str) -> Path:
+    """A Hugging Face cache with what was fetched, as the library lays one out; nothing is left in `models`."""
+    own = hub.models.parent / "cache" / f"models--{SMALL.replace('/', '--')}"
+    for file in hub.manifest()["files"]:
+        blob = own / "blobs" / (file["blob"] or file["sha256"])
+        name = own / "snapshots" / commit / file["path"]
+        for path in (blob, name):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        blob.write_bytes((hub.target() / file["path"]).read_bytes())
+        name.symlink_to(os.path.relpath(blob, name.parent))
+    shutil.rmtree(hub.target())
+    faults.forget_requests(hub.state)
+    return own.parent
+
+
+def test_a_commit_that_a_cache_holds_is_copied_and_not_fetched(hub: Hub) -> None:
+    hub.run()
+    commit, names = hub.manifest()["commit"], {file["path"] for file in hub.manifest()["files"]}
+    hub.cache = cache_of(hub, commit)
+    code, output = hub.run()
+    assert code == 0, output
+    assert hub.fetched() == []
+    assert {file["path"] for file in hub.manifest()["files"]} == names
+    for path in hub.target().rglob("*"):
+        assert not path.is_symlink()
+        assert path.is_dir() or path.stat().st_nlink == 1, "a link would be changed with the cache"
+
+
+def test_what_is_wrong_in_a_cache_or_leads_out_of_it_is_fetched(hub: Hub, tmp_path: Path) -> None:
+    hub.run()
+    commit, files = hub.manifest()["commit"], hub.manifest()["files"]
+    hub.cache = cache_of(hub, commit)
+    snapshot = hub.cache / f"models--{SMALL.replace('/', '--')}" / "snapshots" / commit
+    wrong, outside, gone = sorted(file["path"] for file in files)[:3]
+    sizes = {file["path"]: file["size"] for file in files}
+    Path(os.path.realpath(snapshot / wrong)).write_bytes(b"x" * sizes[wrong])
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes(Path(os.path.realpath(snapshot / outside)).read_bytes())
+    (snapshot / outside).unlink()
+    (snapshot / outside).symlink_to(elsewhere)
+    (snapshot / gone).unlink()
+    code, output = hub.run()
+    assert code == 0, output
+    assert {row["path"].rpartition("/")[2] for row in hub.fetched()} == {wrong, outside, gone}

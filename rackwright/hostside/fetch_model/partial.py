@@ -10,6 +10,7 @@ import shutil
 import threading
 from pathlib import Path
 
+from rackwright.hostside.fetch_model.cache import cached, caches, copy
 from rackwright.hostside.fetch_model.failures import Failure
 from rackwright.hostside.fetch_model.files import entry, roots_own, unchanged, verified
 from rackwright.hostside.fetch_model.hub import File, Hub
@@ -85,6 +86,8 @@ class Partial:
     def fetch(self, hub: Hub, commit: str, file: File) -> None:
         """Fetch and verify one file; wrong bytes are fetched once more, from the start. Raises Failure."""
         part = self.parts / f"{hashlib.sha256(file['path'].encode()).hexdigest()[:24]}.part"
+        if not part.exists() and self._copied(hub.repository, commit, file, part):
+            return
         for _ in range(2):
             hub.append(commit, file, part)
             sha256 = verified(file, part, self.beat)
@@ -93,6 +96,19 @@ class Partial:
                 return
             part.unlink()
         raise Failure("bytes", file["path"])
+
+    def _copied(self, repository: str, commit: str, file: File, part: Path) -> bool:
+        """Take a file from a cache of the host's; what is wrong there is fetched."""
+        source = cached(caches(), repository, commit, file)
+        if source is None:
+            return False
+        copy(source, part, self.beat)
+        sha256 = verified(file, part, self.beat)
+        if sha256:
+            self.accept(file, part, sha256)
+        else:
+            part.unlink()
+        return sha256 is not None
 
     def move_in(self, target: Path) -> Path | None:
         """Put the folder into its place in one step. A folder that was there is moved aside, and returned."""
