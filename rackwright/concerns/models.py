@@ -67,6 +67,8 @@ class SeenModels:
     """Commit by `name_of`, as the control machine was told in this run, for all hosts that know none."""
     unasked: Mapping[str, str] = field(default_factory=dict)
     """By `name_of`, why the control machine was not told."""
+    read_only: bool = False
+    """True when the folder of all models cannot be written to: a store that others fill."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ def _union(one: ModelSource, other: ModelSource) -> ModelSource:
 
 
 def read(settings: HostSettings) -> str:
-    """Print each manifest with its folder's files: one look at each file's inode, none at its bytes.
+    """Print what was verified of each folder, with the folder's files: one look at each inode, none at the bytes.
 
     The hub chooses the names, which may hold line breaks.
     """
@@ -147,35 +149,33 @@ def read(settings: HostSettings) -> str:
         f"[ -d '{place}' ] && [ ! -f '{place}/{MANIFEST}' ] && echo 'foreign {place}'\n" for place in places
     )
     return f"""\
-for m in '{settings.models.folder}'/*/{MANIFEST}; do
+for m in '{MANIFESTS}'/*.json; do
   [ -f "$m" ] || continue
+  name=${{m##*/}} own='{settings.models.folder}'/${{m##*/}}
+  own=${{own%.json}}
+  [ -d "$own" ] || continue
   show "$m"
-  own=${{m%/*}}
-  # A manifest counts when root owns all of the folder, nobody else may write there, and its digest is the noted one.
-  if [ -z "$(find "$own" \\( ! -uid 0 -o -perm /022 \\) ! -type l -print -quit)" ] &&
-    [ "$(sha256sum <"$m" | cut -d' ' -f1)" = "$(cat '{MANIFESTS}/'"${{own##*/}}" 2>/dev/null)" ]; then
-    printf '%s\\n' "trusted $own"
+  # A record counts when nobody but root can have changed the folder since.
+  if [ ! -w "$own" ] || [ -z "$(find "$own" \\( ! -uid 0 -o -perm /022 \\) ! -type l -print -quit)" ]; then
+    printf '%s\\n' "trusted $m $own"
   fi
   find "$own" -type f -printf 'entry %s %T@ %i %p\\0' | tr '\\n\\0' '\\001\\n'
 done
+for m in '{settings.models.folder}'/*/{MANIFEST}; do [ ! -f "$m" ] || printf '%s\\n' "marked ${{m%/*}}"; done
+[ ! -d '{settings.models.folder}' ] || [ -w '{settings.models.folder}' ] || echo readonly=yes
 {foreign}exit 0"""
 
 
 def parse(output: str) -> SeenModels:
-    """Parse manifests and listings.
-
-    A manifest that cannot be read, or that somebody else than root may have written, counts as none: its folder is
-    verified anew.
-    """
+    """Parse records and listings. One that cannot be read, or does not count, is none: its folder is verified anew."""
     entries = dict(_entry(line) for line in lines_of(output) if line.startswith("entry "))
-    manifests = {path.rpartition("/")[0]: text for path, text in files(output).items() if text is not None}
-    trusted = {line.split(" ", 1)[1] for line in lines_of(output) if line.startswith("trusted ")}
-    models = {
-        folder: _model(folder, text, entries) if folder in trusted else None for folder, text in manifests.items()
-    }
-    foreign = {line.split(" ", 1)[1] for line in lines_of(output) if line.startswith("foreign ")}
-    broken = {folder for folder, model in models.items() if model is None}
-    return SeenModels(tuple(model for model in models.values() if model is not None), frozenset(foreign | broken))
+    records = files(output)
+    trusted = [line.split(" ", 2)[1:] for line in lines_of(output) if line.startswith("trusted ")]
+    found = (_model(folder, records.get(record) or "", entries) for record, folder in trusted)
+    models = tuple(model for model in found if model is not None)
+    there = {line.split(" ", 1)[1] for line in lines_of(output) if line.startswith(("foreign ", "marked "))}
+    foreign = there - {model.path for model in models}
+    return SeenModels(models, frozenset(foreign), read_only="readonly=yes" in lines_of(output))
 
 
 def _entry(line: str) -> tuple[str, tuple[int, int, int]]:
@@ -292,9 +292,12 @@ def _change(wanted: WantedModel, there: SeenModel | None, seen: SeenModels) -> C
     source = wanted.source
     label = f"{source.repository} at {source.revision[:12]}"
     if there is None:
-        if wanted.place in seen.foreign:
+        if wanted.place in seen.foreign and not seen.read_only:
             why = f"{wanted.place} was made by somebody else: what is right in it is kept"
             return _job(wanted, f"verify {label}, and complete it", why, owned=False)
+        if seen.read_only:
+            why = f"{wanted.place.rpartition('/')[0]} is read-only, and not verified by this host yet"
+            return _job(wanted, f"verify {label}", why, owned=False)
         return _job(wanted, f"fetch {label}", "it is not on the host", owned=True)
     named = source.revision in {there.commit, *there.revisions}
     if there.repository != source.repository or not (named or there.commit == wanted.commit):

@@ -1,5 +1,5 @@
 # Remove a model of the ownership record: only folders that have our manifest, and our unfinished downloads.
-# Parameters: place manifest manifests (folder of their digests). The place may end in * where the commit was unknown when it was recorded.
+# Parameters: place manifest manifests (folder of the host's own records). The place may end in * where the commit was unknown when it was recorded.
 # What says that a folder is ours goes last: one that is cut here is found, and removed, by the next run.
 remove() { # folder, what in it is the mark
   find "$1" -mindepth 1 ! -path "$1/$2" ! -path "$1/$2/*" -delete && rm -rf "$1" || { printf '%s\n' "$1 could not be removed whole" >&2; exit 1; }
@@ -7,7 +7,7 @@ remove() { # folder, what in it is the mark
 for folder in $place $place.partial; do
   case $folder in
     *.partial) [ ! -d "$folder/.parts" ] || remove "$folder" .parts ;;
-    *) [ ! -f "$folder/$manifest" ] || { remove "$folder" "$manifest" && rm -f "$manifests/${folder##*/}"; } ;;
+    *) [ ! -f "$folder/$manifest" ] || { remove "$folder" "$manifest" && rm -f "$manifests/${folder##*/}.json"; } ;;
   esac
 done
 # Empty is what a removal leaves that was cut at its very end; below a pattern, an empty folder may be anybody's.

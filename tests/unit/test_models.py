@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -70,10 +69,11 @@ def place(models: Path, commit: str = COMMIT, folder: str = "", fetched: int = 1
 
 
 def note(path: Path) -> None:
-    """Keep the manifest's digest, as the host does when the download has ended well."""
-    digests = path.parent.parent / "manifests"
-    digests.mkdir(exist_ok=True)
-    (digests / path.name).write_text(hashlib.sha256((path / MANIFEST).read_bytes()).hexdigest() + "\n")
+    """Keep the host's own record of what it has verified, as the download leaves it."""
+    records = path.parent.parent / "manifests"
+    records.mkdir(exist_ok=True)
+    manifest = json.loads((path / MANIFEST).read_text())
+    (records / f"{path.name}.json").write_text(json.dumps({**manifest, "folder": str(path)}))
 
 
 @pytest.fixture(autouse=True)
@@ -87,11 +87,14 @@ def file_entry(folder: Path, name: str) -> dict[str, Any]:
     return {"path": name, "sha256": "0" * 64, "blob": None, **stamp}
 
 
+IMAGES = {"image": SeenImages(True, (), {})}
+
+
 def look(settings: HostSettings) -> HostReading:
     script = reading.script({"models": MODELS.read(settings)})
     lines = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout.splitlines()
     seen = parse_all([MODELS], reading.parse(lines, ["models"]))[MODELS]
-    return HostReading({"models": seen, "image": SeenImages(True, (), {})})
+    return HostReading({"models": seen, **IMAGES})
 
 
 def pending(settings: HostSettings) -> list[Any]:
@@ -147,7 +150,8 @@ def _spec(job: Job) -> str:
 
 
 def test_a_manifest_that_cannot_be_read_counts_as_none(models: Path) -> None:
-    (place(models, folder="mine") / MANIFEST).write_text("{")
+    place(models, folder="mine")
+    (models.parent / "manifests" / "mine.json").write_text("{")
     (change,) = pending(host(models, model={**BASE, "directory": "mine"}))
     assert "was made by somebody else" in change.why
     assert change.owns == ()
@@ -235,22 +239,15 @@ def test_a_folder_that_is_there_by_its_commit_gets_the_revision_that_leads_to_it
 # -- whose word counts
 
 
-def by_hand(path: Path) -> None:
-    """Somebody writes a manifest by hand."""
-    manifest = json.loads((path / MANIFEST).read_text())
-    (path / MANIFEST).write_text(json.dumps(manifest | {"fetched": 2}))
-
-
 @pytest.mark.parametrize(
     "spoil",
     [
-        by_hand,
         lambda path: os.chown(path / MANIFEST, 1000, 1000),
         lambda path: os.chown(path, 1000, 1000),
         lambda path: os.chown(path / "config.json", 1000, 1000),
         lambda path: (path / "sub dir").chmod(0o777),
         lambda path: (path / "config.json").chmod(0o666),
-        lambda path: (path.parent.parent / "manifests" / path.name).unlink(),
+        lambda path: (path.parent.parent / "manifests" / f"{path.name}.json").unlink(),
     ],
 )
 def test_a_manifest_counts_only_when_nobody_but_root_could_have_written_it(
@@ -280,3 +277,13 @@ def test_other_bytes_than_the_locks_are_put_right_and_verified_deep_by_the_lock(
     assert isinstance(hashing, Job)
     assert "1" * 64 + " config.json" in hashing.script
     assert "0" * 64 + " sub dir/weights of it.safetensors" in hashing.script
+
+
+def test_a_read_only_folder_is_verified_and_never_ours_to_remove(models: Path) -> None:
+    settings = host(models)
+    read_only = SeenModels((), frozenset({f"{models}/openai--gpt-oss-120b--{COMMIT[:12]}"}), read_only=True)
+    reading = HostReading({"models": replace(read_only, asked={"openai/gpt-oss-120b@main": COMMIT}), **IMAGES})
+    (change,) = MODELS.pending(settings, reading)
+    assert change.what.startswith("verify openai/gpt-oss-120b at main")
+    assert change.why == f"{models} is read-only, and not verified by this host yet"
+    assert change.owns == ()

@@ -143,11 +143,15 @@ TOLD = {
         "{repository} has a file whose name leads out of its folder, or is Rackwright's own: {text}",
         "do not use this repository, or leave the file out by `exclude`",
     ),
+    "readonly": (
+        "{folder} is read-only, and {target} lacks, or has with other bytes: {text}",
+        "fill it from a host that may write there, or set models.folder to a folder of this host",
+    ),
     "nothing": (
         "no file of {repository} matches include and exclude",
         "check the patterns of this model in group_vars",
     ),
-    "busy": ("another process is fetching into {text}", "wait for it, and run again"),
+    "busy": ("nothing can be locked in {text}", "mount the store with locks, or set models.folder to one of this host"),
     "moved": (
         "{target} holds commit {text}, and another one is wanted",
         "set another `directory` for this revision in group_vars, or remove the folder",

@@ -50,21 +50,24 @@ def unchanged(noted: File, path: Path) -> bool:
     return (seen.st_size, seen.st_mtime_ns, seen.st_ino) == (noted["size"], noted["mtime_ns"], noted["inode"])
 
 
-def read_manifest(folder: Path, digests: Path) -> dict[str, Any] | None:
-    """A folder's manifest; None when there is none that can be read, or that can be trusted.
+def read_manifest(folder: Path, records: Path) -> dict[str, Any] | None:
+    """What this host has verified of a folder; None when there is no such record, or others may write to the folder.
 
-    digests: folder in which root keeps each manifest's SHA-256, by the folder's name. Whoever may write to a model's
-    folder could write a manifest for other bytes.
+    records: where root keeps it, by the folder's name. The manifest in the folder itself is a mark, and says nothing:
+    whoever may write there could write one for other bytes, and a shared folder's is another host's.
     """
     try:
-        text = (folder / MANIFEST).read_bytes()
-        noted = (digests / folder.name).read_text().strip()
-        found = json.loads(text)
+        found = json.loads((records / f"{folder.name}.json").read_text())
     except (OSError, ValueError):
         return None
-    if hashlib.sha256(text).hexdigest() != noted or not all(map(roots_own, [folder, *folder.rglob("*")])):
+    if not isinstance(found, dict) or (found.get("version"), found.get("folder")) != (1, str(folder)):
         return None
-    return found if isinstance(found, dict) and found.get("version") == 1 else None
+    return found if is_read_only(folder) or all(map(roots_own, [folder, *folder.rglob("*")])) else None
+
+
+def is_read_only(folder: Path) -> bool:
+    """Whether not even root may write to a folder: a file system that is mounted so, or a server that refuses it."""
+    return not os.access(folder, os.W_OK)
 
 
 def roots_own(path: Path) -> bool:
@@ -87,12 +90,35 @@ def is_plain(path: str) -> bool:
     return plain and not any(part.startswith((".rackwright", ".parts")) for part in parts)
 
 
-def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    """Replace the manifest atomically."""
-    new = folder / (MANIFEST + ".new")
+def write_manifest(folder: Path, records: Path, manifest: dict[str, Any]) -> None:
+    """Note what was verified: in the host's own record, and as a mark in a folder that has none of these bytes yet."""
+    there = _json(folder / MANIFEST)
+    same = all(there.get(key) == manifest[key] for key in ("repository", "commit", "files", "include", "exclude"))
+    # Another host that shares the folder has its own record, and nothing to verify again.
+    if not same and not is_read_only(folder):
+        _write(folder / MANIFEST, manifest)
+    _write(records / f"{folder.name}.json", {**manifest, "folder": str(folder)})
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write(path: Path, values: dict[str, Any]) -> None:
+    """Replace a file so that after a power cut the old one is there, or the new one."""
+    new = path.with_name(f"{path.name}.new")
     with new.open("w") as handle:
-        json.dump(manifest, handle, indent=1)
+        json.dump(values, handle, indent=1)
         handle.flush()
         os.fsync(handle.fileno())
     new.chmod(0o644)
-    new.replace(folder / MANIFEST)
+    new.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from rackwright.hostside.fetch_model.cache import cached, caches, copy
@@ -25,15 +26,29 @@ class Partial:
         self.notes = self.parts / "verified"
         self.lock = threading.Lock()
 
-    def open(self) -> None:
-        """Make the folder, and keep any other writer out as long as this process lives."""
+    def open(self, wait: Callable[[], None]) -> bool:
+        """Make the folder, and keep any other writer out as long as this process lives.
+
+        wait: called again and again while another one has it, as on a store that several hosts fill. Returns whether
+        there was another: the folder may have gone to its place meanwhile. Raises Failure where nothing can be locked.
+        """
         self.parts.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o755)
         self.handle = (self.parts / "lock").open("w")
-        try:
-            fcntl.flock(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise Failure("busy", str(self.folder)) from None
+        waited = False
+        while True:
+            try:
+                fcntl.flock(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return waited
+            except BlockingIOError:
+                waited = True
+                wait()
+            except OSError as error:
+                raise Failure("busy", f"{self.folder}: {error}") from None
+
+    def close(self) -> None:
+        """Let others in."""
+        self.handle.close()
 
     def beat(self) -> None:
         """Say that work goes on although no byte arrives: a large file is being hashed."""

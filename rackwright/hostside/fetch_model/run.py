@@ -10,6 +10,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from rackwright.hostside.fetch_model.failures import REPEATED, TRIES, Failure
 from rackwright.hostside.fetch_model.files import (
     entry,
     is_plain,
+    is_read_only,
     read_manifest,
     same_bytes,
     unchanged,
@@ -52,10 +54,16 @@ class Model:
         manifest = self._manifest(self.target)
         if manifest and manifest["commit"] != commit:
             raise Failure("moved", manifest["commit"])
+        if is_read_only(self.target.parent):
+            self._look_only(commit, files, manifest)
+            return
         total = sum(file["size"] for file in files)
         say(f"{self.repository} at {commit[:12]}: {len(files)} files, {gib(total)}")
         partial = Partial(self.target)
-        partial.open()
+        if partial.open(lambda: self._wait_for_other(partial)):
+            partial.close()
+            self.run()
+            return
         ready = self._there(files, manifest, partial)
         self._fetch(commit, [file for file in files if file["path"] not in ready], partial, total)
         self._finish(commit, files, ready, manifest, partial)
@@ -115,6 +123,26 @@ class Model:
         include, exclude = self.spec["include"], self.spec["exclude"]
         return (not include or _any(file, include)) and not _any(file, exclude)
 
+    def _wait_for_other(self, partial: Partial) -> None:
+        say(f"another process is fetching into {partial.folder}: waiting for it")
+        time.sleep(5)
+
+    # -- a store that others fill
+
+    def _look_only(self, commit: str, files: list[File], manifest: dict[str, Any] | None) -> None:
+        """Use a folder that cannot be written to when all of it is right. Raises Failure otherwise."""
+        noted = {found["path"]: found for found in manifest["files"]} if manifest else {}
+        found = {file["path"]: self._seen(file, noted) for file in files}
+        missing = sorted(path for path, entry in found.items() if entry is None)
+        if missing:
+            raise Failure("readonly", f"{len(missing)} of {len(files)} files: {', '.join(missing[:3])}")
+        self._note(commit, [entry for entry in found.values() if entry], manifest)
+        say(f"{self.target}: read-only, complete and verified, {len(files)} files")
+
+    def _seen(self, file: File, noted: Mapping[str, File]) -> File | None:
+        known, path = noted.get(file["path"]), self.target / file["path"]
+        return known if known and same_bytes(known, file) and unchanged(known, path) else self._verify(file, path)
+
     # -- what is there
 
     def _there(self, files: list[File], manifest: dict[str, Any] | None, partial: Partial) -> dict[str, File]:
@@ -122,11 +150,9 @@ class Model:
         noted = {found["path"]: found for found in manifest["files"]} if manifest else {}
         ready = partial.done()
         for file in files:
-            known, path = noted.get(file["path"]), self.target / file["path"]
             if file["path"] in ready:
                 continue
-            found = known if known and same_bytes(known, file) and unchanged(known, path) else self._verify(file, path)
-            found = found or self._verify(file, partial.folder / file["path"])
+            found = self._seen(file, noted) or self._verify(file, partial.folder / file["path"])
             if found:
                 ready[file["path"]] = found
         return ready
@@ -197,17 +223,17 @@ class Model:
         entries = [ready[file["path"]] for file in files]
         if manifest or all(unchanged(found, self.target / found["path"]) for found in entries):
             self._move_files(entries, partial)
-            self._write(self.target, commit, entries, manifest)
-            done(self.target)
+            readable(self.target)
+            self._note(commit, entries, manifest)
             partial.drop()
             say(f"{self.target}: complete and verified, {len(files)} files")
             return
         for found in entries:
             if not unchanged(found, partial.folder / found["path"]):
                 partial.link(found, self.target / found["path"])
-        self._write(partial.folder, commit, entries, None)
+        readable(partial.folder)
         aside = partial.move_in(self.target)
-        done(self.target)
+        self._note(commit, entries, None)
         say(f"{self.target}: complete and verified, {len(files)} files")
         if aside:
             say(f"what was in its place, and was not this model whole, is now {aside}")
@@ -219,8 +245,7 @@ class Model:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 source.replace(place)
 
-    def _write(self, folder: Path, commit: str, entries: list[File], before: dict[str, Any] | None) -> None:
-        readable(folder)
+    def _note(self, commit: str, entries: list[File], before: dict[str, Any] | None) -> None:
         known = [*before["revisions"], self.revision] if before else [self.revision]
         manifest = {
             "version": 1,
@@ -232,7 +257,7 @@ class Model:
             "fetched": int(time.time()),
             "files": entries,
         }
-        write_manifest(folder, manifest)
+        write_manifest(self.target, Path(self.spec["manifests"]), manifest)
 
 
 def _any(file: File, patterns: list[str]) -> bool:
@@ -253,10 +278,12 @@ def _cause(failure: Failure) -> str:
 def readable(folder: Path) -> None:
     """The server's user in the container may read everything; only root may write."""
     for path in [folder, *folder.rglob("*")]:
-        if not path.is_symlink():
-            if path.stat().st_uid != 0 and os.geteuid() == 0:
-                os.chown(path, 0, 0)
-            path.chmod((path.stat().st_mode | (0o755 if path.is_dir() else 0o444)) & ~0o022)
+        # A server of a shared store may not let root change whose a file is.
+        with suppress(PermissionError):
+            if not path.is_symlink():
+                if path.stat().st_uid != 0 and os.geteuid() == 0:
+                    os.chown(path, 0, 0)
+                path.chmod((path.stat().st_mode | (0o755 if path.is_dir() else 0o444)) & ~0o022)
 
 
 def quiet_disk() -> None:
@@ -270,11 +297,6 @@ def quiet_disk() -> None:
 def gib(count: int) -> str:
     """Bytes for people."""
     return f"{count / (1 << 30):.1f} GiB" if count >= 1 << 30 else f"{max(count, 0) / (1 << 20):.1f} MiB"
-
-
-def done(folder: Path) -> None:
-    """The folder is whole: the host keeps the digest of its manifest where nobody but root may write."""
-    print(f"done: {folder}", flush=True)
 
 
 def say(text: str) -> None:
