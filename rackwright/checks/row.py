@@ -126,6 +126,8 @@ class Case:
     """Of the endpoints that are on the host, by name: the format of their spec.json."""
     closes_ports: bool = True
     """Whether deploy.py calls firewall() for the host."""
+    read_only_models: bool = False
+    """Whether the folder of all models is a store that cannot be written to: nothing comes there."""
 
     @property
     def used_gpus(self) -> tuple[Gpu, ...]:

@@ -45,10 +45,12 @@ def _file_systems(case: Case) -> list[tuple[Disk, list[Fetch]]]:
     """Each file system with what will be written to it."""
     found: dict[tuple[str, str], tuple[Disk, list[Fetch]]] = {}
     for disk in case.machine.disks:
+        if case.read_only_models and disk.path == case.settings.models.folder:
+            continue
         found.setdefault((disk.source, disk.kind), (disk, []))
     for fetch in case.fetches:
         target = _target(case, fetch)
-        if target:
+        if target and (target.source, target.kind) in found:
             found[target.source, target.kind][1].append(fetch)
     return list(found.values())
 

@@ -101,7 +101,11 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedHost:
     formats = {name: own.format for name, own in reading[ENDPOINT].endpoints.items()}
     seen = (reading[PREFLIGHT], reading[GPUS], reading[DOCKER])
     closes = reading.manages(FIREWALL)
-    return WantedHost(Case(settings, *seen, fetches, reading[RECORD], foreign, formats, closes))
+    return WantedHost(Case(settings, *seen, fetches, reading[RECORD], foreign, formats, closes, _read_only(reading)))
+
+
+def _read_only(reading: HostReading) -> bool:
+    return MODELS.name in reading.seen and reading[MODELS].read_only
 
 
 def _fetches(settings: HostSettings, reading: HostReading) -> Iterator[Fetch]:

@@ -295,6 +295,14 @@ def test_a_full_disk_stops_even_when_nothing_is_fetched() -> None:
     assert stops(case(machine=full)) == {"disk"}
 
 
+def test_a_store_that_cannot_be_written_to_may_be_full() -> None:
+    share = Disk("/srv/models", 0, 0, "nfs4", "nas:/models", "/srv/models")
+    full = replace(machine(), disks=(*(disk for disk in machine().disks if disk.path != "/srv/models"), share))
+    fetches = (Fetch("a", "model", 600 * 10**9, True),)
+    assert stops(case(machine=full, fetches=fetches)) == {"disk"}
+    assert stops(case(machine=full, fetches=fetches, read_only_models=True)) == set()
+
+
 def test_images_lie_in_containerds_store_when_docker_says_so() -> None:
     status = [["driver-type", "io.containerd.snapshotter.v1"]]
     small = Disk("/var/lib/containerd", 2 * 2**30, 10**6, "ext4", "/dev/sdc", "/c")
