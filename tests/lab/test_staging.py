@@ -27,6 +27,7 @@ pytestmark = pytest.mark.lab
 REPOSITORY = "nvcr.io/nvidia/tensorrt-llm/release"
 IMAGE = f"{REPOSITORY}:1.1.0rc0"
 SMALL = {"repository": "nvidia/gpt-oss-120b-Eagle3", "mount": "/config/models/eagle"}
+SMALLER = {"repository": "openai/gpt-oss-20b", "mount": "/config/models/gpt-oss-20b", "exclude": ["original/*"]}
 BASE = {
     "repository": "openai/gpt-oss-120b",
     "mount": "/config/models/gpt-oss-120b",
@@ -351,6 +352,27 @@ def test_a_hugging_face_cache_on_the_host_is_copied_and_not_fetched(staged: Stag
     assert [path for path in got if "/api/" not in path] == []
     assert staged.on_host(f"find {folder} ! -user root -o -type l") == ""
     staged.on_host("rm -rf /home/ops/.cache")
+    assert staged.run().changed == []
+
+
+def test_a_read_only_store_is_verified_once_used_as_it_is_and_refused_in_words(staged: Staging) -> None:
+    records, mark = "/var/lib/rackwright/manifests", "/srv/models"
+    staged.on_host(f"mount --bind {mark} {mark}; mount -o remount,bind,ro {mark}; rm {records}/*Eagle3*")
+    try:
+        faults.forget_requests(staged.web)
+        run = staged.run()
+        assert run.status == 0, run.output
+        assert "is read-only, and not verified by this host yet" in run.output
+        got = [row["path"] for row in faults.requests(staged.web) if row["method"] == "GET"]
+        assert [path for path in got if "/api/" not in path] == []
+        assert staged.run().changed == []
+        refused = staged.run(model=SMALLER)
+        assert refused.status == 1
+        assert f"{mark} is read-only, and {mark}/" in refused.output
+        assert "fill it from a host that may write there" in refused.output
+        assert "Traceback" not in refused.output
+    finally:
+        staged.on_host(f"umount {mark}")
     assert staged.run().changed == []
 
 
