@@ -23,7 +23,8 @@ blame() { # say what kind of failure it was: what the host has measured of itsel
 }
 finish() { # outcome, exit status
   printf '%s\n' "release=$release" "outcome=$1" "time=$(date '+%F %T')" "reason=$failure" | durable_file "$home/last-switch"
-  [ "$1" = not-committed ] || durably_gone "$trial"
+  # What an earlier switch has left unproven stays on trial when this one has not begun.
+  case $1 in not-committed | not-switched) ;; *) durably_gone "$trial" ;; esac
   event end "$1 $failure"
   exit "$2"
 }

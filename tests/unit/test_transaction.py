@@ -503,3 +503,26 @@ def test_every_part_of_the_switch_is_posix_sh(shell: str, tmp_path: Path) -> Non
         (tmp_path / name).write_text(job_script(name))
         words = [shell, "sh"] if shell == "busybox" else [shell]
         subprocess.run([*words, "-n", str(tmp_path / name)], check=True)
+
+
+@pytest.mark.parametrize(
+    ("failing", "words", "stays"),
+    [
+        ((), {}, False),
+        (("prove",), {}, False),
+        (("prove", "back"), {}, False),
+        (("forward",), {"previous": ""}, False),
+        (("commit",), {}, True),
+        (("prepare",), {}, True),
+    ],
+)
+def test_the_trial_lies_there_until_it_is_decided(
+    stage: Stage, failing: tuple[str, ...], words: dict[str, str], stays: bool
+) -> None:
+    trial = stage.home / "trial"
+    trial.write_text("an earlier switch's\n")
+    seen = f"[ $(cat {trial}) = trying ] || echo gone >>{stage.job}/steps; "
+    ended = stage.run(*failing, trying="trying", **words, **({} if "prove" in failing else {"prove": seen}))
+    assert "gone" not in ended.steps
+    assert trial.exists() is stays
+    assert not stays or trial.read_text() == ("trying" if failing == ("commit",) else "an earlier switch's\n")
