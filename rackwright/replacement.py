@@ -31,7 +31,8 @@ from rackwright.switchjob import (
     in_turn,
     keep_log_script,
     named,
-    restart_script,
+    point_script,
+    start_script,
     wait_script,
 )
 from rackwright.transaction import (
@@ -137,9 +138,10 @@ def _hook(one: Leaving) -> str:
 
 def _forward(coming: Sequence[Coming], leaving: Sequence[Leaving]) -> str:
     stops = _stop([*(one.name for one in leaving), *(one.name for one in coming)])
-    starts = (restart_script(one.name, one.new.release, one.new.binding) for one in coming)
+    points = (point_script(one.name, one.new.release, one.new.binding) for one in coming)
+    starts = (start_script(one.name, one.new.release) for one in coming)
     waits = (_wait(one.name, one.own.load_timeout) for one in coming)
-    return in_turn([stops, *starts, *waits])
+    return in_turn([stops, *points, *starts, *waits])
 
 
 def _stop(names: Iterable[str]) -> str:
@@ -170,10 +172,11 @@ def _back(coming: Sequence[Coming], back: Sequence[Leaving]) -> str:
     if not back:
         return ""
     halts = (halt_script(one.name, forget=True) for one in coming if one.previous is None)
-    starts = (restart_script(one.name, one.tried.release, one.tried.binding) for one in back)
+    points = (point_script(one.name, one.tried.release, one.tried.binding) for one in back)
+    starts = (start_script(one.name, one.tried.release) for one in back)
     pointed = """cut -d' ' -f1 /proc/uptime >"$JOB/pointed\""""
     waits = (_wait(one.name, one.own.load_timeout) for one in back)
-    return in_turn([_stop(one.name for one in coming), *halts, *starts, pointed, *waits])
+    return in_turn([_stop(one.name for one in coming), *halts, *points, *starts, pointed, *waits])
 
 
 def _retire(one: Leaving) -> str:

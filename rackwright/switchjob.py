@@ -102,7 +102,12 @@ def pointed_at_script(endpoint: str, spec_hash: str, load_timeout: int) -> tuple
 def point_script(endpoint: str, release: str, binding: Binding) -> str:
     """Let unit, pointer and binding be a release's, reload systemd and enable the unit, without a restart."""
     words = {"unit": unit_name(endpoint), "home": endpoint_dir(endpoint), "units": UNITS, "binding": binding.text}
-    return durable_script("point", **words, release=release_dir(endpoint, release)) + gpus_kept_script()
+    return durable_script("point", **words, held=held_file(endpoint), release=release_dir(endpoint, release))
+
+
+def start_script(endpoint: str, release: str) -> str:
+    """Start an endpoint that points at a release already, without waiting."""
+    return job_script("start", unit=unit_name(endpoint), home=endpoint_dir(endpoint), release=release)
 
 
 def commit_script(endpoint: str, release: str, binding: Binding, keep: int) -> str:

@@ -161,7 +161,9 @@ for m in '{MANIFESTS}'/*.json; do
   fi
   find "$own" -type f -printf 'entry %s %T@ %i %p\\0' | tr '\\n\\0' '\\001\\n'
 done
-for m in '{settings.models.folder}'/*/{MANIFEST}; do [ ! -f "$m" ] || printf '%s\\n' "marked ${{m%/*}}"; done
+for m in '{settings.models.folder}'/*/{MANIFEST}; do
+  [ ! -f "$m" ] || printf 'marked %s\\0' "${{m%/*}}" | tr '\\n\\0' '\\001\\n'
+done
 [ ! -d '{settings.models.folder}' ] || [ -w '{settings.models.folder}' ] || echo readonly=yes
 {foreign}exit 0"""
 

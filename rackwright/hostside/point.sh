@@ -1,8 +1,10 @@
-# Let unit, pointer and binding be those of the release that runs already. Parameters: unit release home units binding.
+# Let unit, pointer and binding be those of the release that runs already. Parameters: unit release home units binding
+# held (drop-in that keeps the endpoint from starting).
 set -e
 printf %s "$binding" | durable_file "$home/binding"
 durable_file "$units/$unit" <"$release/$unit"
 durable_link "$home/current" "releases/${release##*/}"
+rm -f "$held"
 systemctl daemon-reload
 systemctl enable --quiet "$unit"
 set +e

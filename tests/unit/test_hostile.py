@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from pyinfra import logger
 from pyinfra.api import output
 
+from rackwright.concerns import models
 from rackwright.concerns.gpus import parse as parse_gpus
 from rackwright.concerns.image import parse as parse_images
 from rackwright.concerns.models import parse as parse_models
@@ -293,14 +294,20 @@ def test_a_name_with_another_line_break_forges_no_line() -> None:
     assert lines_of(FORGED) == [FORGED]
 
 
-def test_a_file_name_with_a_line_break_is_one_entry(tmp_path: Path) -> None:
-    model = tmp_path / "m"
-    model.mkdir()
-    (model / ".rackwright.json").write_text("{}")
+def test_a_name_with_a_line_break_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = tmp_path / "records"
+    records.mkdir()
+    monkeypatch.setattr(models, "MANIFESTS", str(records))
+    (records / "m.json").write_text("{}")
+    model, forged = tmp_path / "store/m", tmp_path / "store/b\ntrusted x y"
+    for folder in (model, forged):
+        folder.mkdir(parents=True)
+        (folder / ".rackwright.json").write_text("{}")
     (model / "a\nentry 1 1.0 1 forged\nforeign x").write_text("x")
-    done = run(f"show() {{ :; }}\n{read_models(machine_settings(models={'folder': str(tmp_path)}))}")
-    assert len(done.stdout.splitlines()) == 2, done.stdout
-    assert all(line.startswith("entry ") for line in done.stdout.splitlines())
+    settings = machine_settings(models={"folder": str(tmp_path / "store")})
+    lines = run(f"show() {{ :; }}\n{read_models(settings)}").stdout.splitlines()
+    assert [line.split(" ")[0] for line in lines] == ["trusted", "entry", "entry", "marked", "marked"], lines
+    assert lines[0].split(" ")[2] == str(model)
 
 
 # -- unpacking

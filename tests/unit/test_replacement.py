@@ -122,7 +122,7 @@ def test_a_cut_before_the_one_decision_takes_all_of_it_back(tmp_path: Path, afte
         trial_of_several("rackwright-job-switch-a.service", held, [part(name) for name in ("a", "b", "llm")])
     )
     for name in ("a", "b"):
-        names = {"unit": f"rackwright-{name}.service", "home": str(homes[name]), "units": str(units)}
+        names = {"unit": f"rackwright-{name}.service", "home": str(homes[name]), "units": str(units), "held": ""}
         sh(durable_script("point", **names, release=str(homes[name] / "releases/r"), binding=NEW.text))
     if after != "forward":
         for name in ("a", "b"):

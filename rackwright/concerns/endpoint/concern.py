@@ -181,7 +181,7 @@ def _unresolved(name: str, release: Unresolved) -> Change:
 
 
 def _put_in_place(name: str, aim: Aim, seen: SeenEndpoint, found: list[str]) -> Change:
-    script = point_script(name, resting_release(aim, seen), aim.binding)
+    script = point_script(name, resting_release(aim, seen), aim.binding) + gpus_kept_script()
     return Change(
         f"put the unit {unit_name(name)} back in place without a restart",
         ", ".join(found),

@@ -1,0 +1,7 @@
+# Start an endpoint whose pointers are in place. systemd is not reloaded any more: a reload can detach the GPUs of what has
+# started already (nvidia-container-toolkit#48). Parameters: unit home release (its hash).
+set -e
+date '+%F %T.%6N' | durable_file "$home/switched"
+event progress "switching to release $release"
+systemctl reset-failed "$unit" 2>/dev/null || true
+systemctl start --no-block "$unit"
