@@ -15,7 +15,7 @@ from rackwright.change import Change, Owned, Refuse
 from rackwright.concern import HostReading
 from rackwright.concerns.encodings import ENCODINGS
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint
-from rackwright.concerns.firewall import FIREWALL, are_as_left
+from rackwright.concerns.firewall import FIREWALL, are_as_left, is_ours
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.preflight import PREFLIGHT
 from rackwright.concerns.release import RELEASE, Unresolved, binding_of, wanted_releases
@@ -84,7 +84,7 @@ def _around(settings: HostSettings, reading: HostReading, declared: Declared) ->
         if concern.name not in _OWN:
             for change in concern.pending(settings, reading):
                 verdict = _verdict(concern.name, change, owned)
-                if concern.name == FIREWALL.name and not are_as_left(reading[FIREWALL]):
+                if concern.name == FIREWALL.name and is_ours(reading) and not are_as_left(reading[FIREWALL]):
                     verdict = "moved"
                 yield Finding(concern.name, verdict, _sentence(change))
 

@@ -19,6 +19,8 @@ from rackwright.commands.drift import exit_code, lines
 from rackwright.commands.status import in_vain
 from rackwright.concern import HostReading
 from rackwright.concerns.endpoint import ENDPOINT, Running
+from rackwright.concerns.firewall import FIREWALL
+from rackwright.concerns.firewall import OWNS as FIREWALL_OWNS
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.release import RELEASE, SeenReleases
@@ -123,6 +125,18 @@ def test_docker_that_does_not_answer_is_said_and_nothing_else_is_guessed() -> No
     reading = at_rest()
     down = HostReading({**reading.seen, ENDPOINT.name: replace(reading[ENDPOINT], docker=False)})
     assert [one.text for one in said(down) if "Docker does not answer" in one.text]
+
+
+@pytest.mark.parametrize(("owned", "verdict"), [(True, "moved"), (False, "asked")])
+def test_rules_that_no_deploy_has_set_are_asked_for_and_have_not_moved(owned: bool, verdict: str) -> None:
+    found = at_rest()
+    seen = replace(found[FIREWALL], files=dict.fromkeys(found[FIREWALL].files))
+    record = found[RECORD] | set(FIREWALL_OWNS) if owned else found[RECORD] - set(FIREWALL_OWNS)
+    reading = HostReading({**found.seen, FIREWALL.name: seen, RECORD.name: record})
+    verdicts = {
+        one.verdict for one in drift_of("h", settings(), reading, EVERYTHING).findings if one.concern == "firewall"
+    }
+    assert verdicts == {verdict}
 
 
 def test_a_bare_host_has_nothing_to_compare_with() -> None:
