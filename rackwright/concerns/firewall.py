@@ -259,7 +259,8 @@ def _wanted(settings: HostSettings, reading: HostReading, endpoints: Listeners) 
 
 
 def _input_first(*rules: Rule) -> tuple[Rule, ...]:
-    return tuple(sorted(rules, key=lambda rule: rule.chain != INPUT))
+    """Each rule once: two places of an endpoint may ask for the same one."""
+    return tuple(sorted(dict.fromkeys(rules), key=lambda rule: rule.chain != INPUT))
 
 
 def _rules_of(endpoints: Iterable[str], known: Iterable[Rule]) -> list[Rule]:

@@ -516,3 +516,27 @@ def test_where_endpoints_listen_is_read_from_their_releases() -> None:
     )
     assert found.current == {"llm": Place("bridge", "0.0.0.0", 9000)}
     assert found.proven == {"llm": Place("bridge", "0.0.0.0", 8000)}
+
+
+@given(
+    st.sampled_from(["bridge", "host"]),
+    st.sampled_from([None, "127.0.0.1", "10.0.0.5", "0.0.0.0"]),
+    st.sampled_from([8000, 9000]),
+    st.sampled_from([[], ["10.0.0.0/8"], ["10.0.0.0/8", "fd00::/8"]]),
+    st.builds(Place, st.sampled_from(["bridge", "host"]), st.sampled_from(["0.0.0.0", "127.0.0.1"]), st.just(8000)),
+)
+@sized(deadline=None, max_examples=60)
+def test_any_move_of_an_endpoint_converges(
+    network: str, bind: str | None, port: int, allowed: list[str], place: Place
+) -> None:
+    settings = host(network=network, bind=bind, port=port, allow_from=allowed)
+    before = host(network=place.network, bind=place.address, port=place.port, allow_from=allowed)
+    deployed = apply(pending(before, seen()), seen())
+    there = replace(deployed, current={"llm": place}, proven={"llm": place})
+    staged = replace(apply(pending(settings, there), there), current=there.current, proven=there.proven)
+    assert pending(settings, staged) == []
+    assert str(place.port) in ports(staged)
+    own = settings.all_endpoints["llm"]
+    committed = follow(settings, replace(staged, current={"llm": Place(own.network, own.address, own.port)}))
+    after = {"llm": Place(own.network, own.address, own.port)}
+    assert pending(settings, replace(committed, current=after, proven=after)) == []
