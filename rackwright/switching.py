@@ -175,7 +175,7 @@ def _perform_in_turn(host: Host, turn: Turn) -> None:
 
 
 def _let_rules_follow(host: Host) -> None:
-    """Close what nothing listens on any more. A failure here is told, and is no matter of the release."""
+    """Close what nothing listens on any more. A failure here is reported, and does not count against the release."""
     state_of(host).stale = True
     seen = look(host)
     try:

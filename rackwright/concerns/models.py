@@ -169,7 +169,7 @@ done
 
 
 def parse(output: str) -> SeenModels:
-    """Parse records and listings. One that cannot be read, or does not count, is none: its folder is verified anew."""
+    """Parse records and listings. One that cannot be read or does not count is ignored: its folder is verified again."""
     entries = dict(_entry(line) for line in lines_of(output) if line.startswith("entry "))
     records = files(output)
     trusted = [line.split(" ", 2)[1:] for line in lines_of(output) if line.startswith("trusted ")]

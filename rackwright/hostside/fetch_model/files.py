@@ -84,7 +84,7 @@ def same_bytes(one: File, other: File) -> bool:
 
 
 def is_plain(path: str) -> bool:
-    """Whether a name of the hub's leads to a file below the model's folder that is none of ours."""
+    """Whether a name that the hub gives leads to a file below the model's folder, and is not one of ours."""
     parts = path.split("/")
     plain = all(part not in ("", ".", "..") for part in parts) and path.isprintable() and "\\" not in path
     return plain and not any(part.startswith((".rackwright", ".parts")) for part in parts)
