@@ -169,7 +169,7 @@ done
 
 
 def parse(output: str) -> SeenModels:
-    """Parse records and listings. One that cannot be read or does not count is ignored: its folder is verified again."""
+    """Parse records and listings. One that cannot be read or does not count is ignored: its folder is verified anew."""
     entries = dict(_entry(line) for line in lines_of(output) if line.startswith("entry "))
     records = files(output)
     trusted = [line.split(" ", 2)[1:] for line in lines_of(output) if line.startswith("trusted ")]
