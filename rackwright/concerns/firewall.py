@@ -220,13 +220,20 @@ def _each_once(found: Iterable[EndpointSettings]) -> list[EndpointSettings]:
 
 
 def is_moving(settings: HostSettings, reading: HostReading) -> bool:
-    """Whether an endpoint listens elsewhere than the settings ask for, or is no longer in them."""
+    """Whether an endpoint listens elsewhere than the settings ask for, or is no longer in them.
+
+    Never where deploy.py does not call firewall(): nothing of it is read there.
+    """
+    if FIREWALL.name not in reading.seen:
+        return False
     own, seen = settings.all_endpoints, reading[FIREWALL]
     return any(name not in own or _each_once([own[name], at.put(own[name])])[1:] for name, at in seen.current.items())
 
 
 def moved(reading: HostReading, places: Mapping[str, Place]) -> dict[str, Place]:
-    """Those places, by endpoint, where it does not listen now."""
+    """Those places, by endpoint, where it does not listen now; none where deploy.py does not call firewall()."""
+    if FIREWALL.name not in reading.seen:
+        return {}
     current = reading[FIREWALL].current
     return {name: place for name, place in places.items() if current.get(name) != place}
 

@@ -30,6 +30,7 @@ from rackwright.concerns.firewall import (
     SeenFirewall,
     are_as_left,
     is_moving,
+    moved,
     opening_changes,
 )
 from rackwright.concerns.firewall_rules import endpoint_rules
@@ -540,3 +541,9 @@ def test_any_move_of_an_endpoint_converges(
     committed = follow(settings, replace(staged, current={"llm": Place(own.network, own.address, own.port)}))
     after = {"llm": Place(own.network, own.address, own.port)}
     assert pending(settings, replace(committed, current=after, proven=after)) == []
+
+
+def test_without_the_step_nothing_is_known_to_move() -> None:
+    bare = HostReading({RECORD.name: frozenset()})
+    assert not is_moving(host(port=9000), bare)
+    assert moved(bare, {"llm": Place("bridge", "0.0.0.0", 8000)}) == {}
