@@ -124,7 +124,7 @@ def test_a_lived_in_host_is_staged_and_keeps_what_it_had(staging: Staging) -> No
 
 
 def test_what_was_fetched_is_what_the_hub_has(staged: Staging) -> None:
-    (folder,) = [path for path in staged.models() if "Eagle3" in path]
+    folder = eagle_of(staged)
     manifest = json.loads(staged.on_host(f"cat {folder}/.rackwright.json"))
     for file in manifest["files"]:
         assert file["sha256"] in staged.on_host(f"sha256sum {folder}/{file['path']}")
@@ -305,8 +305,14 @@ def test_a_full_disk_at_the_model_is_named_and_heals(staged: Staging) -> None:
     assert staged.run(model=BASE).status == 0
 
 
+def eagle_of(staged: Staging) -> str:
+    """The folder of the draft model; what was put aside beside it is not it."""
+    (folder,) = [path for path in staged.models() if "Eagle3" in path and ".before-" not in path]
+    return folder
+
+
 def test_a_damaged_file_is_put_right_and_only_that_file(staged: Staging) -> None:
-    (folder,) = [path for path in staged.models() if "Eagle3" in path]
+    folder = eagle_of(staged)
     digest = hashlib.sha256(staged.on_host(f"cat {folder}/config.json").encode()).hexdigest()
     staged.on_host(f"echo '{{}}' >{folder}/config.json")
     faults.forget_requests(staged.web)
@@ -317,7 +323,7 @@ def test_a_damaged_file_is_put_right_and_only_that_file(staged: Staging) -> None
 
 
 def test_a_folder_that_somebody_could_write_to_is_verified_anew_and_closed(staged: Staging) -> None:
-    (folder,) = [path for path in staged.models() if "Eagle3" in path]
+    folder = eagle_of(staged)
     digest = hashlib.sha256(staged.on_host(f"cat {folder}/config.json").encode()).hexdigest()
     staged.on_host(f"chown -R ops {folder}; runuser -u ops -- sh -c 'echo tampered >{folder}/config.json'")
     faults.forget_requests(staged.web)
@@ -335,7 +341,7 @@ def test_a_folder_that_somebody_could_write_to_is_verified_anew_and_closed(stage
 
 def test_a_hugging_face_cache_on_the_host_is_copied_and_not_fetched(staged: Staging) -> None:
     """Users of plain `docker run` have one."""
-    (folder,) = [path for path in staged.models() if "Eagle3" in path]
+    folder = eagle_of(staged)
     own = "/home/ops/.cache/huggingface/hub/models--nvidia--gpt-oss-120b-Eagle3"
     staged.on_host(
         f'commit=$(sed -n \'s/^ *"commit": "\\([0-9a-f]*\\)".*/\\1/p\' {folder}/.rackwright.json); '
@@ -413,7 +419,7 @@ def _wait_for(true: Any, seconds: float = 60) -> None:
 
 
 def test_a_lock_holds_the_bytes_when_the_branch_moves_and_the_host_is_new(staged: Staging) -> None:
-    (folder,) = [path for path in staged.models() if "Eagle3" in path]
+    folder = eagle_of(staged)
     lock = FILES / "rackwright.lock.lab.yml"
     words = [f"{name}={value}" for name, value in staged.environment({}).items()]
     command: list[str | Path] = ["env", *words, BIN / "rackwright", "lock", FILES / "inventory.py"]
