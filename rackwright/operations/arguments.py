@@ -62,6 +62,7 @@ class ModelsArguments(TypedDict, total=False):
 
     folder: str
     hub_token: str
+    hub_caches: Sequence[str]
     verify_deep: bool
 
 
