@@ -249,7 +249,7 @@ def test_what_is_gone_already_needs_no_folder(tmp_path: Path) -> None:
 
 
 class Guard:
-    """dockerd's configuration on a host, changed under a guard; systemd is a stand-in that says what it is told."""
+    """dockerd's configuration on a host, changed under a guard; systemd is a stand-in with prepared answers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.notes = folder, folder / "notes"
