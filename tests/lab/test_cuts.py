@@ -144,8 +144,10 @@ def test_power_lost_at_each_stage(site: Site, worker_lab: Lab) -> None:
 
 def damage(host: Host) -> None:
     """What brings a job, a file and a switch back onto the list of changes."""
-    own = "/var/lib/rackwright/endpoints/llm"
-    host.run(f"systemctl stop {UNIT}; rm -rf /srv/models/nvidia--* {own}/releases/* {own}/proven")
+    state = "/var/lib/rackwright"
+    own = f"{state}/endpoints/llm"
+    models = f"/srv/models/nvidia--* {state}/manifests/nvidia--*"
+    host.run(f"systemctl stop {UNIT}; rm -rf {models} {own}/releases/* {own}/proven")
 
 
 @pytest.mark.parametrize("point", ["asking the hub", "write release", "switching to release", "ready after"])
