@@ -718,3 +718,38 @@ def test_with_nothing_to_go_back_to_it_is_stopped(scene: Scene) -> None:
     assert scene.starts("a") == before
     run = scene.deploy(endpoints=endpoints("a", "b"))
     assert run.status == 0, run.output
+
+
+def swapped(**b: Any) -> dict[str, Any]:
+    """Both endpoints, each at the port that the other one had."""
+    rows = endpoints("a", "b", b=b)
+    return {"a": {**rows["a"], "port": 8001}, "b": {**rows["b"], "port": 8000, "load_timeout": 8}}
+
+
+def served_at(scene: Scene, port: int) -> str:
+    """The name of the endpoint that serves at a port, after it has answered there."""
+    assert "42" in scene.ask(port)
+    return scene.host.run(f"docker ps --filter publish={port} --format '{{{{.Names}}}}'").stdout.strip()
+
+
+def test_swapped_ports_that_fail_leave_both_where_they_were(scene: Scene) -> None:
+    """The release of one that never gets ready takes the other one's new port back, too."""
+    good = [(scene.runs(name), scene.proven(name)) for name in ("a", "b")]
+    with scene.faults({"fault": "never_ready", "when": {"option.stream_interval": 26}}):
+        run = scene.deploy(endpoints=swapped(**interval(26)))
+    assert run.status != 0
+    assert "switch endpoint a at release" in run.output
+    assert "not ready within its load_timeout" in run.output
+    assert [served_at(scene, port) for port in (8000, 8001)] == ["rackwright-a", "rackwright-b"]
+    assert [(scene.runs(name), scene.proven(name)) for name in ("a", "b")] == good
+    scene.host.run(f"[ ! -e {HOME}/a/trial ] && [ ! -e {HOME}/b/trial ]")
+
+
+def test_swapped_ports_switch_as_one(scene: Scene) -> None:
+    before = [scene.starts(name) for name in ("a", "b")]
+    run = scene.deploy(endpoints=swapped())
+    assert run.status == 0, run.output
+    assert "each takes GPUs or a port of the other" in run.output
+    assert [served_at(scene, port) for port in (8000, 8001)] == ["rackwright-b", "rackwright-a"]
+    assert [scene.starts(name) for name in ("a", "b")] == [count + 1 for count in before]
+    assert scene.deploy(endpoints=swapped()).changed == []
