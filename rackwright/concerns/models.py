@@ -2,8 +2,8 @@
 
 The download runs inside the serving image: the host needs no Python and no packages of ours, and the library's
 version is the one that the image was tested with. It is a job of the host, one a folder, so that two runs never
-write the same file, and a cut connection stops nothing. What is verified is written down in the folder; a
-converged run compares size, time and inode with that, since hashing 65 GB takes minutes (DECISIONS 20).
+write the same file, and a cut connection stops nothing. What is verified is written down on the host; a converged
+run compares store, size, times and inode with that, since hashing 65 GB takes minutes (DECISIONS 20).
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from rackwright.change import Change, Job, Owned, Refuse
 from rackwright.concern import Concern, HostReading
 from rackwright.concerns.image import IMAGE, digest_of, not_asked
 from rackwright.downloads import proxy_values
-from rackwright.hostside import helper_script, host_script
+from rackwright.hostside import helper_script, host_script, store_functions
 from rackwright.hostside.packed import packed
 from rackwright.paths import MANIFESTS, job_container
 from rackwright.reading import files, lines_of
@@ -27,6 +28,8 @@ from rackwright.settings.secret import Secret
 from rackwright.settings.sections import COMMIT, FilePin, Mirrors, ModelSource
 
 MANIFEST = ".rackwright.json"
+Known = tuple[int, int, int, int | None]
+"""By which a file is known to be the verified one: size, mtime, inode, and ctime where others than root may write."""
 LINE_BREAK = "\x01"
 """What stands for a line break in the listed name of a file."""
 INSIDE = "/run/rackwright"
@@ -52,7 +55,7 @@ class SeenModel:
     """Seconds since 1970."""
     size: int
     changed: tuple[str, ...]
-    """Files that are gone, or whose size, time or inode is not the verified one."""
+    """Files that are gone, or whose size, times or inode are not the verified ones."""
     pinned_files: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     """Size and SHA-256 by file."""
 
@@ -149,17 +152,17 @@ def read(settings: HostSettings) -> str:
         f"[ -d '{place}' ] && [ ! -f '{place}/{MANIFEST}' ] && echo 'foreign {place}'\n" for place in places
     )
     return f"""\
+{store_functions()}
 for m in '{MANIFESTS}'/*.json; do
   [ -f "$m" ] || continue
   name=${{m##*/}} own='{settings.models.folder}'/${{m##*/}}
   own=${{own%.json}}
   [ -d "$own" ] || continue
   show "$m"
-  # A record counts when nobody but root can have changed the folder since.
-  if [ ! -w "$own" ] || [ -z "$(find "$own" \\( ! -uid 0 -o -perm /022 \\) ! -type l -print -quit)" ]; then
-    printf '%s\\n' "trusted $m $own"
-  fi
-  find "$own" -type f -printf 'entry %s %T@ %i %p\\0' | tr '\\n\\0' '\\001\\n'
+  closed=yes
+  [ -z "$(find "$own" \\( ! -uid 0 -o -perm /022 \\) ! -type l -print -quit)" ] || closed=no
+  printf '%s\\n' "record $(store_of "$own") $closed $m $own"
+  find "$own" -type f -printf 'entry %s %T@ %C@ %i %p\\0' | tr '\\n\\0' '\\001\\n'
 done
 for m in '{settings.models.folder}'/*/{MANIFEST}; do
   [ ! -f "$m" ] || printf 'marked %s\\0' "${{m%/*}}" | tr '\\n\\0' '\\001\\n'
@@ -172,38 +175,79 @@ def parse(output: str) -> SeenModels:
     """Parse records and listings. One that cannot be read or does not count is ignored: its folder is verified anew."""
     entries = dict(_entry(line) for line in lines_of(output) if line.startswith("entry "))
     records = files(output)
-    trusted = [line.split(" ", 2)[1:] for line in lines_of(output) if line.startswith("trusted ")]
-    found = (_model(folder, records.get(record) or "", entries) for record, folder in trusted)
+    noted = [line.split(" ", 4)[1:] for line in lines_of(output) if line.startswith("record ")]
+    found = (
+        _model(_Folder(path, store, closed == "yes"), records.get(m) or "", entries) for store, closed, m, path in noted
+    )
     models = tuple(model for model in found if model is not None)
     there = {line.split(" ", 1)[1] for line in lines_of(output) if line.startswith(("foreign ", "marked "))}
     foreign = there - {model.path for model in models}
     return SeenModels(models, frozenset(foreign), read_only="readonly=yes" in lines_of(output))
 
 
-def _entry(line: str) -> tuple[str, tuple[int, int, int]]:
-    _, size, time, inode, path = line.split(" ", 4)
+@dataclass(frozen=True)
+class _Folder:
+    """A model's folder as the reading saw it."""
+
+    path: str
+    store: str
+    """The file system that it is on; empty where no name of that can be trusted."""
+    closed: bool
+    """True when nobody but root may have changed anything in it."""
+
+
+def _entry(line: str) -> tuple[str, Known]:
+    _, size, mtime, ctime, inode, path = line.split(" ", 5)
+    return path, (int(size), _nanoseconds(mtime), int(inode), _nanoseconds(ctime))
+
+
+def _nanoseconds(time: str) -> int:
     seconds, _, fraction = time.partition(".")
-    return path, (int(size), int(seconds) * 10**9 + int(f"{fraction:0<9}"[:9]), int(inode))
+    return int(seconds) * 10**9 + int(f"{fraction:0<9}"[:9])
+
+
+def _is_same(noted: Known, seen: Known | None) -> bool:
+    """Whether a file is the verified one. Without a ctime, nobody but root could write to it."""
+    return seen is not None and noted[:3] == seen[:3] and noted[3] in (None, seen[3])
 
 
 def _listed(folder: str, path: str) -> str:
     return f"{folder}/{path}".replace("\n", LINE_BREAK)
 
 
-def _model(folder: str, text: str, entries: Mapping[str, tuple[int, int, int]]) -> SeenModel | None:
+def _noted(manifest: Mapping[str, Any]) -> dict[str, Known]:
+    return {
+        file["path"]: (file["size"], file["mtime_ns"], file["inode"], file["ctime_ns"]) for file in manifest["files"]
+    }
+
+
+def _says_something(folder: _Folder, store: str, noted: Mapping[str, Known]) -> bool:
+    """Whether a record is of this folder's store, and nobody can have changed the folder unseen."""
+    seen_by_ctime = all(ctime is not None for *_, ctime in noted.values())
+    return bool(folder.store) and store == folder.store and (seen_by_ctime or folder.closed)
+
+
+def _model(folder: _Folder, text: str, entries: Mapping[str, Known]) -> SeenModel | None:
+    """What the host's record says; None when it cannot be read, or says nothing of what lies there now."""
     try:
         manifest = json.loads(text)
-        noted = {file["path"]: (file["size"], file["mtime_ns"], file["inode"]) for file in manifest["files"]}
+        noted = _noted(manifest)
+        if not _says_something(folder, manifest["store"], noted):
+            return None
         return SeenModel(
-            path=folder,
+            path=folder.path,
             repository=manifest["repository"],
             revisions=frozenset(manifest["revisions"]),
             commit=manifest["commit"],
             include=frozenset(manifest["include"]),
             exclude=frozenset(manifest["exclude"]),
             fetched=int(manifest["fetched"]),
-            size=sum(size for size, _, _ in noted.values()),
-            changed=tuple(path for path, seen in sorted(noted.items()) if entries.get(_listed(folder, path)) != seen),
+            size=sum(size for size, *_ in noted.values()),
+            changed=tuple(
+                path
+                for path, known in sorted(noted.items())
+                if not _is_same(known, entries.get(_listed(folder.path, path)))
+            ),
             pinned_files={file["path"]: (file["size"], file["sha256"]) for file in manifest["files"]},
         )
     except (ValueError, KeyError, TypeError):
@@ -256,7 +300,7 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, image: s
         "secrets": INSIDE,
     }
     hub = settings.mirrors.hub.rstrip("/")
-    script = helper_script(
+    script = store_functions() + helper_script(
         "fetch_model",
         job_container(name),
         image=image,
@@ -356,7 +400,8 @@ def _hash_script(model: SeenModel, pins: Mapping[str, FilePin]) -> str:
     """The lock file decides; what it does not say, the manifest does."""
     locked = {path: pin.sha256 for path, pin in pins.items() if pin.sha256}
     sums = "\n".join(f"{locked.get(path, sha256)} {path}" for path, (_, sha256) in sorted(model.pinned_files.items()))
-    return host_script("hash_model", place=model.path, sums=sums)
+    record = f"{MANIFESTS}/{model.path.rpartition('/')[2]}.json"
+    return host_script("hash_model", place=model.path, sums=sums, record=record)
 
 
 def remove_script(place: str) -> str:

@@ -48,6 +48,11 @@ def job_script(name: str, **values: str | int) -> str:
     return _text("event.sh") + durable_script(name, **values)
 
 
+def store_functions() -> str:
+    """Functions that name the file system below a folder: the reading and the download must name it alike."""
+    return _text("store.sh")
+
+
 def trial_script(name: str, **values: str | int) -> str:
     """A script that lies on the host while something is tried there, and takes it back (hostside/trial.sh)."""
     return durable_script(f"trial_{name}", **values) + _text("trial.sh")

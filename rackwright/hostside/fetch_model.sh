@@ -19,6 +19,7 @@ done
 [ -z "$caches" ] || set -- "$@" --env "HUB_CACHES=${caches#:}"
 mkdir -p -m 0755 "$manifests" || exit 1
 printf %s "$program" | base64 -d >"$SECRETS/fetch_model.pyz"
+stores_in "$models_dir" >"$SECRETS/stores"
 # A container outlives a client that was killed: never two writers.
 remove_helper
 # The image's Python says how far it is, by lines; what they mean is the job's to say.

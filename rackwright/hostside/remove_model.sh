@@ -6,7 +6,7 @@ remove() { # folder, what in it is the mark
 }
 for folder in $place $place.partial; do
   case $folder in
-    *.partial) [ ! -d "$folder/.parts" ] || remove "$folder" .parts ;;
+    *.partial) [ ! -d "$folder/.parts" ] || { remove "$folder" .parts && rm -f "$manifests/${folder##*/}"; } ;;
     *) [ ! -f "$folder/$manifest" ] || { remove "$folder" "$manifest" && rm -f "$manifests/${folder##*/}.json"; } ;;
   esac
 done

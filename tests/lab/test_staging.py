@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rackwright.lab import faults
+from rackwright.lab import faults, share
 from rackwright.lab.host import Host
 from rackwright.lab.image import ARM64_ONLY
 from rackwright.lab.lab import Lab
@@ -374,12 +375,49 @@ def test_a_read_only_store_is_verified_once_used_as_it_is_and_refused_in_words(s
         assert staged.run().changed == []
         refused = staged.run(model=SMALLER)
         assert refused.status == 1
-        assert f"{mark} is read-only, and {mark}/" in refused.output
+        assert f"{mark} is read-only for this host, and {mark}/" in refused.output
         assert "fill it from a host that may write there" in refused.output
         assert "Traceback" not in refused.output
     finally:
         staged.on_host(f"umount {mark}")
     assert staged.run().changed == []
+
+
+def test_a_share_on_which_root_is_nobody_is_filled_and_used_and_refused_in_words(staged: Staging) -> None:
+    export = staged.site.lab.paths.root / "export"
+    export.mkdir()
+    share.mount_in(staged.host, export, "/srv/models")
+    try:
+        run = staged.run()
+        assert run.status == 0, run.output
+        assert staged.on_host(f"stat -c %U {eagle_of(staged)}/config.json") == "nobody\n"
+        assert staged.run().changed == []
+        _tamper(export / Path(eagle_of(staged)).name / "config.json")
+        run = staged.run()
+        assert run.status == 0, run.output
+        assert "not as verified: config.json" in run.output
+        share.refuse_writes(export)
+        staged.on_host("rm /var/lib/rackwright/manifests/*Eagle3*")
+        run = staged.run()
+        assert run.status == 0, run.output
+        assert staged.run().changed == []
+        refused = staged.run(model=SMALLER)
+        assert refused.status == 1
+        assert "/srv/models is read-only for this host, and" in refused.output
+        assert "Traceback" not in refused.output
+    finally:
+        staged.on_host("umount --lazy /srv/models")
+        shutil.rmtree(export)
+    run = staged.run()
+    assert run.status == 0, run.output
+    assert "was made by somebody else" in run.output, "what was verified was another store's"
+
+
+def _tamper(file: Path) -> None:
+    """Other bytes, and all that an ordinary user can do to hide it."""
+    before = file.stat()
+    file.write_bytes(b"x" * before.st_size)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 def test_the_download_outlives_a_killed_run_and_the_next_one_joins_it(staged: Staging) -> None:

@@ -14,22 +14,30 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rackwright.hostside import store_functions
 from rackwright.hostside.fetch_model.files import is_plain
 from rackwright.hostside.fetch_model.hub import Hub as Repository
 from rackwright.hostside.packed import packed
-from rackwright.lab import faults
+from rackwright.lab import faults, share
 from rackwright.lab.web import Site, WebServer
 
 BASE = "openai/gpt-oss-120b"
 SMALL = "nvidia/gpt-oss-120b-Eagle3"
 GATED = "meta-llama/Llama-3.1-8B-Instruct"
 EXCLUDE = ["original/*", "metal/*"]
+
+
+def stores_in(models: Path) -> bytes:
+    """On which store each folder is, as the host tells the program."""
+    words = ["sh", "-c", store_functions() + 'stores_in "$1"', "-", str(models)]
+    return subprocess.run(words, check=True, capture_output=True).stdout
 
 
 @dataclass
@@ -48,6 +56,7 @@ class Hub:
         secrets = self.models.parent / "secrets"
         secrets.mkdir(exist_ok=True)
         (secrets / "hub_token").write_text(token)
+        (secrets / "stores").write_bytes(stores_in(self.models))
         whole = {
             "repository": repository,
             "revision": "main",
@@ -523,7 +532,7 @@ def test_a_read_only_store_that_lacks_something_is_refused_in_words(hub: Hub, re
     read_only()
     code, output = hub.run()
     assert code == 1
-    assert f"{hub.models} is read-only, and {hub.target()} lacks, or has with other bytes: 1 of" in output
+    assert f"{hub.models} is read-only for this host, and {hub.target()} lacks, or has with other bytes: 1 of" in output
     assert "fill it from a host that may write there" in output
     assert "Traceback" not in output
 
@@ -538,3 +547,187 @@ def test_two_hosts_that_share_a_store_verify_it_once_each(hub: Hub) -> None:
     for records in (hub.manifests, other):
         code, output = hub.run(commit=commit, manifests=str(records))
         assert (code, "verifying" in output) == (0, False), output
+
+
+def test_two_hosts_never_fill_a_share_at_once(hub: Hub, squashed: Path) -> None:
+    """Each has a mount of its own; what keeps them apart is the share's lock."""
+    other = Hub(hub.url, hub.state, hub.models.parent / "other" / "models", hub.program)
+    for folder in (other.models, other.manifests):
+        folder.mkdir(parents=True)
+    share.mount(squashed, other.models)
+    try:
+        faults.set_fault(hub.state, "slow", path="*cdn*", value=1 << 20)
+        first = hub.start(BASE)
+        hub.wait_for_bytes(1 << 16)
+        second = other.start(BASE)
+        assert second.stdout is not None
+        assert any("another process is fetching into" in line for line in second.stdout)
+        faults.clear(hub.state)
+        assert first.wait(60) == 0
+        rest, _ = second.communicate(timeout=60)
+        assert second.returncode == 0, rest
+    finally:
+        share.unmount(other.models)
+    fetched = [row["path"] for row in hub.fetched() if row["status"] in (200, 206)]
+    assert len(fetched) == len(set(fetched)), fetched
+
+
+# -- a share whose server maps root to nobody
+
+
+@pytest.fixture
+def squashed(hub: Hub) -> Iterator[Path]:
+    """The folder of all models as such a share; the value is what its server exports."""
+    if not shutil.which("bindfs"):
+        pytest.skip("no bindfs, which serves the share: `rackwright lab up` installs it")
+    export = hub.models.parent / "export"
+    export.mkdir()
+    share.mount(export, hub.models)
+    yield export
+    share.unmount(hub.models)
+
+
+def test_a_share_on_which_root_is_nobody_is_filled_and_verified_once(hub: Hub, squashed: Path) -> None:
+    code, output = hub.run()
+    assert code == 0, output
+    commit = hub.manifest()["commit"]
+    assert (hub.target() / "config.json").owner() == "nobody"
+    faults.forget_requests(hub.state)
+    code, output = hub.run(commit=commit)
+    assert (code, "verifying" in output) == (0, False), output
+    assert faults.requests(hub.state) == []
+
+
+def test_what_others_write_there_is_seen_whatever_time_they_give_it(hub: Hub, squashed: Path) -> None:
+    hub.run()
+    manifest = hub.manifest()
+    victim = max(manifest["files"], key=lambda file: int(file["size"]))
+    weights = squashed / hub.target().name / victim["path"]
+    before = weights.stat()
+    with weights.open("r+b") as handle:
+        handle.write(b"x" * 100)
+    os.utime(weights, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = weights.stat()
+    assert (after.st_size, after.st_mtime_ns, after.st_ino) == (before.st_size, before.st_mtime_ns, before.st_ino)
+    time.sleep(1.1)  # the mount keeps what it knows of a file for a second
+    code, output = hub.run(commit=manifest["commit"])
+    assert code == 0, output
+    assert hashlib.sha256(weights.read_bytes()).hexdigest() == victim["sha256"]
+
+
+def test_a_cut_download_there_goes_on_and_reads_no_file_twice(hub: Hub, squashed: Path) -> None:
+    faults.set_fault(hub.state, "slow", path="*cdn*", value=1 << 20)
+    process = hub.start(BASE)
+    hub.wait_for_bytes(1 << 16)
+    assert [notes.read_text() for notes in hub.manifests.glob("*.partial")] != []
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    faults.clear(hub.state)
+    code, output = hub.run(BASE)
+    assert code == 0, output
+    assert ".partial/" not in output, "what it had verified counts"
+    assert list(hub.manifests.glob("*.partial")) == []
+
+
+def test_a_share_that_refuses_writes_is_used_when_it_is_whole(hub: Hub, squashed: Path) -> None:
+    hub.run()
+    commit = hub.manifest()["commit"]
+    forget(hub)
+    share.refuse_writes(squashed)
+    time.sleep(1.1)
+    code, output = hub.run()
+    assert code == 0, output
+    assert "read-only, complete and verified" in output
+    assert hub.fetched() == []
+    code, output = hub.run(commit=commit)
+    assert (code, "verifying" in output) == (0, False), output
+
+
+def test_a_share_that_refuses_writes_and_lacks_something_is_refused_in_words(hub: Hub, squashed: Path) -> None:
+    hub.run()
+    commit = hub.manifest()["commit"]
+    (squashed / hub.target().name / "config.json").unlink()
+    share.refuse_writes(squashed)
+    time.sleep(1.1)
+    for folder in (None, "elsewhere"):
+        code, output = hub.run(commit=commit, directory=folder)
+        assert code == 1
+        assert f"{hub.models} is read-only for this host, and" in output
+        assert "fill it from a host that may write there" in output
+        assert "Traceback" not in output
+
+
+# -- a record is of one store
+
+
+def test_a_record_says_nothing_of_another_share_over_the_same_path(hub: Hub) -> None:
+    """The other one has the same names, sizes, times and inodes, and other bytes."""
+    with tmpfs("server:/one", hub.models):
+        hub.run()
+        manifest, name = hub.manifest(), hub.target().name
+        kept = hub.models.parent / "kept"
+        shutil.copytree(hub.models, kept)
+    weights = max(manifest["files"], key=lambda file: int(file["size"]))
+    with tmpfs("server:/two", hub.models):
+        (hub.models / name).mkdir()
+        for file in sorted(manifest["files"], key=lambda file: int(file["inode"])):
+            place = hub.models / name / file["path"]
+            with_inode(file["inode"], place)
+            place.write_bytes(b"x" * file["size"] if file is weights else (kept / name / file["path"]).read_bytes())
+            os.utime(place, ns=(0, file["mtime_ns"]))
+            assert (place.stat().st_size, place.stat().st_ino) == (file["size"], file["inode"])
+        code, output = hub.run(commit=manifest["commit"])
+        assert code == 0, output
+        found = hashlib.sha256((hub.models / name / weights["path"]).read_bytes()).hexdigest()
+        assert found == weights["sha256"]
+
+
+@contextmanager
+def tmpfs(source: str, place: Path) -> Iterator[None]:
+    """A file system that counts its inodes from 1, mounted from where one says."""
+    subprocess.run(["mount", "-t", "tmpfs", source, place], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
+def with_inode(number: int, place: Path) -> None:
+    """Make a file with an inode that a tmpfs has not come to yet."""
+    place.touch()
+    while place.stat().st_ino < number:
+        place.unlink()
+        place.touch()
+
+
+def test_a_disk_has_the_same_name_however_it_is_found(hub: Hub) -> None:
+    """After a reboot its device may be another one; another disk is another store, at the same device too."""
+    image, copy, other = (hub.models.parent / name for name in ("image", "copy", "other"))
+    for disk in (image, other):
+        subprocess.run(["truncate", "-s", "8M", disk], check=True)
+        subprocess.run(["mkfs.ext4", "-q", disk], check=True)
+    shutil.copyfile(image, copy)
+    names = []
+    for disk in (image, copy, other):
+        subprocess.run(["mount", "-o", "loop", disk, hub.models], check=True)
+        names.append(stores_in(hub.models).split(b"\0")[1])
+        subprocess.run(["umount", hub.models], check=True)
+    assert names[0].startswith(b"ext4:")
+    assert names[0] == names[1] != names[2]
+
+
+@pytest.mark.skipif(not shutil.which("bindfs"), reason="no bindfs: `rackwright lab up` installs it")
+def test_what_an_ordinary_user_mounts_is_no_store(hub: Hub, tmp_path: Path) -> None:
+    """It says what they like of its files, and of itself."""
+    (tmp_path / "theirs").mkdir()
+    subprocess.run(
+        ["setpriv", "--ruid=1000", "bindfs", "-o", "allow_other", tmp_path / "theirs", hub.models], check=True
+    )
+    try:
+        assert stores_in(hub.models).split(b"\0")[1] == b""
+        code, output = hub.run()
+        assert code == 0, output
+        code, output = hub.run(commit=hub.manifest()["commit"])
+        assert (code, "verifying" in output) == (0, True), output
+    finally:
+        share.unmount(hub.models)

@@ -282,7 +282,7 @@ def test_a_row_is_printable_though_its_json_is_not_broken() -> None:
     assert row.text.isprintable()
 
 
-FORGED = "entry 1 2.0 3 /m/a\x0bentry 9 9.0 9 /m/b\u2028::x\x85foreign /root"
+FORGED = "entry 1 2.0 2.0 3 /m/a\x0bentry 9 9.0 9.0 9 /m/b\u2028::x\x85foreign /root"
 
 
 def test_a_name_with_another_line_break_forges_no_line() -> None:
@@ -299,15 +299,15 @@ def test_a_name_with_a_line_break_is_one_entry(tmp_path: Path, monkeypatch: pyte
     records.mkdir()
     monkeypatch.setattr(models, "MANIFESTS", str(records))
     (records / "m.json").write_text("{}")
-    model, forged = tmp_path / "store/m", tmp_path / "store/b\ntrusted x y"
+    model, forged = tmp_path / "store/m", tmp_path / "store/b\nrecord x yes y z"
     for folder in (model, forged):
         folder.mkdir(parents=True)
         (folder / ".rackwright.json").write_text("{}")
-    (model / "a\nentry 1 1.0 1 forged\nforeign x").write_text("x")
+    (model / "a\nentry 1 1.0 1.0 1 forged\nforeign x").write_text("x")
     settings = machine_settings(models={"folder": str(tmp_path / "store")})
     lines = run(f"show() {{ :; }}\n{read_models(settings)}").stdout.splitlines()
-    assert [line.split(" ")[0] for line in lines] == ["trusted", "entry", "entry", "marked", "marked"], lines
-    assert lines[0].split(" ")[2] == str(model)
+    assert [line.split(" ")[0] for line in lines] == ["record", "entry", "entry", "marked", "marked"], lines
+    assert lines[0].split(" ")[4] == str(model)
 
 
 # -- unpacking

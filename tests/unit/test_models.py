@@ -25,6 +25,7 @@ from rackwright.concerns.models import (
     remove_script,
     sources_of,
 )
+from rackwright.hostside import store_functions
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
 
@@ -73,7 +74,14 @@ def note(path: Path) -> None:
     records = path.parent.parent / "manifests"
     records.mkdir(exist_ok=True)
     manifest = json.loads((path / MANIFEST).read_text())
-    (records / f"{path.name}.json").write_text(json.dumps({**manifest, "folder": str(path)}))
+    noted = {**manifest, "folder": str(path), "store": store_of(path)}
+    (records / f"{path.name}.json").write_text(json.dumps(noted))
+
+
+def store_of(path: Path) -> str:
+    """The store that a folder is on, by the host's own name for it."""
+    words = ["sh", "-c", store_functions() + 'store_of "$1"', "-", str(path)]
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +91,7 @@ def _digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def file_entry(folder: Path, name: str) -> dict[str, Any]:
     seen = (folder / name).stat()
-    stamp = {"size": seen.st_size, "mtime_ns": seen.st_mtime_ns, "inode": seen.st_ino}
+    stamp = {"size": seen.st_size, "mtime_ns": seen.st_mtime_ns, "inode": seen.st_ino, "ctime_ns": None}
     return {"path": name, "sha256": "0" * 64, "blob": None, **stamp}
 
 
@@ -259,6 +267,62 @@ def test_a_manifest_counts_only_when_nobody_but_root_could_have_written_it(
     spoil(path)
     (change,) = pending(settings)
     assert change.why == f"{path} was made by somebody else: what is right in it is kept"
+
+
+def record_of(path: Path) -> Path:
+    return path.parent.parent / "manifests" / f"{path.name}.json"
+
+
+def on_a_share(path: Path) -> None:
+    """As verified where root may not own what it makes: each file is known by its ctime, too."""
+    subprocess.run(["chown", "-R", "nobody", path], check=True)
+    record = json.loads(record_of(path).read_text())
+    for file in record["files"]:
+        file["ctime_ns"] = (path / file["path"]).stat().st_ctime_ns
+    record_of(path).write_text(json.dumps(record))
+
+
+def test_where_others_may_write_a_file_is_known_by_what_they_cannot_set(models: Path) -> None:
+    path = place(models)
+    on_a_share(path)
+    assert pending(host(models)) == []
+    weights = path / "sub dir/weights of it.safetensors"
+    before = weights.stat()
+    with weights.open("r+b") as handle:
+        handle.write(b"x")
+    os.utime(weights, ns=(before.st_atime_ns, before.st_mtime_ns))
+    (change,) = pending(host(models))
+    assert change.why == "not as verified: sub dir/weights of it.safetensors"
+    subprocess.run(["chown", "-R", "root", path], check=True)
+    (change,) = pending(host(models))
+    assert "not as verified" in change.why
+
+
+@pytest.mark.parametrize("other", ["nfs4:server:/other", "", None])
+def test_a_record_of_another_store_says_nothing(models: Path, other: str | None) -> None:
+    record = record_of(place(models))
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"store": other}))
+    (change,) = pending(host(models, model={**BASE, "revision": COMMIT}))
+    assert "was made by somebody else: what is right in it is kept" in change.why
+
+
+@pytest.mark.parametrize("may_touch", [True, False])
+def test_what_is_damaged_no_longer_counts_as_verified(models: Path, may_touch: bool, tmp_path: Path) -> None:
+    """On a share that root may not write to, the host's own record goes."""
+    path = place(models)
+    settings = host(models)
+    (change,) = hash_changes(settings, look(settings)[MODELS])
+    (job,) = change.steps
+    assert isinstance(job, Job)
+    refusing = tmp_path / "bin"
+    refusing.mkdir()
+    if not may_touch:
+        (refusing / "touch").write_text("#!/bin/sh\nexit 1\n")
+        (refusing / "touch").chmod(0o755)
+    environment = {**os.environ, "PATH": f"{refusing}:{os.environ['PATH']}"}
+    subprocess.run(["sh", "-c", job.script], check=True, env=environment)
+    assert pending(settings) != []
+    assert record_of(path).exists() is may_touch
 
 
 def test_other_bytes_than_the_locks_are_put_right_and_verified_deep_by_the_lock(models: Path) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 REPEATED = {"limited", "server", "transient", "route", "stalled"}
 TRIES = 4
+REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
+"""What a file system answers root that it lets do nothing more than others."""
 
 
 class Failure(Exception):  # noqa: N818 - it is one kind of failure, told apart by `kind`
@@ -25,9 +27,17 @@ def classify(error: BaseException) -> Failure:
     causes = list(_causes(error))
     if any(isinstance(cause, OSError) and cause.errno == errno.ENOSPC for cause in causes):
         return Failure("full")
+    refused = next((cause for cause in causes if _is_refused(cause)), None)
+    if refused is not None:
+        return Failure("denied", str(refused))
     names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
     text = _first_line(str(error))
     return _of_library(names, text) or _of_answer(causes, names, text) or _of_network(names, causes, text)
+
+
+def _is_refused(cause: BaseException) -> bool:
+    """Of a file; a firewall may refuse a connection with the same number."""
+    return isinstance(cause, OSError) and cause.errno in REFUSED and cause.filename is not None
 
 
 def _of_library(names: set[str], text: str) -> Failure | None:
@@ -144,8 +154,16 @@ TOLD = {
         "do not use this repository, or leave the file out by `exclude`",
     ),
     "readonly": (
-        "{folder} is read-only, and {target} lacks, or has with other bytes: {text}",
+        "{folder} is read-only for this host, and {target} lacks, or has with other bytes: {text}",
         "fill it from a host that may write there, or set models.folder to a folder of this host",
+    ),
+    "denied": (
+        "the file system refuses this host's root: {text}",
+        "let the server of the store allow it (its root_squash?), or set models.folder to a folder of this host",
+    ),
+    "changed": (
+        "somebody wrote to {text} while it was being verified",
+        "find out who writes to {folder}, and run again",
     ),
     "nothing": (
         "no file of {repository} matches include and exclude",

@@ -1,18 +1,21 @@
-"""Verified files: hashing, the manifest, and telling without reading whether a file is still the verified one."""
+"""Verified files: hashing, and telling without reading whether a file is still the verified one."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from rackwright.hostside.fetch_model.hub import File
 
-MANIFEST = ".rackwright.json"
 PIECE = 8 << 20
+CLOCK_TICK = 1.1
+"""Seconds, and a little more, in which a server may give two writes the same time."""
+LATELY = 600
+"""Seconds by which a server's clock may differ from ours."""
 
 
 def digests(path: Path, beat: Callable[[], None]) -> tuple[str, str]:
@@ -26,43 +29,52 @@ def digests(path: Path, beat: Callable[[], None]) -> tuple[str, str]:
     return sha256.hexdigest(), blob.hexdigest()
 
 
-def verified(file: File, path: Path, beat: Callable[[], None]) -> str | None:
-    """The file's SHA-256 if its bytes are the published ones, or None."""
+def verified(file: File, path: Path, beat: Callable[[], None]) -> File | None:
+    """What the manifest says of a file whose bytes are the published ones, or None.
+
+    Times and inode are those from before the reading: a write meanwhile, or later, does not go unseen.
+    """
     if path.is_symlink() or not path.is_file() or path.stat().st_size != file["size"]:
         return None
+    seen = _seen(path)
     sha256, blob = digests(path, beat)
     right = sha256 == file["sha256"] if file["sha256"] else blob == file["blob"]
-    return sha256 if right else None
+    return {**file, "sha256": sha256, **seen} if right else None
 
 
-def entry(file: File, path: Path, sha256: str) -> File:
-    """What the manifest says of a verified file."""
-    seen = path.stat()
-    return {**file, "sha256": sha256, "mtime_ns": seen.st_mtime_ns, "inode": seen.st_ino}
+def _seen(path: Path) -> File:
+    """A file's times and inode. After a write in this very moment, the next one might leave the same times."""
+    with path.open("rb") as handle:  # NFS asks the server for them when a file is opened
+        seen = os.fstat(handle.fileno())
+    if not roots_own(path) and abs(time.time() - seen.st_ctime) < LATELY:
+        time.sleep(CLOCK_TICK)
+    return {"mtime_ns": seen.st_mtime_ns, "ctime_ns": seen.st_ctime_ns, "inode": seen.st_ino}
+
+
+def moved(noted: File, path: Path) -> File:
+    """What the manifest says of a file after it was renamed or linked, which changes its ctime only."""
+    return {**noted, "ctime_ns": path.lstat().st_ctime_ns}
+
+
+def closed(noted: File) -> File:
+    """What the manifest says of a file in a folder that only root may write to: its ctime says nothing more there.
+
+    A backup, a link or another label changes it, and 65 GB would be hashed again.
+    """
+    return {**noted, "ctime_ns": None}
 
 
 def unchanged(noted: File, path: Path) -> bool:
-    """Whether a file still is the verified one, by size, time and inode: hashing 65 GB takes minutes."""
+    """Whether a file still is the verified one, by size, times and inode: hashing 65 GB takes minutes.
+
+    Whoever may write to a file sets its mtime as they like, and never its ctime.
+    """
     try:
         seen = path.lstat()
     except OSError:
         return False
-    return (seen.st_size, seen.st_mtime_ns, seen.st_ino) == (noted["size"], noted["mtime_ns"], noted["inode"])
-
-
-def read_manifest(folder: Path, records: Path) -> dict[str, Any] | None:
-    """What this host has verified of a folder; None when there is no such record, or others may write to the folder.
-
-    records: where root keeps it, by the folder's name. The manifest in the folder itself is a mark, and says nothing:
-    whoever may write there could write one for other bytes, and a shared folder's is another host's.
-    """
-    try:
-        found = json.loads((records / f"{folder.name}.json").read_text())
-    except (OSError, ValueError):
-        return None
-    if not isinstance(found, dict) or (found.get("version"), found.get("folder")) != (1, str(folder)):
-        return None
-    return found if is_read_only(folder) or all(map(roots_own, [folder, *folder.rglob("*")])) else None
+    same = (seen.st_size, seen.st_mtime_ns, seen.st_ino) == (noted["size"], noted["mtime_ns"], noted["inode"])
+    return same and noted["ctime_ns"] in (None, seen.st_ctime_ns)
 
 
 def is_read_only(folder: Path) -> bool:
@@ -70,10 +82,34 @@ def is_read_only(folder: Path) -> bool:
     return not os.access(folder, os.W_OK)
 
 
+def is_closed(folder: Path) -> bool:
+    """Whether nobody but root can have changed anything in a folder."""
+    return all(map(roots_own, [folder, *folder.rglob("*")]))
+
+
 def roots_own(path: Path) -> bool:
     """Whether root, as whom this runs, owns a file or folder, and nobody else may write to it."""
     seen = path.lstat()
     return seen.st_uid == os.geteuid() and (path.is_symlink() or not seen.st_mode & 0o022)
+
+
+def close(folder: Path) -> None:
+    """Let everybody read a folder or a file, the server's user in the container too, and only root write."""
+    for path in [folder, *folder.rglob("*")]:
+        # A server of a shared store may not let root change whose a file is.
+        with suppress(PermissionError):
+            if not path.is_symlink():
+                _close(path)
+
+
+def _close(path: Path) -> None:
+    """What is right already is left alone: the call changes the ctime, by which other hosts know a file."""
+    seen = path.stat()
+    if seen.st_uid != os.geteuid() and os.geteuid() == 0:
+        os.chown(path, 0, 0)
+    wanted = (seen.st_mode | (0o755 if path.is_dir() else 0o444)) & ~0o022
+    if wanted != seen.st_mode:
+        path.chmod(wanted)
 
 
 def same_bytes(one: File, other: File) -> bool:
@@ -88,37 +124,3 @@ def is_plain(path: str) -> bool:
     parts = path.split("/")
     plain = all(part not in ("", ".", "..") for part in parts) and path.isprintable() and "\\" not in path
     return plain and not any(part.startswith((".rackwright", ".parts")) for part in parts)
-
-
-def write_manifest(folder: Path, records: Path, manifest: dict[str, Any]) -> None:
-    """Note what was verified: in the host's own record, and as a mark in a folder that has none of these bytes yet."""
-    there = _json(folder / MANIFEST)
-    same = all(there.get(key) == manifest[key] for key in ("repository", "commit", "files", "include", "exclude"))
-    # Another host that shares the folder has its own record, and nothing to verify again.
-    if not same and not is_read_only(folder):
-        _write(folder / MANIFEST, manifest)
-    _write(records / f"{folder.name}.json", {**manifest, "folder": str(folder)})
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _write(path: Path, values: dict[str, Any]) -> None:
-    """Replace a file so that after a power cut the old one is there, or the new one."""
-    new = path.with_name(f"{path.name}.new")
-    with new.open("w") as handle:
-        json.dump(values, handle, indent=1)
-        handle.flush()
-        os.fsync(handle.fileno())
-    new.chmod(0o644)
-    new.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -2,39 +2,52 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
-import json
 import os
 import shutil
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from rackwright.hostside.fetch_model.cache import cached, caches, copy
-from rackwright.hostside.fetch_model.failures import Failure
-from rackwright.hostside.fetch_model.files import entry, roots_own, unchanged, verified
+from rackwright.hostside.fetch_model.failures import REFUSED, Failure
+from rackwright.hostside.fetch_model.files import close, moved, unchanged, verified
 from rackwright.hostside.fetch_model.hub import File, Hub
+from rackwright.hostside.fetch_model.records import Records
 
 
 class Partial:
     """TARGET.partial: verified files in their places, others in .parts."""
 
-    def __init__(self, target: Path) -> None:
+    def __init__(self, target: Path, records: Records) -> None:
         self.folder = target.with_name(target.name + ".partial")
         self.parts = self.folder / ".parts"
-        self.notes = self.parts / "verified"
+        self.records = records
         self.lock = threading.Lock()
 
+    def make(self) -> bool:
+        """Make the folder. Returns whether this host may: a server may refuse what the mount itself allows to root."""
+        try:
+            self.parts.mkdir(parents=True, exist_ok=True)
+            self.handle = (self.parts / "lock").open("w")
+        except OSError as error:
+            if error.errno in REFUSED:
+                return False
+            raise
+        for path in (self.folder, self.parts):
+            with suppress(PermissionError):
+                path.chmod(0o755)
+        return True
+
     def open(self, wait: Callable[[], None]) -> bool:
-        """Make the folder, and keep any other writer out as long as this process lives.
+        """Keep any other writer out as long as this process lives.
 
         wait: called again and again while another one has it, as on a store that several hosts fill. Returns whether
         there was another: the folder may have gone to its place meanwhile. Raises Failure where nothing can be locked.
         """
-        self.parts.mkdir(parents=True, exist_ok=True)
-        self.folder.chmod(0o755)
-        self.handle = (self.parts / "lock").open("w")
         waited = False
         while True:
             try:
@@ -44,6 +57,8 @@ class Partial:
                 waited = True
                 wait()
             except OSError as error:
+                if waited and error.errno == errno.ESTALE:
+                    return True  # another host has finished, and removed the lock from its server
                 raise Failure("busy", f"{self.folder}: {error}") from None
 
     def close(self) -> None:
@@ -69,22 +84,22 @@ class Partial:
 
     def done(self) -> dict[str, File]:
         """Manifest entries, by path, of the files that are verified and unchanged since."""
-        lines = self.notes.read_text().splitlines() if self.notes.exists() else []
-        noted = [found for line in lines if (found := _note(line))]
-        trusted = roots_own(self.folder) and self.notes.exists() and roots_own(self.notes)
-        return {found["path"]: found for found in noted if trusted and self._is_verified(found)}
+        noted = self.records.done(self.folder)
+        return {found["path"]: found for found in noted if unchanged(found, self.folder / found["path"])}
 
-    def _is_verified(self, found: File) -> bool:
-        place = self.folder / found["path"]
-        return unchanged(found, place) and roots_own(place)
-
-    def accept(self, file: File, source: Path, sha256: str) -> None:
-        """Move a verified file into its place and note it."""
+    def accept(self, file: File, part: Path) -> bool:
+        """Move a file into its place and note it, if its bytes are the published ones; otherwise it is removed."""
+        close(part)
+        found = verified(file, part, self.beat)
+        if found is None:
+            part.unlink()
+            return False
         place = self.folder / file["path"]
         place.parent.mkdir(parents=True, exist_ok=True)
-        source.chmod(0o644)
-        source.replace(place)
-        self.note(file, place, sha256)
+        part.replace(place)
+        with self.lock:
+            self.records.note(self.folder, moved(found, place))
+        return True
 
     def link(self, found: File, source: Path) -> None:
         """Take a verified file from another folder of the same disk without copying it."""
@@ -93,11 +108,6 @@ class Partial:
         place.unlink(missing_ok=True)
         os.link(source, place)
 
-    def note(self, file: File, place: Path, sha256: str) -> None:
-        """Write down that a file is verified."""
-        with self.lock, self.notes.open("a") as handle:
-            handle.write("\n" + json.dumps(entry(file, place, sha256)))
-
     def fetch(self, hub: Hub, commit: str, file: File) -> None:
         """Fetch and verify one file; wrong bytes are fetched once more, from the start. Raises Failure."""
         part = self.parts / f"{hashlib.sha256(file['path'].encode()).hexdigest()[:24]}.part"
@@ -105,11 +115,8 @@ class Partial:
             return
         for _ in range(2):
             hub.append(commit, file, part)
-            sha256 = verified(file, part, self.beat)
-            if sha256:
-                self.accept(file, part, sha256)
+            if self.accept(file, part):
                 return
-            part.unlink()
         raise Failure("bytes", file["path"])
 
     def _copied(self, repository: str, commit: str, file: File, part: Path) -> bool:
@@ -118,27 +125,31 @@ class Partial:
         if source is None:
             return False
         copy(source, part, self.beat)
-        sha256 = verified(file, part, self.beat)
-        if sha256:
-            self.accept(file, part, sha256)
-        else:
-            part.unlink()
-        return sha256 is not None
+        return self.accept(file, part)
 
     def move_in(self, target: Path) -> Path | None:
         """Put the folder into its place in one step. A folder that was there is moved aside, and returned."""
-        shutil.rmtree(self.parts)
         os.sync()
         aside = None
         if target.exists():
             aside = _free_name(target)
             target.rename(aside)
         self.folder.rename(target)
+        self._remove(target / self.parts.name)
         return aside
 
     def drop(self) -> None:
         """Remove the folder: its files have gone to their places."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        gone = self.folder.with_name(f"{self.folder.name}.gone")
+        shutil.rmtree(gone, ignore_errors=True)
+        self.folder.rename(gone)
+        self._remove(gone)
+
+    def _remove(self, folder: Path) -> None:
+        """Remove what nobody looks for any more. On a share, a file that is open would stay under another name."""
+        self.close()
+        shutil.rmtree(folder, ignore_errors=True)
+        self.records.forget(self.folder)
 
 
 def _free_name(target: Path) -> Path:
@@ -146,14 +157,6 @@ def _free_name(target: Path) -> Path:
     while (aside := target.with_name(f"{target.name}.before-rackwright-{number}")).exists():
         number += 1
     return aside
-
-
-def _note(line: str) -> File | None:
-    try:
-        found: File = json.loads(line)
-        return found
-    except ValueError:
-        return None  # the last line of a run that was cut off
 
 
 def _size(path: Path) -> int:

@@ -10,28 +10,30 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from rackwright.hostside.fetch_model.child import Watch, in_child
 from rackwright.hostside.fetch_model.failures import REPEATED, TRIES, Failure
 from rackwright.hostside.fetch_model.files import (
-    entry,
+    close,
+    closed,
+    is_closed,
     is_plain,
     is_read_only,
-    read_manifest,
     same_bytes,
     unchanged,
     verified,
-    write_manifest,
 )
 from rackwright.hostside.fetch_model.hub import File, Hub
 from rackwright.hostside.fetch_model.partial import Partial
+from rackwright.hostside.fetch_model.records import Records
 
 LONGEST_WAIT = 900
 """Seconds that the hub may ask us to wait before that counts as an error."""
 AT_ONCE = 4
+STORES = "stores"
+"""The file that says on which store each folder is."""
 SPARE = 64 << 20
 """Bytes of the disk that stay free."""
 
@@ -45,21 +47,22 @@ class Model:
         self.revision: str = spec["revision"]
         self.rate: float | None = spec["rate_mib"] * (1 << 20) if spec["rate_mib"] else None
         self.pause: float = spec["pause"]
+        self.records = Records(Path(spec["manifests"]), Path(spec["secrets"]) / STORES)
         self.target = Path(spec["models_dir"]) / (spec["directory"] or spec["name"])
 
     def run(self) -> None:
         """Make the model complete on this host. Raises Failure."""
         commit, files = self._known() or self._asked()
         self.target = self._place(commit)
-        manifest = self._manifest(self.target)
+        manifest = self.records.read(self.target)
         if manifest and manifest["commit"] != commit:
             raise Failure("moved", manifest["commit"])
-        if is_read_only(self.target.parent):
+        partial = Partial(self.target, self.records)
+        if is_read_only(self.target.parent) or not partial.make():
             self._look_only(commit, files, manifest)
             return
         total = sum(file["size"] for file in files)
         say(f"{self.repository} at {commit[:12]}: {len(files)} files, {gib(total)}")
-        partial = Partial(self.target)
         if partial.open(lambda: self._wait_for_other(partial)):
             partial.close()
             self.run()
@@ -76,15 +79,12 @@ class Model:
     def _known(self) -> tuple[str, list[File]] | None:
         """Commit and files as the manifest has them, when that is what is wanted: no need to ask the hub."""
         commit = self.spec["commit"]
-        manifest = self._manifest(self._place(commit)) if commit else None
+        manifest = self.records.read(self._place(commit)) if commit else None
         wanted = [commit, sorted(self.spec["include"]), sorted(self.spec["exclude"])]
         if not manifest or [manifest[key] for key in ("commit", "include", "exclude")] != wanted:
             return None
         files = [{key: file[key] for key in ("path", "size", "sha256", "blob")} for file in manifest["files"]]
         return (commit, files) if not self._against_the_lock(files) else None
-
-    def _manifest(self, folder: Path) -> dict[str, Any] | None:
-        return read_manifest(folder, Path(self.spec["manifests"]))
 
     def _asked(self) -> tuple[str, list[File]]:
         """Commit and files as the hub has them."""
@@ -161,8 +161,7 @@ class Model:
         if not path.is_file() or path.stat().st_size != file["size"]:
             return None
         say(f"verifying {path} ({gib(file['size'])})")
-        sha256 = verified(file, path, lambda: None)
-        return entry(file, path, sha256) if sha256 else None
+        return verified(file, path, lambda: None)
 
     # -- fetch the difference
 
@@ -220,10 +219,10 @@ class Model:
         self, commit: str, files: list[File], ready: dict[str, File], manifest: dict[str, Any] | None, partial: Partial
     ) -> None:
         ready = {**ready, **partial.done()}
-        entries = [ready[file["path"]] for file in files]
+        entries = [self._still(ready.get(file["path"], file), partial) for file in files]
         if manifest or all(unchanged(found, self.target / found["path"]) for found in entries):
             self._move_files(entries, partial)
-            readable(self.target)
+            close(self.target)
             self._note(commit, entries, manifest)
             partial.drop()
             say(f"{self.target}: complete and verified, {len(files)} files")
@@ -231,12 +230,18 @@ class Model:
         for found in entries:
             if not unchanged(found, partial.folder / found["path"]):
                 partial.link(found, self.target / found["path"])
-        readable(partial.folder)
+        close(partial.folder)
         aside = partial.move_in(self.target)
         self._note(commit, entries, None)
         say(f"{self.target}: complete and verified, {len(files)} files")
         if aside:
             say(f"what was in its place, and was not this model whole, is now {aside}")
+
+    def _still(self, found: File, partial: Partial) -> File:
+        places = [folder / found["path"] for folder in (self.target, partial.folder)]
+        if "inode" not in found or not any(unchanged(found, place) for place in places):
+            raise Failure("changed", found["path"])
+        return found
 
     def _move_files(self, entries: list[File], partial: Partial) -> None:
         for found in entries:
@@ -244,6 +249,21 @@ class Model:
             if unchanged(found, source):
                 place.parent.mkdir(parents=True, exist_ok=True)
                 source.replace(place)
+
+    def _settled(self, entries: list[File]) -> list[File]:
+        """The entries by which the files are known where they lie now.
+
+        Where root may not own them, others may have written to them before they came there: those are read once more.
+        """
+        if is_closed(self.target):
+            return [closed(found) for found in entries]
+        return [self._in_place(found, self.target / found["path"]) for found in entries]
+
+    def _in_place(self, found: File, path: Path) -> File:
+        again = found if unchanged(found, path) and found["ctime_ns"] else self._verify(found, path)
+        if again is None:
+            raise Failure("changed", found["path"])
+        return again
 
     def _note(self, commit: str, entries: list[File], before: dict[str, Any] | None) -> None:
         known = [*before["revisions"], self.revision] if before else [self.revision]
@@ -255,9 +275,9 @@ class Model:
             "include": sorted(self.spec["include"]),
             "exclude": sorted(self.spec["exclude"]),
             "fetched": int(time.time()),
-            "files": entries,
+            "files": self._settled(entries),
         }
-        write_manifest(self.target, Path(self.spec["manifests"]), manifest)
+        self.records.write(self.target, manifest)
 
 
 def _any(file: File, patterns: list[str]) -> bool:
@@ -273,17 +293,6 @@ def _cause(failure: Failure) -> str:
     if failure.kind == "stalled":
         return f"no byte came for {failure.text}"
     return f"{failure.kind}: {failure.text}"
-
-
-def readable(folder: Path) -> None:
-    """The server's user in the container may read everything; only root may write."""
-    for path in [folder, *folder.rglob("*")]:
-        # A server of a shared store may not let root change whose a file is.
-        with suppress(PermissionError):
-            if not path.is_symlink():
-                if path.stat().st_uid != 0 and os.geteuid() == 0:
-                    os.chown(path, 0, 0)
-                path.chmod((path.stat().st_mode | (0o755 if path.is_dir() else 0o444)) & ~0o022)
 
 
 def quiet_disk() -> None:
