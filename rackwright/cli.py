@@ -30,6 +30,7 @@ VERBS = (
     "report",
     "resume",
     "quarantine",
+    "firewall",
     "status",
     "logs",
     "exec",

@@ -41,8 +41,9 @@ FOLLOWS: Mapping[str, tuple[str, ...]] = {
 }
 """Steps behind which a step must stand where both are called."""
 
+_FIREWALL_FILES = (("file", f"{ETC}/*"), ("file", "*/rackwright-firewall.conf"))
 MADE_BY: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "firewall": (("rule", "*"), ("unit", "rackwright-firewall*"), ("file", f"{ETC}/*")),
+    "firewall": (("rule", "*"), ("unit", "rackwright-firewall*"), ("unit", "rackwright-watch*"), *_FIREWALL_FILES),
     "registry": (("login", "*"),),
     "image": (("image", "*"),),
     "encodings": (("file", "*.tiktoken"),),
@@ -114,7 +115,7 @@ def _unserved(declared: Declared, settings: HostSettings) -> Iterator[str]:
         return
     if not settings.all_endpoints:
         yield "endpoint() is called for a host without a model; next: set `model:` in group_vars or host_vars"
-    if "firewall" not in declared and any(own.allow_from for own in settings.all_endpoints.values()):
+    if "firewall" not in declared and any(own.is_closed_by_hand for own in settings.all_endpoints.values()):
         yield "allow_from is set and firewall() is not called; next: call firewall(), or take allow_from out"
 
 

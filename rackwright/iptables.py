@@ -12,8 +12,6 @@ TAG = "rackwright:"
 """Every rule of ours has a comment that begins so."""
 BUILT_IN = frozenset({"INPUT", "FORWARD", "OUTPUT"})
 CLOSES = frozenset({"DROP", "REJECT"})
-PASSES_ON = frozenset({"", "LOG", "NFLOG", "ULOG", "TRACE", "MARK", "CONNMARK", "AUDIT"})
-"""Targets after which the next rule still sees the packet; the empty one only counts."""
 SETTLED = frozenset({"RELATED", "ESTABLISHED", "INVALID", "UNTRACKED"})
 """Connection states that no new connection has."""
 ADDRESSES = frozenset({"-s", "-d", "--ctorigdst", "--ctorigsrc"})
@@ -102,16 +100,6 @@ def in_place(table: Table) -> list[str]:
     return [rule.inserted(n) for rules in table.chains.values() for n, rule in enumerate(rules, 1) if rule.ours]
 
 
-def at_top(rules: Iterable[Rule]) -> list[str]:
-    """Insertions that put rules, in their order, before everything else in their chains."""
-    count: dict[str, int] = {}
-    lines = []
-    for rule in rules:
-        count[rule.chain] = count.get(rule.chain, 0) + 1
-        lines.append(rule.inserted(count[rule.chain]))
-    return lines
-
-
 def why_pending(wanted: Iterable[Rule], table: Table) -> str:
     """What keeps a table from being as wanted, as words for people; empty when it is."""
     asked, there = list(wanted), list(table.ours)
@@ -137,60 +125,36 @@ def _out_of_place(asked: list[Rule], table: Table) -> str:
     ours = [rule for rule in rules if rule.ours]
     if not all(rule.same_as(other) for rule, other in zip(ours, asked, strict=True)):
         return f"ours are out of order in {asked[0].chain}"
-    left = len(ours)
-    for rule in rules:
-        if rule.ours:
-            left -= 1
-        elif left and shadows(rule, asked, table):
-            return f"in {rule.chain} a rule stands before ours that could decide instead: {rule.text}"
-    return ""
+    closing = closing_chains(table)
+    behind = rules[rules.index(ours[0]) :]
+    late = next((rule for rule in behind if not rule.ours and rule.target in closing), None)
+    return f"in {late.chain} a rule that closes stands behind ours: {late.text}" if late else ""
 
 
-def shadows(foreign: Rule, ours: list[Rule], table: Table, depth: int = 0) -> bool:
-    """Whether a foreign rule before ours could decide otherwise than ours on some new connection.
-
-    It errs on the side of yes: a rule counts as harmless only when that is certain. Somebody's exceptions, which
-    close for some sources or ports of what ours let in, are left where they are.
-    """
-    if foreign.target in PASSES_ON or _only_settled(foreign) or (depth and foreign.target == "RETURN"):
-        return False
-    touched = [rule for rule in ours if not apart(foreign, rule)]
-    if foreign.target in table.chains and "-g" not in foreign.matches and depth < DEPTH:
-        return any(shadows(inner, touched, table, depth + 1) for inner in table.rules(foreign.target))
-    if foreign.target in CLOSES:
-        return any(rule.target == "ACCEPT" and not _is_exception(foreign, rule) for rule in touched)
-    if foreign.target == "ACCEPT":
-        return any(rule.target in CLOSES and not _accepted_anyway(foreign, rule, ours) for rule in touched)
-    return bool(touched)
+def closing_chains(table: Table) -> frozenset[str]:
+    """Targets that may close: DROP, REJECT, and every chain out of which one of them is reached."""
+    found = set(CLOSES)
+    before = 0
+    while len(found) != before:
+        before = len(found)
+        found |= {name for name, rules in table.chains.items() if any(rule.target in found for rule in rules)}
+    return frozenset(found)
 
 
-def _is_exception(closing: Rule, accepting: Rule) -> bool:
-    """Whether a foreign rule closes no more than named sources, or ports, of what ours accepts."""
-    named, allowed = _network(closing.matches.get("-s")), accepting.matches.get("-s")
-    by_source = named is not None and named.prefixlen > 0 and str(named) != allowed
-    by_port = _ports(closing) is not None and _ports(accepting) is None
-    return by_port or (by_source and (allowed is None or _asks(closing, ("-s", allowed))))
+def suspects(table: Table, chain: str, port: int) -> list[Rule]:
+    """Rules of others that may close a TCP port for somebody, in a chain and those that it leads to."""
+    return _suspects(table, Rule(chain, f"-p tcp -m tcp --dport {port} -j ACCEPT"), closing_chains(table), DEPTH)
 
 
-def _accepted_anyway(foreign: Rule, closing: Rule, ours: list[Rule]) -> bool:
-    """Whether each packet that the foreign rule accepts before `closing` is accepted by one of ours, too."""
-    before = [rule for rule in ours[: ours.index(closing)] if rule.target == "ACCEPT"]
-    return any(all(_asks(foreign, match) for match in _beyond(rule, closing)) for rule in before)
-
-
-def _asks(rule: Rule, match: Match) -> bool:
-    """Whether a rule asks at least as much of a packet as one match."""
-    option, value = match
-    mine, wider = _network(rule.matches.get(option)), _network(value)
-    if option in ADDRESSES and mine is not None and wider is not None and mine.version == wider.version:
-        return mine.subnet_of(wider)  # type: ignore[arg-type]
-    return rule.matches.get(option) == value
-
-
-def _beyond(accepting: Rule, closing: Rule) -> set[Match]:
-    """What an accepting rule asks of a packet that the closing rule matches."""
-    said = {*closing.matches.items(), ("-j", "ACCEPT"), ("--comment", accepting.comment)}
-    return set(accepting.matches.items()) - said
+def _suspects(table: Table, door: Rule, closing: frozenset[str], depth: int) -> list[Rule]:
+    touching = [rule for rule in table.rules(door.chain) if not rule.ours and not apart(rule, door)]
+    found = []
+    for rule in touching:
+        if rule.target in CLOSES and not _only_settled(rule):
+            found.append(rule)
+        elif rule.target in closing and depth:
+            found += _suspects(table, Rule(rule.target, door.text), closing, depth - 1)
+    return found
 
 
 def _only_settled(rule: Rule) -> bool:

@@ -6,6 +6,8 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rackwright.settings.sections import who
+
 SECONDS = 3
 
 
@@ -14,7 +16,7 @@ class Door:
     """Where clients come in: the published port, and the networks that may (empty: everybody)."""
 
     port: int
-    allow_from: tuple[str, ...]
+    networks: tuple[str, ...]
 
 
 def knock(address: str, door: Door) -> str:
@@ -24,7 +26,7 @@ def knock(address: str, door: Door) -> str:
             return f"port {door.port} is reachable from this machine"
     except OSError as error:
         return (
-            f"warning: port {door.port} is not reachable from this machine ({_why(error)}); {_allowed(door.allow_from)}"
+            f"warning: port {door.port} is not reachable from this machine ({_why(error)}); {_allowed(door.networks)}"
         )
 
 
@@ -33,4 +35,4 @@ def _why(error: OSError) -> str:
 
 
 def _allowed(networks: Sequence[str]) -> str:
-    return f"allow_from names {', '.join(networks)}" if networks else "a firewall between may close it"
+    return f"it is open to {who(networks)}" if networks else "a firewall between may close it"

@@ -6,6 +6,7 @@ What a site may edit comes from its `templates/`, or else from the shipped ones;
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +33,21 @@ def render_own(template: str, /, **values: Any) -> str:
 
 
 def _render(template: str, places: Sequence[Path], values: Mapping[str, Any]) -> str:
-    loader = ChoiceLoader([FileSystemLoader(place) for place in places])
-    environment = Environment(
-        loader=loader,
+    try:
+        return _environment(tuple(places)).get_template(template).render(**values)
+    except TemplateError as error:
+        raise SettingsError(f"templates/{template}: {error.message or error}") from error
+
+
+@cache
+def _environment(places: tuple[Path, ...]) -> Environment:
+    """Compiled templates are kept, and compiled anew when their file has changed."""
+    return Environment(
+        loader=ChoiceLoader([FileSystemLoader(place) for place in places]),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,
     )
-    try:
-        return environment.get_template(template).render(**values)
-    except TemplateError as error:
-        raise SettingsError(f"templates/{template}: {error.message or error}") from error
 
 
 class Expanded(str):

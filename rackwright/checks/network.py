@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rackwright.checks.row import Case, Check, Listener, Reach
+from rackwright.settings.sections import who
 
 Verdicts = Iterator[tuple[bool, str, str]]
 CURL_TLS = {35, 51, 58, 60, 77, 83, 91}
@@ -23,9 +24,9 @@ def port(case: Case) -> Verdicts:
         if not taken:
             yield True, f"{endpoint.port} is {_holder(listeners)}", ""
             continue
-        who = "; ".join(f"{entry.container or entry.name}, pid {entry.pid}" for entry in taken)
+        holders = "; ".join(f"{entry.container or entry.name}, pid {entry.pid}" for entry in taken)
         fix = f"stop it, or give endpoint {name} another `port`: ps -fp {','.join(str(entry.pid) for entry in taken)}"
-        yield False, f"{endpoint.port} is taken by {who}", fix
+        yield False, f"{endpoint.port} is taken by {holders}", fix
 
 
 def _goes(case: Case, entry: Listener) -> bool:
@@ -54,10 +55,10 @@ def open_port(case: Case) -> Verdicts:
             yield True, f"{endpoint.port} on {endpoint.address} only", ""
         elif not case.closes_ports:
             yield True, f"{endpoint.port}: firewall() is not called, so who may reach it is not ours to say", ""
-        elif endpoint.allow_from:
-            yield True, f"{endpoint.port} for {', '.join(endpoint.allow_from)}", ""
+        elif endpoint.networks:
+            yield True, f"{endpoint.port} for {who(endpoint.networks)}", ""
         else:
-            fix = "name the networks that may: allow_from: [10.0.0.0/8]"
+            fix = "leave allow_from out for private networks alone, or name those that may: allow_from: [10.0.0.0/8]"
             yield False, f"{endpoint.port} is open to everybody who reaches this host", fix
 
 

@@ -48,8 +48,15 @@ def lines(hosts: Sequence[HostDrift]) -> Iterator[str]:
             first, *rest = finding.text.splitlines()
             yield f"{host.host}: {finding.concern}: {first}{_NOTES[finding.verdict]}"
             yield from (f"  {line}" for line in rest)
-    moved = sum(host.drifted for host in hosts)
-    yield f"{moved} of {len(hosts)} hosts moved" if moved else f"nothing moved on {len(hosts)} hosts"
+    yield summed_up(hosts)
+
+
+def summed_up(hosts: Sequence[HostDrift]) -> str:
+    """One sentence on all hosts; a host that could not be read is counted as such, and never as one that stayed."""
+    moved, unread = sum(host.drifted for host in hosts), sum(bool(host.error) for host in hosts)
+    read = len(hosts) - unread
+    told = f"{moved} of {read} hosts moved" if moved else f"nothing moved on {read} hosts"
+    return f"{told}; {unread} could not be read" if unread else told
 
 
 def exit_code(hosts: Sequence[HostDrift]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -18,9 +19,11 @@ from rackwright.concerns.endpoint import (
     running_of,
     serves_the_same,
 )
+from rackwright.concerns.firewall.kept import GUARD, LEFT, SCRIPT
 from rackwright.concerns.image import PINS
 from rackwright.concerns.models import host_path
 from rackwright.concerns.release import bound_to, release_of
+from rackwright.concerns.watch import repairs_file
 from rackwright.errors import ReadingError
 from rackwright.fleet.moved import gone, out_of_place, spoilt
 from rackwright.hostside import host_script
@@ -62,6 +65,10 @@ class Glance:
     pins: Mapping[str, str]
     """Digest by image reference, as recorded at the first pull."""
     endpoints: Mapping[str, GlancedEndpoint] = field(default_factory=dict)
+    closed: bool | None = None
+    """Whether what keeps others out of the ports stands in the kernel as it was put; None where nothing was."""
+    repairs: str = ""
+    """How often the host has put its rules back within the last hour, and what for the last time."""
 
 
 class Asked:
@@ -95,6 +102,7 @@ class Asked:
 def _script(endpoints: Mapping[str, EndpointSettings]) -> str:
     rows = [f"{name} {own.port:04X} {local_url(own)}/health" for name, own in endpoints.items()]
     places = {"home": f"{STATE}/endpoints", "images": PINS, "units": UNITS, "lease": LEASE, "docker": DOCKER}
+    places |= {"rules": SCRIPT, "left": LEFT, "repairs": repairs_file(GUARD)}
     return host_script("status_read", endpoints="\n".join(rows), **places)
 
 
@@ -109,7 +117,16 @@ def parse(lines: Iterable[str]) -> Glance:
         endpoints = {name: _endpoint(_values(body)) for (_, name), *body in blocks}
     except (KeyError, ValueError, IndexError) as error:
         raise ReadingError(f"the host printed something unexpected: {error!r}") from error
-    return Glance(uptime, lease, tuple(values.get("model", ())), tuple(values.get("uuid", ())), pins, endpoints)
+    return Glance(
+        uptime,
+        lease,
+        tuple(values.get("model", ())),
+        tuple(values.get("uuid", ())),
+        pins,
+        endpoints,
+        closed=values["closed"] == ["yes"] if "closed" in values else None,
+        repairs=values.get("repairs", [""])[0],
+    )
 
 
 Row = tuple[str, str]
@@ -184,7 +201,14 @@ def moved(own: GlancedEndpoint, glance: Glance) -> list[str]:
     lost = set(seen.binding.gpus if seen.binding else ()) - set(glance.uuids)
     if lost and not _unused(glance):
         found.append(gone(lost))
+    if glance.closed is False and not _on_loopback(seen):
+        found.append("what keeps others out is not as it was put: the port may be open; next: rackwright firewall show")
     return found
+
+
+def _on_loopback(seen: SeenEndpoint) -> bool:
+    address = str(seen.spec.get("address", "0.0.0.0"))
+    return ipaddress.ip_address(address).is_loopback
 
 
 def _pointers(seen: SeenEndpoint) -> list[str]:

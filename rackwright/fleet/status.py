@@ -42,7 +42,7 @@ class StatusRow:
     last_run: str = ""
     """The site's last recorded run with this host, and how it went."""
     note: str = ""
-    """What became of a switch that was cut."""
+    """What became of a switch that was cut, or what the host had to mend by itself."""
     quarantine: str = ""
     """Why rollouts leave the host out."""
 
@@ -84,7 +84,7 @@ def _row(host: str, name: str, asked: Asked, glance: Glance, lock: str) -> Statu
         connections=own.connections,
         moved=tuple(moved(own, glance)) if release else None,
         lock=lock,
-        note=_note(seen),
+        note=_note(seen) or _repaired(glance),
     )
 
 
@@ -118,6 +118,14 @@ def _note(seen: SeenEndpoint) -> str:
         f"release {seen.current} was put back" if seen.current else "nothing was ever proven here, so it stays stopped"
     )
     return f"the switch to release {seen.last.release} was cut at {seen.last.time}: {seen.last.reason}; {now}"
+
+
+def _repaired(glance: Glance) -> str:
+    if not glance.repairs:
+        return ""
+    times, _, why = glance.repairs.partition(" ")
+    often = "once" if times == "1" else f"{times} times"
+    return f"the host has put its firewall rules back {often} within the last hour, the last time because {why}"
 
 
 def unknown_row(host: str, why: str) -> StatusRow:

@@ -1,5 +1,8 @@
-# Take away our firewall rules in every table that may have them, and what puts them back. Parameters: tag, paths, unit.
-systemctl disable --quiet --now "$unit" 2>/dev/null
+# Take away our firewall rules in every table that may have them, and what puts them back.
+# Parameters: tag unit units, watch (the timer and its service), files.
+# shellcheck disable=SC2086 - a list of units
+systemctl disable --quiet --now "$unit" $watch rackwright-watch.trace.service 2>/dev/null
+! command -v nft >/dev/null || ! nft list table inet rackwright >/dev/null 2>&1 || nft delete table inet rackwright || exit 1
 for command in iptables ip6tables iptables-legacy ip6tables-legacy iptables-nft ip6tables-nft; do
   command -v "$command-save" >/dev/null || continue
   # The legacy commands load kernel modules when asked about a table that nobody uses.
@@ -10,10 +13,14 @@ for command in iptables ip6tables iptables-legacy ip6tables-legacy iptables-nft 
   esac
   now=$("$command-save" -t filter) || { printf '%s\n' "$command-save failed, so its rules stay" >&2; exit 1; }
   ours=$(printf '%s\n' "$now" | sed -n "/ --comment \"$tag/s/^-A /-D /p")
-  [ -n "$ours" ] || continue
-  printf '*filter\n%s\nCOMMIT\n' "$ours" | "$command-restore" --wait=10 --noflush || exit 1
+  [ -z "$ours" ] || printf '*filter\n%s\nCOMMIT\n' "$ours" | "$command-restore" --wait=10 --noflush || exit 1
+  chain=$("$command-save" -t mangle 2>/dev/null | sed -n "/^-A PREROUTING .* --comment \"$tag/s/^-A /-D /p; s/^:RACKWRIGHT .*/:RACKWRIGHT - [0:0]/p")
+  case $chain in
+  *RACKWRIGHT*) printf '*mangle\n%s\n-X RACKWRIGHT\nCOMMIT\n' "$chain" | "$command-restore" --wait=10 --noflush || exit 1 ;;
+  esac
 done
 # shellcheck disable=SC2086 - a list of paths
-rm -f $paths || exit 1
+rm -f $files "$units"/rackwright-*.service.d/rackwright-firewall.conf || exit 1
+rmdir --ignore-fail-on-non-empty "$units"/rackwright-*.service.d /etc/rackwright/watch.d 2>/dev/null
 rmdir --ignore-fail-on-non-empty /etc/rackwright 2>/dev/null
 systemctl daemon-reload

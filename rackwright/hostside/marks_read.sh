@@ -40,6 +40,8 @@ for command in iptables ip6tables iptables-legacy ip6tables-legacy iptables-nft 
   fi
 done
 
+! have nft || ! nft list table inet rackwright >/dev/null 2>&1 || echo "rules nft 1"
+
 for path in /etc/apt/keyrings/rackwright-*.asc /etc/apt/sources.list.d/rackwright-*.list /etc/apt/preferences.d/rackwright-* \
   /etc/apt/apt.conf.d/*rackwright-* /usr/local/share/ca-certificates/rackwright-*.crt "$units"/docker.service.d/rackwright-*.conf; do
   there "$path" && plain "$path" && printf '%s\n' "file $path"

@@ -1,6 +1,7 @@
 # What a host says of its endpoints at little more than the price of a login: files, one systemctl, one curl, no docker.
 # Parameters: home images (the recorded digests) units lease docker (its socket) endpoints ("NAME PORT URL" lines of the
-# wanted endpoints, the port as four hexadecimal digits). Prints "KEY VALUE" lines, those of an endpoint after
+# wanted endpoints, the port as four hexadecimal digits), rules (the script that puts the firewall rules back) left (what
+# the kernel showed of them then) repairs (file). Prints "KEY VALUE" lines, those of an endpoint after
 # "endpoint NAME", and "end".
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 read -r uptime _ </proc/uptime
@@ -8,6 +9,18 @@ printf '%s\n' "uptime ${uptime%%.*}"
 [ -f "$lease" ] && while IFS= read -r line; do printf '%s\n' "lease $line"; done <"$lease"
 for pin in "$images"/*; do [ -f "$pin" ] && read -r line <"$pin" && printf '%s\n' "pin $line"; done
 sed -n 's/^Model:[[:space:]]*/model /p; s/^GPU UUID:[[:space:]]*/uuid /p' /proc/driver/nvidia/gpus/*/information 2>/dev/null
+
+dropping() {
+  if [ -f "$left/nft.dropping" ]; then
+    [ "$(nft -s list table inet rackwright 2>/dev/null)" = "$(cat "$left/nft.dropping")" ]
+  else
+    [ "$(iptables-save -t mangle 2>/dev/null | grep -e '^-A .*RACKWRIGHT')" = "$(cat "$left/iptables.dropping" 2>&1)" ]
+  fi
+}
+if [ -f "$rules" ]; then
+  if dropping; then echo 'closed yes'; else echo 'closed no'; fi
+fi
+[ ! -f "$repairs" ] || awk -v since="$(($(date +%s) - 3600))" '$1 >= since { n++; $1 = ""; text = $0 } END { if (n) print "repairs " n text }' "$repairs"
 
 # `cd -P` reads a link without a process of its own.
 pointer() { cd -P "$home/$name/$1" 2>/dev/null && printf '%s\n' "$1 ${PWD##*/}"; }

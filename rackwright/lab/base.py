@@ -23,7 +23,7 @@ COMMON = (
     "systemd", "systemd-sysv", "dbus", "openssh-server", "sudo", "ca-certificates", "openssl", "iproute2",
     "iputils-ping", "kmod", "procps", "less", "gpgv",
 )  # fmt: skip
-LIVED_IN = ("docker.io", "iptables", "curl", "jq", "rsync", "python3")
+LIVED_IN = ("docker.io", "iptables", "nftables", "curl", "jq", "rsync", "python3")
 # Of the public certificate authorities none is met in a lab, and every HTTPS client reads all that are there:
 # with 140 of them each call takes 20 ms longer, and update-ca-certificates two seconds.
 AUTHORITIES = 4

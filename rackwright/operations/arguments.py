@@ -85,7 +85,7 @@ class EndpointArguments(TypedDict, total=False):
     port: int
     network: Literal["bridge", "host"]
     bind: str
-    allow_from: Sequence[str]
+    allow_from: Literal["private", "any"] | Sequence[str]
     gpus: Literal["all"] | Sequence[int]
     replicas: int
     harmony: bool

@@ -19,9 +19,10 @@ from rackwright.settings.sections import (
     DIGEST,
     IMAGE,
     NAME,
+    PRIVATE,
     YAML_FILE,
     Address,
-    Cidr,
+    AllowFrom,
     Docker,
     Downloads,
     Encodings,
@@ -87,8 +88,12 @@ class EndpointSettings(Frozen):
     """`bridge` publishes the port; `host` shares the host's network."""
     bind: Address | None = None
     """Address to publish or listen on; default 0.0.0.0 for bridge and 127.0.0.1 for host."""
-    allow_from: tuple[Cidr, ...] = ()
-    """Networks that may reach the port; empty: open, with a warning."""
+    allow_from: AllowFrom = None
+    """Who may reach the port: a list of networks, `private` (no address of the internet), or `any`.
+
+    Without it the port is closed to all but private networks. A host-network endpoint listens on 127.0.0.1 until `bind`
+    or this key is written.
+    """
     gpus: Gpus = "all"
     """GPUs by index, or all of them."""
     replicas: int = Field(default=1, ge=1)
@@ -131,7 +136,7 @@ class EndpointSettings(Frozen):
         """Address that the endpoint is published or listens on (DECISIONS 11)."""
         if self.bind:
             return self.bind
-        return "0.0.0.0" if self.network == "bridge" or self.allow_from else "127.0.0.1"
+        return "0.0.0.0" if self.network == "bridge" or self.allow_from is not None else "127.0.0.1"
 
     @property
     def is_local(self) -> bool:
@@ -139,9 +144,21 @@ class EndpointSettings(Frozen):
         return ipaddress.ip_address(self.address).is_loopback
 
     @property
+    def networks(self) -> tuple[str, ...]:
+        """The networks that may reach the port; empty: all."""
+        if self.allow_from == "any":
+            return ()
+        return PRIVATE if self.allow_from in (None, "private") else tuple(self.allow_from)
+
+    @property
+    def is_closed_by_hand(self) -> bool:
+        """Whether the settings themselves ask that somebody is kept out."""
+        return self.allow_from not in (None, "any")
+
+    @property
     def is_open(self) -> bool:
         """Whether every network that reaches the host reaches the port."""
-        return not self.allow_from and not self.is_local
+        return not self.networks and not self.is_local
 
     @property
     def version(self) -> str:

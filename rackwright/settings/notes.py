@@ -30,9 +30,9 @@ def _open_ports(endpoints: Mapping[str, EndpointSettings]) -> Iterator[str]:
     open_ = {name: one.port for name, one in endpoints.items() if one.is_open}
     names, ports = ", ".join(open_), ", ".join(map(str, open_.values()))
     if len(open_) == 1:
-        yield f"endpoint {names}: port {ports} is open to every network; set allow_from to close it"
+        yield f"endpoint {names}: port {ports} is open to every network, as allow_from says any"
     elif open_:
-        yield f"endpoints {names}: ports {ports} are open to every network; set allow_from to close them"
+        yield f"endpoints {names}: ports {ports} are open to every network, as allow_from says any"
 
 
 def _endpoint(settings: HostSettings, endpoint: EndpointSettings) -> Iterator[str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from rackwright.settings.secret import Secret
 
@@ -66,6 +67,41 @@ def _network(value: str) -> str:
 
 
 Cidr = Annotated[str, AfterValidator(_network)]
+
+
+def _allowed(value: object) -> object:
+    if value in ([], ()):
+        raise ValueError("an empty list would let nobody in; write any to open the port to everybody, or leave it out")
+    if isinstance(value, str) and value not in ("private", "any"):
+        raise ValueError("must be private, any, or a list of networks such as [10.0.0.0/8]")
+    return value
+
+
+# Two kinds of value would make two messages of one mistake.
+_Word = Annotated[Literal["private", "any"], Tag("[word]")]
+_Networks = Annotated[tuple[Cidr, ...], Tag("[networks]")]
+_Either = Annotated[
+    _Word | _Networks, Discriminator(lambda value: "[word]" if isinstance(value, str) else "[networks]")
+]
+AllowFrom = Annotated[_Either | None, BeforeValidator(_allowed)]
+"""Who may reach a port; None: nothing was written."""
+PRIVATE = (
+    "10.0.0.0/8",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "100.64.0.0/10",
+    "169.254.0.0/16",
+    "fc00::/7",
+    "fe80::/10",
+)
+"""What never comes from the internet: RFC 1918, RFC 6598 (carriers and VPNs), link-local (RFC 3927), RFC 4193."""
+
+
+def who(networks: Sequence[str]) -> str:
+    """The networks that may reach a port, in words; none: everybody."""
+    if tuple(networks) == PRIVATE:
+        return "private networks"
+    return ", ".join(networks) or "everybody"
 
 
 def _bind_address(value: str) -> str:

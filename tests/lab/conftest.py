@@ -38,6 +38,7 @@ LONG = (
     "test_leaks.py",
     "test_host.py",
     "test_firewall.py",
+    "test_firewall_among_others.py",
     "test_teardown.py",
     "test_gate_order.py",
     "test_deploy.py",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rackwright.catalog import ALL, managed
 from rackwright.change import Owned
 from rackwright.commands.rollback import own_operations
-from rackwright.concerns.firewall import OWNS
+from rackwright.concerns.firewall.changes import OWNS
 from rackwright.declared import FOLLOWS, NEEDS, Declared, left_behind, left_of, problems_of
 from rackwright.declaring import check_steps, declare
 from rackwright.errors import SettingsError
@@ -58,7 +58,7 @@ def test_the_shipped_deploy_declares_every_concern_in_an_order_that_works() -> N
 
 def test_what_is_not_called_is_not_managed(tmp_path: Path) -> None:
     steps = [name for name in ALL_STEPS if name != "firewall"]
-    found = declare(deploy(tmp_path, *called(*steps)), pairs(host(allow_from=[])))["h1"]
+    found = declare(deploy(tmp_path, *called(*steps)), pairs(host(allow_from=None)))["h1"]
     assert "firewall" not in found
     assert "firewall" not in [concern.name for concern in managed(found.steps)]
 
@@ -97,7 +97,7 @@ def test_steps_that_cannot_be_carried_out_are_refused_with_the_next_step(
     tmp_path: Path, steps: tuple[str, ...], sentence: str
 ) -> None:
     with pytest.raises(SettingsError) as refused:
-        check_steps(deploy(tmp_path, *called(*steps)), [host("a", allow_from=[]), host("b", allow_from=[])])
+        check_steps(deploy(tmp_path, *called(*steps)), [host("a", allow_from=None), host("b", allow_from=None)])
     assert sentence in str(refused.value)
     assert "(a, b)" in str(refused.value)
     assert "next: " in str(refused.value)
@@ -110,7 +110,7 @@ def test_nobody_thinks_that_a_port_is_closed_when_no_step_closes_it(tmp_path: Pa
 
 
 def test_a_host_needs_a_model_only_where_endpoint_is_called(tmp_path: Path) -> None:
-    bare = host(model=None, allow_from=[])
+    bare = host(model=None, allow_from=None)
     assert bare.settings.all_endpoints == {}
     assert check_steps(deploy(tmp_path, *called("preflight", "docker")), [bare])["h1"].steps == ("preflight", "docker")
     with pytest.raises(SettingsError, match="a host without a model; next: set `model:`"):
@@ -146,7 +146,7 @@ def test_any_choice_of_steps_is_refused_exactly_when_a_need_is_missing(steps: se
     declared = Declared(tuple(step for step in ALL_STEPS if step in steps))
     wrong = any(need not in steps for step in steps for need in NEEDS.get(step, ()))
     wrong |= "models" not in steps and bool(steps & {"release", "endpoint"})
-    assert bool(problems_of(declared, settings(allow_from=[]))) == wrong
+    assert bool(problems_of(declared, settings(allow_from=None))) == wrong
 
 
 def test_a_rollback_says_which_operations_it_does_not_run(tmp_path: Path) -> None:

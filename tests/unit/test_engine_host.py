@@ -129,7 +129,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "endpoints.b: endpoints a and b both take port 8000: give each its own `port:`",
     ),
     (
-        {"endpoints": {"a": {"gpus": [0], "port": 1}, "b": {"gpus": [1], "port": 1, "bind": "0.0.0.0"}}},
+        {
+            "endpoints": {
+                "a": {"gpus": [0], "port": 1},
+                "b": {"gpus": [1], "port": 1, "bind": None, "allow_from": "any"},
+            }
+        },
         "endpoints.b.port: endpoints a and b both take port 1: give each its own `port:`",
     ),
     (
@@ -344,9 +349,9 @@ def test_replicas_are_single_gpu_endpoints() -> None:
 
 
 def test_replicas_are_told_of_together() -> None:
-    values: dict[str, Any] = {"replicas": 3, "hardware": B200, "bind": "0.0.0.0"}
+    values: dict[str, Any] = {"replicas": 3, "hardware": B200, "bind": None, "allow_from": "any"}
     assert notes(host(**values)) == [
-        "endpoints llm-0, llm-1, llm-2: ports 8000, 8001, 8002 are open to every network; set allow_from to close them",
+        "endpoints llm-0, llm-1, llm-2: ports 8000, 8001, 8002 are open to every network, as allow_from says any",
         "endpoints llm-0, llm-1, llm-2: no engine.moe_config.backend is set, so 1.2.0rc6 runs CUTLASS;"
         " TRTLLM is the fast one on this GPU",
     ]

@@ -116,6 +116,14 @@ def test_the_effective_options_are_those_of_the_source(group: str) -> None:
     assert (settings_of(group).version, settings_of(group).engine) == (version, options)
 
 
+@pytest.mark.parametrize("group", [group for group in EFFECTIVE if group.startswith("dgx_spark")])
+def test_a_spark_answers_itself_alone_until_somebody_says_otherwise(group: str) -> None:
+    own = settings_of(group)
+    assert {one.address for one in own.all_endpoints.values()} == {"127.0.0.1"}
+    opened = own.model_copy(update={"allow_from": "private"})
+    assert {one.address for one in opened.all_endpoints.values()} == {"0.0.0.0"}
+
+
 @pytest.mark.parametrize("group", EFFECTIVE)
 def test_the_rendered_yaml_reads_as_the_options(group: str) -> None:
     settings = settings_of(group)

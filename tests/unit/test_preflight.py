@@ -271,8 +271,9 @@ def test_two_endpoints_on_one_port() -> None:
 
 
 def test_an_open_port_warns() -> None:
-    assert warns(case(settings=settings(hardware=DGX_B200, allow_from=[]))) == {"open port"}
-    assert warns(case(settings=settings(hardware=DGX_B200, allow_from=[], network="host"))) == set()
+    assert warns(case(settings=settings(hardware=DGX_B200, allow_from="any"))) == {"open port"}
+    assert warns(case(settings=settings(hardware=DGX_B200, allow_from=None))) == set()
+    assert warns(case(settings=settings(hardware=DGX_B200, allow_from=None, network="host"))) == set()
 
 
 def test_disk_counts_what_shares_a_file_system_together() -> None:

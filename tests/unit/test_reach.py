@@ -18,4 +18,4 @@ def test_a_closed_port_is_a_warning_that_names_who_may_come_in() -> None:
         port = server.getsockname()[1]
     told = knock("127.0.0.1", Door(port, ("10.0.0.0/8",)))
     assert told.startswith(f"warning: port {port} is not reachable from this machine (Connection refused); ")
-    assert told.endswith("allow_from names 10.0.0.0/8")
+    assert told.endswith("it is open to 10.0.0.0/8")

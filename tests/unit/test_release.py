@@ -104,7 +104,9 @@ def test_a_limit_is_another_release_that_serves_the_same(changed: dict[str, Any]
     assert other.spec.serving_hash == WANTED.spec.serving_hash
 
 
-@pytest.mark.parametrize("changed", [{"allow_from": ["10.0.0.0/8"]}, {"drain_timeout": 1}, {"drain_hook": ["lb"]}])
+@pytest.mark.parametrize(
+    "changed", [{"allow_from": ["10.0.0.0/8"]}, {"allow_from": "private"}, {"drain_timeout": 1}, {"drain_hook": ["lb"]}]
+)
 def test_what_no_file_of_it_holds_is_the_same_release(changed: dict[str, Any]) -> None:
     assert release(**changed).hash == WANTED.hash
 

@@ -24,8 +24,6 @@ def test_check_says_what_every_host_is_asked_to_be(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.splitlines() == [
         "b200-01.example.com (b200) llm: tensorrt-llm 1.1.0rc0 at 0.0.0.0:8000",
         "b200-02.example.com (b200) llm: tensorrt-llm 1.1.0rc0 at 0.0.0.0:8000",
-        "warning: b200-01.example.com, b200-02.example.com: endpoint llm: "
-        "port 8000 is open to every network; set allow_from to close it",
         f"{B200}: 2 hosts, the settings are valid",
     ]
 
@@ -111,7 +109,11 @@ def test_notes_about_open_ports() -> None:
     assert notes(host(allow_from=["10.0.0.0/8"])) == []
     assert notes(host(network="host")) == []
     assert notes(host(bind="127.0.0.1")) == []
-    assert len(notes(host())) == 1
+    assert notes(host()) == notes(host(allow_from="private")) == []
+    assert notes(host(allow_from="any")) == [
+        "endpoint llm: port 8000 is open to every network, as allow_from says any",
+        *notes(host()),
+    ]
 
 
 def test_notes_about_the_moe_backend_of_old_versions() -> None:

@@ -62,6 +62,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     ({"docker": {"users": "ops"}}, "docker.users: must be a list, as [a, b], not 'ops'"),
     ({"allow_from": ["10.0.0.0/33"]}, "allow_from.0: must be a network such as 10.0.0.0/8, not '10.0.0.0/33'"),
+    (
+        {"allow_from": "everybody"},
+        "allow_from: must be private, any, or a list of networks such as [10.0.0.0/8], not 'everybody'",
+    ),
+    (
+        {"allow_from": []},
+        "allow_from: an empty list would let nobody in; write any to open the port to everybody, or leave it out",
+    ),
     ({"bind": "somewhere"}, "bind: must be an address of the host, as 127.0.0.1, or 0.0.0.0 for all, not 'somewhere'"),
     ({"gpus": "alll"}, "gpus: must be all, or a list of GPU numbers such as [0, 1], not 'alll'"),
     ({"gpus": [-1]}, "gpus: must be all, or a list of GPU numbers such as [0, 1]"),

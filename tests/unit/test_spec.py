@@ -85,7 +85,9 @@ def test_what_the_container_is_changes_what_is_served(changed: dict[str, Any]) -
     assert spec(**changed).serving_hash != spec().serving_hash
 
 
-@pytest.mark.parametrize("changed", [{"allow_from": ["10.0.0.0/8"]}, {"load_timeout": 5}, {"drain_timeout": 1}])
+@pytest.mark.parametrize(
+    "changed", [{"allow_from": ["10.0.0.0/8"]}, {"allow_from": "any"}, {"load_timeout": 5}, {"drain_timeout": 1}]
+)
 def test_firewall_and_times_do_not_change_what_is_served(changed: dict[str, Any]) -> None:
     assert spec(**changed).serving_hash == spec().serving_hash
 

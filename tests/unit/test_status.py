@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from rackwright.binding import Binding
 from rackwright.change import Change, Owned, Shell
-from rackwright.commands.drift import exit_code, lines
+from rackwright.commands.drift import exit_code, lines, summed_up
 from rackwright.commands.status import in_vain
 from rackwright.concern import HostReading
 from rackwright.concerns.endpoint import ENDPOINT, Running
 from rackwright.concerns.firewall import FIREWALL
-from rackwright.concerns.firewall import OWNS as FIREWALL_OWNS
+from rackwright.concerns.firewall.changes import OWNS as FIREWALL_OWNS
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.release import RELEASE, SeenReleases
@@ -172,6 +172,13 @@ def test_the_exit_code_says_whether_something_moved(hosts: list[list[Any]]) -> N
     assert len(list(lines(drifts))) == sum(map(len, hosts)) + 1
 
 
+def test_a_host_that_could_not_be_read_is_none_that_stayed() -> None:
+    assert summed_up([HostDrift("a", "read"), HostDrift("far", "unreachable", error="no connection")]) == (
+        "nothing moved on 1 hosts; 1 could not be read"
+    )
+    assert summed_up([HostDrift("a", "read")]) == "nothing moved on 1 hosts"
+
+
 # -- status
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -205,7 +212,11 @@ def printed(**changed: str) -> list[str]:
         "connections": "3",
     }
     lines.update(changed)
-    head = [f"{key} {lines.pop(key)}" for key in ("uptime", "lease") if lines[key] or lines.pop(key)]
+    head = [
+        f"{key} {lines.pop(key)}"
+        for key in ("uptime", "lease", "closed", "repairs")
+        if lines.get(key) or lines.pop(key, "")
+    ]
     pins = [f"pin {reference} {digest}" for reference, digest in reading[IMAGE].pins.items()]
     gpus = [line for gpu in reading[GPUS].gpus for line in (f"model {gpu.name}", f"uuid {gpu.uuid}")]
     own_lines = [f"{key}{'=' if key[0].isupper() else ' '}{value}" for key, value in lines.items() if value]
@@ -278,6 +289,22 @@ def test_what_moved_is_said(changed: dict[str, str], text: str) -> None:
     assert found.drift
     assert any(text in one for one in found.moved or ()), found.moved
     assert text in render([found])
+
+
+@pytest.mark.parametrize(("address", "moved"), [("0.0.0.0", True), ("127.0.0.1", False)])
+def test_an_endpoint_without_its_drops_has_moved(address: str, moved: bool) -> None:
+    assert row(closed="yes").moved == ()
+    spec = json.loads(base64.b64decode(next(line for line in printed() if line.startswith("spec "))[5:]))
+    text = base64.b64encode(json.dumps({**spec, "address": address}).encode()).decode()
+    told = any("what keeps others out is not as it was put" in one for one in row(closed="no", spec=text).moved or ())
+    assert told is moved
+
+
+def test_what_the_host_had_to_put_back_is_told() -> None:
+    assert row(repairs="2 the drops were gone").note == (
+        "the host has put its firewall rules back 2 times within the last hour, "
+        "the last time because the drops were gone"
+    )
 
 
 def test_a_gpu_that_is_gone_has_moved_unless_the_driver_does_not_know_it_yet() -> None:

@@ -221,7 +221,7 @@ def _proved(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due)
         restarts=due.restart,
         questions=questions_after(release, settings),
         questions_before=questions_before(settings, seen) if due.restart else (),
-        door=None if settings.is_local else Door(settings.port, settings.allow_from),
+        door=None if settings.is_local else Door(settings.port, settings.networks),
     )
     doing = "switch endpoint {} to release {}" if due.restart else "prove endpoint {} at release {}"
     what = f"{doing.format(name, release.hash)} and ask it"

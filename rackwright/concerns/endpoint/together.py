@@ -51,7 +51,7 @@ def replacement(group: Group, asked: WantedEndpoints, seen: SeenEndpoints) -> Ch
         serving=True,
         questions=_questions(group, asked),
         questions_before=_before(group, first.settings, seen),
-        door=None if first.settings.is_local else Door(first.settings.port, first.settings.allow_from),
+        door=None if first.settings.is_local else Door(first.settings.port, first.settings.networks),
         takes_over=group.leaving,
     )
     return Change(

@@ -1,0 +1,26 @@
+"""Who may reach the endpoints."""
+
+from rackwright.concerns.firewall.changes import are_as_left, remove_script
+from rackwright.concerns.firewall.concern import (
+    FIREWALL,
+    FIREWALL_AS_SERVED,
+    is_moving,
+    is_ours,
+    moved,
+    opening_changes,
+)
+from rackwright.concerns.firewall.place import Place
+from rackwright.concerns.firewall.seen import SeenFirewall
+
+__all__ = (
+    "FIREWALL",
+    "FIREWALL_AS_SERVED",
+    "Place",
+    "SeenFirewall",
+    "are_as_left",
+    "is_moving",
+    "is_ours",
+    "moved",
+    "opening_changes",
+    "remove_script",
+)

@@ -1,0 +1,183 @@
+"""What must change for the rules to be as wanted: under a guard first, then for the next boot. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from rackwright.aside import kept_aside
+from rackwright.change import Change, Guarded, Owned, Shell, Step, WriteFile
+from rackwright.concerns.firewall.kept import (
+    CHECK,
+    GUARD,
+    SCRIPT,
+    UNIT,
+    door_file,
+    kept_drops,
+    kept_rules,
+    placed,
+    script,
+)
+from rackwright.concerns.firewall.seen import SeenFirewall
+from rackwright.concerns.firewall.wanted import Rules, WantedFirewall
+from rackwright.concerns.watch import WATCH_FILES, WATCH_TIMER
+from rackwright.hostside import host_script
+from rackwright.iptables import TAG, Rule, Table, in_place, why_pending
+from rackwright.paths import UNITS, WATCH_UNITS
+
+OWNS = (
+    Owned("file", SCRIPT),
+    Owned("rule", f"{TAG}*"),
+    Owned("unit", UNIT),
+    *(Owned("unit", unit) for unit in WATCH_UNITS),
+)
+DOOR = door_file("*").rpartition("/")[2]
+OFTEN = 3
+"""Repairs within an hour that no single restart of something explains."""
+
+
+def changes(asked: WantedFirewall, seen: SeenFirewall) -> list[Change]:
+    """Replace our rules under a guard, then keep them for the next boot: a lock-out is never kept."""
+    if asked.refusal is not None:
+        return [Change("filter who reaches the endpoints", "something is in the way", (asked.refusal,))]
+    aside = [kept_aside(UNIT, asked.foreign)] if asked.foreign else []
+    return [*aside, *_replace(asked, seen), *_keep(asked, seen)]
+
+
+def _replace(asked: WantedFirewall, seen: SeenFirewall) -> list[Change]:
+    reasons = {**_rules_pending(asked.rules, seen), **_drops_pending(asked, seen)}
+    if seen.unconfirmed:
+        reasons = {what: why or "an earlier run set them and never confirmed" for what, why in reasons.items()}
+    pending = {what: why for what, why in reasons.items() if why}
+    if not pending:
+        return []
+    stale = [command for command in pending if command in seen.tables and command not in asked.rules]
+    rules = {command: placed(asked.rules.get(command, ())) for command in (*asked.rules, *stale)}
+    guarded = Guarded(GUARD, script(rules, asked.drops), _undo(rules, asked, seen), asked.seconds)
+    why = "; ".join(f"{what}: {reason}" for what, reason in pending.items())
+    return [
+        Change(
+            "set the firewall rules, and confirm over a new connection",
+            why,
+            (guarded,),
+            OWNS,
+            diff=_diffs(asked, seen),
+        )
+    ]
+
+
+def _rules_pending(rules: Rules, seen: SeenFirewall) -> dict[str, str]:
+    wanted = {command: why_pending(own, seen.table(command)) for command, own in rules.items()}
+    stale = {command: table for command, table in seen.tables.items() if command not in rules and table.ours}
+    return {**wanted, **{command: f"{len(table.ours)} to remove" for command, table in stale.items()}}
+
+
+def _drops_pending(asked: WantedFirewall, seen: SeenFirewall) -> dict[str, str]:
+    """Why the drops must be put there again. Nothing to drop where nothing was dropped yet needs nothing."""
+    pending = {}
+    for command, text in asked.drops.items():
+        there = seen.drops.get(command)
+        count = text.count(_REFUSED)
+        if there != text and (count or there is not None or command in kept_drops(seen.files.get(SCRIPT) or "")):
+            gone = "the drops are not as they were put" if there is None else "the drops differ"
+            pending[f"drops by {command}"] = f"{gone}: {count} of ours"
+    return pending
+
+
+_REFUSED = ':refused"'
+
+
+def _undo(commands: Iterable[str], asked: WantedFirewall, seen: SeenFirewall) -> str:
+    """Our rules back to where they stood; or, when foreign ones have gone meanwhile, behind those that close."""
+    before = {command: seen.drops.get(command, _nothing(command)) for command in asked.drops}
+    exact = script({command: in_place(seen.table(command)) for command in commands}, before)
+    behind = script({command: placed(seen.table(command).ours) for command in commands}, before)
+    return f"(\n{exact}) || (\n{behind})\n"
+
+
+def _nothing(command: str) -> str:
+    return "table inet rackwright {\n}\ndelete table inet rackwright\n" if command == "nft" else ""
+
+
+def _diffs(asked: WantedFirewall, seen: SeenFirewall) -> str:
+    rules = [_diff(name, _lines(seen.table(name).ours), _lines(asked.rules.get(name, ()))) for name in seen.tables]
+    texts = [(name, seen.drops.get(name, ""), text) for name, text in asked.drops.items()]
+    return "".join([*rules, *(_diff(name, old.splitlines(), new.splitlines()) for name, old, new in texts)])
+
+
+def _lines(rules: Iterable[Rule]) -> list[str]:
+    return [f"{rule.chain} {rule.text}" for rule in rules]
+
+
+def _diff(name: str, before: Sequence[str], after: Sequence[str]) -> str:
+    lines = list(difflib.unified_diff(before, after, f"{name}: ours now", f"{name}: ours then", lineterm=""))
+    return "\n".join([*lines, ""]) if lines else ""
+
+
+def _keep(asked: WantedFirewall, seen: SeenFirewall) -> list[Change]:
+    differing = [path for path, text in asked.files.items() if seen.files.get(path) != text]
+    surplus = [path for path, text in seen.files.items() if text and path.endswith(DOOR) and path not in asked.files]
+    if not differing and not surplus and seen.enabled and seen.active and seen.watched:
+        return []
+    steps: list[Step] = [WriteFile(path, asked.files[path]) for path in differing]
+    steps += [Shell(host_script("remove_file", path=path, folder=path.rpartition("/")[0])) for path in surplus]
+    steps.append(Shell(host_script("firewall_keep", unit=UNIT, timer=WATCH_TIMER)))
+    doors = [Owned("file", path) for path in asked.files if path.endswith(DOOR)]
+    return [
+        Change(
+            "keep the firewall rules over reboots and restarts of Docker",
+            _why_kept(differing, surplus, seen),
+            tuple(steps),
+            (*OWNS, *doors),
+            disowns=tuple(Owned("file", path) for path in surplus),
+        )
+    ]
+
+
+def _why_kept(differing: Sequence[str], surplus: Sequence[str], seen: SeenFirewall) -> str:
+    if differing:
+        return f"{', '.join(differing)} differ or are missing"
+    if surplus:
+        return f"{', '.join(surplus)} belong to nothing that is filtered now"
+    return f"{UNIT if not (seen.enabled and seen.active) else WATCH_TIMER} is not enabled and active"
+
+
+def are_as_left(seen: SeenFirewall) -> bool:
+    """Whether the kernel has the very rules, and the host the means to keep them, that the last deploy left."""
+    text = seen.files.get(SCRIPT) or ""
+    tables = {**{command: [] for command, table in seen.tables.items() if table.ours}, **kept_rules(text)}
+    same = not any(_differs(rules, seen.table(name)) for name, rules in tables.items())
+    kept = all(text is not None for text in seen.files.values()) and seen.enabled and seen.active and seen.watched
+    return same and kept and dict(seen.drops) == dict(kept_drops(text))
+
+
+def _differs(rules: Iterable[Rule], table: Table) -> bool:
+    return bool(why_pending([rule for rule in rules if table.has(rule.chain)], table))
+
+
+def report(asked: WantedFirewall, seen: SeenFirewall) -> str:
+    """Warnings that ask for no change: open ports, rules that `iptables` does not show, and what was put back."""
+    hidden = [
+        f"{command} has rules of its own beside {seen.backend}: they decide, too; see {command}-save"
+        for command in seen.elsewhere
+    ]
+    return "\n".join([*asked.warnings, *hidden, *repairs_told(seen)])
+
+
+def repairs_told(seen: SeenFirewall) -> list[str]:
+    """A sentence on what the host put back by itself within the last hour; what to do once it is a fight."""
+    if not seen.repairs:
+        return []
+    ago, what = seen.repairs[-1]
+    times = f"{len(seen.repairs)} times" if len(seen.repairs) > 1 else "once"
+    told = f"within the last hour this host has put its firewall rules back {times}, {ago // 60} min ago for: {what}"
+    if len(seen.repairs) < OFTEN:
+        return [told]
+    return [f"{told}; next: stop the other tool from it, or rackwright firewall pause HOST --for 1h"]
+
+
+def remove_script() -> str:
+    """Shell lines that take away our rules, their files and their units, and nothing else, for teardown."""
+    files = " ".join((SCRIPT, f"{UNITS}/{UNIT}", CHECK, *WATCH_FILES))
+    watch = " ".join(reversed(WATCH_UNITS))
+    return host_script("firewall_remove", tag=TAG, unit=UNIT, units=UNITS, watch=watch, files=files)

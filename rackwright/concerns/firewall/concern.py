@@ -1,0 +1,79 @@
+"""Firewall: the seeds' rules for containers, and who may reach each endpoint's port, IPv4 and IPv6.
+
+Two lines of defence. Drops before address translation keep everybody out who may not come in (drops.py); rules of the
+filter table let in who may, behind whatever other tools close (rules.py). A unit puts both back at boot, an endpoint
+does not start without the drops, and a timer looks after both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rackwright.change import Change, Owned
+from rackwright.concern import Concern, HostReading
+from rackwright.concerns.firewall.changes import OWNS, changes, report
+from rackwright.concerns.firewall.place import Place, each_once, listeners
+from rackwright.concerns.firewall.seen import SeenFirewall, parse, read
+from rackwright.concerns.firewall.wanted import WantedFirewall, for_listeners
+from rackwright.ownership import RECORD
+from rackwright.settings.model import ENDPOINTS, HostSettings
+
+
+def wanted(settings: HostSettings, reading: HostReading) -> WantedFirewall:
+    """Our rules for where this host's endpoints listen, and where they are to; a port that is left keeps its rules."""
+    seen = reading[FIREWALL]
+    return for_listeners(settings, reading, seen, listeners(settings, seen.current, seen.proven))
+
+
+def wanted_as_served(settings: HostSettings, reading: HostReading) -> WantedFirewall:
+    """Our rules for where the endpoints listen now: after a switch, or a way back, nothing else is open."""
+    own, seen = settings.all_endpoints, reading[FIREWALL]
+    there = [(name, seen.current[name].put(one)) for name, one in own.items() if name in seen.current]
+    return for_listeners(settings, reading, seen, there)
+
+
+def opening_changes(settings: HostSettings, reading: HostReading, targets: Mapping[str, Place]) -> list[Change]:
+    """What opens the ports that endpoints go back to, by name, while they still listen where they do."""
+    seen = reading[FIREWALL]
+    endpoints = listeners(settings, seen.current, targets, wanted=False)
+    others = {name: place for name, place in targets.items() if name not in settings.all_endpoints}
+    # One of a name that the settings no longer have is reached by whom they let in today.
+    today = next(iter(settings.all_endpoints.values()))
+    endpoints = [*endpoints, *((name, place.put(today)) for name, place in others.items())]
+    return changes(for_listeners(settings, reading, seen, endpoints), seen)
+
+
+def is_ours(reading: HostReading) -> bool:
+    """Whether a deploy of ours has set the rules of this host."""
+    record: frozenset[Owned] = reading[RECORD]
+    return record.issuperset(OWNS)
+
+
+def is_moving(settings: HostSettings, reading: HostReading) -> bool:
+    """Whether an endpoint listens elsewhere than the settings ask for, or is no longer in them.
+
+    Never where deploy.py does not call firewall(): nothing of it is read there.
+    """
+    if FIREWALL.name not in reading.seen:
+        return False
+    own, seen = settings.all_endpoints, reading[FIREWALL]
+    return any(name not in own or each_once([own[name], at.put(own[name])])[1:] for name, at in seen.current.items())
+
+
+def moved(reading: HostReading, places: Mapping[str, Place]) -> dict[str, Place]:
+    """Those places, by endpoint, where it does not listen now; none where deploy.py does not call firewall()."""
+    if FIREWALL.name not in reading.seen:
+        return {}
+    current = reading[FIREWALL].current
+    return {name: place for name, place in places.items() if current.get(name) != place}
+
+
+TAKES = frozenset({ENDPOINTS, "firewall", "docker", "releases"})
+"""Sections of the settings that it is handed."""
+FIREWALL: Concern[WantedFirewall, SeenFirewall] = Concern(
+    "firewall", read, parse, wanted, changes, report, alone=True, takes=TAKES
+)
+FIREWALL_AS_SERVED: Concern[WantedFirewall, SeenFirewall] = Concern(
+    "firewall", read, parse, wanted_as_served, changes, report, alone=True, takes=TAKES
+)
+"""The same, once a host has had its turn: what nothing listens on is closed again."""

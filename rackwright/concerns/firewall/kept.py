@@ -1,0 +1,61 @@
+"""The files that put our rules back: the script, the unit that runs it at boot, and each endpoint's own look. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from rackwright.concerns.firewall.drops import CHAIN, TABLE, Drops
+from rackwright.concerns.watch import TRACE, check_file, repairs_file
+from rackwright.iptables import TAG, Rule
+from rackwright.paths import ETC, FIREWALL_UNIT, RUN, UNITS, unit_name
+from rackwright.render import render_own
+
+SCRIPT = f"{ETC}/firewall"
+UNIT = FIREWALL_UNIT
+UNIT_FILE = f"{UNITS}/{UNIT}"
+GUARD = "firewall"
+LEFT = f"{RUN}/firewall"
+"""What the kernel showed of ours when it was put there."""
+CHECK = check_file(GUARD)
+
+
+def script(rules: Mapping[str, Iterable[str]], drops: Drops) -> str:
+    """Shell text that replaces our rules and drops, whatever they are now.
+
+    rules: by command, `CHAIN REST` to be placed, or an insertion `-I CHAIN POSITION REST`.
+    """
+    return render_own("firewall.j2", rules=rules, drops=drops, tag=TAG, table=TABLE, chain=CHAIN, run=LEFT, path=SCRIPT)
+
+
+def placed(rules: Iterable[Rule]) -> list[str]:
+    """Rules as the script reads them."""
+    return [f"{rule.chain} {rule.text}" for rule in rules]
+
+
+def kept_rules(text: str) -> dict[str, list[Rule]]:
+    """The rules that a script of ours puts back, by command."""
+    blocks = re.findall(r"^  (\S+)\)\n    cat <<'RULES'\n(.*?)^RULES$", text, re.MULTILINE | re.DOTALL)
+    return {command: [Rule(*line.split(" ", 1)) for line in lines.splitlines()] for command, lines in blocks}
+
+
+def kept_drops(text: str) -> Drops:
+    """The drops that a script of ours puts back, by command."""
+    return dict(re.findall(r"^  (\S+)\)\n    cat <<'DROPS'\n(.*?)^DROPS$", text, re.MULTILINE | re.DOTALL))
+
+
+def door_file(endpoint: str) -> str:
+    """Drop-in by which an endpoint's unit sees to the drops before it starts."""
+    return f"{UNITS}/{unit_name(endpoint)}.d/rackwright-firewall.conf"
+
+
+def kept_files(rules: Mapping[str, Iterable[Rule]], drops: Drops, endpoints: Iterable[str]) -> dict[str, str]:
+    """All of them by path. endpoints: those whose ports somebody must not reach."""
+    text = script({command: placed(own) for command, own in rules.items()}, drops)
+    door = render_own("rackwright-door.conf.j2", script=SCRIPT)
+    return {
+        SCRIPT: text,
+        UNIT_FILE: render_own(f"{UNIT}.j2", script=SCRIPT),
+        CHECK: render_own("watch-firewall.j2", script=SCRIPT, note=repairs_file(GUARD), trace=TRACE),
+        **{door_file(name): door for name in endpoints},
+    }

@@ -1,0 +1,43 @@
+"""Where endpoints listen: by the settings, now, and where they would go back to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rackwright.concerns.firewall.rules import Listeners
+from rackwright.settings.model import EndpointSettings, HostSettings
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a release listens."""
+
+    network: str
+    address: str
+    port: int
+
+    @staticmethod
+    def of(spec: Mapping[str, Any]) -> Place:
+        """From a release's spec.json. Raises KeyError when it does not say."""
+        return Place(spec["network"], spec["address"], spec["port"])
+
+    def put(self, own: EndpointSettings) -> EndpointSettings:
+        """The same endpoint as it listens here: who may reach it is what the settings say."""
+        return own.model_copy(update={"network": self.network, "bind": self.address, "port": self.port})
+
+
+def listeners(settings: HostSettings, *places: Mapping[str, Place], wanted: bool = True) -> Listeners:
+    """Each endpoint of the settings everywhere that it listens, or is to; every place once."""
+    found = []
+    for name, own in settings.all_endpoints.items():
+        at = [own] if wanted else []
+        at += [known[name].put(own) for known in places if name in known]
+        found += [(name, one) for one in each_once(at or [own])]
+    return found
+
+
+def each_once(found: Iterable[EndpointSettings]) -> list[EndpointSettings]:
+    """An endpoint's places, each once."""
+    return list({(one.network, one.address, one.port): one for one in reversed(list(found))}.values())[::-1]

@@ -1,0 +1,92 @@
+"""What endpoints ask of the filter table: the seeds' rules for containers, and who may reach a port. Pure.
+
+These rules only accept, and stand after whatever else closes: nobody is kept out by them, which is what the drops are
+for, and nothing that somebody else has closed is opened.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rackwright.iptables import TAG, Rule
+from rackwright.settings.model import EndpointSettings
+
+FAMILIES = {"iptables": 4, "ip6tables": 6}
+"""Command and IP version of both families."""
+INPUT = "INPUT"
+DOCKER_USER = "DOCKER-USER"
+EVERYBODY = {4: "0.0.0.0/0", 6: "::/0"}
+
+Listeners = Sequence[tuple[str, EndpointSettings]]
+"""Endpoints by name with where they listen; one that is about to move is there twice."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """One endpoint's port in one family."""
+
+    endpoint: str
+    settings: EndpointSettings
+    version: int
+    bridge: str
+
+    def rules(self) -> Iterator[Rule]:
+        """Containers may reach the port, as in the seeds; so may the host itself, and the networks that are let in."""
+        port = f"-p tcp -m tcp --dport {self.settings.port}"
+        yield self._accept("containers", f"-i {self.bridge}", port)
+        if self.settings.is_local or not speaks(self.settings.address, self.version):
+            return
+        address = single_address(self.settings)
+        to = f"-d {address}" if address else ""
+        yield self._accept("host", to, "-i lo", port)
+        for network in networks_of(self.settings, self.version):
+            yield self._accept("allowed", "" if network.endswith("/0") else f"-s {network}", to, port)
+
+    def _accept(self, purpose: str, *matches: str) -> Rule:
+        """A rule of ours, in the words of iptables-save."""
+        comment = f'-m comment --comment "{TAG}{self.endpoint}:{purpose}"'
+        return Rule(INPUT, " ".join([*filter(None, matches), comment, "-j ACCEPT"]))
+
+
+def endpoint_rules(endpoints: Listeners, version: int, bridge: str) -> tuple[Rule, ...]:
+    """All rules of one family in their order.
+
+    endpoints: settings with names. version: 4 or 6. bridge: Docker's default bridge.
+    """
+    rules = [rule for name, one in endpoints for rule in Port(name, one, version, bridge).rules()]
+    if any(one.network == "bridge" for _, one in endpoints):
+        rules.append(Rule(DOCKER_USER, f'-i {bridge} -m comment --comment "{TAG}containers" -j ACCEPT'))
+    return tuple(rules)
+
+
+def networks_of(endpoint: EndpointSettings, version: int) -> list[str]:
+    """The networks of one family that may reach an endpoint, each address once; none: nobody of this family."""
+    if endpoint.is_open:
+        return [EVERYBODY[version]]
+    found = (ipaddress.ip_network(text) for text in endpoint.networks)
+    own: list[Any] = [network for network in found if network.version == version]
+    return [str(network) for network in ipaddress.collapse_addresses(own)]
+
+
+def speaks(address: str, version: int) -> bool:
+    """Whether what listens on an address may be reached by an IP version; on all addresses it is by both."""
+    own = ipaddress.ip_address(address)
+    return own.is_unspecified or own.version == version
+
+
+def single_address(endpoint: EndpointSettings) -> str:
+    """The one address that an endpoint answers on; empty when it answers on all."""
+    own = ipaddress.ip_address(endpoint.address)
+    return "" if own.is_unspecified else str(own)
+
+
+def warnings(endpoints: Mapping[str, EndpointSettings]) -> Iterable[str]:
+    """Sentences about ports that are open to all, and about networks that can never get in."""
+    for name, own in endpoints.items():
+        if own.is_open:
+            yield f"port {own.port} of endpoint {name} is open to all who reach this host (allow_from: any)"
+        if own.is_closed_by_hand and own.is_local:
+            yield f"allow_from of endpoint {name} lets nobody in, as it answers on {own.address} only: change bind"

@@ -1,0 +1,124 @@
+"""Our rules as they should be: for where endpoints listen, where they are to, and where they go back to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rackwright.aside import foreigners, refusal
+from rackwright.change import Owned, Refuse
+from rackwright.concern import HostReading
+from rackwright.concerns.daemon import DAEMON_JSON, BrokenDaemonJsonError, parse_daemon_json
+from rackwright.concerns.docker import DOCKER, SeenDocker
+from rackwright.concerns.firewall.drops import Bridge, Drops, drops
+from rackwright.concerns.firewall.kept import (
+    SCRIPT,
+    UNIT,
+    UNIT_FILE,
+    door_file,
+    kept_drops,
+    kept_files,
+    kept_rules,
+)
+from rackwright.concerns.firewall.rules import FAMILIES, INPUT, Listeners, endpoint_rules, warnings
+from rackwright.concerns.firewall.seen import SeenFirewall
+from rackwright.concerns.watch import watch_files
+from rackwright.iptables import TAG, Rule, Table
+from rackwright.ownership import RECORD
+from rackwright.settings.model import HostSettings
+
+Rules = Mapping[str, tuple[Rule, ...]]
+"""Rules by the command that keeps them: iptables, ip6tables."""
+
+
+@dataclass(frozen=True)
+class WantedFirewall:
+    """Our rules and drops as they should be now, and the files that put them back later."""
+
+    rules: Rules
+    drops: Drops
+    files: Mapping[str, str]
+    seconds: int
+    """Within which a new connection must confirm."""
+    refusal: Refuse | None = None
+    warnings: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+    """Sentences when somebody made a unit of our unit's name by hand, and it is to be kept aside."""
+
+
+def for_listeners(
+    settings: HostSettings, reading: HostReading, seen: SeenFirewall, endpoints: Listeners
+) -> WantedFirewall:
+    """Rules and drops for endpoints where they listen; rules for chains that the host lacks wait in the script."""
+    docker: SeenDocker = reading[DOCKER]
+    left = [name for name in (*seen.current, *seen.proven) if name not in settings.all_endpoints]
+    bridge = Bridge(str(_daemon_json(docker).get("bridge") or "docker0"), seen.subnets)
+    rules, closing = _rules(endpoints, left, seen, bridge.name), _drops(endpoints, left, seen, bridge)
+    record: frozenset[Owned] = reading[RECORD]
+    foreign = tuple(foreigners(UNIT, seen.files.get(UNIT_FILE), False, record))
+    return WantedFirewall(
+        {command: _possible(own, seen.table(command), docker) for command, own in rules.items()},
+        closing,
+        {**kept_files(rules, closing, _doors(endpoints, left, seen)), **watch_files()},
+        settings.firewall.confirm_timeout,
+        _foreign_refusal(settings, foreign),
+        (*warnings(settings.all_endpoints), *_moving(settings, endpoints)),
+        foreign,
+    )
+
+
+def _rules(endpoints: Listeners, left: Collection[str], seen: SeenFirewall, bridge: str) -> Rules:
+    earlier = kept_rules(seen.files.get(SCRIPT) or "")
+    return {
+        command: _input_first(
+            *endpoint_rules(endpoints, version, bridge),
+            *_rules_of(left, earlier.get(command) or seen.table(command).ours),
+        )
+        for command, version in FAMILIES.items()
+        if command == "iptables" or seen.ipv6
+    }
+
+
+def _input_first(*rules: Rule) -> tuple[Rule, ...]:
+    """Each rule once: two places of an endpoint may ask for the same one."""
+    return tuple(sorted(dict.fromkeys(rules), key=lambda rule: rule.chain != INPUT))
+
+
+def _rules_of(endpoints: Iterable[str], known: Iterable[Rule]) -> list[Rule]:
+    """Rules of endpoints that the settings no longer have: as they are, as long as the endpoint is there."""
+    tags = tuple(f"{TAG}{name}:" for name in endpoints)
+    return [rule for rule in known if rule.comment.startswith(tags)] if tags else []
+
+
+def _drops(endpoints: Listeners, left: Collection[str], seen: SeenFirewall, bridge: Bridge) -> Drops:
+    found = drops(endpoints, seen.means, bridge, left, kept_drops(seen.files.get(SCRIPT) or ""))
+    return {command: text for command, text in found.items() if command != "ip6tables" or seen.ipv6}
+
+
+def _doors(endpoints: Listeners, left: Iterable[str], seen: SeenFirewall) -> set[str]:
+    """Endpoints whose ports somebody must not reach."""
+    closed = {name for name, one in endpoints if not (one.is_local or one.is_open)}
+    return closed | {name for name in left if seen.files.get(door_file(name))}
+
+
+def _possible(rules: Iterable[Rule], table: Table, docker: SeenDocker) -> tuple[Rule, ...]:
+    return tuple(rule for rule in rules if docker.daemon != "up" or table.has(rule.chain))
+
+
+def _daemon_json(docker: SeenDocker) -> Mapping[str, Any]:
+    try:
+        return parse_daemon_json(docker.files.get(DAEMON_JSON))
+    except BrokenDaemonJsonError:  # the docker concern refuses it, with the line
+        return {}
+
+
+def _moving(settings: HostSettings, endpoints: Listeners) -> Iterator[str]:
+    for name, one in endpoints:
+        own = settings.all_endpoints.get(name)
+        if own and own.port != one.port:
+            yield f"endpoint {name} listens on port {one.port}, whose rules stay until it has switched to {own.port}"
+
+
+def _foreign_refusal(settings: HostSettings, foreign: Sequence[str]) -> Refuse | None:
+    return refusal(UNIT, foreign) if foreign and settings.releases.foreign_units != "aside" else None

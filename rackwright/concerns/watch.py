@@ -1,0 +1,40 @@
+"""What a host looks after by itself: one timer, and a list of checks that any concern may join. Pure.
+
+A check is a script that says what it found. It ends with 0 when all was well, and otherwise when it had to mend
+something, or could not. None runs while somebody is at work on the host.
+"""
+
+from __future__ import annotations
+
+from rackwright.paths import ETC, RUN, STATE, UNITS, WATCH_UNITS
+from rackwright.render import render_own
+
+WATCH_SERVICE, WATCH_TIMER = WATCH_UNITS
+RUNNER = f"{ETC}/watch"
+CHECKS = f"{ETC}/watch.d"
+PAUSED = f"{RUN}/watch-paused"
+"""The second of the host's uptime until which nothing is looked after."""
+TRACE = f"{RUN}/watch-trace"
+"""What `nft monitor` prints while it is asked who takes our table away."""
+SECONDS = 30
+"""Between two looks."""
+WATCH_FILES = (RUNNER, *(f"{UNITS}/{unit}" for unit in WATCH_UNITS))
+
+
+def check_file(name: str) -> str:
+    """Where a concern puts its check."""
+    return f"{CHECKS}/{name}"
+
+
+def repairs_file(name: str) -> str:
+    """Where a check notes what it had to mend: seconds since 1970, and what it found, a line each."""
+    return f"{STATE}/watch/{name}"
+
+
+def watch_files() -> dict[str, str]:
+    """The runner and its units by path."""
+    return {
+        RUNNER: render_own("watch.j2", checks=CHECKS, paused=PAUSED, run=RUN, state=STATE),
+        f"{UNITS}/{WATCH_SERVICE}": render_own(f"{WATCH_SERVICE}.j2", runner=RUNNER),
+        f"{UNITS}/{WATCH_TIMER}": render_own(f"{WATCH_TIMER}.j2", seconds=SECONDS),
+    }

@@ -1,0 +1,185 @@
+"""Other tools that write firewall rules: whatever they flush, the port stays closed, or the host closes it again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from rackwright.concerns.firewall.kept import CHECK, SCRIPT
+from rackwright.concerns.watch import WATCH_SERVICE, WATCH_TIMER
+from tests.lab.calm import settle
+from tests.lab.firewall_scene import FRIEND_ONLY, Scene, raised
+
+pytestmark = pytest.mark.lab
+
+PROOF = int(os.environ.get("RACKWRIGHT_FLEET_HOSTS", "0")) >= 10
+"""Whether all of them are run, as `make proof` does."""
+
+
+@pytest.fixture(scope="module")
+def scene(worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """A host with a server, and two clients."""
+    with raised(worker_id, tmp_path_factory.mktemp("site")) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def _settled(scene: Scene) -> Iterator[None]:
+    settle(scene.lab)
+    yield
+    scene.host.run(
+        f"systemctl stop {WATCH_TIMER}; rm -rf /var/lib/rackwright/watch; systemctl restart docker", check=False
+    )
+
+
+def strangers_in(scene: Scene) -> list[str]:
+    """By which families a stranger gets in."""
+    return [name for name, gets_in in scene.who_gets_in().items() if gets_in and name.startswith("stranger")]
+
+
+def unwatched(scene: Scene) -> None:
+    """Deploy, and let nothing be put back by itself: what holds now holds alone."""
+    assert scene.deploy(allow_from=scene.friends).status == 0
+    scene.host.run(f"systemctl stop {WATCH_TIMER}")
+
+
+FLUSH = "for c in iptables ip6tables; do $c -P INPUT ACCEPT; $c -F INPUT; $c -F DOCKER-USER || true; done"
+OLDER = {
+    "iptables-restore": "iptables-restore </tmp/older4; ip6tables-restore </tmp/older6",
+    "a flush": FLUSH,
+}
+
+
+ALL = [(means, how) for means in ("nft", "mangle") for how in OLDER]
+
+
+@pytest.mark.parametrize(("means", "how"), ALL if PROOF else ALL[::3])
+def test_rules_from_before_that_come_back_open_nothing(scene: Scene, means: str, how: str) -> None:
+    scene.host.run("iptables-save -t filter >/tmp/older4; ip6tables-save -t filter >/tmp/older6")
+    scene.host.run("mv /usr/sbin/nft /usr/sbin/nft.away" if means == "mangle" else "true")
+    try:
+        unwatched(scene)
+        assert scene.who_gets_in() == FRIEND_ONLY
+        scene.host.run(OLDER[how])
+        assert strangers_in(scene) == []
+    finally:
+        scene.host.run("mv /usr/sbin/nft.away /usr/sbin/nft" if means == "mangle" else "true")
+    assert scene.deploy(allow_from=scene.friends).status == 0
+    assert "RACKWRIGHT" not in scene.host.run("iptables-save -t mangle; ip6tables-save -t mangle").stdout
+
+
+QUIET = "DEBIAN_FRONTEND=noninteractive apt-get"
+INSTALL = f"{QUIET} update -q && {QUIET} install -y -q --no-install-recommends"
+TOOLS = {
+    "ufw": ("ufw allow 22/tcp; ufw --force enable", "ufw reload", "ufw --force disable"),
+    "firewalld": (
+        "systemctl start firewalld",
+        "firewall-cmd --reload; systemctl restart firewalld",
+        "systemctl disable --now firewalld",
+    ),
+    "iptables-persistent": (
+        "cp /tmp/older4 /etc/iptables/rules.v4; cp /tmp/older6 /etc/iptables/rules.v6",
+        "netfilter-persistent reload; systemctl restart netfilter-persistent",
+        "systemctl disable --now netfilter-persistent",
+    ),
+}
+
+
+@pytest.mark.parametrize("tool", TOOLS if PROOF else ["ufw"])
+def test_a_tool_that_reloads_its_own_rules_lets_no_stranger_in(scene: Scene, tool: str) -> None:
+    start, reload, stop = TOOLS[tool]
+    scene.host.run("iptables-save >/tmp/older4; ip6tables-save >/tmp/older6")
+    scene.host.run(f"{INSTALL} {tool}", timeout=300)
+    try:
+        unwatched(scene)
+        scene.host.run(start)
+        assert strangers_in(scene) == []
+        scene.host.run(reload)
+        assert strangers_in(scene) == []
+        assert scene.host.ssh("true").returncode == 0
+        assert scene.deploy(allow_from=scene.friends).status == 0
+        assert strangers_in(scene) == []
+    finally:
+        scene.host.run(f"{stop}; apt-get purge -y -q {tool}; systemctl restart docker", check=False, timeout=300)
+
+
+def test_what_even_our_table_does_not_outlive_is_put_back_and_a_fight_is_named(scene: Scene) -> None:
+    assert scene.deploy(allow_from=scene.friends).status == 0
+    for number in range(3):
+        scene.host.run(f"systemctl stop {WATCH_TIMER}; nft delete table inet rackwright; iptables -F DOCKER-USER")
+        assert strangers_in(scene) != [], "nothing else keeps them out here"
+        if number == 0:
+            scene.host.run(f"systemctl start {WATCH_TIMER}")
+            scene.wait_for(lambda: strangers_in(scene) == [], 60)
+        else:
+            scene.host.run(f"systemctl start {WATCH_SERVICE}", check=False)
+        assert strangers_in(scene) == []
+    scene.host.run(f"systemctl start {WATCH_TIMER}")
+    run = scene.deploy(allow_from=scene.friends)
+    assert (run.status, run.changed) == (0, [])
+    assert "has put its firewall rules back 3 times" in run.output
+    assert "for the 3. time within an hour; by process" in run.output
+    assert "(nft)" in run.output
+    shown = scene.own("firewall", "show", "inventory/lab.py")
+    assert "the rules stand as they were put" in shown.output
+    assert shown.output.count("put back ") == 3
+
+
+def test_nothing_is_put_back_while_somebody_is_at_work(scene: Scene) -> None:
+    assert scene.deploy(allow_from=scene.friends).status == 0
+    scene.host.run(f"systemctl stop {WATCH_TIMER}")
+    paused = scene.own("firewall", "pause", "inventory/lab.py", scene.host.name, "--for", "1h")
+    assert paused.status == 0, paused.output
+    scene.host.run("nft delete table inet rackwright")
+    scene.host.run(f"systemctl start {WATCH_SERVICE}")
+    assert strangers_in(scene) != []
+    shown = scene.own("firewall", "show", "inventory/lab.py")
+    assert shown.status == 1
+    assert "is not as it was put" in shown.output
+    assert "nothing is put back for another" in shown.output
+    assert scene.own("firewall", "resume", "inventory/lab.py", scene.host.name).status == 1, "its timer does not run"
+    scene.host.run("mkdir -p /var/lib/rackwright/guards && touch /var/lib/rackwright/guards/firewall")
+    scene.host.run(f"systemctl start {WATCH_SERVICE}")
+    assert strangers_in(scene) != [], "a guard that a boot must find decides"
+    scene.host.run(f"rm /var/lib/rackwright/guards/firewall; systemctl start {WATCH_SERVICE}", check=False)
+    assert strangers_in(scene) == []
+
+
+ENDPOINT = "[Service]\\nExecStart=/bin/sleep infinity\\n"
+
+
+def test_an_endpoint_starts_behind_the_drops_or_not_at_all(scene: Scene) -> None:
+    assert scene.deploy(allow_from=scene.friends).status == 0
+    scene.host.run(f"printf '{ENDPOINT}' >/etc/systemd/system/rackwright-llm.service; systemctl daemon-reload")
+    scene.host.run(f"systemctl stop {WATCH_TIMER}; nft delete table inet rackwright")
+    try:
+        scene.host.run("systemctl restart rackwright-llm")
+        assert strangers_in(scene) == []
+        scene.host.run("nft delete table inet rackwright; mv /usr/sbin/nft /usr/sbin/nft.away")
+        assert scene.host.run("systemctl is-active rackwright-llm").stdout.strip() == "active", (
+            "losing them stops nothing"
+        )
+        assert scene.host.run("systemctl restart rackwright-llm", check=False).returncode != 0
+    finally:
+        scene.host.run(
+            "mv /usr/sbin/nft.away /usr/sbin/nft; rm /etc/systemd/system/rackwright-llm.service", check=False
+        )
+        scene.host.run(
+            "systemctl stop rackwright-llm; systemctl reset-failed rackwright-llm; systemctl daemon-reload", check=False
+        )
+
+
+def test_a_host_whose_iptables_fails_at_boot_is_closed_all_the_same(scene: Scene) -> None:
+    assert scene.deploy(allow_from=scene.friends).status == 0
+    scene.host.run(f"test -f {CHECK} && systemctl disable {WATCH_TIMER}")
+    broken = "/usr/local/sbin/iptables-save"
+    scene.host.run(f"printf '#!/bin/sh\\nexit 1\\n' >{broken}; chmod +x {broken}")
+    try:
+        scene.host.reboot()
+        scene.wait_for(lambda: scene.friend.reaches(scene.host.address, 8000))
+        scene.wait_for(lambda: scene.host.run(f"sh {SCRIPT} close", check=False).returncode == 0)
+        assert strangers_in(scene) == []
+    finally:
+        scene.host.run(f"rm {broken}")
