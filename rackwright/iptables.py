@@ -12,12 +12,7 @@ TAG = "rackwright:"
 """Every rule of ours has a comment that begins so."""
 BUILT_IN = frozenset({"INPUT", "FORWARD", "OUTPUT"})
 CLOSES = frozenset({"DROP", "REJECT"})
-SETTLED = frozenset({"RELATED", "ESTABLISHED", "INVALID", "UNTRACKED"})
-"""Connection states that no new connection has."""
 ADDRESSES = frozenset({"-s", "-d", "--ctorigdst", "--ctorigsrc"})
-PORTS = ("--dport", "--dports", "--ctorigdstport")
-DEPTH = 8
-"""Jumps from chain to chain that are followed; real tables have two or three."""
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Match = tuple[str, str]
@@ -65,6 +60,8 @@ class Table:
     """The filter table of one family: rules by chain, in order."""
 
     chains: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
+    policies: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """What becomes of a packet that no rule of a built-in chain decides on; never ours to change."""
 
     def has(self, chain: str) -> bool:
         """Whether rules can be put into a chain; built-in ones are printed only once they were used."""
@@ -83,16 +80,19 @@ class Table:
 def parse_save(text: str) -> Table:
     """The filter table from what iptables-save printed; counters and other tables are left out."""
     chains: dict[str, list[Rule]] = {}
+    policies: dict[str, str] = {}
     table = ""
     for line in text.splitlines():
         if line.startswith("*"):
             table = line[1:].strip()
         elif table == "filter" and line.startswith(":"):
-            chains.setdefault(line[1:].split(" ")[0], [])
+            name, policy = f"{line[1:]} ".split(" ")[:2]
+            chains.setdefault(name, [])
+            policies[name] = policy
         elif table == "filter" and line.startswith("-A "):
             _, chain, rest = f"{line} ".split(" ", 2)
             chains.setdefault(chain, []).append(Rule(chain, rest.strip()))
-    return Table({name: tuple(rules) for name, rules in chains.items()})
+    return Table({name: tuple(rules) for name, rules in chains.items()}, policies)
 
 
 def in_place(table: Table) -> list[str]:
@@ -141,77 +141,8 @@ def closing_chains(table: Table) -> frozenset[str]:
     return frozenset(found)
 
 
-def suspects(table: Table, chain: str, port: int) -> list[Rule]:
-    """Rules of others that may close a TCP port for somebody, in a chain and those that it leads to."""
-    return _suspects(table, Rule(chain, f"-p tcp -m tcp --dport {port} -j ACCEPT"), closing_chains(table), DEPTH)
-
-
-def _suspects(table: Table, door: Rule, closing: frozenset[str], depth: int) -> list[Rule]:
-    touching = [rule for rule in table.rules(door.chain) if not rule.ours and not apart(rule, door)]
-    found = []
-    for rule in touching:
-        if rule.target in CLOSES and not _only_settled(rule):
-            found.append(rule)
-        elif rule.target in closing and depth:
-            found += _suspects(table, Rule(rule.target, door.text), closing, depth - 1)
-    return found
-
-
-def _only_settled(rule: Rule) -> bool:
-    states = rule.matches.get("--ctstate") or rule.matches.get("--state")
-    return states is not None and set(states.split(",")) <= SETTLED
-
-
-def apart(one: Rule, other: Rule) -> bool:
-    """Whether it is certain that no packet matches both rules."""
-    return (
-        _protocols_apart(one, other)
-        or any(_networks_apart(one, other, option) for option in ("-s", "-d"))
-        or any(_names_apart(one, other, option) for option in ("-i", "-o"))
-        or _ports_apart(one, other)
-    )
-
-
-def _protocols_apart(one: Rule, other: Rule) -> bool:
-    mine, theirs = one.matches.get("-p", "all"), other.matches.get("-p", "all")
-    return "all" not in (mine, theirs) and mine != theirs
-
-
-def _networks_apart(one: Rule, other: Rule, option: str) -> bool:
-    mine, theirs = _network(one.matches.get(option)), _network(other.matches.get(option))
-    return mine is not None and theirs is not None and mine.version == theirs.version and not mine.overlaps(theirs)
-
-
-def _names_apart(one: Rule, other: Rule, option: str) -> bool:
-    mine, theirs = one.matches.get(option), other.matches.get(option)
-    if mine is None or theirs is None or mine.endswith("+") or theirs.endswith("+"):
-        return False
-    return mine != theirs
-
-
-def _ports_apart(one: Rule, other: Rule) -> bool:
-    mine, theirs = _ports(one), _ports(other)
-    return mine is not None and theirs is not None and not any(a <= d and c <= b for a, b in mine for c, d in theirs)
-
-
-def _ports(rule: Rule) -> list[tuple[int, int]] | None:
-    """Ranges of destination ports, or None when the rule takes any (or names them in a way not known here).
-
-    An endpoint is published under its own port, so the port asked for is that of its container, too.
-    """
-    said = next((rule.matches[name] for name in PORTS if name in rule.matches), None)
-    try:
-        return None if said is None else [_range(part) for part in said.split(",")]
-    except ValueError:
-        return None
-
-
-def _range(text: str) -> tuple[int, int]:
-    first, _, last = text.partition(":")
-    return int(first or 0), int(last or (65535 if ":" in text else first))
-
-
-def _network(text: str | None) -> Network | None:
+def network_of(text: str | None) -> Network | None:
+    """A network from its text; None when there is none, or when it is a name."""
     try:
         return None if text is None else ipaddress.ip_network(text, strict=False)
     except ValueError:
@@ -233,7 +164,7 @@ def _options(words: list[str]) -> Iterator[Match]:
 def _normal(options: Iterable[Match]) -> Iterator[Match]:
     """Without names of match modules, which their options imply, and with addresses in one spelling."""
     for option, value in options:
-        network = _network(value) if option.removeprefix("! ") in ADDRESSES else None
+        network = network_of(value) if option.removeprefix("! ") in ADDRESSES else None
         if option == "-m" or (network is not None and network.prefixlen == 0 and "!" not in option):
             continue
         yield option, str(network) if network is not None else value

@@ -6,6 +6,7 @@ import socket
 import time
 from typing import Any
 
+from paramiko import Channel, ProxyCommand
 from pyinfra.api.host import Host
 
 SILENCE = 30
@@ -32,6 +33,12 @@ def is_lost(host: Host) -> bool:
     time.sleep(0.05)
     transport = _transport(host)
     return transport is None or not transport.is_active()
+
+
+def is_direct(host: Host) -> bool:
+    """Whether this machine itself connects to a host: not by a jump host, nor by a command (ProxyCommand)."""
+    transport = _transport(host)
+    return transport is None or not isinstance(transport.sock, Channel | ProxyCommand)
 
 
 def _transport(host: Host) -> Any:

@@ -32,8 +32,8 @@ from rackwright.jobs import Ended
 from rackwright.jobstream import Heard, text_of
 from rackwright.paths import endpoint_dir, failed_dir, unit_name
 from rackwright.printable import paragraph
+from rackwright.probing import reach_of
 from rackwright.proof import Answer, Question, Verdict, judge_safely, mark_of, parse_answer, refusal
-from rackwright.reach import knock
 from rackwright.switchnews import COLOURS, Line, SwitchNews, in_words
 from rackwright.transaction import ALONE, word_script
 
@@ -102,7 +102,7 @@ def switch_and_prove(state: State, host: Host, step: Proved) -> None:
         log = fetch_log(state, host, news, step.release)
         raise with_more(error, f"the failed release's log: {log}" if log else "")
     if step.door is not None:
-        say(host, f"  {knock(str(host.data.get('ssh_hostname') or host.name), step.door)}")
+        say(host, f"  {reach_of(state, host, step.door)}")
 
 
 def with_more(error: StepFailedError, more: str) -> StepFailedError:

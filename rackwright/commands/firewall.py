@@ -10,6 +10,7 @@ from rackwright.commands.inventories import add_inventory, add_limit
 from rackwright.concerns.firewall.kept import GUARD, SCRIPT
 from rackwright.concerns.watch import PAUSED, WATCH_TIMER, repairs_file
 from rackwright.errors import RackwrightError
+from rackwright.fleet.doors import reach_of_all
 from rackwright.fleet.spread import show, spread
 from rackwright.hostside import host_script
 
@@ -22,11 +23,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Register the command and what it can do."""
     parser = commands.add_parser("firewall", help="how the hosts' rules stand; pause their repair")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    shown = verbs.add_parser("show", help="whether the rules stand as they were put, and what was put back")
+    shown = verbs.add_parser("show", help="whether the rules stand, what was put back, and who gets in by a connection")
     add_limit(shown)
-    shown.set_defaults(
-        handler=lambda args: show(spread(args.inventory, args.limit, lambda _: _script("show"), args.only))
-    )
+    shown.set_defaults(handler=_show)
     pause = verbs.add_parser("pause", help="put nothing back on these hosts for a while; a reboot ends it, too")
     pause.add_argument("--for", dest="length", required=True, metavar="1h", help="how long: 90s, 30m, 1h; at most 24h")
     resume = verbs.add_parser("resume", help="look after the rules again")
@@ -34,6 +33,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         add_inventory(each)
         each.add_argument("hosts", nargs="+", metavar="HOST|GROUP")
         each.set_defaults(handler=handler)
+
+
+def _show(args: argparse.Namespace) -> int:
+    return show(spread(args.inventory, args.limit, lambda _: _script("show"), args.only, reach_of_all))
 
 
 def _pause(args: argparse.Namespace) -> int:

@@ -24,24 +24,29 @@ class Said:
 
 
 def spread(
-    inventory: str, limit: Sequence[str], script: Callable[[HostSettings], Shell], only: Sequence[str] = ()
+    inventory: str,
+    limit: Sequence[str],
+    script: Callable[[HostSettings], Shell],
+    only: Sequence[str] = (),
+    more: Callable[[Connected], Sequence[str]] | None = None,
 ) -> dict[str, Said]:
     """Run each host's script; the hosts are in inventory order.
 
+    more: lines to be shown after those that the script printed, once it has run.
     Raises RackwrightError for a wrong inventory, and when no host can be reached.
     """
     entries = chosen_hosts(inventory, limit, only)
     with connected(entries) as hosts:
-        found = in_parallel(hosts, lambda one: _run(one, script(one.entry.settings)))
+        found = in_parallel(hosts, lambda one: _run(one, script(one.entry.settings), more))
     return {entry.name: found.get(entry.name, Said(False, err=("cannot be reached",))) for entry in entries}
 
 
-def _run(one: Connected, script: Shell) -> Said:
+def _run(one: Connected, script: Shell, more: Callable[[Connected], Sequence[str]] | None) -> Said:
     try:
         ok, output = remote(one.state, one.host, command_of(script))
     except StepFailedError as error:
         return Said(False, err=(str(error),))
-    return Said(ok, tuple(output.stdout_lines), tuple(output.stderr_lines))
+    return Said(ok, (*output.stdout_lines, *(more(one) if more else ())), tuple(output.stderr_lines))
 
 
 def show(said: dict[str, Said]) -> int:

@@ -28,7 +28,7 @@ from rackwright.concerns.release import TAKES as RELEASE_TAKES
 from rackwright.concerns.release import Unresolved, binding_of, wanted_releases
 from rackwright.ownership import RECORD
 from rackwright.paths import BOOT_UNIT, UNITS, endpoint_dir, endpoint_job, unit_name
-from rackwright.reach import Door
+from rackwright.reach import door_of
 from rackwright.release import Release
 from rackwright.render import render_own
 from rackwright.settings.model import EndpointSettings, HostSettings
@@ -221,7 +221,7 @@ def _proved(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due)
         restarts=due.restart,
         questions=questions_after(release, settings),
         questions_before=questions_before(settings, seen) if due.restart else (),
-        door=None if settings.is_local else Door(settings.port, settings.networks),
+        door=door_of(settings),
     )
     doing = "switch endpoint {} to release {}" if due.restart else "prove endpoint {} at release {}"
     what = f"{doing.format(name, release.hash)} and ask it"

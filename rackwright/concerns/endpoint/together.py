@@ -13,7 +13,7 @@ from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
 from rackwright.concerns.release import Unresolved
 from rackwright.paths import unit_name
 from rackwright.proof import Question
-from rackwright.reach import Door
+from rackwright.reach import door_of
 from rackwright.release import Release
 from rackwright.replacement import Coming, Leaving, replacement_job
 from rackwright.settings.model import EndpointSettings
@@ -51,7 +51,7 @@ def replacement(group: Group, asked: WantedEndpoints, seen: SeenEndpoints) -> Ch
         serving=True,
         questions=_questions(group, asked),
         questions_before=_before(group, first.settings, seen),
-        door=None if first.settings.is_local else Door(first.settings.port, first.settings.networks),
+        door=door_of(first.settings),
         takes_over=group.leaving,
     )
     return Change(

@@ -1,0 +1,132 @@
+"""Whether a port is open is decided by a connection of somebody who is let in; rules only say where to look."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from rackwright.lab.host import Host
+from tests.lab.calm import needs_preparing
+from tests.lab.conftest import Run, Site
+
+pytestmark = pytest.mark.lab
+
+OPEN = "port 8000 is reachable from this machine"
+DROPS = {
+    "DOCKER-USER": "DOCKER-USER -p tcp -m tcp --dport 8000 -j DROP",
+    "FORWARD": "FORWARD -o docker0 -j DROP",
+    "a chain of its own": "site -p tcp -j REJECT --reject-with icmp-port-unreachable",
+}
+FIREWALLD = """
+table inet firewalld {
+  chain filter_FORWARD {
+    type filter hook forward priority filter + 10; policy accept;
+    ct state established,related accept
+    ct state invalid drop
+    jump filter_zones
+  }
+  chain filter_zones {
+    tcp dport 8000 reject with icmpx admin-prohibited
+  }
+}
+"""
+
+
+@pytest.fixture
+def hosts(site: Site, request: pytest.FixtureRequest) -> dict[str, Host]:
+    """Both hosts, which serve."""
+    if needs_preparing(request):
+        for host in site.lab.hosts:
+            host.reset()
+        run = site.deploy()
+        assert run.status == 0, run.output
+        assert run.output.count(OPEN) == 2
+    return {host.name.rpartition("-")[2]: host for host in site.lab.hosts}
+
+
+def said(run: Run, host: Host) -> str:
+    """The sentence on the port of a host."""
+    print(run.output)
+    own = re.compile(rf"\s*(\[{host.name}\]|{host.name}:) .*port 8000 ")
+    lines = [line for line in run.output.splitlines() if own.match(line)]
+    found = [line for line in lines if "reachable" in line or "not checked" in line]
+    assert len(found) == 1, run.output
+    return found[0]
+
+
+def shown(site: Site, host: Host) -> str:
+    return said(site.rackwright("firewall", "show", "inventory/lab.py"), host)
+
+
+def deploy(site: Site, *limit: str, **data: Any) -> Run:
+    """A deploy that switches."""
+    words = [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+    run = site.deploy("-y", *words, limit=limit)
+    assert run.status == 0, run.output
+    return run
+
+
+@contextmanager
+def dropping(host: Host, where: str) -> Iterator[None]:
+    """Somebody else's rule in front of all others."""
+    rule = DROPS[where]
+    own = where not in rule.split()
+    host.run(f"{'iptables -N site; iptables -I FORWARD -p tcp -j site;' if own else ''} iptables -I {rule}")
+    try:
+        yield
+    finally:
+        host.run(f"iptables -D {rule}; {'iptables -D FORWARD -p tcp -j site; iptables -X site' if own else ''}")
+
+
+def test_a_deploy_names_the_rule_that_closes_the_port_and_is_well(site: Site, hosts: dict[str, Host]) -> None:
+    host = hosts["lived2"]
+    with dropping(host, "DOCKER-USER"):
+        run = deploy(site, host.name, engine={"stream_interval": 11})
+    told = said(run, host)
+    assert "warning: port 8000 is not reachable from this machine" in told
+    assert "[no answer]" in told
+    assert f"the iptables rule {DROPS['DOCKER-USER']}" in told
+    assert "next, on this host: sudo iptables -nvL DOCKER-USER" in told
+
+
+@pytest.mark.parametrize("where", ["FORWARD", "a chain of its own"])
+def test_firewall_show_names_the_rule_and_nothing_else(site: Site, hosts: dict[str, Host], where: str) -> None:
+    host = hosts["lived2"]
+    with dropping(host, where):
+        told = shown(site, host)
+    assert re.search(r"on this host the iptables rule (.*) may close it", told)[1] == DROPS[where]  # type: ignore[index]
+    assert ("[refused]" in told) == ("REJECT" in DROPS[where])
+    assert OPEN in shown(site, host)
+
+
+def test_firewall_show_names_a_table_of_nft(site: Site, hosts: dict[str, Host]) -> None:
+    host = hosts["lived2"]
+    host.run("nft -f -", stdin=FIREWALLD)
+    try:
+        told = shown(site, host)
+    finally:
+        host.run("nft delete table inet firewalld")
+    assert "on this host the nft table inet firewalld may close it" in told
+    assert told.endswith("sudo nft list table inet firewalld")
+
+
+def test_a_peer_decides_where_this_machine_is_not_let_in_and_nobody_does_where_none_is(
+    site: Site, hosts: dict[str, Host]
+) -> None:
+    bare, lived = hosts["bare1"], hosts["lived2"]
+    run = deploy(site, allow_from=[f"{bare.address}/32"], engine={"stream_interval": 12})
+    told = said(run, lived)
+    assert f"port 8000 is reachable from {bare.name} ({bare.address}); this machine is not let in" in told
+    told = said(run, bare)
+    assert "port 8000 is not checked" in told
+    assert f"{lived.name} ({lived.address})" in told
+    with dropping(lived, "FORWARD"):
+        run = deploy(site, allow_from=[f"{bare.address}/32"], engine={"stream_interval": 13})
+    told = said(run, lived)
+    assert f"not reachable from {bare.name} ({bare.address}) [no answer]" in told
+    assert DROPS["FORWARD"] in told
