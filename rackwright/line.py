@@ -19,10 +19,18 @@ def tune(host: Host) -> None:
     Without TCP_NODELAY each command costs 41 ms more. Without the others, the command that runs while a host loses
     its power or its network waits for ever.
     """
-    transport = _transport(host)
-    if transport is not None:
+    sock = _socket(_transport(host))
+    if sock is not None:
         for level, name, value in _options():
-            transport.sock.setsockopt(level, name, value)
+            sock.setsockopt(level, name, value)
+
+
+def _socket(transport: Any) -> Any:
+    """The socket to the host, or to the jump host before it; None where a command makes the connection."""
+    while isinstance(getattr(transport, "sock", None), Channel):
+        transport = transport.sock.get_transport()
+    sock = getattr(transport, "sock", None)
+    return sock if hasattr(sock, "setsockopt") else None
 
 
 def is_lost(host: Host) -> bool:
