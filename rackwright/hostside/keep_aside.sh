@@ -14,8 +14,14 @@ if [ -e "$units/$unit" ] || [ -L "$units/$unit" ]; then
   cp -a "$units/$unit" "$aside/$unit" && sync -f "$aside" || exit 1
   systemctl disable --now --quiet "$unit" 2>/dev/null
   case "$(state is-active)" in active | activating | deactivating | reloading) fail "it does not stop" ;; esac
-  # Its drop-ins would hold for our unit as well.
-  if [ -d "$units/$unit.d" ] && [ ! -e "$aside/$unit.d" ]; then mv -T "$units/$unit.d" "$aside/$unit.d" || exit 1; fi
+  # Its drop-ins would hold for our unit as well; ours, which the firewall has put there, stay.
+  if [ -d "$units/$unit.d" ] && [ ! -e "$aside/$unit.d" ]; then
+    mv -T "$units/$unit.d" "$aside/$unit.d" || exit 1
+    for own in "$aside/$unit.d"/rackwright-*.conf; do
+      [ ! -f "$own" ] || { mkdir -p "$units/$unit.d" && mv "$own" "$units/$unit.d/"; } || exit 1
+    done
+    rmdir --ignore-fail-on-non-empty "$aside/$unit.d"
+  fi
   rm -f "$units/$unit" && systemctl daemon-reload && systemctl reset-failed "$unit" 2>/dev/null
 fi
 [ -n "$container" ] && command -v docker >/dev/null || exit 0
