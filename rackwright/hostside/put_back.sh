@@ -6,7 +6,7 @@ if [ -e "$aside/$unit" ] || [ -L "$aside/$unit" ]; then
     fail "$units/$unit is there again; compare it with $aside/$unit, and move one of them away"
   fi
   cp -a "$aside/$unit" "$units/$unit" || exit 1
-  if [ -d "$aside/$unit.d" ] && [ ! -e "$units/$unit.d" ]; then mv -T "$aside/$unit.d" "$units/$unit.d" || exit 1; fi
+  if [ -d "$aside/$unit.d" ]; then mkdir -p "$units/$unit.d" && cp -a "$aside/$unit.d/." "$units/$unit.d/" || exit 1; fi
   systemctl daemon-reload
 fi
 if [ -f "$aside/$container.container" ]; then
