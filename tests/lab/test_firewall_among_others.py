@@ -9,6 +9,7 @@ import pytest
 
 from rackwright.concerns.firewall.kept import CHECK, SCRIPT
 from rackwright.concerns.watch import WATCH_SERVICE, WATCH_TIMER
+from rackwright.lease import LEASE
 from tests.lab.calm import settle
 from tests.lab.firewall_scene import FRIEND_ONLY, Scene, raised
 
@@ -108,7 +109,7 @@ def test_a_tool_that_reloads_its_own_rules_lets_no_stranger_in(scene: Scene, too
 def test_what_even_our_table_does_not_outlive_is_put_back_and_a_fight_is_named(scene: Scene) -> None:
     assert scene.deploy(allow_from=scene.friends).status == 0
     for number in range(3):
-        scene.host.run(f"systemctl stop {WATCH_TIMER}; nft delete table inet rackwright; iptables -F DOCKER-USER")
+        scene.host.run(f"systemctl stop {WATCH_TIMER}; nft flush ruleset")
         assert strangers_in(scene) != [], "nothing else keeps them out here"
         if number == 0:
             scene.host.run(f"systemctl start {WATCH_TIMER}")
@@ -143,7 +144,10 @@ def test_nothing_is_put_back_while_somebody_is_at_work(scene: Scene) -> None:
     scene.host.run("mkdir -p /var/lib/rackwright/guards && touch /var/lib/rackwright/guards/firewall")
     scene.host.run(f"systemctl start {WATCH_SERVICE}")
     assert strangers_in(scene) != [], "a guard that a boot must find decides"
-    scene.host.run(f"rm /var/lib/rackwright/guards/firewall; systemctl start {WATCH_SERVICE}", check=False)
+    taken = f"read -r now _ </proc/uptime; printf 'taken=1\\nexpires=%s\\n' $((${{now%%.*}} + 60)) >{LEASE}"
+    scene.host.run(f"rm /var/lib/rackwright/guards/firewall; {taken}; systemctl start {WATCH_SERVICE}")
+    assert strangers_in(scene) != [], "whoever holds the lease is at work"
+    scene.host.run(f"rm {LEASE}; systemctl start {WATCH_SERVICE}", check=False)
     assert strangers_in(scene) == []
 
 
