@@ -140,6 +140,8 @@ PARTS = st.tuples(
     st.sampled_from(["-j ACCEPT", "-j DROP", "-j LOG", "-j custom", "-j RETURN", ""]),
 )
 FOREIGN = PARTS.map(lambda parts: " ".join(filter(None, parts)))
+INNER = FOREIGN.filter(lambda rule: "-j custom" not in rule)
+"""The kernel takes no chain that leads to itself."""
 OLD = st.just('-p tcp -m tcp --dport 9 -m comment --comment "rackwright:old:refused" -j DROP')
 
 
@@ -148,7 +150,7 @@ def tables(draw: st.DrawFn) -> str:
     """A table with foreign rules, and maybe some of ours from before."""
     text = WITH_DOCKER + ":custom - [0:0]\n"
     for chain in ("INPUT", "DOCKER-USER", "FORWARD", "custom"):
-        for rule in draw(st.lists(FOREIGN if chain == "custom" else FOREIGN | OLD, max_size=4)):
+        for rule in draw(st.lists(INNER if chain == "custom" else FOREIGN | OLD, max_size=4)):
             text += f"-A {chain} {rule}\n"
     return text
 
