@@ -28,7 +28,7 @@ from typing import Any
 
 from rackwright.inventory import InventoryHost, site_root
 from rackwright.lab import Lab
-from rackwright.session import chosen_hosts
+from rackwright.pyinfra_glue.session import chosen_hosts
 
 BARE = """
 import json, socket, sys

@@ -10,14 +10,15 @@ from typing import Any
 from pyinfra import logger
 from pyinfra.api.host import Host
 
-from rackwright import pyinfra_options
-from rackwright.declaring import check_steps, declared_of, is_declaring, remember, told, with_arguments
 from rackwright.errors import RackwrightError, SettingsError
-from rackwright.fleet.plain import keep_record
-from rackwright.importing import import_from, importing_from
-from rackwright.interrupt import fail_on_interrupt
+from rackwright.fleet.rollout.plain import keep_record
 from rackwright.lockfile import Lock, Locks, pinned
-from rackwright.prompt import say_when_nobody_answers
+from rackwright.pyinfra_glue import options as pyinfra_options
+from rackwright.pyinfra_glue.declaring import check_steps, declared_of, is_declaring, remember, told, with_arguments
+from rackwright.pyinfra_glue.importing import import_from, importing_from
+from rackwright.pyinfra_glue.interrupt import fail_on_interrupt
+from rackwright.pyinfra_glue.prompt import say_when_nobody_answers
+from rackwright.pyinfra_glue.terminal import tame_output
 from rackwright.settings.ansible_inventory import listing_of
 from rackwright.settings.files import site_root
 from rackwright.settings.groups import ALL, Group, Groups
@@ -26,7 +27,6 @@ from rackwright.settings.load import InventoryHost, Listing, load, standalone
 from rackwright.settings.model import HostSettings
 from rackwright.settings.origin import Origin
 from rackwright.settings.problems import nearest
-from rackwright.terminal import tame_output
 
 __all__ = [
     "HostEntry",

@@ -15,10 +15,10 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rackwright.concern import HostReading
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, SeenModel, SeenModels, commit_of, name_of, sources_of
 from rackwright.errors import SettingsError
+from rackwright.plan.concern import HostReading
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.sections import BLOB, COMMIT, DIGEST, SHA256, FilePin, ModelSource
 

@@ -10,13 +10,13 @@ import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
-from rackwright.checks.gpu import GPU
-from rackwright.checks.machine import MACHINE
-from rackwright.checks.network import NETWORK
-from rackwright.checks.row import Check, figures, gib
-from rackwright.checks.software import SOFTWARE
-from rackwright.checks.storage import STORAGE
 from rackwright.cli import parser
+from rackwright.concerns.preflight.gpu import GPU
+from rackwright.concerns.preflight.machine import MACHINE
+from rackwright.concerns.preflight.network import NETWORK
+from rackwright.concerns.preflight.row import Check, figures, gib
+from rackwright.concerns.preflight.software import SOFTWARE
+from rackwright.concerns.preflight.storage import STORAGE
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 MADE = "Made from the code by `python scripts/reference.py`; do not edit it.\n"

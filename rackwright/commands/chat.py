@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 
-from rackwright.change import Shell
 from rackwright.commands.inventories import add_limit
-from rackwright.effects import command_of, remote
+from rackwright.effects.remote import command_of, remote
+from rackwright.plan.change import Shell
+from rackwright.plan.spec import local_url, served_name
 from rackwright.printable import ASKED_FOR, paragraph
-from rackwright.proof import Answer, http, parse_answer
-from rackwright.session import Connected, chosen_hosts, connected
+from rackwright.proof.basic import Answer, http, parse_answer
+from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.settings.model import EndpointSettings
-from rackwright.spec import local_url, served_name
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 from rackwright.commands.fix import fix_files
 from rackwright.commands.inventories import add_inventory, hosts_of
 from rackwright.commands.moving import moving
-from rackwright.declared import Declared
-from rackwright.declaring import declared_by, told
+from rackwright.concerns.declared import Declared
 from rackwright.engines.finding import Level
 from rackwright.engines.problems import engine_notes
 from rackwright.inventory import InventoryHost, site_root
+from rackwright.pyinfra_glue.declaring import declared_by, told
 from rackwright.settings.notes import notes
 from rackwright.settings.origin import dotted, origin_of
 from rackwright.settings.validate import leaves, masked

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from rackwright.change import Shell
 from rackwright.commands.inventories import add_limit
-from rackwright.fleet.spread import show, spread
+from rackwright.fleet.inspect.spread import show, spread
+from rackwright.plan.change import Shell
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 
-from rackwright.change import Shell
 from rackwright.commands.inventories import add_inventory, add_limit
 from rackwright.concerns.firewall.kept import GUARD, SCRIPT
 from rackwright.concerns.watch import PAUSED, WATCH_TIMER, repairs_file
 from rackwright.errors import RackwrightError
-from rackwright.fleet.doors import reach_of_all
-from rackwright.fleet.spread import show, spread
+from rackwright.fleet.inspect.doors import reach_of_all
+from rackwright.fleet.inspect.spread import show, spread
 from rackwright.hostside import host_script
+from rackwright.plan.change import Shell
 
 UNITS = {"s": 1, "m": 60, "h": 3600}
 LONGEST = 24 * 3600

@@ -7,21 +7,21 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rackwright.change import Shell
-from rackwright.concern import HostReading
 from rackwright.concerns.options import LIMIT, WantedOptions, ask_script
 from rackwright.concerns.options import wanted as wanted_options
 from rackwright.concerns.release import Unresolved, wanted_releases
-from rackwright.effects import StepFailedError, remote
-from rackwright.effects import command_of as command
+from rackwright.effects.reader import read_host
+from rackwright.effects.remote import StepFailedError, remote
+from rackwright.effects.remote import command_of as command
 from rackwright.errors import ReadingError
-from rackwright.fleet.survey import in_parallel
+from rackwright.fleet.inspect.survey import in_parallel
 from rackwright.inventory import site_root
 from rackwright.lockfile import Locks
 from rackwright.paths import RUN
+from rackwright.plan.change import Shell
+from rackwright.plan.concern import HostReading
 from rackwright.printable import paragraph
-from rackwright.reader import read_host
-from rackwright.session import Connected, chosen_hosts, connected
+from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.settings.model import HostSettings
 
 Answer = tuple[bool, list[str]]

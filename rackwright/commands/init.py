@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rackwright.commands.siteupdate import Copy, Fate, copies
 from rackwright.errors import RackwrightError
 from rackwright.settings.schema import json_text
-from rackwright.siteupdate import Copy, Fate, copies
 
 PARTS = ("deploy.py", "inventory", "tasks", "templates", "group_vars")
 SCHEMA = Path("docs/reference/settings.schema.json")

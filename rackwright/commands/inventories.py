@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from rackwright.commands.vault import PASSWORD_FILE
 from rackwright.errors import SettingsError
-from rackwright.fleet.selection import HELP
 from rackwright.inventory import InventoryHost, load_inventory
+from rackwright.runs.selection import HELP
 from rackwright.settings.problems import nearest
 
 

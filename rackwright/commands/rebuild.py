@@ -8,20 +8,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rackwright import hostkeys
 from rackwright.commands.inventories import add_vault, pick
 from rackwright.commands.rollout import agreed
+from rackwright.effects import hostkeys
+from rackwright.effects.hostkeys import HostKey
 from rackwright.errors import RackwrightError, ReadingError
-from rackwright.fleet.ending import DONE, ERROR
-from rackwright.fleet.glance import Asked, Glance, parse
-from rackwright.fleet.peers import Place, differences, lock_of, place_of
-from rackwright.fleet.poll import poll
-from rackwright.fleet.rolling import roll_out
-from rackwright.fleet.running import begin
-from rackwright.fleet.status_table import duration
-from rackwright.hostkeys import HostKey
+from rackwright.fleet.inspect.glance import Asked, Glance, parse
+from rackwright.fleet.inspect.status_table import duration
+from rackwright.fleet.rollout.peers import Place, differences, lock_of, place_of
+from rackwright.fleet.rollout.rolling import roll_out
+from rackwright.fleet.rollout.running import begin
 from rackwright.inventory import InventoryHost, load_inventory, site_root
 from rackwright.lockfile import Lock, load_lock, pinned, write_lock
+from rackwright.pyinfra_glue.poll import poll
+from rackwright.runs.ending import DONE, ERROR
 from rackwright.settings import known_hosts
 from rackwright.settings.groups import ALL
 

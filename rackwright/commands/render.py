@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rackwright.catalog import ALL
 from rackwright.commands.inventories import add_inventory, hosts_of
+from rackwright.concerns.catalog import ALL
 from rackwright.lockfile import Locks
 from rackwright.settings.files import site_root
 from rackwright.settings.model import HostSettings

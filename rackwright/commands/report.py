@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rackwright.fleet.journal import chosen_record
-from rackwright.fleet.report import write
+from rackwright.fleet.view.report import write
+from rackwright.runs.journal import chosen_record
 from rackwright.settings.files import site_root
 
 

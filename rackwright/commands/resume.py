@@ -15,18 +15,18 @@ from rackwright.commands.rollout import agreed
 from rackwright.commands.runs import add_site, root_of
 from rackwright.commands.teardown import tear_down
 from rackwright.errors import RackwrightError
-from rackwright.fleet.candidates import chosen, effective, refused_runs
-from rackwright.fleet.claim import claimed
-from rackwright.fleet.ending import ERROR, end_of_way_back
-from rackwright.fleet.journal import ORDER, append, chosen_record, folder_of, read_record, records
-from rackwright.fleet.muster import muster
-from rackwright.fleet.plain import sentence
-from rackwright.fleet.record import BACKWARD, BY_HAND, FORWARD, TEARDOWN, Record, record_of
-from rackwright.fleet.resuming import Rest, advice, hurt_hosts, rest_of
-from rackwright.fleet.rolling import roll_out, take_back
-from rackwright.fleet.running import Run, begin
+from rackwright.fleet.rollout.candidates import chosen, effective, refused_runs
+from rackwright.fleet.rollout.muster import muster
+from rackwright.fleet.rollout.plain import sentence
+from rackwright.fleet.rollout.resuming import Rest, advice, hurt_hosts, rest_of
+from rackwright.fleet.rollout.rolling import roll_out, take_back
+from rackwright.fleet.rollout.running import Run, begin
 from rackwright.inventory import InventoryHost
-from rackwright.session import chosen_hosts
+from rackwright.pyinfra_glue.session import chosen_hosts
+from rackwright.runs.claim import claimed
+from rackwright.runs.ending import ERROR, end_of_way_back
+from rackwright.runs.journal import ORDER, append, chosen_record, folder_of, read_record, records
+from rackwright.runs.record import BACKWARD, BY_HAND, FORWARD, TEARDOWN, Record, record_of
 
 KINDS = {FORWARD: "roll out", BACKWARD: "go further back", BY_HAND: "go back", TEARDOWN: "tear down", "": "deploy"}
 
@@ -122,7 +122,7 @@ def _go_on(started: Run, old: Record, rest: Rest) -> tuple[int, str]:
     if rest.kind == BY_HAND:
         return roll_back(started, rest.releases)
     if rest.kind == TEARDOWN:
-        with as_file(files("rackwright.deploys") / "teardown.py") as file:
+        with as_file(files("rackwright.operations.deploys") / "teardown.py") as file:
             return tear_down(started, file, bool(old.begin.get("purge")), old.begin.get("steps"))
     deploy = Path(old.begin["deploy"])
     status = started.as_plain().pyinfra(deploy, started.hosts, data, **{ORDER: json.dumps(order)})

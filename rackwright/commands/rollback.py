@@ -9,15 +9,15 @@ from pathlib import Path
 
 from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import agreed
-from rackwright.declaring import declared_by
+from rackwright.concerns.endpoint.rollback import LAST
 from rackwright.errors import SettingsError
-from rackwright.fleet.ending import ERROR, end_of_rollback
-from rackwright.fleet.quarantine import remarks
-from rackwright.fleet.record import BY_HAND
-from rackwright.fleet.rolling import Releases, go_back
-from rackwright.fleet.running import Run, begin, phase
-from rackwright.rollback import LAST
-from rackwright.session import chosen_hosts
+from rackwright.fleet.rollout.quarantine import remarks
+from rackwright.fleet.rollout.rolling import Releases, go_back
+from rackwright.fleet.rollout.running import Run, begin, phase
+from rackwright.pyinfra_glue.declaring import declared_by
+from rackwright.pyinfra_glue.session import chosen_hosts
+from rackwright.runs.ending import ERROR, end_of_rollback
+from rackwright.runs.record import BY_HAND
 from rackwright.settings.files import site_root
 from rackwright.settings.load import InventoryHost
 

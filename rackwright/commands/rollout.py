@@ -11,13 +11,13 @@ from typing import Any
 
 from rackwright.commands.inventories import add_limit
 from rackwright.errors import RackwrightError
-from rackwright.fleet.ending import ERROR
-from rackwright.fleet.muster import muster
-from rackwright.fleet.quarantine import load_quarantine
-from rackwright.fleet.record import FORWARD
-from rackwright.fleet.rolling import roll_out
-from rackwright.fleet.running import begin
-from rackwright.session import chosen_hosts
+from rackwright.fleet.rollout.muster import muster
+from rackwright.fleet.rollout.quarantine import load_quarantine
+from rackwright.fleet.rollout.rolling import roll_out
+from rackwright.fleet.rollout.running import begin
+from rackwright.pyinfra_glue.session import chosen_hosts
+from rackwright.runs.ending import ERROR
+from rackwright.runs.record import FORWARD
 from rackwright.settings.files import site_root
 
 KEYS = {

@@ -12,16 +12,16 @@ from pathlib import Path
 from rackwright.commands.inventories import add_limit
 from rackwright.engines.requests import ignored_parameters
 from rackwright.errors import ReadingError
-from rackwright.fleet.glance import Asked, parse
-from rackwright.fleet.last_runs import last_runs
-from rackwright.fleet.poll import Reply, poll
-from rackwright.fleet.quarantine import load_quarantine
-from rackwright.fleet.status import StatusRow, rows_of, unknown_row, values_of
-from rackwright.fleet.status_table import render
+from rackwright.fleet.inspect.glance import Asked, parse
+from rackwright.fleet.inspect.last_runs import last_runs
+from rackwright.fleet.inspect.status import StatusRow, rows_of, unknown_row, values_of
+from rackwright.fleet.inspect.status_table import render
+from rackwright.fleet.rollout.quarantine import load_quarantine
 from rackwright.inventory import InventoryHost, site_root
 from rackwright.lockfile import Locks
 from rackwright.printable import paragraph
-from rackwright.session import chosen_hosts
+from rackwright.pyinfra_glue.poll import Reply, poll
+from rackwright.pyinfra_glue.session import chosen_hosts
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

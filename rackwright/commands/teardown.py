@@ -12,14 +12,14 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from rackwright.commands.inventories import add_limit
-from rackwright.declaring import declared_by
-from rackwright.fleet.ending import ERROR
-from rackwright.fleet.journal import read_record
-from rackwright.fleet.record import TEARDOWN
-from rackwright.fleet.running import Run, begin, phase
-from rackwright.fleet.states import RunState
+from rackwright.fleet.rollout.running import Run, begin, phase
 from rackwright.processes import module
-from rackwright.session import chosen_hosts
+from rackwright.pyinfra_glue.declaring import declared_by
+from rackwright.pyinfra_glue.session import chosen_hosts
+from rackwright.runs.ending import ERROR
+from rackwright.runs.journal import read_record
+from rackwright.runs.record import TEARDOWN
+from rackwright.runs.states import RunState
 from rackwright.settings.files import site_root
 
 Steps = Mapping[str, Sequence[str]]
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.dry and not arguments.yes and not _agreed(names, arguments.purge, arguments.left_behind):
         print("nothing was done", file=sys.stderr)
         return 1
-    with as_file(files("rackwright.deploys") / "teardown.py") as deploy:
+    with as_file(files("rackwright.operations.deploys") / "teardown.py") as deploy:
         if arguments.dry:
             return _look_ahead(arguments, deploy, names, steps)
         started = begin(arguments.inventory, root, hosts, TEARDOWN, purge=arguments.purge, steps=steps)

@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from rackwright.change import Shell
 from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import agreed
-from rackwright.effects import StepFailedError, command_of, remote, tail
-from rackwright.fleet.survey import in_parallel
-from rackwright.lease import UNLOCK, SeenLease, parse_seen, read_script, span, whose
-from rackwright.leasing import Taken, acquire_script, ask_for
-from rackwright.owner import is_gone, this_owner
+from rackwright.concerns.lease import UNLOCK, SeenLease, parse_seen, read_script, span, whose
+from rackwright.effects.lease.leasing import Taken, acquire_script, ask_for
+from rackwright.effects.lease.owner import is_gone, this_owner
+from rackwright.effects.remote import StepFailedError, command_of, remote, tail
+from rackwright.fleet.inspect.survey import in_parallel
+from rackwright.plan.change import Shell
 from rackwright.printable import paragraph
-from rackwright.session import Connected, chosen_hosts, connected
+from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 
 Look = SeenLease | str
 """What was seen of a host's lease, or why nothing was."""

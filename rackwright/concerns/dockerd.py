@@ -9,21 +9,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.binding import Binding
-from rackwright.change import Change, DaemonRestart
-from rackwright.concern import Concern, HostReading
 from rackwright.concerns.docker import DOCKER, SeenDocker, WantedDocker
 from rackwright.concerns.docker.concern import TAKES as DOCKER_TAKES
 from rackwright.concerns.docker.concern import refusals
+from rackwright.concerns.docker.daemonjob import HOME, JOB, Scripts, Stood, joining_job, restart_job
 from rackwright.concerns.docker.dockerd import Reconfiguration, deferred
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, last_switch, tried_of
+from rackwright.concerns.endpoint.news import LastSwitch
 from rackwright.concerns.release import binding_of
-from rackwright.daemonjob import HOME, JOB, Scripts, Stood, joining_job, restart_job
 from rackwright.hostside import host_script
 from rackwright.paths import job_unit
-from rackwright.reading import pairs
+from rackwright.plan.binding import Binding
+from rackwright.plan.change import Change, DaemonRestart
+from rackwright.plan.concern import Concern, HostReading
+from rackwright.plan.reading import pairs
 from rackwright.settings.model import HostSettings
-from rackwright.switchnews import LastSwitch
 
 
 @dataclass(frozen=True)

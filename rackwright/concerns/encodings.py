@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rackwright.change import Change, Job, Owned, Shell
-from rackwright.concern import Concern, HostReading
-from rackwright.downloads import proxy_values
+from rackwright.concerns.downloads import proxy_values
 from rackwright.hostside import host_script
-from rackwright.reading import lines_of
+from rackwright.plan.change import Change, Job, Owned, Shell
+from rackwright.plan.concern import Concern, HostReading
+from rackwright.plan.reading import lines_of
 from rackwright.settings.model import ENDPOINTS, HostSettings
 
 

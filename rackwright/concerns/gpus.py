@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
-from rackwright.concern import Concern
+from rackwright.concerns.inflate import inflate
 from rackwright.errors import ReadingError
 from rackwright.hostside import host_script
-from rackwright.inflate import inflate
-from rackwright.reading import decode, lines_of
+from rackwright.plan.concern import Concern
+from rackwright.plan.reading import decode, lines_of
 from rackwright.settings.model import HostSettings
 
 ABSENT = frozenset({"", "N/A", "[N/A]", "None", "Requested functionality has been deprecated"})

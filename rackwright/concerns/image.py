@@ -10,14 +10,14 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rackwright.change import Change, Job, Owned, WriteFile
-from rackwright.concern import Concern, HostReading
+from rackwright.concerns.downloads import proxy_values
 from rackwright.concerns.registry import CONFIG, REGISTRY, at_rest, config_of
-from rackwright.downloads import proxy_values
 from rackwright.hostside import job_script
 from rackwright.paths import RUN, STATE
-from rackwright.reading import lines_of
-from rackwright.references import registry_of, repository_of, slug, tag_of
+from rackwright.plan.change import Change, Job, Owned, WriteFile
+from rackwright.plan.concern import Concern, HostReading
+from rackwright.plan.reading import lines_of
+from rackwright.proof.references import registry_of, repository_of, slug, tag_of
 from rackwright.settings.model import ENDPOINTS, EndpointSettings, HostSettings
 from rackwright.settings.secret import Secret
 

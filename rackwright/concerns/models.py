@@ -14,15 +14,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rackwright.change import Change, Job, Owned, Refuse
-from rackwright.concern import Concern, HostReading
+from rackwright.concerns.downloads import proxy_values
 from rackwright.concerns.image import IMAGE, digest_of, not_asked
-from rackwright.downloads import proxy_values
 from rackwright.hostside import helper_script, host_script, store_functions
 from rackwright.hostside.packed import packed
 from rackwright.paths import MANIFESTS, job_container
-from rackwright.reading import files, lines_of
-from rackwright.references import repository_of, slug
+from rackwright.plan.change import Change, Job, Owned, Refuse
+from rackwright.plan.concern import Concern, HostReading
+from rackwright.plan.reading import files, lines_of
+from rackwright.proof.references import repository_of, slug
 from rackwright.settings.model import ENDPOINTS, HostSettings
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import COMMIT, FilePin, Mirrors, ModelSource

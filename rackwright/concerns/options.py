@@ -12,17 +12,17 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rackwright.change import Change, Job, Refuse
-from rackwright.concern import Concern, HostReading
 from rackwright.concerns.endpoint import ENDPOINT
 from rackwright.concerns.release import TAKES as RELEASE_TAKES
 from rackwright.concerns.release import binding_of, wanted_releases
 from rackwright.hostside import helper_script, host_program
 from rackwright.paths import HELPER_LABEL, STATE, endpoint_dir, endpoint_job, helper_container
-from rackwright.reading import decode, lines_of
-from rackwright.release import Release
+from rackwright.plan.change import Change, Job, Refuse
+from rackwright.plan.concern import Concern, HostReading
+from rackwright.plan.reading import decode, lines_of
+from rackwright.plan.release import Release
+from rackwright.plan.spec import RELEASE_MOUNT, SCRATCH_MOUNT
 from rackwright.settings.model import EndpointSettings, HostSettings
-from rackwright.spec import RELEASE_MOUNT, SCRATCH_MOUNT
 
 LIMIT = 120
 """Seconds that an image may take to answer; heavy imports included."""

@@ -12,12 +12,12 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rackwright.change import Change, Owned, Shell
-from rackwright.concern import Concern, HostReading
 from rackwright.hostside import host_script
-from rackwright.ownership import RECORD
-from rackwright.reading import pairs
-from rackwright.references import login_key
+from rackwright.plan.change import Change, Owned, Shell
+from rackwright.plan.concern import Concern, HostReading
+from rackwright.plan.ownership import RECORD
+from rackwright.plan.reading import pairs
+from rackwright.proof.references import login_key
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import Registry

@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rackwright.binding import Binding, binding_path
-from rackwright.change import Change, Owned, Refuse, Shell
-from rackwright.concern import Concern, HostReading
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, commit_of, host_path
 from rackwright.hostside import durable_script
 from rackwright.paths import STATE, endpoint_dir
-from rackwright.reading import decode, lines_of
-from rackwright.release import SUMS, Release, build_release
+from rackwright.plan.binding import Binding, binding_path
+from rackwright.plan.change import Change, Owned, Refuse, Shell
+from rackwright.plan.concern import Concern, HostReading
+from rackwright.plan.reading import decode, lines_of
+from rackwright.plan.release import SUMS, Release, build_release
+from rackwright.plan.spec import Resolved, endpoint_spec
 from rackwright.settings.model import ENDPOINTS, EndpointSettings, HostSettings
 from rackwright.settings.sections import ModelSource
-from rackwright.spec import Resolved, endpoint_spec
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ something, or could not. None runs while somebody is at work on the host.
 from __future__ import annotations
 
 from rackwright.paths import ETC, RUN, STATE, UNITS, WATCH_UNITS
-from rackwright.render import render_own
+from rackwright.plan.render import render_own
 
 WATCH_SERVICE, WATCH_TIMER = WATCH_UNITS
 RUNNER = f"{ETC}/watch"

@@ -18,12 +18,13 @@ LONG_AGO = (1980, 1, 1, 0, 0, 0)
 def packed(name: str, *modules: str) -> str:
     """The package `rackwright.hostside.NAME` as a zip file that Python runs, in base64.
 
-    modules: modules of `rackwright` that it imports, which must import nothing but Python's own library.
+    modules: modules that it imports besides, as `proof/basic`; they must import nothing but Python's own library.
     """
     package = f"{__package__}.{name}"
     sources = {f"{package.replace('.', '/')}/{file.name}": file.read_text() for file in _modules(name)}
     # The packages above it are empty there, so that nothing else of Rackwright is needed.
-    parents = {f"{'/'.join(package.split('.')[:depth])}/__init__.py": "" for depth in (1, 2)}
+    folders = ["rackwright", "rackwright/hostside", *(f"rackwright/{module.rpartition('/')[0]}" for module in modules)]
+    parents = {f"{folder}/__init__.py": "" for folder in folders}
     shared = {f"rackwright/{module}.py": (files("rackwright") / f"{module}.py").read_text() for module in modules}
     content = {"__main__.py": ENTRY.format(package=package), **parents, **shared, **sources}
     archive = io.BytesIO()

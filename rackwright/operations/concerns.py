@@ -13,7 +13,6 @@ from typing import Any, Unpack, cast
 
 from pyinfra import host
 
-from rackwright.declaring import implies, say_settings
 from rackwright.inventory import settings_of
 from rackwright.operations.arguments import (
     DockerArguments,
@@ -25,7 +24,8 @@ from rackwright.operations.arguments import (
     SiteArguments,
 )
 from rackwright.operations.steps import hash_models, settle, try_keys
-from rackwright.switching import switch_endpoints
+from rackwright.operations.switching import switch_endpoints
+from rackwright.pyinfra_glue.declaring import implies, say_settings
 
 
 def site(**arguments: Unpack[SiteArguments]) -> None:

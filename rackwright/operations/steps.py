@@ -8,19 +8,23 @@ from typing import Any
 from pyinfra.api import operation
 from pyinfra.api.host import Host
 
-from rackwright.catalog import by_name, managed
-from rackwright.change import Change, Owned, Refuse, Shell
-from rackwright.concern import Concern, HostReading
+from rackwright.concerns.catalog import by_name, managed
+from rackwright.concerns.declared import Declared
+from rackwright.concerns.lease import LEASED
 from rackwright.concerns.models import MODELS, hash_changes
 from rackwright.concerns.registry import try_key
-from rackwright.declared import Declared
-from rackwright.declaring import declared_of, noted, ours
-from rackwright.effects import StepFailedError, command_of, complain, remote, say, tail
+from rackwright.concerns.teardown.marks import Marks, parse, read_script
+from rackwright.concerns.teardown.teardown import NOTHING, Teardown, plan_left_behind, plan_teardown, remains
+from rackwright.effects.lease.fence import forget, hold_of
+from rackwright.effects.lease.leasing import clear_dead
+from rackwright.effects.remote import StepFailedError, command_of, complain, remote, say, tail
 from rackwright.errors import ReadingError
-from rackwright.fence import forget, hold_of
-from rackwright.fleet.journal import note
-from rackwright.fleet.masking import told
-from rackwright.hostrun import (
+from rackwright.inventory import settings_of
+from rackwright.plan.change import Change, Owned, Refuse, Shell
+from rackwright.plan.concern import Concern, HostReading
+from rackwright.plan.ownership import RECORD
+from rackwright.pyinfra_glue.declaring import declared_of, noted, ours
+from rackwright.pyinfra_glue.hostrun import (
     Commands,
     announce_changes,
     commands,
@@ -32,12 +36,8 @@ from rackwright.hostrun import (
     unreadable,
     was_changed,
 )
-from rackwright.inventory import settings_of
-from rackwright.lease import LEASED
-from rackwright.leasing import clear_dead
-from rackwright.marks import Marks, parse, read_script
-from rackwright.ownership import RECORD
-from rackwright.teardown import NOTHING, Teardown, plan_left_behind, plan_teardown, remains
+from rackwright.runs.journal import note
+from rackwright.runs.masking import told
 
 
 def settle(concern: str, name: str, **arguments: Any) -> None:

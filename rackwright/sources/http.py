@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from rackwright.downloads import values_of
+from rackwright.concerns.downloads import values_of
 from rackwright.errors import RackwrightError
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret

@@ -12,9 +12,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from rackwright.concern import HostReading
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, commit_of, name_of, sources_of
+from rackwright.plan.concern import HostReading
 from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import ModelSource
 from rackwright.sources.http import Client, SourceError, UnreachableError

@@ -10,7 +10,7 @@ import hashlib
 import re
 from urllib.parse import urlencode
 
-from rackwright.references import HUB, registry_of, repository_of, tag_of
+from rackwright.proof.references import HUB, registry_of, repository_of, tag_of
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import Registry
 from rackwright.sources.http import Answer, Client, SourceError

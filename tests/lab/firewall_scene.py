@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from rackwright.iptables import parse_save
+from rackwright.concerns.firewall.iptables import parse_save
 from rackwright.lab import network
 from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab

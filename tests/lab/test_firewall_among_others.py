@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from rackwright.concerns.firewall.kept import CHECK, SCRIPT
+from rackwright.concerns.lease import LEASE
 from rackwright.concerns.watch import WATCH_SERVICE, WATCH_TIMER
-from rackwright.lease import LEASE
 from tests.lab.calm import settle
 from tests.lab.firewall_scene import FRIEND_ONLY, Scene, raised
 

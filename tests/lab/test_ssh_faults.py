@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import pytest
 
+from rackwright.concerns.lease import FENCE, LEASE
+from rackwright.effects.lease.owner import this_owner
 from rackwright.lab import faults
 from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
-from rackwright.lease import FENCE, LEASE
-from rackwright.owner import this_owner
 from tests.lab.calm import needs_preparing
 from tests.lab.conftest import Run, Site
 from tests.lab.running import Running, deploying

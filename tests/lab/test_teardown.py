@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rackwright.change import Owned
 from rackwright.lab.host import Host
+from rackwright.plan.change import Owned
 from tests.lab.conftest import BIN, Site
 from tests.lab.running import Running, deploying
 

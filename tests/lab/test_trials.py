@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from rackwright.change import Job
-from rackwright.jobs import payload, start_script
+from rackwright.effects.jobs import payload, start_script
 from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
+from rackwright.plan.change import Job
 from tests.lab.calm import needs_preparing
 from tests.lab.conftest import Site
 from tests.lab.running import deploying

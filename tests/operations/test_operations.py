@@ -22,11 +22,11 @@ from pyinfra.api.state import StateStage
 from pyinfra.connectors.fake import FakeConnector
 from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 
-from rackwright.declared import Declared
-from rackwright.declaring import remember
-from rackwright.fence import LOST
+from rackwright.concerns.declared import Declared
+from rackwright.effects.lease.fence import LOST
 from rackwright.operations import settle
-from rackwright.reading import HEAD
+from rackwright.plan.reading import HEAD
+from rackwright.pyinfra_glue.declaring import remember
 
 HERE = Path(__file__).parent
 CASES = sorted((HERE / "cases").glob("*/*.yaml"))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.fleet.journal import read_record, records
+from rackwright.runs.journal import read_record, records
 from tests.programs.fake_site import ROOT, make_site, started
 from tests.trap import SPRUNG, make_trap
 
@@ -22,8 +22,8 @@ globals().update(build(__file__, {"front": ["@fake/a1", "@fake/a2"]}))
 DEPLOY = """\
 from pyinfra import host
 from pyinfra.api import operation
-from rackwright.fleet.journal import note
-from rackwright.hostrun import this_host
+from rackwright.runs.journal import note
+from rackwright.pyinfra_glue.hostrun import this_host
 from rackwright.inventory import settings_of
 from tasks.words import WORD
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from pyinfra.connectors import util
 
-from rackwright import effects  # noqa: F401 - it refuses passwords
-from rackwright.interrupt import STATUS
-from rackwright.sudo import PasswordWantedError
+from rackwright.effects import remote as effects  # noqa: F401 - it refuses passwords
+from rackwright.effects.sudo import PasswordWantedError
+from rackwright.pyinfra_glue.interrupt import STATUS
 
 PROGRAM = """\
 import pyinfra_cli
@@ -21,7 +21,7 @@ import os, signal, time
 from types import SimpleNamespace
 from gevent.pool import Pool
 from pyinfra.context import ctx_state
-from rackwright.interrupt import fail_on_interrupt
+from rackwright.pyinfra_glue.interrupt import fail_on_interrupt
 
 def send():
     os.kill(os.getpid(), signal.NUMBER)
@@ -58,7 +58,7 @@ from gevent.pool import Pool
 import gevent.monkey
 gevent.monkey.patch_all()
 from pyinfra.context import ctx_state
-from rackwright.interrupt import fail_on_interrupt
+from rackwright.pyinfra_glue.interrupt import fail_on_interrupt
 
 fail_on_interrupt()
 ctx_state.set(SimpleNamespace(pool=Pool(1)))

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 import pytest
 
-from rackwright.fleet.journal import Event, read_record, records
-from rackwright.fleet.plain import exit_status, sentence
-from rackwright.fleet.quarantine import Quarantined, change_quarantine, load_quarantine
-from rackwright.fleet.record import record_of
+from rackwright.fleet.rollout.plain import exit_status, sentence
+from rackwright.fleet.rollout.quarantine import Quarantined, change_quarantine, load_quarantine
+from rackwright.runs.journal import Event, read_record, records
+from rackwright.runs.record import record_of
 from tests.programs.fake_site import make_site, started
 
 INVENTORY = """\
@@ -19,8 +19,8 @@ globals().update(build(__file__, {"front": ["@fake/a1", "@fake/a2"], "back": ["@
 """
 DEPLOY = """\
 from pyinfra.api import FunctionCommand, operation
-from rackwright.fleet.journal import note
-from rackwright.hostrun import fail, this_host
+from rackwright.runs.journal import note
+from rackwright.pyinfra_glue.hostrun import fail, this_host
 
 @operation()
 def serve():

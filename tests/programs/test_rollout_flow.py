@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from rackwright.fleet.journal import append, new_record, read_record, records
-from rackwright.fleet.quarantine import Quarantined, change_quarantine
-from rackwright.fleet.record import Record, record_of
+from rackwright.fleet.rollout.quarantine import Quarantined, change_quarantine
 from rackwright.processes import this_process
+from rackwright.runs.journal import append, new_record, read_record, records
+from rackwright.runs.record import Record, record_of
 from tests.programs.fake_site import make_site, started
 
 HOSTS = ["@fake/h1", "@fake/h2", "@fake/h3"]
@@ -22,8 +22,8 @@ globals().update(build(__file__, {{"front": {HOSTS}}}))
 DEPLOY = """\
 import json, os
 from pyinfra.api import operation
-from rackwright.fleet.journal import note
-from rackwright.hostrun import this_host
+from rackwright.runs.journal import note
+from rackwright.pyinfra_glue.hostrun import this_host
 
 @operation()
 def serve():

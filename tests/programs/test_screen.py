@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from rackwright.fleet.following import Record, follow, told_after
-from rackwright.fleet.journal import Event, append, new_record
-from rackwright.fleet.screen import chosen, draw, facts, headline, tightest
-from rackwright.fleet.story import Story
-from rackwright.fleet.story_events import story_of, take
+from rackwright.fleet.view.following import Record, follow, told_after
+from rackwright.fleet.view.screen import chosen, draw, facts, headline, tightest
+from rackwright.fleet.view.story import Story
+from rackwright.fleet.view.story_events import story_of, take
+from rackwright.runs.journal import Event, append, new_record
 from tests.unit.made_up_runs import event, made_up, recorded
 
 
@@ -181,7 +181,7 @@ def test_the_status_is_that_of_pyinfra(tmp_path: Path, view: bool, capfd: pytest
 DRIVER = """
 import os, sys
 from pathlib import Path
-from rackwright.fleet.following import follow
+from rackwright.fleet.view.following import follow
 record = Path(sys.argv[1])
 try:
     follow([sys.executable, "-c", sys.argv[2]], record.parent, {**os.environ, "RECORD": str(record)}, record, True)
@@ -245,7 +245,7 @@ def test_a_view_that_cannot_be_drawn_ends_no_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     record = new_record(tmp_path, "rollout")
-    monkeypatch.setattr("rackwright.fleet.screen.draw", lambda *_: json.loads("nonsense"))
+    monkeypatch.setattr("rackwright.fleet.view.screen.draw", lambda *_: json.loads("nonsense"))
     environment = {**os.environ, "RECORD": str(record)}
     work = WORK + "time.sleep(1)"
     assert follow([sys.executable, "-c", work], tmp_path, environment, record, True) == 0

@@ -13,12 +13,12 @@ from xml.etree import ElementTree
 
 import yaml
 
-from rackwright.catalog import ALL
-from rackwright.checks.row import Case, Disk, SeenMachine
-from rackwright.concerns.apt import OperatingSystem
+from rackwright.concerns.catalog import ALL
+from rackwright.concerns.declared import Declared
 from rackwright.concerns.docker import Package, SeenDocker
+from rackwright.concerns.docker.apt import OperatingSystem
 from rackwright.concerns.gpus import SeenGpus, parse
-from rackwright.declared import Declared
+from rackwright.concerns.preflight.row import Case, Disk, SeenMachine
 from rackwright.settings.model import HostSettings
 
 EVERYTHING = Declared(tuple(concern.name for concern in ALL))

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from rackwright.errors import RackwrightError
-from rackwright.fleet.candidates import candidates, chosen
-from rackwright.fleet.journal import Event
-from rackwright.fleet.record import Record, record_of
+from rackwright.fleet.rollout.candidates import candidates, chosen
 from rackwright.processes import this_process
+from rackwright.runs.journal import Event
+from rackwright.runs.record import Record, record_of
 
 HOSTS = ["h1", "h2", "h3"]
 GONE = {**this_process(), "started": -1}

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from rackwright.errors import RackwrightError
-from rackwright.fleet.claim import claimed
+from rackwright.runs.claim import claimed
 
 HOLD = """\
 import sys
 from pathlib import Path
-from rackwright.fleet.claim import claimed
+from rackwright.runs.claim import claimed
 with claimed(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

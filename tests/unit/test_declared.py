@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.catalog import ALL, managed
-from rackwright.change import Owned
 from rackwright.commands.rollback import own_operations
+from rackwright.concerns.catalog import ALL, managed
+from rackwright.concerns.declared import FOLLOWS, NEEDS, Declared, left_behind, left_of, problems_of
 from rackwright.concerns.firewall.changes import OWNS
-from rackwright.declared import FOLLOWS, NEEDS, Declared, left_behind, left_of, problems_of
-from rackwright.declaring import check_steps, declare
 from rackwright.errors import SettingsError
+from rackwright.plan.change import Owned
+from rackwright.pyinfra_glue.declaring import check_steps, declare
 from rackwright.settings.load import InventoryHost
 from tests.unit.machines import settings
 

@@ -9,10 +9,7 @@ from typing import Any
 
 import pytest
 
-from rackwright.binding import Binding
-from rackwright.change import Shell
 from rackwright.commands.rollout import add_parser, given
-from rackwright.concern import HostReading
 from rackwright.concerns.endpoint import (
     ENDPOINT,
     Aim,
@@ -24,14 +21,17 @@ from rackwright.concerns.endpoint import (
 )
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.release import RELEASE, SeenReleases, binding_of, wanted_release
-from rackwright.fleet.drifting import drift_of
-from rackwright.fleet.glance import Asked, parse
-from rackwright.fleet.grouping import exit_code
-from rackwright.fleet.plan_text import plan_text, plan_values
-from rackwright.fleet.planning import plan_host
-from rackwright.fleet.status import StatusRow, rows_of
-from rackwright.fleet.status_table import render
-from rackwright.release import Release
+from rackwright.fleet.inspect.drifting import drift_of
+from rackwright.fleet.inspect.glance import Asked, parse
+from rackwright.fleet.inspect.grouping import exit_code
+from rackwright.fleet.inspect.plan_text import plan_text, plan_values
+from rackwright.fleet.inspect.planning import plan_host
+from rackwright.fleet.inspect.status import StatusRow, rows_of
+from rackwright.fleet.inspect.status_table import render
+from rackwright.plan.binding import Binding
+from rackwright.plan.change import Shell
+from rackwright.plan.concern import HostReading
+from rackwright.plan.release import Release
 from rackwright.settings.load import nested
 from rackwright.settings.model import HostSettings
 from tests.unit.machines import EVERYTHING

@@ -12,10 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.change import Change, Guarded, Job, Owned, Refuse, Shell, WriteFile
-from rackwright.concern import HostReading
-from rackwright.concerns import apt
-from rackwright.concerns.daemon import (
+from rackwright.concerns.docker import AUTHORITY, DROPIN, Package, SeenDocker, WantedDocker, apt, changes, parse, wanted
+from rackwright.concerns.docker.daemon import (
     DAEMON_JSON,
     RUNTIME_KEY,
     BrokenDaemonJsonError,
@@ -25,8 +23,9 @@ from rackwright.concerns.daemon import (
     render_daemon_json,
     with_runtime,
 )
-from rackwright.concerns.docker import AUTHORITY, DROPIN, Package, SeenDocker, WantedDocker, changes, parse, wanted
 from rackwright.errors import SettingsError
+from rackwright.plan.change import Change, Guarded, Job, Owned, Refuse, Shell, WriteFile
+from rackwright.plan.concern import HostReading
 from rackwright.settings.sections import Proxy
 from tests.unit.machines import BOOKWORM, docker, settings
 

@@ -14,30 +14,30 @@ from typing import Any
 import pytest
 import yaml
 
-from rackwright.binding import Binding
-from rackwright.change import Change, DaemonRestart, Job, Owned
-from rackwright.concern import HostReading
-from rackwright.concerns.daemon import DAEMON_JSON
 from rackwright.concerns.docker import DOCKER
+from rackwright.concerns.docker.daemon import DAEMON_JSON
+from rackwright.concerns.docker.daemonjob import HOME, Scripts, Stood, joining_job, restart_job
 from rackwright.concerns.dockerd import DOCKERD, parse
 from rackwright.concerns.endpoint import ENDPOINT, Running, SeenEndpoint, takes_capacity
-from rackwright.daemonjob import HOME, Scripts, Stood, joining_job, restart_job
-from rackwright.daemonrestart import ConfigurationBackError, ending
-from rackwright.effects import NotStartedError
-from rackwright.fleet.drifting import drift_of
-from rackwright.fleet.plan_text import summary
-from rackwright.fleet.planning import plan_host
-from rackwright.fleet.progress import LOADING
-from rackwright.fleet.story_events import _phase_of
-from rackwright.jobs import Ended
-from rackwright.jobstream import Event, JobStream
-from rackwright.reader import parse_reading
+from rackwright.concerns.endpoint.news import SwitchNews
+from rackwright.concerns.endpoint.switchjob import in_turn
+from rackwright.concerns.endpoint.transaction import Tried
+from rackwright.effects.jobs import Ended
+from rackwright.effects.reader import parse_reading
+from rackwright.effects.remote import NotStartedError
+from rackwright.effects.switch.daemonrestart import ConfigurationBackError, ending
+from rackwright.effects.switch.switch import NotAdmittedError, NothingServesError
+from rackwright.fleet.inspect.drifting import drift_of
+from rackwright.fleet.inspect.plan_text import summary
+from rackwright.fleet.inspect.planning import plan_host
+from rackwright.fleet.view.story_events import _phase_of
+from rackwright.operations.switching import pending
+from rackwright.plan.binding import Binding
+from rackwright.plan.change import Change, DaemonRestart, Job, Owned
+from rackwright.plan.concern import HostReading
+from rackwright.plan.jobstream import Event, JobStream
+from rackwright.runs.progress import LOADING
 from rackwright.settings.model import EndpointSettings, HostSettings
-from rackwright.switch import NotAdmittedError, NothingServesError
-from rackwright.switching import pending
-from rackwright.switchjob import in_turn
-from rackwright.switchnews import SwitchNews
-from rackwright.transaction import Tried
 from tests.unit.machines import EVERYTHING
 
 OPERATIONS = Path(__file__).parents[1] / "operations"

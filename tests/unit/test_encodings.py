@@ -5,10 +5,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from rackwright import reading
-from rackwright.change import Job, Owned, Shell
-from rackwright.concern import HostReading, parse_all
 from rackwright.concerns.encodings import ENCODING_FILES, ENCODINGS
+from rackwright.plan import reading
+from rackwright.plan.change import Job, Owned, Shell
+from rackwright.plan.concern import HostReading, parse_all
 from rackwright.settings.model import HostSettings
 
 MODEL = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}

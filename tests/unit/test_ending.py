@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rackwright.cause import Cause
-from rackwright.fleet.ending import Result, end_of_rollout, end_of_way_back
-from rackwright.fleet.fault import Failure
-from rackwright.fleet.states import RunState
+from rackwright.runs.cause import Cause
+from rackwright.runs.ending import Result, end_of_rollout, end_of_way_back
+from rackwright.runs.fault import Failure
+from rackwright.runs.states import RunState
 
 HOSTS = ("h1", "h2")
 RELEASE = (Failure("h2", Cause.CHECK, "speed", 0), Failure("h1", Cause.CONNECTION, "the connection", 1))

@@ -15,9 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright import reading
-from rackwright.binding import Binding
-from rackwright.change import Change, Job, Owned, Proved, Refuse, Shell, WriteFile
 from rackwright.concerns.endpoint import (
     BOOT_UNITS,
     Aim,
@@ -33,16 +30,19 @@ from rackwright.concerns.endpoint import (
     waits,
     why_switch,
 )
+from rackwright.concerns.endpoint.news import LastSwitch
 from rackwright.concerns.release import Unresolved, payload
 from rackwright.hostside import durable_script, host_script
 from rackwright.paths import BOOT_UNIT, unit_name
-from rackwright.proof import RULES
-from rackwright.release import SUMS, Release, build_release
-from rackwright.render import render_own
+from rackwright.plan import reading
+from rackwright.plan.binding import Binding
+from rackwright.plan.change import Change, Job, Owned, Proved, Refuse, Shell, WriteFile
+from rackwright.plan.release import SUMS, Release, build_release
+from rackwright.plan.render import render_own
+from rackwright.plan.spec import EndpointSpec, Resolved, endpoint_spec
+from rackwright.plan.specdiff import reasons
+from rackwright.proof.basic import RULES
 from rackwright.settings.model import NOWHERE, EndpointSettings, HostSettings
-from rackwright.spec import EndpointSpec, Resolved, endpoint_spec
-from rackwright.specdiff import reasons
-from rackwright.switchnews import LastSwitch
 
 RESOLVED = Resolved("sha256:" + "a" * 64, "c" * 40, "/srv/models/base", None, None)
 BOUND = Binding(("GPU-1", "GPU-2"))

@@ -20,7 +20,7 @@ from rackwright.engines.version import nearest_line, parse_version
 from rackwright.lab.standins.engine import gpus
 from rackwright.lab.standins.engine.llmapi import models as standin
 from rackwright.lab.standins.engine.llmapi.llm_utils import update_llm_args_with_extra_dict
-from rackwright.spec import render_engine_yaml
+from rackwright.plan.spec import render_engine_yaml
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "engine-yaml"
 ACCEPTS: dict[str, dict[str, dict[str, Any]]] = json.loads((FIXTURES / "accepts.json").read_text())

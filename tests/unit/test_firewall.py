@@ -15,10 +15,8 @@ from hypothesis import given
 from hypothesis import settings as sized
 from hypothesis import strategies as st
 
-from rackwright.change import Change, Guarded, Owned, Refuse, Shell, WriteFile
-from rackwright.concern import HostReading
-from rackwright.concerns.apt import OperatingSystem
 from rackwright.concerns.docker import DOCKER, SeenDocker
+from rackwright.concerns.docker.apt import OperatingSystem
 from rackwright.concerns.firewall import (
     FIREWALL,
     FIREWALL_AS_SERVED,
@@ -32,14 +30,16 @@ from rackwright.concerns.firewall import (
 from rackwright.concerns.firewall.changes import DOOR, OFTEN
 from rackwright.concerns.firewall.changes import report as told
 from rackwright.concerns.firewall.drops import Bridge, drops
+from rackwright.concerns.firewall.iptables import Rule, Table, closing_chains, in_place, parse_save, why_pending
 from rackwright.concerns.firewall.kept import SCRIPT, UNIT, UNIT_FILE, kept_drops
 from rackwright.concerns.firewall.rules import endpoint_rules
 from rackwright.concerns.firewall.seen import parse
-from rackwright.iptables import Rule, Table, closing_chains, in_place, parse_save, why_pending
-from rackwright.ownership import RECORD
+from rackwright.plan.change import Change, Guarded, Owned, Refuse, Shell, WriteFile
+from rackwright.plan.concern import HostReading
+from rackwright.plan.ownership import RECORD
+from rackwright.plan.spec import FORMAT
 from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import PRIVATE
-from rackwright.spec import FORMAT
 
 DEBIAN = OperatingSystem("debian", (), "bookworm", "12", "amd64")
 EMPTY = ":INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n"

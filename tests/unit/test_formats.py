@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from rackwright.change import Owned, Refuse, WriteFile
-from rackwright.concern import HostReading
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoints, parse
-from rackwright.concerns.preflight import PREFLIGHT
+from rackwright.concerns.preflight.concern import PREFLIGHT
 from rackwright.concerns.retention import Kept
 from rackwright.concerns.retention import parse as parse_kept
+from rackwright.concerns.teardown.marks import Marks
+from rackwright.concerns.teardown.teardown import plan_teardown
 from rackwright.errors import ReadingError
-from rackwright.fleet.planning import plan_host
-from rackwright.marks import Marks
-from rackwright.ownership import RECORD, parse_record, render_record
+from rackwright.fleet.inspect.planning import plan_host
 from rackwright.paths import OWNED
-from rackwright.release import NEEDS
-from rackwright.teardown import plan_teardown
+from rackwright.plan.change import Owned, Refuse, WriteFile
+from rackwright.plan.concern import HostReading
+from rackwright.plan.ownership import RECORD, parse_record, render_record
+from rackwright.plan.release import NEEDS
 from tests.unit.machines import EVERYTHING
 from tests.unit.test_endpoint_changes import AT_REST, BOOT, WANTED, block, line, pending, printed
 from tests.unit.test_plan import recorded, settings

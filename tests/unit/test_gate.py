@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackwright.cause import Cause, Reason
-from rackwright.fleet.fault import judged
-from rackwright.fleet.gate import Bake, Begin, Gate, Outcome
-from rackwright.fleet.journal import VARIABLE, read_record
-from rackwright.fleet.waves import Limits, Node
+from rackwright.fleet.rollout.gate import Bake, Begin, Gate, Outcome
+from rackwright.fleet.rollout.waves import Limits, Node
+from rackwright.runs.cause import Cause, Reason
+from rackwright.runs.fault import judged
+from rackwright.runs.journal import VARIABLE, read_record
 
 
 def bad(cause: Cause, check: str, serves: bool = True) -> Outcome:

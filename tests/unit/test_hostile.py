@@ -20,23 +20,23 @@ from pyinfra import logger
 from pyinfra.api import output
 
 from rackwright.concerns import models
+from rackwright.concerns.endpoint.news import parse_row
 from rackwright.concerns.gpus import parse as parse_gpus
 from rackwright.concerns.image import parse as parse_images
+from rackwright.concerns.inflate import inflate
+from rackwright.concerns.lease import parse_seen
 from rackwright.concerns.models import parse as parse_models
 from rackwright.concerns.models import read as read_models
-from rackwright.concerns.preflight import parse as parse_machine
+from rackwright.concerns.preflight.concern import parse as parse_machine
+from rackwright.effects.jobs import parse_news, parse_started
 from rackwright.errors import RackwrightError, ReadingError
-from rackwright.fleet.glance import parse as parse_glance
-from rackwright.fleet.spread import Said, show
+from rackwright.fleet.inspect.glance import parse as parse_glance
+from rackwright.fleet.inspect.spread import Said, show
 from rackwright.hostside import host_script, job_script
-from rackwright.inflate import inflate
-from rackwright.jobs import parse_news, parse_started
-from rackwright.jobstream import LONGEST_LINE, Event, Heard, JobStream, Splitter, parse_frame
-from rackwright.lease import parse_seen
+from rackwright.plan.jobstream import LONGEST_LINE, Event, Heard, JobStream, Splitter, parse_frame
+from rackwright.plan.reading import files, lines_of, pairs
 from rackwright.printable import LONGEST, paragraph, printable, printable_values
-from rackwright.reading import files, lines_of, pairs
-from rackwright.switchnews import parse_row
-from rackwright.terminal import harmless, tame_output
+from rackwright.pyinfra_glue.terminal import harmless, tame_output
 from tests.unit.machines import settings as machine_settings
 
 NONCE = "0b7f3c1e-7f0b-4d57-8a51-6f1f3f2f6f10"
@@ -237,7 +237,11 @@ PRINTS = re.compile(r"""\becho\b(?:'[^']*'|"[^"$`]*"|[^;|&)"'$`])*(?:"[^"$`]*)?[
 
 
 def test_no_script_prints_anything_but_constants_with_echo() -> None:
-    scripts = [*HOSTSIDE.rglob("*.sh"), *(HOSTSIDE.parent / "concerns").rglob("*.py"), HOSTSIDE.parent / "reading.py"]
+    scripts = [
+        *HOSTSIDE.rglob("*.sh"),
+        *(HOSTSIDE.parent / "concerns").rglob("*.py"),
+        HOSTSIDE.parent / "plan" / "reading.py",
+    ]
     for path in scripts:
         for number, line in enumerate(path.read_text().splitlines(), 1):
             assert line.lstrip().startswith("#") or not PRINTS.search(line), f"{path}:{number}: printf '%s\\n': {line}"

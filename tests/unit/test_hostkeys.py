@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.commands.rebuild import _compared, _new_keys
+from rackwright.effects.hostkeys import HostKey, accept, known, offered, without
 from rackwright.errors import RackwrightError
-from rackwright.hostkeys import HostKey, accept, known, offered, without
 from rackwright.inventory import InventoryHost
 from rackwright.settings.known_hosts import Place, place_of
 from tests.unit.test_plan import settings

@@ -12,11 +12,12 @@ import pyinfra
 import pytest
 from pyinfra.context import ctx_host
 
-from rackwright import hostrun
-from rackwright.catalog import ALL
-from rackwright.concern import HostReading
-from rackwright.hostrun import look, touch, was_changed
-from rackwright.ownership import RECORD
+import rackwright
+from rackwright.concerns.catalog import ALL
+from rackwright.plan.concern import HostReading
+from rackwright.plan.ownership import RECORD
+from rackwright.pyinfra_glue import hostrun
+from rackwright.pyinfra_glue.hostrun import look, touch, was_changed
 from rackwright.settings.model import HostSettings
 
 
@@ -103,6 +104,7 @@ def test_a_host_is_read_by_its_own_settings_whoever_looks(monkeypatch: pytest.Mo
     assert read_by == ["h2", "h2"]
 
 
+PACKAGE = Path(rackwright.__file__).parent
 USED = re.compile(r"\b(?:reading|seen)\[([A-Z]+)\]")
 AT_OTHER_TIMES = {"drifting.py", "planning.py", "teardown.py", "lockfile.py"}
 """Of commands that read hosts for themselves."""
@@ -111,9 +113,9 @@ AT_OTHER_TIMES = {"drifting.py", "planning.py", "teardown.py", "lockfile.py"}
 def test_no_other_concern_decides_by_those_that_stand_alone() -> None:
     alone = {concern.name for concern in ALL if concern.alone}
     assert alone == {"firewall", "encodings", "release", "options"}
-    sources = {path: path.read_text() for path in Path(hostrun.__file__).parent.rglob("*.py")}
+    sources = {path: path.read_text() for path in PACKAGE.rglob("*.py")}
     found = {
-        (name.lower(), path.relative_to(Path(hostrun.__file__).parent))
+        (name.lower(), path.relative_to(PACKAGE))
         for path, text in sources.items()
         for name in USED.findall(text)
         if path.name not in AT_OTHER_TIMES

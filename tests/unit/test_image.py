@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from rackwright.change import Job, Owned, WriteFile
-from rackwright.concern import HostReading
 from rackwright.concerns.image import IMAGE, SeenImages, digest_of, parse, pin_path
 from rackwright.concerns.registry import SeenLogin
-from rackwright.references import login_key, registry_of, repository_of, tag_of
+from rackwright.plan.change import Job, Owned, WriteFile
+from rackwright.plan.concern import HostReading
+from rackwright.proof.references import login_key, registry_of, repository_of, tag_of
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
 

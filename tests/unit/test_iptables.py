@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rackwright.iptables import Rule, Table, in_place, parse_save, why_pending
-from rackwright.suspects import Knock, suspects
+from rackwright.concerns.firewall.iptables import Rule, Table, in_place, parse_save, why_pending
+from rackwright.concerns.firewall.suspects import Knock, suspects
 
 PORT = "-p tcp -m tcp --dport 8000"
 OURS = [

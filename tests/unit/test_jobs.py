@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rackwright import jobs
-from rackwright.change import Job
+from rackwright.effects import jobs
 from rackwright.hostside import host_script
+from rackwright.plan.change import Job
 from rackwright.settings.secret import Secret
 
 JOB = Job("fetch", "fetch something", "echo working\n", secrets={"token": Secret("hf_known")})

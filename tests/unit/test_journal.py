@@ -11,13 +11,13 @@ import pytest
 
 from rackwright.commands.runs import lines
 from rackwright.errors import RackwrightError
-from rackwright.fleet import journal
-from rackwright.fleet.ending import result
-from rackwright.fleet.following import Record as Growing
-from rackwright.fleet.journal import append, chosen_record, new_record, note, read_record, records
-from rackwright.fleet.record import hosts_in, record_of
-from rackwright.fleet.running import without_secrets
+from rackwright.fleet.rollout.running import without_secrets
+from rackwright.fleet.view.following import Record as Growing
 from rackwright.processes import this_process
+from rackwright.runs import journal
+from rackwright.runs.ending import result
+from rackwright.runs.journal import append, chosen_record, new_record, note, read_record, records
+from rackwright.runs.record import hosts_in, record_of
 from rackwright.settings.secret import MASK
 
 

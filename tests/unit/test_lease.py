@@ -17,14 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.commands.unlock import told
-from rackwright.fence import fenced, was_refused, why_lost
-from rackwright.fleet.journal import VARIABLE
+from rackwright.concerns.lease import LEASE, TTL, Owner, SeenLease, parse_lease, parse_seen, read_script, span, whose
+from rackwright.effects.lease.fence import fenced, was_refused, why_lost
+from rackwright.effects.lease.leasing import Taken, acquire_script, parse_acquired
+from rackwright.effects.lease.owner import is_gone, purpose, run_word, this_owner
 from rackwright.hostside import host_script
-from rackwright.lease import LEASE, TTL, Owner, SeenLease, parse_lease, parse_seen, read_script, span, whose
-from rackwright.leasing import Taken, acquire_script, parse_acquired
-from rackwright.owner import is_gone, purpose, run_word, this_owner
 from rackwright.paths import RUN, STATE
 from rackwright.processes import started
+from rackwright.runs.journal import VARIABLE
 
 FILE = """\
 id=7.3fa9c1d2

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from rackwright.concern import HostReading
 from rackwright.concerns.image import LocalImage, SeenImages
 from rackwright.concerns.models import SeenModel, SeenModels
 from rackwright.errors import SettingsError
 from rackwright.lockfile import FILE, Lock, LockedFile, LockedModel, joined, load_lock, pinned, recorded, write_lock
+from rackwright.plan.concern import HostReading
 from rackwright.settings.model import HostSettings
 
 IMAGE = "nvcr.io/nvidia/tensorrt-llm/release:1.1.0rc0"

@@ -10,9 +10,6 @@ from typing import Any
 
 import pytest
 
-from rackwright import reading
-from rackwright.change import Job, Owned, Refuse
-from rackwright.concern import HostReading, parse_all
 from rackwright.concerns import models as models_module
 from rackwright.concerns.image import SeenImages
 from rackwright.concerns.models import (
@@ -26,6 +23,9 @@ from rackwright.concerns.models import (
     sources_of,
 )
 from rackwright.hostside import store_functions
+from rackwright.plan import reading
+from rackwright.plan.change import Job, Owned, Refuse
+from rackwright.plan.concern import HostReading, parse_all
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
 

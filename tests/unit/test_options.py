@@ -15,9 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.change import Change, Job, Refuse
 from rackwright.commands import in_image
-from rackwright.concern import HostReading
 from rackwright.concerns.endpoint import SeenEndpoint, SeenEndpoints
 from rackwright.concerns.options import (
     Refusal,
@@ -33,6 +31,8 @@ from rackwright.concerns.options import (
 from rackwright.concerns.release import Unresolved
 from rackwright.hostside import build_options, helper_script, host_program
 from rackwright.lab.standins.rootfs import SHIMS, put_package
+from rackwright.plan.change import Change, Job, Refuse
+from rackwright.plan.concern import HostReading
 from rackwright.settings.model import HostSettings
 from tests.unit.machines import gpus
 from tests.unit.test_endpoint_changes import WANTED, release

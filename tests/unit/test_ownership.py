@@ -11,11 +11,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rackwright.change import Change, Owned, Refuse, Shell, Step, WriteFile
-from rackwright.effects import TakenBackError
-from rackwright.ownership import OwnershipRecord
+from rackwright.effects.perform import perform_all
+from rackwright.effects.remote import TakenBackError
 from rackwright.paths import OWNED
-from rackwright.perform import perform_all
+from rackwright.plan.change import Change, Owned, Refuse, Shell, Step, WriteFile
+from rackwright.plan.ownership import OwnershipRecord
 
 
 class CutError(Exception):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from rackwright.fleet.glance import Asked, Glance, GlancedEndpoint, parse
-from rackwright.fleet.peers import Place, differences, lock_of, place_of
+from rackwright.fleet.inspect.glance import Asked, Glance, GlancedEndpoint, parse
+from rackwright.fleet.rollout.peers import Place, differences, lock_of, place_of
 from rackwright.lockfile import Lock, pinned
 from rackwright.settings.model import HostSettings
 from tests.unit.test_plan import settings

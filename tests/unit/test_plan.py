@@ -13,16 +13,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.change import Change
-from rackwright.concern import HostReading
 from rackwright.concerns.endpoint import ENDPOINT, Running, SeenEndpoint, SeenEndpoints
 from rackwright.concerns.release import RELEASE, SeenReleases, binding_of, wanted_release
-from rackwright.fleet.grouping import download, exit_code, group
-from rackwright.fleet.masking import mask, secrets_of, told
-from rackwright.fleet.plan_text import bytes_text, plan_text, plan_values, summary
-from rackwright.fleet.planning import HostPlan, PlannedChange, endpoint_diff, plan_host
-from rackwright.reader import parse_reading
-from rackwright.release import Release
+from rackwright.effects.reader import parse_reading
+from rackwright.fleet.inspect.grouping import download, exit_code, group
+from rackwright.fleet.inspect.plan_text import bytes_text, plan_text, plan_values, summary
+from rackwright.fleet.inspect.planning import HostPlan, PlannedChange, endpoint_diff, plan_host
+from rackwright.plan.change import Change
+from rackwright.plan.concern import HostReading
+from rackwright.plan.release import Release
+from rackwright.runs.masking import mask, secrets_of, told
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import MASK, Secret
 from tests.unit.machines import EVERYTHING

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
-from rackwright.change import Owned, Refuse
-from rackwright.checks.row import Case, Disk, Fetch, Listener, Reach, Row
-from rackwright.checks.table import render, summary
 from rackwright.concerns.docker import Package
 from rackwright.concerns.gpus import SeenGpus
 from rackwright.concerns.gpus import parse as parse_gpus
-from rackwright.concerns.preflight import WantedHost, changes, parse, report, rows
+from rackwright.concerns.preflight.concern import WantedHost, changes, parse, report, rows
+from rackwright.concerns.preflight.row import Case, Disk, Fetch, Listener, Reach, Row
+from rackwright.concerns.preflight.table import render, summary
+from rackwright.plan.change import Owned, Refuse
 from rackwright.settings.sections import Releases
 from tests.unit.machines import BOOKWORM, DGX_B200, case, docker, gpu_output, gpus, machine, settings
 

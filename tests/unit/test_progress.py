@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.fleet.progress import DOWNLOADING, DRAINING, LOADING, PROVING, Meter, Progress, parse_line
+from rackwright.runs.progress import DOWNLOADING, DRAINING, LOADING, PROVING, Meter, Progress, parse_line
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from rackwright.cause import Cause
 from rackwright.commands.quarantine import changed
 from rackwright.errors import RackwrightError
-from rackwright.fleet.journal import Event
-from rackwright.fleet.muster import Muster, muster
-from rackwright.fleet.quarantine import (
+from rackwright.fleet.rollout.muster import Muster, muster
+from rackwright.fleet.rollout.quarantine import (
     Quarantined,
     after_run,
     change_quarantine,
@@ -21,7 +19,9 @@ from rackwright.fleet.quarantine import (
     remarks,
     settle_quarantine,
 )
-from rackwright.fleet.record import Record, record_of
+from rackwright.runs.cause import Cause
+from rackwright.runs.journal import Event
+from rackwright.runs.record import Record, record_of
 
 CABLE, ECC = Quarantined("before", "the connection", "r0", Cause.CONNECTION), Quarantined("before", "GPU errors", "r0")
 

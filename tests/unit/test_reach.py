@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.errors import ReadingError
-from rackwright.reach import (
+from rackwright.plan.reach import (
     HERE,
     NO_ANSWER,
     REFUSED,

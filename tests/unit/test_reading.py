@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackwright import reading
 from rackwright.errors import ReadingError
+from rackwright.plan import reading
 
 
 def run(sections: dict[str, str]) -> dict[str, reading.Section]:

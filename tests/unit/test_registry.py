@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackwright.change import Owned, Shell
-from rackwright.concern import HostReading
 from rackwright.concerns import registry
 from rackwright.concerns.registry import REGISTRY, SeenLogin
 from rackwright.hostside import host_script
+from rackwright.plan.change import Owned, Shell
+from rackwright.plan.concern import HostReading
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import Registry

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import rackwright
-from rackwright import release as release_module
-from rackwright.binding import Binding, parse_binding
-from rackwright.release import SELF, SUMS, hash_of
-from rackwright.render import render
-from rackwright.spec import EndpointSpec, Mount
+from rackwright.plan import release as release_module
+from rackwright.plan.binding import Binding, parse_binding
+from rackwright.plan.release import SELF, SUMS, hash_of
+from rackwright.plan.render import render
+from rackwright.plan.spec import EndpointSpec, Mount
 from tests.unit.test_endpoint_changes import WANTED, release, write
 
 DRAFTED = {

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.binding import Binding
-from rackwright.change import Change, Owned, Proved
 from rackwright.concerns.endpoint import SeenEndpoint, SeenEndpoints, WantedEndpoint, WantedEndpoints, changes
 from rackwright.concerns.endpoint.replacing import Room, groups_of
 from rackwright.hostside import durable_script, host_script, trial_of_several
-from rackwright.release import Release
+from rackwright.plan.binding import Binding
+from rackwright.plan.change import Change, Owned, Proved
+from rackwright.plan.release import Release
 from tests.unit.test_endpoint_changes import AT_REST, BOOT, OURS, wanting
 from tests.unit.test_trial import NEW, OLD, STAND_INS
 

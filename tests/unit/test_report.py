@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from rackwright.cli import main
 from rackwright.errors import RackwrightError
-from rackwright.fleet.journal import Event, append, new_record
-from rackwright.fleet.report import page, write
-from rackwright.fleet.report.figures import bars, changed, row_sums, ticks, wave_marks
-from rackwright.fleet.standing import clock, states, tone, worst_first
-from rackwright.fleet.states import RunState
-from rackwright.fleet.story_events import story_of
+from rackwright.fleet.view.report import page, write
+from rackwright.fleet.view.report.figures import bars, changed, row_sums, ticks, wave_marks
+from rackwright.fleet.view.standing import clock, states, tone, worst_first
+from rackwright.fleet.view.story_events import story_of
+from rackwright.runs.journal import Event, append, new_record
+from rackwright.runs.states import RunState
 from tests.unit.made_up_runs import event, made_up, recorded
 
 

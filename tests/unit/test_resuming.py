@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from rackwright.cause import Cause
 from rackwright.commands.resume import asked_again
 from rackwright.errors import RackwrightError
-from rackwright.fleet.journal import Event
-from rackwright.fleet.record import Record, record_of
-from rackwright.fleet.resuming import Rest, hurt_hosts, rest_of
+from rackwright.fleet.rollout.resuming import Rest, hurt_hosts, rest_of
 from rackwright.processes import this_process
+from rackwright.runs.cause import Cause
+from rackwright.runs.journal import Event
+from rackwright.runs.record import Record, record_of
 
 HOSTS = ["h1", "h2", "h3", "h4", "h5"]
 GONE = {**this_process(), "started": -1}

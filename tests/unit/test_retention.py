@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from rackwright.change import Owned
 from rackwright.concerns.image import LocalImage
 from rackwright.concerns.models import SeenModel
 from rackwright.concerns.retention import Kept, SeenRetention, _spare_image, _spare_model, parse
+from rackwright.plan.change import Owned
 
 MODEL = SeenModel("/srv/models/a--b--111", "a/b", frozenset(), "1" * 40, frozenset(), frozenset(), 0, 1, ())
 IMAGE = LocalImage("nvcr.io/nvidia/x", "1", "sha256:" + "a" * 64)

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.binding import Binding
-from rackwright.change import Proved, Refuse
 from rackwright.concerns.endpoint import Running, SeenEndpoint
-from rackwright.rollback import LAST, Kept, back_changes, parse_kept, target_of
+from rackwright.concerns.endpoint.rollback import LAST, Kept, back_changes, parse_kept, target_of
+from rackwright.plan.binding import Binding
+from rackwright.plan.change import Proved, Refuse
 from rackwright.settings.model import HostSettings
 from tests.unit.test_endpoint_changes import assigned
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rackwright.errors import RackwrightError
-from rackwright.fleet.journal import append, new_record
-from rackwright.session import chosen_hosts
+from rackwright.pyinfra_glue.session import chosen_hosts
+from rackwright.runs.journal import append, new_record
 
 INVENTORY = """\
 from rackwright.inventory import build

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.concern import HostReading
 from rackwright.concerns.docker.wanted import wanted
 from rackwright.errors import SettingsError
 from rackwright.inventory import load_inventory, site_root
+from rackwright.plan.concern import HostReading
 from rackwright.settings.ansible import command
 from rackwright.settings.origin import origin_of
 from rackwright.settings.problems import HEADING

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rackwright.cli import main
 from rackwright.commands import init
-from rackwright.siteupdate import Copy, Fate
+from rackwright.commands.siteupdate import Copy, Fate
 
 TEXTS = st.none() | st.sampled_from([b"one\n", b"two\n", b"three\n"])
 

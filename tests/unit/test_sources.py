@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from rackwright.change import Job
-from rackwright.concern import HostReading
 from rackwright.concerns.image import IMAGE, SeenImages, WantedImage, digest_of
 from rackwright.concerns.models import MODELS, SeenModels, commit_of
 from rackwright.lab import certificates, faults
 from rackwright.lab.standins.hub_content import REPOSITORIES
 from rackwright.lab.web import Site, WebServer
+from rackwright.plan.change import Job
+from rackwright.plan.concern import HostReading
 from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import Paths
 from rackwright.sources.http import Client, SourceError, UnreachableError, goes_direct

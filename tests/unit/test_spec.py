@@ -12,10 +12,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.release import build_release
-from rackwright.render import systemd_word
+from rackwright.plan.release import build_release
+from rackwright.plan.render import systemd_word
+from rackwright.plan.spec import EndpointSpec, Resolved, endpoint_spec, render_engine_yaml
 from rackwright.settings.model import NOWHERE, EndpointSettings, HostSettings
-from rackwright.spec import EndpointSpec, Resolved, endpoint_spec, render_engine_yaml
 
 ENGINE: dict[str, Any] = yaml.safe_load(
     (Path(__file__).parents[1] / "fixtures/engine-yaml/s000_eagle.yaml").read_text()

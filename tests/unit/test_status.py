@@ -13,11 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.binding import Binding
-from rackwright.change import Change, Owned, Shell
 from rackwright.commands.drift import exit_code, lines, summed_up
 from rackwright.commands.status import in_vain
-from rackwright.concern import HostReading
 from rackwright.concerns.endpoint import ENDPOINT, Running
 from rackwright.concerns.firewall import FIREWALL
 from rackwright.concerns.firewall.changes import OWNS as FIREWALL_OWNS
@@ -25,13 +22,16 @@ from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.release import RELEASE, SeenReleases
 from rackwright.errors import ReadingError
-from rackwright.fleet.drifting import Finding, HostDrift, Verdict, _verdict, drift_of
-from rackwright.fleet.glance import Asked, parse
-from rackwright.fleet.journal import append
-from rackwright.fleet.last_runs import last_runs
-from rackwright.fleet.status import StatusRow, rows_of, unknown_row, values_of
-from rackwright.fleet.status_table import duration, render
-from rackwright.ownership import RECORD
+from rackwright.fleet.inspect.drifting import Finding, HostDrift, Verdict, _verdict, drift_of
+from rackwright.fleet.inspect.glance import Asked, parse
+from rackwright.fleet.inspect.last_runs import last_runs
+from rackwright.fleet.inspect.status import StatusRow, rows_of, unknown_row, values_of
+from rackwright.fleet.inspect.status_table import duration, render
+from rackwright.plan.binding import Binding
+from rackwright.plan.change import Change, Owned, Shell
+from rackwright.plan.concern import HostReading
+from rackwright.plan.ownership import RECORD
+from rackwright.runs.journal import append
 from rackwright.settings.model import HostSettings
 from tests.unit.machines import EVERYTHING
 from tests.unit.test_plan import recorded, serving, settings

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rackwright.fleet.estimate import remaining
-from rackwright.fleet.journal import Event
-from rackwright.fleet.progress import DOWNLOADING, DRAINING, GOING_BACK, LOADING, PROVING
-from rackwright.fleet.states import RunState
-from rackwright.fleet.story import STAGING, WAITING, HostStory, Story
-from rackwright.fleet.story_events import story_of, take
+from rackwright.fleet.view.estimate import remaining
+from rackwright.fleet.view.story import STAGING, WAITING, HostStory, Story
+from rackwright.fleet.view.story_events import story_of, take
+from rackwright.runs.journal import Event
+from rackwright.runs.progress import DOWNLOADING, DRAINING, GOING_BACK, LOADING, PROVING
+from rackwright.runs.states import RunState
 from tests.unit.made_up_runs import event, made_up, recorded
 
 

@@ -7,11 +7,11 @@ import base64
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.closers import Closers, named, parse_closers
-from rackwright.iptables import Table, parse_save
-from rackwright.nft import closing_tables
-from rackwright.reach import Door
-from rackwright.suspects import Knock, suspects
+from rackwright.concerns.firewall.closers import Closers, named, parse_closers
+from rackwright.concerns.firewall.iptables import Table, parse_save
+from rackwright.concerns.firewall.nft import closing_tables
+from rackwright.concerns.firewall.suspects import Knock, suspects
+from rackwright.plan.reach import Door
 
 KNOCK = Knock(8000, "192.0.2.1", "eth0", "docker0")
 DOCKERS = """\

@@ -17,17 +17,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright import switch
-from rackwright.cause import Cause, Reason
-from rackwright.change import Job, Proved, Shell
-from rackwright.effects import ConnectionLostError, LeaseLostError, NotStartedError, StepFailedError
+from rackwright.concerns.endpoint.news import SwitchNews
+from rackwright.concerns.endpoint.transaction import ALONE
+from rackwright.effects.jobs import Ended
+from rackwright.effects.remote import ConnectionLostError, LeaseLostError, NotStartedError, StepFailedError
+from rackwright.effects.switch import switch
+from rackwright.effects.switch.switch import (
+    LOG_BYTES,
+    NotAdmittedError,
+    NotCommittedError,
+    NothingServesError,
+    RefusedError,
+    StoppedError,
+    WentBackError,
+    switch_and_prove,
+)
 from rackwright.errors import ReadingError
-from rackwright.fleet.gate import Outcome
-from rackwright.fleet.journal import VARIABLE, read_record
-from rackwright.fleet.turns import outcome_of
-from rackwright.jobs import Ended
-from rackwright.jobstream import Event, Heard
-from rackwright.proof import (
+from rackwright.fleet.rollout.gate import Outcome
+from rackwright.fleet.rollout.turns import outcome_of
+from rackwright.plan.change import Job, Proved, Shell
+from rackwright.plan.jobstream import Event, Heard
+from rackwright.proof.basic import (
     Answer,
     Question,
     Severity,
@@ -43,18 +53,8 @@ from rackwright.proof import (
     repeats_itself,
     version,
 )
-from rackwright.switch import (
-    LOG_BYTES,
-    NotAdmittedError,
-    NotCommittedError,
-    NothingServesError,
-    RefusedError,
-    StoppedError,
-    WentBackError,
-    switch_and_prove,
-)
-from rackwright.switchnews import SwitchNews
-from rackwright.transaction import ALONE
+from rackwright.runs.cause import Cause, Reason
+from rackwright.runs.journal import VARIABLE, read_record
 
 # -- the ways out
 

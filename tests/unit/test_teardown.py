@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.change import Change, Owned, Refuse, Shell
 from rackwright.commands.teardown import ending
-from rackwright.concern import HostReading
-from rackwright.concerns.daemon import DAEMON_JSON
 from rackwright.concerns.docker import DOCKER
+from rackwright.concerns.docker.daemon import DAEMON_JSON
+from rackwright.concerns.lease import LEASED, SeenLease
 from rackwright.concerns.models import MANIFEST, remove_script
+from rackwright.concerns.teardown.marks import Marks, parse, read_script
+from rackwright.concerns.teardown.removal import ORDER, unknown_kinds
+from rackwright.concerns.teardown.teardown import DATA, LOST, MARKED, RECORDED, Teardown, plan_teardown, remains
 from rackwright.errors import ReadingError
-from rackwright.lease import LEASED, SeenLease
-from rackwright.marks import Marks, parse, read_script
-from rackwright.ownership import RECORD
 from rackwright.paths import STATE
-from rackwright.removal import ORDER, unknown_kinds
-from rackwright.teardown import DATA, LOST, MARKED, RECORDED, Teardown, plan_teardown, remains
+from rackwright.plan.change import Change, Owned, Refuse, Shell
+from rackwright.plan.concern import HostReading
+from rackwright.plan.ownership import RECORD
 from tests.unit.test_plan import recorded
 
 UNIT, MODEL = Owned("unit", "rackwright-llm.service"), Owned("model", "/srv/models/a--b--*")

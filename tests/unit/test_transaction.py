@@ -16,11 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.binding import Binding
+from rackwright.concerns.endpoint.news import SwitchNews
+from rackwright.concerns.endpoint.transaction import Tried, prove_script, ready_script, rows_of
 from rackwright.hostside import host_script, job_script
 from rackwright.hostside.packed import packed
-from rackwright.jobstream import Event, Heard, JobStream, text_of
-from rackwright.proof import (
+from rackwright.plan.binding import Binding
+from rackwright.plan.jobstream import Event, Heard, JobStream, text_of
+from rackwright.proof.basic import (
     RULES,
     Answer,
     Question,
@@ -35,8 +37,6 @@ from rackwright.proof import (
     version,
 )
 from rackwright.settings.model import EndpointSettings
-from rackwright.switchnews import SwitchNews
-from rackwright.transaction import Tried, prove_script, ready_script, rows_of
 
 SHELLS = [shell for shell in ("dash", "busybox", "bash") if shutil.which(shell)]
 
@@ -375,7 +375,7 @@ def judged(folder: Path, answers: Sequence[Answer | str | None]) -> tuple[int, l
             (folder / str(number)).write_text(f"{answer.body}\n{answer.status} {answer.seconds}")
         elif isinstance(answer, str):
             (folder / f"{number}.error").write_text(answer)
-    (folder / "judge.pyz").write_bytes(base64.b64decode(packed("judge", "proof")))
+    (folder / "judge.pyz").write_bytes(base64.b64decode(packed("judge", "proof/basic")))
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-B", str(folder / "judge.pyz"), str(folder)],
         capture_output=True,

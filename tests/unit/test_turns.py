@@ -7,12 +7,17 @@ import threading
 
 import pytest
 
-from rackwright.cause import Cause, Reason
-from rackwright.effects import ConnectionLostError, LeaseLostError, NotStartedError, StepFailedError
-from rackwright.fleet.gate import Bake, Outcome
-from rackwright.fleet.journal import ORDER
-from rackwright.fleet.states import RunState
-from rackwright.fleet.turns import (
+from rackwright.effects.remote import ConnectionLostError, LeaseLostError, NotStartedError, StepFailedError
+from rackwright.effects.switch.switch import (
+    NotAdmittedError,
+    NotCommittedError,
+    NothingServesError,
+    RefusedError,
+    StoppedError,
+    WentBackError,
+)
+from rackwright.fleet.rollout.gate import Bake, Outcome
+from rackwright.fleet.rollout.turns import (
     Member,
     baking,
     domains_of,
@@ -23,18 +28,13 @@ from rackwright.fleet.turns import (
     state_after,
     watched,
 )
-from rackwright.fleet.waves import FIRST, LAST
-from rackwright.fullproof import GPU_COUNTERS
-from rackwright.proof import GPU_ERRORS, Answer
+from rackwright.fleet.rollout.waves import FIRST, LAST
+from rackwright.proof.basic import GPU_ERRORS, Answer
+from rackwright.proof.full import GPU_COUNTERS
+from rackwright.runs.cause import Cause, Reason
+from rackwright.runs.journal import ORDER
+from rackwright.runs.states import RunState
 from rackwright.settings.model import HostSettings
-from rackwright.switch import (
-    NotAdmittedError,
-    NotCommittedError,
-    NothingServesError,
-    RefusedError,
-    StoppedError,
-    WentBackError,
-)
 
 
 def settings(**keys: object) -> HostSettings:

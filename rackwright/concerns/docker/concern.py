@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from rackwright.change import Change, Refuse
-from rackwright.concern import Concern
-from rackwright.concerns import apt
-from rackwright.concerns.daemon import DAEMON_JSON, BrokenDaemonJsonError, parse_daemon_json
+from rackwright.concerns.docker import apt
+from rackwright.concerns.docker.daemon import DAEMON_JSON, BrokenDaemonJsonError, parse_daemon_json
+from rackwright.concerns.docker.daemonjob import JOB
 from rackwright.concerns.docker.dockerd import daemon_changes, enable_changes, forget_changes, start_changes
 from rackwright.concerns.docker.files import AUTHORITY, file_changes, paths
 from rackwright.concerns.docker.holds import hold_changes
@@ -13,9 +12,10 @@ from rackwright.concerns.docker.install import cannot_install, install_changes
 from rackwright.concerns.docker.seen import SeenDocker, parse
 from rackwright.concerns.docker.users import user_changes
 from rackwright.concerns.docker.wanted import WantedDocker, wanted
-from rackwright.daemonjob import JOB
 from rackwright.hostside import host_script
 from rackwright.paths import STATE, job_unit
+from rackwright.plan.change import Change, Refuse
+from rackwright.plan.concern import Concern
 from rackwright.settings.model import ENDPOINTS, HostSettings
 
 

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rackwright.change import Change, Guarded, Owned, Refuse, Shell
-from rackwright.concerns.daemon import (
+from rackwright.concerns.docker.daemon import (
     DAEMON_JSON,
     RELOADABLE,
     changed_keys,
@@ -28,6 +27,7 @@ from rackwright.concerns.docker.seen import SeenDocker
 from rackwright.concerns.docker.wanted import WantedDocker
 from rackwright.hostside import host_script, trial_script
 from rackwright.paths import guard_unit, unit_name
+from rackwright.plan.change import Change, Guarded, Owned, Refuse, Shell
 
 RESTART_SECONDS = 60
 """Longest time that a restart of dockerd takes before its guard may doubt it."""

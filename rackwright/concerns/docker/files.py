@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from rackwright.change import Change, Owned, Shell, Step, WriteFile
-from rackwright.concerns import apt
-from rackwright.concerns.daemon import DAEMON_JSON
+from rackwright.concerns.docker import apt
+from rackwright.concerns.docker.daemon import DAEMON_JSON
 from rackwright.concerns.docker.seen import SeenDocker
 from rackwright.concerns.docker.wanted import WantedDocker
-from rackwright.downloads import proxy_values
+from rackwright.concerns.downloads import proxy_values
+from rackwright.plan.change import Change, Owned, Shell, Step, WriteFile
 from rackwright.settings.model import HostSettings
 
 DROPIN = "/etc/systemd/system/docker.service.d/rackwright-proxy.conf"

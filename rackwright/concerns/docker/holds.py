@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rackwright.change import Change, Owned, Shell
 from rackwright.concerns.docker.seen import SeenDocker
 from rackwright.concerns.docker.wanted import WantedDocker
+from rackwright.plan.change import Change, Owned, Shell
 
 
 def hold_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rackwright.change import Change, Job, Owned
-from rackwright.concerns import apt
-from rackwright.concerns.apt import OperatingSystem
+from rackwright.concerns.docker import apt
+from rackwright.concerns.docker.apt import OperatingSystem
 from rackwright.concerns.docker.dockerd import not_while_serving
 from rackwright.concerns.docker.files import AUTHORITY
 from rackwright.concerns.docker.seen import SeenDocker
 from rackwright.concerns.docker.wanted import WantedDocker
-from rackwright.downloads import proxy_values
+from rackwright.concerns.downloads import proxy_values
 from rackwright.hostside import host_script
+from rackwright.plan.change import Change, Job, Owned
 from rackwright.settings.model import HostSettings
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from rackwright.concerns.apt import OperatingSystem
-from rackwright.reading import decode, files, lines_of, pairs
+from rackwright.concerns.docker.apt import OperatingSystem
+from rackwright.plan.reading import decode, files, lines_of, pairs
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rackwright.change import Change, Owned, Shell
 from rackwright.concerns.docker.seen import SeenDocker
 from rackwright.concerns.docker.wanted import WantedDocker
 from rackwright.hostside import host_script
+from rackwright.plan.change import Change, Owned, Shell
 
 
 def user_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rackwright.change import Owned
-from rackwright.concern import HostReading
 from rackwright.errors import SettingsError
-from rackwright.ownership import RECORD
+from rackwright.plan.change import Owned
+from rackwright.plan.concern import HostReading
+from rackwright.plan.ownership import RECORD
 from rackwright.settings.model import HostSettings
 
 

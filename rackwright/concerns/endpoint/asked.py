@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rackwright.binding import Binding
 from rackwright.concerns.endpoint.seen import SeenEndpoint
+from rackwright.concerns.endpoint.transaction import Tried
 from rackwright.engines.version import bare
-from rackwright.fullproof import compared_questions, full_questions, gpu_counters
 from rackwright.paths import container_name, endpoint_dir
-from rackwright.proof import Question, chat, gpu_errors, gpus_inside, model_name, release_runs, version
-from rackwright.release import Release
+from rackwright.plan.binding import Binding
+from rackwright.plan.release import Release
+from rackwright.plan.spec import served_name, url_of
+from rackwright.proof.basic import Question, chat, gpu_errors, gpus_inside, model_name, release_runs, version
+from rackwright.proof.full import compared_questions, full_questions, gpu_counters
 from rackwright.settings.model import EndpointSettings
-from rackwright.spec import served_name, url_of
-from rackwright.transaction import Tried
 
 
 def tried_of(name: str, release: str, spec: Mapping[str, Any], binding: Binding) -> Tried:

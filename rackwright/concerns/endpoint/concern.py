@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
-from rackwright.aside import foreigners, kept_aside, refusal
-from rackwright.change import Change, DaemonRestart, Job, Owned, Proved, Refuse, Shell, WriteFile
-from rackwright.concern import Concern, HostReading
+from rackwright.concerns.aside import foreigners, kept_aside, refusal
 from rackwright.concerns.endpoint import formats
 from rackwright.concerns.endpoint.asked import questions, questions_after, questions_before
 from rackwright.concerns.endpoint.due import (
@@ -21,18 +19,7 @@ from rackwright.concerns.endpoint.due import (
 )
 from rackwright.concerns.endpoint.replacing import Group
 from rackwright.concerns.endpoint.seen import BOOT_UNITS, SeenEndpoint, SeenEndpoints, parse, read
-from rackwright.concerns.endpoint.together import groups_among, previous, replacement
-from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
-from rackwright.concerns.gpus import GPUS
-from rackwright.concerns.release import TAKES as RELEASE_TAKES
-from rackwright.concerns.release import Unresolved, binding_of, wanted_releases
-from rackwright.ownership import RECORD
-from rackwright.paths import BOOT_UNIT, UNITS, endpoint_dir, endpoint_job, unit_name
-from rackwright.reach import door_of
-from rackwright.release import Release
-from rackwright.render import render_own
-from rackwright.settings.model import EndpointSettings, HostSettings
-from rackwright.switchjob import (
+from rackwright.concerns.endpoint.switchjob import (
     commit_script,
     drain_script,
     gpus_kept_script,
@@ -43,7 +30,20 @@ from rackwright.switchjob import (
     remove_script,
     switch_script,
 )
-from rackwright.transaction import Tried, Way, drain_hook_script, start_time, transaction
+from rackwright.concerns.endpoint.together import groups_among, previous, replacement
+from rackwright.concerns.endpoint.transaction import Tried, Way, drain_hook_script, start_time, transaction
+from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
+from rackwright.concerns.gpus import GPUS
+from rackwright.concerns.release import TAKES as RELEASE_TAKES
+from rackwright.concerns.release import Unresolved, binding_of, wanted_releases
+from rackwright.paths import BOOT_UNIT, UNITS, endpoint_dir, endpoint_job, unit_name
+from rackwright.plan.change import Change, DaemonRestart, Job, Owned, Proved, Refuse, Shell, WriteFile
+from rackwright.plan.concern import Concern, HostReading
+from rackwright.plan.ownership import RECORD
+from rackwright.plan.reach import door_of
+from rackwright.plan.release import Release
+from rackwright.plan.render import render_own
+from rackwright.settings.model import EndpointSettings, HostSettings
 
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedEndpoints:

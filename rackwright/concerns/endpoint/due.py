@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rackwright.binding import Binding
 from rackwright.concerns.endpoint.seen import SeenEndpoint
-from rackwright.release import Release
+from rackwright.plan.binding import Binding
+from rackwright.plan.release import Release
+from rackwright.plan.specdiff import reasons
 from rackwright.settings.model import EndpointSettings
-from rackwright.specdiff import reasons
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rackwright.spec import FORMAT
+from rackwright.plan.spec import FORMAT
 
 _KEYS = frozenset({"hash", "serving", "image", "address", "port", "mounts", "served_name"})
 _FIRST = frozenset({"hash", "image", "gpus", "mounts"})

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rackwright.binding import Binding, parse_binding
 from rackwright.concerns.endpoint.formats import format_of, readable
+from rackwright.concerns.endpoint.news import LastSwitch
 from rackwright.hostside import host_script
 from rackwright.paths import BOOT_UNIT, RESTORE_UNIT, STATE, TARGET, UNITS
-from rackwright.reading import decode, files, pairs
+from rackwright.plan.binding import Binding, parse_binding
+from rackwright.plan.reading import decode, files, pairs
+from rackwright.plan.spec import FORMAT, local_url
 from rackwright.settings.model import HostSettings
-from rackwright.spec import FORMAT, local_url
-from rackwright.switchnews import LastSwitch
 
 FILES = ("unit ", "spec ", "proven_spec ", "binding ", "proven_binding ")
 """Begin lines of the reading that carry a whole file."""

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rackwright.change import Change, Owned, Proved
 from rackwright.concerns.endpoint.asked import questions, questions_after, questions_before, tried_of
 from rackwright.concerns.endpoint.due import why_switch
+from rackwright.concerns.endpoint.replacement import Coming, Leaving, replacement_job
 from rackwright.concerns.endpoint.replacing import Group, Room, groups_of, room_of
 from rackwright.concerns.endpoint.seen import SeenEndpoint, SeenEndpoints
+from rackwright.concerns.endpoint.transaction import Tried
 from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
 from rackwright.concerns.release import Unresolved
 from rackwright.paths import unit_name
-from rackwright.proof import Question
-from rackwright.reach import door_of
-from rackwright.release import Release
-from rackwright.replacement import Coming, Leaving, replacement_job
+from rackwright.plan.change import Change, Owned, Proved
+from rackwright.plan.reach import door_of
+from rackwright.plan.release import Release
+from rackwright.proof.basic import Question
 from rackwright.settings.model import EndpointSettings
-from rackwright.transaction import Tried
 
 
 def groups_among(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Group]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rackwright.binding import Binding
-from rackwright.change import Owned
 from rackwright.concerns.endpoint.due import Aim
 from rackwright.concerns.release import Unresolved
-from rackwright.release import Release
+from rackwright.plan.binding import Binding
+from rackwright.plan.change import Owned
+from rackwright.plan.release import Release
 from rackwright.settings.model import EndpointSettings
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
-from rackwright.aside import kept_aside
-from rackwright.change import Change, Guarded, Owned, Shell, Step, WriteFile
+from rackwright.concerns.aside import kept_aside
+from rackwright.concerns.firewall.iptables import TAG, Rule, Table, in_place, why_pending
 from rackwright.concerns.firewall.kept import (
     CHECK,
     GUARD,
@@ -22,8 +22,8 @@ from rackwright.concerns.firewall.seen import SeenFirewall
 from rackwright.concerns.firewall.wanted import Rules, WantedFirewall
 from rackwright.concerns.watch import WATCH_FILES, WATCH_TIMER
 from rackwright.hostside import host_script
-from rackwright.iptables import TAG, Rule, Table, in_place, why_pending
 from rackwright.paths import UNITS, WATCH_UNITS
+from rackwright.plan.change import Change, Guarded, Owned, Shell, Step, WriteFile
 
 OWNS = (
     Owned("file", SCRIPT),

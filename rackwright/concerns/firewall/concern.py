@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rackwright.change import Change, Owned
-from rackwright.concern import Concern, HostReading
 from rackwright.concerns.firewall.changes import OWNS, changes, report
 from rackwright.concerns.firewall.place import Place, each_once, listeners
 from rackwright.concerns.firewall.seen import SeenFirewall, parse, read
 from rackwright.concerns.firewall.wanted import WantedFirewall, for_listeners
-from rackwright.ownership import RECORD
+from rackwright.plan.change import Change, Owned
+from rackwright.plan.concern import Concern, HostReading
+from rackwright.plan.ownership import RECORD
 from rackwright.settings.model import ENDPOINTS, HostSettings
 
 

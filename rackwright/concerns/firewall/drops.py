@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from rackwright.concerns.firewall.iptables import TAG
 from rackwright.concerns.firewall.rules import EVERYBODY, FAMILIES, Listeners, networks_of, single_address, speaks
-from rackwright.iptables import TAG
 from rackwright.settings.model import EndpointSettings
 
 TABLE = "inet rackwright"

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 
 from rackwright.concerns.firewall.drops import CHAIN, TABLE, Drops
+from rackwright.concerns.firewall.iptables import TAG, Rule
 from rackwright.concerns.watch import TRACE, check_file, repairs_file
-from rackwright.iptables import TAG, Rule
 from rackwright.paths import ETC, FIREWALL_UNIT, RUN, UNITS, unit_name
-from rackwright.render import render_own
+from rackwright.plan.render import render_own
 
 SCRIPT = f"{ETC}/firewall"
 UNIT = FIREWALL_UNIT

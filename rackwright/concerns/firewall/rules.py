@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.iptables import TAG, Rule
+from rackwright.concerns.firewall.iptables import TAG, Rule
 from rackwright.settings.model import EndpointSettings
 
 FAMILIES = {"iptables": 4, "ip6tables": 6}

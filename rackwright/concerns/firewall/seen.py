@@ -9,14 +9,14 @@ from typing import Any
 
 from rackwright.concerns.endpoint.formats import readable
 from rackwright.concerns.firewall.drops import Drops, Means
+from rackwright.concerns.firewall.iptables import Table, parse_save
 from rackwright.concerns.firewall.kept import CHECK, GUARD, LEFT, SCRIPT, UNIT, UNIT_FILE
 from rackwright.concerns.firewall.place import Place
 from rackwright.concerns.firewall.rules import FAMILIES
 from rackwright.concerns.watch import WATCH_FILES, WATCH_TIMER, repairs_file
 from rackwright.hostside import host_script
-from rackwright.iptables import Table, parse_save
 from rackwright.paths import STATE, UNITS, guard_unit
-from rackwright.reading import decode, files, lines_of, pairs
+from rackwright.plan.reading import decode, files, lines_of, pairs
 from rackwright.settings.model import HostSettings
 
 

@@ -6,12 +6,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.aside import foreigners, refusal
-from rackwright.change import Owned, Refuse
-from rackwright.concern import HostReading
-from rackwright.concerns.daemon import DAEMON_JSON, BrokenDaemonJsonError, parse_daemon_json
+from rackwright.concerns.aside import foreigners, refusal
 from rackwright.concerns.docker import DOCKER, SeenDocker
+from rackwright.concerns.docker.daemon import DAEMON_JSON, BrokenDaemonJsonError, parse_daemon_json
 from rackwright.concerns.firewall.drops import Bridge, Drops, drops
+from rackwright.concerns.firewall.iptables import TAG, Rule, Table
 from rackwright.concerns.firewall.kept import (
     SCRIPT,
     UNIT,
@@ -24,8 +23,9 @@ from rackwright.concerns.firewall.kept import (
 from rackwright.concerns.firewall.rules import FAMILIES, INPUT, Listeners, endpoint_rules, warnings
 from rackwright.concerns.firewall.seen import SeenFirewall
 from rackwright.concerns.watch import watch_files
-from rackwright.iptables import TAG, Rule, Table
-from rackwright.ownership import RECORD
+from rackwright.plan.change import Owned, Refuse
+from rackwright.plan.concern import HostReading
+from rackwright.plan.ownership import RECORD
 from rackwright.settings.model import HostSettings
 
 Rules = Mapping[str, tuple[Rule, ...]]

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rackwright.proof import RULES, Question, Verdict, is_refused, judge_safely, mark_of, parse_answer, refusal
+from rackwright.proof.basic import RULES, Question, Verdict, is_refused, judge_safely, mark_of, parse_answer, refusal
 
 REFUSED = 3
 MOST = 300

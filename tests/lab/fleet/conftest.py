@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from rackwright.fleet.journal import read_record
 from rackwright.lab.host import Host
 from rackwright.lab.lab import Lab
+from rackwright.runs.journal import read_record
 from tests.lab.calm import settle
 from tests.lab.conftest import ROOT, Run, Site, end_labs_of_killed_runs
 from tests.lab.fleet.told import Asked, Span, read_load, switching

@@ -1,0 +1,60 @@
+"""Units and containers of our names that somebody made by hand: told from ours, and kept aside when asked to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+from rackwright.hostside import host_script
+from rackwright.paths import ASIDE, ENDPOINT_LABEL, UNITS, WRITTEN, aside_job, container_name, endpoint_of
+from rackwright.plan.change import Change, Job, Owned, Refuse
+
+SETTING = "releases: {foreign_units: aside}"
+
+
+def is_foreign(unit: str, text: str | None, record: Container[Owned]) -> bool:
+    """Whether a unit of our name is somebody else's: it has no mark of ours, and the ownership record not names it."""
+    return text is not None and WRITTEN not in text and Owned("unit", unit) not in record
+
+
+def foreigners(unit: str, text: str | None, foreign_container: bool, record: Container[Owned]) -> list[str]:
+    """What has our name without being ours, as sentences for people: the unit, its container."""
+    found = [f"{UNITS}/{unit} was not written by Rackwright"] if is_foreign(unit, text, record) else []
+    if foreign_container:
+        container = _container(unit)
+        found.append(f"the container {container} is not Rackwright's (it lacks the label {ENDPOINT_LABEL})")
+    return found
+
+
+def how_to_go_on(unit: str) -> str:
+    """The next step for somebody whose unit is in the way."""
+    return (
+        f"set {SETTING} in group_vars, which stops it and keeps it in {ASIDE} until a teardown puts it back; "
+        f"or move it away yourself: systemctl disable --now {unit}"
+    )
+
+
+def refusal(unit: str, found: Sequence[str]) -> Refuse:
+    """Refuses to replace what somebody made by hand."""
+    return Refuse(f"{' and '.join(found)}, and would be replaced; next: {how_to_go_on(unit)}")
+
+
+def kept_aside(unit: str, found: Sequence[str], before: str = "", seconds: int = 0) -> Change:
+    """The change that stops it and keeps it where a teardown finds it.
+
+    before: a script that goes first, and may fail, within `seconds` seconds: the drain of what it serves.
+    """
+    script = f"(\n{before}\n) || exit 1\n" if before else ""
+    container = _container(unit)
+    script += host_script("keep_aside", unit=unit, units=UNITS, aside=ASIDE, container=container, label=ENDPOINT_LABEL)
+    step = Job(aside_job(unit), f"keep {unit} aside", script, timeout=600 + seconds)
+    return Change(f"keep {unit} aside in {ASIDE}", " and ".join(found), (step,), owns=(Owned("aside", unit),))
+
+
+def put_back_script(unit: str) -> str:
+    """Shell lines that put a unit and its container back as they were found, for teardown."""
+    return host_script("put_back", unit=unit, units=UNITS, aside=ASIDE, container=_container(unit))
+
+
+def _container(unit: str) -> str:
+    endpoint = endpoint_of(unit)
+    return container_name(endpoint) if endpoint else ""

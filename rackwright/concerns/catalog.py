@@ -1,0 +1,67 @@
+"""All concerns in the order in which a deploy settles them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from rackwright.concerns.docker import DOCKER
+from rackwright.concerns.dockerd import DOCKERD
+from rackwright.concerns.encodings import ENCODINGS
+from rackwright.concerns.endpoint import ENDPOINT
+from rackwright.concerns.firewall import FIREWALL
+from rackwright.concerns.gpus import GPUS
+from rackwright.concerns.image import IMAGE
+from rackwright.concerns.lease import LEASED
+from rackwright.concerns.models import MODELS
+from rackwright.concerns.options import OPTIONS
+from rackwright.concerns.preflight.concern import PREFLIGHT
+from rackwright.concerns.registry import REGISTRY
+from rackwright.concerns.release import RELEASE
+from rackwright.concerns.retention import RETENTION
+from rackwright.errors import RackwrightError
+from rackwright.plan.concern import Concern
+from rackwright.plan.ownership import RECORD
+
+ALL: tuple[Concern[Any, Any], ...] = (
+    LEASED,
+    RECORD,
+    GPUS,
+    PREFLIGHT,
+    DOCKER,
+    FIREWALL,
+    REGISTRY,
+    IMAGE,
+    ENCODINGS,
+    MODELS,
+    RELEASE,
+    OPTIONS,
+    DOCKERD,
+    ENDPOINT,
+    RETENTION,
+)
+
+
+OWN_USE = (FIREWALL, ENCODINGS, OPTIONS, DOCKERD, RETENTION)
+"""Concerns by whose reading no other one decides."""
+
+
+def read_for(steps: Collection[str]) -> tuple[Concern[Any, Any], ...]:
+    """The concerns that are read on a host for the steps that deploy.py calls; without any step, all of them.
+
+    Others decide by most of what is read, whether it is managed or not.
+    """
+    return tuple(concern for concern in ALL if not steps or concern.name in steps or concern not in OWN_USE)
+
+
+def managed(steps: Collection[str]) -> tuple[Concern[Any, Any], ...]:
+    """The concerns that deploy.py calls for a host, in the order in which they are settled."""
+    return tuple(concern for concern in ALL if concern.name in steps)
+
+
+def by_name(name: str) -> Concern[Any, Any]:
+    """The concern of that name. Raises RackwrightError listing the names that exist."""
+    for concern in ALL:
+        if concern.name == name:
+            return concern
+    raise RackwrightError(f"no concern is called {name}; there are: {', '.join(concern.name for concern in ALL)}")

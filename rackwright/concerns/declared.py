@@ -1,0 +1,147 @@
+"""What a site's deploy.py declares for a host: the managed concerns, and the site's own operations. Pure.
+
+deploy.py is the truth about which concerns exist (DECISIONS 41): what it does not call is neither planned nor changed
+nor judged, whatever the settings say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from rackwright.paths import ETC, STATE
+from rackwright.plan.change import Owned
+from rackwright.settings.model import HostSettings
+
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    "models": ("image",),
+    "release": ("image",),
+    "options": ("release",),
+    "dockerd": ("docker", "endpoint"),
+    "endpoint": ("release",),
+    "retention": ("release",),
+}
+"""Steps that a step cannot do without: a model is fetched inside the serving image, a release names both, ..."""
+
+FOLLOWS: Mapping[str, tuple[str, ...]] = {
+    "docker": ("preflight",),
+    "firewall": ("preflight", "docker"),
+    "registry": ("preflight", "docker"),
+    "image": ("preflight", "docker", "registry"),
+    "encodings": ("preflight", "docker"),
+    "models": ("preflight", "image"),
+    "release": ("image", "encodings", "models"),
+    "options": ("release",),
+    "dockerd": ("docker", "release", "options"),
+    "endpoint": ("firewall", "release", "options", "dockerd"),
+    "retention": ("endpoint",),
+    "converged": ("docker", "firewall", "registry", "image", "models", "release", "endpoint", "retention"),
+}
+"""Steps behind which a step must stand where both are called."""
+
+_FIREWALL_FILES = (("file", f"{ETC}/*"), ("file", "*/rackwright-firewall.conf"))
+MADE_BY: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "firewall": (("rule", "*"), ("unit", "rackwright-firewall*"), ("unit", "rackwright-watch*"), *_FIREWALL_FILES),
+    "registry": (("login", "*"),),
+    "image": (("image", "*"),),
+    "encodings": (("file", "*.tiktoken"),),
+    "models": (("model", "*"),),
+    "docker": tuple((kind, "*") for kind in ("package", "hold", "group_member", "daemon_key", "apt_source", "file")),
+    "endpoint": (("unit", "*"), ("directory", f"{STATE}/endpoints/*")),
+}
+"""Which entries of the ownership record a step makes: kind, and name as a pattern; the first match counts."""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """One host's steps in the order of deploy.py, and the names of the site's own operations between them."""
+
+    steps: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """What the calls say themselves, as settings: stronger than the files', weaker than `--data`."""
+    implied: Mapping[str, str] = field(default_factory=dict)
+    """Steps that another one, the value, has called itself because nobody had."""
+
+    def __contains__(self, step: object) -> bool:
+        return step in self.steps
+
+
+def problems_of(declared: Declared, settings: HostSettings) -> list[str]:
+    """What is wrong with a host's steps, as sentences; empty when they can be carried out."""
+    needs = [*_missing(declared), *_unfetched(declared, settings)]
+    return [*_twice(declared), *needs, *_out_of_order(declared), *_unserved(declared, settings)]
+
+
+def _twice(declared: Declared) -> Iterator[str]:
+    for step in dict.fromkeys(declared.steps):
+        if declared.steps.count(step) > 1 and step in declared.implied:
+            caller = declared.implied[step]
+            yield f"{caller}() stands before {step}(); next: move {step}() above {caller}()"
+        elif declared.steps.count(step) > 1:
+            yield f"{step}() is called twice for one host; next: leave one of the calls out"
+
+
+def _missing(declared: Declared) -> Iterator[str]:
+    for step in dict.fromkeys(declared.steps):
+        for need in NEEDS.get(step, ()):
+            if need not in declared:
+                yield f"{step}() needs {need}(), which is not called; next: call {need}() or leave {step}() out"
+
+
+def _unfetched(declared: Declared, settings: HostSettings) -> Iterator[str]:
+    """A model that no step fetches, and that is not said to be there."""
+    if "models" in declared or not {"release", "endpoint"} & {*declared.steps}:
+        return
+    sources = [source for own in settings.all_endpoints.values() for source in (own.model, own.draft) if source]
+    if not all(source.path for source in sources):
+        step = "endpoint" if "endpoint" in declared else "release"
+        yield f"{step}() needs models(), or model.path; next: call models(), or say where the files lie on the host"
+
+
+def _out_of_order(declared: Declared) -> Iterator[str]:
+    place = {step: number for number, step in reversed(list(enumerate(declared.steps)))}
+    for step, number in place.items():
+        for earlier in FOLLOWS.get(step, ()):
+            if place.get(earlier, -1) > number:
+                yield f"{step}() stands before {earlier}(); next: move {earlier}() above {step}()"
+
+
+def _unserved(declared: Declared, settings: HostSettings) -> Iterator[str]:
+    """Settings that ask for what no step does: nobody must think that a port is closed when it is not."""
+    if "endpoint" not in declared:
+        return
+    if not settings.all_endpoints:
+        yield "endpoint() is called for a host without a model; next: set `model:` in group_vars or host_vars"
+    if "firewall" not in declared and any(own.is_closed_by_hand for own in settings.all_endpoints.values()):
+        yield "allow_from is set and firewall() is not called; next: call firewall(), or take allow_from out"
+
+
+def maker_of(one: Owned) -> str | None:
+    """The step that makes an entry of the ownership record; None: no single one does."""
+    matching = (
+        step
+        for step, patterns in MADE_BY.items()
+        if any(one.kind == kind and fnmatchcase(one.name, pattern) for kind, pattern in patterns)
+    )
+    return next(matching, None)
+
+
+def left_of(declared: Declared, record: Iterable[Owned]) -> dict[str, list[Owned]]:
+    """What earlier runs left of steps that are no longer called, by step."""
+    found: dict[str, list[Owned]] = {}
+    for one in sorted(record):
+        step = maker_of(one)
+        if step is not None and step not in declared:
+            found.setdefault(step, []).append(one)
+    return found
+
+
+def left_behind(declared: Declared, record: Iterable[Owned]) -> list[str]:
+    """The same as sentences."""
+    return [
+        f"left behind: {', '.join(dict.fromkeys(one.kind for one in own))} of {step}(), which is no longer called"
+        for step, own in left_of(declared, record).items()
+    ]

@@ -1,0 +1,206 @@
+"""What a switch says while the host carries it out: its events, taken in one by one. Pure.
+
+What it prints besides is data: it is shown, and nothing is read from it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from rackwright.errors import ReadingError
+from rackwright.plan.jobstream import PROGRESS, Event, Heard
+from rackwright.printable import printable
+
+PLAIN_LOG = re.compile(r"(?!\.)[0-9A-Za-z._-]{1,200}\.log")
+"""Name of a kept log, without any folder."""
+COLOURS = {"proved": "green", "refused": "red", "warning": "yellow", "not measured": "yellow"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One answer of the proof, judged by the host."""
+
+    name: str
+    mark: str
+    """proved, refused, warning or not measured"""
+    seen: str
+    figure: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The row as people read it."""
+        return f"{self.mark}: {self.name}: {self.seen}"
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """Seconds from a failure until the proven release was started again, and until it was ready."""
+
+    pointed: float
+    serving: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line to show, in a colour or none."""
+
+    text: str
+    colour: str = ""
+
+
+@dataclass
+class SwitchNews:
+    """A switch as it has been told so far."""
+
+    endpoint: str
+    logs: str
+    """Folder on the host with the logs of failed tries."""
+    tried: str = "release"
+    """What is tried, in a word."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Rows that stopped the release, with what was seen."""
+    cause: str = ""
+    """What kind of failure it was, in the host's word; empty when it does not know."""
+    failure: str | None = None
+    """Why the release is not kept; None as long as it may be."""
+    lost: str | None = None
+    """Why going back, or stopping, has failed too."""
+    clocks: Clocks | None = None
+    """How long going back took; None as long as it has not succeeded."""
+    kept: str | None = None
+    """Name of the failed try's last log, in the folder `logs`."""
+    not_admitted: str | None = None
+    """Why the ready hook has failed."""
+    waits: bool = False
+    """Whether the host waits for the control machine's word now."""
+    waited: bool = False
+    """Whether it ever did."""
+    row: Row | None = None
+    """The row that the last line told."""
+
+    def hear(self, heard: Heard) -> Line:
+        """Take in an event, or a line that only is shown; returns what to show of it."""
+        self.row = None
+        if isinstance(heard, Event) and (told := _TOLD.get(heard.word)) is not None:
+            return told(self, heard.text)
+        return Line(heard if isinstance(heard, str) else heard.text)
+
+
+def _hear_row(news: SwitchNews, rest: str) -> Line:
+    row = news.row = parse_row(rest)
+    if row.mark == "refused" and news.failure is None:
+        news.refused[row.name] = row.seen
+    return Line(row.text, COLOURS.get(row.mark, ""))
+
+
+def _hear_failed(news: SwitchNews, rest: str) -> Line:
+    news.failure = rest.strip() or "it failed without a word"
+    return Line(f"{news.failure}; not keeping this {news.tried}", "yellow")
+
+
+def _hear_cause(news: SwitchNews, rest: str) -> Line:
+    news.cause = rest.strip()
+    return Line(f"the host puts it down to: {news.cause}", "yellow")
+
+
+def _hear_lost(news: SwitchNews, rest: str) -> Line:
+    news.lost = rest.strip() or "it failed without a word"
+    return Line(f"and that failed too: {news.lost}", "red")
+
+
+def _hear_back(news: SwitchNews, rest: str) -> Line:
+    pointed, serving = map(float, rest.split())
+    news.clocks = Clocks(pointed, serving)
+    return Line(in_words(news.clocks), "yellow")
+
+
+def in_words(clocks: Clocks) -> str:
+    """The two clocks of going back (DECISIONS 33)."""
+    return f"pointing back took {clocks.pointed:.1f} s, serving again after {clocks.serving:.1f} s"
+
+
+def _hear_kept(news: SwitchNews, rest: str) -> Line:
+    folder, _, name = rest.rpartition("/")
+    # The control machine reads it as root: only a plain name, and only in the folder that it knows by itself.
+    if folder == news.logs and PLAIN_LOG.fullmatch(name):
+        news.kept = name
+    return Line(f"the log of the failed try is kept on the host: {rest}")
+
+
+def _hear_not_admitted(news: SwitchNews, rest: str) -> Line:
+    news.not_admitted = rest.strip()
+    return Line(f"clients are not let in again: {news.not_admitted}", "red")
+
+
+def _hear_word(news: SwitchNews, rest: str) -> Line:
+    news.waits = news.waited = True
+    return Line(f"basic proof passed: the rest of the gate has {int(rest)} s, or the host goes back by itself")
+
+
+def _hear_end(news: SwitchNews, rest: str) -> Line:
+    outcome, _, reason = rest.partition(" ")
+    news.failure = news.failure or reason.strip() or None
+    return Line(f"the host has ended the switch: {outcome}")
+
+
+def _hear_progress(_: SwitchNews, rest: str) -> Line:
+    return Line(rest)
+
+
+_TOLD = {
+    "row": _hear_row,
+    "cause": _hear_cause,
+    "failed": _hear_failed,
+    "lost": _hear_lost,
+    "back": _hear_back,
+    "kept": _hear_kept,
+    "not-admitted": _hear_not_admitted,
+    "word": _hear_word,
+    "end": _hear_end,
+    PROGRESS: _hear_progress,
+}
+
+
+def parse_row(text: str) -> Row:
+    """Parse a row as the host's judge prints it. Raises ReadingError when it is none."""
+    try:
+        told: dict[str, Any] = json.loads(text)
+        row, mark, seen = (printable(str(told[key])) for key in ("row", "mark", "seen"))
+        return Row(row, mark, seen, _figure(told.get("figure")))
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise ReadingError(f"malformed proof row from the host: {text[:100]}") from error
+
+
+def _figure(told: Any) -> float | None:
+    """A measured number. Raises ValueError for NaN and infinity, which JSON does not have."""
+    if told is None:
+        return None
+    if not math.isfinite(figure := float(told)):
+        raise ValueError(f"no figure: {figure}")
+    return figure
+
+
+CUT = "cut"
+"""Outcome of a switch that was ended from outside, or by the end of its host: it was taken back."""
+
+
+@dataclass(frozen=True)
+class LastSwitch:
+    """How the last switch of an endpoint ended, as the host remembers it."""
+
+    release: str
+    outcome: str
+    """committed, went-back, stopped, lost, not-switched, not-committed, or CUT"""
+    time: str
+    """By the host's clock."""
+    reason: str
+
+    def against(self, release: str) -> str:
+        """A remark on another try of a release that has failed here; empty when there is nothing to say."""
+        if release != self.release or not self.reason:
+            return ""
+        return f"; it was tried here at {self.time}: {self.reason}"

@@ -1,0 +1,231 @@
+"""Going back by hand, or after a rollout that failed: to a proven release that still lies on the host."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rackwright.concerns.endpoint import SeenEndpoint, foreign, format_of, leaving_one, readable, refusal, tried_of
+from rackwright.concerns.endpoint.replacement import Coming, replacement_job
+from rackwright.concerns.endpoint.switchjob import commit_script, drain_script, keep_log_script, switch_script
+from rackwright.concerns.endpoint.transaction import Way, drain_hook_script, start_time, transaction
+from rackwright.hostside import durable_script, host_script
+from rackwright.paths import STATE, endpoint_dir, unit_name
+from rackwright.plan.binding import Binding, parse_binding
+from rackwright.plan.change import Change, Owned, Proved, Refuse
+from rackwright.plan.reading import decode
+from rackwright.settings.model import EndpointSettings, HostSettings
+
+BACK = "RACKWRIGHT_BACK"
+"""What goes back: as JSON, release by endpoint by host; `*` stands for any of them."""
+LAST = "last"
+"""Asks for the proven release before the present one."""
+
+
+def releases_asked(host: str, endpoints: list[str]) -> dict[str, str]:
+    """Release by endpoint for a host, as the command that runs this asks for it."""
+    asked = json.loads(os.environ.get(BACK, "{}"))
+    own = asked.get(host, asked.get("*", {}))
+    return {name: own.get(name, own.get("*")) for name in endpoints if name in own or "*" in own}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What an endpoint could go back to."""
+
+    history: tuple[str, ...] = ()
+    """Proven releases, the present one last."""
+    specs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    gone: Mapping[str, str] = field(default_factory=dict)
+    """What a release would need and is no longer there."""
+    replaced: frozenset[str] = frozenset()
+    """Endpoints that serve in its place; empty for one that serves itself."""
+    binding: Binding | None = None
+    """With which it was proven last."""
+
+
+def read_script() -> str:
+    """Lists the kept releases of every endpoint; changes nothing."""
+    return host_script("kept_releases", home=f"{STATE}/endpoints")
+
+
+def parse_kept(lines: list[str]) -> dict[str, Kept]:
+    """Parse the listing. Raises ValueError for what is none."""
+    history: dict[str, tuple[str, ...]] = {}
+    specs: dict[str, dict[str, Any]] = {}
+    gone: dict[str, dict[str, str]] = {}
+    replaced: dict[str, frozenset[str]] = {}
+    bindings: dict[str, Binding | None] = {}
+    for line in lines:
+        kind, endpoint, *words = line.split()
+        if kind == "history":
+            history[endpoint] = tuple(words)
+        elif kind == "replaced":
+            replaced[endpoint] = frozenset(words)
+        elif kind == "binding":
+            bindings[endpoint] = parse_binding(decode(words[0]))
+        elif kind == "release":
+            specs.setdefault(endpoint, {})[words[0]] = json.loads(decode(words[1]))
+            if words[2:] != ["ok"]:
+                gone.setdefault(endpoint, {})[words[0]] = " ".join(words[2:])
+    return {
+        name: Kept(
+            history[name],
+            specs.get(name, {}),
+            gone.get(name, {}),
+            replaced.get(name, frozenset()),
+            bindings.get(name),
+        )
+        for name in history
+    }
+
+
+def target_of(seen: SeenEndpoint, kept: Kept, asked: str) -> str | None:
+    """The release to go back to; None when there is none."""
+    if asked != LAST:
+        return asked if asked in kept.specs else None
+    earlier = [release for release in kept.history if release != seen.proven and release in kept.specs]
+    return earlier[-1] if earlier else None
+
+
+def targets_of(seen: Mapping[str, SeenEndpoint], kept: Mapping[str, Kept], asked: Mapping[str, str]) -> dict[str, str]:
+    """The release that each endpoint goes back to, where there is one."""
+    found = {
+        name: target_of(seen.get(name, SeenEndpoint()), kept.get(name, Kept()), release)
+        for name, release in asked.items()
+    }
+    return {name: target for name, target in found.items() if target is not None}
+
+
+def back_changes(
+    settings: HostSettings,
+    seen: Mapping[str, SeenEndpoint],
+    kept: Mapping[str, Kept],
+    asked: Mapping[str, str],
+    bindings: Mapping[str, Binding],
+) -> list[Change]:
+    """The changes that bring a host's endpoints back.
+
+    asked: release by endpoint, or LAST; endpoints that are not named stay as they are. bindings: today's, by endpoint:
+    GPUs that were swapped since block no way back. An endpoint that others took the place of comes back in theirs.
+    """
+    replaced = {name: kept[name] for name in _replaced(seen, kept, asked)}
+    found = [_in_place_of(name, settings, seen, own) for name, own in replaced.items()]
+    served = {successor for own in replaced.values() for successor in own.replaced}
+    for name, release in asked.items():
+        if name in replaced or name in served:
+            continue
+        now = seen.get(name, SeenEndpoint())
+        target = target_of(now, kept.get(name, Kept()), release)
+        own = settings.all_endpoints.get(name)
+        if target is None or own is None:
+            found.append(_refused(name, release, kept.get(name, Kept())))
+        elif foreign(other := format_of(kept[name].specs[target])):
+            found.append(_not_done(name, f"back to release {target}", refusal(name, other)))
+        elif not bindings[name].gpus:
+            found.append(_not_done(name, f"back to release {target}", f"endpoint {name}: {_NO_GPUS}"))
+        elif missing := kept[name].gone.get(target):
+            found.append(_missing(name, target, missing))
+        elif not (now.running_hash == now.current == now.proven == target and now.serving):
+            found.append(_back(name, target, own, settings.releases.keep, now, kept[name], bindings[name]))
+    return found
+
+
+def _replaced(seen: Mapping[str, SeenEndpoint], kept: Mapping[str, Kept], asked: Mapping[str, str]) -> Iterator[str]:
+    """Endpoints that come back: asked for by name, or because their successors have nothing earlier to go back to."""
+    for name, own in kept.items():
+        if not own.replaced or not all(one in seen and seen[one].serving for one in own.replaced):
+            continue
+        earlier = (target_of(seen[one], kept.get(one, Kept()), LAST) for one in own.replaced)
+        by_successor = all(asked.get(one) == LAST for one in own.replaced) and not any(earlier)
+        if own.history and (by_successor or asked.get(name) in (LAST, own.history[-1])):
+            yield name
+
+
+def _in_place_of(name: str, settings: HostSettings, seen: Mapping[str, SeenEndpoint], kept: Kept) -> Change:
+    """The switch by which an endpoint takes its place back; it is drained and asked as its successors are."""
+    target, others = kept.history[-1], sorted(kept.replaced)
+    what = f"replace endpoint {', '.join(others)} by endpoint {name} at release {target}"
+    spec = kept.specs.get(target, {})
+    known = settings.all_endpoints
+    own = next((known[one] for one in (name, *others) if one in known), next(iter(known.values())))
+    if kept.binding is None or not readable(spec):
+        return Change(what, "asked for", (Refuse(f"endpoint {name}: {_UNKNOWN}"),))
+    if missing := kept.gone.get(target):
+        return _missing(name, target, missing)
+    placed = {"network": spec["network"], "bind": spec["address"], "port": spec["port"]}
+    basic = {"gate": own.gate.model_copy(update={"level": "basic"})}
+    coming = Coming(name, own.model_copy(update={**placed, **basic}), tried_of(name, target, spec, kept.binding))
+    leaving = [leaving_one(one, own, seen[one]) for one in others]
+    step = Proved(
+        endpoint=name,
+        release=target,
+        job=replacement_job([coming], leaving, settings.releases.keep),
+        serving=True,
+        takes_over=tuple(others),
+        listens=_place(spec),
+    )
+    units = tuple(Owned("unit", unit_name(one)) for one in others)
+    return Change(what, "asked for", (step,), (Owned("unit", unit_name(name)),), units, endpoint=name)
+
+
+_UNKNOWN = (
+    "not enough is known of it to start it again; next: put it into the settings, and pyinfra INVENTORY deploy.py"
+)
+_NO_GPUS = "not all of its GPUs are on the host, so it is left as it is; next, on the host: nvidia-smi -L"
+
+
+def _refused(name: str, asked: str, kept: Kept) -> Change:
+    wanted = "an earlier proven release" if asked == LAST else f"release {asked}"
+    there = ", ".join(kept.specs) or "none"
+    text = f"endpoint {name}: {wanted} is not on the host (it keeps: {there}); next: pyinfra INVENTORY deploy.py"
+    return _not_done(name, "back", text)
+
+
+def _missing(name: str, target: str, missing: str) -> Change:
+    text = f"endpoint {name}: release {target} would need what is gone: {missing}; next: pyinfra INVENTORY deploy.py"
+    return _not_done(name, f"back to release {target}", text)
+
+
+def _not_done(name: str, where: str, text: str) -> Change:
+    return Change(f"put endpoint {name} {where}", "asked for", (Refuse(text),))
+
+
+def _back(
+    name: str, target: str, own: EndpointSettings, keep: int, now: SeenEndpoint, kept: Kept, binding: Binding
+) -> Change:
+    present = now.proven if now.proven in kept.specs and now.proven != target else None
+    own = own.model_copy(update={"gate": own.gate.model_copy(update={"level": "basic"})})
+    step = Proved(
+        endpoint=name,
+        release=target,
+        job=transaction(
+            name,
+            own,
+            _way(name, target, own, keep, now, binding),
+            tried_of(name, target, kept.specs[target], binding),
+            tried_of(name, present, kept.specs[present], binding) if present else None,
+            now.proven,
+        ),
+        serving=now.serving,
+        listens=_place(kept.specs[target]),
+    )
+    what = f"put endpoint {name} back to release {target}"
+    return Change(what, f"it runs {now.running_hash or 'nothing'}", (step,), endpoint=name)
+
+
+def _place(spec: Mapping[str, Any]) -> tuple[str, str, int] | None:
+    return (spec["network"], spec["address"], spec["port"]) if readable(spec) else None
+
+
+def _way(name: str, target: str, own: EndpointSettings, keep: int, now: SeenEndpoint, binding: Binding) -> Way:
+    kept = keep_log_script(name, now.current or "unknown")
+    port = now.spec.get("port", own.port)
+    drain = drain_script(name, port, own.drain_timeout, drain_hook_script(name, own, target))
+    forget = durable_script("forget_later", home=endpoint_dir(name), release_hash=target)
+    forward = switch_script(name, target, binding, own.load_timeout)
+    seconds = own.hook_timeout + own.drain_timeout + start_time(own)
+    return Way(kept + drain, forward, forget + commit_script(name, target, binding, keep), seconds)

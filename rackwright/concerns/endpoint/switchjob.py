@@ -1,0 +1,121 @@
+"""The scripts of a switch with their parameters: forward, drain, halt, commit, remove. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rackwright.hostside import durable_script, host_script, job_script
+from rackwright.paths import (
+    ENDPOINT_LABEL,
+    UNITS,
+    container_name,
+    endpoint_dir,
+    endpoint_job,
+    held_file,
+    job_unit,
+    release_dir,
+    unit_name,
+)
+from rackwright.plan.binding import Binding
+
+
+def in_turn(scripts: Iterable[str]) -> str:
+    """Scripts one after the other, each in a shell of its own that it may leave, up to the first that fails."""
+    return "".join(f"(\n{script}\n)\n[ $? = 0 ] || exit 1\n" for script in scripts if script)
+
+
+def named(endpoint: str, script: str) -> str:
+    """A script whose reason to fail tells of which endpoint it is."""
+    if not script:
+        return ""
+    prefix = f'[ -s "$reason" ] && sed -i "s/^/endpoint {endpoint}: /" "$reason"'
+    return f"(\n{script}\n)\n[ $? = 0 ] && exit 0\n{prefix}\nexit 1\n"
+
+
+def switch_script(endpoint: str, release: str, binding: Binding, load_timeout: int) -> str:
+    """Point an endpoint at a release, restart it, and wait until it is ready (time in seconds)."""
+    restart = restart_script(endpoint, release, binding)
+    return restart + gpus_kept_script(endpoint) + wait_script(endpoint, load_timeout)
+
+
+def restart_script(endpoint: str, release: str, binding: Binding) -> str:
+    """Point an endpoint at a release and restart it, without waiting."""
+    return job_script(
+        "switch",
+        unit=unit_name(endpoint),
+        release=release_dir(endpoint, release),
+        home=endpoint_dir(endpoint),
+        units=UNITS,
+        binding=binding.text,
+        held=held_file(endpoint),
+    )
+
+
+def drain_script(endpoint: str, port: int, drain_timeout: int, hook: str) -> str:
+    """Run the site's hook, a script, and wait until no client is connected to `port` (time in seconds)."""
+    return job_script(
+        "drain",
+        unit=unit_name(endpoint),
+        container=container_name(endpoint),
+        port_hex=f"{port:04X}",
+        drain_timeout=drain_timeout,
+        hook=hook,
+    )
+
+
+def gpus_kept_script(endpoint: str = "") -> str:
+    """Ask for the GPUs in every other endpoint's container, as must be done after a daemon-reload."""
+    return host_script("gpus_kept", **{"except": endpoint})
+
+
+def join_script(endpoint: str, load_timeout: int) -> str:
+    """Wait for what an earlier run has left under way: its switch, and then the load."""
+    job = job_unit(endpoint_job("switch", endpoint))
+    return host_script("wait_for_switch", job=job, seconds=load_timeout + 60) + wait_script(endpoint, load_timeout)
+
+
+def wait_script(endpoint: str, load_timeout: int) -> str:
+    """Wait until an endpoint that loads or runs already is ready; a little longer than its unit does itself."""
+    return job_script("wait_ready", unit=unit_name(endpoint), load_timeout=load_timeout + 30)
+
+
+def keep_log_script(endpoint: str, label: str, part: str = "switch") -> str:
+    """Keep the journal of a failed try on the host and say where; part: "switch" or "all"."""
+    return job_script("keep_log", unit=unit_name(endpoint), home=endpoint_dir(endpoint), label=label, part=part)
+
+
+def halt_script(endpoint: str, forget: bool) -> str:
+    """Stop an endpoint that has no release to go back to.
+
+    forget: True when it was never proven here, so that it does not start at boot either.
+    """
+    words = {"unit": unit_name(endpoint), "home": endpoint_dir(endpoint), "forget": "yes" if forget else "no"}
+    return host_script("halt", **words)
+
+
+def pointed_at_script(endpoint: str, spec_hash: str, load_timeout: int) -> tuple[str, str]:
+    """Instead of a switch, for what runs already: check that it is still meant, and wait until it is ready."""
+    check = host_script("pointed_at", home=endpoint_dir(endpoint), release=spec_hash)
+    return check, wait_script(endpoint, load_timeout)
+
+
+def point_script(endpoint: str, release: str, binding: Binding) -> str:
+    """Let unit, pointer and binding be a release's, reload systemd and enable the unit, without a restart."""
+    words = {"unit": unit_name(endpoint), "home": endpoint_dir(endpoint), "units": UNITS, "binding": binding.text}
+    return durable_script("point", **words, held=held_file(endpoint), release=release_dir(endpoint, release))
+
+
+def start_script(endpoint: str, release: str) -> str:
+    """Start an endpoint that points at a release already, without waiting."""
+    return job_script("start", unit=unit_name(endpoint), home=endpoint_dir(endpoint), release=release)
+
+
+def commit_script(endpoint: str, release: str, binding: Binding, keep: int) -> str:
+    """Mark a release as proven with a binding, and prune releases beyond the last `keep` proven ones."""
+    return durable_script("commit", home=endpoint_dir(endpoint), release_hash=release, binding=binding.text, keep=keep)
+
+
+def remove_script(endpoint: str) -> str:
+    """Stop an endpoint and take its unit and its folder away."""
+    names = {"unit": unit_name(endpoint), "endpoint": endpoint, "home": endpoint_dir(endpoint)}
+    return host_script("remove_endpoint", **names, label=ENDPOINT_LABEL, units=UNITS)

@@ -1,0 +1,155 @@
+"""The lease of a host: one writer at a time, by a number that only ever rises. Values, parsing and texts; pure.
+
+On a host lie the fence (the last number given away, which outlives a reboot) and, while somebody writes, the lease.
+Its times are seconds of the host's own monotonic clock, so a clock that is set cannot end it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rackwright.errors import ReadingError
+from rackwright.hostside import host_script
+from rackwright.paths import RUN, STATE
+from rackwright.plan.concern import Concern
+from rackwright.plan.reading import decode, lines_of, pairs
+from rackwright.settings.model import HostSettings
+
+LEASE = f"{RUN}/lease"
+FENCE = f"{STATE}/fence"
+TTL = 120
+"""Seconds after which a lease that nobody renews has ended."""
+UNLOCK = "rackwright unlock"
+"""The purpose that a lease taken away is left with."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Who writes: a user at a machine for a purpose, and the process that does it.
+
+    `place` tells where `pid` means that process: machine, boot and process namespace. Empty: it cannot be asked.
+    """
+
+    user: str
+    machine: str
+    purpose: str
+    place: str = ""
+    pid: int = 0
+    started: int = 0
+    """When the process was started, in its machine's own ticks."""
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A lease as it lies on a host."""
+
+    number: int
+    run: str
+    """Word of the run that holds it: numbers begin again after a teardown."""
+    owner: Owner
+    taken: int
+    expires: int
+
+    @property
+    def id(self) -> str:
+        """What a command must bring along to be carried out."""
+        return f"{self.number}.{self.run}"
+
+
+@dataclass(frozen=True)
+class SeenLease:
+    """What was read of a host: its fence, its clock (seconds since its start), and the lease, live or not."""
+
+    fence: int = 0
+    uptime: int = 0
+    lease: Lease | None = None
+
+    @property
+    def live(self) -> Lease | None:
+        """The lease, unless it has ended."""
+        lease = self.lease
+        return lease if lease is not None and lease.taken <= self.uptime < lease.expires else None
+
+    @property
+    def age(self) -> int:
+        """Seconds since the lease was taken; 0 without one."""
+        return max(0, self.uptime - self.lease.taken) if self.lease else 0
+
+    @property
+    def left(self) -> int:
+        """Seconds until the lease ends unless it is renewed; 0 without a live one."""
+        return self.live.expires - self.uptime if self.live else 0
+
+
+def _read(_: HostSettings) -> str:
+    return read_script()
+
+
+def read_script() -> str:
+    """Prints fence, clock and lease; changes nothing."""
+    return host_script("lease_read", lease=LEASE, fence=FENCE)
+
+
+def parse_seen(lines: Iterable[str]) -> SeenLease:
+    """What `read_script` printed. A lease that makes no sense counts as one that has ended."""
+    values = pairs("\n".join(lines))
+    try:
+        text = decode(values.get("lease", ""))
+    except ReadingError:
+        text = ""
+    return SeenLease(_number(values.get("fence", "")), _number(values.get("uptime", "")), parse_lease(text))
+
+
+def parse_lease(text: str) -> Lease | None:
+    """A lease file's content; None when there is none."""
+    if not text.strip():
+        return None
+    values = pairs(text)
+    number, _, run = values.get("id", "").partition(".")
+    owner = Owner(
+        user=values.get("user", "somebody"),
+        machine=values.get("machine", "an unknown machine"),
+        purpose=values.get("purpose", ""),
+        place=values.get("place", ""),
+        pid=_number(values.get("pid", "")),
+        started=_number(values.get("started", "")),
+    )
+    return Lease(_number(number), run, owner, _number(values.get("taken", "")), _number(values.get("expires", "")))
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+
+
+LEASED: Concern[None, SeenLease] = Concern(
+    name="lease",
+    read=_read,
+    parse=lambda output: parse_seen(lines_of(output)),
+    wanted=lambda _settings, _reading: None,
+    changes=lambda _wanted, _seen: [],
+    takes=frozenset(),
+)
+
+
+def whose(seen: SeenLease, now: datetime) -> str:
+    """Who holds the lease, for what, and since when; "nobody" without one.
+
+    now: this machine's time, with its zone, at which the host was read.
+    """
+    if seen.lease is None:
+        return "nobody"
+    owner = seen.lease.owner
+    since = now - timedelta(seconds=seen.age)
+    purpose = owner.purpose or "no purpose given"
+    return f"{owner.user}@{owner.machine} ({purpose}) since {since:%H:%M:%S}, {span(seen.age)} ago"
+
+
+def span(seconds: int) -> str:
+    """A time for people: "40 s", "3 min 5 s", "2 h 10 min"."""
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60} s"
+    return f"{seconds // 3600} h {seconds % 3600 // 60} min"

@@ -1,0 +1,166 @@
+"""Preflight: is this host able to run its endpoints? A row that stops ends the host before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rackwright.concerns.docker import DOCKER
+from rackwright.concerns.downloads import proxy_values
+from rackwright.concerns.encodings import ENCODINGS
+from rackwright.concerns.endpoint import ENDPOINT, foreign_units
+from rackwright.concerns.firewall import FIREWALL
+from rackwright.concerns.gpus import GPUS
+from rackwright.concerns.image import IMAGE
+from rackwright.concerns.models import MODELS
+from rackwright.concerns.preflight import table
+from rackwright.concerns.preflight.gpu import GPU
+from rackwright.concerns.preflight.machine import MACHINE
+from rackwright.concerns.preflight.network import NETWORK
+from rackwright.concerns.preflight.row import Case, Check, Disk, Fetch, Kind, Listener, Reach, Row, SeenMachine, figures
+from rackwright.concerns.preflight.software import SOFTWARE
+from rackwright.concerns.preflight.storage import STORAGE
+from rackwright.hostside import host_script
+from rackwright.paths import STATE
+from rackwright.plan.change import Change, Job, Refuse, Step
+from rackwright.plan.concern import Concern, HostReading
+from rackwright.plan.ownership import RECORD
+from rackwright.plan.reading import files, lines_of, pairs
+from rackwright.settings.model import HostSettings
+
+TOOLKIT_CONFIG = "/etc/nvidia-container-runtime/config.toml"
+FETCHING: tuple[Concern[Any, Any], ...] = (IMAGE, MODELS, ENCODINGS)
+FETCHING_KINDS: Mapping[str, Kind] = {"image": "image", "models": "model", "encodings": "encoding"}
+"""What each of those concerns fetches."""
+CHECKS: tuple[Check, ...] = (*MACHINE, *SOFTWARE, *GPU, *STORAGE, *NETWORK)
+
+
+@dataclass(frozen=True)
+class WantedHost:
+    """What the checks are to judge; the machine itself comes with the reading."""
+
+    case: Case
+
+
+# -- read
+
+
+def read(settings: HostSettings) -> str:
+    """State of the machine, its file systems, its ports, and the servers it needs."""
+    proxies = proxy_values(settings)
+    return host_script(
+        "preflight_read",
+        paths=" ".join((settings.models.folder, settings.encodings.folder, STATE)),
+        ports=" ".join(sorted({str(endpoint.port) for endpoint in settings.all_endpoints.values()})),
+        endpoints=" ".join(settings.all_endpoints),
+        state=STATE,
+        urls=" ".join(f"{name}={url}" for name, url in _urls(settings).items()),
+        proxies=" ".join(f"{key}={value}" for key, value in proxies.items() if value),
+    )
+
+
+def _urls(settings: HostSettings) -> dict[str, str]:
+    encodings = settings.mirrors.encodings.rstrip("/")
+    return {
+        "registry": f"https://{settings.registry.host}/v2/",
+        "hub": settings.mirrors.hub,
+        "encodings": f"{encodings}/o200k_base.tiktoken",
+    }
+
+
+def parse(output: str) -> SeenMachine:
+    """Parse the reading."""
+    lines = [line.split(" ") for line in lines_of(output)]
+    return SeenMachine(
+        values=pairs("\n".join(line for line in lines_of(output) if " " not in line.split("=", 1)[0])),
+        disks=tuple(_disk(words[1:]) for words in lines if words[0] == "disk" and len(words) >= 7),
+        listeners=tuple(_listener(words[1:]) for words in lines if words[0] == "port"),
+        reached=tuple(Reach(w[1], int(w[2]), int(w[3] or 0), w[4]) for w in lines if w[0] == "reach" and len(w) == 5),
+        toolkit_config=files(output).get(TOOLKIT_CONFIG),
+    )
+
+
+def _disk(words: list[str]) -> Disk:
+    path, *rest = [word for word in words if word]
+    free, inodes, kind, source, mount = rest[:5]
+    return Disk(path, int(free) * 1024, int(inodes) if inodes.isdigit() else None, kind, source, mount)
+
+
+def _listener(words: list[str]) -> Listener:
+    return Listener(int(words[0]), int(words[1]), words[2], "" if words[3] == "-" else words[3], "".join(words[4:5]))
+
+
+# -- wanted
+
+
+def wanted(settings: HostSettings, reading: HostReading) -> WantedHost:
+    """All that the checks judge."""
+    fetches = tuple(_fetches(settings, reading))
+    foreign = foreign_units(settings.all_endpoints, reading[ENDPOINT], reading[RECORD])
+    formats = {name: own.format for name, own in reading[ENDPOINT].endpoints.items()}
+    seen = (reading[PREFLIGHT], reading[GPUS], reading[DOCKER])
+    closes = reading.manages(FIREWALL)
+    return WantedHost(Case(settings, *seen, fetches, reading[RECORD], foreign, formats, closes, _read_only(reading)))
+
+
+def _read_only(reading: HostReading) -> bool:
+    return MODELS.name in reading.seen and reading[MODELS].read_only
+
+
+def _fetches(settings: HostSettings, reading: HostReading) -> Iterator[Fetch]:
+    """What the other concerns will download, by asking them."""
+    for concern in FETCHING:
+        for change in concern.pending(settings, reading) if reading.manages(concern) else ():
+            fetch = fetch_of(concern.name, change)
+            if fetch is not None:
+                yield fetch
+
+
+def fetch_of(concern: str, change: Change) -> Fetch | None:
+    """What a change of a concern downloads; None when it downloads nothing."""
+    kind = FETCHING_KINDS.get(concern)
+    return _sized(change, kind) if kind and any(_fetches_something(step) for step in change.steps) else None
+
+
+def _fetches_something(step: Step) -> bool:
+    """A download is a job; one that waits for an earlier concern is a refusal that is not final."""
+    return isinstance(step, Job) or (isinstance(step, Refuse) and not step.final)
+
+
+def _sized(change: Change, kind: Kind) -> Fetch:
+    if change.size:
+        return Fetch(change.what, kind, change.size, True)
+    known = figures().get(f"{kind}s") or []
+    about = next((int(entry["about"]) for entry in known if entry["repository"] == change.fetches), 0)
+    return Fetch(change.what, kind, about, False)
+
+
+# -- changes
+
+
+def rows(asked: WantedHost) -> list[Row]:
+    """All rows of the table."""
+    return [row for check in CHECKS for row in check.rows(asked.case)]
+
+
+def changes(asked: WantedHost, _: SeenMachine) -> list[Change]:
+    """A refusal with the failing rows when one stops; otherwise nothing."""
+    stopping = [row for row in rows(asked) if row.stops]
+    if not stopping:
+        return []
+    names = ", ".join(dict.fromkeys(row.name for row in stopping))
+    text = f"this host cannot run its endpoints; nothing was written to it\n{table.listing(stopping)}"
+    return [Change("stop here", f"preflight: {names}", (Refuse(text),))]
+
+
+def report(asked: WantedHost, seen: SeenMachine) -> str:
+    """The whole table for a new host or when a row stops; else one line, and the warnings."""
+    found = rows(asked)
+    if "new" in seen.values or any(row.stops for row in found):
+        return f"{table.summary(found)}\n{table.render(found)}"
+    warnings = [row for row in found if row.warns]
+    return table.summary(found) + (f"\n{table.render(warnings)}" if warnings else "")
+
+
+PREFLIGHT: Concern[WantedHost, SeenMachine] = Concern("preflight", read, parse, wanted, changes, report)

@@ -1,0 +1,219 @@
+"""Checks of the GPUs. What nvidia-smi reports as N/A is never a failure by itself: GB10 says so of much."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from rackwright.concerns.gpus import Gpu, GpuProcess
+from rackwright.concerns.preflight.row import Case, Check, figures, gib, uses
+from rackwright.settings.model import EndpointSettings
+
+Verdicts = Iterator[tuple[bool, str, str]]
+
+
+def model(case: Case) -> Verdicts:
+    """The product names that the machine type has."""
+    asked, gpus = case.settings.hardware.gpu_models, case.gpus.gpus
+    if not gpus:
+        return
+    seen = ", ".join(f"{count} x {name}" for name, count in Counter(gpu.name for gpu in gpus).items())
+    good = not asked or all(any(_is(part, gpu.name) for part in asked) for gpu in gpus)
+    yield good, seen, f"expected {' or '.join(asked)}: this host belongs into another group of the inventory"
+
+
+def _is(part: str, name: str) -> bool:
+    """Whether `part` is among the words of `name`: "B200" is not "GB200", "H200" is not "GH200"."""
+    words, wanted = name.lower().split(), part.lower().split()
+    return any(words[start : start + len(wanted)] == wanted for start in range(len(words)))
+
+
+def count(case: Case) -> Verdicts:
+    """At least as many GPUs as the machine type has."""
+    asked, there = case.settings.hardware.gpu_count, len(case.gpus.gpus)
+    if case.gpus.error:
+        return
+    least = 1 if asked is None else asked
+    lost = (
+        f"{case.settings.hardware.machine} has {least}; find the lost ones: lspci -d 10de:; journalctl -k --grep NVRM"
+    )
+    other = "; if this host has no more, give it a profile for as many (a GB200 tray with 4: group gb200_tray)"
+    yield there >= least, f"{there}", lost + (other if there else "")
+
+
+def capability(case: Case) -> Verdicts:
+    """Compute capability decides which kernels run."""
+    asked, gpus = case.settings.hardware.compute_capability, case.gpus.gpus
+    known = {gpu.compute_capability for gpu in gpus if gpu.compute_capability}
+    if not known:
+        return
+    yield not asked or known <= set(asked), ", ".join(sorted(known)), f"the profile is made for {' or '.join(asked)}"
+
+
+def named(case: Case) -> Verdicts:
+    """GPUs that an endpoint names must be there."""
+    there = {gpu.index for gpu in case.gpus.gpus}
+    for name, endpoint in case.endpoints.items():
+        if endpoint.gpus == "all" or case.gpus.error:
+            continue
+        missing = [str(index) for index in endpoint.gpus if index not in there]
+        seen = f"{name} uses {', '.join(map(str, endpoint.gpus))}"
+        yield not missing, seen, f"there is no GPU {', '.join(missing)}: mend `gpus` of endpoint {name}"
+
+
+def _each(case: Case, bad: Callable[[Gpu], str], well: str, fix: Callable[[Iterable[Gpu]], str]) -> Verdicts:
+    """One row for all used GPUs: what is bad of each, or one word when none is."""
+    if not case.used_gpus:
+        return
+    found = [(gpu, text) for gpu in case.used_gpus if (text := bad(gpu))]
+    if not found:
+        yield True, well, ""
+    else:
+        yield False, "; ".join(f"GPU {gpu.index}: {text}" for gpu, text in found), fix([gpu for gpu, _ in found])
+
+
+def mig(case: Case) -> Verdicts:
+    """A GPU in MIG mode is not usable as a whole."""
+    well = "off" if any(gpu.mig is not None for gpu in case.used_gpus) else "not available"
+    return _each(case, lambda gpu: "on" if gpu.mig else "", well, lambda gpus: f"nvidia-smi -i {_list(gpus)} -mig 0")
+
+
+def _list(gpus: Iterable[Gpu]) -> str:
+    return ",".join(str(gpu.index) for gpu in gpus)
+
+
+def uncorrectable(case: Case) -> Verdicts:
+    """Errors that memory could not correct since the driver was loaded."""
+    return _each(
+        case,
+        lambda gpu: f"{gpu.uncorrectable} uncorrectable ECC errors" if gpu.uncorrectable else "",
+        "none",
+        lambda gpus: (
+            f"nvidia-smi --gpu-reset -i {_list(gpus)}, or reboot; if they come back, the GPU is to be replaced"
+        ),
+    )
+
+
+def correctable(case: Case) -> Verdicts:
+    """Corrected errors: the GPU works, but somebody should watch it."""
+    return _each(
+        case,
+        lambda gpu: f"{gpu.correctable} corrected ECC errors" if gpu.correctable else "",
+        "none",
+        lambda gpus: f"watch them: nvidia-smi -q -d ECC -i {_list(gpus)}",
+    )
+
+
+def worn(case: Case) -> Verdicts:
+    """Memory that is beyond repair."""
+    return _each(
+        case,
+        lambda gpu: "row remapping failed" if gpu.remap_failed else "too many SRAM errors" * gpu.threshold_exceeded,
+        "none",
+        lambda gpus: f"take GPU {_list(gpus)} out of service: its memory is beyond repair",
+    )
+
+
+def remap(case: Case) -> Verdicts:
+    """A row remap that waits for a reset."""
+    return _each(
+        case,
+        lambda gpu: "row remap pending" * gpu.remap_pending,
+        "none",
+        lambda gpus: f"nvidia-smi --gpu-reset -i {_list(gpus)}, or reboot",
+    )
+
+
+def recovery(case: Case) -> Verdicts:
+    """What the driver itself asks for."""
+    return _each(
+        case, lambda gpu: gpu.recovery or "", "none", lambda _: "do what it says: nvidia-smi -q | grep -i recovery"
+    )
+
+
+def fabric(case: Case) -> Verdicts:
+    """NVLink's fabric, where there is one."""
+    if any(gpu.fabric_state for gpu in case.used_gpus):
+        yield from _each(case, _fabric_trouble, "completed", lambda _: _fabric_fix(case))
+
+
+def _fabric_trouble(gpu: Gpu) -> str:
+    state, status, health = gpu.fabric_state, gpu.fabric_status, gpu.fabric_health
+    if state is None:
+        return ""
+    if state != "Completed" or status not in (None, "Success"):
+        return f"{state}, {status or 'no status'}"
+    return f"health {health}" if health not in (None, "Healthy") else ""
+
+
+def _fabric_fix(case: Case) -> str:
+    if case.settings.hardware.fabric_manager:
+        return "systemctl restart nvidia-fabricmanager; nvidia-smi -q | grep -A4 Fabric"
+    return "the fabric manager runs on the switch trays of this rack: look there"
+
+
+def strangers(case: Case) -> Verdicts:
+    """GPU processes that are not ours take memory that the engine counts on."""
+    processes = {process.pid: process for gpu in case.used_gpus for process in gpu.processes if process.computes}
+    down = case.docker.daemon == "down"
+    foreign = [p for p in processes.values() if not p.ours and not (down and p.in_container)]
+    if not case.used_gpus:
+        return
+    if not foreign:
+        yield True, "none", ""
+        return
+    pids = " ".join(str(process.pid) for process in foreign)
+    yield (
+        False,
+        "; ".join(map(_describe, foreign)),
+        f"end them, or give this endpoint other GPUs: ps -fp {pids.replace(' ', ',')}",
+    )
+
+
+def _describe(process: GpuProcess) -> str:
+    memory = f", {gib(process.memory_mib * 2**20)}" if process.memory_mib is not None else ""
+    where = f" in container {process.container}" if process.container else ""
+    return f"pid {process.pid} {process.name}{where} of {process.user or 'unknown user'}{memory}"
+
+
+def weights(case: Case) -> Verdicts:
+    """Memory against what is known of the weights: an estimate, so a warning. Serving, it has been shown to fit."""
+    if case.docker.serving:
+        return
+    for name, endpoint in case.endpoints.items():
+        size = _weights(endpoint)
+        room, where = _room(case, endpoint)
+        if size and room:
+            seen = f"{name}: {gib(room)} {where}, about {gib(size)} of weights"
+            yield room > size, seen, "more GPUs, a smaller model, or end what takes memory: nvidia-smi; free -h"
+
+
+def _weights(endpoint: EndpointSettings) -> int:
+    sources = (endpoint.model, endpoint.draft)
+    names = {source.repository for source in sources if source}
+    return sum(int(entry["about"]) for entry in figures()["models"] if entry["repository"] in names)
+
+
+def _room(case: Case, endpoint: EndpointSettings) -> tuple[int, str]:
+    """Bytes for an endpoint, and whose: on unified memory nvidia-smi says N/A and the host's count."""
+    if case.settings.hardware.unified_memory:
+        return (case.machine.number("MemAvailable") or 0) * 1024, "of unified memory available"
+    sizes = [gpu.memory_mib for gpu in case.gpus.gpus if uses(endpoint, gpu)]
+    return sum(size or 0 for size in sizes) * 2**20, f"on {len(sizes)} GPUs"
+
+
+GPU = (
+    Check("GPU model", "stop", model),
+    Check("GPU count", "stop", count),
+    Check("compute capability", "stop", capability),
+    Check("GPUs of endpoints", "stop", named),
+    Check("MIG", "stop", mig),
+    Check("ECC uncorrectable", "stop", uncorrectable),
+    Check("ECC corrected", "warn", correctable),
+    Check("GPU memory health", "stop", worn),
+    Check("row remap", "stop", remap),
+    Check("recovery action", "stop", recovery),
+    Check("fabric", "stop", fabric),
+    Check("GPU processes", "stop", strangers),
+    Check("memory for weights", "warn", weights),
+)

@@ -1,0 +1,109 @@
+"""Checks of the machine and its operating system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rackwright.concerns.docker import WantedDocker, install_plan, was_cut
+from rackwright.concerns.endpoint import foreign, way_out
+from rackwright.concerns.preflight.row import Case, Check, gib
+
+Verdicts = Iterator[tuple[bool, str, str]]
+
+
+def architecture(case: Case) -> Verdicts:
+    """x86_64 or aarch64, as the machine type says."""
+    seen, asked = case.machine.values.get("architecture", "unknown"), case.settings.hardware.architecture
+    fix = f"{case.settings.hardware.machine} is {asked}; this host belongs into another group of the inventory"
+    yield asked in (None, seen), seen, fix
+
+
+def family(case: Case) -> Verdicts:
+    """Debian or Ubuntu, by itself or by descent."""
+    system = case.docker.system
+    seen = f"{system.id or 'unknown'} {system.version}".strip()
+    yield system.family is not None, seen, "install Debian 12 or newer, or Ubuntu 22.04 or newer"
+
+
+def rackwright(case: Case) -> Verdicts:
+    """Two versions of Rackwright whose releases differ in format would undo each other."""
+    others = {name: found for name, found in case.formats.items() if foreign(found)}
+    for name, found in others.items():
+        yield False, f"endpoint {name}: {foreign(found)}", way_out(found)
+    if case.formats and not others:
+        yield True, "the releases on this host are of this version's format", ""
+
+
+def systemd(case: Case) -> Verdicts:
+    """Endpoints are systemd units."""
+    seen = case.machine.values.get("init", "unknown")
+    yield seen == "systemd", f"PID 1 is {seen}", "boot this host with systemd"
+
+
+def root(case: Case) -> Verdicts:
+    """Everything is read and done as root."""
+    seen = case.machine.values.get("uid", "")
+    yield seen == "0", f"uid {seen}", "log in as root, or set _sudo: true for this host and allow the user sudo"
+
+
+def clock(case: Case) -> Verdicts:
+    """TLS and logs need the right time; it matters while something must be fetched."""
+    synchronized = case.machine.values.get("synchronized", "") == "yes"
+    seen = "synchronized" if synchronized else "not synchronized by any time service"
+    yield synchronized or not case.fetches, seen, "apt-get install -y systemd-timesyncd; timedatectl set-ntp true"
+
+
+def dpkg(case: Case) -> Verdicts:
+    """Half-configured packages make every installation fail."""
+    if "apt" not in case.docker.has:
+        return
+    broken = case.docker.broken if "locked" not in case.machine.values else ()
+    if broken and was_cut(_asked(case), case.docker):
+        yield True, f"our own installation was cut and will be finished: {', '.join(broken[:5])}", ""
+        return
+    seen = "no half-configured packages" if not broken else f"not finished: {', '.join(broken[:5])}"
+    yield not broken or not _must_install(case), seen, "dpkg --configure -a"
+
+
+def dpkg_lock(case: Case) -> Verdicts:
+    """Somebody else installs something: ours waits for it."""
+    holder = case.machine.values.get("locked")
+    if holder and _must_install(case):
+        yield False, f"held by process {holder}", "nothing: the installation waits for it up to 10 minutes"
+
+
+def _must_install(case: Case) -> bool:
+    return not install_plan(_asked(case), case.docker).nothing
+
+
+def _asked(case: Case) -> WantedDocker:
+    return WantedDocker(case.settings, None, case.owned)
+
+
+def memory(case: Case) -> Verdicts:
+    """Host memory as the machine type has it."""
+    total, asked = case.machine.number("MemTotal"), case.settings.hardware.memory_minimum_gib
+    if total is None:
+        return
+    available = case.machine.number("MemAvailable") or 0
+    seen = f"{gib(total * 1024)}, {gib(available * 1024)} available"
+    # The firmware keeps some of what is built in.
+    enough = asked is None or total * 1024 >= 0.94 * asked * 2**30
+    yield (
+        enough,
+        seen,
+        f"{case.settings.hardware.machine} has {asked} GiB; look for failed modules: dmidecode -t memory",
+    )
+
+
+MACHINE = (
+    Check("architecture", "stop", architecture),
+    Check("operating system", "stop", family),
+    Check("systemd", "stop", systemd),
+    Check("Rackwright", "stop", rackwright),
+    Check("root rights", "stop", root),
+    Check("time", "warn", clock),
+    Check("packages", "stop", dpkg),
+    Check("package lock", "warn", dpkg_lock),
+    Check("memory", "stop", memory),
+)

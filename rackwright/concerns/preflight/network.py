@@ -1,0 +1,97 @@
+"""Checks of ports, and of the servers from which something must still be fetched."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rackwright.concerns.preflight.row import Case, Check, Listener, Reach
+from rackwright.settings.sections import who
+
+Verdicts = Iterator[tuple[bool, str, str]]
+CURL_TLS = {35, 51, 58, 60, 77, 83, 91}
+NAMES = {"image": "registry", "model": "hub", "encoding": "encodings"}
+
+
+def port(case: Case) -> Verdicts:
+    """The port is free, or an endpoint of ours has it."""
+    if "ss" in case.machine.values:
+        yield True, "not checked: this host has no ss", ""
+        return
+    for name, endpoint in case.endpoints.items():
+        listeners = [entry for entry in case.machine.listeners if entry.port == endpoint.port]
+        taken = [entry for entry in listeners if not (entry.ours or entry.nameless or _goes(case, entry))]
+        if not taken:
+            yield True, f"{endpoint.port} is {_holder(listeners)}", ""
+            continue
+        holders = "; ".join(f"{entry.container or entry.name}, pid {entry.pid}" for entry in taken)
+        fix = f"stop it, or give endpoint {name} another `port`: ps -fp {','.join(str(entry.pid) for entry in taken)}"
+        yield False, f"{endpoint.port} is taken by {holders}", fix
+
+
+def _goes(case: Case, entry: Listener) -> bool:
+    """Whether it is what somebody made by hand and will be kept aside."""
+    return case.aside and entry.unit in case.foreign
+
+
+def _holder(listeners: Sequence[Listener]) -> str:
+    if any(entry.nameless for entry in listeners):
+        return "held for a container that Docker does not name now"
+    return "ours" if listeners else "free"
+
+
+def shared_port(case: Case) -> Verdicts:
+    """Two endpoints of one host on one port."""
+    counts = Counter(endpoint.port for endpoint in case.endpoints.values())
+    for number, times in counts.items():
+        if times > 1:
+            yield False, f"{times} endpoints have port {number}", "give each endpoint its own `port`"
+
+
+def open_port(case: Case) -> Verdicts:
+    """Who may reach the port; the proof itself travels by SSH."""
+    for endpoint in case.endpoints.values():
+        if endpoint.is_local:
+            yield True, f"{endpoint.port} on {endpoint.address} only", ""
+        elif not case.closes_ports:
+            yield True, f"{endpoint.port}: firewall() is not called, so who may reach it is not ours to say", ""
+        elif endpoint.networks:
+            yield True, f"{endpoint.port} for {who(endpoint.networks)}", ""
+        else:
+            fix = "leave allow_from out for private networks alone, or name those that may: allow_from: [10.0.0.0/8]"
+            yield False, f"{endpoint.port} is open to everybody who reaches this host", fix
+
+
+def reach(case: Case) -> Verdicts:
+    """Servers from which something must still be fetched."""
+    needed = {NAMES[fetch.kind] for fetch in case.fetches}
+    for answer in case.machine.reached:
+        if answer.name in needed:
+            yield answer.curl == 0 and answer.status < 500, *_said(case, answer)
+
+
+def _said(case: Case, answer: Reach) -> tuple[str, str]:
+    where = f"{answer.name} {answer.url}"
+    if answer.curl in CURL_TLS:
+        fix = (
+            "set paths.private_ca to the PEM file of the site's authority"
+            if not case.settings.paths.private_ca
+            else "paths.private_ca does not vouch for it yet"
+        )
+        return f"{where}: its certificate is not trusted", fix
+    if answer.curl != 0:
+        return (
+            f"{where}: no answer within 2 s (curl {answer.curl})",
+            "set proxy or mirrors, or open the way; from this host: curl -I " + answer.url,
+        )
+    if answer.status >= 500:
+        return f"{where}: HTTP {answer.status}", "it has trouble of its own: try again later"
+    return f"{where}: answers", ""
+
+
+NETWORK = (
+    Check("port", "stop", port),
+    Check("shared port", "stop", shared_port),
+    Check("open port", "warn", open_port),
+    Check("reachable", "warn", reach),
+)

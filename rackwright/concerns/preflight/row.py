@@ -1,0 +1,186 @@
+"""What a check knows, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+import yaml
+
+from rackwright.concerns.docker import SeenDocker
+from rackwright.concerns.gpus import Gpu, SeenGpus
+from rackwright.plan.change import Owned
+from rackwright.settings.model import EndpointSettings, HostSettings
+
+Severity = Literal["stop", "warn", "info"]
+Kind = Literal["image", "model", "encoding"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table. `fix` is the next command, or sentence, when it is not ok."""
+
+    name: str
+    severity: Severity
+    ok: bool
+    seen: str
+    fix: str = ""
+
+    @property
+    def stops(self) -> bool:
+        """True when the host must not be touched."""
+        return self.severity == "stop" and not self.ok
+
+    @property
+    def warns(self) -> bool:
+        """True when somebody should know, but the host can go on."""
+        return self.severity == "warn" and not self.ok
+
+
+@dataclass(frozen=True)
+class Disk:
+    """The file system under a path: free bytes, free inodes (None: it has none), its mount point."""
+
+    path: str
+    free: int
+    inodes: int | None
+    kind: str
+    source: str
+    mount: str
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who listens on a port. `container` is Docker's name, empty outside of containers."""
+
+    port: int
+    pid: int
+    name: str
+    container: str
+    unit: str = ""
+    """The systemd unit with a name as ours have that it belongs to; empty for others."""
+
+    @property
+    def ours(self) -> bool:
+        """True when it is an endpoint of ours."""
+        return self.container.startswith("rackwright-")
+
+    @property
+    def nameless(self) -> bool:
+        """True for a port of Docker's own whose container nobody names: Docker is down, or is just ending it."""
+        return self.name == "docker-proxy" and not self.container
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How a server answered: curl's exit status and the HTTP status (0: none)."""
+
+    name: str
+    curl: int
+    status: int
+    url: str
+
+
+@dataclass(frozen=True)
+class SeenMachine:
+    """What preflight alone reads of a host."""
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    disks: tuple[Disk, ...] = ()
+    listeners: tuple[Listener, ...] = ()
+    reached: tuple[Reach, ...] = ()
+    toolkit_config: str | None = None
+
+    def number(self, key: str) -> int | None:
+        """A value as a number; None when it is absent or none."""
+        text = self.values.get(key, "")
+        return int(text) if text.isdigit() else None
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Something that must still be fetched. `size` is bytes; `exact` False means that it is an estimate."""
+
+    what: str
+    kind: Kind
+    size: int
+    exact: bool
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that checks judge: what is asked for, and what was seen."""
+
+    settings: HostSettings
+    machine: SeenMachine
+    gpus: SeenGpus
+    docker: SeenDocker
+    fetches: tuple[Fetch, ...] = ()
+    owned: frozenset[Owned] = frozenset()
+    foreign: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Units with our names that somebody made by hand, each with sentences that say so."""
+    formats: Mapping[str, int] = field(default_factory=dict)
+    """Of the endpoints that are on the host, by name: the format of their spec.json."""
+    closes_ports: bool = True
+    """Whether deploy.py calls firewall() for the host."""
+    read_only_models: bool = False
+    """Whether the folder of all models is a store that cannot be written to: nothing comes there."""
+
+    @property
+    def used_gpus(self) -> tuple[Gpu, ...]:
+        """GPUs that an endpoint of this host uses."""
+        return tuple(gpu for gpu in self.gpus.gpus if any(uses(own, gpu) for own in self.endpoints.values()))
+
+    @property
+    def aside(self) -> bool:
+        """True when such units are to be kept aside."""
+        return self.settings.releases.foreign_units == "aside"
+
+    @property
+    def endpoints(self) -> dict[str, EndpointSettings]:
+        """The host's endpoints by name."""
+        return self.settings.all_endpoints
+
+
+Judge = Callable[[Case], Iterable[Row]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check as data: its name in the table, how bad a failure is, and the function that judges.
+
+    The function gives pairs (ok, what was seen, fix), one a row; none when there is nothing to judge.
+    """
+
+    name: str
+    severity: Severity
+    judge: Callable[[Case], Iterable[tuple[bool, str, str]]]
+
+    def rows(self, case: Case) -> list[Row]:
+        """The rows of this check."""
+        return [Row(self.name, self.severity, ok, seen, "" if ok else fix) for ok, seen, fix in self.judge(case)]
+
+
+def uses(endpoint: EndpointSettings, gpu: Gpu) -> bool:
+    """Whether an endpoint uses this GPU."""
+    return endpoint.gpus == "all" or gpu.index in endpoint.gpus
+
+
+@cache
+def figures() -> Mapping[str, Any]:
+    """Expected figures: data/preflight.yaml."""
+    found: Mapping[str, Any] = yaml.safe_load((files("rackwright") / "data" / "preflight.yaml").read_text())
+    return found
+
+
+def version_tuple(text: str) -> tuple[int, ...]:
+    """Numbers of a dotted version, as far as they are numbers."""
+    return tuple(int(part) for part in text.split("-", maxsplit=1)[0].split(".") if part.isdigit())
+
+
+def gib(size: float) -> str:
+    """Bytes for people."""
+    return f"{size / 2**30:.1f} GiB" if size < 10 * 2**30 else f"{size / 2**30:.0f} GiB"

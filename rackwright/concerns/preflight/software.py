@@ -1,0 +1,164 @@
+"""Checks of the software below an endpoint: Docker, the driver, the container toolkit, the fabric manager."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+
+from rackwright.concerns.aside import how_to_go_on
+from rackwright.concerns.preflight.row import Case, Check, figures, version_tuple
+
+Verdicts = Iterator[tuple[bool, str, str]]
+CAP_SYS_RESOURCE = 24
+
+
+def docker(case: Case) -> Verdicts:
+    """Docker Engine, or the means to install it."""
+    seen = case.docker
+    if seen.daemon == "up":
+        yield True, f"Docker Engine {'.'.join(map(str, seen.version))}", ""
+    elif seen.daemon == "down":
+        yield (
+            seen.load_state != "masked",
+            "installed, does not answer; it will be started",
+            "systemctl unmask docker.service",
+        )
+    else:
+        yield (
+            "apt" in seen.has,
+            "none yet; it will be installed",
+            "install Docker Engine by hand: this host has no apt-get",
+        )
+
+
+def driver_answers(case: Case) -> Verdicts:
+    """nvidia-smi answers."""
+    seen = case.gpus
+    if not seen.error:
+        yield True, f"NVIDIA driver {seen.driver}", ""
+    elif "mismatch" in seen.error.lower():
+        module, library = seen.module or "?", seen.driver or "?"
+        text = f"the loaded kernel module is {module}, the libraries are {library}"
+        yield False, text, "the driver was upgraded under a running kernel module: reboot"
+    elif seen.module is None:
+        yield False, seen.error, _install_driver(case)
+    else:
+        yield False, seen.error, "journalctl -k --grep NVRM; nvidia-smi"
+
+
+def _install_driver(case: Case) -> str:
+    minimum = (case.settings.hardware.driver_minimum or "580").split(".")[0]
+    if case.docker.system.family == "ubuntu":
+        return f"apt-get install -y nvidia-driver-{minimum}-server-open && reboot"
+    return "install NVIDIA's driver (https://docs.nvidia.com/datacenter/tesla/driver-installation-guide) and reboot"
+
+
+def module(case: Case) -> Verdicts:
+    """The kernel module and the libraries are of one version."""
+    seen = case.gpus
+    if seen.error or seen.module is None or seen.driver is None:
+        return
+    text = f"both {seen.module}" if seen.module == seen.driver else f"module {seen.module}, libraries {seen.driver}"
+    yield seen.module == seen.driver, text, "reboot, so that the module of the installed driver is loaded"
+
+
+def driver_minimum(case: Case) -> Verdicts:
+    """The oldest driver that the image works with."""
+    asked, seen = case.settings.hardware.driver_minimum, case.gpus.driver
+    if asked is None or seen is None or case.gpus.error:
+        return
+    minimum = version_tuple(asked)
+    newer = version_tuple(seen)[: len(minimum)] >= minimum
+    yield newer, f"{seen}, at least {asked} is needed", _install_driver(case)
+
+
+def toolkit(case: Case) -> Verdicts:
+    """NVIDIA's container toolkit, of a version that keeps GPUs attached through a daemon-reload."""
+    if "toolkit" not in case.docker.has:
+        yield True, "none yet; it will be installed", ""
+        return
+    package = case.docker.packages.get("nvidia-container-toolkit")
+    version = case.machine.values.get("toolkit") or (package.version if package else "")
+    minimum = str(figures()["toolkit"]["version_minimum"])
+    fix = (
+        f"a systemd daemon-reload takes the GPUs from containers of older ones: set docker.toolkit_version "
+        f"to {minimum}.0-1 or newer, or run: apt-get install -y --only-upgrade nvidia-container-toolkit"
+    )
+    good = not version or version_tuple(version) >= version_tuple(minimum)
+    yield good, version or "installed, version unknown", fix
+
+
+def toolkit_mode(case: Case) -> Verdicts:
+    """`mode = "legacy"` has the same trouble in every version."""
+    if case.machine.toolkit_config is None:
+        return
+    mode = runtime_mode(case.machine.toolkit_config)
+    fix = "nvidia-ctk config --in-place --set nvidia-container-runtime.mode=auto"
+    yield mode != "legacy", f"mode {mode}", f"a systemd daemon-reload would take the GPUs from containers: {fix}"
+
+
+def runtime_mode(text: str) -> str:
+    """The runtime's mode in the toolkit's config.toml; `auto` when it says nothing, or nothing readable."""
+    try:
+        section = tomllib.loads(text).get("nvidia-container-runtime", {})
+    except tomllib.TOMLDecodeError:
+        return "unreadable"
+    return str(section.get("mode", "auto")) if isinstance(section, dict) else "auto"
+
+
+def fabric_manager(case: Case) -> Verdicts:
+    """Only where the host itself runs it, and of the driver's version."""
+    if not case.settings.hardware.fabric_manager:
+        return
+    values, driver = case.machine.values, case.gpus.driver or ""
+    state, version = values.get("fabric.ActiveState", "inactive"), values.get("fabric.version", "")
+    start = "systemctl enable --now nvidia-fabricmanager"
+    if values.get("fabric.LoadState") != "loaded":
+        yield False, "not installed", f"apt-get install -y nvidia-fabricmanager-{driver.split('.')[0]}; {start}"
+        return
+    yield state == "active", f"nvidia-fabricmanager is {state}", f"{start}; journalctl -u nvidia-fabricmanager"
+    if version and driver:
+        fix = "install the fabric manager of the driver's very version, then reboot"
+        yield version == driver, f"version {version}, driver {driver}", fix
+
+
+def locked_memory(case: Case) -> Verdicts:
+    """What a container may lock is what dockerd may give it, never a login's limit."""
+    limit = case.machine.values.get("memlock")
+    if limit is None:
+        return
+    may_raise = int(case.machine.values.get("capabilities", "0"), 16) >> CAP_SYS_RESOURCE & 1 == 1
+    good = limit == figures()["containers"]["memlock"] or may_raise
+    seen = "unlimited" if limit == "unlimited" else f"{limit} bytes{', dockerd may raise it' if may_raise else ''}"
+    yield good, seen, "systemctl edit docker.service: add LimitMEMLOCK=infinity under [Service]; then restart docker"
+
+
+def open_files(case: Case) -> Verdicts:
+    """Open files of a container."""
+    limit = case.machine.values.get("nofile")
+    if limit is None:
+        return
+    least = int(figures()["containers"]["open_files"])
+    good = not limit.isdigit() or int(limit) >= least
+    yield good, limit, f"systemctl edit docker.service: LimitNOFILE at least {least}; then restart docker"
+
+
+def foreign_units(case: Case) -> Verdicts:
+    """No unit or container that somebody made by hand has a name of ours, or `releases.foreign_units` is `aside`."""
+    for unit, sentences in case.foreign.items():
+        seen = " and ".join(sentences)
+        yield case.aside, f"{seen}{', and is kept aside' if case.aside else ''}", how_to_go_on(unit)
+
+
+SOFTWARE = (
+    Check("Docker", "stop", docker),
+    Check("driver", "stop", driver_answers),
+    Check("driver module", "stop", module),
+    Check("driver version", "stop", driver_minimum),
+    Check("container toolkit", "warn", toolkit),
+    Check("toolkit mode", "stop", toolkit_mode),
+    Check("fabric manager", "stop", fabric_manager),
+    Check("locked memory", "warn", locked_memory),
+    Check("open files", "warn", open_files),
+    Check("foreign units", "stop", foreign_units),
+)

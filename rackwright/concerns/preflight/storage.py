@@ -1,0 +1,79 @@
+"""Checks of file systems: real free space against what must still come, each file system once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rackwright.concerns.preflight.row import Case, Check, Disk, Fetch, figures, gib
+
+Verdicts = Iterator[tuple[bool, str, str]]
+CONTAINERD_STORE = 29
+"""Docker Engine of this version on keeps images in containerd's root on new installations."""
+
+
+def space(case: Case) -> Verdicts:
+    """Free space for what is known to the byte, and for the host itself."""
+    for disk, fetches in _file_systems(case):
+        needed = sum(fetch.size for fetch in fetches if fetch.exact) + int(figures()["disk"]["free_minimum"])
+        seen = f"{disk.mount}: {gib(disk.free)} free, {gib(needed)} needed"
+        yield disk.free >= needed, seen, _fix(disk)
+
+
+def space_estimated(case: Case) -> Verdicts:
+    """Free space for what is only known about: a warning."""
+    for disk, fetches in _file_systems(case):
+        if all(fetch.exact for fetch in fetches):
+            continue
+        needed = sum(fetch.size for fetch in fetches)
+        what = ", ".join(fetch.what for fetch in fetches)
+        yield disk.free >= needed, f"{disk.mount}: {gib(disk.free)} free, about {gib(needed)} for {what}", _fix(disk)
+
+
+def inodes(case: Case) -> Verdicts:
+    """Files that can still be made; some file systems do not count them."""
+    least = int(figures()["disk"]["inodes_minimum"])
+    for disk, _ in _file_systems(case):
+        if disk.inodes:
+            yield disk.inodes >= least, f"{disk.mount}: {disk.inodes} free", f"df -i {disk.mount}"
+
+
+def _fix(disk: Disk) -> str:
+    return f"make room or set models.folder to another disk; what takes it: du -xh -d2 {disk.mount} | sort -h | tail"
+
+
+def _file_systems(case: Case) -> list[tuple[Disk, list[Fetch]]]:
+    """Each file system with what will be written to it."""
+    found: dict[tuple[str, str], tuple[Disk, list[Fetch]]] = {}
+    for disk in case.machine.disks:
+        if case.read_only_models and disk.path == case.settings.models.folder:
+            continue
+        found.setdefault((disk.source, disk.kind), (disk, []))
+    for fetch in case.fetches:
+        target = _target(case, fetch)
+        if target and (target.source, target.kind) in found:
+            found[target.source, target.kind][1].append(fetch)
+    return list(found.values())
+
+
+def _target(case: Case, fetch: Fetch) -> Disk | None:
+    paths = {
+        "model": case.settings.models.folder,
+        "encoding": case.settings.encodings.folder,
+        "image": image_root(case),
+    }
+    return next((disk for disk in case.machine.disks if disk.path == paths[fetch.kind]), None)
+
+
+def image_root(case: Case) -> str:
+    """Where Docker keeps images: its data root, or containerd's with the containerd image store."""
+    status = case.docker.info.get("DriverStatus") or []
+    store = any("io.containerd.snapshotter" in str(entry) for entry in status)
+    fresh = case.docker.daemon == "absent" and case.settings.docker.source == "docker"
+    return "/var/lib/containerd" if store or fresh else case.docker.root_dir
+
+
+STORAGE = (
+    Check("disk", "stop", space),
+    Check("disk estimate", "warn", space_estimated),
+    Check("inodes", "stop", inodes),
+)

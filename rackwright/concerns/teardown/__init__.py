@@ -1,0 +1,1 @@
+"""Taking everything of ours off a host again."""

@@ -1,0 +1,127 @@
+"""What on a host carries a mark of ours, whatever its ownership record says: how a teardown finds what it must look at.
+
+One command reads all of it, before a teardown and after it. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from rackwright.concerns.firewall.iptables import TAG
+from rackwright.errors import ReadingError
+from rackwright.hostside import host_script
+from rackwright.paths import ENDPOINT_LABEL, ETC, HELPER_LABEL, RUN, STATE, UNITS, WRITTEN
+from rackwright.plan.change import Owned
+
+RULES = Owned("rule", f"{TAG}*")
+OURS = "ours"
+APT_SOURCES = ("/etc/apt/keyrings/", "/etc/apt/sources.list.d/")
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What a host shows of us."""
+
+    record: bool = True
+    """Whether the ownership record lies there."""
+    docker: Literal["up", "down", "absent"] = "absent"
+    marked: frozenset[Owned] = frozenset()
+    """What is unmistakably ours."""
+    foreign: tuple[str, ...] = ()
+    """Units and containers that have a name as ours have, and no mark."""
+    rules: Mapping[str, int] = field(default_factory=dict)
+    """How many rules of ours each command shows."""
+    folders: tuple[str, ...] = ()
+    """Folders of ours with more in them than a lease needs."""
+    models: tuple[str, ...] = ()
+    """Folders at the places of models that the record names."""
+    images: frozenset[str] = frozenset()
+    """Images that the record names, as far as Docker has them."""
+    manifests: tuple[str, ...] = ()
+    """Folders with the manifest that Rackwright writes into a verified model."""
+    data: bool = False
+    """Whether Docker's data are there without Docker."""
+    unseen: tuple[str, ...] = ()
+    """What could not be looked at, and why."""
+
+    @property
+    def nothing(self) -> bool:
+        """Whether nothing shows that Rackwright was ever here."""
+        return not (self.marked or self.folders or self.record)
+
+
+def read_script(record: Iterable[Owned], models_dir: str) -> str:
+    """Shell lines that print the marks; they change nothing.
+
+    record: what the ownership record names. models_dir: where the settings have models.
+    """
+    owned = sorted(record)
+    return host_script(
+        "marks_read",
+        units=UNITS,
+        state=STATE,
+        etc=ETC,
+        run=RUN,
+        models=models_dir,
+        written=WRITTEN,
+        tag=TAG,
+        endpoint_label=ENDPOINT_LABEL,
+        helper_label=HELPER_LABEL,
+        places="\n".join(one.name for one in owned if one.kind == "model"),
+        images="\n".join(one.name for one in owned if one.kind == "image"),
+    )
+
+
+def parse(lines: Iterable[str]) -> Marks:
+    """Parse what the script printed. Raises ReadingError when it broke off."""
+    rows = [line.split(" ") for line in lines if line.strip()]
+    if ["end"] not in rows:
+        raise ReadingError("the reading of Rackwright's marks broke off")
+    by_kind: dict[str, list[list[str]]] = defaultdict(list)
+    for kind, *words in rows:
+        by_kind[kind].append(words)
+    return Marks(
+        record=["yes"] in by_kind["record"],
+        docker=_docker(by_kind["docker"]),
+        marked=frozenset(_marked(by_kind)),
+        foreign=tuple(f"{kind} {name}" for kind, name in _named(by_kind, OURS, False)),
+        rules={words[0]: int(words[1]) for words in by_kind["rules"]},
+        folders=_firsts(by_kind["folder"]),
+        models=_firsts(by_kind["model"]),
+        images=frozenset(_firsts(by_kind["image"])),
+        manifests=_firsts(by_kind["manifest"]),
+        data=bool(by_kind["data"]),
+        unseen=tuple(" ".join(words) for words in by_kind["unseen"]),
+    )
+
+
+def _docker(rows: list[list[str]]) -> Literal["up", "down", "absent"]:
+    word = rows[0][0] if rows else "absent"
+    return "up" if word == "up" else "down" if word == "down" else "absent"
+
+
+def _firsts(rows: Iterable[list[str]]) -> tuple[str, ...]:
+    return tuple(words[0] for words in rows)
+
+
+def _marked(by_kind: Mapping[str, list[list[str]]]) -> Iterable[Owned]:
+    for kind in ("job", "link", "scratch", "aside"):
+        yield from (Owned(kind, words[0]) for words in by_kind[kind])
+    for [path] in by_kind["file"]:
+        yield Owned("apt_source" if path.startswith(APT_SOURCES) else "file", path)
+    yield from (Owned(kind, name) for kind, name in _named(by_kind, OURS, True))
+    if by_kind["rules"]:
+        yield RULES
+
+
+def _named(by_kind: Mapping[str, list[list[str]]], mark: str, marked: bool) -> Iterable[tuple[str, str]]:
+    """Units and containers by name that have the mark, or have not."""
+    for unit, word in by_kind["unit"]:
+        if (word == mark) == marked:
+            yield "unit", unit
+    for _, name, word in by_kind["container"]:
+        if (word == mark) == marked:
+            yield "container", name

@@ -1,0 +1,1 @@
+"""What reaches a host: commands, files, jobs, and the sessions that they travel by."""

@@ -1,0 +1,114 @@
+"""Shell lines of a job: a script that the host runs by itself, as a transient systemd unit.
+
+Pure text. A job outlives the connection that started it; a second run with the same script joins it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rackwright.errors import ReadingError
+from rackwright.hostside import host_script
+from rackwright.paths import RUN, job_folder, job_unit
+from rackwright.plan.change import Job
+
+BUSY = 75
+"""Exit status (EX_TEMPFAIL) when a different job of the same name is under way."""
+
+
+def payload(job: Job) -> str:
+    """What the start script reads on standard input: the job's script, then its secrets, all in base64, and `end`."""
+    lines = [f"script - {_b64(job.script)}"]
+    lines += [f"secret {key} {_b64(value.unmask())}" for key, value in sorted(job.secrets.items())]
+    return "\n".join([*lines, "end"]) + "\n"
+
+
+def start_script(job: Job) -> str:
+    """Start the job, or join it when it runs already. Its payload comes by standard input."""
+    return host_script(
+        "job_start",
+        unit=job_unit(job.name),
+        folder=job_folder(job.name),
+        secrets=f"{RUN}/secrets/{job.name}",
+        trial=job.trial,
+        ended=host_script("job_ended"),
+        digest=hashlib.sha256((job.aim or job.script).encode()).hexdigest(),
+        timeout=job.timeout,
+        busy=BUSY,
+    )
+
+
+def parse_started(lines: Sequence[str]) -> Started:
+    """What `start_script` printed. Raises ReadingError when it is not that."""
+    word, _, nonce = (lines[-1] if lines else "").partition(" ")
+    if word not in ("started", "joined"):
+        raise ReadingError("the job was neither started nor joined")
+    return Started(word == "joined", nonce)
+
+
+def follow_script(name: str, nonce: str, log: int, events: int, patience: int = 5) -> str:
+    """Print the job's state, and log and events from these bytes on, waiting up to `patience` seconds for news."""
+    own = {"unit": job_unit(name), "folder": job_folder(name), "nonce": nonce}
+    return host_script("job_follow", **own, log=log, events=events, patience=patience * 5)
+
+
+@dataclass(frozen=True)
+class Started:
+    """A job that runs now. `nonce`: what its events carry; `joined`: it ran already."""
+
+    joined: bool
+    nonce: str
+
+
+@dataclass(frozen=True)
+class JobNews:
+    """What a job has said since the last look. `status` is None as long as it has not ended by itself."""
+
+    running: bool
+    status: int | None
+    log: bytes
+    events: bytes
+    cut: str = ""
+    """How it was ended, as `RESULT SECONDS`, when it was not by itself."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a job ended. `status`: its own; None when it was ended by its time limit, or from outside."""
+
+    status: int | None
+    cut: str = ""
+
+    @property
+    def text(self) -> str:
+        """How, to follow the job's title."""
+        if self.status is not None:
+            return f"ended with status {self.status}"
+        result, _, seconds = self.cut.partition(" ")
+        if not seconds:
+            return "is gone: the host went down, or everything of it was killed"
+        return (
+            f"took longer than it may: {seconds} s"
+            if result == "timeout"
+            else f"was ended from outside after {seconds} s"
+        )
+
+
+def parse_news(lines: Sequence[str]) -> JobNews:
+    """Parse what `follow_script` printed. Raises ReadingError when it is not that, or of another job."""
+    values = dict(line.split("=", 1) for line in lines if "=" in line)
+    if "other" in values:
+        raise ReadingError("it has ended, and another run has begun one of the same name since; run the command again")
+    try:
+        log, events = (base64.b64decode(values[key], validate=True) for key in ("log", "events"))
+        status = int(values["status"]) if values["status"] else None
+    except (KeyError, ValueError) as error:
+        raise ReadingError("the job's state could not be read") from error
+    return JobNews(values.get("running") == "yes", status, log, events, values.get("ended", ""))
+
+
+def _b64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

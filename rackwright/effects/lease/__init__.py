@@ -1,0 +1,1 @@
+"""One writer a host: taking, renewing and giving back its lease."""

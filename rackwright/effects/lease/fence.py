@@ -1,0 +1,72 @@
+"""The leases that this process holds, and the check that stands in front of every command that changes a host."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from rackwright.concerns.lease import LEASE, TTL, UNLOCK, parse_seen, span, whose
+from rackwright.hostside import host_script
+from rackwright.paths import RUN
+
+LOST = f"::rackwright-lease-lost:: {secrets.token_hex(8)}"
+"""What a refused command prints. A script may print anything but this process's own word."""
+
+
+@dataclass
+class Hold:
+    """A lease that this process has taken on a host."""
+
+    id: str
+    renewed: float = field(default_factory=time.monotonic)
+    """When it was renewed last, by this machine's monotonic clock."""
+    ended: threading.Event = field(default_factory=threading.Event)
+    """Set when it was given back, or lost: nothing more may be changed by it."""
+
+
+holds: dict[str, Hold] = {}
+"""By host name."""
+
+
+def hold_of(host: str) -> Hold | None:
+    """The lease held on a host; None without one."""
+    hold = holds.get(host)
+    return None if hold is None or hold.ended.is_set() else hold
+
+
+def forget(host: str) -> None:
+    """The lease of a host went with everything else there: nothing is to be renewed or given back."""
+    if host in holds:
+        holds[host].ended.set()
+
+
+def fenced(script: str, lease_id: str, writes: bool = True) -> str:
+    """A script behind its check: refused when the lease is not this run's any more; otherwise it renews the lease.
+
+    writes: the next writer waits until the script has ended.
+    """
+    check = host_script("lease_check", lease=LEASE, id=lease_id, ttl=TTL, lost=LOST)
+    at_work = f"[ -d {RUN} ] && exec 8>>{LEASE}.writers && flock --shared --timeout 60 8\n" if writes else ""
+    return f"{at_work}(\n{check}) || exit $?\n{script}"
+
+
+def was_refused(errors: Iterable[str]) -> bool:
+    """Whether what a command printed as errors says that the check refused it."""
+    return LOST in errors
+
+
+def why_lost(errors: Iterable[str], now: datetime) -> str:
+    """The sentence for a refused command, from what it printed as errors."""
+    seen = parse_seen(errors)
+    if seen.lease is None:
+        why = "the lease of this run is gone: the host was restarted, or another run has had it since"
+    elif seen.lease.owner.purpose == UNLOCK:
+        owner = seen.lease.owner
+        why = f"the lease of this run was taken away by {owner.user}@{owner.machine} ({UNLOCK}), {span(seen.age)} ago"
+    else:
+        why = f"the lease of this run was taken over by {whose(seen, now)}"
+    return f"{why}; nothing more was changed here; next: run the same command again"

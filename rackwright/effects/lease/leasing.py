@@ -1,0 +1,179 @@
+"""Taking a host's lease before it is changed, keeping it alive, and giving it back with the connection."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+
+from rackwright.concerns.lease import FENCE, LEASE, TTL, Lease, Owner, SeenLease, parse_seen, span, whose
+from rackwright.effects.lease.fence import Hold, fenced, holds, was_refused, why_lost
+from rackwright.effects.lease.owner import is_gone, run_word, this_owner
+from rackwright.effects.line import is_lost
+from rackwright.effects.remote import (
+    NotStartedError,
+    StepFailedError,
+    command_of,
+    complain,
+    remote,
+    say,
+    tail,
+)
+from rackwright.hostside import host_script
+from rackwright.plan.change import Shell
+from rackwright.runs.cause import Cause, Reason
+from rackwright.runs.journal import note
+from rackwright.runs.states import RunState
+
+PATIENCE = 45
+"""Seconds for a command of the writer before to end."""
+GOODBYE = 3
+"""Seconds for a command of our own to end before its lease is left to its time."""
+
+
+class LeaseHeldError(NotStartedError):
+    """Somebody else writes to the host; nothing was done there."""
+
+    reasons = (Reason(Cause.LEASE, "the lease"),)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A lease that was taken. `fresh`: nobody has written to the host since the reading."""
+
+    id: str
+    fresh: bool
+
+
+def acquire_script(seen: int, owner: Owner, displace: str = "", ttl: int = TTL) -> str:
+    """Take the lease, or tell who holds it.
+
+    seen: the fence that the reading saw. displace: id of a lease that counts as ended. ttl: seconds; 0 leaves a
+    lease that has ended already.
+    """
+    return host_script(
+        "lease_acquire",
+        **asdict(owner),
+        lease=LEASE,
+        fence=FENCE,
+        seen=seen,
+        displace=displace,
+        run=run_word(),
+        ttl=ttl,
+        patience=PATIENCE,
+    )
+
+
+def parse_acquired(lines: Sequence[str]) -> Taken | SeenLease:
+    """What `acquire_script` printed: the lease, or the one that somebody else holds. Raises ValueError."""
+    for number, line in enumerate(lines):
+        words = line.split()
+        if words[:2] == ["lease", "taken"]:
+            return Taken(words[2], words[3] == "fresh")
+        if words[:2] == ["lease", "held"]:
+            return parse_seen(lines[number + 1 :])
+    raise ValueError("no lease was told of")
+
+
+def ask_for(state: State, host: Host, script: str) -> Taken | SeenLease:
+    """Run an `acquire_script`. Raises StepFailedError."""
+    ok, output = remote(state, host, command_of(Shell(script, timeout=PATIENCE + 60)))
+    try:
+        if ok:
+            return parse_acquired(output.stdout_lines)
+    except ValueError:
+        pass
+    raise NotStartedError(f"the lease of this host could not be taken, so nothing was done: {tail(output)}")
+
+
+def take(state: State, host: Host, seen: SeenLease) -> Taken:
+    """Take the host's lease for this process, and keep it until its connection is closed.
+
+    A lease whose process has ended on this machine is taken over at once. Raises LeaseHeldError, or another
+    StepFailedError.
+    """
+    taken = ask_for(state, host, acquire_script(seen.fence, this_owner()))
+    dead = _gone(taken)
+    if dead is not None:
+        taken = ask_for(state, host, acquire_script(seen.fence, this_owner(), dead.id))
+    if isinstance(taken, SeenLease):
+        error = LeaseHeldError(refusal(host.name, taken))
+        note("host", host=host.name, state=RunState.BUSY, text=str(error))
+        raise error
+    if dead is not None:
+        say(host, f"taking over from {dead.owner.purpose} (process {dead.owner.pid} of this machine), which has ended")
+    _keep(state, host, Hold(taken.id))
+    return taken
+
+
+def _gone(answer: Taken | SeenLease) -> Lease | None:
+    live = answer.live if isinstance(answer, SeenLease) else None
+    return live if live is not None and is_gone(live.owner) else None
+
+
+def refusal(host: str, held: SeenLease) -> str:
+    """What to say when somebody else holds the lease."""
+    return (
+        f"another run writes to this host: {whose(held, datetime.now().astimezone())}; its lease ends in "
+        f"{span(held.left)} unless it is renewed; nothing was done here; next: wait and run the same command again, "
+        f"or, when that run is known to be dead: rackwright unlock INVENTORY --limit {host}"
+    )
+
+
+def _keep(state: State, host: Host, hold: Hold) -> None:
+    holds[host.name] = hold
+    threading.Thread(target=_renew, args=(state, host, hold), daemon=True).start()
+    close = host.connector.disconnect
+
+    def give_back_and_close() -> None:
+        give_back(state, host, hold)
+        close()
+
+    # A lease is given back over the connection that it was taken by, however the run ends.
+    host.connector.disconnect = give_back_and_close  # type: ignore[method-assign]
+
+
+def _renew(state: State, host: Host, hold: Hold) -> None:
+    while not hold.ended.wait(TTL / 3):
+        if time.monotonic() - hold.renewed < TTL / 3:
+            continue
+        try:
+            ok, output = remote(state, host, command_of(Shell(fenced("", hold.id, writes=False))), quiet=True)
+        except StepFailedError:
+            continue  # the next command tells what is wrong
+        if ok:
+            hold.renewed = time.monotonic()
+        elif was_refused(output.stderr_lines) and not hold.ended.is_set():
+            hold.ended.set()
+            complain(host, why_lost(output.stderr_lines, datetime.now().astimezone()))
+
+
+def give_back(state: State, host: Host, hold: Hold) -> None:
+    """Give a lease back, within seconds; what cannot be given back ends by itself."""
+    if hold.ended.is_set():
+        return
+    hold.ended.set()
+    going = threading.Thread(target=_release, args=(state, host, hold.id), daemon=True)
+    going.start()
+    # A connection that hangs must not hold up the end of the run.
+    going.join(3 * GOODBYE)
+
+
+def clear_dead(state: State, host: Host, seen: SeenLease) -> None:
+    """Take a lease away whose process has ended on this machine, where there is nothing to take one for."""
+    if seen.live is not None and is_gone(seen.live.owner):
+        _release(state, host, seen.live.id)
+
+
+def _release(state: State, host: Host, lease_id: str) -> None:
+    if is_lost(host):
+        return
+    script = host_script("lease_release", lease=LEASE, id=lease_id, patience=GOODBYE)
+    with suppress(StepFailedError):
+        remote(state, host, command_of(Shell(script, timeout=3 * GOODBYE)), quiet=True)

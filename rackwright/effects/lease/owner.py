@@ -1,0 +1,65 @@
+"""Who this process is to the hosts that it changes, and whether a process that holds a lease still lives here."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import socket
+import sys
+from functools import cache
+from pathlib import Path
+from uuid import uuid4
+
+from rackwright.concerns.lease import Owner
+from rackwright.processes import boot, started
+from rackwright.runs.journal import VARIABLE
+
+LONGEST = 120
+
+
+@cache
+def run_word() -> str:
+    """A word of this process's own, which no other run has."""
+    return uuid4().hex[:8]
+
+
+@cache
+def this_owner() -> Owner:
+    """This process as the owner of leases."""
+    pid = os.getpid()
+    user, machine = _plain(getpass.getuser()), _plain(socket.gethostname())
+    return Owner(user, machine, _plain(purpose()), place(), pid, started(pid) or 0)
+
+
+def purpose() -> str:
+    """What this process is for: the command with its files, and the run's record; never its `--data`."""
+    words = [command_name(), *(Path(word).name for word in sys.argv[1:] if word.endswith(".py"))]
+    record = os.environ.get(VARIABLE)
+    return " ".join(words) + (f", run {Path(record).stem}" if record else "")
+
+
+def command_name() -> str:
+    """What was started: a command's name, or the package's that was started as a module."""
+    path = Path(sys.argv[0] if sys.argv else "rackwright")
+    return path.parent.name if path.name == "__main__.py" else path.name
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^\x20-\x7e]", "?", text)[:LONGEST]
+
+
+@cache
+def place() -> str:
+    """Machine, boot and process namespace; empty where that cannot be told (no Linux)."""
+    try:
+        # Containers of one machine may share its name, and its boot, but not their processes.
+        namespace = Path("/proc/self/ns/pid").readlink()
+    except OSError:
+        return ""
+    return _plain(f"{socket.gethostname()} {boot()} {namespace}")
+
+
+def is_gone(owner: Owner) -> bool:
+    """Whether the owner was a process of this machine and has ended; False when that cannot be told."""
+    return bool(owner.place) and owner.place == place() and started(owner.pid) != owner.started

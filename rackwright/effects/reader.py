@@ -1,0 +1,60 @@
+"""The composite reading of a host: the one command that reads all concerns, and what it printed, parsed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from pyinfra.api.command import QuoteString, StringCommand
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+
+from rackwright.concerns.catalog import read_for
+from rackwright.effects.line import tune
+from rackwright.effects.remote import StepFailedError, remote, tail
+from rackwright.errors import ReadingError
+from rackwright.plan import reading
+from rackwright.plan.concern import HostReading, parse_all
+from rackwright.plan.reading import Section
+from rackwright.settings.model import HostSettings
+
+SECONDS = 120
+"""Within which a host must have read itself."""
+
+
+def reading_command(
+    settings: HostSettings, steps: Collection[str] = (), more: Mapping[str, str] | None = None
+) -> StringCommand:
+    """The command that reads what the steps of a deploy.py need, and sections of `more` by name after that."""
+    sections = {concern.name: concern.read(settings) for concern in read_for(steps)}
+    return StringCommand("sh", "-c", QuoteString(reading.script({**sections, **(more or {})})))
+
+
+def parse_reading(lines: Sequence[str], steps: Collection[str] = ()) -> HostReading:
+    """What the command printed. Raises ReadingError when it broke off or makes no sense."""
+    concerns = read_for(steps)
+    found = reading.parse(lines, [concern.name for concern in concerns])
+    return parse_all(concerns, found, frozenset(steps) if steps else None)
+
+
+def read_host(
+    state: State,
+    host: Host,
+    settings: HostSettings,
+    more: Mapping[str, str] | None = None,
+    steps: Collection[str] = (),
+) -> tuple[HostReading, Mapping[str, Section]]:
+    """Read a connected host; returns its reading, and all sections as they came, those of `more` among them.
+
+    Raises ReadingError when it cannot be read: it is then unknown, never "as if empty".
+    """
+    tune(host)
+    try:
+        ok, output = remote(state, host, reading_command(settings, steps, more), timeout=SECONDS)
+    except StepFailedError as error:
+        raise ReadingError(str(error)) from error
+    except TimeoutError as error:
+        raise ReadingError(f"it did not read itself within {SECONDS} s") from error
+    if not ok:
+        raise ReadingError(f"it could not be read: {tail(output)}")
+    lines = list(output.stdout_lines)
+    return parse_reading(lines, steps), reading.parse(lines, more or ())

@@ -1,0 +1,322 @@
+"""The only place that writes to a host: steps become pyinfra commands, or are carried out on the spot.
+
+The shell lines here are the same for every concern: an atomic file, a job that the host runs by itself, a
+guarded change that undoes itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, cast
+
+from paramiko import SSHException
+from pyinfra import logger
+from pyinfra.api.arguments import CONNECTOR_ARGUMENT_KEYS, pop_global_arguments
+from pyinfra.api.command import QuoteString, StringCommand
+from pyinfra.api.exceptions import ConnectError
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+from pyinfra.connectors.util import CommandOutput
+
+from rackwright.effects import jobs
+from rackwright.effects.lease.fence import fenced, hold_of, was_refused, why_lost
+from rackwright.effects.line import is_lost
+from rackwright.effects.slots import Slots
+from rackwright.effects.sudo import PasswordWantedError, refuse_passwords
+from rackwright.errors import RackwrightError, ReadingError
+from rackwright.hostside import durable_script, host_script
+from rackwright.paths import guard_file, guard_trial, guard_unit
+from rackwright.plan.change import Guarded, Job, Shell, WriteFile
+from rackwright.plan.jobstream import PROGRESS, Event, Heard, JobStream, text_of
+from rackwright.printable import paragraph, printable
+from rackwright.runs.cause import Cause, Reason
+from rackwright.runs.journal import note
+from rackwright.runs.progress import Meter
+from rackwright.settings.secret import Secret
+
+_fetching = Slots()
+LOST = (OSError, SSHException, EOFError, ConnectError)
+"""What the transport raises when the connection is gone."""
+
+refuse_passwords()
+
+
+class StepFailedError(RackwrightError):
+    """A step did not do what it should; the text says what and what to do next.
+
+    `reasons`: what kinds of things went wrong, as far as whoever raises it knows; by default its class's.
+    """
+
+    reasons: tuple[Reason, ...] = ()
+
+    def __init__(self, text: str = "", reasons: tuple[Reason, ...] = ()) -> None:
+        super().__init__(text)
+        self.reasons = reasons or type(self).reasons
+
+
+class NotStartedError(StepFailedError):
+    """A job was not started, so it has changed nothing."""
+
+    reasons = (Reason(Cause.OTHER, "the switch was not started"),)
+
+
+class LeaseLostError(NotStartedError):
+    """Another run may write to the host now, so this one must not."""
+
+    reasons = (Reason(Cause.LEASE, "the lease"),)
+
+
+class TakenBackError(StepFailedError):
+    """The step failed and the host has taken it back, so nothing of it stays there."""
+
+
+class ConnectionLostError(StepFailedError):
+    """The connection is gone; what the host does by itself goes on."""
+
+    reasons = (Reason(Cause.CONNECTION, "the connection"),)
+
+
+def command_of(step: Shell | WriteFile) -> StringCommand:
+    """The pyinfra command of a simple step. File contents and secrets travel by standard input only."""
+    step = _shell_of(step)
+    words = ["timeout", "-k", "10", str(step.timeout), "sh", "-c", QuoteString(step.script)]
+    if step.stdin is None:
+        return StringCommand(*words)
+    text = step.stdin.unmask() if isinstance(step.stdin, Secret) else step.stdin
+    return StringCommand(*words, _stdin=text)
+
+
+def _shell_of(step: Shell | WriteFile) -> Shell:
+    if isinstance(step, Shell):
+        return step
+    script = host_script("write_file", path=step.path, mode=step.mode, owner=step.owner)
+    return Shell(script, stdin=_encoded(step.content))
+
+
+def _encoded(content: str | Secret) -> Secret:
+    text = content.unmask() if isinstance(content, Secret) else content
+    return Secret(base64.b64encode(text.encode()).decode())
+
+
+def remote(
+    state: State, host: Host, command: StringCommand, timeout: int | None = None, quiet: bool = False
+) -> tuple[bool, CommandOutput]:
+    """Run one command on a host with the host's own arguments (sudo and the like).
+
+    quiet: not shown even with -vv. Raises ConnectionLostError, with what that means.
+    """
+    connector = _global_arguments(state, host)
+    connector.update(command.connector_arguments)
+    if timeout:
+        connector["_timeout"] = timeout
+    try:
+        ok, output = host.run_shell_command(
+            command,
+            print_output=state.print_output and not quiet,
+            print_input=state.print_input and not quiet,
+            **connector,
+        )
+    except PasswordWantedError as error:
+        raise StepFailedError(f"{host.name}: {error}") from error
+    except LOST as error:
+        raise ConnectionLostError(lost(str(error) or type(error).__name__)) from error
+    if not ok and is_lost(host):
+        raise ConnectionLostError(lost("closed"))
+    return ok, output
+
+
+def under_lease(
+    state: State, host: Host, step: Shell | WriteFile, writes: bool = True, timeout: int | None = None
+) -> tuple[bool, CommandOutput]:
+    """Run a step that the host refuses unless this run still holds its lease; renews it.
+
+    writes: False when the step only follows what the host does by itself. Raises LeaseLostError.
+    """
+    hold = hold_of(host.name)
+    if hold is None:
+        raise LeaseLostError("this run holds no lease on the host any more, so nothing more was changed here")
+    shell = _shell_of(step)
+    script = fenced(shell.script, hold.id, writes)
+    ok, output = remote(state, host, command_of(replace(shell, script=script)), timeout=timeout)
+    if not ok and was_refused(output.stderr_lines):
+        hold.ended.set()
+        raise LeaseLostError(why_lost(output.stderr_lines, datetime.now().astimezone()))
+    hold.renewed = time.monotonic()
+    return ok, output
+
+
+def lost(how: str) -> str:
+    """What to say of a connection that is gone."""
+    return f"the connection was lost ({how}); run the same command again"
+
+
+def say(host: Host, text: str, colour: str = "") -> None:
+    """One line of progress for a host."""
+    text = printable(text)
+    host.log_styled(text, fg=colour) if colour else host.log(text)
+
+
+def complain(host: Host, text: str) -> None:
+    """An error for a host, line by line; the run's record keeps it whole."""
+    note("error", host=host.name, text=text.rstrip())
+    shout(host, text)
+
+
+def shout(host: Host, text: str) -> None:
+    """The same on the terminal alone."""
+    for line in paragraph(text.rstrip()).split("\n"):
+        host.log_styled(line, fg="red", log_func=logger.error)
+
+
+def run_simple(state: State, host: Host, step: Shell | WriteFile) -> None:
+    """Run a script or write a file on the spot. Raises StepFailedError."""
+    ok, output = under_lease(state, host, step)
+    if not ok:
+        what = step.path if isinstance(step, WriteFile) else "a command"
+        raise StepFailedError(f"{what} failed: {tail(output)}")
+
+
+def tail(output: CommandOutput, lines: int = 15) -> str:
+    """Last lines that a command printed, errors preferred."""
+    chosen = output.stderr_lines or output.stdout_lines
+    return "\n".join(chosen[-lines:]) or "it printed nothing"
+
+
+def run_job(state: State, host: Host, job: Job) -> None:
+    """Start or join a job, show what it prints, and wait for its end. Raises StepFailedError."""
+
+    def tell(others: int) -> None:
+        say(host, f"  {job.title}: waits for its turn, {others} hosts are at it (downloads.parallel)")
+
+    with _fetching.one(job.at_once, tell):
+        ended = follow_job(state, host, job, lambda heard: say(host, f"  {text_of(heard)}"))
+    if ended.status != 0:
+        raise StepFailedError(f"{job.title}: {ended.text}; its last lines are above")
+
+
+def follow_job(state: State, host: Host, job: Job, heed: Callable[[Heard], None]) -> jobs.Ended:
+    """Start or join a job, hand on what it says, lines and events, and wait for its end.
+
+    Raises NotStartedError, ConnectionLostError.
+    """
+    note("job", host=host.name, job=job.name, title=job.title, state="began")
+    ended: jobs.Ended | None = None
+    try:
+        ended = _follow(state, host, job, JobStream(_start(state, host, job)), heed)
+    finally:
+        done = ended is not None and ended.status == 0
+        note("job", host=host.name, job=job.name, title=job.title, state="done" if done else "failed")
+    return ended
+
+
+def _start(state: State, host: Host, job: Job) -> str:
+    """Returns the job's nonce."""
+    start = Shell(jobs.start_script(job), stdin=Secret(jobs.payload(job)))
+    ok, output = remote(state, host, command_of(start)) if job.waits else under_lease(state, host, start)
+    if not ok:
+        raise NotStartedError(f"{job.title}: could not be started: {tail(output)}")
+    try:
+        started = jobs.parse_started(output.stdout_lines)
+    except ReadingError as error:
+        raise StepFailedError(f"{job.title}: {error}") from error
+    if started.joined:
+        say(host, f"{job.title}: already under way on the host, joining it")
+    return started.nonce
+
+
+def _follow(state: State, host: Host, job: Job, stream: JobStream, heed: Callable[[Heard], None]) -> jobs.Ended:
+    meter = Meter()
+    while True:
+        news = _news(state, host, job, stream)
+        for heard in stream.take(news.log, news.events):
+            _hand_on(host, job, heard, meter, heed)
+        if not (news.running or news.log or news.events):
+            for heard in stream.end():
+                _hand_on(host, job, heard, meter, heed)
+            return jobs.Ended(news.status, news.cut)
+
+
+def _hand_on(host: Host, job: Job, heard: Heard, meter: Meter, heed: Callable[[Heard], None]) -> None:
+    heed(heard)
+    if isinstance(heard, Event) and heard.word == PROGRESS and (told := meter.told(heard.text, time.monotonic())):
+        note("progress", host=host.name, job=job.name, **told)
+
+
+def _news(state: State, host: Host, job: Job, stream: JobStream) -> jobs.JobNews:
+    follow = Shell(jobs.follow_script(job.name, stream.nonce, stream.log_bytes, stream.event_bytes), timeout=60)
+    try:
+        if job.waits:
+            ok, output = remote(state, host, command_of(follow), timeout=60)
+        else:
+            ok, output = under_lease(state, host, follow, writes=False, timeout=60)
+    except ConnectionLostError as error:
+        raise ConnectionLostError(f"{job.title}: {error}: {job.alone}") from error
+    if not ok:
+        raise StepFailedError(f"{job.title}: its state could not be read: {tail(output)}")
+    try:
+        return jobs.parse_news(output.stdout_lines)
+    except ReadingError as error:
+        raise StepFailedError(f"{job.title}: {error}") from error
+
+
+def run_guarded(state: State, host: Host, step: Guarded) -> None:
+    """Make a change that the host takes back unless a new connection confirms it. Raises StepFailedError."""
+    arm = Shell(_arm(step), stdin=f"{step.undo.rstrip()}\n", timeout=step.seconds + 60)
+    ok, output = under_lease(state, host, arm)
+    if not ok:
+        raise TakenBackError(f"{step.name}: the change failed and was taken back: {tail(output)}")
+    if not _confirm(state, host, step):
+        raise StepFailedError(
+            f"{step.name}: no new SSH connection could confirm the change within {step.seconds} s; "
+            "the host takes it back by itself"
+        )
+
+
+def _undo(step: Guarded) -> str:
+    # pyinfra ends standard input with a line break, which counts for the digest.
+    return f"{step.undo.rstrip()}\n"
+
+
+def _arm(step: Guarded) -> str:
+    unit, undo = guard_unit(step.name), guard_file(step.name)
+    digest = hashlib.sha256(_undo(step).encode()).hexdigest()
+    words = {"unit": unit, "folder": undo.rpartition("/")[0], "undo": undo, "sum": digest}
+    trial = {"trial": guard_trial(step.name), "trying": step.trial}
+    return durable_script("guard_arm", **words, **trial, seconds=step.seconds, change=step.script)
+
+
+def _confirm(state: State, host: Host, step: Guarded) -> bool:
+    confirm = durable_script("guard_confirm", unit=guard_unit(step.name), trial=guard_trial(step.name))
+    disarm = StringCommand("sh", "-c", QuoteString(confirm))
+    deadline = time.monotonic() + step.seconds
+    while time.monotonic() < deadline:
+        try:
+            return over_new_connection(state, host, disarm)
+        except LOST:
+            time.sleep(0.5)
+    return False
+
+
+def _global_arguments(state: State, host: Host) -> dict[str, Any]:
+    """How commands run on a host (`_sudo` and the like): as its data says, or the operation that runs on it now."""
+    found, _ = pop_global_arguments(state, host, {})
+    asked = {**cast(dict[str, Any], found), **cast(dict[str, Any], host.current_op_global_arguments or {})}
+    return {key: asked[key] for key in CONNECTOR_ARGUMENT_KEYS if key in asked}
+
+
+def over_new_connection(state: State, host: Host, command: StringCommand) -> bool:
+    """Run a command over an SSH connection made just now. Raises one of LOST when none can be made."""
+    connector = type(host.connector)(state, host)
+    connector.connect()
+    try:
+        ok, _output = connector.run_shell_command(command, **_global_arguments(state, host))
+        return ok
+    finally:
+        client = getattr(connector, "client", None)
+        if client is not None:
+            client.close()

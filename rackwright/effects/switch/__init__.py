@@ -1,0 +1,1 @@
+"""A switch as the control machine follows it."""

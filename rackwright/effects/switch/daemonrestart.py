@@ -1,0 +1,69 @@
+"""Danger zone: have a host restart dockerd under its endpoints and prove them. The host does it alone.
+
+Every way out is a typed error, the same as a release's.
+"""
+
+from __future__ import annotations
+
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+
+from rackwright.concerns.docker.daemonjob import HOME
+from rackwright.concerns.endpoint.news import SwitchNews
+from rackwright.effects.jobs import Ended
+from rackwright.effects.remote import NotStartedError, StepFailedError, TakenBackError, follow_job
+from rackwright.effects.switch.switch import (
+    NothingServesError,
+    WentBackError,
+    clock_of,
+    closed,
+    failure_of,
+    fetch_log,
+    tell,
+    with_more,
+)
+from rackwright.paths import failed_dir, unit_name
+from rackwright.plan.change import DaemonRestart
+
+
+class ConfigurationBackError(WentBackError, TakenBackError):
+    """The new configuration failed; dockerd and its endpoints run with the previous one."""
+
+
+def restart_and_prove(state: State, host: Host, step: DaemonRestart) -> None:
+    """Have the host drain, restart dockerd, start its endpoints and prove them. Raises an error for each other way out.
+
+    A lost connection says nothing of how it ends: the host goes on by itself, and the next run joins it.
+    """
+    news = SwitchNews("dockerd", failed_dir(HOME), "configuration")
+    ended = follow_job(state, host, step.job, lambda heard: tell(host, news, heard))
+    error = ending(step, news, ended)
+    if error is not None:
+        log = fetch_log(state, host, news, step.configuration)
+        raise with_more(error, f"dockerd's log of the failed try: {log}" if log else "")
+
+
+def ending(step: DaemonRestart, news: SwitchNews, ended: Ended) -> StepFailedError | None:
+    """What a restart that has ended so was; None when all is well. Its cause is chained to it."""
+    names = ", ".join(step.endpoints)
+    failure = failure_of(news)
+    error: StepFailedError | None
+    match ended.status:
+        case 0:
+            error = None
+        case 3:
+            text = f"dockerd has its previous configuration, serving again: {names}{clock_of(news)}"
+            error = ConfigurationBackError(f"{failure}\n{text}")
+        case 4:
+            error = NothingServesError(f"{failure}\nand going back failed too: {news.lost}\n{_hands(step)}")
+        case 5:
+            error = NotStartedError(f"dockerd was not restarted, still serving: {names}: {failure}", failure.reasons)
+        case _:
+            text = f"{step.job.title}: {ended.text}; the host goes back, and nobody knows yet whether that serves"
+            error = NothingServesError(f"{text}\n{_hands(step)}")
+    return closed(error, news, failure, f"dockerd runs with its new configuration, proven: {names}")
+
+
+def _hands(step: DaemonRestart) -> str:
+    units = " ".join(f"-u {unit_name(name)}" for name in step.endpoints)
+    return f"hands needed on this host; next: journalctl -u docker.service {units} --lines 100"

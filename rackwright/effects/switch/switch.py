@@ -1,0 +1,288 @@
+"""Danger zone: have a host switch an endpoint and prove it. The host does it alone; here it is followed and told.
+
+Every way out is a typed error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+
+from rackwright.concerns.endpoint.news import COLOURS, Line, SwitchNews, in_words
+from rackwright.concerns.endpoint.transaction import ALONE, word_script
+from rackwright.concerns.inflate import inflate
+from rackwright.effects.jobs import Ended
+from rackwright.effects.probing import reach_of
+from rackwright.effects.remote import (
+    ConnectionLostError,
+    NotStartedError,
+    StepFailedError,
+    command_of,
+    follow_job,
+    remote,
+    run_simple,
+    say,
+    tail,
+)
+from rackwright.errors import ReadingError
+from rackwright.hostside import host_script
+from rackwright.paths import endpoint_dir, failed_dir, unit_name
+from rackwright.plan.change import Proved, Shell
+from rackwright.plan.jobstream import Heard, text_of
+from rackwright.printable import paragraph
+from rackwright.proof.basic import Answer, Question, Verdict, judge_safely, mark_of, parse_answer, refusal
+from rackwright.proof.full import HOST_ROWS, compared, refuses
+from rackwright.runs.cause import Cause, Reason
+from rackwright.runs.journal import keep_beside, note
+
+LOG_BYTES = 256 * 1024
+"""Most that is fetched of a failed release's log: its end."""
+
+
+class RefusedError(StepFailedError):
+    """The endpoint runs, and its answers are not good enough; `rows` are the refused ones with what was seen."""
+
+    def __init__(self, rows: Mapping[str, str], reasons: tuple[Reason, ...] = ()) -> None:
+        super().__init__(refusal(rows), reasons or _reasons_of(rows))
+        self.rows = rows
+
+
+def _reasons_of(rows: Iterable[str]) -> tuple[Reason, ...]:
+    rows = list(rows)
+    ours = tuple(Reason(Cause.GPU, row) for row in rows if row in HOST_ROWS)
+    return ours or tuple(Reason(Cause.CHECK, row) for row in rows)
+
+
+class WentBackError(StepFailedError):
+    """The new release failed and the proven one serves again."""
+
+
+class NothingServesError(StepFailedError):
+    """The new release failed and so did rolling back, or nobody knows: hands needed."""
+
+
+class StoppedError(StepFailedError):
+    """The new release failed and is stopped: there was no other proven one to roll back to."""
+
+
+class NotCommittedError(StepFailedError):
+    """The new release answers, and is not committed: the next run proves it."""
+
+    reasons = (Reason(Cause.COMMIT, "the commit"),)
+
+
+class NotAdmittedError(StepFailedError):
+    """A proven release serves, and the site's hook has not let clients in again."""
+
+    reasons = (Reason(Cause.HOOK, "the ready hook"),)
+
+
+def switch_and_prove(state: State, host: Host, step: Proved) -> None:
+    """Have the host switch, prove and commit. Raises an error for each other way out.
+
+    A lost connection says nothing of how the switch ends: the host goes on by itself, and the next run asks it.
+    """
+    before = {question.name: ask(state, host, question) for question in step.questions_before}
+    news = SwitchNews(step.endpoint, failed_dir(endpoint_dir(step.endpoint)))
+
+    def heed(heard: Heard) -> None:
+        tell(host, news, heard)
+        if news.waits:
+            news.waits = False
+            _approve(state, host, step, before, news)
+
+    ended = follow_job(state, host, step.job, heed)
+    if ended.status == 0 and not news.waited:
+        # An earlier run's switch, which asked for less, was joined.
+        ask_all(state, host, step.questions, before)
+    error = ending(step, news, ended)
+    if error is not None:
+        log = fetch_log(state, host, news, step.release)
+        raise with_more(error, f"the failed release's log: {log}" if log else "")
+    if step.door is not None:
+        say(host, f"  {reach_of(state, host, step.door)}")
+
+
+def with_more(error: StepFailedError, more: str) -> StepFailedError:
+    """An error with one more line of text."""
+    if more:
+        error.args = (f"{error}\n{more}",)
+    return error
+
+
+def tell(host: Host, news: SwitchNews, heard: Heard) -> None:
+    """Show what a switch says, and note the rows of its proof."""
+    try:
+        shown = news.hear(heard)
+    except (ReadingError, ValueError):
+        shown = Line(text_of(heard))
+    say(host, f"  {shown.text}", shown.colour)
+    if news.row is not None:
+        row = news.row
+        note("row", host=host.name, row=row.name, mark=row.mark, seen=row.seen, figure=row.figure)
+
+
+def _approve(state: State, host: Host, step: Proved, before: Mapping[str, Verdict], news: SwitchNews) -> None:
+    """Ask the rest of the gate, and give the host that waits for it the word."""
+    try:
+        word = "commit"
+        try:
+            ask_all(state, host, step.questions, before)
+        except RefusedError as error:
+            news.refused.update(error.rows)
+            word = f"back {error}"
+        run_simple(state, host, Shell(word_script(step.endpoint, word)))
+    except ConnectionLostError as error:
+        raise ConnectionLostError(f"{step.job.title}: {error}: {ALONE}") from error
+    except NotStartedError:
+        raise
+    except StepFailedError as error:
+        say(host, f"  the word came too late: {error}", "yellow")
+
+
+def ending(step: Proved, news: SwitchNews, ended: Ended) -> StepFailedError | None:
+    """What a switch that has ended so was; None when all is well. Its cause is chained to it."""
+    name = step.endpoint
+    failure = failure_of(news)
+    error: StepFailedError | None
+    match ended.status:
+        case 0:
+            error = None
+        case 3:
+            error = WentBackError(f"{failure}\n{_back(step)}{clock_of(news)}")
+        case 4 if news.lost is None:
+            text = f"endpoint {name} is stopped: there was no other proven release to go back to"
+            error = StoppedError(f"{failure}\n{text}")
+        case 4:
+            error = NothingServesError(f"{failure}\n{_nothing_serves(name, news)}")
+        case 5:
+            text = f"endpoint {name} was not switched, it serves what it served: {failure}"
+            error = NotStartedError(text, failure.reasons)
+        case 6:
+            text = f"endpoint {name} answers with release {step.release}, which is not committed"
+            error = NotCommittedError(f"{text}: {failure}; next: run the same command again", failure.reasons)
+        case _:
+            error = NothingServesError(
+                f"{step.job.title}: {ended.text}; the host goes back to what was proven, and nobody knows yet whether "
+                "that serves; next: run the same command again, and if it fails: "
+                f"journalctl -u {unit_name(name)} --lines 100"
+            )
+    return closed(error, news, failure, f"endpoint {name} serves release {step.release} and is proven")
+
+
+def _back(step: Proved) -> str:
+    if not step.takes_over:
+        return f"endpoint {step.endpoint} serves its last proven release again"
+    names = ", ".join(step.takes_over)
+    return f"endpoint {names} serves again, in whose place {step.endpoint} was to"
+
+
+def failure_of(news: SwitchNews) -> StepFailedError:
+    """What made the host stop or go back: the rows that it refused, or its own words.
+
+    A fault that the host has measured of itself explains whatever else has failed.
+    """
+    reason = _SAID.get(news.cause)
+    reasons = (reason,) if reason is not None else ()
+    if news.refused:
+        return RefusedError(news.refused, reasons if reason and reason.cause.is_hosts else ())
+    return StepFailedError(news.failure or "it ended without a word", reasons)
+
+
+_SAID = {
+    "gpu": Reason(Cause.GPU, "the GPUs"),
+    "disk": Reason(Cause.DISK, "the disk"),
+    "hook": Reason(Cause.HOOK, "the drain hook"),
+    "start": Reason(Cause.CHECK, "the start"),
+    "check": Reason(Cause.CHECK, "the proof"),
+}
+"""What a host says of its own failure, in a word (hostside/transaction.sh)."""
+
+
+def clock_of(news: SwitchNews) -> str:
+    """How long going back took, to follow a sentence; nothing when the host did not say."""
+    return "" if news.clocks is None else f": {in_words(news.clocks)}"
+
+
+def closed(
+    error: StepFailedError | None, news: SwitchNews, failure: StepFailedError, well: str
+) -> StepFailedError | None:
+    """An ending with what the ready hooks said, chained to its cause. `well`: what serves when there is no error."""
+    if news.not_admitted is not None and not isinstance(error, NothingServesError | StoppedError):
+        text = f"{error or well}\n"
+        text += f"clients are not let in again: {news.not_admitted}; next: fix the hook and run the same command again"
+        error = NotAdmittedError(text)
+    if error is not None:
+        error.__cause__ = failure
+    return error
+
+
+def _nothing_serves(endpoint: str, news: SwitchNews) -> str:
+    return (
+        f"and going back failed too: {news.lost}\nendpoint {endpoint} does not answer as it should: "
+        f"hands needed on this host; next: journalctl -u {unit_name(endpoint)} --lines 100"
+    )
+
+
+def fetch_log(state: State, host: Host, news: SwitchNews, release: str) -> str | None:
+    """Bring the failed try's last log into the run's record. Returns its file; None without a record or a log."""
+    if news.kept is None:
+        return None
+    try:
+        script = host_script("print_log", folder=news.logs, file=news.kept, most=LOG_BYTES)
+        ok, output = remote(state, host, command_of(Shell(script, timeout=60)))
+        if not ok or not output.stdout_lines:
+            return None
+        text = paragraph(inflate(output.stdout_lines[-1], LOG_BYTES).decode(errors="replace"))
+    except (ConnectionLostError, ReadingError):
+        return None
+    path = keep_beside(f"{host.name}-{news.endpoint}-{release}.log", text.encode())
+    if path is not None:
+        note("log", host=host.name, endpoint=news.endpoint, release=release, file=str(path))
+    return str(path) if path else None
+
+
+def ask_all(
+    state: State,
+    host: Host,
+    questions: Sequence[Question],
+    before: Mapping[str, Verdict] | None = None,
+    again: bool = False,
+) -> None:
+    """Ask every question and print each answer. Raises RefusedError naming the refused rows.
+
+    before: what the release before answered, by row, for the rows that must be no worse.
+    again: asked every few seconds, so that only what is refused is worth a line of the record.
+    """
+    refused = {}
+    for question in questions:
+        earlier = (before or {}).get(question.name)
+        verdict = compared(question, earlier, ask(state, host, question))
+        refusing = refuses(question, earlier, verdict)
+        mark = mark_of(verdict, refusing)
+        say(host, f"  {mark}: {question.name}: {verdict.seen}", COLOURS[mark])
+        if refusing or not again:
+            note("row", host=host.name, row=question.name, mark=mark, **_values(verdict, earlier))
+        if refusing:
+            refused[question.name] = verdict.seen
+    if refused:
+        raise RefusedError(refused)
+
+
+def _values(verdict: Verdict, earlier: Verdict | None) -> dict[str, object]:
+    before = {} if earlier is None else {"before": earlier.seen, "figure_before": earlier.figure}
+    return {"seen": verdict.seen, "figure": verdict.figure, **before}
+
+
+def ask(state: State, host: Host, question: Question) -> Verdict:
+    """One question, asked on the host over SSH."""
+    ok, output = remote(state, host, command_of(Shell(question.script, stdin=question.stdin, timeout=question.timeout)))
+    if not ok or not output.stdout_lines:
+        return Verdict(False, f"could not be asked: {tail(output)}")
+    try:
+        answer: Answer = parse_answer(output.stdout_lines)
+    except ValueError:
+        return Verdict(False, f"answered something unreadable: {output.stdout_lines[-1][:100]}")
+    return judge_safely(question, answer)

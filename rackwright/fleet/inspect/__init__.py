@@ -1,0 +1,1 @@
+"""Looking at many hosts without changing them: plan, drift, status."""

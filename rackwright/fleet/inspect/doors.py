@@ -1,0 +1,48 @@
+"""Whether those who are let in reach what a host serves now, asked outside a deploy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from rackwright.concerns.endpoint import readable
+from rackwright.concerns.firewall import Place
+from rackwright.effects.probing import reach_of
+from rackwright.effects.remote import StepFailedError, command_of, remote, tail
+from rackwright.errors import ReadingError
+from rackwright.hostside import host_script
+from rackwright.paths import STATE
+from rackwright.plan.change import Shell
+from rackwright.plan.reach import door_of
+from rackwright.plan.reading import decode
+from rackwright.pyinfra_glue.session import Connected
+
+
+def reach_of_all(one: Connected) -> list[str]:
+    """A sentence on each endpoint that runs there and listens on more than loopback; never an error."""
+    script = host_script("serving_read", home=f"{STATE}/endpoints")
+    try:
+        ok, output = remote(one.state, one.host, command_of(Shell(script, timeout=60)))
+        if not ok:
+            raise StepFailedError(tail(output))
+        return list(_sentences(one, parse_serving(output.stdout_lines)))
+    except (StepFailedError, ReadingError) as error:
+        return [f"whether its ports are reachable is not checked: {error}"]
+
+
+def parse_serving(lines: Iterable[str]) -> dict[str, Place]:
+    """Where each endpoint listens that runs, by name. Raises ReadingError."""
+    rows = [line.split(" ") for line in lines if line.startswith("serves ")]
+    try:
+        return {name: Place.of(readable(json.loads(decode(text)))) for _, name, text in rows}
+    except (ValueError, KeyError) as error:
+        raise ReadingError(f"where its endpoints listen is unreadable: {error!r}") from error
+
+
+def _sentences(one: Connected, serving: dict[str, Place]) -> Iterator[str]:
+    for name, place in serving.items():
+        own = one.entry.settings.all_endpoints.get(name)
+        if own is None:
+            yield f"endpoint {name}: not checked: it is not in the settings, which say who may reach it"
+        elif door := door_of(place.put(own)):
+            yield f"endpoint {name}: {reach_of(one.state, one.host, door)}"

@@ -1,0 +1,147 @@
+"""What moved on a host by itself since the last deploy, as sentences. Pure.
+
+A release, its pointers, its unit and its files say by themselves what the last deploy left. Elsewhere the ownership
+record tells what was there; where neither can tell a host that moved from settings that changed, that is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from rackwright.concerns.catalog import managed
+from rackwright.concerns.declared import Declared
+from rackwright.concerns.encodings import ENCODINGS
+from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint
+from rackwright.concerns.firewall import FIREWALL, are_as_left, is_ours
+from rackwright.concerns.gpus import GPUS
+from rackwright.concerns.preflight.concern import PREFLIGHT
+from rackwright.concerns.release import RELEASE, Unresolved, binding_of, wanted_releases
+from rackwright.concerns.retention import RETENTION
+from rackwright.errors import RackwrightError
+from rackwright.fleet.inspect.moved import gone, out_of_place, spoilt
+from rackwright.paths import unit_name
+from rackwright.plan.change import Change, Owned, Refuse
+from rackwright.plan.concern import HostReading
+from rackwright.plan.ownership import RECORD
+from rackwright.plan.release import Release
+from rackwright.plan.specdiff import reasons
+from rackwright.runs.masking import mask, secrets_of
+from rackwright.settings.model import HostSettings
+
+Verdict = Literal["moved", "unclear", "asked"]
+"""moved: the host is not as the last deploy left it; asked: the settings changed since; unclear: one of the two."""
+NAMED = frozenset({"package", "hold", "group_member", "image", "model", "apt_source"})
+"""Kinds of belongings whose name says all that we did: one that is recorded and pending again has gone."""
+_OWN = (RELEASE.name, ENDPOINT.name, RETENTION.name)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence about a host."""
+
+    concern: str
+    verdict: Verdict
+    text: str
+
+
+@dataclass(frozen=True)
+class HostDrift:
+    """What moved on one host."""
+
+    host: str
+    state: Literal["read", "new", "unreadable", "unreachable"]
+    """`new`: nothing was ever deployed there, so there is nothing to compare with."""
+    findings: tuple[Finding, ...] = ()
+    error: str = ""
+
+    @property
+    def drifted(self) -> bool:
+        """True unless all that differs is what the settings ask for now."""
+        return any(finding.verdict != "asked" for finding in self.findings)
+
+
+def drift_of(name: str, settings: HostSettings, reading: HostReading, declared: Declared) -> HostDrift:
+    """All findings of one host about what deploy.py calls, in the order of a deploy."""
+    if not reading[RECORD]:
+        return HostDrift(name, "new")
+    secrets = tuple(secrets_of(settings))
+    try:
+        found = list(_around(settings, reading, declared))
+        found += _endpoints(settings, reading) if ENDPOINT.name in declared else []
+    except RackwrightError as error:
+        return HostDrift(name, "unreadable", error=str(error))
+    return HostDrift(name, "read", tuple(Finding(one.concern, one.verdict, mask(one.text, secrets)) for one in found))
+
+
+# -- packages, files, rules, images, models
+
+
+def _around(settings: HostSettings, reading: HostReading, declared: Declared) -> Iterator[Finding]:
+    owned = reading[RECORD]
+    for concern in managed(declared.steps):
+        if concern.name not in _OWN:
+            for change in concern.pending(settings, reading):
+                verdict = _verdict(concern.name, change, owned)
+                if concern.name == FIREWALL.name and is_ours(reading) and not are_as_left(reading[FIREWALL]):
+                    verdict = "moved"
+                yield Finding(concern.name, verdict, _sentence(change))
+
+
+def _verdict(concern: str, change: Change, owned: frozenset[Owned]) -> Verdict:
+    if concern == PREFLIGHT.name:
+        return "moved"
+    if not change.owns:
+        return "unclear"
+    if not owned.issuperset(change.owns):
+        return "asked"
+    telling = concern == ENCODINGS.name or all(entry.kind in NAMED for entry in change.owns)
+    return "moved" if telling else "unclear"
+
+
+def _sentence(change: Change) -> str:
+    refusals = [step.text for step in change.steps if isinstance(step, Refuse) and step.final]
+    return "\n".join(refusals) or f"a deploy would {change.sentence}"
+
+
+# -- endpoints and their releases
+
+
+def _endpoints(settings: HostSettings, reading: HostReading) -> Iterator[Finding]:
+    seen = reading[ENDPOINT]
+    if not seen.docker:
+        yield Finding("endpoint", "moved", "Docker does not answer, so nothing is known of the containers")
+        return
+    wanted = wanted_releases(settings, reading)
+    for name, own in seen.endpoints.items():
+        if own.current is None and Owned("unit", unit_name(name)) not in reading[RECORD]:
+            yield Finding("endpoint", "asked", f"endpoint {name} is new in the settings")
+            continue
+        whole = {hash_: text is not None for hash_, text in reading[RELEASE].sums.get(name, {}).items()}
+        yield from (Finding("release", "moved", f"endpoint {name}: {text}") for text in spoilt(own, whole))
+        yield from (Finding("endpoint", "moved", f"endpoint {name}: {text}") for text in out_of_place(own))
+        if name not in wanted:
+            yield Finding("endpoint", "asked", f"endpoint {name} is no longer in the settings")
+        else:
+            yield from _against(name, wanted[name], own, settings, reading)
+
+
+def _against(
+    name: str, release: Release | Unresolved, own: SeenEndpoint, settings: HostSettings, reading: HostReading
+) -> Iterator[Finding]:
+    """What is wanted now, against the release that the last deploy left."""
+    lost = set(own.binding.gpus if own.binding else ()) - {gpu.uuid for gpu in reading[GPUS].gpus}
+    if lost:
+        yield Finding("gpus", "moved", f"endpoint {name}: {gone(lost)}")
+    if isinstance(release, Unresolved):
+        yield Finding("release", "moved", f"endpoint {name}: no longer known on the host: {', '.join(release.missing)}")
+    elif own.spec.get("serving") != release.spec.serving_hash:
+        why = reasons(own.spec, release.spec.as_json()) or "another one"
+        yield Finding("endpoint", "asked", f"endpoint {name}: the settings ask for release {release.hash}: {why}")
+    elif not lost and own.binding != binding_of(settings.all_endpoints[name], reading):
+        yield Finding("endpoint", "asked" if own.binding else "moved", f"endpoint {name}: {_binding_told(own)}")
+
+
+def _binding_told(own: SeenEndpoint) -> str:
+    return "the settings ask for other GPUs" if own.binding else "its binding is gone, or was changed by hand"

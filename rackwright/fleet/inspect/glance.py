@@ -1,0 +1,255 @@
+"""What status reads of a host, by a script that costs little more than the login: values and their parser. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rackwright.concerns.endpoint import (
+    Aim,
+    SeenEndpoint,
+    binding_in,
+    last_switch,
+    readable,
+    running_of,
+    serves_the_same,
+)
+from rackwright.concerns.firewall.kept import GUARD, LEFT, SCRIPT
+from rackwright.concerns.image import PINS
+from rackwright.concerns.lease import LEASE, SeenLease, parse_lease
+from rackwright.concerns.models import host_path
+from rackwright.concerns.release import bound_to, release_of
+from rackwright.concerns.watch import repairs_file
+from rackwright.errors import ReadingError
+from rackwright.fleet.inspect.moved import gone, out_of_place, spoilt
+from rackwright.hostside import host_script
+from rackwright.paths import STATE, UNITS
+from rackwright.plan.binding import Binding
+from rackwright.plan.reading import decode
+from rackwright.plan.release import Release
+from rackwright.plan.spec import Resolved, local_url
+from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.sections import ModelSource
+
+DOCKER = "/var/run/docker.sock"
+Located = tuple[str, str]
+"""A model's commit and its folder on the host."""
+
+
+@dataclass(frozen=True)
+class GlancedEndpoint:
+    """One endpoint on the host."""
+
+    seen: SeenEndpoint
+    """`unit` is only there, or not: its text is compared on the host, which `unit_same` says."""
+    active_since: int = 0
+    """Seconds of the host's own clock since its start; 0 when it is not active."""
+    connections: int | None = None
+
+
+@dataclass(frozen=True)
+class Glance:
+    """One host at a glance."""
+
+    uptime: int
+    """Seconds since its start."""
+    lease: SeenLease
+    gpus: tuple[str, ...]
+    """Model of each GPU that the driver has."""
+    uuids: tuple[str, ...]
+    """Their UUIDs; question marks in those that nobody has used since the driver was loaded."""
+    pins: Mapping[str, str]
+    """Digest by image reference, as recorded at the first pull."""
+    endpoints: Mapping[str, GlancedEndpoint] = field(default_factory=dict)
+    closed: bool | None = None
+    """Whether what keeps others out of the ports stands in the kernel as it was put; None where nothing was."""
+    repairs: str = ""
+    """How often the host has put its rules back within the last hour, and what for the last time."""
+
+
+class Asked:
+    """What the settings ask for, worked out once for all hosts that share them."""
+
+    def __init__(self, settings: HostSettings) -> None:
+        self.settings = settings
+        self.endpoints = settings.all_endpoints
+        self.script = _script(self.endpoints)
+        """The command for a host; it changes nothing."""
+        self._releases: dict[tuple[Any, ...], Release] = {}
+
+    def release(self, name: str, digest: str, model: Located, draft: Located | None) -> Release:
+        """An endpoint's release, the same on every host where its names lead to the same bytes."""
+        key = (name, digest, model, draft)
+        if key not in self._releases:
+            drafted = draft or (None, None)
+            resolved = Resolved(digest, model[0], model[1], drafted[0], drafted[1])
+            self._releases[key] = release_of(name, self.endpoints[name], self.settings, resolved)
+        return self._releases[key]
+
+    def group_release(self, name: str) -> Release | None:
+        """An endpoint's release from the settings and their pins alone; None when these are too few."""
+        endpoint = self.endpoints[name]
+        model, draft = (_located(source, self.settings, {}) for source in (endpoint.model, endpoint.draft))
+        if endpoint.image_digest is None or model is None or (endpoint.draft and draft is None):
+            return None
+        return self.release(name, endpoint.image_digest, model, draft)
+
+
+def _script(endpoints: Mapping[str, EndpointSettings]) -> str:
+    rows = [f"{name} {own.port:04X} {local_url(own)}/health" for name, own in endpoints.items()]
+    places = {"home": f"{STATE}/endpoints", "images": PINS, "units": UNITS, "lease": LEASE, "docker": DOCKER}
+    places |= {"rules": SCRIPT, "left": LEFT, "repairs": repairs_file(GUARD)}
+    return host_script("status_read", endpoints="\n".join(rows), **places)
+
+
+def parse(lines: Iterable[str]) -> Glance:
+    """What the script printed. Raises ReadingError when it broke off or makes no sense."""
+    head, *blocks = _blocks(lines)
+    values = _values(head)
+    try:
+        uptime = int(values["uptime"][0])
+        lease = SeenLease(0, uptime, parse_lease("\n".join(values.get("lease", ()))))
+        pins = dict(pin.split(" ", 1) for pin in values.get("pin", ()))
+        endpoints = {name: _endpoint(_values(body)) for (_, name), *body in blocks}
+    except (KeyError, ValueError, IndexError) as error:
+        raise ReadingError(f"the host printed something unexpected: {error!r}") from error
+    return Glance(
+        uptime,
+        lease,
+        tuple(values.get("model", ())),
+        tuple(values.get("uuid", ())),
+        pins,
+        endpoints,
+        closed=values["closed"] == ["yes"] if "closed" in values else None,
+        repairs=values.get("repairs", [""])[0],
+    )
+
+
+Row = tuple[str, str]
+ROW = re.compile(r"([A-Za-z_]+)[ =](.*)")
+
+
+def _blocks(lines: Iterable[str]) -> list[list[Row]]:
+    """The host's own rows, then those of each endpoint, its name first."""
+    found: list[list[Row]] = [[]]
+    for line in lines:
+        if line == "end":
+            return found
+        row = ROW.fullmatch(line)
+        key, value = row.groups() if row else ("", "")
+        if key == "endpoint":
+            found.append([])
+        if key:
+            found[-1].append((key, value))
+    raise ReadingError("the reading broke off")
+
+
+def _values(rows: Iterable[Row]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for key, value in rows:
+        found.setdefault(key, []).append(value)
+    return found
+
+
+def _endpoint(values: Mapping[str, list[str]]) -> GlancedEndpoint:
+    def word(key: str) -> str:
+        return values.get(key, [""])[0]
+
+    seen = SeenEndpoint(
+        unit="" if "unit" in values else None,
+        active=word("ActiveState"),
+        sub=word("SubState"),
+        result=word("Result"),
+        enabled=word("UnitFileState") == "enabled",
+        needs_reload=word("NeedDaemonReload") == "yes",
+        running=running_of(word("running")),
+        health=int(word("health") or 0) or None,
+        current=word("current") or None,
+        proven=word("proven") or None,
+        spec=readable(_spec(word("spec"))),
+        unit_same=word("unit") == "same",
+        files_whole=word("files") == "whole",
+        binding=binding_in(word("binding")),
+        proven_binding=binding_in(word("bound")),
+        held=word("held") == "yes",
+        last=last_switch({key: told[0] for key, told in values.items()}),
+    )
+    return GlancedEndpoint(
+        seen,
+        active_since=int(word("ActiveEnterTimestampMonotonic") or 0) // 1_000_000 if seen.active == "active" else 0,
+        connections=int(word("connections")) if word("connections") else None,
+    )
+
+
+def _spec(text: str) -> dict[str, Any]:
+    found = json.loads(decode(text)) if text else {}
+    return found if isinstance(found, dict) else {}
+
+
+# -- what is to be said of it
+
+
+def moved(own: GlancedEndpoint, glance: Glance) -> list[str]:
+    """What is not as the last deploy left it, as sentences; packages, rules and models are `rackwright drift`'s."""
+    seen = own.seen
+    found = list(spoilt(seen, {hash_: seen.files_whole or hash_ != seen.current for hash_ in _pointers(seen)}))
+    found += out_of_place(seen)
+    lost = set(seen.binding.gpus if seen.binding else ()) - set(glance.uuids)
+    if lost and not _unused(glance):
+        found.append(gone(lost))
+    if glance.closed is False and not _on_loopback(seen):
+        found.append("what keeps others out is not as it was put: the port may be open; next: rackwright firewall show")
+    return found
+
+
+def _on_loopback(seen: SeenEndpoint) -> bool:
+    address = str(seen.spec.get("address", "0.0.0.0"))
+    return ipaddress.ip_address(address).is_loopback
+
+
+def _pointers(seen: SeenEndpoint) -> list[str]:
+    return [hash_ for hash_ in (seen.current, seen.proven) if hash_]
+
+
+def _unused(glance: Glance) -> bool:
+    """Whether the driver does not know all UUIDs yet."""
+    return any("?" in uuid for uuid in glance.uuids)
+
+
+def wanted_aim(name: str, asked: Asked, own: GlancedEndpoint, glance: Glance) -> Aim | None:
+    """What the settings ask for; None when that cannot be told without a closer look.
+
+    A model's branch or tag counts as the commit that serves.
+    """
+    endpoint, seen = asked.endpoints[name], own.seen
+    digest = endpoint.image_digest or glance.pins.get(endpoint.image)
+    model, draft = (_located(source, asked.settings, seen.spec) for source in (endpoint.model, endpoint.draft))
+    binding = _binding(endpoint, seen, glance)
+    if digest is None or model is None or (endpoint.draft and draft is None) or not binding:
+        return None
+    return Aim(asked.release(name, digest, model, draft), binding)
+
+
+def is_wanted(aim: Aim, seen: SeenEndpoint) -> bool:
+    """Whether what runs, or would run, serves what the settings ask for."""
+    if seen.running is not None:
+        return serves_the_same(aim, seen)
+    return seen.spec.get("serving") == aim.release.spec.serving_hash and seen.binding == aim.binding
+
+
+def _located(source: ModelSource | None, settings: HostSettings, spec: Mapping[str, Any]) -> Located | None:
+    serving: Mapping[str, str] = spec.get("models", {})
+    if source is None:
+        return None
+    commit = source.commit or serving.get(source.repository)
+    return (commit, host_path(settings, source, commit)) if commit else None
+
+
+def _binding(endpoint: EndpointSettings, seen: SeenEndpoint, glance: Glance) -> Binding | None:
+    if _unused(glance) or not glance.uuids:
+        return seen.binding
+    return bound_to(endpoint, dict(enumerate(glance.uuids)))

@@ -1,0 +1,36 @@
+"""The last run of each host, from the records that the site keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rackwright.fleet.inspect.status import ago
+from rackwright.runs.journal import SECOND, read_record, records
+from rackwright.runs.record import record_of
+
+MOST = 30
+"""Records to look into, the newest first: a host that is in none of them has not been worked on for long."""
+
+
+def last_runs(root: Path, hosts: Collection[str], now: datetime) -> dict[str, str]:
+    """`rollout 5 min 3 s ago: switched`, by host; hosts without a record are left out."""
+    found: dict[str, str] = {}
+    for path in records(root)[: -MOST - 1 : -1]:
+        if len(found) == len(hosts):
+            break
+        told = record_of(path.stem, read_record(path))
+        purpose = told.begin.get("purpose") or told.begin.get("what", "run")
+        for host, state in told.states.items():
+            if host in hosts and host not in found:
+                found[host] = f"{purpose} {ago(_begun(path.stem, now), now)}: {state}"
+    return found
+
+
+def _begun(run: str, now: datetime) -> datetime:
+    """A record is named by its time."""
+    try:
+        return datetime.strptime(run[:SECOND], "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return now

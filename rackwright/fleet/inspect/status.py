@@ -1,0 +1,163 @@
+"""The state of each endpoint of each host as a row. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from rackwright.concerns.endpoint import SeenEndpoint, is_deferred
+from rackwright.concerns.endpoint.news import CUT
+from rackwright.concerns.lease import span, whose
+from rackwright.fleet.inspect.glance import Asked, Glance, GlancedEndpoint, is_wanted, moved, wanted_aim
+
+UNKNOWN = "?"
+
+
+@dataclass(frozen=True)
+class StatusRow:
+    """One endpoint of one host. None: not known, or there is none."""
+
+    host: str
+    endpoint: str
+    release: str | None = None
+    proven: bool = False
+    """Whether that release has answered."""
+    wanted: bool | None = None
+    """Whether it serves what the settings ask for."""
+    adopts: str | None = None
+    """The release that is adopted at the next switch: it differs in its unit or its helper scripts alone."""
+    up_seconds: int | None = None
+    health: str = ""
+    """`serving`, `loading`, `stopped`, `failed`, `absent`, `held back`: never proven, so it was not started at boot;
+    `sick`: runs, /health says so; or why it is not known."""
+    gpus: int | None = None
+    gpu_model: str = ""
+    connections: int | None = None
+    moved: tuple[str, ...] | None = None
+    """What is not as the last deploy left it, as sentences."""
+    lock: str = ""
+    """Who changes the host now, and for what."""
+    last_run: str = ""
+    """The site's last recorded run with this host, and how it went."""
+    note: str = ""
+    """What became of a switch that was cut, or what the host had to mend by itself."""
+    quarantine: str = ""
+    """Why rollouts leave the host out."""
+
+    @property
+    def serving(self) -> bool:
+        """True when the endpoint answers now."""
+        return self.health == "serving"
+
+    @property
+    def drift(self) -> bool | None:
+        """Whether something moved by itself."""
+        return None if self.moved is None else bool(self.moved)
+
+
+def rows_of(host: str, asked: Asked, glance: Glance, now: datetime) -> list[StatusRow]:
+    """A row for each endpoint that is wanted, or is there. `now`: this machine's time with its zone."""
+    lock = ""
+    if glance.lease.live:
+        lock = whose(glance.lease, now)
+    return [_row(host, name, asked, glance, lock) for name in dict.fromkeys((*asked.endpoints, *glance.endpoints))]
+
+
+def _row(host: str, name: str, asked: Asked, glance: Glance, lock: str) -> StatusRow:
+    own = glance.endpoints.get(name, GlancedEndpoint(SeenEndpoint()))
+    seen = own.seen
+    release = seen.running_hash or seen.current
+    aim = wanted_aim(name, asked, own, glance) if release and name in asked.endpoints else None
+    return StatusRow(
+        host=host,
+        endpoint=name,
+        release=release,
+        proven=seen.proven is not None and seen.proven == release,
+        wanted=is_wanted(aim, seen) if aim else None if name in asked.endpoints else False,
+        adopts=aim.release.hash if aim and is_deferred(aim, seen) else None,
+        up_seconds=glance.uptime - own.active_since if own.active_since else None,
+        health=_health(seen),
+        gpus=len(glance.gpus),
+        gpu_model=", ".join(sorted(set(glance.gpus))),
+        connections=own.connections,
+        moved=tuple(moved(own, glance)) if release else None,
+        lock=lock,
+        note=_note(seen) or _repaired(glance),
+    )
+
+
+def _health(seen: SeenEndpoint) -> str:
+    if seen.held:
+        return "held back"
+    if seen.current is None:
+        return "stopped" if _was_cut(seen) else "absent"
+    if seen.loading:
+        return "loading"
+    if seen.active == "failed":
+        return "failed"
+    if seen.active != "active":
+        return "stopped"
+    return "serving" if seen.health == 200 else "sick"
+
+
+def _was_cut(seen: SeenEndpoint) -> bool:
+    return seen.last is not None and seen.last.outcome == CUT
+
+
+def _note(seen: SeenEndpoint) -> str:
+    """Why it does not serve what was tried last, when the switch that tried it was cut."""
+    if seen.held:
+        return (
+            "what it would start was never proven, and could not be put back at boot; next: pyinfra INVENTORY deploy.py"
+        )
+    if seen.last is None or not _was_cut(seen):
+        return ""
+    now = (
+        f"release {seen.current} was put back" if seen.current else "nothing was ever proven here, so it stays stopped"
+    )
+    return f"the switch to release {seen.last.release} was cut at {seen.last.time}: {seen.last.reason}; {now}"
+
+
+def _repaired(glance: Glance) -> str:
+    if not glance.repairs:
+        return ""
+    times, _, why = glance.repairs.partition(" ")
+    often = "once" if times == "1" else f"{times} times"
+    return f"the host has put its firewall rules back {often} within the last hour, the last time because {why}"
+
+
+def unknown_row(host: str, why: str) -> StatusRow:
+    """The row of a host that cannot be read."""
+    return StatusRow(host, UNKNOWN, health=why)
+
+
+@dataclass(frozen=True)
+class ReleaseGroup:
+    """Hosts that have the same release of an endpoint."""
+
+    endpoint: str
+    release: str
+    hosts: tuple[str, ...]
+
+
+def grouped(rows: Sequence[StatusRow], adopted: bool = False) -> list[ReleaseGroup]:
+    """Hosts by the release of an endpoint that they have, or by the one that they adopt at their next switch."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        release = row.adopts if adopted else row.release
+        if release:
+            found.setdefault((row.endpoint, release), []).append(row.host)
+    return [ReleaseGroup(*key, tuple(hosts)) for key, hosts in found.items()]
+
+
+def values_of(rows: Sequence[StatusRow]) -> dict[str, Any]:
+    """The same for `--json`; docs/how-to/look-at-a-fleet.md describes it."""
+    endpoints = [{**asdict(row), "drift": row.drift} for row in rows]
+    return {"version": 1, "endpoints": endpoints, "releases": [asdict(one) for one in grouped(rows)]}
+
+
+def ago(then: datetime, now: datetime) -> str:
+    """How long ago something was, for people."""
+    return f"{span(max(0, int((now - then).total_seconds())))} ago"

@@ -1,0 +1,75 @@
+"""All chosen hosts of an inventory, read side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from rackwright.concerns.declared import Declared
+from rackwright.effects.reader import read_host
+from rackwright.errors import ReadingError
+from rackwright.inventory import site_root
+from rackwright.lockfile import Locks
+from rackwright.plan.concern import HostReading
+from rackwright.plan.reading import Section
+from rackwright.pyinfra_glue.declaring import declared_by, told
+from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
+from rackwright.settings.model import HostSettings
+from rackwright.sources.names import Names
+
+T = TypeVar("T")
+More = Callable[[HostSettings], Mapping[str, str]]
+"""Further sections to read on a host, by name."""
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """One host with its settings, the lock file's included, what deploy.py calls for it, and what was read of it."""
+
+    name: str
+    settings: HostSettings
+    declared: Declared
+    reading: HostReading | None
+    sections: Mapping[str, Section] = field(default_factory=dict)
+    trouble: str = ""
+    """Why there is no reading."""
+    reached: bool = True
+
+
+def survey(inventory: str, limit: Sequence[str], more: More | None = None, only: Sequence[str] = ()) -> list[Surveyed]:
+    """Read every chosen host with one command each, in inventory order; hosts are only looked at.
+
+    Raises RackwrightError for a wrong inventory, and when no host can be reached.
+    """
+    entries = chosen_hosts(inventory, limit, only)
+    root = site_root(Path(inventory).expanduser())
+    declared = declared_by(root, entries)
+    locks = Locks(root)
+    deploy = root / "deploy.py"
+    asked = {entry.name: locks.pin(told(entry, declared[entry.name], deploy).settings) for entry in entries}
+    names = Names()
+    with connected(entries) as hosts:
+        found = in_parallel(hosts, lambda one: _look(one, asked[one.host.name], declared[one.host.name], more, names))
+    away = "no connection; next: ssh to it by hand, or leave it out by --limit"
+    return [
+        found.get(entry.name)
+        or Surveyed(entry.name, asked[entry.name], declared[entry.name], None, trouble=away, reached=False)
+        for entry in entries
+    ]
+
+
+def _look(one: Connected, settings: HostSettings, declared: Declared, more: More | None, names: Names) -> Surveyed:
+    try:
+        reading, sections = read_host(one.state, one.host, settings, more(settings) if more else None, declared.steps)
+    except ReadingError as error:
+        return Surveyed(one.host.name, settings, declared, None, trouble=str(error))
+    return Surveyed(one.host.name, settings, declared, names.complete(settings, reading), sections)
+
+
+def in_parallel(hosts: Sequence[Connected], work: Callable[[Connected], T]) -> dict[str, T]:
+    """What `work` returns, by host name; as many hosts at once as pyinfra works on."""
+    if not hosts:
+        return {}
+    return dict(zip((one.host.name for one in hosts), hosts[0].state.pool.map(work, hosts), strict=True))

@@ -1,0 +1,78 @@
+"""Who takes part in a run: hosts in quarantine are left aside, and so are unreachable ones within a quorum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rackwright.errors import RackwrightError
+from rackwright.fleet.rollout.quarantine import Quarantined
+from rackwright.fleet.rollout.waves import amount
+from rackwright.pyinfra_glue.unreachable import offline
+from rackwright.runs.states import RunState
+
+Offline = Callable[[Path, Sequence[str], Path], list[str]]
+
+
+@dataclass(frozen=True)
+class Muster:
+    """The hosts that take part, and why each of the others does not."""
+
+    hosts: tuple[str, ...]
+    quarantined: Mapping[str, Quarantined] = field(default_factory=dict)
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> list[str]:
+        """What to say of those that are left aside."""
+        skipped = [f"{host} is skipped: it cannot be reached; `rackwright resume` takes it on" for host in self.skipped]
+        return [f"{host} is left aside: {entry}" for host, entry in self.quarantined.items()] + skipped
+
+    @property
+    def events(self) -> list[dict[str, str]]:
+        """The same for the record."""
+        aside = [(host, RunState.QUARANTINED, str(entry)) for host, entry in self.quarantined.items()]
+        away = [(host, RunState.SKIPPED, "it cannot be reached") for host in self.skipped]
+        return [{"host": host, "state": state, "text": text} for host, state, text in aside + away]
+
+
+def muster(
+    inventory: Path,
+    hosts: Sequence[str],
+    root: Path,
+    quarantine: Mapping[str, Quarantined],
+    quorum: str | None = None,
+    of: int | None = None,
+    probe: Offline = offline,
+) -> Muster:
+    """Find out who takes part.
+
+    quorum: hosts that may be unreachable, as a number or in percent `of` so many; None: nobody is asked beforehand.
+    Raises RackwrightError when more are unreachable, or when nobody is left.
+    """
+    aside = {host: quarantine[host] for host in hosts if host in quarantine}
+    present = [host for host in hosts if host not in aside]
+    if not present:
+        raise RackwrightError(
+            f"every chosen host is quarantined: {', '.join(aside)}; nothing was done; "
+            f"next: rackwright quarantine {inventory}"
+        )
+    away = probe(inventory, present, root) if quorum is not None else []
+    _refuse_too_many(away, len(present), quorum or "0", of or len(hosts))
+    return Muster(tuple(_without(present, away)), aside, tuple(away))
+
+
+def _refuse_too_many(away: Sequence[str], present: int, quorum: str, of: int) -> None:
+    allowed = amount(quorum, of, 0)
+    if len(away) > allowed:
+        raise RackwrightError(
+            f"{len(away)} hosts cannot be reached, and --skip-offline {quorum} allows {allowed} of {of}: "
+            f"{', '.join(away)}; nothing was done"
+        )
+    if away and len(away) == present:
+        raise RackwrightError(f"no host can be reached: {', '.join(away)}; nothing was done")
+
+
+def _without(hosts: Sequence[str], away: Collection[str]) -> list[str]:
+    return [host for host in hosts if host not in away]

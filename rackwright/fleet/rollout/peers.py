@@ -1,0 +1,86 @@
+"""What the other hosts of a group serve, and what makes a host that comes back serve the same. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rackwright.concerns.models import name_of
+from rackwright.fleet.inspect.glance import Asked, Glance
+from rackwright.lockfile import Lock, LockedModel
+from rackwright.plan.specdiff import reasons
+from rackwright.settings.model import EndpointSettings
+
+
+@dataclass(frozen=True)
+class Served:
+    """What hosts of a group serve: equal but for units and helper scripts, which need not be adopted everywhere yet."""
+
+    spec: Mapping[str, Any]
+    hosts: tuple[str, ...]
+    releases: tuple[str, ...]
+    """Each once."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a host that comes back finds of an endpoint in its group."""
+
+    served: tuple[Served, ...] = ()
+    pins: Mapping[str, str] = field(default_factory=dict)
+    """Digest by image reference, as the hosts of the group have recorded it."""
+
+
+def place_of(endpoint: str, peers: Mapping[str, Glance]) -> Place:
+    """What the peers, by name, have proven and serve under an endpoint's name."""
+    found: dict[str, Served] = {}
+    pins: dict[str, str] = {}
+    for host, glance in peers.items():
+        own = glance.endpoints.get(endpoint)
+        if own is None or not own.seen.serving or own.seen.running_hash != own.seen.proven or not own.seen.spec:
+            continue
+        pins = {**glance.pins, **pins}
+        serving = own.seen.spec["serving"]
+        found[serving] = _with(found.get(serving, Served(own.seen.spec, (), ())), host, str(own.seen.proven))
+    return Place(tuple(found.values()), pins)
+
+
+def _with(same: Served, host: str, release: str) -> Served:
+    return replace(same, hosts=(*same.hosts, host), releases=tuple(dict.fromkeys((*same.releases, release))))
+
+
+def lock_of(endpoints: Mapping[str, EndpointSettings], places: Mapping[str, Place]) -> Lock:
+    """The bytes that the group serves, for names in the settings that say no digest or commit themselves."""
+    images: dict[str, str] = {}
+    models: dict[str, LockedModel] = {}
+    for name, endpoint in endpoints.items():
+        place = places[name]
+        if endpoint.image_digest is None and endpoint.image in place.pins:
+            images[endpoint.image] = place.pins[endpoint.image]
+        serving: Mapping[str, str] = place.served[0].spec.get("models", {}) if place.served else {}
+        for source in (endpoint.model, endpoint.draft):
+            if source and not source.commit and serving.get(source.repository):
+                models[name_of(source)] = LockedModel(commit=serving[source.repository])
+    return Lock(images, models)
+
+
+def differences(asked: Asked, places: Mapping[str, Place]) -> list[str]:
+    """Why the host would not get what its group serves, a sentence an endpoint; empty when it would."""
+    return [text for name in asked.endpoints for text in _difference(name, asked, places[name])]
+
+
+def _difference(name: str, asked: Asked, place: Place) -> Iterable[str]:
+    if not place.served:
+        return
+    if len(place.served) > 1:
+        told = "; ".join(f"{', '.join(one.hosts)}: {', '.join(one.releases)}" for one in place.served)
+        yield f"endpoint {name}: its group serves {len(place.served)} different releases ({told})"
+        return
+    [group] = place.served
+    wanted = asked.group_release(name)
+    if wanted is None:
+        yield f"endpoint {name}: {asked.endpoints[name].image} is not the image that its group serves"
+    elif wanted.spec.serving_hash != group.spec["serving"]:
+        why = reasons(group.spec, wanted.facts) or "another release"
+        yield f"endpoint {name}: the settings ask for something else than what its group serves: {why}"

@@ -1,0 +1,134 @@
+"""The record of a pyinfra run, kept from inside: a plain `pyinfra INVENTORY deploy.py` begins and ends its own.
+
+Below `rackwright rollout` and its kin the record is there already; then only what became of each host is added.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import click
+from pyinfra import logger
+from pyinfra.api.host import Host
+from pyinfra.api.state import State, StateStage
+from pyinfra.context import ctx_state
+
+from rackwright.errors import RackwrightError
+from rackwright.fleet.rollout.quarantine import remarks, settle_quarantine
+from rackwright.fleet.rollout.running import beginning
+from rackwright.processes import this_process
+from rackwright.pyinfra_glue.interrupt import STATUS as INTERRUPTED
+from rackwright.runs.journal import VARIABLE, new_record, note, read_record
+from rackwright.runs.record import Record, record_of
+from rackwright.runs.states import ENDED_WELL, RunState
+
+
+def keep_record(inventory: Path, root: Path, hosts: Sequence[str], deploy: Path, data: Mapping[str, Any]) -> None:
+    """Keep the record of the pyinfra command that runs now; it ends with the command, however that ends."""
+    own = VARIABLE not in os.environ
+    if own:
+        try:
+            os.environ[VARIABLE] = str(new_record(root, deploy.stem))
+        except RackwrightError as error:
+            logger.warning(f"this run leaves no record: {error.__cause__}")
+            return
+        asked = {"deploy": str(deploy.absolute()), "data": data, "plain": True}
+        note("begin", **beginning(inventory.absolute(), root, hosts, deploy.stem, asked))
+        _tell_quarantine(root, hosts)
+    else:
+        note("process", process=this_process())
+    click.get_current_context().with_resource(_Ending(Path(os.environ[VARIABLE]), root, own))
+
+
+def _tell_quarantine(root: Path, hosts: Sequence[str]) -> None:
+    """A plain run does what it was told; it only says which of its hosts a rollout would leave aside."""
+    try:
+        told = remarks(root, hosts)
+    except RackwrightError as error:
+        told = [str(error)]
+    for text in told:
+        logger.warning(text)
+
+
+class _Ending:
+    """Writes what became of each host when pyinfra's command ends, and, for a record of its own, how it ended."""
+
+    def __init__(self, path: Path, root: Path, own: bool) -> None:
+        self.path, self.root, self.own = path, root, own
+
+    def __enter__(self) -> None:
+        """Nothing: the record has begun already."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Never raises: a record fails no run."""
+        try:
+            self._end(exit_status(error))
+        except (OSError, ValueError, KeyError, RackwrightError) as trouble:
+            logger.warning(f"{self.path}: the record of this run has no end: {trouble}")
+        finally:
+            if self.own:
+                del os.environ[VARIABLE]
+
+    def _end(self, status: int) -> None:
+        state = ctx_state.get() if ctx_state.isset() else None
+        for host, word in last_words(state, self._said()) if state and state.initialised else ():
+            note("host", host=host, state=word)
+        if self.own:
+            executed = state is not None and state.current_stage >= StateStage.Execute
+            note("end", status=status, text=sentence(self._record(), status, executed))
+            for text in settle_quarantine(self.root, self._record()):
+                logger.warning(text)
+
+    def _record(self) -> Record:
+        return record_of(self.path.stem, read_record(self.path))
+
+    def _said(self) -> Mapping[str, str]:
+        """Each host's state in the phase that runs now."""
+        phases = list(self._record().phases.values())
+        return phases[-1] if phases else {}
+
+
+def exit_status(error: BaseException | None) -> int:
+    """Exit status that this exception ends a command with."""
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    return int(error is not None)
+
+
+def last_words(state: State, said: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What is still to say of hosts. said: what their switch has said of them."""
+    finished = state.current_stage == StateStage.Disconnect
+    for host in state.inventory:
+        if state.is_host_in_limit(host) and (word := _last_word(state, host, said.get(host.name), finished)):
+            yield host.name, word
+
+
+def _last_word(state: State, host: Host, said: str | None, finished: bool) -> str | None:
+    if host in state.failed_hosts:
+        if host not in state.activated_hosts:
+            return RunState.UNREACHABLE
+        return RunState.NOT_STAGED if said is None else RunState.NOT_CONVERGED if said in ENDED_WELL else None
+    return RunState.DONE if said is None and finished else None
+
+
+def sentence(record: Record, status: int, executed: bool) -> str:
+    """How a plain run ended, in words."""
+    refused = record.has_begun_nothing and RunState.BUSY in record.states.values()
+    again = "the same command again, when the other run has ended"
+    next_step = f"next: {again if refused else f'rackwright resume {record.id}'}"
+    if status == INTERRUPTED:
+        return f"stopped from outside, {record.counts()}; {next_step}"
+    bad = [host for host in record.hosts if record.states.get(host, RunState.DONE) not in ENDED_WELL]
+    if bad:
+        return f"failed on {', '.join(bad)}; {next_step}"
+    if not executed:
+        return "ended before anything was done"
+    return f"done: {record.counts()}" if status == 0 else f"not everything was done, {record.counts()}; {next_step}"

@@ -1,0 +1,188 @@
+"""What is left of a run that was cut, or that left hosts aside: forward, or further back. Pure.
+
+Which run that is, among all of a site's, says candidates.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rackwright.errors import RackwrightError
+from rackwright.runs.ending import HANDS_NEEDED, WENT_BACK
+from rackwright.runs.record import BACKWARD, BY_HAND, FORWARD, TEARDOWN, Record, left_hosts
+from rackwright.runs.states import WELL, RunState
+from rackwright.settings.secret import MASK
+
+Releases = dict[str, dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Rest:
+    """What a resume does: `kind` is FORWARD, BACKWARD, BY_HAND, TEARDOWN, or empty for a plain deploy."""
+
+    kind: str
+    hosts: tuple[str, ...]
+    releases: Releases = field(default_factory=dict)
+    """Going back: release by endpoint by host. Forward: what hosts ran before that have the new release already."""
+    first: tuple[str, ...] = ()
+    """Hosts that were in the middle of their switch: before anybody else they must be seen to serve."""
+    last: tuple[str, ...] = ()
+    """Hosts with a fault of their own: they must not stand in the way of the others."""
+
+
+def rest_of(record: Record) -> Rest:
+    """What is left of a run. Raises RackwrightError when nothing is, or when resuming it would be wrong."""
+    _refuse_unfit(record)
+    purpose = record.begin["purpose"]
+    if purpose == BY_HAND:
+        rest = _by_hand(record)
+    elif purpose == TEARDOWN:
+        rest = Rest(TEARDOWN, tuple(left_hosts(record)))
+    elif purpose == FORWARD:
+        rest = _back(record) if goes_back(record) else _forward(record)
+    else:
+        rest = _plain(record)
+    if not rest.hosts and (hurt := hurt_hosts(record)):
+        raise RackwrightError(f"run {record.id}: {advice(record, hurt)}")
+    if not rest.hosts:
+        raise RackwrightError(f"nothing is left of run {record.id}: {record.counts()}")
+    return rest
+
+
+def hurt_hosts(record: Record) -> list[str]:
+    """Hosts of a run that need hands: rolling back failed there, or the run ended and nobody saw it succeed."""
+    over = record.end is not None and record.end["status"] == HANDS_NEEDED
+    back = record.phases.get(BACKWARD, {})
+    own = [host for host, state in record.states.items() if _is_hurt(state, over, host in back)]
+    return own + [host for host in record.begin.get("hurt", ()) if host not in record.states]
+
+
+def _is_hurt(state: RunState, over: bool, was_to_leave: bool) -> bool:
+    if state is RunState.NOTHING_SERVES:
+        return True
+    not_left = was_to_leave and state not in (RunState.TAKEN_BACK, RunState.UNCHANGED)
+    return over and (not_left or state in (RunState.SWITCHING, RunState.AFTERWARDS))
+
+
+def advice(record: Record, hurt: Sequence[str]) -> str:
+    """What to do with hosts that need hands."""
+    inventory, limits = record.begin["inventory"], "".join(f" --limit {host}" for host in hurt)
+    return (
+        f"hands needed on {', '.join(hurt)}: rolling back failed there, and they may serve nothing; next: "
+        f"rackwright status {inventory}{limits}, then rackwright logs {inventory}{limits}"
+    )
+
+
+def is_resumable(record: Record) -> bool:
+    """Whether it is a run of a kind that can be resumed, as far as its record goes."""
+    return record.begin.get("purpose") in (FORWARD, BY_HAND, TEARDOWN) or bool(record.begin.get("plain"))
+
+
+def refuse_living(record: Record) -> None:
+    """Raises RackwrightError when the run is still under way."""
+    if record.lives:
+        pids = ", ".join(str(process["pid"]) for process in record.processes)
+        raise RackwrightError(f"run {record.id} is still under way (process {pids}); next: wait, or stop it first")
+
+
+def _refuse_unfit(record: Record) -> None:
+    if "purpose" not in record.begin:
+        raise RackwrightError(f"the record of run {record.id} does not say what was asked for; next: start it anew")
+    if not is_resumable(record):
+        what = record.begin.get("what", record.begin["purpose"])
+        raise RackwrightError(f"run {record.id} ({what}) cannot be resumed; next: start it anew")
+    refuse_living(record)
+    if record.resumed_by:
+        raise RackwrightError(
+            f"run {record.id} was resumed as {record.resumed_by} already; next: rackwright resume {record.resumed_by}"
+        )
+    if record.is_refused:
+        raise RackwrightError(
+            f"run {record.id} ({record.begin['what']}) was refused before it did anything: {record.counts()}; next: "
+            "start it anew"
+        )
+    masked = [key for key, value in record.begin.get("data", {}).items() if MASK in json.dumps(value)]
+    if masked:
+        raise RackwrightError(
+            f"run {record.id} had --data {', '.join(masked)} with a secret, which no record keeps; next: "
+            f"the same command again, with --only left@{record.id}"
+        )
+
+
+def goes_back(record: Record) -> bool:
+    """True when the run found the release at fault, and so took its hosts back."""
+    return BACKWARD in record.phases or "back" in record.begin or record.judgement.is_the_releases
+
+
+def _plain(record: Record) -> Rest:
+    if record.judgement.is_the_releases:
+        inventory = record.begin["inventory"]
+        raise RackwrightError(
+            f"run {record.id} found its release at fault, and a resume would push it on; next: fix the settings, then "
+            f"pyinfra {inventory} {record.begin['deploy']}, or rackwright rollback {inventory} "
+            f"--only switched@{record.id}"
+        )
+    return Rest("", tuple(left_hosts(record)), first=_switching(record))
+
+
+def _forward(record: Record) -> Rest:
+    hosts = left_hosts(record)
+    last = {*record.judgement.blamed, *_in(record, RunState.QUARANTINED)}
+    return Rest(
+        FORWARD,
+        tuple(hosts),
+        {**_earlier(record), **_before(record, RunState.SWITCHED)},
+        first=tuple(host for host in _switching(record) if host not in last),
+        last=tuple(host for host in hosts if host in last),
+    )
+
+
+def _back(record: Record) -> Rest:
+    if record.end is not None and record.end["status"] == WENT_BACK:
+        raise RackwrightError(
+            f"run {record.id} found its release at fault and rolled it back, so nothing is left to resume; next: "
+            f"fix the settings, then rackwright rollout {record.begin['inventory']}"
+        )
+    wanted = record.begin.get("back") or {**_earlier(record), **_before(record, *_WITH_IT)}
+    there = record.phases.get(BACKWARD, {})
+    left: Releases = {host: dict(releases) for host, releases in wanted.items() if there.get(host) not in WELL}
+    return Rest(BACKWARD, tuple(left), left)
+
+
+_WITH_IT = (RunState.SWITCHED, RunState.AFTERWARDS, RunState.SWITCHING, RunState.NOTHING_SERVES)
+"""States in which a host may have the new release still, wholly or in part."""
+
+
+def _by_hand(record: Record) -> Rest:
+    """Hosts in the middle of going back get the release they were going to: asked anew, `last` is one further back."""
+    hosts = left_hosts(record)
+    asked = record.begin.get("back", {})
+    others = {"*": record.begin.get("to", "last")}
+    found = {host: dict(record.targets.get(host) or asked.get(host) or others) for host in hosts}
+    return Rest(BY_HAND, tuple(hosts), found)
+
+
+def _before(record: Record, *states: RunState) -> Releases:
+    forward: Mapping[str, Any] = record.phases.get(FORWARD, {})
+    return {
+        host: dict(record.before[host])
+        for host, state in forward.items()
+        if state in states and record.before.get(host)
+    }
+
+
+def _earlier(record: Record) -> Releases:
+    return {host: dict(releases) for host, releases in record.begin.get("earlier", {}).items()}
+
+
+def _switching(record: Record) -> tuple[str, ...]:
+    """Hosts in the middle of their switch; those that an earlier run has left so, until this one has begun them."""
+    earlier = [host for host in record.begin.get("first", ()) if host not in record.states]
+    return (*_in(record, RunState.SWITCHING), *earlier)
+
+
+def _in(record: Record, state: RunState) -> tuple[str, ...]:
+    return tuple(host for host, found in record.states.items() if found == state)

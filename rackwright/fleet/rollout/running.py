@@ -1,0 +1,179 @@
+"""A fleet's run from outside: start pyinfra on a site, keep the record, and say from the record how it ended."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import socket
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from rackwright.errors import RackwrightError
+from rackwright.fleet.rollout.hooks import FINISH, PLAN, merged, run_hooks
+from rackwright.fleet.rollout.quarantine import settle_quarantine
+from rackwright.fleet.view.following import follow, is_terminal
+from rackwright.processes import module, this_process
+from rackwright.pyinfra_glue.interrupt import STATUS as INTERRUPTED
+from rackwright.runs.ending import Result, result
+from rackwright.runs.journal import ROLLOUT, VARIABLE, append, new_record, read_record
+from rackwright.runs.masking import mask
+from rackwright.runs.record import record_of
+from rackwright.settings.load import InventoryHost, nested
+from rackwright.settings.secret import MASK
+from rackwright.settings.sections import Hooks
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: its inventory, its hosts, and its record."""
+
+    inventory: Path
+    root: Path
+    hosts: tuple[str, ...]
+    record: Path
+    hooks: Hooks = field(default_factory=Hooks)
+    in_waves: bool = True
+    """False: as a plain deploy, without waves and bakes."""
+    view: bool = False
+    """True: the terminal shows where each host stands, instead of what pyinfra prints."""
+
+    def pyinfra(self, deploy: Path, hosts: Sequence[str], data: Mapping[str, Any], **environment: str) -> int:
+        """Run a deploy on some hosts; returns pyinfra's own exit status, which alone proves nothing."""
+        words = [*module("pyinfra"), str(self.inventory), str(deploy), "-y"]
+        words += [word for name in hosts for word in ("--limit", name)]
+        words += [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+        known = {**os.environ, VARIABLE: str(self.record), **environment}
+        if self.in_waves:
+            known[ROLLOUT] = "yes"
+        try:
+            return follow(words, self.root, known, self.record, self.view)
+        except KeyboardInterrupt:
+            self.end(INTERRUPTED, "stopped from outside: hosts finish what they have begun; next: rackwright resume")
+            raise
+
+    def as_plain(self) -> Run:
+        """The same run, without waves and bakes."""
+        return replace(self, in_waves=False)
+
+    def with_only(self, hosts: Sequence[str], others: Iterable[Mapping[str, str]]) -> Run:
+        """The run with those hosts alone that take part; `others`: what the record says of the others."""
+        for event in others:
+            self.note("host", **event)
+        return replace(self, hosts=tuple(hosts))
+
+    def note(self, kind: str, **fields: Any) -> None:
+        """Add an event to the record."""
+        append(self.record, kind, **fields)
+
+    def end(self, status: int, text: str) -> int:
+        """Write and print how the run ended; returns the exit status."""
+        self.note("end", status=status, text=text)
+        self._hook(FINISH, status=status, text=text)
+        self._settle_quarantine()
+        print(f"rackwright: {text}\nrackwright: the record of this run: {self.record}", flush=True)
+        self._report()
+        return status
+
+    def vetoed(self) -> str:
+        """Run the plan hooks; returns why one of them stops the run, or nothing."""
+        return self._hook(PLAN, hosts=list(self.hosts))
+
+    def _hook(self, event: str, **more: Any) -> str:
+        def say(text: str) -> None:
+            print(f"rackwright: {text}", flush=True)
+
+        return run_hooks(self.hooks, event, self.record, self.root, say, **more)
+
+    def _report(self) -> None:
+        """Write the report of the run. Without one the run has ended no worse."""
+        from rackwright.fleet.view.report import write  # noqa: PLC0415 - Jinja2 is for the end
+
+        try:
+            print(f"rackwright: its report: {write(self.record)}", flush=True)
+        except RackwrightError as error:
+            print(f"rackwright: {error}", file=sys.stderr, flush=True)
+
+    def _settle_quarantine(self) -> None:
+        try:
+            for text in settle_quarantine(self.root, record_of(self.record.stem, read_record(self.record))):
+                print(f"rackwright: {text}", flush=True)
+        except RackwrightError as error:
+            print(f"rackwright: {error}", file=sys.stderr)
+
+
+def begin(
+    inventory: str, root: Path, hosts: Sequence[InventoryHost], purpose: str, view: bool = False, **asked: Any
+) -> Run:
+    """Open the record of a run. Raises RackwrightError when none can be written.
+
+    hosts: those that it is for, in inventory order; their hooks are the run's.
+    view: show where each host stands, instead of what pyinfra prints, where this is a terminal.
+    asked: whatever `rackwright resume` must know to go on: `deploy`, `data`, options of the verb.
+    """
+    path = Path(inventory).expanduser().absolute()
+    names = [host.name for host in hosts]
+    hooks = hooks_for(hosts, asked.get("data", {}))
+    run = Run(
+        path,
+        root,
+        tuple(names),
+        new_record(root, "resume" if asked.get("resumes") else purpose),
+        hooks,
+        view=view and is_terminal(),
+    )
+    run.note("begin", **beginning(path, root, names, purpose, asked))
+    return run
+
+
+def hooks_for(hosts: Iterable[InventoryHost], data: Mapping[str, Any]) -> Hooks:
+    """The hooks of a run: its hosts', or those that `--data` sets in their place. Raises RackwrightError."""
+    asked = nested(data).get("rollout", {})
+    if "hooks" not in asked:
+        return merged(host.settings.rollout.hooks for host in hosts)
+    try:
+        return Hooks.model_validate(asked["hooks"])
+    except ValidationError as error:
+        raise RackwrightError(f"--data rollout.hooks: {error.errors()[0]['msg']}; nothing was done") from None
+
+
+def beginning(
+    inventory: Path, root: Path, hosts: Sequence[str], purpose: str, asked: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The first event of a record: who, where, what, and what was asked."""
+    shown = inventory.resolve().relative_to(root) if inventory.resolve().is_relative_to(root) else inventory
+    resumed = f", resumes {asked['resumes']}" if asked.get("resumes") else ""
+    found = {
+        "who": f"{getpass.getuser()}@{socket.gethostname()}",
+        "what": f"{purpose} {shown}{resumed}",
+        "purpose": purpose,
+        "inventory": str(inventory),
+        "hosts": list(hosts),
+        "process": this_process(),
+        **asked,
+    }
+    if "data" in asked:
+        found["data"] = {key: without_secrets(key, value) for key, value in asked["data"].items()}
+    return found
+
+
+def without_secrets(key: str, value: Any) -> Any:
+    """A value of `--data` as a record may keep it: what looks like a secret is a mask."""
+    if isinstance(value, Mapping):
+        return {inner: without_secrets(str(inner), below) for inner, below in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_secrets(key, below) for below in value]
+    if not isinstance(value, str):
+        return value
+    told = mask(f"{key}={value}").removeprefix(f"{key}=")
+    return MASK if told.startswith(MASK) else mask(value)
+
+
+def phase(run: Run, name: str) -> Result:
+    """What this run's record says of a phase."""
+    return result(read_record(run.record), name)

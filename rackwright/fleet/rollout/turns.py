@@ -1,0 +1,175 @@
+"""What the gate needs to know of hosts: their node, their limits, what a failure was, and the watching of a wave."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from pyinfra import logger
+
+from rackwright.concerns.endpoint import ENDPOINT
+from rackwright.concerns.gpus import GPUS
+from rackwright.concerns.release import binding_of, wanted_releases
+from rackwright.effects.remote import ConnectionLostError, StepFailedError
+from rackwright.effects.switch.switch import NotAdmittedError, NothingServesError, StoppedError, WentBackError
+from rackwright.fleet.rollout.gate import Bake, Outcome
+from rackwright.fleet.rollout.waves import FIRST, LAST, Limits, Node, amount
+from rackwright.hostside import host_script
+from rackwright.paths import container_name, unit_name
+from rackwright.plan.concern import HostReading
+from rackwright.plan.release import Release
+from rackwright.proof.basic import Answer, Question, Verdict
+from rackwright.runs.cause import Cause, Reason
+from rackwright.runs.journal import ORDER, ROLLOUT, note
+from rackwright.runs.states import RunState
+from rackwright.settings.model import HostSettings
+
+WATCH_SECONDS = 5
+WATCHED_AT_ONCE = 32
+"""Hosts of a wave that are looked at side by side: one after the other, a large wave would outlast its bake."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One host of the run, whether it must switch or not."""
+
+    name: str
+    order: int
+    domains: tuple[str, ...]
+    serving: bool
+    settings: HostSettings
+
+
+def domains_of(groups: Sequence[str], rack: str | None) -> tuple[str, ...]:
+    """The failure domains of a host: its groups, and its rack."""
+    return (*(groups or ("all",)), *([f"rack:{rack}"] if rack else []))
+
+
+def serves(seen: HostReading) -> bool:
+    """True when any endpoint of the host serves now."""
+    return any(endpoint.serving for endpoint in seen[ENDPOINT].endpoints.values())
+
+
+def shape_of(settings: HostSettings, seen: HostReading) -> str:
+    """Equal for hosts that prove something for each other: what runs, by digest and options, and the GPUs' model."""
+    releases = wanted_releases(settings, seen)
+    told = [
+        [*_told(release), len(binding_of(settings.all_endpoints[name], seen).gpus)]
+        for name, release in releases.items()
+        if isinstance(release, Release)
+    ]
+    text = json.dumps([told, sorted({gpu.name for gpu in seen[GPUS].gpus})])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _told(release: Release) -> list[object]:
+    spec = release.spec
+    return [spec.image, spec.engine_yaml, list(spec.command), sorted(spec.environment.items())]
+
+
+def limits_of(members: Iterable[Member], rollout: bool) -> Limits:
+    """The limits of a run from its hosts' settings; where they differ within a domain, the lowest holds."""
+    members = list(members)
+    down: dict[str, int] = {}
+    for domain in {domain for member in members for domain in member.domains}:
+        inside = [member for member in members if domain in member.domains]
+        serving = sum(member.serving for member in inside)
+        down[domain] = min(amount(member.settings.rollout.max_unavailable, serving) for member in inside)
+    wave = min((amount(member.settings.rollout.wave, len(members)) for member in members), default=1)
+    budget = min((amount(member.settings.rollout.error_budget, len(members), 0) for member in members), default=0)
+    return Limits(down, wave if rollout else None, budget)
+
+
+def in_rollout() -> bool:
+    """True below `rackwright rollout` and `rollback`."""
+    return bool(os.environ.get(ROLLOUT))
+
+
+def node_of(member: Member, shape: str, takes_capacity: bool) -> Node:
+    """The node of a host that must switch."""
+    own, asked = FIRST if member.settings.rollout.canary else 0, _asked_order()
+    cut = found_switching(member.name)
+    rank = LAST if member.name in asked.get("last", ()) else FIRST if cut else own
+    return Node(member.name, member.order, takes_capacity, shape, member.domains, rank, cut)
+
+
+def found_switching(name: str) -> bool:
+    """Whether an earlier run was cut in the middle of this host's switch: it counts as down until it has answered."""
+    return name in _asked_order().get("first", ())
+
+
+def _asked_order() -> Mapping[str, Sequence[str]]:
+    found: Mapping[str, Sequence[str]] = json.loads(os.environ.get(ORDER, "{}"))
+    return found
+
+
+def outcome_of(error: BaseException, served: bool) -> Outcome:
+    """What a failed switch was, by its error and whatever that was caused by.
+
+    served: whether the host served before.
+    """
+    chain = list(_chain(error))
+    found = dict.fromkeys(reason for one in chain if isinstance(one, StepFailedError) for reason in one.reasons)
+    known = tuple(reason for reason in found if reason.cause is not Cause.OTHER)
+    lost = any(isinstance(one, _NOT_SERVING) for one in chain)
+    return Outcome(known or tuple(found) or (_UNKNOWN,), serves=served and not lost)
+
+
+_UNKNOWN = Reason(Cause.OTHER, "the switch")
+_NOT_SERVING = (ConnectionLostError, NothingServesError, StoppedError, NotAdmittedError)
+
+
+def _chain(error: BaseException | None) -> Iterable[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+def state_after(error: StepFailedError, served: bool) -> RunState:
+    """The state of a host whose switch ended with an error.
+
+    served: whether the host served before; without it, to be stopped again takes nothing away.
+    """
+    if isinstance(error, NothingServesError) or (isinstance(error, StoppedError) and served):
+        return RunState.NOTHING_SERVES
+    return RunState.WENT_BACK if isinstance(error, WentBackError) else RunState.FAILED
+
+
+def watched(endpoint: str, spec_hash: str, health_url: str) -> Question:
+    """The cheap row of a bake: the unit runs, has not restarted by itself, runs this release, and answers /health."""
+
+    def judge(answer: Answer) -> Verdict:
+        wanted = f"active 0 {spec_hash} 200"
+        seen = answer.body.strip()
+        return Verdict(seen == wanted, f"unit, restarts, release, health: {seen}")
+
+    words = {"unit": unit_name(endpoint), "container": container_name(endpoint), "url": f"{health_url}/health"}
+    return Question("still serving", host_script("watch", **words) + "\nprintf '\\n0 0'", judge, timeout=60)
+
+
+def baking(seconds: int, watch: Mapping[str, Callable[[], Outcome]]) -> Callable[[Bake], dict[str, Outcome]]:
+    """The watching of a finished wave for some seconds; ends at the first host that no longer serves."""
+
+    def bake(task: Bake) -> dict[str, Outcome]:
+        note("bake", wave=task.wave, seconds=seconds, hosts=list(task.hosts))
+        logger.info(f"--> Wave {task.wave} is done: watching {', '.join(task.hosts) or 'no host'} for {seconds} s")
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            time.sleep(min(WATCH_SECONDS, max(0.0, deadline - time.monotonic())))
+            failed = _failed_of(task.hosts, watch)
+            if failed:
+                return failed
+        return {}
+
+    return bake
+
+
+def _failed_of(hosts: Sequence[str], watch: Mapping[str, Callable[[], Outcome]]) -> dict[str, Outcome]:
+    with ThreadPoolExecutor(WATCHED_AT_ONCE) as pool:
+        outcomes = zip(hosts, pool.map(lambda name: watch[name](), hosts), strict=True)
+        return {name: outcome for name, outcome in outcomes if not outcome.is_well}

@@ -1,0 +1,1 @@
+"""A run as people see it: while it goes on, and afterwards."""

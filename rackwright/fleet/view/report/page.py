@@ -1,0 +1,73 @@
+"""A story as one HTML page. Every text of the record is escaped, and the page's own rules allow no request at all."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+
+from rackwright import __version__
+from rackwright.fleet.view import standing
+from rackwright.fleet.view.report import figures
+from rackwright.fleet.view.story import PHASES, Story, wave_name
+from rackwright.runs.fault import judged
+
+VERDICTS = {0: standing.GOOD, 3: standing.WARN}
+
+
+def page(story: Story, run: str, logs: Mapping[str, str] | None = None) -> str:
+    """The whole page.
+
+    run: the run's name. logs: what the failed releases said last, by host.
+    """
+    style, script = _own("page.css"), _own("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return _template().render(
+        run=run,
+        logs=logs or {},
+        story=story,
+        style=Markup(style),
+        script=Markup(script),
+        policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:",
+        phases=PHASES,
+        hosts=standing.worst_first(story),
+        culprits=standing.culprits(story),
+        consequences=standing.consequences(story),
+        failures={one.host: [of for of in story.failures if of.host == one.host] for one in story.failures},
+        judgement=judged(story.failures),
+        states=standing.states(story),
+        verdict=VERDICTS.get(story.status, standing.BAD) if story.status is not None else standing.BUSY,
+        rows=figures.row_sums(story),
+        changed=figures.changed(story),
+        ticks=figures.ticks(story),
+        wave_marks=figures.wave_marks(story),
+        tone=lambda state: standing.tone(story, state),
+        bars=lambda host: figures.bars(story, host),
+        marks=figures.MARKS,
+        clock=standing.clock,
+        figure=figures.figure,
+        wave_name=wave_name,
+        at=_at,
+        version=__version__,
+    )
+
+
+def _own(name: str) -> str:
+    return (files(__package__) / name).read_text()
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(_own("page.html.j2"))
+
+
+def _at(seconds: float | None) -> str:
+    """A time for people, in UTC."""
+    return "-" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,44 @@
+"""Puts a run's report beside its record, for the user's eyes only, as the record is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rackwright.errors import RackwrightError
+from rackwright.fleet.view.report.page import page
+from rackwright.fleet.view.story import Story
+from rackwright.fleet.view.story_events import story_of
+from rackwright.runs.journal import read_record
+
+HOSTS, LINES = 20, 200
+"""Hosts whose kept logs are in the report itself, and lines of each; the files have the rest."""
+
+
+def write(record: Path, out: Path | None = None) -> Path:
+    """Write the report of a record and return where it is. Raises RackwrightError.
+
+    out: the file to write; by default the record's name with `.html`.
+    """
+    target = out or record.with_suffix(".html")
+    try:
+        story = story_of(read_record(record))
+        text = page(story, record.stem, _logs(story, record))
+        new = target.with_name(f".{target.name}.new")
+        new.unlink(missing_ok=True)
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", errors="replace") as file:
+            file.write(text)
+        new.replace(target)
+    except OSError as error:
+        raise RackwrightError(f"the report of {record.stem} could not be written: {error}") from error
+    return target
+
+
+def _logs(story: Story, record: Path) -> dict[str, str]:
+    """The end of each kept log that lies in the run's own folder, where it should."""
+    folder, found = record.with_suffix("").resolve(), dict[str, str]()
+    for host in [host for host in story.hosts.values() if host.logs][:HOSTS]:
+        path = Path(host.logs[-1]).resolve()
+        if path.is_file() and folder in path.parents:
+            found[host.name] = "\n".join(path.read_text(errors="replace").splitlines()[-LINES:])
+    return found

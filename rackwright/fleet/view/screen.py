@@ -1,0 +1,126 @@
+"""The live view of a run as it stands now: a header, and one line a host as long as the terminal has room. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from rackwright.fleet.view.estimate import remaining
+from rackwright.fleet.view.standing import BAD, BUSY, GOOD, IDLE, RANK, WARN, clock, tone
+from rackwright.fleet.view.story import HostStory, Story, wave_name
+from rackwright.printable import printable
+from rackwright.runs.record import BACKWARD
+from rackwright.runs.states import RunState
+
+STYLES = {GOOD: "green", BAD: "bold red", WARN: "yellow", BUSY: "cyan", IDLE: "dim"}
+AROUND = 5
+"""Lines of the view that are no host's."""
+BAR = 12
+"""Columns of a download's bar."""
+
+
+def draw(story: Story, now: float, height: int) -> RenderableType:
+    """The view. now: seconds since 1970. height: lines of the terminal."""
+    shown, rest = chosen(story, max(1, height - AROUND - 1))
+    parts: list[RenderableType] = [_title(story), _sums(story, now), Text(""), _table(story, shown, now)]
+    if rest:
+        counts = Counter(host.state for host in rest)
+        parts.append(_line(f"and {len(rest)} more: " + ", ".join(f"{n} {state}" for state, n in counts.items()), "dim"))
+    # The terminal echoes ^C where the cursor is: at the end of a full line it would push the picture up.
+    return Group(*parts, Text(""))
+
+
+def chosen(story: Story, room: int) -> tuple[list[HostStory], list[HostStory]]:
+    """Hosts that get a line, and the others; both in inventory order.
+
+    Where not all have room, failed hosts go before those under way, and these before those that wait or are done.
+    """
+    hosts = list(story.hosts.values())
+    if len(hosts) <= room:
+        return hosts, []
+    urgent = sorted(hosts, key=partial(_urgency, story))[: max(1, room - 1)]
+    names = {host.name for host in urgent}
+    return [host for host in hosts if host.name in names], [host for host in hosts if host.name not in names]
+
+
+def _urgency(story: Story, host: HostStory) -> tuple[int, int]:
+    active = 0 if host.state in (RunState.SWITCHING, RunState.STAGING) else 1
+    kind = tone(story, host.state)
+    return (RANK.index(kind) if kind in (BAD, WARN) else len(RANK)), active
+
+
+def headline(story: Story) -> str:
+    """Where the run is: its phase, its wave, and how many hosts are through."""
+    over = [host for host in story.hosts.values() if not host.is_open]
+    through = f"{len(over)} of {len(story.hosts)} hosts are through"
+    if story.phase == BACKWARD:
+        return f"going back · {through}"
+    if story.wave is None:
+        return f"{'staging' if not story.waves else 'all waves are through'} · {through}"
+    last = len(story.waves) - 1
+    where = (
+        f"{wave_name(story.wave)} of {last}" if story.wave else "canaries" + (f", then {last} waves" if last else "")
+    )
+    return f"{where} · {through}"
+
+
+def facts(story: Story, now: float) -> Iterator[str]:
+    """What else the header says: time, estimate, how many are down, bake, failures."""
+    yield f"{clock(max(0.0, now - (story.began or now)))} so far"
+    left = remaining(story, now)
+    yield "no estimate yet" if left is None else f"about {clock(round(left))} to go" if left >= 1 else "nearly done"
+    if down := tightest(story):
+        yield down
+    bake = story.bakes[-1] if story.bakes else None
+    if bake is not None and now < bake.start + bake.seconds:
+        yield f"watching {wave_name(bake.wave)} for {clock(round(bake.start + bake.seconds - now))} more"
+    bad = sum(tone(story, host.state) == BAD or host.state is RunState.WENT_BACK for host in story.hosts.values())
+    if bad:
+        yield f"{bad} failed"
+
+
+def tightest(story: Story) -> str:
+    """The group or rack that is nearest to its limit, and how many are down there; empty when none is limited."""
+    down = {host.name for host in story.hosts.values() if host.state in (RunState.SWITCHING, RunState.NOTHING_SERVES)}
+    counts = [(len(limit.hosts & down), limit.most, domain) for domain, limit in story.limits.items()]
+    if not counts:
+        return ""
+    count, most, domain = min(counts, key=lambda one: (one[1] - one[0], one[2]))
+    return f"down {count} of at most {most} ({printable(domain)})"
+
+
+def _title(story: Story) -> Text:
+    return _line(f"{story.what or 'a run'}   ", "bold").append(headline(story), "bold cyan")
+
+
+def _sums(story: Story, now: float) -> Text:
+    return _line(" · ".join(facts(story, now)), "dim")
+
+
+def _line(text: str, style: str) -> Text:
+    return Text(printable(text), style, no_wrap=True, overflow="ellipsis")
+
+
+def _table(story: Story, hosts: Sequence[HostStory], now: float) -> Table:
+    table = Table.grid(padding=(0, 2), expand=True)
+    for name, least, ratio in (("host", 8, None), ("state", 10, None), ("bar", BAR, None), ("time", 6, None)):
+        table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=least, ratio=ratio)
+    table.add_column("said", no_wrap=True, overflow="ellipsis", ratio=1)
+    for host in hosts:
+        table.add_row(*_cells(story, host, now))
+    return table
+
+
+def _cells(story: Story, host: HostStory, now: float) -> tuple[RenderableType, ...]:
+    style = STYLES[tone(story, host.state)]
+    word = host.phase if host.is_open and host.phase else host.state
+    bar: RenderableType = "" if host.part is None else ProgressBar(1.0, host.part, width=BAR)
+    seconds = now - host.since if host.since is not None else host.took
+    time = "" if seconds is None else clock(round(max(0.0, seconds)))
+    return _line(host.name, ""), _line(word, style), bar, _line(time, ""), _line(host.said, "dim")

@@ -1,0 +1,65 @@
+"""How well a run stands: which hosts are well, which are to blame, and which only bear the consequences. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rackwright.fleet.view.story import ASIDE, WELL, HostStory, Story
+from rackwright.runs.record import BY_HAND
+from rackwright.runs.states import LEFT_ASIDE, OPEN, RunState
+
+GOOD, BAD, WARN, BUSY, IDLE = "good", "bad", "warn", "busy", "idle"
+TROUBLE = (BAD, WARN)
+CONSEQUENCES = LEFT_ASIDE | {RunState.NOT_SWITCHED, RunState.WAITING, RunState.UNSEEN, RunState.TAKEN_BACK}
+"""States that hosts are in because of other hosts, or because of an earlier run."""
+RANK = (BAD, WARN, BUSY, IDLE, GOOD)
+
+
+def tone(story: Story, state: RunState) -> str:
+    """How good a state is in a run."""
+    if state in OPEN:
+        if story.ended is not None:
+            return BAD if state is RunState.SWITCHING else WARN
+        return IDLE if state is RunState.UNSEEN else BUSY
+    if state is RunState.TAKEN_BACK:
+        return GOOD if story.phase == BY_HAND else WARN
+    return GOOD if state in WELL else WARN if state in ASIDE else BAD
+
+
+def worst_first(story: Story) -> list[HostStory]:
+    """Hosts with failures before those that went well, each kind in inventory order."""
+
+    def rank(host: HostStory) -> tuple[int, bool, bool]:
+        return RANK.index(tone(story, host.state)), host.state in CONSEQUENCES, host.state is RunState.TAKEN_BACK
+
+    return sorted(story.hosts.values(), key=rank)
+
+
+def culprits(story: Story) -> list[HostStory]:
+    """Hosts on which something went wrong, without those that only bear the consequences."""
+    bad = [host for host in worst_first(story) if tone(story, host.state) in TROUBLE]
+    return [host for host in bad if host.state not in CONSEQUENCES]
+
+
+def consequences(story: Story) -> dict[RunState, list[str]]:
+    """Hosts that were left or taken out because of others, by their state."""
+    found: dict[RunState, list[str]] = {}
+    for host in worst_first(story):
+        if host.state in CONSEQUENCES and tone(story, host.state) in TROUBLE:
+            found.setdefault(host.state, []).append(host.name)
+    return found
+
+
+def states(story: Story) -> list[tuple[RunState, str, int]]:
+    """Each state with its tone and how many hosts are in it, the worst first."""
+    counts = Counter(host.state for host in worst_first(story))
+    return [(state, tone(story, state), count) for state, count in counts.items()]
+
+
+def clock(seconds: float) -> str:
+    """`0.4 s`, `12 s`, `3:20`, `2:05:00`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s" if 0 < seconds < 10 and seconds != int(seconds) else f"{round(seconds)} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

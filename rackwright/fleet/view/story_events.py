@@ -1,0 +1,216 @@
+"""Goes on with a run's story, event by event of its record. Pure.
+
+Events of a kind that is not known here, and broken ones, change nothing: a view must never be what ends a rollout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+from rackwright.fleet.view.story import (
+    PHASES,
+    STAGING,
+    WAITING,
+    Bake,
+    HostStory,
+    Limit,
+    Row,
+    Story,
+    wave_name,
+)
+from rackwright.runs.fault import failures_in
+from rackwright.runs.journal import Event
+from rackwright.runs.progress import DOWNLOADING, GOING_BACK, LOADING, PROVING
+from rackwright.runs.record import BACKWARD, BY_HAND, taken_back
+from rackwright.runs.states import RunState
+
+_DOWNLOADS = ("pull-", "model-", "fetch-")
+
+
+def story_of(events: Iterable[Event]) -> Story:
+    """The story of all these events."""
+    story = Story()
+    for event in events:
+        take(story, event)
+    return story
+
+
+def take(story: Story, event: Event) -> None:
+    """Go on by one event."""
+    # A record may be of another version, or half of it lost: what cannot be read is left out.
+    with suppress(KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        now = datetime.fromisoformat(event["time"]).timestamp()
+        handler = _HANDLERS.get(event["kind"])
+        if handler is not None:
+            handler(story, event, now)
+            story.now = max(now, story.now or now)
+
+
+def _begin(story: Story, event: Event, now: float) -> None:
+    story.began, story.who, story.what = now, str(event.get("who", "")), str(event.get("what", ""))
+    for name in event.get("hosts", []):
+        story.host({"host": name})
+
+
+def _phase(story: Story, event: Event, now: float) -> None:
+    story.phase = str(event["name"])
+    if story.phases:
+        story.waves, story.limits = [], {}
+        story.marks.append((story.phase, now))
+    story.phases.append((story.phase, now))
+
+
+def _stage(story: Story, event: Event, now: float) -> None:
+    host = story.host(event)
+    host.state = RunState.STAGING
+    changes = [str(text) for text in event.get("changes", [])]
+    host.enter(STAGING, now, str(event.get("concern", "")))
+    host.changes += changes
+    host.said = changes[-1] if changes else host.said
+    if event.get("diff"):
+        host.diffs.append(str(event["diff"]))
+
+
+def _job(story: Story, event: Event, now: float) -> None:
+    host = story.host(event)
+    job, title = str(event["job"]), str(event.get("title", ""))
+    if event["state"] == "began":
+        host.said = title
+        host.enter(GOING_BACK if story.phase == BACKWARD else _phase_of(job), now, title)
+    elif host.state == RunState.SWITCHING:
+        host.enter(GOING_BACK if host.phase == GOING_BACK else PROVING, now)
+    else:
+        host.leave(now)
+
+
+def _phase_of(job: str) -> str:
+    if job.startswith(_DOWNLOADS):
+        return DOWNLOADING
+    return LOADING if job.startswith(("switch-", "wait-", "dockerd")) else STAGING
+
+
+def _progress(story: Story, event: Event, now: float) -> None:
+    host = story.host(event)
+    host.said = str(event.get("text", ""))
+    phase = str(event["phase"])
+    if phase in PHASES and host.phase != GOING_BACK:
+        host.enter(phase, now, host.spans[-1].text if host.phase == phase else "")
+    part = event.get("part")
+    host.part = min(1.0, max(0.0, float(part))) if part is not None else None
+
+
+def _waves(story: Story, event: Event, now: float) -> None:
+    waves = [[str(name) for name in names] for names in event["waves"]]
+    forward = len(story.phases) <= 1
+    for number, names in enumerate(waves):
+        for name in names:
+            host = story.host({"host": name})
+            host.wave, host.state = number if forward else host.wave, RunState.WAITING
+            host.said = f"waits for its turn: {wave_name(number)}"
+            host.enter(WAITING, now)
+    story.waves = waves
+    story.limits = {
+        domain: Limit(int(limit["limit"]), frozenset(limit["hosts"])) for domain, limit in event.get("down", {}).items()
+    }
+
+
+def _host(story: Story, event: Event, now: float) -> None:
+    host, state = story.host(event), RunState(event["state"])
+    if state is RunState.SWITCHING:
+        _mark_wave(story, host, now)
+        host.began, host.state = now, state
+        host.enter(PROVING, now, "what serves now is asked first")
+        host.changes += [str(text) for text in event.get("changes", [])]
+        if event.get("diff"):
+            host.diffs.append(str(event["diff"]))
+        return
+    if host.state == RunState.SWITCHING and host.began is not None:
+        host.took = max(0.0, now - host.began)
+    host.state = taken_back(state) if story.phase in (BACKWARD, BY_HAND) else state
+    host.leave(now)
+    if event.get("text"):
+        host.said = str(event["text"]).splitlines()[0]
+        _complain(host, str(event["text"]))
+
+
+def _mark_wave(story: Story, host: HostStory, now: float) -> None:
+    """Note the first switch of each wave; on the way back the waves are of no interest."""
+    if host.wave is not None and len(story.phases) <= 1 and wave_name(host.wave) not in dict(story.marks):
+        story.marks.append((wave_name(host.wave), now))
+
+
+def _row(story: Story, event: Event, now: float) -> None:
+    host = story.host(event)
+    row = Row(
+        str(event["row"]),
+        str(event["mark"]),
+        str(event.get("seen", "")),
+        _number(event.get("figure")),
+        str(event.get("before") or ""),
+        _number(event.get("figure_before")),
+    )
+    if host.phase != GOING_BACK or story.phase == BACKWARD:
+        # What the earlier release answers must not stand where the answers of the failed one are looked for.
+        host.rows[row.name] = row
+    host.said = f"{row.mark}: {row.name}: {row.seen}"
+    if host.state == RunState.SWITCHING and host.phase != GOING_BACK:
+        host.enter(PROVING, now)
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _bake(story: Story, event: Event, now: float) -> None:
+    story.bakes.append(Bake(int(event["wave"]), now, float(event["seconds"])))
+
+
+def _failure(story: Story, event: Event, now: float) -> None:  # noqa: ARG001 - all handlers are called alike
+    story.host(event)
+    if story.phase != BACKWARD:
+        story.failures += failures_in([event])
+
+
+def _error(story: Story, event: Event, now: float) -> None:
+    host, text = story.host(event), str(event["text"])
+    host.said = (text.splitlines() or [""])[0]
+    _complain(host, text)
+    if host.state in (RunState.UNSEEN, RunState.STAGING, RunState.WAITING):
+        host.state = RunState.FAILED
+        host.leave(now)
+
+
+def _complain(host: HostStory, text: str) -> None:
+    if text not in host.errors:
+        host.errors.append(text)
+
+
+def _log(story: Story, event: Event, now: float) -> None:  # noqa: ARG001 - all handlers are called alike
+    story.host(event).logs.append(str(event["file"]))
+
+
+def _end(story: Story, event: Event, now: float) -> None:
+    story.ended, story.text = now, str(event.get("text", ""))
+    story.status = int(event["status"])
+    for host in story.hosts.values():
+        host.leave(now)
+
+
+_HANDLERS = {
+    "begin": _begin,
+    "phase": _phase,
+    "stage": _stage,
+    "job": _job,
+    "progress": _progress,
+    "waves": _waves,
+    "host": _host,
+    "row": _row,
+    "bake": _bake,
+    "failure": _failure,
+    "error": _error,
+    "log": _log,
+    "end": _end,
+}

@@ -1,0 +1,350 @@
+"""The pyinfra operations that switch endpoints, forward and back: hosts line up, and pass the gate in their turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyinfra import logger
+from pyinfra.api import FunctionCommand, operation
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+
+from rackwright.concerns.docker import DOCKER
+from rackwright.concerns.dockerd import DOCKERD
+from rackwright.concerns.endpoint import ENDPOINT, adopted_later, takes_capacity, waits
+from rackwright.concerns.endpoint.rollback import back_changes, parse_kept, read_script, releases_asked, targets_of
+from rackwright.concerns.firewall import FIREWALL_AS_SERVED, Place, is_moving, is_ours, moved, opening_changes
+from rackwright.concerns.release import binding_of
+from rackwright.effects.remote import StepFailedError, command_of, complain, remote, run_job, say, shout, tail
+from rackwright.effects.switch.switch import ask_all
+from rackwright.fleet.inspect.planning import plan_host
+from rackwright.fleet.rollout.gate import Begin, Gate, Outcome
+from rackwright.fleet.rollout.hooks import FAILURE, SWITCH, WAVE, merged, run_hooks
+from rackwright.fleet.rollout.turns import (
+    Member,
+    baking,
+    domains_of,
+    found_switching,
+    in_rollout,
+    limits_of,
+    node_of,
+    outcome_of,
+    serves,
+    shape_of,
+    state_after,
+    watched,
+)
+from rackwright.inventory import groups_of, settings_of
+from rackwright.plan.change import Change, DaemonRestart, Job, Proved, Refuse, Shell
+from rackwright.plan.concern import Concern, HostReading
+from rackwright.plan.spec import url_of
+from rackwright.pyinfra_glue.declaring import declared_of, noted
+from rackwright.pyinfra_glue.hostrun import (
+    Commands,
+    announce_changes,
+    carry_out,
+    decided,
+    fail,
+    look,
+    state_of,
+    this_host,
+    touch,
+    unreadable,
+)
+from rackwright.runs.journal import current_record, note
+from rackwright.runs.states import RunState
+from rackwright.settings.model import HostSettings
+from rackwright.settings.sections import Hooks
+
+IN_TURN: tuple[Concern[Any, Any], ...] = (DOCKERD, ENDPOINT)
+"""What takes the host's turn behind the gate, in this order."""
+
+_gate = Gate()
+_members: dict[str, Member] = {}
+_watches: dict[str, Callable[[], Outcome]] = {}
+
+
+def switch_endpoints() -> None:
+    """Declare the endpoints, and switch them in each host's own turn."""
+    with noted(ENDPOINT.name):
+        line_up(name="Hosts that must switch stand in inventory order")
+        switch(name="Each endpoint runs its wanted release and has answered")
+
+
+def restart_dockerd_in_turn() -> None:
+    """Declare that dockerd may be restarted under serving endpoints, in the turn that `endpoint()` gives a host."""
+    with noted(DOCKERD.name):
+        pass
+
+
+@operation()
+def line_up() -> Commands:
+    """Put hosts whose endpoints must switch into the gate's queue, in inventory order; changes nothing."""
+    host = this_host()
+    changes = yield from decided(host, lambda seen: pending(declared_of(host).steps, settings_of(host), seen))
+    seen = look(host)
+    if changes is not None and seen is not None and host.state.is_executing:
+        moves = is_moving(settings_of(host), seen)
+        _queue(host, seen, changes, _diff(host, seen) if changes else "", moves)
+
+
+def pending(steps: Collection[str], settings: HostSettings, seen: HostReading) -> list[Change]:
+    """What waits for the host's turn: dockerd, which all of its endpoints stand on, before the endpoints themselves.
+
+    steps: those that deploy.py calls for the host.
+    """
+    return [change for concern in IN_TURN if concern.name in steps for change in concern.pending(settings, seen)]
+
+
+def _diff(host: Host, seen: HostReading) -> str:
+    """daemon.json, engine YAML and unit, before and after, as `rackwright plan` shows them."""
+    planned = plan_host(host.name, settings_of(host), seen, declared_of(host)).changes
+    names = [concern.name for concern in IN_TURN]
+    return "\n".join(change.diff for change in planned if change.concern in names and change.diff)
+
+
+def _queue(host: Host, seen: HostReading, changes: Sequence[Change], diff: str = "", moves: bool = False) -> None:
+    """Let a host take part: it counts for the limits, and must switch when there are changes.
+
+    moves: whether endpoints move to another port.
+    """
+    settings, cut = settings_of(host), found_switching(host.name) or seen[DOCKER].restarting
+    order = [other.name for other in host.state.inventory].index(host.name)
+    member = Member(
+        host.name, order, domains_of(groups_of(host), settings.hardware.rack), serves(seen) or cut, settings
+    )
+    _members[host.name] = member
+    _gate.limits = limits_of(_members.values(), in_rollout())
+    if not changes:
+        note("host", host=host.name, state=RunState.UNCHANGED)
+        return
+    node = node_of(member, shape_of(settings, seen), takes_capacity(changes, seen[ENDPOINT]) or cut)
+    before = {name: endpoint.proven for name, endpoint in seen[ENDPOINT].endpoints.items() if endpoint.proven}
+    turn = Turn(changes, before, member.serving, diff, moves and is_ours(seen))
+    _gate.announce(node, lambda: _switch_host(host, turn))
+    if in_rollout():
+        _hook_in()
+        _watches[host.name] = lambda: _watch_host(host)
+        _gate.bake = baking(max(other.settings.rollout.bake for other in _members.values()), _watches)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a host does in its turn."""
+
+    changes: Sequence[Change]
+    before: Mapping[str, str]
+    """Proven release by endpoint."""
+    served: bool
+    """Whether it served when it lined up."""
+    diff: str
+    moves: bool
+    """Whether endpoints move to another port, so that the rules of the one that is left must go."""
+
+
+def _switch_host(host: Host, turn: Turn) -> Outcome:
+    announce_changes(host, turn.changes)
+    sentences = [change.sentence for change in turn.changes]
+    told: dict[str, Any] = {"before": dict(turn.before), "changes": sentences, "diff": turn.diff or None}
+    note("host", host=host.name, state=RunState.SWITCHING, **told)
+    try:
+        _perform_in_turn(host, turn)
+    except StepFailedError as error:
+        complain(host, str(error))
+        outcome = outcome_of(error, turn.served)
+        first = outcome.reasons[0]
+        told = {"cause": first.cause, "check": first.check, "text": str(error)}
+        note("host", host=host.name, state=state_after(error, turn.served), **told)
+        return outcome
+    finally:
+        # Another host's turn may have read this one while it was switching.
+        state_of(host).stale = True
+    note("host", host=host.name, state=RunState.SWITCHED)
+    return Outcome()
+
+
+def _perform_in_turn(host: Host, turn: Turn) -> None:
+    """Carry out a host's changes; whatever came of them, the rules are then those of what serves."""
+    try:
+        _switch_all(host, turn.changes)
+    finally:
+        if turn.moves:
+            _let_rules_follow(host)
+
+
+def _let_rules_follow(host: Host) -> None:
+    """Close what nothing listens on any more. A failure here is reported, and does not count against the release."""
+    state_of(host).stale = True
+    seen = look(host)
+    try:
+        changes = FIREWALL_AS_SERVED.pending(settings_of(host), seen) if seen is not None else []
+        announce_changes(host, changes)
+        _perform(host, changes)
+    except StepFailedError as error:
+        complain(host, f"the rules of a port that nothing listens on any more could not be taken away: {error}")
+
+
+def _switch_all(host: Host, changes: Sequence[Change]) -> None:
+    """Carry out a host's changes. After a restart of dockerd its endpoints are read, and decided, anew."""
+    restarts = [change for change in changes if any(isinstance(step, DaemonRestart) for step in change.steps)]
+    _perform(host, restarts)
+    if restarts:
+        state_of(host).stale = True
+        seen = look(host)
+        if seen is None:
+            raise StepFailedError("dockerd was restarted, and the host could not be read again; see the line above")
+        told = {change.sentence for change in changes}
+        changes = ENDPOINT.pending(settings_of(host), seen)
+        announce_changes(host, [change for change in changes if change.sentence not in told])
+    _perform(host, changes)
+
+
+def _perform(host: Host, changes: Sequence[Change]) -> None:
+    for change in changes:
+        touch(host)
+        carry_out(host, change)
+
+
+def _hook_in() -> None:
+    """Let the site's hooks hear of waves and of ends of switches."""
+    _gate.on_wave, _gate.on_end = _ask_for_wave, _tell_end
+
+
+def _ask_for_wave(task: Begin) -> str:
+    hooks = merged(member.settings.rollout.hooks for member in _members.values())
+    why = _hook(hooks, WAVE, wave=task.wave, hosts=list(task.hosts))
+    if why:
+        note("held", wave=task.wave, text=why)
+    return why
+
+
+def _tell_end(name: str, outcome: Outcome) -> None:
+    if outcome.is_well:
+        _hook(_members[name].settings.rollout.hooks, SWITCH, host=name)
+    for reason in outcome.reasons[:1]:
+        _hook(_members[name].settings.rollout.hooks, FAILURE, host=name, cause=reason.cause, check=reason.check)
+
+
+def _hook(hooks: Hooks, event: str, **more: Any) -> str:
+    record, site = current_record(), next(iter(_members.values())).settings.site
+    return run_hooks(hooks, event, record, site, logger.info, **more) if record else ""
+
+
+def _watch_host(host: Host) -> Outcome:
+    """Whether a host that has switched still serves what it was switched to."""
+    seen = look(host)
+    for name, endpoint in seen[ENDPOINT].endpoints.items() if seen else ():
+        if endpoint.proven is None or not endpoint.spec:
+            continue
+        url = url_of(endpoint.spec["address"], endpoint.spec["port"])
+        try:
+            ask_all(host.state, host, [watched(name, endpoint.proven, url)], again=True)
+        except StepFailedError as error:
+            complain(host, str(error))
+            note("host", host=host.name, state=RunState.AFTERWARDS, text=str(error))
+            return outcome_of(error, served=True)
+    return Outcome()
+
+
+@operation()
+def switch() -> Commands:
+    """Switch endpoints to their wanted release, host by host behind the gate, and ask each one."""
+    host = this_host()
+    seen = look(host)
+    if seen is None:
+        yield from unreadable(host)
+        return
+    changes = pending(declared_of(host).steps, settings_of(host), seen)
+    if not host.state.is_executing:
+        announce_changes(host, changes)
+    else:
+        _tell_deferred(host, seen)
+    if changes:
+        yield FunctionCommand(_pass_gate, (), {})
+    elif host.state.is_executing:
+        yield from _wait_for_loading(host, waits(settings_of(host), seen[ENDPOINT]))
+
+
+def _tell_deferred(host: Host, seen: HostReading) -> None:
+    for text in adopted_later(ENDPOINT.wanted(settings_of(host), seen), seen[ENDPOINT]):
+        say(host, text)
+
+
+def _wait_for_loading(host: Host, jobs: Sequence[Job]) -> Commands:
+    """Waiting changes nothing, so it is no command; an endpoint that does not come up is an error."""
+    for job in jobs:
+        try:
+            run_job(host.state, host, job)
+        except StepFailedError as error:
+            yield fail(str(error))
+
+
+def _pass_gate(state: State, host: Host) -> bool:  # noqa: ARG001 - pyinfra passes both by name
+    if _gate.pass_through(host.name):
+        return True
+    if host.name in _gate.failed():
+        return False
+    stoppers = [name for name in _gate.failed() if name != host.name]
+    if _gate.held:
+        _leave(host, _gate.held)
+    elif stoppers:
+        _leave(host, f"{', '.join(stoppers)} failed before it")
+    return False
+
+
+def _leave(host: Host, why: str) -> None:
+    """Say that a host's turn never came; it is a state, and no error of the host's."""
+    text = f"not switched: {why}; it serves what it served"
+    note("host", host=host.name, state=RunState.NOT_SWITCHED, text=text)
+    shout(host, text)
+
+
+@operation()
+def line_up_back() -> Commands:
+    """Put hosts that go back into the gate's queue: what goes back to what stands in the environment."""
+    host = this_host()
+    if not host.state.is_executing:
+        return
+    changes = yield from decided(host, lambda seen: _ways_back(host, seen))
+    seen = look(host)
+    if changes is None or seen is None:
+        return
+    refusals = [step.text for change in changes for step in change.steps if isinstance(step, Refuse)]
+    if not refusals:
+        _queue(host, seen, changes, moves=bool(moved(seen, _places(changes))))
+        return
+    note("host", host=host.name, state=RunState.REFUSED, text="; ".join(refusals))
+    for text in refusals:
+        yield fail(text)
+
+
+def _ways_back(host: Host, seen: HostReading) -> list[Change]:
+    ok, output = remote(host.state, host, command_of(Shell(read_script())))
+    if not ok:
+        raise StepFailedError(f"its kept releases could not be read: {tail(output)}")
+    endpoints = seen[ENDPOINT].endpoints
+    asked = releases_asked(host.name, [*endpoints, *seen[ENDPOINT].replaced])
+    kept = parse_kept(output.stdout_lines)
+    note("target", host=host.name, to=targets_of(endpoints, kept, asked))
+    settings = settings_of(host)
+    bindings = {name: binding_of(own, seen) for name, own in settings.all_endpoints.items()}
+    found = back_changes(settings, endpoints, kept, asked, bindings)
+    elsewhere = moved(seen, _places(found))
+    # The rules of a port are there before anything listens on it.
+    return [*opening_changes(settings, seen, elsewhere), *found] if elsewhere and is_ours(seen) else found
+
+
+def _places(changes: Iterable[Change]) -> dict[str, Place]:
+    """Where endpoints go back to, by name."""
+    steps = [step for change in changes for step in change.steps if isinstance(step, Proved)]
+    return {step.endpoint: Place(*step.listens) for step in steps if step.listens}
+
+
+@operation()
+def switch_back() -> Commands:
+    """Bring endpoints back to an earlier release, host by host behind the gate, and ask each one."""
+    host = this_host()
+    if host.name in _gate.entries:
+        yield FunctionCommand(_pass_gate, (), {})

@@ -1,0 +1,91 @@
+"""The four parts that every concern has, and how a host's reading is looked up by concern."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
+
+from rackwright.errors import ReadingError
+from rackwright.plan.change import Change
+from rackwright.plan.reading import Section
+from rackwright.settings.model import HostSettings
+
+Wanted = TypeVar("Wanted")
+Seen = TypeVar("Seen")
+
+
+@dataclass(frozen=True)
+class Concern(Generic[Wanted, Seen]):
+    """One subject that Rackwright takes care of on a host: docker, firewall, registry, ...
+
+    name: word for sections, error messages and `rackwright plan`.
+    read: shell lines that print what is needed to know of a host (they never change it, and hold no secret).
+    parse: pure parser of what they printed.
+    wanted: what the settings ask for, given the whole reading (a GPU's UUID, an image's digest).
+    changes: pure list of what differs; empty on a converged host.
+    report: text to show at every run, if any (preflight's table, a warning that asks for no change).
+    files: whole files by path as they would land on a bare host, for `rackwright render`; secrets as masks.
+    alone: no other concern decides by what this one changes, so a reading stays good for them; it is cheaper so.
+    takes: the sections of the settings that it is handed, nothing else being said in them; None for all of them.
+    """
+
+    name: str
+    read: Callable[[HostSettings], str]
+    parse: Callable[[str], Seen]
+    wanted: Callable[[HostSettings, HostReading], Wanted]
+    changes: Callable[[Wanted, Seen], Sequence[Change]]
+    report: Callable[[Wanted, Seen], str] | None = None
+    files: Callable[[HostSettings], Mapping[str, str]] | None = None
+    alone: bool = False
+    takes: frozenset[str] | None = None
+
+    def __post_init__(self) -> None:
+        """See to it that the concern's functions are handed its own sections alone."""
+        if self.takes is None:
+            return
+        takes, read, wanted, files = self.takes, self.read, self.wanted, self.files
+        object.__setattr__(self, "read", lambda settings: read(settings.only(takes)))
+        object.__setattr__(self, "wanted", lambda settings, reading: wanted(settings.only(takes), reading))
+        if files is not None:
+            object.__setattr__(self, "files", lambda settings: files(settings.only(takes)))
+
+    def pending(self, settings: HostSettings, reading: HostReading) -> list[Change]:
+        """The changes that make the host match its settings in this concern."""
+        return list(self.changes(self.wanted(settings, reading), reading[self]))
+
+
+@dataclass(frozen=True)
+class HostReading:
+    """All concerns' readings of one host, taken by one command, and the concerns that deploy.py calls for it."""
+
+    seen: Mapping[str, Any]
+    managed: frozenset[str] | None = None
+    """None where no deploy.py decides: a rollback, a teardown, a lock."""
+
+    def manages(self, concern: Concern[Any, Any]) -> bool:
+        """Whether a deploy changes anything in this concern."""
+        return self.managed is None or concern.name in self.managed
+
+    def __getitem__(self, concern: Concern[Any, Seen]) -> Seen:
+        return cast(Seen, self.seen[concern.name])
+
+
+def parse_all(
+    concerns: Sequence[Concern[Any, Any]], sections: Mapping[str, Section], managed: frozenset[str] | None = None
+) -> HostReading:
+    """Parse every section. Raises ReadingError naming the concern whose lines failed or made no sense."""
+    return HostReading({concern.name: _parse(concern, sections[concern.name]) for concern in concerns}, managed)
+
+
+def _parse(concern: Concern[Any, Seen], section: Section) -> Seen:
+    if section.status != 0:
+        raise ReadingError(
+            f"{concern.name} could not be read (exit {section.status}): {section.error.strip() or 'no text'}"
+        )
+    try:
+        return concern.parse(section.output)
+    except ReadingError:
+        raise
+    except (ValueError, KeyError, IndexError) as error:
+        raise ReadingError(f"{concern.name}: the host printed something unexpected: {error!r}") from error

@@ -1,0 +1,168 @@
+"""Whether an endpoint's port can be reached by somebody who is let in: who may try, and what came of it, in words.
+
+The proof itself travels by SSH, and so says nothing of it. Pure, but for the connection from this machine.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rackwright.errors import ReadingError
+from rackwright.plan.reading import pairs
+from rackwright.settings.model import EndpointSettings
+from rackwright.settings.sections import who
+
+SECONDS = 3
+HERE = "this machine"
+NO_ANSWER = "no answer"
+REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Door:
+    """Where clients come in: the port, and the networks that may (empty: everybody)."""
+
+    port: int
+    networks: tuple[str, ...]
+    network: Literal["bridge", "host"] = "bridge"
+    address: str = ""
+    """The one address that it answers on; empty: any of the host's."""
+
+    def lets_in(self, address: str) -> bool:
+        """Whether the networks let an address in; one that is not known is not."""
+        try:
+            found = ipaddress.ip_address(address.partition("%")[0])
+        except ValueError:
+            return False
+        own = getattr(found, "ipv4_mapped", None) or found
+        return not self.networks or any(own in ipaddress.ip_network(text, strict=False) for text in self.networks)
+
+
+def door_of(settings: EndpointSettings) -> Door | None:
+    """The door of an endpoint; None when it listens on loopback only."""
+    if settings.is_local:
+        return None
+    own = ipaddress.ip_address(settings.address)
+    return Door(settings.port, settings.networks, settings.network, "" if own.is_unspecified else str(own))
+
+
+@dataclass(frozen=True)
+class Prober:
+    """A machine that may try: its name, its address as the host sees it (empty: unknown)."""
+
+    name: str
+    address: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.address})" if self.address else self.name
+
+
+@dataclass(frozen=True)
+class Knocked:
+    """What came of a connection; `why` it was not made, or nothing."""
+
+    by: Prober
+    why: str = ""
+
+
+def first_let_in(door: Door, probers: Iterable[Prober]) -> Prober | None:
+    """The first that the networks let in; the others are not even looked at."""
+    return next((one for one in probers if door.lets_in(one.address)), None)
+
+
+def likely_first(door: Door, peers: Sequence[Prober]) -> list[Prober]:
+    """Peers by their known addresses, those first that are let in; where they go out to the host is asked of them."""
+    return sorted(peers, key=lambda one: not door.lets_in(one.address))
+
+
+# -- from this machine
+
+
+def knock(address: str, port: int) -> str:
+    """Connect from here: why that failed, or nothing."""
+    try:
+        with socket.create_connection((address, port), timeout=SECONDS):
+            return ""
+    except OSError as error:
+        return why_failed(error)
+
+
+def why_failed(error: OSError) -> str:
+    """Refused, or no answer, or what the system says."""
+    if isinstance(error, TimeoutError):
+        return NO_ANSWER
+    return REFUSED if isinstance(error, ConnectionRefusedError) else (error.strerror or str(error)).lower()
+
+
+def source_to(address: str) -> str:
+    """The address by which this machine goes to another one; nothing when it has no way there. Sends nothing."""
+    try:
+        family, kind, _, _, to = socket.getaddrinfo(address, 9, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as one:
+            one.connect(to)
+            return str(one.getsockname()[0])
+    except OSError:
+        return ""
+
+
+# -- from a peer
+
+
+def why_curl_failed(lines: Sequence[str]) -> str:
+    """Why no connection was made, by what hostside/knock.sh printed; nothing when one was, whatever was answered.
+
+    Raises ReadingError when it could not even be tried.
+    """
+    said = pairs("\n".join(lines))
+    words = next((line for line in lines if line.startswith("curl: ")), "")
+    match said.get("status"):
+        case _ if float(said.get("connected", "0").replace(",", ".")):
+            return ""
+        case "28":
+            return NO_ANSWER
+        case "7":
+            return REFUSED if "refused" in words else words.rpartition(": ")[2].lower()
+    raise ReadingError(words or (lines[0] if lines else "curl printed nothing"))
+
+
+# -- in words
+
+
+def reachable(door: Door, by: Prober, failed: Sequence[Knocked]) -> str:
+    """The sentence when a connection was made; failed: those that were not, though they were let in."""
+    text = f"port {door.port} is reachable from {HERE if by.name == HERE else by}"
+    if failed:
+        return f"warning: {text}, and not from {_tried(failed)}: a firewall between them, or the network, may close it"
+    return text if by.name == HERE else f"{text}; {HERE} is not let in (allow_from: {who(door.networks)})"
+
+
+def unreachable(door: Door, failed: Sequence[Knocked], address: str, found: Sequence[str], look: str) -> str:
+    """The sentence when nobody who is let in gets through. found: what may close it here; look: a command."""
+    text = f"warning: port {door.port} is not reachable from {_tried(failed)} (allow_from: {who(door.networks)})"
+    if found:
+        return f"{text}; on this host {', or '.join(found)} may close it; next, on this host: {look}"
+    between = f"a firewall between {failed[0].by} and {address}, or the network, may close it"
+    return f"{text}; no rule of this host seems to: {between}; next: rackwright firewall show INVENTORY"
+
+
+def not_checked(door: Door, here: Prober, peers: Sequence[Prober], address: str) -> str:
+    """The sentence when nobody is let in who could try. peers: the other hosts that were asked."""
+    asked = ", ".join(map(str, [here, *peers]))
+    more = "" if peers else ", and no other host of this run is connected"
+    return (
+        f"port {door.port} is not checked: allow_from ({who(door.networks)}) lets in none of {asked}{more}; "
+        f"next, from where clients are: curl http://{in_url(address)}:{door.port}/health"
+    )
+
+
+def in_url(address: str) -> str:
+    """An address as a URL has it."""
+    return f"[{address}]" if ":" in address else address
+
+
+def _tried(failed: Sequence[Knocked]) -> str:
+    return " nor from ".join(f"{one.by} [{one.why}]" for one in failed)

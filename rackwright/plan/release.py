@@ -1,0 +1,124 @@
+"""A release: all files of one endpoint, the same on every host, in a folder named by the hash of them all. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rackwright.paths import container_name, endpoint_dir, release_dir, unit_name
+from rackwright.plan.binding import binding_path
+from rackwright.plan.render import render, systemd_command
+from rackwright.plan.spec import FORMAT, EndpointSpec
+from rackwright.settings.model import EndpointSettings
+
+SUMS = "SHA256SUMS"
+NEEDS = "needs"
+"""Names what must be on the host for the release to start, as the host's own scripts read it."""
+SELF = "@rackwright-release@"
+"""Stands for the release's own hash, wherever it occurs, while the hash is made."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Time limits of a unit, in seconds. The interval makes the start limit trip even after slow deaths."""
+
+    starts: int
+    start: int
+    stop: int
+    restart_delay: int
+
+    @property
+    def interval(self) -> int:
+        """systemd's default of 10 s never trips on an engine that dies after eight minutes (DECISIONS 8)."""
+        return self.starts * (self.start + self.stop + 15 + self.restart_delay)
+
+
+@dataclass(frozen=True)
+class Release:
+    """What is served, and every file of it by name. Other files are another release (DECISIONS 40)."""
+
+    spec: EndpointSpec
+    hash: str
+    files: Mapping[str, str]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What spec.json says."""
+        return facts_of(self.spec, self.hash)
+
+    @property
+    def path(self) -> str:
+        """The folder on the host."""
+        return release_dir(self.spec.name, self.hash)
+
+    @property
+    def unit(self) -> str:
+        """Text of the systemd unit."""
+        return self.files[unit_name(self.spec.name)]
+
+    @property
+    def sums(self) -> str:
+        """Text of SHA256SUMS over all files."""
+        return sums_of(self.files)
+
+
+def build_release(spec: EndpointSpec, endpoint: EndpointSettings, site: Path) -> Release:
+    """Render every file of a release from the templates of a site. Raises SettingsError when one lacks a value."""
+    drafted = _render_files(spec, endpoint, site)
+    own = hash_of(drafted)
+    return Release(spec, own, {name: text.replace(SELF, own) for name, text in drafted.items()})
+
+
+def hash_of(drafted: Mapping[str, str]) -> str:
+    """A release's hash: the first 12 hexadecimal digits of the SHA-256 of its SHA256SUMS, made while SELF stands in."""
+    return _sha256(sums_of(drafted))[:12]
+
+
+def sums_of(files: Mapping[str, str]) -> str:
+    """Text of a SHA256SUMS, sorted by name."""
+    return "".join(f"{_sha256(text)}  {name}\n" for name, text in sorted(files.items()))
+
+
+def facts_of(spec: EndpointSpec, release: str) -> dict[str, Any]:
+    """What spec.json says: its format, the release, the serving part, and its hash."""
+    return {"format": FORMAT, "hash": release, "serving": spec.serving_hash, **spec.as_json()}
+
+
+def _render_files(spec: EndpointSpec, endpoint: EndpointSettings, site: Path) -> dict[str, str]:
+    values = {
+        "spec": spec,
+        "hash": SELF,
+        "release": release_dir(spec.name, SELF),
+        "binding": binding_path(spec.name),
+        "scratch": f"{endpoint_dir(spec.name)}/scratch",
+        "container": container_name(spec.name),
+        "limits": limits(endpoint),
+        "docker_run": systemd_command(spec.docker_run(SELF)),
+    }
+    return {
+        spec.engine_file: spec.engine_yaml,
+        "before-start": render("before-start.j2", site, **values),
+        "wait-ready": render("wait-ready.j2", site, **values),
+        unit_name(spec.name): render("endpoint.service.j2", site, **values),
+        "health-url": f"{spec.health_url}/health\n",
+        NEEDS: "".join(f"{kind} {name}\n" for kind, name in _needs(spec)),
+        "spec.json": json.dumps(facts_of(spec, SELF), indent=1) + "\n",
+    }
+
+
+def _needs(spec: EndpointSpec) -> Iterator[tuple[str, str]]:
+    yield "image", spec.image
+    yield from (("path", mount.source) for mount in spec.mounts if not mount.writable)
+
+
+def limits(endpoint: EndpointSettings) -> Limits:
+    """The unit's time limits from the endpoint's settings."""
+    return Limits(endpoint.start_limit, endpoint.load_timeout, endpoint.stop_timeout, endpoint.restart_delay)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

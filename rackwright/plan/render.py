@@ -1,0 +1,72 @@
+"""Templates become text: Jinja2 with StrictUndefined.
+
+What a site may edit comes from its `templates/`, or else from the shipped ones; what nobody should, from the concerns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined, TemplateError
+
+from rackwright.errors import SettingsError
+
+PACKAGE = Path(__file__).parents[1]
+SHIPPED = (PACKAGE / "site" / "templates", PACKAGE.parent / "templates")
+"""In a wheel, and in a checkout."""
+
+
+OWN = PACKAGE / "concerns" / "templates"
+"""Templates that are no site's to edit."""
+
+
+def render(template: str, site: Path, /, **values: Any) -> str:
+    """Text of a template of this site. Raises SettingsError naming the template and the value that is missing."""
+    return _render(template, [site / "templates", *SHIPPED], values)
+
+
+def render_own(template: str, /, **values: Any) -> str:
+    """Text of a template that is no site's to edit."""
+    return _render(template, [OWN], values)
+
+
+def _render(template: str, places: Sequence[Path], values: Mapping[str, Any]) -> str:
+    try:
+        return _environment(tuple(places)).get_template(template).render(**values)
+    except TemplateError as error:
+        raise SettingsError(f"templates/{template}: {error.message or error}") from error
+
+
+@cache
+def _environment(places: tuple[Path, ...]) -> Environment:
+    """Compiled templates are kept, and compiled anew when their file has changed."""
+    return Environment(
+        loader=ChoiceLoader([FileSystemLoader(place) for place in places]),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+
+
+class Expanded(str):
+    """A word of an Exec line in which systemd puts the values of variables in, written `${NAME}`."""
+
+
+def systemd_word(word: str) -> str:
+    """One word of an Exec line: specifiers and variables doubled, quoted where systemd would split."""
+    text = word.replace("%", "%%")
+    if isinstance(word, Expanded):
+        return text
+    text = text.replace("$", "$$")
+    if text and all(char.isalnum() or char in "-_./:=,@+%$[]" for char in text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def systemd_command(groups: list[list[str]]) -> str:
+    """A long command, one group of words a line, so that a person can read it in `systemctl cat`."""
+    return " \\\n    ".join(" ".join(systemd_word(word) for word in group) for group in groups)

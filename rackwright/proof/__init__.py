@@ -1,0 +1,1 @@
+"""What an endpoint is asked, and what counts as an answer."""

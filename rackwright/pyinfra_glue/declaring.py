@@ -1,0 +1,254 @@
+"""Runs a site's deploy.py once a host without a connection, to learn what it declares.
+
+Our own steps note themselves here, in this pass and in a real run alike. Operations of the site are listed by name and
+not run: pyinfra evaluates nothing as long as nobody asks it to look for changes.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+from weakref import WeakKeyDictionary, WeakSet
+
+from pyinfra import host as current_host
+from pyinfra import logger
+from pyinfra.api import Config, Inventory, State
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.host import Host
+from pyinfra.api.state import StateStage
+from pyinfra.context import ctx_config, ctx_host, ctx_inventory, ctx_state
+
+from rackwright.concerns.declared import Declared, problems_of
+from rackwright.errors import SettingsError
+from rackwright.pyinfra_glue.importing import importing_from
+from rackwright.settings.load import InventoryHost, overlaid, standalone
+from rackwright.settings.model import HostSettings
+from rackwright.settings.origin import Origin
+
+
+@dataclass
+class _Noted:
+    """What one host's deploy has called so far."""
+
+    steps: list[str] = field(default_factory=list)
+    ours: set[int] = field(default_factory=set)
+    """Places of our own operations among all of the host's."""
+    arguments: dict[str, Any] = field(default_factory=dict)
+    implied: dict[str, str] = field(default_factory=dict)
+
+
+WITH_SETTINGS = ("site", "docker", "firewall", "registry", "encodings", "models", "endpoint")
+"""Steps that take settings as arguments."""
+_known: dict[str, Declared] = {}
+_noted: WeakKeyDictionary[State, dict[str, _Noted]] = WeakKeyDictionary()
+_passes: WeakSet[State] = WeakSet()
+"""States in which nothing is done but declaring."""
+
+
+@contextmanager
+def noted(step: str) -> Iterator[None]:
+    """Note a step of ours for the current host; the pyinfra operations called inside belong to it."""
+    _learn(current_host)
+    _of(current_host.state, current_host.name).steps.append(step)
+    with ours():
+        yield
+
+
+@contextmanager
+def ours() -> Iterator[None]:
+    """Mark the pyinfra operations called inside as ours, and none of the site's own."""
+    found = _of(current_host.state, current_host.name)
+    begin = len(current_host.op_hash_order)
+    yield
+    found.ours.update(range(begin, len(current_host.op_hash_order)))
+
+
+def say_settings(section: str, arguments: Mapping[str, Any]) -> None:
+    """Note what a call says of its own settings. section: its section; empty for keys of the top level."""
+    if arguments:
+        _learn(current_host)
+        said = _of(current_host.state, current_host.name).arguments
+        said.update({section: {**said.get(section, {}), **arguments}} if section else arguments)
+
+
+def implies(caller: str, step: str) -> bool:
+    """Whether a step must bring another one, because the current host's deploy has not called that before."""
+    found = _of(current_host.state, current_host.name)
+    if step in found.steps:
+        return False
+    found.implied[step] = caller
+    return True
+
+
+def _learn(host: Host) -> None:
+    """In a deploy of somebody else's, whose inventory does not call build(): declare its file first, for this host.
+
+    Facts that it asks for on the way are the host's own: it is connected by now.
+    """
+    deploy = host.state.current_deploy_filename
+    if host.name in _known or host.state in _passes or not deploy:
+        return
+    real = host.state.inventory.get_host(host.name)
+    root = Path(deploy).resolve().parent
+    with importing_from(root):
+        found = declare(Path(deploy), [(host.name, real.data.dict())], ask=real.get_fact)
+    settings = standalone(host.name, found[host.name].arguments, Origin(deploy), root).settings
+    _refuse_wrong(Path(deploy), found, {host.name: settings})
+    _known[host.name] = found[host.name]
+
+
+def is_declaring(host: Host) -> bool:
+    """Whether its deploy file is only run to learn what it declares."""
+    return host.state in _passes
+
+
+def declared_of(host: Host) -> Declared:
+    """What deploy.py declares for a host of this run: all of it, also while it is still being called."""
+    return _known.get(host.name) or _noted_so_far(host)
+
+
+def steps_known(host: Host) -> tuple[str, ...]:
+    """The steps of a host, when all of them are known before the first runs; none in a deploy of somebody else's."""
+    found = _known.get(host.name)
+    return found.steps if found else ()
+
+
+def remember(declared: Mapping[str, Declared]) -> None:
+    """Keep, for this process's one run, what its deploy file declares."""
+    _known.update(declared)
+
+
+def _noted_so_far(host: Host) -> Declared:
+    found = _of(host.state, host.name)
+    names = [host.state.op_meta[op].names for number, op in enumerate(host.op_hash_order) if number not in found.ours]
+    others = tuple(name for several in names for name in sorted(several))
+    return Declared(tuple(found.steps), others, dict(found.arguments), dict(found.implied))
+
+
+def _of(state: State, host: str) -> _Noted:
+    return _noted.setdefault(state, {}).setdefault(host, _Noted())
+
+
+def declared_by(root: Path, hosts: Sequence[InventoryHost]) -> dict[str, Declared]:
+    """What a site's deploy.py declares, by host. Raises SettingsError with every problem at once."""
+    deploy = root / "deploy.py"
+    if not deploy.exists():
+        raise SettingsError(f"{deploy} is not there, and says which steps there are; next: rackwright init DIR")
+    with importing_from(root):
+        return check_steps(deploy, hosts)
+
+
+def check_steps(deploy: Path, hosts: Sequence[InventoryHost]) -> dict[str, Declared]:
+    """What a deploy file declares, by host. Raises SettingsError when it cannot be carried out as it stands."""
+    found = declare(deploy, [(entry.name, entry.data) for entry in hosts])
+    _refuse_wrong(deploy, found, {entry.name: told(entry, found[entry.name], deploy).settings for entry in hosts})
+    return found
+
+
+def with_arguments(root: Path, hosts: Sequence[InventoryHost]) -> list[InventoryHost]:
+    """Hosts with what the site's deploy.py says as arguments; it is only run where any call there says something.
+
+    One that is broken now stands in the way of those who need it: a status or a rollback goes by the files alone.
+    """
+    deploy = root / "deploy.py"
+    if not deploy.exists() or not any(says_something(file) for file in (deploy, *(root / "tasks").glob("*.py"))):
+        return list(hosts)
+    try:
+        with importing_from(root):
+            found = declare(deploy, [(entry.name, entry.data) for entry in hosts])
+        return [told(entry, found[entry.name], deploy) for entry in hosts]
+    except SettingsError as error:
+        logger.warning(f"{error}\nso its arguments are not known, and the settings in files count alone")
+        return list(hosts)
+
+
+def says_something(file: Path) -> bool:
+    """Whether a file calls one of our operations by name, with keyword arguments of its own."""
+    try:
+        calls = (node for node in ast.walk(ast.parse(file.read_bytes())) if isinstance(node, ast.Call))
+    except SyntaxError:
+        return True
+    return any(_name(call) in WITH_SETTINGS and any(word.arg for word in call.keywords) for call in calls)
+
+
+def _name(call: ast.Call) -> str:
+    return str(getattr(call.func, "attr", None) or getattr(call.func, "id", ""))
+
+
+def told(entry: InventoryHost, declared: Declared, deploy: Path) -> InventoryHost:
+    """A host with what its deploy file says as arguments. Raises InvalidSettingsError with every problem at once."""
+    return overlaid(entry, declared.arguments, Origin(str(deploy)))
+
+
+def _refuse_wrong(deploy: Path, declared: Mapping[str, Declared], settings: Mapping[str, HostSettings]) -> None:
+    wrong: dict[str, list[str]] = {}
+    for host, own in declared.items():
+        for text in problems_of(own, settings[host]):
+            wrong.setdefault(text, []).append(host)
+    if wrong:
+        told = [f"  {text} ({', '.join(hosts)})" for text, hosts in wrong.items()]
+        raise SettingsError("\n".join([f"{deploy}: its steps cannot be carried out; nothing was done:", *told]))
+
+
+def declare(
+    deploy: Path, hosts: Sequence[tuple[str, Mapping[str, Any]]], ask: Callable[..., Any] | None = None
+) -> dict[str, Declared]:
+    """What a deploy file declares for each host, by name. Nothing is run.
+
+    hosts: name and data of each. ask: answers what the file asks a host for; without, nothing is connected.
+    Raises SettingsError when the file cannot be run, or asks a host of which nobody can ask.
+    """
+    code = _compiled(deploy)
+    inventory = Inventory(([(name, dict(data)) for name, data in hosts], {}))
+    state = State(inventory, Config(), check_for_changes=False)
+    _passes.add(state)
+    state.current_deploy_filename = str(deploy)
+    state.set_stage(StateStage.Prepare)
+    with ctx_state.use(state), ctx_inventory.use(inventory), ctx_config.use(state.config), _quiet():
+        return {host.name: _declare(code, deploy, host, ask or _refuse) for host in inventory}
+
+
+def _compiled(deploy: Path) -> Any:
+    try:
+        return compile(deploy.read_bytes(), str(deploy), "exec")
+    except SyntaxError as error:
+        raise SettingsError(f"{deploy}:{error.lineno}: {error.msg}: {(error.text or '').strip()}") from None
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{deploy}: {error}") from None
+
+
+def _declare(code: Any, deploy: Path, host: Host, ask: Callable[..., Any]) -> Declared:
+    host.get_fact, host.connect = ask, _refuse  # type: ignore[method-assign]
+    with ctx_host.use(host):
+        try:
+            exec(code, {"__file__": str(deploy), "__name__": "__main__"})
+        except (PyinfraError, SettingsError) as error:
+            raise SettingsError(f"{deploy}: {host.name}: {error}") from None
+        except Exception as error:
+            raise SettingsError(f"{deploy}: {host.name}: {type(error).__name__}: {error}") from error
+        return _noted_so_far(host)
+
+
+def _refuse(*_: Any, **__: Any) -> NoReturn:
+    raise SettingsError(
+        "it asks the host for a fact while it declares its steps, and a plan must know them without a connection; "
+        "next: ask inside an operation of your own, or decide by host.data"
+    )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What a deploy file prints while its steps are only declared would be printed twice."""
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,223 @@
+"""One host in a run under pyinfra: its reading, and how a change is carried out and shown.
+
+Rules it carries (facts tried on real hosts): the reading is kept by host *name* and by stage, a host that cannot
+be read fails alone, failures are yielded and never raised, and every sentence is printed before the first
+command, because change detection stops there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyinfra import host as current_host
+from pyinfra.api import FactBase, FactProcessError, FunctionCommand, StringCommand
+from pyinfra.api.command import PyinfraCommand
+from pyinfra.api.facts import get_fact
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+from pyinfra.context import ctx_host
+
+from rackwright.concerns.lease import LEASED
+from rackwright.effects.lease.fence import holds
+from rackwright.effects.lease.leasing import take
+from rackwright.effects.line import is_lost, tune
+from rackwright.effects.perform import perform, perform_all
+from rackwright.effects.reader import SECONDS, parse_reading, reading_command
+from rackwright.effects.remote import StepFailedError, complain, lost, say
+from rackwright.effects.sudo import PasswordWantedError
+from rackwright.errors import ReadingError
+from rackwright.inventory import settings_of
+from rackwright.plan.change import Change, Refuse
+from rackwright.plan.concern import HostReading
+from rackwright.plan.ownership import RECORD, OwnershipRecord
+from rackwright.pyinfra_glue.declaring import steps_known
+from rackwright.sources.names import Names
+
+Commands = Generator[PyinfraCommand, None, None]
+
+
+@dataclass
+class HostState:
+    """What this run knows of one host. `stage` is whether pyinfra executes (True) or only looks for changes.
+
+    stale: the reading must not be decided by any more. behind: the host is not whole as it was read.
+    """
+
+    stage: bool
+    reading: HostReading | None
+    stale: bool = False
+    behind: bool = False
+    changed: bool = False
+    record: OwnershipRecord = field(default_factory=lambda: OwnershipRecord(frozenset()))
+
+
+_states: dict[str, HostState] = {}
+NAMES = Names()
+"""What tags and revisions are in this run."""
+
+
+class HostFacts(FactBase[HostReading]):
+    """Everything that Rackwright needs to know of a host, read by one command."""
+
+    def command(self) -> StringCommand:
+        return reading_command(settings_of(this_host()), steps_known(this_host()))
+
+    def process(self, output: list[str]) -> HostReading:
+        try:
+            return parse_reading(output, steps_known(this_host()))
+        except ReadingError as error:
+            raise FactProcessError(str(error)) from error
+
+
+def real_host(host: Host) -> Host:
+    """The host itself: `pyinfra.host` is one proxy object for all hosts, so it must never be a key."""
+    found = host.state.inventory.get_host(host.name)
+    assert isinstance(found, Host)
+    return found
+
+
+def this_host() -> Host:
+    """The host that pyinfra works on now: itself, and not the one proxy object that stands for all hosts."""
+    return real_host(current_host)
+
+
+def look(host: Host, whole: bool = False) -> HostReading | None:
+    """The host's reading for this stage; taken anew when something was changed since that others decide by.
+
+    whole: taken anew when anything was changed since. Returns None when the host cannot be read.
+    """
+    known = _states.get(host.name)
+    if known is not None and known.stage == host.state.is_executing and not (known.stale or (whole and known.behind)):
+        return known.reading
+    seen = _read(host)
+    fresh = HostState(host.state.is_executing, seen, changed=known.changed if known else False)
+    if seen is not None:
+        fresh.record = OwnershipRecord(seen[RECORD])
+    _states[host.name] = fresh
+    return seen
+
+
+def state_of(host: Host) -> HostState:
+    """What this run knows of a host that was looked at, as of its newest reading."""
+    return _states[host.name]
+
+
+def was_changed(host: Host) -> bool:
+    """Whether this run has changed the host."""
+    return host.name in _states and _states[host.name].changed
+
+
+def _read(host: Host) -> HostReading | None:
+    real = real_host(host)
+    tune(real)
+    seen: HostReading | None = None
+    # Whoever watches a wave looks at other hosts than its own, and each is read by its own settings.
+    with ctx_host.use(real):
+        try:
+            seen = get_fact(host.state, real, HostFacts, kwargs={"_timeout": SECONDS}, apply_failed_hosts=False)
+        except PasswordWantedError as error:
+            complain(real, str(error))
+    if seen is None and is_lost(real):
+        complain(real, lost("closed"))
+    if seen is None and not host.state.is_executing:
+        complain(real, "could not be read, so nothing is known of its changes")
+        host.state.failed_hosts.add(real)
+        host.state.active_hosts.discard(real)
+    return NAMES.complete(settings_of(real), seen) if seen is not None else None
+
+
+def fail(text: str) -> FunctionCommand:
+    """A command that fails its host, and no other one, with a text."""
+
+    def not_done(state: State, host: Host) -> bool:  # noqa: ARG001 - pyinfra passes both by name
+        complain(host, text)
+        return False
+
+    return FunctionCommand(not_done, (), {})
+
+
+def unreadable(host: Host) -> Commands:
+    """Fail a host that could not be read, when something would be done to it."""
+    if host.state.is_executing:
+        yield fail("could not be read, so nothing was done; see the line above")
+
+
+def announce_changes(host: Host, changes: Sequence[Change]) -> None:
+    """Print each change as a sentence, with its diff when asked for by --diff."""
+    for change in changes:
+        say(host, ("" if host.state.is_executing else "would ") + change.sentence, "yellow")
+        if change.diff and host.state.config.DIFF:
+            for line in change.diff.splitlines():
+                say(host, f"  {line}")
+
+
+def decided(
+    host: Host, decide: Callable[[HostReading], Sequence[Change]]
+) -> Generator[PyinfraCommand, None, list[Change] | None]:
+    """What is to be changed on a host; its lease is taken before anything is. None when that failed, and was said.
+
+    When somebody else has written to the host since it was read, it is read again and decided anew.
+    """
+    try:
+        seen = look(host)
+        changes = list(decide(seen)) if seen is not None else []
+        if seen is not None and _lease_due(host, changes):
+            _states[host.name].stale = not take(host.state, real_host(host), seen[LEASED]).fresh
+            seen = look(host)
+            changes = list(decide(seen)) if seen is not None else []
+    except StepFailedError as error:
+        yield fail(str(error))
+        return None
+    if seen is None:
+        yield from unreadable(host)
+        return None
+    return changes
+
+
+def _lease_due(host: Host, changes: Sequence[Change]) -> bool:
+    return any(map(_writes, changes)) and host.state.is_executing and host.name not in holds
+
+
+def _writes(change: Change) -> bool:
+    """Whether it writes to the host: by a step, or to the ownership record alone."""
+    if not change.steps:
+        return bool(change.owns or change.disowns)
+    return any(not isinstance(step, Refuse) for step in change.steps)
+
+
+def touch(host: Host, alone: bool = False) -> None:
+    """Note that a host is being changed: its reading is stale from now on, unless no other concern decides by it."""
+    state = _states[host.name]
+    state.changed = state.behind = host.state.is_executing
+    state.stale = host.state.is_executing and (state.stale or not alone)
+
+
+def commands(change: Change) -> Commands:
+    """A change as one command of pyinfra's."""
+    yield FunctionCommand(_perform, (Quiet(change),), {})
+
+
+def carry_out(host: Host, change: Change) -> None:
+    """Carry out a change on a host that was looked at. Raises StepFailedError."""
+    perform_all(change, state_of(host).record, lambda step: perform(host.state, host, step))
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """Carries a value through pyinfra without being printed at --debug."""
+
+    value: Any
+
+    def __repr__(self) -> str:
+        return type(self.value).__name__
+
+
+def _perform(state: State, host: Host, change: Quiet) -> bool:  # noqa: ARG001 - pyinfra passes both by name
+    try:
+        carry_out(host, change.value)
+    except StepFailedError as error:
+        complain(host, str(error))
+        return False
+    return True

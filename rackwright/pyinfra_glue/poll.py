@@ -1,0 +1,116 @@
+"""One command on each of many hosts at little more than the price of the logins.
+
+The connections are pyinfra's own, so a host is reached, trusted and refused as in a deploy. What is left out is what a
+deploy needs and a look does not: greenlets around every line that a host prints, and the wait of all hosts for the
+slowest login.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from paramiko import SSHException
+from pyinfra import logger
+from pyinfra.api import Config, Inventory, State, StringCommand
+from pyinfra.api.arguments import CONNECTOR_ARGUMENT_KEYS, pop_global_arguments
+from pyinfra.api.exceptions import ConnectError, PyinfraError
+from pyinfra.api.host import Host
+from pyinfra.connectors.sshuserclient.client import get_host_keys
+from pyinfra.connectors.util import make_unix_command_for_host
+
+from rackwright.effects.line import tune
+from rackwright.inventory import InventoryHost
+
+AT_ONCE = 100
+"""Logins under way at the same time."""
+SECONDS = 60
+"""Within which a host must have answered."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a host printed, or why it did not."""
+
+    lines: tuple[str, ...] = ()
+    trouble: str = ""
+    reached: bool = True
+
+
+def poll(entries: Sequence[InventoryHost], script: Callable[[InventoryHost], str]) -> dict[str, Reply]:
+    """Run each host's script, as root; replies by host name, one for every host."""
+    if not entries:
+        return {}
+    inventory = Inventory(([(entry.name, entry.data) for entry in entries], {}))
+    state = State(inventory, Config())
+    _read_keys(state, entries)
+    # pyinfra and paramiko log every refusal; the rows tell it.
+    logger.setLevel(logging.CRITICAL)
+    logging.getLogger("paramiko").setLevel(logging.CRITICAL)
+    with ThreadPoolExecutor(min(AT_ONCE, len(entries))) as pool:
+        work = {
+            entry.name: pool.submit(_ask, state, inventory.get_host(entry.name), script(entry)) for entry in entries
+        }
+        return {name: reply.result() for name, reply in work.items()}
+
+
+def _read_keys(state: State, entries: Sequence[InventoryHost]) -> None:
+    """Have pyinfra read all keys once before the threads begin: its lock is for greenlets, and it may ask."""
+    for file in {str(entry.data.get("ssh_known_hosts_file") or "~/.ssh/known_hosts") for entry in entries}:
+        get_host_keys((os.path.expanduser(file),))  # noqa: PTH111 - the very words that pyinfra looks it up by
+    for name in {entry.data["ssh_key"]: entry.name for entry in entries if entry.data.get("ssh_key")}.values():
+        prepare: Any = getattr(state.inventory.get_host(name).connector, "make_paramiko_kwargs", None)
+        # A key that cannot be read is told by the row of each host that wants it.
+        with suppress(PyinfraError, OSError, SSHException):
+            if prepare is not None:
+                prepare()
+
+
+def _ask(state: State, host: Host, script: str) -> Reply:
+    try:
+        host.connector.connect()
+        tune(host)
+        return _run(state, host, script)
+    except ConnectError as error:
+        return Reply(trouble=f"cannot be reached: {error}", reached=False)
+    except TimeoutError:
+        return Reply(trouble=f"it did not answer within {SECONDS} s")
+    except (OSError, SSHException, EOFError, PyinfraError) as error:
+        return Reply(trouble=f"the connection was lost ({error or type(error).__name__})")
+    finally:
+        client: Any = getattr(host.connector, "client", None)
+        if client is not None:
+            client.close()
+
+
+def _run(state: State, host: Host, script: str) -> Reply:
+    arguments, _ = pop_global_arguments(state, host, {})
+    chosen: dict[str, Any] = {key: arguments[key] for key in CONNECTOR_ARGUMENT_KEYS if key in arguments}  # type: ignore[literal-required]
+    client: Any = getattr(host.connector, "client", None)
+    if client is None:
+        ok, output = host.connector.run_shell_command(StringCommand(script), **chosen)
+        return Reply(tuple(output.stdout_lines), "" if ok else _last(output.stderr_lines))
+    words = {
+        key: value
+        for key, value in chosen.items()
+        if key not in ("_get_pty", "_timeout", "_stdin", "_success_exit_codes")
+    }
+    command = make_unix_command_for_host(state, host, StringCommand(script), **words)
+    _, stdout, stderr = client.exec_command(command.get_raw_value(), timeout=SECONDS)
+    lines = tuple(_lines(stdout.read()))
+    if stdout.channel.recv_exit_status() != 0:
+        return Reply(lines, _last(_lines(stderr.read())))
+    return Reply(lines)
+
+
+def _lines(output: bytes) -> list[str]:
+    return output.decode(errors="replace").removesuffix("\n").split("\n")
+
+
+def _last(lines: Sequence[str]) -> str:
+    return f"could not be read: {lines[-1] if lines else 'it printed nothing'}"

@@ -1,0 +1,96 @@
+"""Connections to an inventory's hosts outside a deploy: the same connector, host keys and sudo as pyinfra's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+from pyinfra.api import Config, Inventory, State
+from pyinfra.api.connect import connect_all, disconnect_all
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.host import Host
+from pyinfra.context import ctx_config, ctx_inventory, ctx_state
+from pyinfra.progress import progress_spinner
+
+from rackwright.effects.line import tune
+from rackwright.errors import RackwrightError
+from rackwright.inventory import InventoryHost, load_inventory
+from rackwright.pyinfra_glue.terminal import tame_output
+from rackwright.runs.selection import named_by
+from rackwright.settings.files import site_root
+
+__all__ = ["Connected", "chosen_hosts", "connected", "progress_spinner"]
+
+
+@dataclass(frozen=True)
+class Connected:
+    """One connected host with its settings."""
+
+    state: State
+    host: Host
+    entry: InventoryHost
+
+
+def chosen_hosts(inventory: str, limit: Sequence[str], only: Sequence[str] = ()) -> list[InventoryHost]:
+    """Hosts of an inventory that a `--limit` names, by group or by name pattern, in inventory order.
+
+    only: of those, the ones that an earlier run left in a state, as `failed@last`.
+    Raises RackwrightError when a pattern matches nothing, or when no host is left.
+    """
+    hosts = load_inventory(inventory)
+    for pattern in limit:
+        if not any(_matches(entry, pattern) for entry in hosts):
+            raise RackwrightError(f"--limit {pattern}: no host and no group of {inventory} matches; nothing was done")
+    found = [entry for entry in hosts if not limit or any(_matches(entry, pattern) for pattern in limit)]
+    if not only:
+        return found
+    root = site_root(Path(inventory).expanduser())
+    names = {name for text in only for name in named_by(root, text)}
+    if not any(entry.name in names for entry in found):
+        raise RackwrightError(f"--only {', '.join(only)} and --limit together leave no host; nothing was done")
+    return [entry for entry in found if entry.name in names]
+
+
+def _matches(entry: InventoryHost, pattern: str) -> bool:
+    return pattern in entry.groups or fnmatch(entry.name, pattern)
+
+
+@contextmanager
+def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
+    """Connect to hosts side by side; hosts that cannot be reached are left out and have said why.
+
+    Raises RackwrightError when none can be reached.
+    """
+    # Makes the standard library cooperative, so only here: commands that connect nowhere must not be changed by it.
+    import pyinfra_cli  # noqa: F401, PLC0415
+
+    inventory = Inventory(([(entry.name, entry.data) for entry in entries], {}))
+    tame_output()
+    config = Config()
+    config.FAIL_PERCENT = 100
+    state = State(inventory, config)
+    with ctx_state.use(state), ctx_inventory.use(inventory), ctx_config.use(config):
+        try:
+            connect_all(state)
+        except PyinfraError as error:
+            raise RackwrightError(f"no host could be reached: {error}") from error
+        by_name = {entry.name: entry for entry in entries}
+        try:
+            reached = [host for host in inventory if host.connected]
+            for host in reached:
+                tune(host)
+            yield [Connected(state, host, by_name[host.name]) for host in reached]
+        finally:
+            disconnect_all(state)
+
+
+def reachable(entries: Sequence[InventoryHost]) -> list[str]:
+    """Names of the hosts that can be connected to; the others have said why."""
+    try:
+        with connected(entries) as hosts:
+            return [one.host.name for one in hosts]
+    except RackwrightError:
+        return []

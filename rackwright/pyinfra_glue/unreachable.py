@@ -1,0 +1,52 @@
+"""Which hosts cannot be reached, found out by connecting as a run does: same connector, keys and options.
+
+It runs as a process of its own, `python -m rackwright.pyinfra_glue.unreachable INVENTORY`, with the hosts' names as
+JSON on standard input, because connecting makes the whole process cooperative (gevent), and a rollout's must stay as
+it is.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rackwright.errors import RackwrightError
+from rackwright.processes import module
+from rackwright.pyinfra_glue.session import chosen_hosts, reachable
+
+SECONDS = 300
+"""Longest time for connecting to a whole fleet."""
+
+
+def offline(inventory: Path, hosts: Sequence[str], root: Path) -> list[str]:
+    """Hosts of an inventory that cannot be reached now, in the order given. Raises RackwrightError."""
+    words = [*module("rackwright.pyinfra_glue.unreachable"), str(inventory)]
+    try:
+        done = subprocess.run(
+            words,
+            input=json.dumps(list(hosts)),
+            cwd=root,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=SECONDS,
+            check=True,
+        )
+        reached = set(json.loads(done.stdout))
+    except (subprocess.SubprocessError, ValueError) as error:
+        raise RackwrightError(
+            f"which hosts can be reached could not be found out: {error}; nothing was done"
+        ) from error
+    return [host for host in hosts if host not in reached]
+
+
+def main() -> None:
+    """Print the names of the hosts that can be reached, as JSON."""
+    wanted = set(json.load(sys.stdin))
+    print(json.dumps(reachable([entry for entry in chosen_hosts(sys.argv[1], ()) if entry.name in wanted])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""How a run ended: its exit status and its sentence, from what its record says of each host. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rackwright.runs.fault import Failure, Fault, Judgement, failures_in, judged
+from rackwright.runs.journal import Event
+from rackwright.runs.states import HURT, NOT_REACHED, UNTOUCHED, WELL, RunState, known
+
+DONE, ERROR, WENT_BACK, HANDS_NEEDED = 0, 1, 3, 4
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a record says of one phase."""
+
+    states: Mapping[str, RunState]
+    before: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The releases that were proven before the switch, by host and endpoint."""
+    failures: tuple[Failure, ...] = ()
+    held: str = ""
+    """Why a hook held the next wave back."""
+
+    def named(self, *states: RunState) -> list[str]:
+        """Hosts in one of these states."""
+        return [host for host, state in self.states.items() if state in states]
+
+    @property
+    def failed(self) -> list[str]:
+        """Hosts whose switch went wrong."""
+        return [host for host, state in self.states.items() if state not in WELL | NOT_REACHED | UNTOUCHED]
+
+    @property
+    def judgement(self) -> Judgement:
+        """What its failures mean together."""
+        return judged(self.failures)
+
+
+def result(events: Iterable[Event], phase: str) -> Result:
+    """What the record says of a phase: each host's last state in it."""
+    states: dict[str, RunState] = {}
+    before: dict[str, Mapping[str, str]] = {}
+    inside, held = list[Event](), ""
+    for event in _phase(events, phase):
+        inside.append(event)
+        if event["kind"] == "host" and (state := known(event["state"])):
+            states[event["host"]] = state
+            before.setdefault(event["host"], event.get("before", {}))
+        elif event["kind"] == "held":
+            held = event["text"]
+    return Result(states, before, tuple(failures_in(inside)), held)
+
+
+def _phase(events: Iterable[Event], phase: str) -> Iterable[Event]:
+    inside = False
+    for event in events:
+        if event["kind"] == "phase":
+            inside = event["name"] == phase
+        elif inside:
+            yield event
+
+
+def end_of_rollout(
+    inventory: str,
+    hosts: Sequence[str],
+    status: int,
+    forward: Result,
+    backward: Result | None,
+    leaving: Collection[str] = (),
+) -> tuple[int, str]:
+    """Exit status and sentence of a rollout from its record; pyinfra's own status only adds doubt.
+
+    leaving: hosts that were to leave the release again.
+    """
+    well = len(forward.named(*WELL))
+    if not forward.failed and forward.held:
+        return ERROR, f"stopped: {forward.held}; {well} hosts have the change; next: rackwright resume to go on"
+    if not forward.failed and not forward.named(RunState.NOT_SWITCHED):
+        return _untroubled(hosts, status, forward)
+    if hurt := _hurt(forward, backward, leaving):
+        return HANDS_NEEDED, hands_needed(hurt)
+    failed = ", ".join(forward.failed)
+    judgement = forward.judgement
+    if judgement.is_the_releases:
+        return WENT_BACK, rolled_back(forward.failed)
+    if not forward.named(RunState.NOT_SWITCHED) and judgement.fault is Fault.HOST:
+        return WENT_BACK, (
+            f"{failed} failed by a fault of its own, {well} hosts have the change; next: "
+            f"rackwright resume, when it is repaired"
+        )
+    return WENT_BACK, (
+        f"stopped and held: {failed} failed, {well} hosts have the change; next: "
+        f"rackwright resume to go on, or rackwright rollback {inventory} to go back"
+    )
+
+
+def _hurt(forward: Result, backward: Result | None, leaving: Collection[str]) -> list[str]:
+    """Hosts that may not serve what they served."""
+    back = backward.states if backward else {}
+    not_back = [host for host in leaving if back.get(host) not in WELL]
+    left = [host for host in forward.named(RunState.AFTERWARDS) if back.get(host) not in WELL]
+    return list(dict.fromkeys([*forward.named(*HURT), *not_back, *left]))
+
+
+def hands_needed(hosts: Collection[str]) -> str:
+    """The sentence on hosts where rolling back failed, or where nobody saw its end."""
+    names = ", ".join(hosts)
+    return (
+        f"hands needed on {names}: rolling back failed, so they may not serve what they served; next: repair them by "
+        "what their errors above say, then rackwright resume"
+    )
+
+
+def rolled_back(failed: Collection[str]) -> str:
+    """The sentence on a release that every host has left again."""
+    names = ", ".join(failed) or "a host"
+    return f"the change failed on {names} and was rolled back: what served serves its last good release"
+
+
+def end_of_way_back(
+    wanted: Collection[str], back: Result | None, failed: Collection[str], hurt: Collection[str] = ()
+) -> tuple[int, str]:
+    """Exit status and sentence of taking a release back that an earlier run found at fault.
+
+    wanted: hosts that were to leave it. failed: those on which it failed. hurt: others, that have needed
+    hands since then.
+    """
+    states = back.states if back else {}
+    bad = [*(host for host in wanted if states.get(host) not in WELL), *hurt]
+    return (HANDS_NEEDED, hands_needed(bad)) if bad else (WENT_BACK, rolled_back(failed))
+
+
+def _untroubled(hosts: Sequence[str], status: int, forward: Result) -> tuple[int, str]:
+    """The end where no switch went wrong."""
+    pending = forward.named(RunState.NOT_CONVERGED)
+    missing = [host for host in hosts if forward.states.get(host) in {None, *NOT_REACHED} and host not in pending]
+    done = f"{len(forward.named(RunState.SWITCHED))} switched, {len(forward.named(RunState.UNCHANGED))} unchanged"
+    if not missing and not pending and status == DONE:
+        return DONE, f"done: {done}"
+    parts = [
+        *([f"{', '.join(missing)} did not come to their switch"] if missing else []),
+        *([f"{', '.join(pending)} did not converge"] if pending else []),
+    ]
+    what = "; ".join(parts) or "not everything was done"
+    return ERROR, f"{what}, see above; {done}; what served goes on serving; next: rackwright resume"
+
+
+def end_of_rollback(hosts: Sequence[str], status: int, found: Result) -> tuple[int, str]:
+    """Exit status and sentence of a rollback by hand from its record."""
+    missing = [host for host in hosts if host not in found.states or found.states[host] in NOT_REACHED]
+    refused = found.named(RunState.REFUSED)
+    bad = [host for host in [*found.failed, *found.named(RunState.NOT_SWITCHED)] if host not in refused]
+    if bad:
+        return HANDS_NEEDED, f"going back failed: hands needed on {', '.join(bad)}; see above"
+    if refused or missing or status != DONE:
+        which = ", ".join([*refused, *missing]) or "some hosts"
+        return ERROR, f"{which} did not go back, and serve what they served; see above"
+    back, same = len(found.named(RunState.SWITCHED)), len(found.named(RunState.UNCHANGED))
+    return DONE, f"done: {back} went back, {same} ran it already; the settings still ask for the newer one"
