@@ -52,6 +52,7 @@ bench: setup
 lint: setup
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
+	@out=$$($(BIN)/lint-imports --no-logo 2>&1) || { printf '%s\n' "$$out"; exit 1; }
 
 types: setup
 	@$(BIN)/mypy --no-error-summary
