@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -196,10 +197,29 @@ def test_what_cannot_be_put_back_is_held_back(tmp_path: Path) -> None:
 CALL = re.compile(r"(fsync|fdatasync|rename\w*)\((.*)\) = 0")
 
 
+def whole(trace: str) -> Iterator[str]:
+    """The calls, one a line: strace parts one where another process came in between."""
+    begun: dict[str, str] = {}
+    for line in trace.splitlines():
+        pid, _, text = line.partition(" ")
+        text = text.strip()
+        if text.endswith("<unfinished ...>"):
+            begun[pid] = text.removesuffix("<unfinished ...>").rstrip()
+        elif rest := re.fullmatch(r"<\.\.\. \w+ resumed>(.*)", text):
+            yield begun.pop(pid, "") + rest[1]
+        else:
+            yield text
+
+
+def test_a_call_that_strace_parts_is_one() -> None:
+    trace = "7 fsync(3</a/b> <unfinished ...>\n8 +++ exited with 0 +++\n7 <... fsync resumed>) = 0\n"
+    assert calls(trace) == [("fsync", "/a/b")]
+
+
 def calls(trace: str) -> list[tuple[str, str]]:
     """fsync and rename in their order, with the path: of the file that is synced, or of the new name."""
     found = []
-    for line in trace.splitlines():
+    for line in whole(trace):
         if told := CALL.search(line):
             kind, words = told.groups()
             path = re.search(r"<(.*)>", words) if "sync" in kind else re.findall(r'"([^"]*)"', words)[-1:]
