@@ -40,6 +40,14 @@ def stores_in(models: Path) -> bytes:
     return subprocess.run(words, check=True, capture_output=True).stdout
 
 
+def _size(path: Path) -> int:
+    """Bytes of a file; none when it has been moved into place meanwhile."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 @dataclass
 class Hub:
     """A loopback hub, and the program that downloads from it into `models`."""
@@ -96,7 +104,7 @@ class Hub:
         """Wait until a file has come so far, and no further than it must."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            if any(part.stat().st_size > size for part in self.models.glob("*.partial/.parts/*.part")):
+            if any(_size(part) > size for part in self.models.glob("*.partial/.parts/*.part")):
                 return
             time.sleep(0.05)
         raise AssertionError("no byte came within a minute")
