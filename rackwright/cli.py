@@ -69,7 +69,7 @@ def parser(verb: str | None = None) -> Parser:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code. What a user can mend is printed as text, never as a traceback."""
+    """Run one command; returns its exit code. What a user can fix is printed as text, never as a traceback."""
     typed = sys.argv[1:] if words is None else words
     # What is loaded stays: looking through it for garbage again and again is an eighth of a verb's start.
     gc.disable()

@@ -1,4 +1,4 @@
-"""Errors that a user can cause and mend: printed as text, never as a traceback."""
+"""Errors that a user can cause and fix: printed as text, never as a traceback."""
 
 from __future__ import annotations
 

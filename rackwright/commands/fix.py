@@ -13,7 +13,7 @@ from rackwright.settings.origin import dotted
 from rackwright.settings.problems import InvalidSettingsError, Problem
 
 ROUNDS = 32
-"""Every round mends one key in each file that has any."""
+"""Every round fixes one key in each file that has any."""
 
 
 def fix_files(args: argparse.Namespace) -> Iterator[str]:

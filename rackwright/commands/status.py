@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(values_of(rows), indent=1))
     else:
-        print(paragraph("\n".join([render(rows), *in_vain([*asked.values()])])))
+        print(paragraph("\n".join([render(rows), *ignored_of([*asked.values()])])))
     return 0 if all(row.gpus is not None for row in rows) else 1
 
 
@@ -62,10 +62,10 @@ def _asked(entries: Sequence[InventoryHost], root: Path) -> dict[str, Asked]:
     return {entry.name: made[id(entry.settings)] for entry in entries}
 
 
-def in_vain(hosts: Sequence[Asked]) -> list[str]:
-    """What requests may ask for in vain, a line for each endpoint name and reason."""
+def ignored_of(hosts: Sequence[Asked]) -> list[str]:
+    """Parameters of requests that are ignored, a line for each endpoint name and reason."""
     found = {
-        f"endpoint {name}: requests give {', '.join(ignored.parameters)} in vain: {ignored.text}"
+        f"endpoint {name}: it ignores {', '.join(ignored.parameters)} of requests: {ignored.text}"
         for asked in {id(one): one for one in hosts}.values()
         for name, endpoint in asked.endpoints.items()
         for ignored in ignored_parameters(endpoint)

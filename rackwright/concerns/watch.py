@@ -1,6 +1,6 @@
 """What a host looks after by itself: one timer, and a list of checks that any concern may join. Pure.
 
-A check is a script that says what it found. It ends with 0 when all was well, and otherwise when it had to mend
+A check is a script that says what it found. It ends with 0 when all was well, and otherwise when it had to repair
 something, or could not. None runs while somebody is at work on the host.
 """
 
@@ -27,7 +27,7 @@ def check_file(name: str) -> str:
 
 
 def repairs_file(name: str) -> str:
-    """Where a check notes what it had to mend: seconds since 1970, and what it found, a line each."""
+    """Where a check notes what it had to repair: seconds since 1970, and what it found, a line each."""
     return f"{STATE}/watch/{name}"
 
 

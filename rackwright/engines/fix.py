@@ -33,7 +33,7 @@ def fix(
 ) -> tuple[dict[str, Any], list[Fixed]]:
     """Options that `version` takes as far as that can be done without guessing, and the edits.
 
-    Only refusals with a sure right place are mended; whatever `check_options` still refuses needs a person.
+    Only refusals with a sure right place are fixed; whatever `check_options` still refuses needs a person.
     """
     current: dict[str, Any] = deepcopy(dict(options))
     made: list[Fixed] = []

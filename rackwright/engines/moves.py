@@ -106,10 +106,10 @@ def _misplaced(line: Line, path: KeyPath, value: Any, options: Mapping[str, Any]
     if len(path) > 1 and (name,) in places:
         return Hint(": it belongs at the top level", _free((name,), value, options))
     if len(path) == 1 and len(places) == 1:
-        return Hint(f": it belongs into {dotted(places[0][:-1])}", _free(places[0], value, options))
+        return Hint(f": it belongs in {dotted(places[0][:-1])}", _free(places[0], value, options))
     if len(path) == 1 and places:
         sections = " or ".join(dict.fromkeys(dotted(place[:-1]) for place in places))
-        return Hint(f": it belongs into {sections}; was the indentation lost?")
+        return Hint(f": it belongs in {sections}; was the indentation lost?")
     return None
 
 

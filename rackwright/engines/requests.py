@@ -21,7 +21,7 @@ class Ignored:
 
 
 def ignored_parameters(endpoint: EndpointSettings) -> list[Ignored]:
-    """What requests to an endpoint may ask for in vain, by its engine, version and way of drafting."""
+    """Parameters of requests that an endpoint ignores, by its engine, version and way of drafting."""
     return [
         Ignored(tuple(row["ignored"]), row["text"], row["source"])
         for row in table("requests")

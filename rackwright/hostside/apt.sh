@@ -65,7 +65,7 @@ refuse_half_configured() {
 finish_half_configured() {
   echo "an installation of ours was cut on this host; finishing it"
   quietly "configuring what was unpacked" dpkg --configure -a --force-confold --force-confdef || :
-  apt "mending dependencies" --fix-broken install
+  apt "fixing dependencies" --fix-broken install
 }
 
 apt() {

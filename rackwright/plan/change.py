@@ -123,7 +123,7 @@ class DaemonRestart:
 class Refuse:
     """Nothing can be done here: what is wrong, where, and the next command to type.
 
-    `final` is False when earlier steps of the same run may still mend it, so that looking ahead must not fail.
+    `final` is False when earlier steps of the same run may still fix it, so that looking ahead must not fail.
     """
 
     text: str

@@ -50,7 +50,7 @@ NOWHERE = Path("/")
 
 
 class MisfitError(ValueError):
-    """Settings that are right one by one and do not fit together, with the keys where that is mended."""
+    """Settings that are right one by one and do not fit together, with the keys where that is fixed."""
 
     def __init__(self, text: str, *path: str) -> None:
         super().__init__(text)

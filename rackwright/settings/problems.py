@@ -15,14 +15,14 @@ HEADING = "the settings are not valid, nothing was connected:"
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing to mend: where, which key (may be empty), what is wrong, and the host it was found on."""
+    """One thing to fix: where, which key (may be empty), what is wrong, and the host it was found on."""
 
     where: Origin | None
     path: KeyPath
     text: str
     host: str = ""
     right: Move | None = None
-    """How `rackwright check --fix` mends it; None when that needs a person."""
+    """How `rackwright check --fix` fixes it; None when that needs a person."""
     of_host: bool = False
     """True when more than the one file makes it wrong, such as the host's GPUs: then the hosts are named too."""
 
@@ -32,7 +32,7 @@ class InvalidSettingsError(SettingsError):
 
     def __init__(self, problems: Sequence[Problem], next_command: str) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join([HEADING, *_lines(problems), f"mend these, then: {next_command}"]))
+        super().__init__("\n".join([HEADING, *_lines(problems), f"fix these, then: {next_command}"]))
 
 
 def nearest(word: str, names: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Preflight and Docker on real hosts: what stops a host before anything is written, how Docker is set up and mended."""
+"""Preflight and Docker on real hosts: what stops a host before anything is written, how Docker is set up and fixed."""
 
 from __future__ import annotations
 

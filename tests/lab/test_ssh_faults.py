@@ -74,10 +74,10 @@ def lease(host: Host) -> str:
 
 @dataclass(frozen=True)
 class Fault:
-    """Something wrong with a host, how it is mended, and what is said of it."""
+    """Something wrong with a host, how it is fixed, and what is said of it."""
 
     strike: Callable[[Lab, Host], object]
-    mend: Callable[[Lab, Host], object]
+    fix: Callable[[Lab, Host], object]
     told: tuple[str, ...]
 
 
@@ -127,7 +127,7 @@ def struck(request: pytest.FixtureRequest, worker_lab: Lab, faulty: Host) -> Ite
     try:
         yield fault
     finally:
-        fault.mend(worker_lab, faulty)
+        fault.fix(worker_lab, faulty)
 
 
 def reached_the_end(run: Run, host: Host) -> bool:
@@ -152,7 +152,7 @@ def test_a_fault_before_the_run_is_named_and_stops_no_other_host(
 def test_a_mended_host_is_reached_again(site: Site, worker_lab: Lab, faulty: Host) -> None:
     for fault in FAULTS.values():
         fault.strike(worker_lab, faulty)
-        fault.mend(worker_lab, faulty)
+        fault.fix(worker_lab, faulty)
     run = site.deploy("--dry", limit=[faulty.name])
     assert run.status == 0, run.output
 

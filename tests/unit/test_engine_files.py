@@ -58,7 +58,7 @@ def test_check_names_file_line_key_version_and_the_right_key(site: Path, capsys:
         " YAML; write `engine.tensor_parallel_size: 1`; on h1, h2",
         "  group_vars/gpu.yml:9: engine.use_torch_sampler: TensorRT-LLM 1.2.0rc6 does not know this key: sampling by"
         f" TorchSampler is said otherwise there; write `engine.sampler_type: TorchSampler` ({SAMPLER}); on h1, h2",
-        "mend these, then: rackwright check inventory/fleet.py",
+        "fix these, then: rackwright check inventory/fleet.py",
     ]
 
 
@@ -78,7 +78,7 @@ def test_a_problem_of_some_hosts_names_them(site: Path, capsys: pytest.CaptureFi
         " for 4 set it to 4; on h1, h2, h3 and 2 more",
         "  host_vars/h0.yml:1: engine.tensor_parallel_size: 16 needs 16 GPUs, and endpoint llm has 8;"
         " for 8 set it to 8",
-        "mend these, then: rackwright check inventory/fleet.py",
+        "fix these, then: rackwright check inventory/fleet.py",
     ]
 
 
@@ -104,9 +104,9 @@ def test_fix_rewrites_the_keys_and_takes_only_their_own_comments_away(
         " gone with the old line: # this version only: later ones refuse the key",
     ]
     assert out[-1] == "inventory/fleet.py: 2 hosts, the settings are valid"
-    mended = SITE.replace("tp_size: 1 # one GPU", "tensor_parallel_size: 1")
-    mended = mended.replace(f"use_torch_sampler: true  {REMARK}", "sampler_type: TorchSampler")
-    assert (site / "group_vars" / "gpu.yml").read_text() == mended
+    fixed = SITE.replace("tp_size: 1 # one GPU", "tensor_parallel_size: 1")
+    fixed = fixed.replace(f"use_torch_sampler: true  {REMARK}", "sampler_type: TorchSampler")
+    assert (site / "group_vars" / "gpu.yml").read_text() == fixed
 
 
 def test_fix_leaves_to_a_person_what_is_not_sure(site: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Engine options: what each version accepts, every refusal with its exact message, and how it is mended."""
+"""Engine options: what each version accepts, every refusal with its exact message, and how it is fixed."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ WRONG: list[tuple[str, dict[str, Any], list[str]]] = [
         "1.2.0rc0",
         {"enable_block_reuse": False},
         [
-            "enable_block_reuse: TensorRT-LLM 1.2.0rc0 does not know this key: it belongs into kv_cache_config; write"
+            "enable_block_reuse: TensorRT-LLM 1.2.0rc0 does not know this key: it belongs in kv_cache_config; write"
             " `kv_cache_config.enable_block_reuse: false`"
         ],
     ),
@@ -197,7 +197,7 @@ WRONG: list[tuple[str, dict[str, Any], list[str]]] = [
         "1.2.0rc6",
         {"host_cache_size": 1},
         [
-            "host_cache_size: TensorRT-LLM 1.2.0rc6 does not know this key: it belongs into kv_cache_config or"
+            "host_cache_size: TensorRT-LLM 1.2.0rc6 does not know this key: it belongs in kv_cache_config or"
             " peft_cache_config; was the indentation lost?"
         ],
     ),
@@ -473,8 +473,8 @@ def test_versions_are_in_their_order() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", ACCEPTS)
 def test_a_published_file_is_mended_for_every_version(name: str, version: str) -> None:
-    mended, edits = fix(published(name), version)
-    left = refused(check_options(TRT, version, mended))
+    fixed, edits = fix(published(name), version)
+    left = refused(check_options(TRT, version, fixed))
     assert bool(edits) == (not ACCEPTS[name][version]["ok"] and not left)
     if name == "s004_model_card" and version == "1.1.0rc0":
         assert len(left) == 1, "the layers cannot be said in that version: a person must choose another draft"
@@ -483,8 +483,8 @@ def test_a_published_file_is_mended_for_every_version(name: str, version: str) -
 
 
 def test_mending_keeps_the_order_and_the_values() -> None:
-    mended, edits = fix({"print_iter_log": True, "use_torch_sampler": True, "stream_interval": 2}, "1.2.0rc6")
-    assert list(mended.items()) == [("print_iter_log", True), ("sampler_type", "TorchSampler"), ("stream_interval", 2)]
+    fixed, edits = fix({"print_iter_log": True, "use_torch_sampler": True, "stream_interval": 2}, "1.2.0rc6")
+    assert list(fixed.items()) == [("print_iter_log", True), ("sampler_type", "TorchSampler"), ("stream_interval", 2)]
     assert [str(edit) for edit in edits] == [
         "use_torch_sampler: write `sampler_type: TorchSampler`: TensorRT-LLM 1.2.0rc6 does not know this key:"
         " sampling by"
@@ -494,8 +494,8 @@ def test_mending_keeps_the_order_and_the_values() -> None:
 
 def test_a_file_that_lost_its_indentation_is_put_together_where_that_is_sure() -> None:
     flat = {"enable_block_reuse": False, "tp_size": 8, "free_gpu_memory_fraction": 0.8}
-    mended, _ = fix(flat, "1.2.0rc0")
-    assert mended == {
+    fixed, _ = fix(flat, "1.2.0rc0")
+    assert fixed == {
         "kv_cache_config": {"enable_block_reuse": False, "free_gpu_memory_fraction": 0.8},
         "tensor_parallel_size": 8,
     }
@@ -590,9 +590,9 @@ def test_two_independent_copies_of_the_data_agree(options: dict[str, Any], versi
 @settings(max_examples=300, deadline=None)
 @given(options=OPTIONS, version=st.sampled_from(VERSIONS))
 def test_accepted_options_render_yaml_that_parses_back_equal(options: dict[str, Any], version: str) -> None:
-    mended, _ = fix(options, version)
-    if not refused(check_options(TRT, version, mended)):
-        assert yaml.safe_load(render_engine_yaml(mended)) == mended
+    fixed, _ = fix(options, version)
+    if not refused(check_options(TRT, version, fixed)):
+        assert yaml.safe_load(render_engine_yaml(fixed)) == fixed
 
 
 JSON = st.recursive(

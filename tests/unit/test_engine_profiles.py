@@ -188,7 +188,7 @@ def test_the_eight_gpu_profile_refuses_a_tray_with_the_way_out() -> None:
     assert str(raised.value).splitlines()[1:] == [
         "  group_vars/gb200.yml:29: engine.tensor_parallel_size: 8 needs 8 GPUs, and endpoint llm has 4;"
         " for 4 set it to 4; on gb200-host",
-        f"mend these, then: rackwright check {ROOT}/inventory/b200.py",
+        f"fix these, then: rackwright check {ROOT}/inventory/b200.py",
     ]
 
 
@@ -212,7 +212,7 @@ def test_the_other_engines_are_started_by_their_own_words(group: str, engine: st
         ("rtx_pro_6000_vllm_eagle3", {}, None),
     ],
 )
-def test_what_requests_ask_for_in_vain_is_known(
+def test_parameters_that_are_ignored_are_known(
     group: str, own: dict[str, Any], parameters: tuple[str, ...] | None
 ) -> None:
     found = ignored_parameters(profile(group, **own).all_endpoints["llm"])

@@ -57,7 +57,7 @@ def refusal(path: str = "inventory/fleet.py") -> list[str]:
         load_inventory(path)
     first, *lines, last = str(raised.value).splitlines()
     assert first == HEADING
-    assert last == f"mend these, then: rackwright check {path}"
+    assert last == f"fix these, then: rackwright check {path}"
     return [line.removeprefix("  ") for line in lines]
 
 

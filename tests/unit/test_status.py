@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.commands.drift import exit_code, lines, summed_up
-from rackwright.commands.status import in_vain
+from rackwright.commands.status import ignored_of
 from rackwright.concerns.endpoint import ENDPOINT, Running
 from rackwright.concerns.firewall import FIREWALL
 from rackwright.concerns.firewall.changes import OWNS as FIREWALL_OWNS
@@ -390,10 +390,10 @@ def test_ports_travel_as_the_kernel_writes_them() -> None:
     assert "llm 1F40 http://127.0.0.1:8000/health" in Asked(settings()).script
 
 
-def test_what_requests_ask_for_in_vain_is_told_once() -> None:
+def test_parameters_that_are_ignored_are_told_once() -> None:
     engine = {"speculative_config": {"decoding_type": "Eagle", "max_draft_len": 3}}
     model = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}
     drafting = Asked(HostSettings.model_validate({"model": model, "engine": engine}))
     plain = Asked(HostSettings.model_validate({"model": model, "endpoint_name": "plain"}))
-    told = "endpoint llm: requests give temperature, top_p, top_k, seed in vain: "
-    assert [line[: len(told)] for line in in_vain([drafting, drafting, plain])] == [told]
+    told = "endpoint llm: it ignores temperature, top_p, top_k, seed of requests: "
+    assert [line[: len(told)] for line in ignored_of([drafting, drafting, plain])] == [told]

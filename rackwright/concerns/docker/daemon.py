@@ -49,11 +49,11 @@ def parse_daemon_json(text: str | None) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise BrokenDaemonJsonError(
             f"{DAEMON_JSON} is broken at line {error.lineno}, column {error.colno}: {error.msg}; "
-            f"nothing was written. Mend it, then check with: python3 -m json.tool {DAEMON_JSON}"
+            f"nothing was written. Fix it, then check with: python3 -m json.tool {DAEMON_JSON}"
         ) from error
     if not isinstance(found, dict):
         raise BrokenDaemonJsonError(
-            f"{DAEMON_JSON} holds a {type(found).__name__}, dockerd wants an object; mend it and run again"
+            f"{DAEMON_JSON} holds a {type(found).__name__}, dockerd wants an object; fix it and run again"
         )
     return found
 

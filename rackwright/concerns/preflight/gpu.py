@@ -19,7 +19,7 @@ def model(case: Case) -> Verdicts:
         return
     seen = ", ".join(f"{count} x {name}" for name, count in Counter(gpu.name for gpu in gpus).items())
     good = not asked or all(any(_is(part, gpu.name) for part in asked) for gpu in gpus)
-    yield good, seen, f"expected {' or '.join(asked)}: this host belongs into another group of the inventory"
+    yield good, seen, f"expected {' or '.join(asked)}: this host belongs in another group of the inventory"
 
 
 def _is(part: str, name: str) -> bool:
@@ -58,7 +58,7 @@ def named(case: Case) -> Verdicts:
             continue
         missing = [str(index) for index in endpoint.gpus if index not in there]
         seen = f"{name} uses {', '.join(map(str, endpoint.gpus))}"
-        yield not missing, seen, f"there is no GPU {', '.join(missing)}: mend `gpus` of endpoint {name}"
+        yield not missing, seen, f"there is no GPU {', '.join(missing)}: fix `gpus` of endpoint {name}"
 
 
 def _each(case: Case, bad: Callable[[Gpu], str], well: str, fix: Callable[[Iterable[Gpu]], str]) -> Verdicts:

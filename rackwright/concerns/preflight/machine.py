@@ -14,7 +14,7 @@ Verdicts = Iterator[tuple[bool, str, str]]
 def architecture(case: Case) -> Verdicts:
     """x86_64 or aarch64, as the machine type says."""
     seen, asked = case.machine.values.get("architecture", "unknown"), case.settings.hardware.architecture
-    fix = f"{case.settings.hardware.machine} is {asked}; this host belongs into another group of the inventory"
+    fix = f"{case.settings.hardware.machine} is {asked}; this host belongs in another group of the inventory"
     yield asked in (None, seen), seen, fix
 
 

@@ -42,7 +42,7 @@ class StatusRow:
     last_run: str = ""
     """The site's last recorded run with this host, and how it went."""
     note: str = ""
-    """What became of a switch that was cut, or what the host had to mend by itself."""
+    """What became of a switch that was cut, or what the host had to repair by itself."""
     quarantine: str = ""
     """Why rollouts leave the host out."""
 

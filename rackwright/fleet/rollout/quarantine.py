@@ -59,7 +59,7 @@ def load_quarantine(root: Path) -> List:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RackwrightError(
-            f"{path} cannot be read as a quarantine list: {error}; next: mend it, or move it away"
+            f"{path} cannot be read as a quarantine list: {error}; next: fix it, or move it away"
         ) from error
 
 
