@@ -27,7 +27,8 @@ def test_a_bare_host_is_deployed_from_a_folder_full_of_other_things(site: Site, 
     deploy = (BIN / "pyinfra", own / "inventory/lab.py", own / "deploy.py", "-y")
     assert "is answered with '42'" in typed(*deploy).output
     assert "42" in ask(host, "What is 17 + 25? Answer with the number only.")
-    assert SPRUNG not in host.run("cat /etc/systemd/system/rackwright-*.service /etc/rackwright/*").stdout
+    written = "cat /etc/systemd/system/rackwright-*.service; find /etc/rackwright -type f -exec cat {} +"
+    assert SPRUNG not in host.run(written).stdout
     assert typed(*deploy).changed == []
     for verb in ("plan", "drift", "status"):
         typed(BIN / "rackwright", verb, "../site/inventory/lab.py")
