@@ -720,10 +720,10 @@ def test_with_nothing_to_go_back_to_it_is_stopped(scene: Scene) -> None:
     assert run.status == 0, run.output
 
 
-def swapped(**b: Any) -> dict[str, Any]:
-    """Both endpoints, each at the port that the other one had."""
+def swapped(b: Mapping[str, Any] | None = None, **own: Any) -> dict[str, Any]:
+    """Both endpoints, each at the port that the other one had. b: engine options of b's; own: other settings of b's."""
     rows = endpoints("a", "b", b=b)
-    return {"a": {**rows["a"], "port": 8001}, "b": {**rows["b"], "port": 8000, "load_timeout": 8}}
+    return {"a": {**rows["a"], "port": 8001}, "b": {**rows["b"], "port": 8000, **own}}
 
 
 def served_at(scene: Scene, port: int) -> str:
@@ -736,7 +736,7 @@ def test_swapped_ports_that_fail_leave_both_where_they_were(scene: Scene) -> Non
     """The release of one that never gets ready takes the other one's new port back, too."""
     good = [(scene.runs(name), scene.proven(name)) for name in ("a", "b")]
     with scene.faults({"fault": "never_ready", "when": {"option.stream_interval": 26}}):
-        run = scene.deploy(endpoints=swapped(**interval(26)))
+        run = scene.deploy(endpoints=swapped(interval(26), load_timeout=8))
     assert run.status != 0
     assert "switch endpoint a at release" in run.output
     assert "not ready within its load_timeout" in run.output

@@ -109,6 +109,15 @@ class Hub:
             time.sleep(0.05)
         raise AssertionError("no byte came within a minute")
 
+    def wait_for_verified(self) -> Path:
+        """Wait until a file of a model that is not complete is verified."""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if found := next((path for path in self.models.glob("*.partial/[!.]*") if path.stat().st_size), None):
+                return found
+            time.sleep(0.01)
+        raise AssertionError("no file was verified within a minute")
+
     def complete(self) -> bool:
         return any(self.models.glob("*/.rackwright.json"))
 
@@ -198,6 +207,19 @@ def test_a_touched_file_is_read_and_not_fetched(hub: Hub) -> None:
     assert hub.run(commit=before["commit"])[0] == 0
     assert faults.requests(hub.state) == []
     assert hub.manifest() != before
+
+
+@pytest.mark.parametrize("harm", [False, True])
+def test_what_is_touched_before_the_end_is_read_again_and_its_bytes_decide(hub: Hub, harm: bool) -> None:
+    process = hub.start(rate_mib=1)
+    touched = hub.wait_for_verified()
+    if harm:
+        touched.write_bytes(b"x" * touched.stat().st_size)
+    os.utime(touched, (1, 1))
+    output = process.communicate(timeout=120)[0]
+    assert f"verifying {touched}" in output
+    assert (process.returncode, hub.complete()) == ((1, False) if harm else (0, True)), output
+    assert ("somebody wrote to" in output) == harm
 
 
 def test_a_killed_run_is_resumed_at_the_byte(hub: Hub) -> None:
