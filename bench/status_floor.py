@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.inventory import InventoryHost, site_root
-from rackwright.lab import Lab
 from rackwright.pyinfra_glue.session import chosen_hosts
+from rackwright_lab import Lab
 
 BARE = """
 import json, socket, sys

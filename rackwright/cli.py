@@ -7,6 +7,7 @@ import gc
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import NoReturn
 
 from rackwright import __version__
@@ -40,10 +41,10 @@ VERBS = (
     "explain",
     "advise",
     "schema",
-    "lab",
 )
 """Each is a module of rackwright.commands with `add_parser`."""
-ELSEWHERE = {"lab": "rackwright.lab.cli"}
+GROUP = "rackwright.commands"
+"""The entry points by which other packages bring verbs of their own: modules with `add_parser`, too."""
 
 Handler = Callable[[argparse.Namespace], int]
 
@@ -64,7 +65,9 @@ def parser(verb: str | None = None) -> Parser:
     verbs = found.add_subparsers(dest="command", required=True, metavar="COMMAND")
     # A verb's modules are loaded only when it is asked for: all of them take longer than asking a hundred hosts.
     for name in [verb] if verb in VERBS else VERBS:
-        import_module(ELSEWHERE.get(name, f"rackwright.commands.{name}")).add_parser(verbs)
+        import_module(f"rackwright.commands.{name}").add_parser(verbs)
+    for brought in () if verb in VERBS else entry_points(group=GROUP):
+        brought.load().add_parser(verbs)
     return found
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rackwright.concerns.lease import LEASE
-from rackwright.lab import faults
-from rackwright.lab.host import Host
-from rackwright.lab.lab import Lab
+from rackwright_lab import faults
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.lab import Lab
 
 SECONDS = 400
 """A switch that lost its run waits for its commit deadline, and rolls back."""

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.lab.host import Host
-from rackwright.lab.lab import Lab
-from rackwright.lab.paths import STATE_ROOT
-from rackwright.lab.shell import LabError
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.lab import Lab
+from rackwright_lab.machine.paths import STATE_ROOT
+from rackwright_lab.machine.shell import LabError
 from tests.lab.calm import distrust, settle
 
 ROOT = Path(__file__).parents[2]

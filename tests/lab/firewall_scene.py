@@ -15,14 +15,14 @@ from typing import Any
 import yaml
 
 from rackwright.concerns.firewall.iptables import parse_save
-from rackwright.lab import network
-from rackwright.lab.host import Host
-from rackwright.lab.lab import Lab
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.lab import Lab
+from rackwright_lab.machine import network
 from tests.lab.conftest import BIN, ROOT, Run, Site
 
 INVENTORY = """\
 from rackwright.inventory import build
-from rackwright.lab.inventory import hosts
+from rackwright_lab.inventory import hosts
 
 globals().update(build(__file__, {"lab": hosts()}))
 """

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from rackwright.lab.host import Host
-from rackwright.lab.lab import Lab
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.lab import Lab
 from tests.lab.conftest import BIN, Site
 from tests.lab.fleets import assert_all_serve, begin, proven, rollout, switches, three_hosts, words
 from tests.lab.running import Running

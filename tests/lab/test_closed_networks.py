@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from rackwright.lab import faults
-from rackwright.lab.host import Host
-from rackwright.lab.registry import HOST, MIRROR
-from rackwright.lab.standins.encodings import ENCODINGS_HOST
-from rackwright.lab.web import CDN_HOST, HUB_HOST, MIRROR_HOST
+from rackwright_lab import faults
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.servers.registry import HOST, MIRROR
+from rackwright_lab.servers.web import CDN_HOST, HUB_HOST, MIRROR_HOST
+from rackwright_lab.standins.encodings import ENCODINGS_HOST
 from tests.lab.conftest import BIN, ROOT, Run, Site
 
 pytestmark = pytest.mark.lab

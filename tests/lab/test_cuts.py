@@ -11,9 +11,9 @@ from functools import partial
 
 import pytest
 
-from rackwright.lab import faults
-from rackwright.lab.host import Host
-from rackwright.lab.lab import Lab
+from rackwright_lab import faults
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.lab import Lab
 from tests.lab.conftest import Site
 from tests.lab.running import deploying
 from tests.lab.test_deploy import ask

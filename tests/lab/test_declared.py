@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.lab.host import Host
+from rackwright_lab.hosts.host import Host
 from tests.lab.conftest import BIN, ROOT, Run, Site
 
 pytestmark = pytest.mark.lab

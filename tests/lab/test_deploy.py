@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from rackwright.lab.host import Host
-from rackwright.lab.lab import Lab
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.lab import Lab
 from tests.lab.calm import needs_preparing
 from tests.lab.conftest import Site
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from rackwright.lab.host import Host
-from rackwright.lab.lab import Lab
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.lab import Lab
 from tests.lab.calm import needs_preparing
 from tests.lab.conftest import BIN, PATIENCE, ROOT, Run, Site
 from tests.lab.running import deploying

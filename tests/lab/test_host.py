@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from rackwright.lab.host import Host
-from rackwright.lab.lab import Lab
-from rackwright.lab.web import MIRROR_HOST
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.lab import Lab
+from rackwright_lab.servers.web import MIRROR_HOST
 from tests.lab.conftest import BIN, ROOT, Run, Site
 from tests.lab.running import deploying
 

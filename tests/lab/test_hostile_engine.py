@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.lab.lab import Lab
+from rackwright_lab.lab import Lab
 from tests.lab.conftest import Run, Site
 from tests.lab.test_endpoint import HOME, Scene, interval
 

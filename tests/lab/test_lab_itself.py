@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.lab import Host, Lab, LabError, inventory
-from rackwright.lab.gpu import pose
-from rackwright.lab.image import SGLANG, VLLM
+from rackwright_lab import Host, Lab, LabError, inventory
+from rackwright_lab.gpu import pose
+from rackwright_lab.servers.image import SGLANG, VLLM
 
 pytestmark = pytest.mark.lab
 
@@ -326,7 +326,7 @@ class TestLabs:
         assert not is_alive(leader)
 
     def test_up_heals_after_it_was_killed_and_adds_hosts(self, second: Lab) -> None:
-        command = [sys.executable, "-m", "rackwright.lab", "up", "--hosts", "2", "--id", second.paths.id]
+        command = [sys.executable, "-m", "rackwright_lab", "up", "--hosts", "2", "--id", second.paths.id]
         first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         assert first.stderr is not None
         for line in first.stderr:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.lab import cgroups
-from rackwright.lab.host import Host
-from rackwright.lab.lab import Lab
-from rackwright.lab.shell import LabError
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.lab import Lab
+from rackwright_lab.machine import cgroups
+from rackwright_lab.machine.shell import LabError
 from tests.lab.conftest import BIN, PATIENCE, ROOT, Run, Site
 from tests.lab.test_staging import IMAGE, SMALL, Staging
 

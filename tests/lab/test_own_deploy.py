@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.lab.host import Host
-from rackwright.lab.inventory import ssh_data
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.inventory import ssh_data
 from tests.lab.conftest import BIN, Run, Site
 
 pytestmark = pytest.mark.lab

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.lab.host import Host
+from rackwright_lab.hosts.host import Host
 from tests.lab.conftest import ARTEFACTS, Site
 
 pytestmark = pytest.mark.lab
@@ -21,7 +21,7 @@ find / -xdev $prune -printf '%p %y %s %m %u %T@\\n' | sort
 """
 INVENTORY = """
 from rackwright.inventory import build
-from rackwright.lab.inventory import hosts
+from rackwright_lab.inventory import hosts
 
 more = {more!r}
 own = [(name, {{**data, **more}}) for name, data in hosts()]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rackwright.lab.host import Host
+from rackwright_lab.hosts.host import Host
 from tests.lab.calm import needs_preparing
 from tests.lab.conftest import Run, Site
 

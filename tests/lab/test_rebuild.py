@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.lab.host import Host
+from rackwright_lab.hosts.host import Host
 from tests.lab.conftest import ROOT, Site
 from tests.lab.test_plan import inventory
 

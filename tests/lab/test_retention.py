@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rackwright.lab.host import Host
-from rackwright.lab.lab import Lab
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.lab import Lab
 from tests.lab.conftest import Run, Site
 
 pytestmark = pytest.mark.lab

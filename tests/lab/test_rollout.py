@@ -12,8 +12,8 @@ import pytest
 
 from rackwright.fleet.view.story import WAITING, wave_name
 from rackwright.fleet.view.story_events import story_of
-from rackwright.lab.lab import Lab
 from rackwright.runs.progress import LOADING, PROVING
+from rackwright_lab.lab import Lab
 from tests.lab.conftest import BIN, Site
 from tests.lab.fleets import assert_all_serve, begin, proven, rollout, switches, three_hosts
 from tests.lab.running import Running

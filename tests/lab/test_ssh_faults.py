@@ -12,9 +12,9 @@ import pytest
 
 from rackwright.concerns.lease import FENCE, LEASE
 from rackwright.effects.lease.owner import this_owner
-from rackwright.lab import faults
-from rackwright.lab.host import Host
-from rackwright.lab.lab import Lab
+from rackwright_lab import faults
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.lab import Lab
 from tests.lab.calm import needs_preparing
 from tests.lab.conftest import Run, Site
 from tests.lab.running import Running, deploying

@@ -17,10 +17,11 @@ from typing import Any
 import pytest
 import yaml
 
-from rackwright.lab import faults, share
-from rackwright.lab.host import Host
-from rackwright.lab.image import ARM64_ONLY
-from rackwright.lab.lab import Lab
+from rackwright_lab import faults
+from rackwright_lab.hosts import share
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.lab import Lab
+from rackwright_lab.servers.image import ARM64_ONLY
 from tests.lab.conftest import BIN, ROOT, Run, Site
 
 pytestmark = pytest.mark.lab

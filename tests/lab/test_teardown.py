@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rackwright.lab.host import Host
 from rackwright.plan.change import Owned
+from rackwright_lab.hosts.host import Host
 from tests.lab.conftest import BIN, Site
 from tests.lab.running import Running, deploying
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from rackwright.effects.jobs import payload, start_script
-from rackwright.lab.host import Host
-from rackwright.lab.lab import Lab
 from rackwright.plan.change import Job
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.lab import Lab
 from tests.lab.calm import needs_preparing
 from tests.lab.conftest import Site
 from tests.lab.running import deploying

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from rackwright.lab.host import Host
-from rackwright.lab.lab import Lab
-from rackwright.lab.shell import LabError
-from rackwright.lab.ubuntu import SEED
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.hosts.ubuntu import SEED
+from rackwright_lab.lab import Lab
+from rackwright_lab.machine.shell import LabError
 from tests.lab.conftest import Site
 
 pytestmark = pytest.mark.lab

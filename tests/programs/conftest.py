@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.lab.paths import cache_root
-from rackwright.lab.standins.encodings import ensure_encodings
-from rackwright.lab.standins.hub_content import Store
+from rackwright_lab.machine.paths import cache_root
+from rackwright_lab.standins.encodings import ensure_encodings
+from rackwright_lab.standins.hub_content import Store
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,8 @@ from typing import Any
 
 import httpx2
 
-from rackwright.lab.standins.hub_content import REPOSITORIES, Store
-from rackwright.lab.standins.rootfs import put_package
+from rackwright_lab.standins.hub_content import REPOSITORIES, Store
+from rackwright_lab.standins.rootfs import put_package
 
 GPT_OSS = "openai/gpt-oss-20b"
 EAGLE = "nvidia/gpt-oss-120b-Eagle3-throughput"

@@ -25,8 +25,9 @@ from rackwright.hostside import store_functions
 from rackwright.hostside.fetch_model.files import is_plain
 from rackwright.hostside.fetch_model.hub import Hub as Repository
 from rackwright.hostside.packed import packed
-from rackwright.lab import faults, share
-from rackwright.lab.web import Site, WebServer
+from rackwright_lab import faults
+from rackwright_lab.hosts import share
+from rackwright_lab.servers.web import Site, WebServer
 
 BASE = "openai/gpt-oss-120b"
 SMALL = "nvidia/gpt-oss-120b-Eagle3"

@@ -20,9 +20,9 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 
-from rackwright.lab.faults import engine_faults
-from rackwright.lab.standins.hub_content import REPOSITORIES, Store
-from rackwright.lab.standins.rootfs import ENGINE
+from rackwright_lab.faults import engine_faults
+from rackwright_lab.standins.hub_content import REPOSITORIES, Store
+from rackwright_lab.standins.rootfs import ENGINE
 from tests.programs.standin_process import Running, free_port
 
 EAGLE = {"decoding_type": "Eagle", "max_draft_len": 3}

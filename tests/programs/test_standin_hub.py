@@ -18,9 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.lab import certificates, faults
-from rackwright.lab.standins.hub_content import REPOSITORIES
-from rackwright.lab.web import WEB_HOSTS, Site, WebServer, byte_range
+from rackwright_lab import faults
+from rackwright_lab.servers import certificates
+from rackwright_lab.servers.web import WEB_HOSTS, Site, WebServer, byte_range
+from rackwright_lab.standins.hub_content import REPOSITORIES
 
 BASE = "openai/gpt-oss-20b"
 LARGE = "openai/gpt-oss-120b"

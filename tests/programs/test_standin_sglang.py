@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from rackwright.lab.standins.hub_content import Store
+from rackwright_lab.standins.hub_content import Store
 from tests.programs.standin_process import EAGLE, GPT_OSS, LLAMA, WEATHER, Bench, Running
 
 MODEL = "gpt-oss-20b"

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 import yaml
 
-from rackwright.lab.standins.hub_content import Store
+from rackwright_lab.standins.hub_content import Store
 from tests.programs.standin_process import EAGLE, GPT_OSS, LLAMA, LONG, WEATHER, Bench, Running
 
 PROFILES = Path(__file__).parents[2] / "group_vars"

@@ -14,14 +14,14 @@ from rackwright.engines import Level, check_endpoint, check_host
 from rackwright.engines.data import table
 from rackwright.engines.drafts import drafts
 from rackwright.engines.memory import weights_of
-from rackwright.lab.standins.engine.commands.options import click_options
-from rackwright.lab.standins.sglang.server_args import prepare_server_args
-from rackwright.lab.standins.vllm.arguments import FlexibleArgumentParser, make_arg_parser
 from rackwright.plan.spec import render_engine_yaml, server_command
 from rackwright.settings.model import HostSettings
 from rackwright.settings.notes import notes
 from rackwright.settings.origin import KeyPath, dotted
 from rackwright.settings.validate import validate
+from rackwright_lab.standins.engine.commands.options import click_options
+from rackwright_lab.standins.sglang.server_args import prepare_server_args
+from rackwright_lab.standins.vllm.arguments import FlexibleArgumentParser, make_arg_parser
 
 GPT = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}
 LLAMA = {"repository": "nvidia/Llama-3.3-70B-Instruct-FP4", "mount": "/config/models/llama"}

@@ -17,10 +17,10 @@ from rackwright.engines import Level, check_options, compare, fix
 from rackwright.engines.finding import refused
 from rackwright.engines.schema import all_versions, line_for, lines
 from rackwright.engines.version import nearest_line, parse_version
-from rackwright.lab.standins.engine import gpus
-from rackwright.lab.standins.engine.llmapi import models as standin
-from rackwright.lab.standins.engine.llmapi.llm_utils import update_llm_args_with_extra_dict
 from rackwright.plan.spec import render_engine_yaml
+from rackwright_lab.standins.engine import gpus
+from rackwright_lab.standins.engine.llmapi import models as standin
+from rackwright_lab.standins.engine.llmapi.llm_utils import update_llm_args_with_extra_dict
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "engine-yaml"
 ACCEPTS: dict[str, dict[str, dict[str, Any]]] = json.loads((FIXTURES / "accepts.json").read_text())

@@ -16,13 +16,13 @@ from rackwright.engines import Level, check_host
 from rackwright.engines.drafts import draft_of
 from rackwright.engines.requests import ignored_parameters
 from rackwright.inventory import build
-from rackwright.lab.standins.engine import gpus
-from rackwright.lab.standins.engine.commands.options import click_options
-from rackwright.lab.standins.engine.llmapi.llm_utils import update_llm_args_with_extra_dict
-from rackwright.lab.standins.engine.llmapi.models import torch_llm_args
 from rackwright.plan.spec import server_command
 from rackwright.settings.model import HostSettings
 from rackwright.settings.problems import InvalidSettingsError
+from rackwright_lab.standins.engine import gpus
+from rackwright_lab.standins.engine.commands.options import click_options
+from rackwright_lab.standins.engine.llmapi.llm_utils import update_llm_args_with_extra_dict
+from rackwright_lab.standins.engine.llmapi.models import torch_llm_args
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "fixtures" / "engine-yaml"

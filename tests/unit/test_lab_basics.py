@@ -10,12 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.lab import base, machine, network, prerequisites
-from rackwright.lab.cli import main
-from rackwright.lab.gpu import toolkit
-from rackwright.lab.paths import Paths
-from rackwright.lab.progress import Progress
-from rackwright.lab.shell import LabError, run
+import rackwright_lab
+from rackwright_lab import gpu, hosts, machine, servers
+from rackwright_lab.cli import main
+from rackwright_lab.gpu import pose
+from rackwright_lab.hosts import base
+from rackwright_lab.machine import inherited, network, prerequisites
+from rackwright_lab.machine.paths import Paths
+from rackwright_lab.machine.progress import Progress
+from rackwright_lab.machine.shell import LabError, run
+from rackwright_lab.servers import toolkit
 
 
 @pytest.mark.parametrize("name", ["demo", "a", "t12345", "two-words"])
@@ -53,8 +57,8 @@ def test_a_base_has_another_key_when_it_or_what_is_below_changes(monkeypatch: py
 
 def test_apt_settings_are_handed_down_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     dump = 'APT::Color "1";\nAcquire::http::Proxy "http://proxy:3128";\nDPkg::Lock::Timeout "5";\n'
-    monkeypatch.setattr(machine, "run", lambda *words, **more: run("printf", "%s", dump))
-    assert machine.apt_options() == ['Acquire::http::Proxy "http://proxy:3128";']
+    monkeypatch.setattr(inherited, "run", lambda *words, **more: run("printf", "%s", dump))
+    assert inherited.apt_options() == ['Acquire::http::Proxy "http://proxy:3128";']
 
 
 def test_without_root_the_message_says_how(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +106,7 @@ def test_nvidias_packages_pin_each_other() -> None:
 
 
 def test_the_runtime_and_its_kin_are_clean_shell() -> None:
-    for script in sorted(Path(toolkit.FILES).iterdir()):
+    for script in sorted(pose.FILES.iterdir()):
         if script.read_text().startswith("#!/bin/sh"):
             run("sh", "-n", script)
 
@@ -111,8 +115,8 @@ EVERY_DEBIAN_HAS = {"sh", "mount", "umount", "unshare", "chroot", "systemctl", "
 
 
 def test_every_command_that_the_lab_runs_here_has_its_package() -> None:
-    folder = Path(base.__file__).parent
-    sources = [path.read_text() for path in (*folder.glob("*.py"), *folder.glob("gpu/*.py"))]
+    folders = (Path(package.__file__ or "").parent for package in (rackwright_lab, gpu, hosts, machine, servers))
+    sources = [path.read_text() for folder in folders for path in folder.glob("*.py")]
     run_here = {name for text in sources for name in re.findall(r'\b(?:run|start)\(\s*"([a-z][a-z-]+)"', text)}
     assert len(run_here) > 10
     assert run_here - EVERY_DEBIAN_HAS <= set(prerequisites.PACKAGE_OF)

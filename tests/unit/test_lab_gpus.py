@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.lab.gpu import models, pose
+from rackwright_lab.gpu import models, pose
 
 REAL = models.FIXTURES
 REAL_QUERY = (

@@ -118,7 +118,7 @@ def test_names_of_units_and_containers_are_made_in_one_place() -> None:
     found = {
         f"{path.name}: {line.strip()}"
         for path in Path(rackwright.__file__).parent.rglob("*.py")
-        if path.name != "paths.py" and "lab" not in path.parts
+        if path.name != "paths.py"
         for line in path.read_text().splitlines()
         if made.search(line) and "/etc/apt" not in line
     }

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rackwright_lab
 from rackwright.commands import in_image
 from rackwright.concerns.endpoint import SeenEndpoint, SeenEndpoints
 from rackwright.concerns.options import (
@@ -29,11 +30,11 @@ from rackwright.concerns.options import (
     report,
 )
 from rackwright.concerns.release import Unresolved
-from rackwright.hostside import build_options, helper_script, host_program
-from rackwright.lab.standins.rootfs import SHIMS, put_package
+from rackwright.hostside import helper_script, host_program
 from rackwright.plan.change import Change, Job, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.settings.model import HostSettings
+from rackwright_lab.standins.rootfs import SHIMS, put_package
 from tests.unit.machines import gpus
 from tests.unit.test_endpoint_changes import WANTED, release
 
@@ -173,9 +174,7 @@ class Image:
     def install(self, engine: str) -> None:
         put_package(self.folder / "site", "engine", "common", *([engine] if engine in SHIMS else []))
         if engine == "tensorrt-llm":
-            (self.folder / "site/tensorrt_llm").symlink_to(
-                Path(build_options.__file__).parents[1] / "lab/standins/engine"
-            )
+            (self.folder / "site/tensorrt_llm").symlink_to(Path(rackwright_lab.__file__).parent / "standins/engine")
 
     def ask(
         self, yaml: str, engine: str = "tensorrt-llm", version: str = "1.2.0rc6", limit: int = 30, arguments: str = ""

@@ -15,9 +15,6 @@ import pytest
 
 from rackwright.concerns.image import IMAGE, SeenImages, WantedImage, digest_of
 from rackwright.concerns.models import MODELS, SeenModels, commit_of
-from rackwright.lab import certificates, faults
-from rackwright.lab.standins.hub_content import REPOSITORIES
-from rackwright.lab.web import Site, WebServer
 from rackwright.plan.change import Job
 from rackwright.plan.concern import HostReading
 from rackwright.settings.model import HostSettings
@@ -25,6 +22,10 @@ from rackwright.settings.sections import Paths
 from rackwright.sources.http import Client, SourceError, UnreachableError, goes_direct
 from rackwright.sources.names import Names
 from rackwright.sources.resolve import Resolver
+from rackwright_lab import faults
+from rackwright_lab.servers import certificates
+from rackwright_lab.servers.web import Site, WebServer
+from rackwright_lab.standins.hub_content import REPOSITORIES
 
 MODEL = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/base", "exclude": ["original/*", "metal/"]}
 INDEX = json.dumps({"schemaVersion": 2, "manifests": []}).encode()

@@ -8,8 +8,8 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from rackwright.lab.standins.engine.llmapi.llm_utils import update_llm_args_with_extra_dict
-from rackwright.lab.standins.engine.llmapi.models import torch_llm_args
+from rackwright_lab.standins.engine.llmapi.llm_utils import update_llm_args_with_extra_dict
+from rackwright_lab.standins.engine.llmapi.models import torch_llm_args
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "engine-yaml"
 ACCEPTS: dict[str, dict[str, dict[str, Any]]] = json.loads((FIXTURES / "accepts.json").read_text())

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.lab import image
-from rackwright.lab.standins import oci, rootfs
+from rackwright_lab.servers import image
+from rackwright_lab.standins import oci, rootfs
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from rackwright.lab.host import Host
-from rackwright.lab.lab import Lab
 from rackwright.runs.journal import read_record
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.lab import Lab
 from tests.lab.calm import settle
 from tests.lab.conftest import ROOT, Run, Site, end_labs_of_killed_runs
 from tests.lab.fleet.told import Asked, Span, read_load, switching

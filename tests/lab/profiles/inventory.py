@@ -7,8 +7,8 @@ from pathlib import Path
 import yaml
 
 from rackwright.inventory import GroupEntry, build, site_root
-from rackwright.lab.inventory import hosts
 from rackwright.settings.sections import Hardware
+from rackwright_lab.inventory import hosts
 
 CHILDREN = {
     "gb200": ["gb200_tray"],

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rackwright.lab.host import Host
+from rackwright_lab.hosts.host import Host
 from tests.lab.conftest import Run, Site
 from tests.lab.test_deploy import ask
 

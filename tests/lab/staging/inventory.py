@@ -5,8 +5,8 @@ import os
 from typing import Any
 
 from rackwright.inventory import build
-from rackwright.lab.inventory import hosts
 from rackwright.settings.secret import Secret
+from rackwright_lab.inventory import hosts
 
 
 def _settings(own: dict[str, Any], test: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,113 @@
+"""One booted host: a systemd-nspawn, started again when the host reboots, in its own control group."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rackwright_lab.machine import cgroups
+from rackwright_lab.machine.shell import LabError, run
+
+# With --keep-unit a reboot inside ends nspawn with this status.
+REBOOTED = 133
+SUPERVISOR = f"""
+echo $$ > "$GROUP/watch/cgroup.procs"
+while :; do
+  sh -c 'echo $$ > "$GROUP/machine/cgroup.procs"; exec "$@"' "$0" "$@"
+  [ $? -eq {REBOOTED} ] || break
+done
+"""
+SECURITY = ("--capability=all", "--system-call-filter=add_key keyctl bpf")
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """How one host is booted: its name, its root, its bridge, and folders of this machine bound into it."""
+
+    name: str
+    tag: str
+    root: Path
+    bridge: str
+    binds: tuple[tuple[Path, str], ...]
+    console: Path
+
+    @property
+    def group(self) -> Path:
+        return cgroups.unified_root() / self.tag / self.name
+
+    def start(self) -> None:
+        """Boot it; returns at once. Raises LabError when it runs already."""
+        if self.leader() is not None:
+            raise LabError(f"{self.name} is running already")
+        self._drop_link()
+        group = cgroups.make(self.tag, self.name)
+        for part in ("watch", "machine"):
+            (group / part).mkdir(exist_ok=True)
+        environment = {"PATH": PATH, "GROUP": str(group), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"}
+        with self.console.open("ab") as console:
+            subprocess.Popen(
+                ["setsid", "--fork", "sh", "-c", SUPERVISOR, self.name, *self._argv()],
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=console,
+                env=environment,
+                cwd="/",
+            ).wait()
+
+    def _drop_link(self) -> None:
+        # The kernel takes the link of a killed host away some time after its last process; nspawn would refuse to boot.
+        run("ip", "link", "delete", "dev", f"vb-{self.name}", check=False)
+
+    def _argv(self) -> list[str]:
+        binds = [f"--bind={outside}:{inside}" for outside, inside in self.binds]
+        return [
+            "systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", f"--machine={self.name}",
+            f"--directory={self.root}", f"--network-bridge={self.bridge}", "--console=read-only",
+            "--resolv-conf=off", "--timezone=off", "--link-journal=no", *SECURITY, *binds,
+        ]  # fmt: skip
+
+    def leader(self) -> int | None:
+        """The host's PID 1 as this machine counts, or None when it does not run."""
+        for pid in cgroups.members(self.group) if self.group.exists() else []:
+            if _pids_in_namespaces(pid)[1:] == ["1"]:
+                return pid
+        return None
+
+    def is_off(self) -> bool:
+        """Whether nothing of it runs, its supervisor included."""
+        return not self.group.exists() or not cgroups.members(self.group)
+
+    def wait_off(self, seconds: float) -> bool:
+        """Wait until nothing of it runs; False when it still does after so many seconds."""
+        deadline = time.monotonic() + seconds
+        while not self.is_off():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.05)
+        return True
+
+    def kill(self) -> None:
+        """End it as a lost power supply would."""
+        # The supervisor outlives its nspawn for a moment, to collect its exit status: nothing else would.
+        cgroups.end(self.group / "machine")
+        self.wait_off(5)
+        cgroups.end(self.group)
+
+    def enter(self, *argv: str) -> list[str]:
+        """The command line that runs argv inside, as the host's root. Raises LabError when it is off."""
+        leader = self.leader()
+        if leader is None:
+            raise LabError(f"{self.name} is off. Start it with: rackwright lab up, or host.start()")
+        clean = ["env", "-i", "-C", "/root", f"PATH={PATH}", "HOME=/root", "LANG=C.UTF-8", "TERM=dumb"]
+        return ["nsenter", "--target", str(leader), "--all", *clean, *argv]
+
+
+def _pids_in_namespaces(pid: int) -> list[str]:
+    try:
+        lines = Path("/proc", str(pid), "status").read_text().splitlines()
+    except OSError:
+        return []
+    return next((line.split()[1:] for line in lines if line.startswith("NSpid:")), [])

@@ -1,0 +1,62 @@
+"""A share whose server maps root to nobody (NFS's root_squash), served by bindfs: not every kernel can serve NFS.
+
+The server is a root without power over permissions; whatever it makes is shown as nobody's, and its owner cannot be
+changed. As with NFS, a lock that one client has keeps the others out.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.machine.shell import LabError, run
+
+NO_POWER = ("setpriv", "--inh-caps=-all", "--bounding-set=-all,+sys_admin")
+SQUASHED = ("--force-user=nobody", "--force-group=nogroup", "--chown-deny")
+LOCKS = ("--multithreaded", "--enable-lock-forwarding")
+OTHER_USER = 1234
+"""Owns an export that nobody may write to."""
+
+# linux/mount.h. A mount of this machine is no mount of a host's until it is cloned and moved there.
+MOVE = """
+import ctypes, os, sys
+libc, (place, leader, inside) = ctypes.CDLL(None, use_errno=True), sys.argv[1:]
+def must(result):
+    if result < 0: raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result
+OPEN_TREE, MOVE_MOUNT, HERE, CLONE, NEWNS, EMPTY_PATH = 428, 429, -100, 1, 0x20000, 4
+tree = must(libc.syscall(OPEN_TREE, HERE, place.encode(), CLONE))
+must(libc.setns(os.open(f"/proc/{leader}/ns/mnt", os.O_RDONLY), NEWNS))
+must(libc.syscall(MOVE_MOUNT, tree, b"", HERE, inside.encode(), EMPTY_PATH))
+"""
+
+
+def mount(export: Path, place: Path) -> None:
+    """Mount a folder of this machine's as such a share. `unmount` ends its server."""
+    run(*NO_POWER, "bindfs", *LOCKS, *SQUASHED, export, place)
+
+
+def unmount(place: Path) -> None:
+    """Take it away, whoever uses it still."""
+    run("umount", "--lazy", place)
+
+
+def mount_in(host: Host, export: Path, inside: str) -> None:
+    """Mount it in a lab host, as its /etc/fstab would; its server stays outside. Raises LabError when it is off."""
+    leader = host.machine.leader()
+    if leader is None:
+        raise LabError(f"{host.name} is off")
+    with tempfile.TemporaryDirectory() as place:
+        mount(export, Path(place))
+        try:
+            run(sys.executable, "-c", MOVE, place, str(leader), inside)
+        finally:
+            unmount(Path(place))
+
+
+def refuse_writes(export: Path) -> None:
+    """Let nobody write to it any more, though everybody reads it."""
+    subprocess.run(["chown", "-R", str(OTHER_USER), export], check=True)

@@ -1,0 +1,47 @@
+"""The hosts of the lab that is up, as a pyinfra inventory has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rackwright.settings.secret import Secret
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.lab import Lab
+
+
+def hosts(lab_id: str | None = None) -> list[tuple[str, dict[str, Any]]]:
+    """Name, SSH data and settings of every host of a lab (default: RACKWRIGHT_LAB_ID, or "demo").
+
+    Host keys are checked strictly, against the known_hosts file that the lab wrote. The settings are the lab's
+    own certificate authority, registry key and hub token.
+    Raises LabError when no lab is up.
+    """
+    lab = Lab.open(lab_id)
+    return [(host.name, {**ssh_data(host), **settings(lab)}) for host in lab.hosts]
+
+
+def settings(lab: Lab) -> dict[str, Any]:
+    """What a host must know to use the lab's servers: settings keys, and secrets that print as a mask."""
+    found = lab.secrets()
+    return {
+        # The same names lead to the lab here: its digests and commits must not become the site's.
+        "paths": {"lock_file": "rackwright.lock.lab.yml", "private_ca": str(lab.paths.pki / "ca.crt")},
+        # The hosts need no proxy; this machine finds the lab's names through it.
+        "control_proxy": {"http": lab.proxy.url},
+        "registry": {"key": Secret(found["registry-key"])},
+        "models": {"hub_token": Secret(found["hub-token"])},
+    }
+
+
+def ssh_data(host: Host) -> dict[str, Any]:
+    """What pyinfra's SSH connector needs to reach one host."""
+    return {
+        "ssh_hostname": host.address,
+        "ssh_port": host.port,
+        "ssh_user": host.user,
+        "ssh_key": str(host.key),
+        "ssh_known_hosts_file": str(host.known_hosts),
+        "ssh_strict_host_key_checking": "yes",
+        "ssh_allow_agent": False,
+        "ssh_look_for_keys": False,
+    }

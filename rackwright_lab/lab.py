@@ -1,0 +1,314 @@
+"""A lab: hosts on a bridge, with the servers they need. Several can be up at once, told apart by their id."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import secrets
+import shutil
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from rackwright.processes import module
+from rackwright_lab import faults
+from rackwright_lab.hosts import base, dress
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.machine import cgroups, locks, network, prerequisites
+from rackwright_lab.machine.paths import STATE_ROOT, Paths, cache_root, default_id
+from rackwright_lab.machine.progress import Progress
+from rackwright_lab.machine.shell import LabError, run
+from rackwright_lab.servers import certificates, dockerrepo, image, names, proxy, toolkit
+from rackwright_lab.servers.registry import DOCKER_HUB, HOST, MIRROR, USER, Registry
+from rackwright_lab.servers.server import Server
+from rackwright_lab.servers.web import WEB_HOSTS
+
+# 60 hosts booted at the same moment left some of them broken.
+BOOT_AT_ONCE = 8
+MOST_HOSTS = 200
+REGISTRY = "nvcr.io"
+
+
+class Lab:
+    """One lab. Get one by `Lab.open(id)`; `up` boots it, `down` leaves nothing of it."""
+
+    def __init__(self, paths: Paths, progress: Progress | None = None) -> None:
+        self.paths = paths
+        self.progress = progress or Progress(quiet=True)
+
+    @classmethod
+    def open(cls, lab_id: str | None = None, progress: Progress | None = None) -> Lab:
+        """The lab of that id (default: RACKWRIGHT_LAB_ID or "demo"), up or not; silent by default."""
+        return cls(Paths(lab_id or default_id()), progress)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it has been set up and not taken down."""
+        return self.paths.record.exists()
+
+    def record(self) -> dict[str, Any]:
+        """What the lab wrote down of itself. Raises LabError when no such lab is up."""
+        try:
+            found: dict[str, Any] = json.loads(self.paths.record.read_text())
+        except FileNotFoundError:
+            raise LabError("no lab is up: rackwright lab up --hosts 2") from None
+        return found
+
+    @property
+    def hosts(self) -> list[Host]:
+        """Its hosts, in the order of their numbers."""
+        record = self.record()
+        return [self._host(row, record) for row in record["hosts"]]
+
+    def host(self, name: str) -> Host:
+        """One host by its name, or by the end of it ("bare1"). Raises LabError when there is none."""
+        for host in self.hosts:
+            if name in (host.name, host.name.removeprefix(f"{self.paths.id}-")):
+                return host
+        names = " ".join(host.name for host in self.hosts)
+        raise LabError(f"the lab {self.paths.id} has no host {name}; it has: {names}")
+
+    def secrets(self) -> dict[str, str]:
+        """The secrets that the lab made: "registry-key" (for $oauthtoken at nvcr.io) and "hub-token"."""
+        return {path.name: path.read_text() for path in sorted(self.paths.secrets.iterdir())}
+
+    def _host(self, row: dict[str, Any], record: dict[str, Any]) -> Host:
+        lower = record["bases"][row["kind"]]
+        return Host(
+            self.paths,
+            row["name"],
+            row["kind"],
+            row["address"],
+            lower,
+            self.paths.root / "layers" / row["kind"],
+        )
+
+    # -- up
+
+    def up(self, hosts: int = 2, bare: int = 1, ubuntu: int = 0) -> list[Host]:
+        """Boot `hosts` hosts, the first `bare` of them bare, the next `ubuntu` a bare Ubuntu; others are lived-in.
+
+        Those that exist already stay as they are.
+
+        Returns the hosts. Raises LabError with what failed and what to type.
+        """
+        if not 0 < hosts <= MOST_HOSTS or min(bare, ubuntu) < 0 or bare + ubuntu > hosts:
+            raise LabError(
+                f"a lab has 1 to {MOST_HOSTS} hosts and no more bare ones than hosts, not {hosts} and {bare + ubuntu}"
+            )
+        prerequisites.ensure(self.progress)
+        with locks.only_one(self.paths.id):
+            rows = self._rows(hosts, {"bare": bare, "ubuntu": ubuntu})
+            bases = self._make_ready({row["kind"] for row in rows})
+            record = self._write_record(rows, bases)
+            self._set_up_network(record)
+            self._serve()
+            self._layers(record)
+            self._boot([self._host(row, record) for row in rows])
+        return self.hosts
+
+    def _rows(self, hosts: int, wanted: Mapping[str, int]) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self.record()["hosts"] if self.is_up else []
+        kinds = [kind for kind, count in wanted.items() for _ in range(count)]
+        for row in rows:
+            if row["kind"] in kinds:
+                kinds.remove(row["kind"])
+        for number in range(len(rows) + 1, hosts + 1):
+            kind = kinds.pop(0) if kinds else "lived"
+            rows.append({"name": f"{self.paths.id}-{kind}{number}", "kind": kind, "number": number})
+        return rows
+
+    def _make_ready(self, kinds: set[str]) -> dict[str, str]:
+        """Fill the cache, in parallel: base systems, the serving image."""
+        cache = cache_root()
+        with ThreadPoolExecutor() as pool:
+            making_image = pool.submit(image.build, cache, self.progress)
+            made = pool.map(lambda kind: (kind, base.ensure(kind, cache, self.progress)), sorted(kinds))
+            bases = dict(made)
+            making_image.result()
+        # A disk that was laid over one base stays on that one.
+        return {**bases, **(self.record()["bases"] if self.is_up else {})}
+
+    def _write_record(self, rows: list[dict[str, Any]], bases: dict[str, str]) -> dict[str, Any]:
+        with locks.only_one("subnets"):
+            subnet = self.record()["subnet"] if self.is_up else str(network.choose(self.paths.id))
+            first = ipaddress.IPv4Network(subnet)[network.FIRST_HOST]
+            for row in rows:
+                row.setdefault("address", str(first + row["number"] - 1))
+            record = {"id": self.paths.id, "subnet": subnet, "bases": bases, "hosts": rows}
+            self.paths.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            partial = self.paths.record.with_suffix(".partial")
+            partial.write_text(json.dumps(record, indent=2) + "\n")
+            partial.rename(self.paths.record)
+            network.up(self.paths, ipaddress.IPv4Network(subnet), self.servers())
+        return record
+
+    def servers(self) -> tuple[str, str, str, str]:
+        """The addresses of the registry, of the web stand-ins, of Docker Hub and of the proxy."""
+        subnet = ipaddress.IPv4Network(self.record()["subnet"])
+        return str(subnet[2]), str(subnet[3]), str(subnet[4]), str(subnet[5])
+
+    def names(self) -> dict[str, str]:
+        """The public names that the lab answers for, and the address that each leads to."""
+        registry, web, hub, _ = self.servers()
+        return {HOST: registry, MIRROR: registry, **dict.fromkeys(WEB_HOSTS, web), **dict.fromkeys(DOCKER_HUB, hub)}
+
+    def _set_up_network(self, record: dict[str, Any]) -> None:
+        registry, web, hub, _ = self.servers()
+        authority = certificates.make_authority(self.paths.pki, self.paths.id)
+        certificates.issue(self.paths.pki, authority, "registry", (HOST, MIRROR), registry)
+        certificates.issue(self.paths.pki, authority, "dockerhub", DOCKER_HUB, hub)
+        certificates.issue(self.paths.pki, authority, "web", WEB_HOSTS, web)
+        self._make_secret("registry-key", "nvapi-")
+        self._make_secret("hub-token", "hf_")
+        if not self.paths.user_key.exists():
+            run(
+                "ssh-keygen",
+                "-q",
+                "-t",
+                "ed25519",
+                "-N",
+                "",
+                "-C",
+                "rackwright-lab",
+                "-f",
+                self.paths.user_key,
+            )
+        self.progress.say(f"network {record['subnet']} on bridge {self.paths.bridge}")
+
+    def _make_secret(self, name: str, prefix: str) -> None:
+        place = self.paths.secrets / name
+        if place.exists():
+            return
+        place.parent.mkdir(mode=0o700, exist_ok=True)
+        place.touch(mode=0o600)
+        place.write_text(prefix + secrets.token_hex(24))
+
+    @property
+    def registry(self) -> Registry:
+        """Its nvcr.io, with the ways to make it fail."""
+        pair = certificates.Pair(self.paths.pki / "registry.crt", self.paths.pki / "registry.key")
+        server = Server("registry", self.paths.tag, self.servers()[0], self.paths.root / "logs/registry.log")
+        storage = cache_root() / "registry"
+        return Registry(server, self.paths.root / "registry", storage, pair, self.paths.secrets / "registry-key")
+
+    @property
+    def docker_hub(self) -> Registry:
+        """Its Docker Hub, which asks for no key, with the ways to make it fail."""
+        pair = certificates.Pair(self.paths.pki / "dockerhub.crt", self.paths.pki / "dockerhub.key")
+        server = Server("dockerhub", self.paths.tag, self.servers()[2], self.paths.root / "logs/dockerhub.log")
+        return Registry(server, self.paths.root / "dockerhub", cache_root() / "dockerhub", pair, None)
+
+    @property
+    def web(self) -> Server:
+        """The server of all other names; its faults are set by rackwright_lab.faults on `paths.web`."""
+        return Server("web", self.paths.tag, self.servers()[1], self.paths.root / "logs/web.log")
+
+    @property
+    def proxy(self) -> proxy.Proxy:
+        """Its forward proxy."""
+        server = Server("proxy", self.paths.tag, self.servers()[3], self.paths.root / "logs/proxy.log", proxy.PORT)
+        return proxy.Proxy(server, self.paths.root / "proxy", self._gateway)
+
+    @property
+    def _gateway(self) -> str:
+        return str(ipaddress.IPv4Network(self.record()["subnet"])[1])
+
+    def _serve(self) -> None:
+        gateway = self._gateway
+        name_server = Server("names", self.paths.tag, gateway, self.paths.root / "logs/names.log", port=53)
+        if not name_server.is_on:
+            with self.progress.step("starting the name server"):
+                names.start(name_server, self.names())
+        if not self.registry.server.is_on:
+            with self.progress.step(f"starting the registry {HOST}"):
+                self.registry.start()
+        if not self.docker_hub.server.is_on:
+            with self.progress.step("starting Docker Hub"):
+                self.docker_hub.start()
+        self._push_images()
+        if not self.web.is_on:
+            with self.progress.step(
+                "starting the hub, the encodings' host, and the apt repositories of NVIDIA and Docker"
+            ):
+                self._start_web()
+        if not self.proxy.server.is_on:
+            with self.progress.step("starting the proxy"):
+                self.proxy.start()
+
+    def _push_images(self) -> None:
+        trust, key = self.paths.pki / "ca.crt", self.secrets()["registry-key"]
+        layout = image.build(cache_root(), self.progress)
+        ours, hub = (f"{one.server.address}:{one.server.port}" for one in (self.registry, self.docker_hub))
+        with locks.only_one("registry"):
+            login = image.Login(ours, trust, USER, key)
+            image.ensure(layout, lambda name: not image.of_hub(name), login, self.progress)
+            image.ensure(layout, image.of_hub, image.Login(hub, trust), self.progress)
+
+    def _start_web(self) -> None:
+        static = self.paths.web / "static"
+        static.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(toolkit.repository(cache_root()), static / "nvidia.github.io", dirs_exist_ok=True)
+        bare = Path(base.ensure("bare", cache_root(), self.progress))
+        docker = static / "download.docker.com"
+        docker.unlink(missing_ok=True)
+        docker.symlink_to(dockerrepo.repository(cache_root(), bare))
+        faults.set_tokens(self.paths.web, {self.secrets()["hub-token"]: True})
+        pair = (self.paths.pki / "web.crt", self.paths.pki / "web.key")
+        flags = ("--bind", f"{self.web.address}:{self.web.port}", "--cert", pair[0], "--key", pair[1])
+        where = ("--state", self.paths.web, "--cache", cache_root())
+        self.web.start(*module("rackwright_lab.servers.web"), *flags, *where)
+
+    def _layers(self, record: dict[str, Any]) -> None:
+        gateway = self._gateway
+        for kind, lower in record["bases"].items():
+            layer, lowest = self.paths.root / "layers" / kind, Path(lower.rpartition(":")[2])
+            if not layer.exists():
+                layer.mkdir(parents=True)
+                dress.common(layer, self.paths, kind, self.paths.pki / "ca.crt", self.names(), gateway, lowest)
+
+    def _boot(self, hosts: list[Host]) -> None:
+        new = [host for host in hosts if not host.is_made]
+        for host in new:
+            host.make()
+        self.trust(*new)
+        off = [host for host in hosts if host.machine.is_off()]
+        with self.progress.step(f"booting {len(off)} hosts"), ThreadPoolExecutor(BOOT_AT_ONCE) as pool:
+            for host, state in zip(off, pool.map(_start, off), strict=True):
+                self.progress.say(f"{host.name} is up at {host.address} (systemd: {state})")
+
+    def trust(self, *hosts: Host) -> None:
+        """Write the present keys of these hosts into known_hosts, in place of those it has of them."""
+        known = self.paths.known_hosts
+        lines = known.read_text().splitlines() if known.exists() else []
+        addresses = {host.address for host in hosts}
+        kept = [line for line in lines if line.split()[0] not in addresses]
+        known.write_text("\n".join([*kept, *(f"{host.address} {host.public_host_key()}" for host in hosts)]) + "\n")
+
+    # -- down
+
+    def down(self) -> None:
+        """End the lab: hosts, servers, bridge, rules, files. Safe to run again, and on half a lab."""
+        prerequisites.refuse_foreign_systems()
+        with locks.only_one(self.paths.id):
+            with self.progress.step(f"ending the lab {self.paths.id}"):
+                self._kill_all()
+                cgroups.remove_legacy(self.paths.tag)
+                for root in self.paths.hosts.glob("*/root"):
+                    run("umount", root, check=False)
+                network.down(self.paths)
+                shutil.rmtree(self.paths.root, ignore_errors=True)
+            if self.paths.root.exists():
+                raise LabError(f"{self.paths.root} could not be removed: look for mounts with findmnt -R {STATE_ROOT}")
+            locks.forget(self.paths.id)
+
+    def _kill_all(self) -> None:
+        top = cgroups.unified_root() / self.paths.tag
+        for group in (*top.glob("*/machine"), top):
+            cgroups.end(group)
+
+
+def _start(host: Host) -> str:
+    host.start(wait=False)
+    return host.wait_up()
