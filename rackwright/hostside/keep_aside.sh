@@ -25,9 +25,9 @@ if [ -e "$units/$unit" ] || [ -L "$units/$unit" ]; then
   rm -f "$units/$unit" && systemctl daemon-reload && systemctl reset-failed "$unit" 2>/dev/null
 fi
 [ -n "$container" ] && command -v docker >/dev/null || exit 0
-found=$(docker inspect --type container --format "{{.State.Running}} {{index .Config.Labels \"$label\"}}" "$container" 2>/dev/null) || exit 0
+found=$(timeout 60 docker inspect --type container --format "{{.State.Running}} {{index .Config.Labels \"$label\"}}" "$container" 2>/dev/null) || exit 0
 [ "${found#* }" = "" ] || exit 0
 printf '%s\n' "running=${found%% *}" >"$aside/$container.container" || exit 1
-docker stop "$container" >/dev/null 2>&1
-docker inspect --type container "$container" >/dev/null 2>&1 || { rm -f "$aside/$container.container"; exit 0; }
-docker rename "$container" "$container.aside" || fail "docker rename $container $container.aside failed"
+timeout 60 docker stop "$container" >/dev/null 2>&1
+timeout 60 docker inspect --type container "$container" >/dev/null 2>&1 || { rm -f "$aside/$container.container"; exit 0; }
+timeout 60 docker rename "$container" "$container.aside" || fail "docker rename $container $container.aside failed"

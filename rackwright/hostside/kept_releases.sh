@@ -12,7 +12,7 @@ for folder in "$home"/*/; do
     gone=
     [ -f "$release/needs" ] && while read -r kind name; do
       case $kind in
-        image) docker image inspect "$name" >/dev/null 2>&1 || gone="$gone $name" ;;
+        image) timeout 60 docker image inspect "$name" >/dev/null 2>&1 || gone="$gone $name" ;;
         path) [ -e "$name" ] || gone="$gone $name" ;;
       esac
     done <"$release/needs"

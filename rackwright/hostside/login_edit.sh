@@ -35,7 +35,7 @@ if [ "$act" = put ]; then cat; else echo; fi | awk -v registry="$registry" -v ac
   }
 ' - "$config" >"$new/config.json"
 
-if command -v docker >/dev/null 2>&1 && docker --config "$new" context ls 2>&1 >/dev/null | grep -qi 'error .*config file'; then
+if command -v docker >/dev/null 2>&1 && timeout 60 docker --config "$new" context ls 2>&1 >/dev/null | grep -qi 'error .*config file'; then
   printf '%s\n' "$config is not what Docker can read, so no login was changed; repair it, or move it away, and run again" >&2
   exit 1
 fi

@@ -72,7 +72,7 @@ else
   label="{{if or (.Label \"$endpoint_label\") (.Label \"$helper_label\")}}ours{{else}}foreign{{end}}"
   timeout 60 docker ps --all --format "container {{.ID}} {{.Names}} $label" | grep -E '(^[^ ]+ [^ ]+ rackwright[-.]| ours$)'
   printf '%s\n' "$images" | while read -r image; do
-    [ -n "$image" ] && docker image inspect "$image" >/dev/null 2>&1 && printf '%s\n' "image $image"
+    [ -n "$image" ] && timeout 60 docker image inspect "$image" >/dev/null 2>&1 && printf '%s\n' "image $image"
   done
 fi
 echo end

@@ -11,7 +11,7 @@ trap 'exit 143' TERM INT
 fail() { printf 'error: %s\n' "$@"; exit 1; }
 said() { grep -Eqi "$1" "$work/out"; }
 lines() { grep -Ec "$1" "$work/out"; }
-root=$(docker info --format '{{.DockerRootDir}}' 2>/dev/null)
+root=$(timeout 60 docker info --format '{{.DockerRootDir}}' 2>/dev/null)
 arriving() { # bytes of layers in flight, of Docker's own store and of containerd's
   du -scb "$root"/tmp/GetImageBlob* /var/lib/containerd/io.containerd.content.v1.content/ingest 2>/dev/null | tail -n 1 | cut -f 1
 }
@@ -93,12 +93,12 @@ until pull_once; do
   sleep $wait_for; try=$((try + 1))
 done
 
-got=$(docker image inspect --format '{{.Architecture}}' "$reference")
-if [ "$got" != "$machine" ]; then docker rmi "$reference" >/dev/null; wrong_machine "$got"; fi
+got=$(timeout 60 docker image inspect --format '{{.Architecture}}' "$reference")
+if [ "$got" != "$machine" ]; then timeout 60 docker rmi "$reference" >/dev/null; wrong_machine "$got"; fi
 # Images without a tag are what `docker image prune` removes.
-docker image inspect "$tagged" >/dev/null 2>&1 || docker tag "$reference" "$tagged"
+timeout 60 docker image inspect "$tagged" >/dev/null 2>&1 || timeout 60 docker tag "$reference" "$tagged"
 if [ -n "$pin" ]; then
-  digest=$(docker image inspect --format '{{range .RepoDigests}}{{println .}}{{end}}' "$reference" | grep -F "$repository@" | head -n 1)
+  digest=$(timeout 60 docker image inspect --format '{{range .RepoDigests}}{{println .}}{{end}}' "$reference" | grep -F "$repository@" | head -n 1)
   [ -n "$digest" ] || fail "$reference came without a digest" "pull it from a registry, not from an archive"
   mkdir -p -m 0755 "${pin%/*}"
   printf '%s %s\n' "$tagged" "${digest##*@}" >"$pin.new" && sync -d "$pin.new" && mv -f "$pin.new" "$pin"

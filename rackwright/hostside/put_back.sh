@@ -10,10 +10,10 @@ if [ -e "$aside/$unit" ] || [ -L "$aside/$unit" ]; then
   systemctl daemon-reload
 fi
 if [ -f "$aside/$container.container" ]; then
-  if docker inspect --type container "$container.aside" >/dev/null 2>&1; then
-    docker rename "$container.aside" "$container" || fail "docker rename $container.aside $container failed"
+  if timeout 60 docker inspect --type container "$container.aside" >/dev/null 2>&1; then
+    timeout 60 docker rename "$container.aside" "$container" || fail "docker rename $container.aside $container failed"
   fi
-  if [ "$(was "$aside/$container.container" running)" = true ]; then docker start "$container" >/dev/null || fail "docker start $container failed"; fi
+  if [ "$(was "$aside/$container.container" running)" = true ]; then timeout 60 docker start "$container" >/dev/null || fail "docker start $container failed"; fi
   rm -f "$aside/$container.container"
 fi
 if [ -f "$aside/$unit.state" ]; then

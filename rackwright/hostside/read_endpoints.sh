@@ -1,6 +1,6 @@
 # Print the state of every endpoint that is wanted or there, and of the units that start them at boot.
 # Parameters: units home urls ("NAME URL" lines of the wanted endpoints).
-if have docker && docker version >/dev/null 2>&1; then echo docker=up; else echo docker=down; fi
+if have docker && timeout 60 docker version >/dev/null 2>&1; then echo docker=up; else echo docker=down; fi
 show "$units/rackwright.target"
 show "$units/rackwright-boot.service"
 show "$units/rackwright-restore.service"
@@ -19,7 +19,7 @@ for name in $( { printf '%s\n' "$urls" | cut -d' ' -f1; ls "$home" 2>/dev/null; 
   systemctl show --property=ActiveState,SubState,Result,NeedDaemonReload,UnitFileState "$unit" | sed 's/^/value /'
   # A container of that name without our label is somebody else's.
   running=
-  if said=$(docker inspect --type container --format "$ours;$labels" "rackwright-$name" 2>/dev/null | head -n 1) && [ -n "$said" ]; then
+  if said=$(timeout 60 docker inspect --type container --format "$ours;$labels" "rackwright-$name" 2>/dev/null | head -n 1) && [ -n "$said" ]; then
     running=${said#*;}
     [ -n "${said%%;*}" ] || echo "value container=foreign"
   fi

@@ -10,7 +10,7 @@ containers() { timeout 60 docker ps --all --quiet --filter "label=$label=$endpoi
 if command -v docker >/dev/null && systemctl is-active --quiet docker.service; then
   left=$(containers) || fail "Docker does not answer; next: journalctl -u docker --lines 50"
   # shellcheck disable=SC2086 - a list of ids
-  [ -z "$left" ] || docker rm --force $left >/dev/null 2>&1
+  [ -z "$left" ] || timeout 120 docker rm --force $left >/dev/null 2>&1
   left=$(containers) || fail "Docker does not answer; next: journalctl -u docker --lines 50"
   [ -z "$left" ] || fail "its container stays; next: docker rm --force $left"
 fi

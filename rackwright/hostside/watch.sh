@@ -3,6 +3,6 @@
 state=$(systemctl is-active "$unit")
 restarts=$(systemctl show --property=NRestarts --value "$unit")
 label='{{if .State.Running}}{{index .Config.Labels "rackwright.release"}}{{end}}'
-runs=$(docker inspect --format "$label" "$container" 2>/dev/null)
+runs=$(timeout 60 docker inspect --format "$label" "$container" 2>/dev/null)
 health=$(curl --silent --noproxy '*' --max-time 20 --output /dev/null --write-out '%{http_code}' "$url")
 printf '%s\n' "$state ${restarts:--} ${runs:--} $health"
