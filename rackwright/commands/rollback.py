@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import agreed
-from rackwright.concerns.endpoint.rollback import LAST
+from rackwright.concerns.endpoint.switch.rollback import LAST
 from rackwright.errors import SettingsError
 from rackwright.fleet.rollout.quarantine import remarks
 from rackwright.fleet.rollout.rolling import Releases, go_back

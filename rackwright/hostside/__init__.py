@@ -1,11 +1,14 @@
-"""Scripts that run on a host, as real files: POSIX sh, with their parameters assigned in front of them, and Python."""
+"""Scripts that run on a host, as real files: POSIX sh, with their parameters assigned in front of them, and Python.
+
+What several concerns share lies here, a concern's own scripts beside it, in its folder `host`. No two have one name.
+"""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from rackwright.paths import HELPER_LABEL
 
@@ -73,4 +76,16 @@ def host_program(name: str) -> str:
 
 @cache
 def _text(file: str) -> str:
-    return (files(__package__) / file).read_text()
+    return _places()[file].read_text()
+
+
+@cache
+def _places() -> dict[str, Path]:
+    """Where each script lies, by its name."""
+    return {path.name: path for folder in script_folders() for path in folder.glob("*.*")}
+
+
+def script_folders() -> list[Path]:
+    """The folders with scripts and templates of what lies or runs on a host: this one, and one for each concern."""
+    here = Path(__file__).parent
+    return [here, *sorted(path for depth in ("*", "*/*", "*/*/*") for path in here.parent.glob(f"{depth}/host"))]

@@ -14,7 +14,13 @@ from pyinfra.api.state import State
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.dockerd import DOCKERD
 from rackwright.concerns.endpoint import ENDPOINT, adopted_later, takes_capacity, waits
-from rackwright.concerns.endpoint.rollback import back_changes, parse_kept, read_script, releases_asked, targets_of
+from rackwright.concerns.endpoint.switch.rollback import (
+    back_changes,
+    parse_kept,
+    read_script,
+    releases_asked,
+    targets_of,
+)
 from rackwright.concerns.firewall import FIREWALL_AS_SERVED, Place, is_moving, is_ours, moved, opening_changes
 from rackwright.concerns.release import binding_of
 from rackwright.effects.remote import StepFailedError, command_of, complain, remote, run_job, say, shout, tail

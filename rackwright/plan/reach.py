@@ -113,7 +113,7 @@ def source_to(address: str) -> str:
 
 
 def why_curl_failed(lines: Sequence[str]) -> str:
-    """Why no connection was made, by what hostside/knock.sh printed; nothing when one was, whatever was answered.
+    """Why no connection was made, by what effects/host/knock.sh printed; nothing when one was, whatever was answered.
 
     Raises ReadingError when it could not even be tried.
     """

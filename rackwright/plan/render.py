@@ -13,14 +13,11 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined, TemplateError
 
 from rackwright.errors import SettingsError
+from rackwright.hostside import script_folders
 
 PACKAGE = Path(__file__).parents[1]
 SHIPPED = (PACKAGE / "site" / "templates", PACKAGE.parent / "templates")
 """In a wheel, and in a checkout."""
-
-
-OWN = PACKAGE / "concerns" / "templates"
-"""Templates that are no site's to edit."""
 
 
 def render(template: str, site: Path, /, **values: Any) -> str:
@@ -29,8 +26,8 @@ def render(template: str, site: Path, /, **values: Any) -> str:
 
 
 def render_own(template: str, /, **values: Any) -> str:
-    """Text of a template that is no site's to edit."""
-    return _render(template, [OWN], values)
+    """Text of a template that is no site's to edit: it lies beside its concern."""
+    return _render(template, script_folders(), values)
 
 
 def _render(template: str, places: Sequence[Path], values: Mapping[str, Any]) -> str:

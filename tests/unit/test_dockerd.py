@@ -19,9 +19,9 @@ from rackwright.concerns.docker.daemon import DAEMON_JSON
 from rackwright.concerns.docker.daemonjob import HOME, Scripts, Stood, joining_job, restart_job
 from rackwright.concerns.dockerd import DOCKERD, parse
 from rackwright.concerns.endpoint import ENDPOINT, Running, SeenEndpoint, takes_capacity
-from rackwright.concerns.endpoint.news import SwitchNews
-from rackwright.concerns.endpoint.switchjob import in_turn
-from rackwright.concerns.endpoint.transaction import Tried
+from rackwright.concerns.endpoint.switch.job import in_turn
+from rackwright.concerns.endpoint.switch.news import SwitchNews
+from rackwright.concerns.endpoint.switch.transaction import Tried
 from rackwright.effects.jobs import Ended
 from rackwright.effects.reader import parse_reading
 from rackwright.effects.remote import NotStartedError

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from pyinfra import logger
 from pyinfra.api import output
 
-from rackwright.concerns import models
-from rackwright.concerns.endpoint.news import parse_row
+from rackwright.concerns.endpoint.switch.news import parse_row
 from rackwright.concerns.gpus import parse as parse_gpus
 from rackwright.concerns.image import parse as parse_images
 from rackwright.concerns.inflate import inflate
 from rackwright.concerns.lease import parse_seen
+from rackwright.concerns.models import concern as models
 from rackwright.concerns.models import parse as parse_models
 from rackwright.concerns.models import read as read_models
 from rackwright.concerns.preflight.concern import parse as parse_machine

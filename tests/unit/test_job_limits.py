@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import rackwright.hostside
+from rackwright.hostside import script_folders
 
-HOSTSIDE = Path(rackwright.hostside.__file__).parent
 TEMPLATES = Path(__file__).parents[2] / "templates"
-PARTS = [*sorted(HOSTSIDE.glob("*.sh")), TEMPLATES / "before-start.j2", TEMPLATES / "wait-ready.j2"]
+SCRIPTS = sorted(path for folder in script_folders() for path in folder.glob("*.sh"))
+PARTS = [*SCRIPTS, TEMPLATES / "before-start.j2", TEMPLATES / "wait-ready.j2"]
 LONG = ("docker pull", 'docker run --rm --name "$container" --label "$label=fetch"')
 """What takes hours by nature: its job notices a stall by itself."""
 CALL = re.compile(r"(?:^|[|&;({!]|\bif|\buntil|\bwhile|=\$\()\s*(docker|nvidia-smi|dockerd)\s+(?!\)|>)", re.M)
@@ -20,7 +20,8 @@ CALL = re.compile(r"(?:^|[|&;({!]|\bif|\buntil|\bwhile|=\$\()\s*(docker|nvidia-s
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
 def test_every_call_of_docker_and_of_the_driver_has_a_limit(part: Path) -> None:
-    code = "\n".join(line for line in part.read_text().splitlines() if not line.lstrip().startswith(("#", "{#", "printf")))
+    lines = (line for line in part.read_text().splitlines() if not line.lstrip().startswith(("#", "{#", "printf")))
+    code = "\n".join(lines)
     calls = [code[found.start(1) :].partition("\n")[0] for found in CALL.finditer(code)]
     assert [call for call in calls if not call.startswith(LONG)] == []
 
@@ -30,3 +31,8 @@ def test_a_call_without_a_limit_would_be_found() -> None:
         assert CALL.search(line), line
     for line in ("timeout 20 docker ps", "command -v docker", "Wants=docker.service", "x=$(timeout 3 nvidia-smi -L)"):
         assert not CALL.search(line), line
+
+
+def test_no_two_scripts_have_one_name() -> None:
+    assert len(SCRIPTS) > 60
+    assert sorted({path.name for path in SCRIPTS}) == sorted(path.name for path in SCRIPTS)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from rackwright.concerns import models as models_module
 from rackwright.concerns.image import SeenImages
 from rackwright.concerns.models import (
     MANIFEST,
@@ -22,6 +21,7 @@ from rackwright.concerns.models import (
     remove_script,
     sources_of,
 )
+from rackwright.concerns.models import concern as models_module
 from rackwright.hostside import store_functions
 from rackwright.plan import reading
 from rackwright.plan.change import Job, Owned, Refuse

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import rackwright
 from rackwright import paths
-from rackwright.hostside import helper_script
+from rackwright.hostside import helper_script, host_script, script_folders
 from rackwright.settings.sections import NAME
 from rackwright.settings.validate import validate
 from tests.unit.test_settings_validate import MODEL
@@ -127,16 +127,15 @@ def test_names_of_units_and_containers_are_made_in_one_place() -> None:
 
 @pytest.mark.parametrize("script", ["prove", "check_options", "fetch_model", "remove_endpoint"])
 def test_no_host_script_removes_a_container_by_its_name_alone(script: str) -> None:
-    text = (Path(rackwright.__file__).parent / "hostside" / f"{script}.sh").read_text()
+    text = host_script(script)
     assert 'docker rm --force "$container"' not in text
 
 
 def test_every_unit_of_ours_carries_the_mark_by_which_it_is_known() -> None:
-    package = Path(rackwright.__file__).parent
-    folders = package.parent / "templates", package / "concerns" / "templates"
+    folders = [Path(rackwright.__file__).parents[1] / "templates", *script_folders()]
     kinds = "*.service.j2", "*.target.j2"
     templates = [file for folder in folders for kind in kinds for file in folder.glob(kind)]
-    assert len(templates) >= 4
+    assert len(templates) >= 6
     assert all(template.read_text().startswith(f"# {paths.WRITTEN}") for template in templates)
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.concerns.endpoint import Running, SeenEndpoint
-from rackwright.concerns.endpoint.rollback import LAST, Kept, back_changes, parse_kept, target_of
+from rackwright.concerns.endpoint.switch.rollback import LAST, Kept, back_changes, parse_kept, target_of
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Proved, Refuse
 from rackwright.settings.model import HostSettings

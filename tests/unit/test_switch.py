@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.concerns.endpoint.news import SwitchNews
-from rackwright.concerns.endpoint.transaction import ALONE
+from rackwright.concerns.endpoint.switch.news import SwitchNews
+from rackwright.concerns.endpoint.switch.transaction import ALONE
 from rackwright.effects.jobs import Ended
 from rackwright.effects.remote import ConnectionLostError, LeaseLostError, NotStartedError, StepFailedError
 from rackwright.effects.switch import switch

@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rackwright.concerns.endpoint.switchjob import drain_script, in_turn, named, restart_script, wait_script
-from rackwright.concerns.endpoint.transaction import (
+from rackwright.concerns.endpoint.switch.job import drain_script, in_turn, named, restart_script, wait_script
+from rackwright.concerns.endpoint.switch.transaction import (
     ALONE,
     MEASURING,
     Tried,

@@ -22,7 +22,7 @@ from rackwright.concerns.endpoint.seen import (
     parse,
     running_of,
 )
-from rackwright.concerns.endpoint.together import leaving_one
+from rackwright.concerns.endpoint.switch.together import leaving_one
 from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
 
 __all__ = [

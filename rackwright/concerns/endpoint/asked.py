@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rackwright.concerns.endpoint.seen import SeenEndpoint
-from rackwright.concerns.endpoint.transaction import Tried
+from rackwright.concerns.endpoint.switch.transaction import Tried
 from rackwright.engines.version import bare
 from rackwright.paths import container_name, endpoint_dir
 from rackwright.plan.binding import Binding

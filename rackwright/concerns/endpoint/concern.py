@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
-from rackwright.concerns.aside import foreigners, kept_aside, refusal
 from rackwright.concerns.endpoint import formats
 from rackwright.concerns.endpoint.asked import questions, questions_after, questions_before
 from rackwright.concerns.endpoint.due import (
@@ -17,9 +16,9 @@ from rackwright.concerns.endpoint.due import (
     why_admit,
     why_switch,
 )
-from rackwright.concerns.endpoint.replacing import Group
 from rackwright.concerns.endpoint.seen import BOOT_UNITS, SeenEndpoint, SeenEndpoints, parse, read
-from rackwright.concerns.endpoint.switchjob import (
+from rackwright.concerns.endpoint.switch.aside import foreigners, kept_aside, refusal
+from rackwright.concerns.endpoint.switch.job import (
     commit_script,
     drain_script,
     gpus_kept_script,
@@ -30,8 +29,9 @@ from rackwright.concerns.endpoint.switchjob import (
     remove_script,
     switch_script,
 )
-from rackwright.concerns.endpoint.together import groups_among, previous, replacement
-from rackwright.concerns.endpoint.transaction import Tried, Way, drain_hook_script, start_time, transaction
+from rackwright.concerns.endpoint.switch.replacing import Group
+from rackwright.concerns.endpoint.switch.together import groups_among, previous, replacement
+from rackwright.concerns.endpoint.switch.transaction import Tried, Way, drain_hook_script, start_time, transaction
 from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.release import TAKES as RELEASE_TAKES

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.concerns.aside import foreigners, refusal
 from rackwright.concerns.docker import DOCKER, SeenDocker
 from rackwright.concerns.docker.daemon import DAEMON_JSON, BrokenDaemonJsonError, parse_daemon_json
+from rackwright.concerns.endpoint.switch.aside import foreigners, refusal
 from rackwright.concerns.firewall.drops import Bridge, Drops, drops
 from rackwright.concerns.firewall.iptables import TAG, Rule, Table
 from rackwright.concerns.firewall.kept import (

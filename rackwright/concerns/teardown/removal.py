@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rackwright.concerns import firewall, models, registry
-from rackwright.concerns.aside import put_back_script
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.docker.daemon import (
     DAEMON_JSON,
@@ -19,7 +18,8 @@ from rackwright.concerns.docker.daemon import (
     parse_daemon_json,
     render_daemon_json,
 )
-from rackwright.concerns.endpoint.switchjob import remove_script
+from rackwright.concerns.endpoint.switch.aside import put_back_script
+from rackwright.concerns.endpoint.switch.job import remove_script
 from rackwright.hostside import host_script
 from rackwright.paths import ENDPOINT_LABEL, HELPER_LABEL, STATE, UNITS, endpoint_of
 from rackwright.plan.change import Change, Owned, Refuse, Shell, Step, WriteFile

@@ -9,7 +9,7 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
 from rackwright.concerns.docker.daemonjob import HOME
-from rackwright.concerns.endpoint.news import SwitchNews
+from rackwright.concerns.endpoint.switch.news import SwitchNews
 from rackwright.effects.jobs import Ended
 from rackwright.effects.remote import NotStartedError, StepFailedError, TakenBackError, follow_job
 from rackwright.effects.switch.switch import (

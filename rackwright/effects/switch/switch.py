@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
-from rackwright.concerns.endpoint.news import COLOURS, Line, SwitchNews, in_words
-from rackwright.concerns.endpoint.transaction import ALONE, word_script
+from rackwright.concerns.endpoint.switch.news import COLOURS, Line, SwitchNews, in_words
+from rackwright.concerns.endpoint.switch.transaction import ALONE, word_script
 from rackwright.concerns.inflate import inflate
 from rackwright.effects.jobs import Ended
 from rackwright.effects.probing import reach_of
@@ -198,7 +198,7 @@ _SAID = {
     "start": Reason(Cause.CHECK, "the start"),
     "check": Reason(Cause.CHECK, "the proof"),
 }
-"""What a host says of its own failure, in a word (hostside/transaction.sh)."""
+"""What a host says of its own failure, in a word (concerns/endpoint/switch/host/transaction.sh)."""
 
 
 def clock_of(news: SwitchNews) -> str:

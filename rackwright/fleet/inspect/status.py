@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from rackwright.concerns.endpoint import SeenEndpoint, is_deferred
-from rackwright.concerns.endpoint.news import CUT
+from rackwright.concerns.endpoint.switch.news import CUT
 from rackwright.concerns.lease import span, whose
 from rackwright.fleet.inspect.glance import Asked, Glance, GlancedEndpoint, is_wanted, moved, wanted_aim
 

@@ -8,7 +8,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from rackwright.concerns.endpoint.rollback import BACK
+from rackwright.concerns.endpoint.switch.rollback import BACK
 from rackwright.fleet.rollout.running import Run, phase
 from rackwright.runs.ending import Result, end_of_rollout
 from rackwright.runs.journal import ORDER

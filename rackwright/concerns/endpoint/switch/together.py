@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from rackwright.concerns.endpoint.asked import questions, questions_after, questions_before, tried_of
 from rackwright.concerns.endpoint.due import why_switch
-from rackwright.concerns.endpoint.replacement import Coming, Leaving, replacement_job
-from rackwright.concerns.endpoint.replacing import Group, Room, groups_of, room_of
 from rackwright.concerns.endpoint.seen import SeenEndpoint, SeenEndpoints
-from rackwright.concerns.endpoint.transaction import Tried
+from rackwright.concerns.endpoint.switch.replacement import Coming, Leaving, replacement_job
+from rackwright.concerns.endpoint.switch.replacing import Group, Room, groups_of, room_of
+from rackwright.concerns.endpoint.switch.transaction import Tried
 from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
 from rackwright.concerns.release import Unresolved
 from rackwright.paths import unit_name

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rackwright.concerns.endpoint import SeenEndpoint, foreign, format_of, leaving_one, readable, refusal, tried_of
-from rackwright.concerns.endpoint.replacement import Coming, replacement_job
-from rackwright.concerns.endpoint.switchjob import commit_script, drain_script, keep_log_script, switch_script
-from rackwright.concerns.endpoint.transaction import Way, drain_hook_script, start_time, transaction
+from rackwright.concerns.endpoint.switch.job import commit_script, drain_script, keep_log_script, switch_script
+from rackwright.concerns.endpoint.switch.replacement import Coming, replacement_job
+from rackwright.concerns.endpoint.switch.transaction import Way, drain_hook_script, start_time, transaction
 from rackwright.hostside import durable_script, host_script
 from rackwright.paths import STATE, endpoint_dir, unit_name
 from rackwright.plan.binding import Binding, parse_binding

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rackwright.concerns.endpoint.switchjob import (
+from rackwright.concerns.endpoint.switch.job import (
     commit_script,
     drain_script,
     halt_script,
@@ -21,7 +21,7 @@ from rackwright.concerns.endpoint.switchjob import (
     start_script,
     wait_script,
 )
-from rackwright.concerns.endpoint.transaction import (
+from rackwright.concerns.endpoint.switch.transaction import (
     ALONE,
     MEASURING,
     Tried,

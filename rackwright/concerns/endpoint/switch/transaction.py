@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rackwright.concerns.endpoint.switchjob import halt_script, keep_log_script, switch_script
+from rackwright.concerns.endpoint.switch.job import halt_script, keep_log_script, switch_script
 from rackwright.hostside import helper_script, host_script, job_script, trial_script
 from rackwright.hostside.packed import packed
 from rackwright.paths import (

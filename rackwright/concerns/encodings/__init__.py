@@ -1,0 +1,14 @@
+"""The tiktoken vocabularies of gpt-oss: both files by size and SHA-256, so that a start needs no route out.
+
+Without them a server fetches them at its start; without a route, /health stays at 200 and only chat fails.
+"""
+
+from rackwright.concerns.encodings.concern import (
+    ENCODING_FILES,
+    ENCODINGS,
+)
+
+__all__ = [
+    "ENCODINGS",
+    "ENCODING_FILES",
+]

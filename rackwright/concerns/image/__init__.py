@@ -1,0 +1,29 @@
+"""The serving images: pulled by digest where one is known, else by tag, whose digest is then recorded.
+
+The record lies on the host (`IMAGES/*`, a line `REFERENCE DIGEST` each): a tag that moves later, here or at
+the registry, changes nothing until somebody asks for it (DECISIONS 12, 18).
+"""
+
+from rackwright.concerns.image.concern import (
+    IMAGE,
+    PINS,
+    LocalImage,
+    SeenImages,
+    WantedImage,
+    digest_of,
+    not_asked,
+    parse,
+    pin_path,
+)
+
+__all__ = [
+    "IMAGE",
+    "PINS",
+    "LocalImage",
+    "SeenImages",
+    "WantedImage",
+    "digest_of",
+    "not_asked",
+    "parse",
+    "pin_path",
+]
