@@ -690,6 +690,14 @@ def test_two_endpoints_beside_each_other(scene: Scene) -> None:
     assert sessions(scene.host) - before <= 3, "round trips do not grow with the endpoints"
 
 
+@pytest.fixture
+def pair(scene: Scene) -> None:
+    """Two endpoints serve on the host, `a` and `b`, each at its own port."""
+    run = scene.deploy(endpoints=endpoints("a", "b"))
+    assert run.status == 0, run.output
+
+
+@pytest.mark.usefixtures("pair")
 def test_a_change_of_one_leaves_the_other_alone(scene: Scene) -> None:
     before = scene.starts("a")
     run = scene.deploy(endpoints=endpoints("a", "b", b=interval(30)))
@@ -698,6 +706,7 @@ def test_a_change_of_one_leaves_the_other_alone(scene: Scene) -> None:
     assert "42" in scene.ask(8001)
 
 
+@pytest.mark.usefixtures("pair")
 def test_an_endpoint_no_longer_wanted_goes(scene: Scene) -> None:
     before = scene.starts("a")
     run = scene.deploy(endpoints=endpoints("a"))
@@ -708,6 +717,7 @@ def test_an_endpoint_no_longer_wanted_goes(scene: Scene) -> None:
 
 
 def test_with_nothing_to_go_back_to_it_is_stopped(scene: Scene) -> None:
+    assert scene.deploy(endpoints=endpoints("a")).status == 0
     before = scene.starts("a")
     with scene.faults({"fault": "repeat_bang", "when": {"port": 8001}}):
         run = scene.deploy(endpoints=endpoints("a", "b"))
@@ -732,6 +742,7 @@ def served_at(scene: Scene, port: int) -> str:
     return scene.host.run(f"docker ps --filter publish={port} --format '{{{{.Names}}}}'").stdout.strip()
 
 
+@pytest.mark.usefixtures("pair")
 def test_swapped_ports_that_fail_leave_both_where_they_were(scene: Scene) -> None:
     """The release of one that never gets ready takes the other one's new port back, too."""
     good = [(scene.runs(name), scene.proven(name)) for name in ("a", "b")]
@@ -745,6 +756,7 @@ def test_swapped_ports_that_fail_leave_both_where_they_were(scene: Scene) -> Non
     scene.host.run(f"[ ! -e {HOME}/a/trial ] && [ ! -e {HOME}/b/trial ]")
 
 
+@pytest.mark.usefixtures("pair")
 def test_swapped_ports_switch_as_one(scene: Scene) -> None:
     before = [scene.starts(name) for name in ("a", "b")]
     run = scene.deploy(endpoints=swapped())
