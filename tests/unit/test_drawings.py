@@ -1,0 +1,36 @@
+"""The pictures of docs/how-it-works.md are those of today's contract, imports, steps and questions."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def drawings() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "scripts" / "drawings.py"))
+
+
+def test_the_page_shows_what_is_so(drawings: dict[str, Any]) -> None:
+    page = (ROOT / "docs" / "how-it-works.md").read_text()
+    assert page == drawings["drawn"](page), "next: python scripts/drawings.py"
+
+
+def test_a_page_without_markers_is_refused(drawings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="no markers for the picture 'floor plan'"):
+        drawings["drawn"]("# How it works\n")
+
+
+def test_an_arrow_that_others_imply_is_left_out(drawings: dict[str, Any]) -> None:
+    edges = {0: frozenset({1, 2, 3}), 1: frozenset({2}), 2: frozenset(), 3: frozenset()}
+    assert drawings["direct"](edges, 0) == {1, 3}
+
+
+def test_every_step_of_a_deploy_is_drawn(drawings: dict[str, Any]) -> None:
+    called = [line.split("(")[0] for line in (ROOT / "deploy.py").read_text().splitlines() if "()" in line]
+    assert [name for name, _ in drawings["steps"]()] == called
