@@ -1,0 +1,119 @@
+"""Makes README's two pictures from the record of a real rollout: its live view (SVG) and its report (PNG).
+
+`python scripts/pictures.py` draws the record that lies in docs/pictures again; it needs chromium (scripts/browser).
+For a new record, on a lab:
+
+    rackwright lab up --hosts 4 --bare 2
+    pyinfra inventory/lab.py deploy.py -y
+    rackwright rollout inventory/lab.py -y --wave 2 --max-unavailable 2 --bake 8    # after a change of an engine option
+    python scripts/pictures.py runs/ID.jsonl
+
+The record is kept beside the pictures with another user's name. tests/unit/test_pictures.py draws the live view again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from rackwright.fleet.view.report import page
+from rackwright.fleet.view.screen import draw
+from rackwright.fleet.view.story import Story
+from rackwright.fleet.view.story_events import story_of, take
+from rackwright.runs.journal import Event, read_record
+
+PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+LIVE, REPORT = PICTURES / "live-view.svg", PICTURES / "report.png"
+WHO = "ops@deploy1"
+COLUMNS, LINES = 118, 14
+WINDOW = (1180, 1030)
+"""Pixels of the report that are shown."""
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=1")
+
+
+def main() -> None:
+    """Draw both pictures, of the record that is named or of the one that lies beside them."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("record", nargs="?", type=Path, help="runs/ID.jsonl of a rollout")
+    if record := options.parse_args().record:
+        keep(record)
+    record = kept()
+    LIVE.write_text(live_view(read_record(record)))
+    photograph(page(story_of(read_record(record)), record.stem), REPORT)
+    for path in (LIVE, REPORT):
+        print(f"{path}: {path.stat().st_size} bytes")
+
+
+def kept() -> Path:
+    """The record that lies beside the pictures. Raises StopIteration when there is none."""
+    return next(PICTURES.glob("*.jsonl"))
+
+
+def keep(record: Path) -> None:
+    """Put a record beside the pictures instead of the one there, without what tells of the machine that made it."""
+    events = [_plain(event) for event in read_record(record) if event["kind"] != "process"]
+    for path in PICTURES.glob("*.jsonl"):
+        path.unlink()
+    (PICTURES / record.name).write_text("".join(f"{json.dumps(event)}\n" for event in events))
+
+
+def _plain(event: Event) -> Event:
+    told = {key: value for key, value in event.items() if key not in ("process", "deploy", "data", "inventory")}
+    return {**told, "who": WHO} if "who" in told else told
+
+
+# -- the live view
+
+
+def live_view(events: list[Event]) -> str:
+    """The product's own screen at the fullest moment of a run, as SVG that asks for nothing."""
+    size = {"width": COLUMNS, "height": LINES}
+    console = Console(record=True, file=io.StringIO(), color_system="truecolor", no_color=False, **size)
+    story = story_of(events[: fullest(events) + 1])
+    console.print(draw(story, story.now or 0.0, LINES))
+    return without_fonts(console.export_svg(title=story.what, unique_id="rollout"))
+
+
+def fullest(events: list[Event]) -> int:
+    """The last event after which the hosts do as many different things as they ever do."""
+    story, best, most = Story(), 0, 0
+    for number, event in enumerate(events):
+        take(story, event)
+        words = {host.phase or host.state for host in story.hosts.values()}
+        if story.waves and len(words) >= most:
+            best, most = number, len(words)
+    return best
+
+
+def without_fonts(svg: str) -> str:
+    """A picture in a page must fetch nothing: any monospaced font will do."""
+    plain = re.sub(r"\s*@font-face \{.*?\}", "", svg, flags=re.DOTALL).replace("Fira Code, monospace", "monospace")
+    return "".join(f"{line.rstrip()}\n" for line in plain.splitlines())
+
+
+# -- the report
+
+
+def photograph(html: str, out: Path) -> None:
+    """The upper part of a page as PNG. Raises FileNotFoundError without chromium, CalledProcessError when it fails."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        raise FileNotFoundError("chromium is not here; next: scripts/browser")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "report.html")
+        path.write_text(html)
+        size, profile = f"--window-size={WINDOW[0]},{WINDOW[1]}", f"--user-data-dir={folder}/profile"
+        words = [chromium, *FLAGS, size, profile, f"--screenshot={out}", path.as_uri()]
+        subprocess.run(words, check=True, capture_output=True, timeout=120)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""README's pictures are of a real run, drawn by today's screen, small, and fetch nothing."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackwright.fleet.view.story_events import story_of
+from rackwright.runs.journal import read_record
+
+ROOT = Path(__file__).parents[2]
+LIMIT = 300_000
+"""Bytes of a picture."""
+
+
+@pytest.fixture(scope="module")
+def pictures() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "scripts" / "pictures.py"))
+
+
+def test_the_live_view_is_what_the_screen_draws_today(pictures: dict[str, Any]) -> None:
+    drawn = pictures["live_view"](read_record(pictures["kept"]()))
+    assert pictures["LIVE"].read_text() == drawn, "next: python scripts/pictures.py"
+
+
+def test_the_record_is_of_a_rollout_that_went_well(pictures: dict[str, Any]) -> None:
+    story = story_of(read_record(pictures["kept"]()))
+    assert story.status == 0
+    assert len(story.waves) == 3
+    assert {str(host.state) for host in story.hosts.values()} == {"switched"}
+
+
+def test_a_record_is_kept_without_its_machine(pictures: dict[str, Any]) -> None:
+    text = pictures["kept"]().read_text()
+    assert set(re.findall(r'"who": "([^"]*)"', text)) == {pictures["WHO"]}
+    assert not re.search(r'"(?:process|deploy|data|inventory)": ', text)
+
+
+def test_readme_shows_both_and_they_are_small(pictures: dict[str, Any]) -> None:
+    readme = (ROOT / "README.md").read_text()
+    for path in (pictures["LIVE"], pictures["REPORT"]):
+        assert f"]({path.relative_to(ROOT)})" in readme
+        assert 1_000 < path.stat().st_size < LIMIT
+    assert pictures["REPORT"].read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_live_view_fetches_nothing(pictures: dict[str, Any]) -> None:
+    links = re.findall(r"https?://[^\s\"']+", pictures["LIVE"].read_text())
+    assert set(links) <= {"http://www.w3.org/2000/svg", "https://www.textualize.io"}  # a namespace, and a comment
+    assert "url(http" not in pictures["LIVE"].read_text()
