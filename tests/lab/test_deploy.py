@@ -9,8 +9,9 @@ import pytest
 
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
+from tests.lab import tutorial
 from tests.lab.calm import needs_preparing
-from tests.lab.conftest import Site
+from tests.lab.conftest import Run, Site
 
 pytestmark = pytest.mark.lab
 
@@ -55,6 +56,15 @@ def test_the_deploy_read_the_answer(deployed: Site) -> None:
     assert len(re.findall(r"proved: a chat answer", deployed.runs[0].output)) == 2
 
 
+def test_the_tutorial_quotes_what_a_deploy_prints(deployed: Site) -> None:
+    bare = deployed.lab.host("bare1").name
+    assert tutorial.missing(5, deployed.runs[0].output, bare) == []
+    checked = deployed.rackwright("check", "inventory/lab.py", "--show-origin", "--limit", bare)
+    assert tutorial.missing(3, checked.output, bare) == []
+    asked = deployed.rackwright("chat", "inventory/lab.py", "What is the capital of France?")
+    assert tutorial.missing(6, asked.output, bare) == []
+
+
 def test_a_second_run_changes_nothing_at_the_cost_of_one_command(deployed: Site) -> None:
     before = {host.name: sessions(host) for host in deployed.lab.hosts}
     run = deployed.deploy()
@@ -62,6 +72,9 @@ def test_a_second_run_changes_nothing_at_the_cost_of_one_command(deployed: Site)
     assert run.changed == []
     for host in deployed.lab.hosts:
         assert sessions(host) - before[host.name] <= 3
+    (table,) = tutorial.blocks(7)
+    for name, counts in Run(0, table).table.items():
+        assert run.table[name] == tuple(len(deployed.lab.hosts) * count for count in counts), "the tutorial's table"
 
 
 def test_looking_ahead_finds_nothing_on_a_converged_host(deployed: Site) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
+from tests.lab import tutorial
 from tests.lab.calm import needs_preparing
 from tests.lab.conftest import BIN, PATIENCE, ROOT, Run, Site
 from tests.lab.running import deploying
@@ -104,7 +105,11 @@ def test_a_yaml_change_restarts_once_and_says_why(scene: Scene) -> None:
     assert "(kv_cache_config changed)" in run.output
     assert scene.starts() == before + 1
     assert "42" in scene.ask()
-    assert scene.deploy().status == 0
+    back = scene.deploy()
+    assert back.status == 0
+    assert tutorial.missing(8, run.output, scene.host.name, block=2) == []
+    assert tutorial.missing(8, run.output, scene.host.name, block=3) == []
+    assert tutorial.missing(9, back.output, scene.host.name) == []
 
 
 def test_another_port_is_proven_there(scene: Scene) -> None:
@@ -183,13 +188,16 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 }
 
 
+TUTORIAL_CASE, TUTORIAL_CHANGE = "repeats itself", {"max_batch_size": 8}
+
+
 @pytest.mark.parametrize("case", BAD)
 def test_a_bad_release_goes_back(scene: Scene, case: str) -> None:
     fault, data, sentence = BAD[case]
-    number = 2 + list(BAD).index(case)
+    change = TUTORIAL_CHANGE if case == TUTORIAL_CASE else interval(2 + list(BAD).index(case))
     good = scene.proven()
-    with scene.faults({**fault, "when": {"option.stream_interval": number}}):
-        run = scene.deploy(engine=interval(number), **data)
+    with scene.faults({**fault, "when": {f"option.{key}": value for key, value in change.items()}}):
+        run = scene.deploy(engine=change, **data)
     assert run.status != 0
     assert re.search(sentence, run.output), run.output
     assert "serves its last proven release again" in run.output
@@ -201,6 +209,8 @@ def test_a_bad_release_goes_back(scene: Scene, case: str) -> None:
     assert re.search(r"pointing back took [\d.]+ s, serving again after [\d.]+ s", run.output), run.output
     (fetched,) = re.findall(r"the failed release's log: (/\S+)", run.output)
     assert "Starting" in Path(fetched).read_text()
+    if case == TUTORIAL_CASE:
+        assert tutorial.missing(10, run.output, scene.host.name) == []
 
 
 def test_a_command_line_that_the_image_refuses_is_never_switched_to(scene: Scene) -> None:
@@ -612,6 +622,7 @@ def test_looking_ahead_at_a_bare_host_tells_all_and_writes_nothing(worker_lab: L
     ):
         assert sentence in run.output, sentence
     assert listing(host) == before
+    assert tutorial.missing(4, run.output, host.name) == []
 
 
 def listing(host: Host) -> str:

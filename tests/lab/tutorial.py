@@ -1,0 +1,52 @@
+"""What docs/tutorial.md quotes against what a real run prints; hashes, seconds, times and the host's name may differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
+HOST = "demo-bare1"
+SECTION = re.compile(r"^## (\d+)\. .*?\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+QUOTED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+VARY = (
+    (re.compile(r"\b\d{8}[T-]\d{6}\b"), "TIME"),
+    (re.compile(r"\b[0-9a-f]{12}\b"), "HASH"),
+    (re.compile(r"\b\d+(?:\.\d+)? s\b"), "SECONDS"),
+    (re.compile(r"\S*/?runs/"), "runs/"),
+)
+
+
+def blocks(section: int) -> list[str]:
+    """The blocks of output in a section: those without a language. Raises KeyError when there is no such section."""
+    text = {int(number): body for number, body in SECTION.findall(PAGE.read_text())}[section]
+    return [block for language, block in QUOTED.findall(text) if not language]
+
+
+def missing(section: int, output: str, host: str, block: int | None = None) -> list[str]:
+    """Lines of a section, or of one of its blocks, that a run's output has not, or not in their order.
+
+    host: the name that stands there for the tutorial's own.
+    """
+    chosen = blocks(section) if block is None else [blocks(section)[block]]
+    seen = list(_plain(output, host))
+    return [line for text in chosen for line in _not_in_order(list(_plain(text, HOST)), seen)]
+
+
+def _not_in_order(wanted: list[str], seen: list[str]) -> Iterator[str]:
+    start = 0
+    for line in wanted:
+        if line in seen[start:]:
+            start = seen.index(line, start) + 1
+        else:
+            yield line
+
+
+def _plain(text: str, host: str) -> Iterator[str]:
+    for line in text.splitlines():
+        words = " ".join(line.replace(host, "HOST").replace("would ", "").split())
+        for pattern, name in VARY:
+            words = pattern.sub(name, words)
+        if words and "───" not in words:
+            yield words
