@@ -1,4 +1,4 @@
-"""What docs/tutorial.md quotes against what a real run prints; hashes, seconds, times and the host's name may differ."""
+"""What docs/tutorial.md quotes against what a real run prints; hashes, seconds, times and the host's name may vary."""
 
 from __future__ import annotations
 
