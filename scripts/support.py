@@ -1,0 +1,173 @@
+"""Writes docs/reference/support.md: what was seen to work, what is expected to, and what is refused.
+
+Run it with `python scripts/support.py`; tests/unit/test_support.py compares the page with what it would write. Figures
+come from preflight's data, the engines' data and group_vars/. What was seen is said here, with the test that sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rackwright.concerns.preflight.row import figures
+from rackwright.engines.check import PRODUCTS
+from rackwright_lab.gpu.models import DRIVER
+from rackwright_lab.servers.toolkit import VERSIONS
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "reference" / "support.md"
+ENGINES = ROOT / "rackwright" / "data" / "engines"
+REPOSITORIES = {
+    "nvcr.io/nvidia/tensorrt-llm/release": "tensorrt-llm",
+    "vllm/vllm-openai": "vllm",
+    "lmsysorg/sglang": "sglang",
+}
+HEAD = """\
+# What is supported
+
+Made by `python scripts/support.py` from preflight's data, the engines' data and `group_vars/`; do not edit it.
+
+| word | meaning |
+|---|---|
+| seen | it ran, and the test or the occasion is named; **stand-in** says that something else took its place |
+| expected | nothing is known against it, and nobody has seen it here |
+| refused | the named check of preflight stops that host before anything is written, or the settings are not valid |
+"""
+SYSTEMS = (
+    ("Debian 12", "seen: whole deploys, switches and teardowns on booted hosts (`tests/lab/test_deploy.py`)"),
+    ("Ubuntu 24.04", "seen: a whole deploy, a reboot and a teardown on a booted host (`tests/lab/test_ubuntu.py`)"),
+    (
+        "Debian 13, Ubuntu 22.04",
+        "expected; only names of packages and repositories are tested (`tests/unit/test_docker.py`)",
+    ),
+    ("DGX OS and others by descent (`ID_LIKE`)", "expected; preflight takes them (`tests/unit/test_preflight.py`)"),
+    ("any other family", "refused: `operating system`"),
+    ("PID 1 is not systemd", "refused: `systemd`"),
+)
+DOCKER = (
+    ("20.10, Debian 12's `docker.io`", "seen (`tests/lab/test_deploy.py`)"),
+    ("Ubuntu 24.04's `docker.io`", "seen (`tests/lab/test_ubuntu.py`)"),
+    (
+        "Docker's own packages (`docker-ce`)",
+        "stand-in: Debian's Docker Engine under their names (`tests/lab/test_host.py`)",
+    ),
+    ("newer ones", "expected; preflight asks for no version"),
+    ("masked, or none and no apt", "refused: `Docker`"),
+)
+REAL = {
+    ("vllm", "0.14.1"): "seen: the real engine on a CPU, all rows of the full gate; whole deploys with a stand-in",
+    (
+        "vllm",
+        "0.20.2",
+    ): "seen: the real engine on one H200, with a release that `rackwright render` wrote; no profile ships it",
+}
+"""Real engines that the product has asked, by hand."""
+STANDIN = "stand-in: whole deploys (`tests/lab/test_profiles.py`); the real engine was not met"
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(page())
+    print(PAGE)
+
+
+def page() -> str:
+    """The whole page."""
+    parts = (
+        HEAD,
+        _table("Operating system", ("system", "state"), SYSTEMS),
+        _table("Docker Engine", ("version", "state"), DOCKER),
+        _table("NVIDIA container toolkit", ("version", "state"), toolkit()),
+        _table("NVIDIA driver", ("profile", "machine", "architecture", "driver", "older"), drivers()),
+        _driver_seen(),
+        _table("Engines", ("engine", "version", "profiles", "state"), engines()),
+        _options(),
+        _table("Combinations known not to work", ("engine", "with", "state", "why"), known_bad()),
+    )
+    return "\n".join(parts)
+
+
+def _table(title: str, heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [f"| {' | '.join(row)} |" for row in (heads, tuple("---" for _ in heads), *rows)]
+    lines[1] = lines[1].replace(" ", "")
+    return "\n".join([f"## {title}\n", *lines, ""])
+
+
+def toolkit() -> Iterator[tuple[str, ...]]:
+    """Versions of the container toolkit."""
+    minimum = figures()["toolkit"]["version_minimum"]
+    yield (
+        f"{minimum} or newer",
+        f"expected; the real one was not met: stand-in packages {' and '.join(VERSIONS)} (`tests/lab/test_host.py`)",
+    )
+    yield f"older than {minimum}", "`warn`: `container toolkit`; a systemd daemon-reload takes the GPUs from containers"
+    yield '`mode = "legacy"`', "refused: `toolkit mode`"
+
+
+def profiles() -> dict[str, dict[str, Any]]:
+    """Every file of group_vars that has an image or hardware of its own, by its group."""
+    found = {file.stem: yaml.load(file.read_text(), yaml.BaseLoader) or {} for file in sorted(_files())}
+    return {name: values for name, values in found.items() if "image" in values or "hardware" in values}
+
+
+def _files() -> Iterator[Path]:
+    return (ROOT / "group_vars").glob("*.yml")
+
+
+def drivers() -> Iterator[tuple[str, ...]]:
+    """The oldest driver of each profile that names one."""
+    for name, values in profiles().items():
+        hardware: Mapping[str, Any] = values.get("hardware", {})
+        if "driver_minimum" in hardware:
+            asked = f"{hardware['driver_minimum']} or newer: expected"
+            yield f"`{name}`", hardware["machine"], hardware["architecture"], asked, "refused: `driver version`"
+
+
+def _driver_seen() -> str:
+    return f"""\
+Seen: driver {DRIVER}, with nvidia-smi's real output on one NVIDIA H200 (`tests/fixtures/nvidia-smi`). The lab's GPUs
+pose with the same version, and readings of all other GPUs are synthetic. A kernel module of another version than the
+libraries is refused: `driver module`; so is a host without a driver: `driver`.
+"""
+
+
+def engines() -> Iterator[tuple[str, ...]]:
+    """Every version that a profile's image names, and those that were only seen."""
+    shipped: dict[tuple[str, str], list[str]] = {}
+    for name, values in profiles().items():
+        if "image" in values:
+            repository, _, tag = values["image"].rpartition(":")
+            shipped.setdefault((REPOSITORIES[repository], tag.removeprefix("v")), []).append(f"`{name}`")
+    for key in sorted({*shipped, *REAL}):
+        yield PRODUCTS[key[0]], key[1], ", ".join(shipped.get(key, ["-"])), REAL.get(key, STANDIN)
+
+
+def _options() -> str:
+    versions = "; ".join(f"{PRODUCTS[engine]} {', '.join(known_versions(engine))}" for engine in REPOSITORIES.values())
+    return f"""\
+Options are known for {versions}.
+Another version is never refused for its number: it is checked as the nearest one, with a warning, and the image has the
+last word ([engine options](../how-to/engine-options.md)).
+"""
+
+
+def known_versions(engine: str) -> list[str]:
+    """Versions of an engine whose options are in our data, oldest line first."""
+    files = sorted((ENGINES / engine).glob("[0-9]*.yaml"))
+    return [version for file in files for version in yaml.safe_load(file.read_text())["versions"]]
+
+
+def known_bad() -> Iterator[tuple[str, ...]]:
+    """What the settings' check refuses or warns of, by the engines' data."""
+    states = {"refuse": "refused, unless `accept_known_bad: true`", "warn": "`warn`"}
+    for row in yaml.safe_load((ENGINES / "known_bad.yaml").read_text()):
+        others = (row[key] for key in ("gpu", "draft", "model") if key in row)
+        engine = f"{PRODUCTS[row['engine']]} {', '.join(row['versions'])}"
+        yield engine, ", ".join(others), states[row["level"]], f"[{row['text']}]({row['link']})"
+
+
+if __name__ == "__main__":
+    main()
