@@ -121,7 +121,7 @@ def one_run() -> Iterator[str]:
     yield "  endpoint -. the host's own job .-> switch"
     yield '  subgraph job["the switch: it ends by itself, even when the control machine is gone"]'
     yield '    switch["stop the old release, start the new one"] --> ready["ready: /health answers"]'
-    yield f'    ready --> proof["proof: {"; ".join(questions())}"]'
+    yield f'    ready --> proof["proof:<br/>{"<br/>".join(questions())}"]'
     yield '    proof -- every answer is right --> commit["commit: the release counts as proven"]'
     yield '    proof -- one is wrong --> back["roll back: the last proven release serves, and is asked too"]'
     yield "  end"
