@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from pyinfra import logger
-from pyinfra.api.host import Host
 
-from rackwright.errors import RackwrightError, SettingsError
-from rackwright.fleet.rollout.plain import keep_record
-from rackwright.lockfile import Lock, Locks, pinned
+from rackwright.errors import SettingsError
 from rackwright.pyinfra_glue import options as pyinfra_options
-from rackwright.pyinfra_glue.declaring import check_steps, declared_of, is_declaring, remember, told, with_arguments
-from rackwright.pyinfra_glue.importing import import_from, importing_from
+from rackwright.pyinfra_glue.declaring import check_steps, remember, told
+from rackwright.pyinfra_glue.importing import import_from
 from rackwright.pyinfra_glue.interrupt import fail_on_interrupt
+from rackwright.pyinfra_glue.inventories import groups_of, load_inventory, pin, publish, settings_of
 from rackwright.pyinfra_glue.prompt import say_when_nobody_answers
 from rackwright.pyinfra_glue.terminal import tame_output
 from rackwright.settings.ansible_inventory import listing_of
 from rackwright.settings.files import site_root
 from rackwright.settings.groups import ALL, Group, Groups
 from rackwright.settings.known_hosts import advice, is_unknown
-from rackwright.settings.load import InventoryHost, Listing, load, standalone
-from rackwright.settings.model import HostSettings
-from rackwright.settings.origin import Origin
+from rackwright.settings.load import InventoryHost, Listing, load
 from rackwright.settings.problems import nearest
 
 __all__ = [
@@ -44,10 +40,9 @@ HostEntry = str | tuple[str, Mapping[str, Any]]
 GroupEntry = Sequence[HostEntry] | tuple[Sequence[HostEntry], Mapping[str, Any]]
 """A group: its hosts, or its hosts and values of its own (`ansible_group_priority` among them)."""
 PyinfraGroups = dict[str, list[Any]]
-
-_loaded: dict[Path, list[InventoryHost]] = {}
-_settings: dict[str, HostSettings] = {}
-_locks: dict[str, Lock] = {}
+"""The groups as pyinfra takes them from an inventory."""
+RECORD = "rackwright.fleet.rollout.plain"
+"""What keeps the record of a run. Whoever only looks at hosts loads inventories too, and waits for nothing of it."""
 
 
 def build(
@@ -76,54 +71,6 @@ def from_ansible(inventory: str, inventory_file: str | None = None) -> PyinfraGr
     return _publish(listing, caller)
 
 
-def load_inventory(path: str | Path) -> list[InventoryHost]:
-    """All hosts of an inventory with their settings, in its order, without pyinfra running.
-
-    path: a Python inventory that calls `build` or `from_ansible`, or an Ansible inventory (INI, YAML, directory).
-    Raises SettingsError for whatever is wrong with it.
-    """
-    inventory = Path(path).expanduser()
-    if not inventory.exists():
-        raise SettingsError(f"{path}: there is no such inventory; next: ls {inventory.parent}")
-    if inventory.suffix != ".py":
-        return with_arguments(site_root(inventory), load(listing_of(inventory)))
-    _run(inventory)
-    found = _loaded.get(inventory.resolve())
-    if found is None:
-        raise SettingsError(f"{path} names no hosts: it must say globals().update(build(__file__, {{...}}))")
-    return with_arguments(site_root(inventory), found)
-
-
-def settings_of(host: Host) -> HostSettings:
-    """Typed settings of a host while pyinfra runs, `--data` and the site's lock file included.
-
-    Raises SettingsError when they are not valid.
-    """
-    if host.name in _settings:  # by name: `pyinfra.host` is one object for all hosts
-        return _settings[host.name]
-    found = pinned(_loaded_settings(host), _locks.get(host.name, Lock()))
-    if not is_declaring(host):
-        _settings[host.name] = found
-    return found
-
-
-def groups_of(host: Host) -> tuple[str, ...]:
-    """The groups that an inventory itself names for a host; pyinfra adds some of its own."""
-    entries = (entry for entries in _loaded.values() for entry in entries if entry.name == host.name)
-    return next((entry.groups for entry in entries), ())
-
-
-def _loaded_settings(host: Host) -> HostSettings:
-    """As `check` sees them; for a host of somebody else's inventory, what its deploy file says, and defaults."""
-    entries = (entry for entries in _loaded.values() for entry in entries if entry.name == host.name)
-    known = next(entries, None)
-    if known:
-        return known.settings
-    deploy = Path(host.state.current_deploy_filename or "deploy.py")
-    said = declared_of(host).arguments
-    return standalone(host.name, said, Origin(str(deploy)), deploy.resolve().parent).settings
-
-
 def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
     """Load, guard against options that do harm, and hand the groups to pyinfra."""
     options = pyinfra_options.current()
@@ -138,18 +85,18 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
         logger.warning(advice(unknown))
     if options and options.connects and options.deploy and not options.dry:
         names = [host.name for host in hosts if host.name in chosen]
-        keep_record(inventory_file, listing.root or site_root(listing.path), names, Path(options.deploy), options.data)
-    _loaded[inventory_file.resolve()] = hosts
+        root = listing.root or site_root(listing.path)
+        import_module(RECORD).keep_record(inventory_file, root, names, Path(options.deploy), options.data)
     root = listing.root or site_root(listing.path)
+    publish(inventory_file, hosts)
     import_from(root)
-    locks = Locks(root)
-    _locks.update({host.name: locks.of(host.settings) for host in hosts})
+    pin(hosts, root)
     if options and options.deploy:
         deploy = Path(options.deploy)
         declared = check_steps(deploy, [host for host in hosts if host.name in chosen])
         remember(declared)
         hosts = [told(host, declared[host.name], deploy) if host.name in declared else host for host in hosts]
-        _loaded[inventory_file.resolve()] = hosts
+        publish(inventory_file, hosts)
     everyone: PyinfraGroups = {ALL: [(host.name, host.data) for host in hosts]}
     return {**_members(listing, inventory_file), **everyone}
 
@@ -209,14 +156,3 @@ def _entry(entry: HostEntry) -> tuple[str, Mapping[str, Any]]:
     if isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], str) and isinstance(entry[1], Mapping):
         return entry
     raise SettingsError(f'a host must be "name" or ("name", {{"key": value}}), not {entry!r}')
-
-
-def _run(inventory: Path) -> None:
-    """Run a Python inventory as pyinfra would, with the site's own modules importable."""
-    try:
-        with importing_from(site_root(inventory)):
-            runpy.run_path(str(inventory))
-    except RackwrightError:
-        raise
-    except Exception as error:
-        raise SettingsError(f"{inventory}: {type(error).__name__}: {error}") from error

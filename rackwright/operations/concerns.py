@@ -13,7 +13,6 @@ from typing import Any, Unpack, cast
 
 from pyinfra import host
 
-from rackwright.inventory import settings_of
 from rackwright.operations.arguments import (
     DockerArguments,
     EncodingsArguments,
@@ -26,6 +25,7 @@ from rackwright.operations.arguments import (
 from rackwright.operations.steps import hash_models, settle, try_keys
 from rackwright.operations.switching import switch_endpoints
 from rackwright.pyinfra_glue.declaring import implies, say_settings
+from rackwright.pyinfra_glue.inventories import settings_of
 
 
 def site(**arguments: Unpack[SiteArguments]) -> None:

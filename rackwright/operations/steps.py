@@ -19,7 +19,6 @@ from rackwright.effects.lease.fence import forget, hold_of
 from rackwright.effects.lease.leasing import clear_dead
 from rackwright.effects.remote import StepFailedError, command_of, complain, remote, say, tail
 from rackwright.errors import ReadingError
-from rackwright.inventory import settings_of
 from rackwright.plan.change import Change, Owned, Refuse, Shell
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD
@@ -36,6 +35,7 @@ from rackwright.pyinfra_glue.hostrun import (
     unreadable,
     was_changed,
 )
+from rackwright.pyinfra_glue.inventories import settings_of
 from rackwright.runs.journal import note
 from rackwright.runs.masking import told
 

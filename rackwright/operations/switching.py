@@ -42,7 +42,6 @@ from rackwright.fleet.rollout.turns import (
     state_after,
     watched,
 )
-from rackwright.inventory import groups_of, settings_of
 from rackwright.plan.change import Change, DaemonRestart, Job, Proved, Refuse, Shell
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.spec import url_of
@@ -59,6 +58,7 @@ from rackwright.pyinfra_glue.hostrun import (
     touch,
     unreadable,
 )
+from rackwright.pyinfra_glue.inventories import groups_of, settings_of
 from rackwright.runs.journal import current_record, note
 from rackwright.runs.states import RunState
 from rackwright.settings.model import HostSettings

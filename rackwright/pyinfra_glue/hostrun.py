@@ -28,11 +28,11 @@ from rackwright.effects.reader import SECONDS, parse_reading, reading_command
 from rackwright.effects.remote import StepFailedError, complain, lost, say
 from rackwright.effects.sudo import PasswordWantedError
 from rackwright.errors import ReadingError
-from rackwright.inventory import settings_of
 from rackwright.plan.change import Change, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD, OwnershipRecord
 from rackwright.pyinfra_glue.declaring import steps_known
+from rackwright.pyinfra_glue.inventories import settings_of
 from rackwright.sources.names import Names
 
 Commands = Generator[PyinfraCommand, None, None]

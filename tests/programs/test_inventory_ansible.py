@@ -14,7 +14,7 @@ import yaml
 
 from rackwright.commands import init
 from rackwright.errors import SettingsError
-from rackwright.inventory import load_inventory
+from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.settings.ansible import command
 from rackwright.settings.ansible_inventory import listing_of
 

@@ -9,9 +9,9 @@ from typing import Any, get_type_hints
 import pytest
 
 from rackwright.errors import SettingsError
-from rackwright.inventory import load_inventory
 from rackwright.operations import arguments
 from rackwright.pyinfra_glue.declaring import check_steps, declare, says_something, told
+from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.settings.load import InventoryHost, load
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.origin import origin_of

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from rackwright.commands.render import rendered_files
-from rackwright.inventory import build, load_inventory
+from rackwright.inventory import build
+from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.settings.merge import merge
 from rackwright.settings.model import HostSettings
 from rackwright.settings.schema import json_schema

@@ -7,9 +7,8 @@ from typing import Any
 
 from rackwright.fleet.inspect.grouping import Group, download, group
 from rackwright.fleet.inspect.planning import HostPlan, PlannedChange
+from rackwright.fleet.inspect.several import hosts_text
 
-SHOWN = 8
-"""Host names on a group's first line."""
 _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 _HEADS = {"refused": "refused", "unreadable": "not known", "unreachable": "cannot be reached"}
 
@@ -30,14 +29,6 @@ def _group(one: Group) -> Iterator[str]:
         yield from (line for change in one.plan.changes for line in _change(change, width))
     yield from (f"  {text}" for text in one.plan.notes)
     yield from (f"  not looked at: {name} (the site's own operation)" for name in one.plan.others)
-
-
-def hosts_text(hosts: Sequence[str]) -> str:
-    """`gpu07`, or `38 hosts (gpu01, gpu02, … and 30 more)`."""
-    if len(hosts) == 1:
-        return hosts[0]
-    more = f", … and {len(hosts) - SHOWN} more" if len(hosts) > SHOWN else ""
-    return f"{len(hosts)} hosts ({', '.join(hosts[:SHOWN])}{more})"
 
 
 def summary(plan: HostPlan) -> str:

@@ -1,0 +1,93 @@
+"""The inventories of this process: their hosts with all settings, for whatever asks, within pyinfra or without."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyinfra.api.host import Host
+
+from rackwright.errors import RackwrightError, SettingsError
+from rackwright.lockfile import Lock, Locks, pinned
+from rackwright.pyinfra_glue.declaring import declared_of, is_declaring, with_arguments
+from rackwright.pyinfra_glue.importing import importing_from
+from rackwright.settings.ansible_inventory import listing_of
+from rackwright.settings.files import site_root
+from rackwright.settings.load import InventoryHost, load, standalone
+from rackwright.settings.model import HostSettings
+from rackwright.settings.origin import Origin
+
+_loaded: dict[Path, list[InventoryHost]] = {}
+_settings: dict[str, HostSettings] = {}
+_locks: dict[str, Lock] = {}
+
+
+def publish(inventory: Path, hosts: Sequence[InventoryHost]) -> None:
+    """Make the hosts of an inventory known, in place of what was known of it."""
+    _loaded[inventory.resolve()] = list(hosts)
+
+
+def pin(hosts: Sequence[InventoryHost], root: Path) -> None:
+    """Let the lock file of a site count for these hosts. root: the site's folder."""
+    locks = Locks(root)
+    _locks.update({host.name: locks.of(host.settings) for host in hosts})
+
+
+def load_inventory(path: str | Path) -> list[InventoryHost]:
+    """All hosts of an inventory with their settings, in its order, without pyinfra running.
+
+    path: a Python inventory that calls `build` or `from_ansible`, or an Ansible inventory (INI, YAML, directory).
+    Raises SettingsError for whatever is wrong with it.
+    """
+    inventory = Path(path).expanduser()
+    if not inventory.exists():
+        raise SettingsError(f"{path}: there is no such inventory; next: ls {inventory.parent}")
+    if inventory.suffix != ".py":
+        return with_arguments(site_root(inventory), load(listing_of(inventory)))
+    _run(inventory)
+    found = _loaded.get(inventory.resolve())
+    if found is None:
+        raise SettingsError(f"{path} names no hosts: it must say globals().update(build(__file__, {{...}}))")
+    return with_arguments(site_root(inventory), found)
+
+
+def settings_of(host: Host) -> HostSettings:
+    """Typed settings of a host while pyinfra runs, `--data` and the site's lock file included.
+
+    Raises SettingsError when they are not valid.
+    """
+    if host.name in _settings:  # by name: `pyinfra.host` is one object for all hosts
+        return _settings[host.name]
+    found = pinned(_loaded_settings(host), _locks.get(host.name, Lock()))
+    if not is_declaring(host):
+        _settings[host.name] = found
+    return found
+
+
+def groups_of(host: Host) -> tuple[str, ...]:
+    """The groups that an inventory itself names for a host; pyinfra adds some of its own."""
+    entries = (entry for entries in _loaded.values() for entry in entries if entry.name == host.name)
+    return next((entry.groups for entry in entries), ())
+
+
+def _loaded_settings(host: Host) -> HostSettings:
+    """As `check` sees them; for a host of somebody else's inventory, what its deploy file says, and defaults."""
+    entries = (entry for entries in _loaded.values() for entry in entries if entry.name == host.name)
+    known = next(entries, None)
+    if known:
+        return known.settings
+    deploy = Path(host.state.current_deploy_filename or "deploy.py")
+    said = declared_of(host).arguments
+    return standalone(host.name, said, Origin(str(deploy)), deploy.resolve().parent).settings
+
+
+def _run(inventory: Path) -> None:
+    """Run a Python inventory as pyinfra would, with the site's own modules importable."""
+    try:
+        with importing_from(site_root(inventory)):
+            runpy.run_path(str(inventory))
+    except RackwrightError:
+        raise
+    except Exception as error:
+        raise SettingsError(f"{inventory}: {type(error).__name__}: {error}") from error
