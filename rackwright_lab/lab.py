@@ -19,10 +19,12 @@ from rackwright_lab.machine import cgroups, locks, network, prerequisites
 from rackwright_lab.machine.paths import STATE_ROOT, Paths, cache_root, default_id
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import LabError, run
+from rackwright_lab.real import vllm
 from rackwright_lab.servers import certificates, dockerrepo, image, names, proxy, toolkit
 from rackwright_lab.servers.registry import DOCKER_HUB, HOST, MIRROR, USER, Registry
 from rackwright_lab.servers.server import Server
 from rackwright_lab.servers.web import WEB_HOSTS
+from rackwright_lab.standins.hub import OWN_FOLDER
 
 # 60 hosts booted at the same moment left some of them broken.
 BOOT_AT_ONCE = 8
@@ -86,10 +88,10 @@ class Lab:
 
     # -- up
 
-    def up(self, hosts: int = 2, bare: int = 1, ubuntu: int = 0) -> list[Host]:
+    def up(self, hosts: int = 2, bare: int = 1, ubuntu: int = 0, real: bool = False) -> list[Host]:
         """Boot `hosts` hosts, the first `bare` of them bare, the next `ubuntu` a bare Ubuntu; others are lived-in.
 
-        Those that exist already stay as they are.
+        Those that exist already stay as they are. With `real` its Docker Hub has a real vLLM and its hub a real model.
 
         Returns the hosts. Raises LabError with what failed and what to type.
         """
@@ -104,6 +106,8 @@ class Lab:
             record = self._write_record(rows, bases)
             self._set_up_network(record)
             self._serve()
+            if real:
+                self._offer_real_engine()
             self._layers(record)
             self._boot([self._host(row, record) for row in rows])
         return self.hosts
@@ -245,6 +249,14 @@ class Lab:
             login = image.Login(ours, trust, USER, key)
             image.ensure(layout, lambda name: not image.of_hub(name), login, self.progress)
             image.ensure(layout, image.of_hub, image.Login(hub, trust), self.progress)
+
+    def _offer_real_engine(self) -> None:
+        made = vllm.build(cache_root(), self.progress)
+        server = self.docker_hub.server
+        with locks.only_one("registry"):
+            login = image.Login(f"{server.address}:{server.port}", self.paths.pki / "ca.crt")
+            image.ensure(made / "layout", image.of_hub, login, self.progress)
+        vllm.put_models(made, self.paths.web / OWN_FOLDER)
 
     def _start_web(self) -> None:
         static = self.paths.web / "static"

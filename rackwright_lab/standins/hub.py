@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from .answer import Answer, Asked, error_answer, json_answer
-from .hub_content import REPOSITORIES, HubFile, Repository, Store
+from .hub_content import REPOSITORIES, HubFile, Repository, Store, of_folder
 
 _REPO = r"(?P<repo>[\w.-]+/[\w.-]+)"
 _INFO = re.compile(rf"/api/models/{_REPO}(?:/revision/(?P<revision>[^/]+))?$")
@@ -21,6 +21,8 @@ REFS_FILE = "hub-refs.json"
 """Where the hub finds which commit a branch leads to, when a test has moved it."""
 TOKENS_FILE = "hub-tokens.json"
 """Where it finds which tokens may read what."""
+OWN_FOLDER = "hub-own"
+"""Repositories with files of their own: OWN_FOLDER/OWNER/NAME/v1/FILE."""
 
 
 class Hub:
@@ -63,7 +65,7 @@ class Hub:
         return error_answer(401, "", "Invalid credentials in Authorization header")
 
     def _find(self, asked: Asked, name: str, wanted: str) -> tuple[Repository, int] | Answer:
-        repository = REPOSITORIES.get(name)
+        repository = REPOSITORIES.get(name) or of_folder(self._state / OWN_FOLDER, name)
         if repository is None:
             # Without a token the hub does not tell a missing repository from a private one.
             status, text = (404, "Repository not found") if asked.token else (401, "Invalid username or password.")

@@ -27,6 +27,8 @@ class Repository:
     extras: tuple[tuple[str, int], ...] = ()
     revisions: int = 1
     gated: bool = False
+    folder: Path | None = None
+    """Holds the files of v1, v2, ... in folders of those names; none: they are made up."""
 
     def commit(self, revision: int) -> str:
         """Return the commit hash of a revision, counted from 1."""
@@ -109,6 +111,12 @@ REPOSITORIES = {
 """By name. meta-llama/Llama-3.1-8B-Instruct is gated; nvidia/gpt-oss-120b-Eagle3 has two revisions."""
 
 
+def of_folder(own: Path, name: str) -> Repository | None:
+    """The repository OWNER/NAME whose files lie below `own`, or None."""
+    revisions = len(list((own / name).glob("v[0-9]*")))
+    return Repository(name, 0, 0, {}, revisions=revisions, folder=own / name) if revisions else None
+
+
 def _shard(seed: str, tensor: str, size: int) -> bytes:
     table = {"__metadata__": {"format": "pt"}, tensor: {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}
     header = json.dumps(table).encode()
@@ -162,6 +170,8 @@ class Store:
 
     def files(self, repository: Repository, revision: int) -> dict[str, HubFile]:
         """Return the files of one revision by name."""
+        if repository.folder is not None:
+            return _found(repository.folder / f"v{revision}")
         with self._lock:
             return self._revision(repository.name, revision)
 
@@ -172,10 +182,19 @@ class Store:
         return {file: _written(folder / file, file, make()) for file, make in sorted(makers, key=lambda row: row[0])}
 
 
+def _found(folder: Path) -> dict[str, HubFile]:
+    paths = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {name: _described(path, name, path.read_bytes()) for name, path in paths.items()}
+
+
 def _written(path: Path, name: str, data: bytes) -> HubFile:
     if not path.is_file() or path.stat().st_size != len(data):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
+    return _described(path, name, data)
+
+
+def _described(path: Path, name: str, data: bytes) -> HubFile:
     large = len(data) > _LARGE
     blob = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
     return HubFile(name, path, len(data), hashlib.sha256(data).hexdigest(), blob, large)

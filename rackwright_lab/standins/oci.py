@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import tarfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 INDEX = "application/vnd.oci.image.index.v1+json"
@@ -45,6 +47,20 @@ class Layout:
         descriptor = self._blob(gzip.compress(tar, compresslevel=3, mtime=0), _LAYER)
         return Layer(descriptor, f"sha256:{hashlib.sha256(tar).hexdigest()}")
 
+    def add_tree(self, root: Path, names: Iterable[str]) -> Layer:
+        """Store files below a root as a layer, without holding them in memory."""
+        place = self._folder / "blobs" / "sha256" / "partial"
+        with place.open("wb") as file:
+            packed = _Counted(file)
+            with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=1, mtime=0) as zipped:
+                bare = _Counted(zipped)
+                with tarfile.open(fileobj=bare, mode="w|", format=tarfile.GNU_FORMAT) as tar:  # type: ignore[call-overload]
+                    for name in sorted(names):
+                        tar.add(root / name, arcname=name, recursive=False, filter=plain)
+        place.rename(place.with_name(packed.digest))
+        descriptor = {"mediaType": _LAYER, "digest": f"sha256:{packed.digest}", "size": packed.size}
+        return Layer(descriptor, f"sha256:{bare.digest}")
+
     def add_image(self, layers: list[Layer], architecture: str, config: dict[str, Any]) -> dict[str, Any]:
         """Store configuration and manifest of one image; returns its descriptor."""
         described = self._document(
@@ -75,6 +91,34 @@ class Layout:
         (self._folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
         index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": self._tags}
         (self._folder / "index.json").write_text(json.dumps(index, indent=1))
+
+
+class _Counted:
+    """Passes bytes on to a file, and knows their number and SHA-256."""
+
+    def __init__(self, file: IO[bytes] | gzip.GzipFile) -> None:
+        self._file, self._hash, self.size = file, hashlib.sha256(), 0
+
+    def write(self, data: bytes) -> int:
+        """Pass on."""
+        self._hash.update(data)
+        self.size += len(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        """What gzip asks of a file."""
+
+    @property
+    def digest(self) -> str:
+        """The hexadecimal SHA-256 of what was written."""
+        return self._hash.hexdigest()
+
+
+def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """The entry without times and names of users, so that the same contents give the same bytes."""
+    entry.mtime = 0
+    entry.uname = entry.gname = ""
+    return entry
 
 
 def tags(folder: Path) -> dict[str, str]:

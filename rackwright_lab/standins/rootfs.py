@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rackwright_lab.machine import inherited
 from rackwright_lab.machine.shell import run
+from rackwright_lab.standins import oci
 
 SUITE = "bookworm"
 PACKAGES = ("python3",)
@@ -81,11 +82,11 @@ SHIMS = {
 """Engine to files (below the folder of packages): the real packages' modules, which hand on the stand-in's names."""
 
 
-def make_base(root: Path) -> None:
-    """Make the Debian below everything, with python3 and nothing of this machine's settings."""
+def make_base(root: Path, packages: tuple[str, ...] = PACKAGES) -> None:
+    """Make the Debian below everything, with these packages and nothing of this machine's settings."""
     options = [f"--aptopt={line}" for line in inherited.apt_options()]
     run(
-        "mmdebstrap", "--mode=root", "--variant=essential", f"--include={','.join(PACKAGES)}", *options,
+        "mmdebstrap", "--mode=root", "--variant=essential", f"--include={','.join(packages)}", *options,
         "--dpkgopt=force-unsafe-io", "--skip=check/empty", SUITE, root, "-", stdin=inherited.sources_list(SUITE),
     )  # fmt: skip
     for name in _LEFT_OUT:
@@ -187,11 +188,5 @@ def layer(root: Path, names: set[str]) -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for name in sorted(names):
-            tar.add(root / name, arcname=name, recursive=False, filter=_plain)
+            tar.add(root / name, arcname=name, recursive=False, filter=oci.plain)
     return stream.getvalue()
-
-
-def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    entry.mtime = 0
-    entry.uname = entry.gname = ""
-    return entry

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import time
+import uuid
 from typing import Any
 
 from pydantic import ValidationError
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ..common.bodies import Conversations, OpenChatRequest, OpenCompletionRequest, Texts, UnknownModelError
+from ..common.bodies import UnknownModelError
 from ..common.counting import CountingEngine, prometheus
-from ..engine.dialects import Harmony
 from ..engine.serve.app import Server
 from ..engine.serve.generation import Generation
-from ..engine.serve.protocol import ChatRequest
 from . import __version__
+from .bodies import PERMISSIONS, RefusedError, VllmChatRequest, VllmCompletionRequest, VllmConversations, VllmTexts
 
-_NO_PARSER = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
-
-
-class _Conversations(Conversations):
-    """Chats; other models than gpt-oss are not even asked for a tool call that nobody parses."""
-
-    def generate(self, engine: Any, request: ChatRequest) -> Generation:
-        """Work the answer out. Raises ValueError for a request that the server's flags do not allow."""
-        wants = bool(request.tools) and request.tool_choice == "auto"
-        if wants and not self._parses_tools and not isinstance(engine.dialect, Harmony):
-            raise ValueError(_NO_PARSER)
-        return super().generate(engine, request)
 
 
 class VllmServer(Server):
@@ -41,7 +30,7 @@ class VllmServer(Server):
 
     def __init__(self, engine: CountingEngine) -> None:
         super().__init__(engine)
-        self._chats = _Conversations(bool(engine.served["tool_call_parser"]))
+        self._chats = VllmConversations(bool(engine.served["tool_call_parser"]))
 
     def invalid(self, error: ValidationError) -> Response:
         """Answer a body that is no request."""
@@ -50,8 +39,9 @@ class VllmServer(Server):
     def refused(self, error: Exception) -> Response:
         """Answer a request that cannot be carried out."""
         if isinstance(error, UnknownModelError):
-            return _failure(str(error), 404, "NotFoundError")
-        return _failure(str(error), 400, "BadRequestError")
+            return _failure(str(error), 404, "NotFoundError", "model")
+        param = error.param if isinstance(error, RefusedError) else None
+        return _failure(str(error), 400, "BadRequestError", param)
 
     async def version(self, _: Request) -> Response:
         """Tell the package's version."""
@@ -65,7 +55,7 @@ class VllmServer(Server):
         """List the model under each of its names."""
         served, now = self.engine.served, int(time.time())
         card = {"object": "model", "created": now, "owned_by": "vllm", "root": served["model"], "parent": None}
-        card |= {"max_model_len": self.engine.longest(), "permission": []}
+        card |= {"max_model_len": self.engine.longest(), "permission": [_permission(now)]}
         return JSONResponse({"object": "list", "data": [{"id": name, **card} for name in self.names()]})
 
     def names(self) -> list[str]:
@@ -79,11 +69,11 @@ class VllmServer(Server):
 
     async def chat(self, request: Request) -> Response:
         """Answer a conversation."""
-        return await self.answer(request, OpenChatRequest, _Named(self, self._chats))
+        return await self.answer(request, VllmChatRequest, _Named(self, self._chats))
 
     async def complete(self, request: Request) -> Response:
         """Continue a text."""
-        return await self.answer(request, OpenCompletionRequest, _Named(self, Texts()))
+        return await self.answer(request, VllmCompletionRequest, _Named(self, VllmTexts()))
 
 
 class _Named:
@@ -94,14 +84,23 @@ class _Named:
         self.whole, self.stream = kind.whole, kind.stream
 
     def generate(self, engine: CountingEngine, request: Any) -> Generation:
-        if request.model not in self._server.names():
+        if request.model is not None and request.model not in self._server.names():
             raise UnknownModelError(f"The model `{request.model}` does not exist.")
         made: Generation = self._kind.generate(engine, request)
         return made
 
 
-def _failure(message: str, code: int, kind: str) -> Response:
-    body = {"error": {"message": message, "type": kind, "param": None, "code": code}}
+def _permission(now: int) -> dict[str, Any]:
+    return {"id": f"modelperm-{uuid.uuid4().hex}", "object": "model_permission", "created": now, **PERMISSIONS}
+
+
+async def _no_route(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"detail": error.detail}, status_code=error.status_code)
+
+
+def _failure(message: str, code: int, kind: str, param: str | None = None) -> Response:
+    body = {"error": {"message": message, "type": kind, "param": param, "code": code}}
     return JSONResponse(body, status_code=code)
 
 
@@ -137,4 +136,4 @@ def application(engine: CountingEngine) -> Starlette:
         Route("/v1/completions", server.complete, methods=["POST"]),
         Route("/v1/chat/completions", server.chat, methods=["POST"]),
     ]
-    return Starlette(routes=routes)
+    return Starlette(routes=routes, exception_handlers={HTTPException: _no_route})

@@ -1,0 +1,25 @@
+"""Two lab hosts that serve a real vLLM (`make real`): the packages behind it are 3 GB, so no other run collects it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from rackwright_lab.lab import Lab
+from tests.lab.conftest import end_labs_of_killed_runs, pytest_runtest_makereport, site
+
+__all__ = ["pytest_runtest_makereport", "site"]
+
+collect_ignore_glob = [] if os.environ.get("RACKWRIGHT_REAL") else ["test_*.py"]
+
+
+@pytest.fixture(scope="session")
+def worker_lab() -> Iterator[Lab]:
+    """One bare and one lived-in host, in a lab that offers the real engine."""
+    end_labs_of_killed_runs()
+    lab = Lab.open(f"t{os.getpid()}")
+    lab.up(hosts=2, bare=1, real=True)
+    yield lab
+    lab.down()

@@ -1,0 +1,129 @@
+"""A real vLLM on two hosts, from a bare OS to the full gate; a good change, bad ones, and servers that are killed.
+
+The tests are one story, in this order. What is real: vLLM and its answers, the image, the pull, Docker, the unit, the
+gate. What is not: GPUs, which a CPU build does not use; the rows about them judge the lab's stand-in nvidia-smi.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import Any
+
+import pytest
+
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.real.vllm import SETTINGS, VERSION
+from tests.lab.conftest import BIN, Run, Site
+from tests.lab.fleets import proven, running, switches
+
+pytestmark = pytest.mark.lab
+
+INVENTORY = "inventory/lab_vllm.py"
+ROWS = (
+    "the model's name",
+    "the engine's version",
+    "GPUs inside the container",
+    "a chat answer",
+    "streaming",
+    "no repeated token",
+    "a tool call",
+    "speed",
+)
+"""Rows of the gate that this endpoint has: neither harmony nor a draft is among them."""
+SECONDS = 300
+"""How long a server may take to come back: it loads in 20 s on a quiet core."""
+CHILD = "for pid in $(docker top rackwright-llm -eo pid,args | awk '/EngineCore/ {print $1}'); do kill -9 $pid; done"
+KILLS = {"the server": "kill -9 $(docker inspect --format '{{.State.Pid}}' rackwright-llm)", "its engine's core": CHILD}
+
+
+def deploy(site: Site) -> Run:
+    return site.command(BIN / "pyinfra", INVENTORY, "deploy.py", "-y")
+
+
+def rollout(site: Site, **settings: Any) -> Run:
+    words = [word for key, value in settings.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+    return site.rackwright("rollout", INVENTORY, "-y", "--bake", "1", "--wave", "1", *words)
+
+
+def revision(name: str) -> dict[str, str]:
+    """The model's settings with another revision."""
+    return {**SETTINGS["model"], "revision": name}
+
+
+def get(host: Host, path: str) -> str:
+    return host.run(f"curl -sS http://127.0.0.1:8000{path}").stdout
+
+
+def ask(host: Host) -> str:
+    question = {"role": "user", "content": "What is 17 + 25? Answer with the number only."}
+    body = {"model": "tiny-chat", "messages": [question], "max_tokens": 16}
+    line = "curl -sS -H 'Content-Type: application/json' -d @- http://127.0.0.1:8000/v1/chat/completions"
+    answer = json.loads(host.run(line, stdin=json.dumps(body)).stdout)
+    return str(answer["choices"][0]["message"]["content"])
+
+
+def started(host: Host) -> str:
+    return host.run("docker inspect --format '{{.State.StartedAt}}' rackwright-llm", check=False).stdout.strip()
+
+
+def wait_for_another_start(host: Host, before: str) -> None:
+    """Until the unit is active again with another container than the one of `before`."""
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        state = host.run("systemctl is-active rackwright-llm", check=False).stdout.strip()
+        if state == "active" and started(host) not in ("", before):
+            return
+        time.sleep(1)
+    pytest.fail(f"{host.name} does not serve again after {SECONDS} s:\n{host.journal('--lines', '40')}")
+
+
+def test_a_bare_and_a_lived_in_host_pass_the_full_gate(site: Site) -> None:
+    run = deploy(site)
+    assert run.status == 0, run.output
+    for row in ROWS:
+        assert len(re.findall(f"proved: {row}: ", run.output)) == 2, f"{row}:\n{run.output}"
+    for host in site.lab.hosts:
+        assert json.loads(get(host, "/version")) == {"version": VERSION}
+        assert "vllm:generation_tokens_total" in get(host, "/metrics")
+        assert ask(host) == "42"
+    assert deploy(site).changed == []
+
+
+def test_a_good_change_goes_through(site: Site) -> None:
+    before = proven(site.lab.hosts)
+    run = rollout(site, model=revision("v2"), engine={"max-num-seqs": 8})
+    assert run.status == 0, run.output
+    assert switches(run) == [host.name for host in site.lab.hosts]
+    after = proven(site.lab.hosts)
+    assert not set(before) & set(after)
+    assert running(site.lab.hosts) == after
+    assert [ask(host) for host in site.lab.hosts] == ["42", "42"]
+
+
+def test_a_model_that_repeats_itself_goes_back(site: Site) -> None:
+    before = proven(site.lab.hosts)
+    run = rollout(site, model=revision("v3"))
+    assert run.status not in (0, 1), run.output
+    assert "refused: a chat answer" in run.output, run.output
+    assert switches(run) == [site.lab.hosts[0].name], "the second host is never touched"
+    assert proven(site.lab.hosts) == running(site.lab.hosts) == before
+    assert [ask(host) for host in site.lab.hosts] == ["42", "42"]
+
+
+def test_an_option_that_this_vllm_does_not_know_never_starts(site: Site) -> None:
+    since = [started(host) for host in site.lab.hosts]
+    run = rollout(site, engine={"nonsense": 1})
+    assert run.status != 0, run.output
+    assert "nonsense" in run.output
+    assert [started(host) for host in site.lab.hosts] == since
+
+
+@pytest.mark.parametrize("killed", KILLS)
+def test_the_unit_brings_back_what_is_killed(site: Site, killed: str) -> None:
+    host = site.lab.hosts[-1]
+    before = started(host)
+    host.run(KILLS[killed])
+    wait_for_another_start(host, before)
+    assert ask(host) == "42"
