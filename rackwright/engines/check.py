@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from rackwright.engines.commandline import Spelling, number, parsed, spelled
 from rackwright.engines.finding import Finding, Level
 from rackwright.engines.moves import renamed, right_place
 from rackwright.engines.rules import rules, switches
-from rackwright.engines.schema import Key, Line, Union, line_for
-from rackwright.engines.version import bare
+from rackwright.engines.schema import Key, Line, Union, line_for, lines, neighbours
+from rackwright.engines.version import bare, not_before
+from rackwright.settings.move import Move
 from rackwright.settings.origin import KeyPath, dotted
 from rackwright.settings.problems import nearest
 
@@ -37,6 +38,7 @@ WORDS = {
     "int": "a whole number",
     "float": "a number",
     "str": "text",
+    "size": "a whole number, as 8192 or 8k",
     "json": "JSON text in quotes",
     "dict[int,int]": "a mapping of whole numbers",
 }
@@ -47,13 +49,23 @@ def check_options(engine_kind: str, version: str, options: Mapping[str, Any]) ->
     """What is wrong with the options of one engine for one version.
 
     engine_kind: `tensorrt-llm`, `vllm` or `sglang`. version: as the image's tag names it; when no line was written
-    for it, the nearest one counts and a warning says so. options: the engine's own YAML.
+    for it, the lines before and after it count, a warning says so, and only what neither takes is refused.
+    options: the engine's own YAML.
     Returns findings with paths below the options; an empty list when nothing is to be said.
     """
     line, known = line_for(engine_kind, bare(version))
-    found = [] if known else [_unknown_version(engine_kind, version, line)]
-    found += _mapping(line, line.root, options, (), _Place(version, options))
-    more = {"tensorrt-llm": rules, "vllm": switches}.get(engine_kind)
+    if known:
+        return _checked(line, version, options)
+    around = neighbours(engine_kind, bare(version))
+    found = [_checked(one, version, options) for one in around]
+    doubt = _unknown_version(engine_kind, version, around)
+    return [doubt, *_softened(around, found, version)]
+
+
+def _checked(line: Line, version: str, options: Mapping[str, Any]) -> list[Finding]:
+    place = _Place(version, options)
+    found = list(_mapping(line, line.root, options, (), place))
+    more = {"tensorrt-llm": rules, "vllm": switches}.get(line.engine)
     return found + (more(line, options) if more else [])
 
 
@@ -65,25 +77,117 @@ class _Place:
         self.options = options
 
 
-def _unknown_version(engine: str, version: str, line: Line) -> Finding:
-    name = line.versions[-1] if line.versions else line.name
-    text = f"the options of {PRODUCTS[engine]} {version} are not known here, so they were checked as {name}'s"
-    return Finding((), text, Level.WARN)
+def _unknown_version(engine: str, version: str, around: tuple[Line, ...]) -> Finding:
+    names = " and ".join(f"{name}'s" for name in _nearest(around, version))
+    text = f"the options of {PRODUCTS[engine]} {version} are not known here, so they were checked as {names}"
+    return Finding((), f"{text}; only what neither knows is refused, the image has the last word", Level.WARN)
+
+
+def _nearest(around: tuple[Line, ...], version: str) -> list[str]:
+    """The versions of the lines around one that are nearest to it."""
+    return [_near(line, version) for line in around]
+
+
+def _near(line: Line, version: str) -> str:
+    after = not not_before(bare(version), line.name)
+    return line.versions[0 if after else -1] if line.versions else line.name
+
+
+def _softened(around: tuple[Line, ...], found: list[list[Finding]], version: str) -> Iterator[Finding]:
+    """What all neighbours refuse, as it is; what only one refuses, or an older line knows, as a warning."""
+    seen: set[KeyPath] = set()
+    for line, findings in reversed(list(zip(around, found, strict=True))):
+        for one in findings:
+            everywhere = all(any(two.path == one.path and _stops(two) for two in others) for others in found)
+            if _stops(one) and everywhere and not _elsewhere(around, one.path):
+                if one.path not in seen:
+                    yield one
+            elif _stops(one):
+                yield _doubtful(line, around, one, version)
+            elif one.path not in seen and all(one in others for others in found):
+                yield one
+        seen |= {one.path for one in findings}
+
+
+def _stops(finding: Finding) -> bool:
+    return finding.level is Level.REFUSE
+
+
+def _elsewhere(around: tuple[Line, ...], path: KeyPath) -> bool:
+    """Whether a key that the only neighbour lacks is one of another line: the version may be any of them."""
+    others = lines(around[0].engine).values() if len(around) == 1 else ()
+    keyed = tuple(map(str, path))
+    return keyed not in around[0].all_keys() and any(keyed in other.all_keys() for other in others)
+
+
+def _doubtful(line: Line, around: tuple[Line, ...], one: Finding, version: str) -> Finding:
+    names = " and ".join(_nearest(around, version))
+    said = one.text.replace(f"{PRODUCTS[line.engine]} {version}", _near(line, version))
+    text = f"{said}; not refused, since {version} is not known here and was checked as {names}"
+    return Finding(one.path, text, Level.WARN, one.right, one.link)
 
 
 def _mapping(line: Line, section: str, options: Mapping[str, Any], at: KeyPath, place: _Place) -> Iterator[Finding]:
+    if line.engine != "tensorrt-llm" and section == line.root:
+        yield from _words(line, options, place)
+        return
     keys = line.sections[section]
     tags = {union.tag for union in line.unions.values() if section in union.kinds.values()}
     for name, value in options.items():
         path = (*at, str(name))
         if name in keys:
             yield from _value(line, keys[name], value, path, place)
-        elif name in _ignored(line, section):
+        elif name in _ignored(line, section) or section in line.lenient:
             yield from _dropped(line, value, path, place)
         elif name not in tags and not line.open:
             yield _unknown_key(line, section, value, path, place)
         elif name not in tags:
             yield Finding(path, f"not checked: no data on this key of {_product(line, place)}", Level.NOTE)
+
+
+def _words(line: Line, options: Mapping[str, Any], place: _Place) -> Iterator[Finding]:
+    """Keys that become words of a command line."""
+    before: dict[tuple[str, tuple[str, ...]], str] = {}
+    for name, value in options.items():
+        path, meant = (str(name),), spelled(line, str(name))
+        if meant is None:
+            yield _unknown_key(line, line.root, value, path, place)
+            continue
+        first = before.setdefault((meant.key.name, meant.below), str(name))
+        if first != name:
+            yield Finding(path, f"and {first} are the same option under two names: keep one", Level.WARN)
+        if not meant.works:
+            text = f"is not a name that {_product(line, place)} takes from its file, only what it means is clear"
+            yield Finding(path, text, Level.WARN, Move((".".join((meant.key.name, *meant.below)),), value))
+        yield from _word(line, meant, value, path, place)
+
+
+def _word(line: Line, meant: Spelling, value: Any, path: KeyPath, place: _Place) -> Iterator[Finding]:
+    if meant.below:
+        section = meant.key.type
+        nested: Any = value
+        for name in reversed(meant.below):
+            nested = {name: nested}
+        if section in line.sections:
+            yield from _mapping(line, section, nested, path, place)
+    elif meant.key.unfit and line.picky:
+        text = f"{_product(line, place)} refuses this key in its file: give it as a word of `arguments:`"
+        yield Finding(path, text, Level.WARN)
+    elif meant.key.type in line.sections and value is not None:
+        yield from _json_section(line, meant.key, value, path, place)
+    else:
+        yield from _value(line, meant.key, value, path, place)
+
+
+def _json_section(line: Line, key: Key, value: Any, path: KeyPath, place: _Place) -> Iterator[Finding]:
+    """An option whose value is a mapping as JSON text; of `-O` a number is a level."""
+    section = parsed(value)
+    if isinstance(value, Mapping) and not line.mappings:
+        yield Finding(path, f"must be JSON text in quotes, not {value!r}")
+    elif isinstance(section, Mapping):
+        yield from _mapping(line, key.type, section, path, place)
+    elif number(value) is None or "-O" not in key.names:
+        yield Finding(path, f"must be JSON text in quotes, not {value!r}")
 
 
 def _ignored(line: Line, section: str) -> set[str]:
@@ -124,7 +228,7 @@ def _value(line: Line, key: Key, value: Any, path: KeyPath, place: _Place) -> It
     elif key.type in line.sections:
         yield from _section(line, key.type, value, path, place)
     else:
-        yield from _plain(key, value, path)
+        yield from _plain(line, key, value, path)
     if key.given:
         yield Finding(path, "is given on the command line already: leave it out", Level.WARN)
     elif key.unsure:
@@ -177,24 +281,54 @@ def _adapter(kind: str) -> TypeAdapter[Any]:
     return TypeAdapter(PLAIN[kind])
 
 
-def _plain(key: Key, value: Any, path: KeyPath) -> Iterator[Finding]:
+def _plain(line: Line, key: Key, value: Any, path: KeyPath) -> Iterator[Finding]:
     kind = WORDS.get(key.type, f"a {key.type}".replace("[", " of ").replace("]", ""))
     try:
-        plain = _json(value) if key.type == "json" else _adapter(key.type).validate_python(value)
+        plain = _read(line, key, value)
     except (ValidationError, ValueError):
         yield Finding(path, f"must be {kind}, not {value!r}")
         return
     if key.values and str(plain) not in key.values:
         yield Finding(path, f"must be one of {', '.join(key.values)}{nearest(str(plain), key.values)}, not {value!r}")
-    wrong = [bound for bound in key.bounds if not _within(plain, bound, key.bounds[bound])]
+    measured = isinstance(plain, int | float)
+    wrong = [bound for bound in key.bounds if measured and not _within(plain, bound, key.bounds[bound])]
     if wrong:
         limits = " and ".join(f"{SIGNS[bound]} {number}" for bound, number in key.bounds.items())
         yield Finding(path, f"must be {limits}, not {value!r}")
 
 
-def _json(value: Any) -> Any:
-    """Raises ValueError for anything but JSON text: vLLM makes a word of its command line of it."""
-    return json.loads(_adapter("str").validate_python(value))
+def _read(line: Line, key: Key, value: Any) -> Any:
+    """A value as its type. Raises ValueError for one that does not fit, of pydantic or its own."""
+    if key.type == "json":
+        return _json(line, value)
+    if key.type == "size":
+        return _size(value)
+    as_word = line.engine != "tensorrt-llm" and key.type == "str"
+    if as_word and isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    if as_word and isinstance(value, Mapping) and line.mappings:
+        return value
+    return _adapter(key.type).validate_python(value)
+
+
+def _json(line: Line, value: Any) -> Any:
+    """JSON text, or a mapping where the file's reader makes text of it."""
+    if isinstance(value, Mapping) and line.mappings:
+        return value
+    found = parsed(_adapter("str").validate_python(value))
+    if found is None and value != "null":
+        raise ValueError(value)
+    return found
+
+
+def _size(value: Any) -> Any:
+    """A whole number as `8k`, or `auto`."""
+    if value == "auto":
+        return value
+    found = number(value)
+    if found is None:
+        raise ValueError(value)
+    return found
 
 
 def _within(value: float, bound: str, limit: float) -> bool:

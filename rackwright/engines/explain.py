@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from rackwright.engines.check import PRODUCTS
+from rackwright.engines.commandline import exactly
 from rackwright.engines.data import files, table
 from rackwright.engines.moves import ANY, Form, meanings
 from rackwright.engines.schema import NO_DEFAULT, Key, lines
@@ -26,7 +27,17 @@ def matching(word: str) -> list[tuple[str, tuple[str, ...]]]:
     """
     plain = word.removeprefix("engine.").removeprefix("--")
     parts = tuple(str(_elsewhere().get(plain, plain)).split("."))
-    return [(engine, path) for engine in PRODUCTS for path in _paths(engine) if path[-len(parts) :] == parts]
+    found = [(engine, path) for engine in PRODUCTS for path in _paths(engine) if path[-len(parts) :] == parts]
+    return found or list(dict.fromkeys(_other_spellings(word.removeprefix("engine."))))
+
+
+def _other_spellings(word: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Keys of vLLM and SGLang by an alias, a short flag, `no-NAME`, or with underscores."""
+    for engine in ("vllm", "sglang"):
+        for line in lines(engine).values():
+            meant = exactly(line, word)
+            if meant:
+                yield engine, (meant,)
 
 
 def speaking_of(word: str) -> list[tuple[str, str]]:
@@ -56,7 +67,8 @@ def _paths(engine: str) -> list[tuple[str, ...]]:
 
 def explain(engine: str, path: tuple[str, ...]) -> list[str]:
     """Lines about one key, the newest version's type and default first."""
-    told = table(f"{engine}/keys").get(dotted(path), {}) if "keys" in files(engine) else {}
+    spoken = table(f"{engine}/keys") if "keys" in files(engine) else {}
+    told = spoken.get(dotted(path)) or spoken.get(f"no-{dotted(path)}", {})
     having = {name: line.all_keys()[path] for name, line in lines(engine).items() if path in line.all_keys()}
     newest = list(having.values())[-1]
     return [
@@ -68,7 +80,7 @@ def explain(engine: str, path: tuple[str, ...]) -> list[str]:
         f"  versions: {_versions(engine, having)}",
         *_renames(engine, path),
         *_other_names(engine, path),
-        f"  source: {told.get('source', REFERENCE[engine])}",
+        f"  source: {newest.origin or told.get('source', REFERENCE[engine])}",
     ]
 
 

@@ -41,7 +41,7 @@ def check_endpoint(name: str, endpoint: EndpointSettings, hardware: Hardware) ->
     with `accept_known_bad`.
     """
     plan = plan_of(endpoint)
-    options = [found.below("engine") for found in check_options(plan.engine_kind, plan.version, plan.options)]
+    options = [found.below("engine") for found in check_options(plan.engine_kind, plan.version, endpoint.engine)]
     bad = [*check_known_bad(endpoint, hardware), *_moe(endpoint, plan, hardware)]
     return [
         *options,
@@ -57,7 +57,7 @@ def check_endpoint(name: str, endpoint: EndpointSettings, hardware: Hardware) ->
 
 def _parallel(name: str, endpoint: EndpointSettings, plan: Plan, hardware: Hardware) -> Iterator[Finding]:
     given = hardware.gpu_count if endpoint.gpus == "all" else len(endpoint.gpus)
-    sizes = f"{plan.number('tp')} x {plan.number('pp')}" if plan.number("pp") > 1 else str(plan.number("tp"))
+    sizes = " x ".join(str(size) for name, size in plan.sizes.items() if name == "tp" or size > 1)
     if given is not None and plan.gpus > given:
         text = f"{sizes} needs {plan.gpus} GPUs, and endpoint {name} has {given}; {_smaller(plan, given)}"
         yield Finding(plan.path("tp"), text)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rackwright.engines.commandline import by_key, number, parsed
 from rackwright.engines.schema import NO_DEFAULT, line_for
 from rackwright.engines.version import bare
 from rackwright.settings.model import EndpointSettings
@@ -30,6 +31,11 @@ NAMES: dict[str, dict[str, KeyPath]] = {
     "vllm": {
         "tp": ("tensor-parallel-size",),
         "pp": ("pipeline-parallel-size",),
+        "cp": ("prefill-context-parallel-size",),
+        "dp": ("data-parallel-size",),
+        "dp_local": ("data-parallel-size-local",),
+        "dp_rank": ("data-parallel-rank",),
+        "nodes": ("nnodes",),
         "sequence": ("max-model-len",),
         "batch": ("max-num-seqs",),
         "length": ("speculative-config", "num_speculative_tokens"),
@@ -39,6 +45,9 @@ NAMES: dict[str, dict[str, KeyPath]] = {
     "sglang": {
         "tp": ("tensor-parallel-size",),
         "pp": ("pipeline-parallel-size",),
+        "dp": ("data-parallel-size",),
+        "dp_shared": ("enable-dp-attention",),
+        "nodes": ("nnodes",),
         "ep": ("expert-parallel-size",),
         "sequence": ("context-length",),
         "batch": ("max-running-requests",),
@@ -56,6 +65,7 @@ class Plan:
     engine_kind: str
     version: str
     options: Mapping[str, Any]
+    """By the engine's own keys, whatever names the user gave them."""
 
     def path(self, name: str) -> KeyPath:
         """Where the value stands in the endpoint's settings; `engine` alone for what the engine has not."""
@@ -69,7 +79,7 @@ class Plan:
         """What is set; None when nothing is."""
         here: Any = self.options
         for part in NAMES[self.engine_kind].get(name, ("",)):
-            here = _parsed(here)
+            here = parsed(here)
             here = here.get(part) if isinstance(here, Mapping) else None
         return here
 
@@ -83,24 +93,32 @@ class Plan:
 
     def number(self, name: str, otherwise: int = 1) -> int:
         """A whole number of at least 1; `otherwise` for anything else, which was told before."""
-        found = self.effective(name)
-        plain = isinstance(found, int) and not isinstance(found, bool) and found >= 1
-        return found if plain else otherwise
+        found = number(self.effective(name))
+        return found if found is not None and found >= 1 else otherwise
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """What the GPUs of this host are multiplied from, by name: tensor, pipeline, context, data parallel."""
+        return {name: self.number(name) for name in ("tp", "pp", "cp")} | {"dp": self._replicas}
+
+    @property
+    def _replicas(self) -> int:
+        """Groups that are data parallel to each other on this host; those that share their GPUs count as one."""
+        if self.value("dp_shared") or self.value("dp_rank") is not None:
+            return 1
+        return self.number("dp_local", self.number("dp"))
 
     @property
     def gpus(self) -> int:
-        """GPUs that the server uses."""
-        return self.number("tp") * self.number("pp") * self.number("cp")
-
-
-def _parsed(value: Any) -> Any:
-    """JSON text as values: vLLM's config file has some of its sections so."""
-    try:
-        return json.loads(value) if isinstance(value, str) else value
-    except ValueError:
-        return None
+        """GPUs that the server uses on one host."""
+        here = math.prod(self.sizes.values())
+        whole = self.value("dp_local") is not None or self.value("dp_rank") is not None
+        return here if whole else math.ceil(here / self.number("nodes"))
 
 
 def plan_of(endpoint: EndpointSettings) -> Plan:
     """The plan of an endpoint."""
-    return Plan(endpoint.engine_kind, endpoint.version, endpoint.engine)
+    if endpoint.engine_kind == "tensorrt-llm":
+        return Plan(endpoint.engine_kind, endpoint.version, endpoint.engine)
+    line = line_for(endpoint.engine_kind, bare(endpoint.version))[0]
+    return Plan(endpoint.engine_kind, endpoint.version, by_key(line, endpoint.engine, endpoint.arguments))

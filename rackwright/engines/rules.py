@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rackwright.engines.commandline import spelled
 from rackwright.engines.finding import Finding, Level
 from rackwright.engines.schema import Line
 from rackwright.engines.version import not_before
@@ -33,11 +34,10 @@ def rules(line: Line, options: Mapping[str, Any]) -> list[Finding]:
 
 def switches(line: Line, options: Mapping[str, Any]) -> list[Finding]:
     """Keys of vLLM's file that are false: it makes words of its command line of the file, and leaves those out."""
-    off = [name for name, value in options.items() if value is False]
-    known = line.sections[line.root]
-    return [
-        _left_out(str(name), f"no-{name}" if not str(name).startswith("no-") else "") for name in off if name in known
-    ]
+    off = {str(name): spelled(line, str(name)) for name, value in options.items() if value is False}
+    flags = {name: meant for name, meant in off.items() if meant and meant.key.type == "bool"}
+    lost = {name: meant for name, meant in flags.items() if meant.negated or not line.negates}
+    return [_left_out(name, "" if meant.negated else f"no-{meant.key.name}") for name, meant in lost.items()]
 
 
 def _left_out(name: str, opposite: str) -> Finding:

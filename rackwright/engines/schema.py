@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from rackwright.engines.data import files, table
-from rackwright.engines.version import FINAL, Version, nearest_line, parse_version
+from rackwright.engines.version import FINAL, Version, nearest_line, not_before, parse_version
 
 Json = dict[str, Any]
 EXTENDS = "_extends"
@@ -32,6 +32,12 @@ class Key:
     """True when this version was not seen to have it, only the ones around it."""
     given: bool = False
     """True when the command line already gives it, so that it must not stand in the YAML."""
+    names: tuple[str, ...] = ()
+    """Its other names on the command line, with their dashes."""
+    unfit: bool = False
+    """True when the engine takes it on its command line and not from its file."""
+    origin: str = ""
+    """The engine's file that says it, and the first version that says it so; empty where it was written by hand."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,14 @@ class Line:
     unions: Mapping[str, Union]
     ignored: Mapping[str, frozenset[str]]
     """Keys that are taken and do nothing, by section."""
+    lenient: frozenset[str] = frozenset()
+    """Sections that take keys which they do not have, and ignore them."""
+    mappings: bool = False
+    """Whether a value that is JSON may be written as a mapping."""
+    negates: bool = False
+    """Whether `key: false` of the file is read as `--no-key`, rather than left out."""
+    picky: bool = False
+    """Whether the file's reader refuses what is `unfit`."""
 
     def section(self, key: Key, value: Any) -> str | None:
         """Name of the section that a value of `key` must fit; None for plain values and unknown tags."""
@@ -105,6 +119,17 @@ def line_for(engine: str, version: str) -> tuple[Line, bool]:
     return known[nearest_line(version, known)], False
 
 
+def neighbours(engine: str, version: str) -> tuple[Line, ...]:
+    """The lines around a version that has none of its own: the one before and the one after, as far as there are.
+
+    What is newer than all, and what names no version at all (`latest`), has the newest line alone.
+    """
+    known = lines(engine)
+    before = [name for name in known if not_before(version, name)]
+    after = [name for name in known if not not_before(version, name)]
+    return tuple(known[name] for name in (*before[-1:], *after[:1]))
+
+
 def all_versions(engine: str) -> list[str]:
     """Every version that a line was written for, in order."""
     return sorted((version for line in lines(engine).values() for version in line.versions), key=_order)
@@ -125,12 +150,17 @@ def _line(engine: str, name: str) -> Line:
             for union, told in raw.get("unions", {}).items()
         },
         ignored={section: frozenset(keys) for section, keys in raw.get("ignored", {}).items()},
+        lenient=frozenset(raw.get("lenient", ())),
+        mappings=bool(raw.get("mappings", False)),
+        negates=bool(raw.get("negates", False)),
+        picky=bool(raw.get("picky", False)),
     )
 
 
+@cache
 def merged_file(engine: str, name: str) -> Json:
     """A line's file over its base line's."""
-    own: Json = table(f"{engine}/{name}")
+    own = _dated(table(f"{engine}/{name}"), name)
     if "base" not in own:
         return own
     base = merged_file(engine, own["base"])
@@ -144,6 +174,23 @@ def merged_file(engine: str, name: str) -> Json:
     }
     root = next(iter(base["sections"]))
     return {**base, **own, "sections": {root: sections.pop(root), **sections}}
+
+
+def _dated(own: Json, name: str) -> Json:
+    """A file whose keys, where they name their source, have the version that says them so beside it."""
+    dated: Json = {
+        part: {
+            section: {key: {**told, "of": name} if "in" in told else told for key, told in keys.items()}
+            for section, keys in own[part].items()
+        }
+        for part in ("sections", "add")
+        if part in own and name and any("in" in told for keys in own[part].values() for told in _mappings(keys))
+    }
+    return {**own, **dated}
+
+
+def _mappings(keys: Json) -> list[Json]:
+    return [told for told in keys.values() if isinstance(told, dict)]
 
 
 def _section(sections: Json, name: str) -> dict[str, Key]:
@@ -163,4 +210,7 @@ def _key(name: str, told: Json) -> Key:
         bounds={bound: told[bound] for bound in ("gt", "ge", "lt", "le") if bound in told},
         unsure=bool(told.get("unsure", False)),
         given=bool(told.get("given", False)),
+        names=tuple(told.get("names", ())),
+        unfit=bool(told.get("unfit", False)),
+        origin=f"{told['in']} of {told['of']}" if "in" in told else "",
     )

@@ -140,7 +140,8 @@ def test_every_example_of_settings_validates(text: str, tmp_path: Path) -> None:
         (tmp_path / FILE).write_text(text)
         assert load_lock(tmp_path).images
     elif file[1].startswith(("group_vars/", "host_vars/")):
-        below = opened(parse((ROOT / PROFILE).read_text(), PROFILE))
+        profile = "group_vars/rtx_pro_6000_vllm.yml" if "engine_kind: vllm" in text else PROFILE
+        below = opened(parse((ROOT / profile).read_text(), profile))
         merged = merge([below, opened(document)])
         settings, problems = validate("example", merged.values, dict(merged.origins))
         assert settings is not None, [f"{problem.where}: {problem.path}: {problem.text}" for problem in problems]

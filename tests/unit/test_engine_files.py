@@ -192,7 +192,8 @@ def test_moving_says_what_is_so_no_more(site: Path, capsys: pytest.CaptureFixtur
     (site / "group_vars" / "gpu.yml").write_text(text)
     assert main(["check", "inventory/fleet.py", "--to", "1.2.0"]) == 0
     assert capsys.readouterr().out.splitlines()[1:-1] == [
-        "  warning: engine: the options of TensorRT-LLM 1.2.0 are not known here, so they were checked as 1.2.0rc6's",
+        "  warning: engine: the options of TensorRT-LLM 1.2.0 are not known here, so they were checked as 1.2.0rc6's"
+        " and 1.3.0rc1's; only what neither knows is refused, the image has the last word",
         "  no more: draft.repository: answers that never end were seen with this draft model, version and GPU"
         " (https://github.com/NVIDIA/TensorRT-LLM/issues/8615)",
     ]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rackwright.engines.from_source import as_file, difference, line_of, read_source
 from rackwright.errors import SettingsError
+from scripts.engine_data.trtllm import as_file, difference, line_of, read_source
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "engine-schema"
 SOURCE = '''

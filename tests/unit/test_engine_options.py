@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from rackwright.engines import Level, check_options, compare, fix
+from rackwright.engines.commandline import by_key
 from rackwright.engines.finding import refused
+from rackwright.engines.plan import Plan
 from rackwright.engines.schema import all_versions, line_for, lines
 from rackwright.engines.version import nearest_line, parse_version
 from rackwright.plan.spec import render_engine_yaml
@@ -371,7 +373,8 @@ WARNED: list[tuple[str, dict[str, Any], str]] = [
     (
         "1.3.0rc12",
         {},
-        ": the options of TensorRT-LLM 1.3.0rc12 are not known here, so they were checked as 1.3.0rc4's",
+        ": the options of TensorRT-LLM 1.3.0rc12 are not known here, so they were checked as 1.3.0rc4's"
+        " and 1.3.0rc27's; only what neither knows is refused, the image has the last word",
     ),
 ]
 
@@ -439,8 +442,12 @@ def test_other_engines_check_what_they_know_and_say_so_of_the_rest() -> None:
         "speculative-config: must be JSON text in quotes, not '{'"
     ]
     assert told({"swap-space": 4}, "v0.14.1", "vllm") == []
-    assert told({"swap-space": 4}, "v0.14.1", "vllm", Level.NOTE) == [
-        "swap-space: not checked: no data on this key of vLLM v0.14.1"
+    assert told({"swap-spice": 4}, "v0.14.1", "vllm") == [
+        "swap-spice: vLLM v0.14.1 does not know this key (did you mean swap-space?)"
+    ]
+    assert told({"tp": 8}, "v0.5.8", "sglang") == []
+    assert told({"mem-fraction": 0.9, "max-runing-requests": 4}, "v0.5.8", "sglang") == [
+        "max-runing-requests: SGLang v0.5.8 does not know this key (did you mean max-running-requests?)"
     ]
     assert told({"mem-fraction-static": 1.0}, "v0.5.8", "sglang") == [
         "mem-fraction-static: must be above 0 and below 1, not 1.0"
@@ -609,3 +616,43 @@ def test_no_value_crashes_a_check(options: dict[str, Any], version: str) -> None
     check_options(TRT, version, options)
     fix(options, version)
     compare(options, version, "1.4.0rc1")
+
+
+NAMED: list[tuple[str, str, dict[str, Any], list[str], int]] = [
+    ("sglang", "v0.5.8", {"tp": 8}, [], 8),
+    ("sglang", "v0.5.8", {"tp-size": 4, "dp-size": 2}, [], 8),
+    ("sglang", "v0.5.8", {"tp": 8, "dp": 8, "enable-dp-attention": True}, [], 8),
+    ("sglang", "v0.5.8", {"tp": 16, "nnodes": 2}, [], 8),
+    ("vllm", "v0.14.1", {"tensor_parallel_size": 8, "max_num_batched_tokens": "8k"}, [], 8),
+    ("vllm", "v0.14.1", {"tensor-parallel-size": "4", "data-parallel-size": 2}, [], 8),
+    ("vllm", "v0.14.1", {"compilation-config.pass_config.eliminate_noops": True, "tensor-para": 2}, [], 2),
+    ("vllm", "v0.33.0", {"speculative-config": {"method": "ngram", "num_speculative_tokens": 3}}, [], 1),
+    ("vllm", "v0.33.0", {"speculative-config": {"num_speculative_tokenz": 3}}, ["speculative-config"], 1),
+    ("vllm", "v0.33.0", {"max-num-batched-tokens": "many"}, ["max-num-batched-tokens"], 1),
+]
+
+
+@pytest.mark.parametrize(("engine", "version", "options", "wrong", "gpus_"), NAMED, ids=lambda value: str(value)[:50])
+def test_every_name_of_a_key_counts(
+    engine: str, version: str, options: dict[str, Any], wrong: list[str], gpus_: int
+) -> None:
+    assert [str(one.path[0]) for one in refused(check_options(engine, version, options))] == wrong
+    line = line_for(engine, version.removeprefix("v"))[0]
+    assert Plan(engine, version, by_key(line, options)).gpus == gpus_
+
+
+def test_words_of_the_command_line_count_too() -> None:
+    line = line_for("vllm", "0.14.1")[0]
+    found = by_key(line, {"tensor-parallel-size": 2}, ["-tp", "4", "--data-parallel-size=2", "--enforce-eager"])
+    assert found == {"tensor-parallel-size": "4", "data-parallel-size": "2", "enforce-eager": True}
+
+
+def test_an_inexact_version_refuses_only_what_neither_neighbour_knows() -> None:
+    options = {"use_torch_sampler": True, "sampler_typo": 1, "encode_only": True}
+    assert [one.split(":")[0] for one in told(options, "1.3.0rc21")] == ["use_torch_sampler", "sampler_typo"]
+    (first, newer) = told({"encode_only": True}, "1.3.0rc21", level=Level.WARN)
+    assert first.startswith(": the options of TensorRT-LLM 1.3.0rc21 are not known here")
+    assert newer == (
+        "encode_only: 1.3.0rc4 does not know this key: it is known from 1.3.0rc27 on; not refused, since 1.3.0rc21 is"
+        " not known here and was checked as 1.3.0rc4 and 1.3.0rc27"
+    )

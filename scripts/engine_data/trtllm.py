@@ -342,7 +342,7 @@ def as_file(line: Json) -> str:
     for name, value in line.items():
         if name in ("sections", "add"):
             parts.append(f"{name}:\n" + "".join(_section_text(section, keys) for section, keys in value.items()))
-        elif value:
+        elif value != {}:
             parts.append(_entry_text(name, value))
     return "".join(parts)
 

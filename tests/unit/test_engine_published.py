@@ -1,0 +1,37 @@
+"""Option sets that others published for real launches are not refused; what is mistyped in them is.
+
+The sets are names and values of a public repository's launches (`source` is the file there), each with its version.
+Images of another product, whose tag is not the engine's version, are left out; so are keys of the launcher itself
+(`dyn-*`) and those that are empty, which it does not pass on.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackwright.engines import check_options
+from rackwright.engines.finding import refused
+
+FOLDER = Path(__file__).parents[1] / "fixtures" / "published"
+SETS: dict[str, list[dict[str, Any]]] = {
+    path.stem: json.loads(path.read_text())["sets"] for path in sorted(FOLDER.glob("*.json"))
+}
+
+
+@pytest.mark.parametrize("engine", SETS)
+def test_published_launches_are_not_refused(engine: str) -> None:
+    assert len(SETS[engine]) >= 40
+    wrong = {one["source"]: refused(check_options(engine, one["version"], one["options"])) for one in SETS[engine]}
+    assert {source: found for source, found in wrong.items() if found} == {}
+
+
+@pytest.mark.parametrize("engine", SETS)
+def test_a_key_of_theirs_that_is_mistyped_is_refused(engine: str) -> None:
+    for one in SETS[engine]:
+        name = max(one["options"], key=len)
+        mistyped = {f"{name[:-2]}{name[-1]}{name[-2]}q": one["options"][name]}
+        assert refused(check_options(engine, one["version"], mistyped)), (one["source"], mistyped)
