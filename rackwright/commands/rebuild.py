@@ -15,7 +15,7 @@ from rackwright.effects.hostkeys import HostKey
 from rackwright.errors import RackwrightError, ReadingError
 from rackwright.fleet.inspect.glance import Asked, Glance, parse
 from rackwright.fleet.inspect.status_table import duration
-from rackwright.fleet.rollout.peers import Place, differences, lock_of, place_of
+from rackwright.fleet.rollout.peers import EndpointOfPeers, differences, lock_of, place_of
 from rackwright.fleet.rollout.rolling import roll_out
 from rackwright.fleet.rollout.running import begin
 from rackwright.lockfile import Lock, load_lock, pinned, write_lock
@@ -120,7 +120,7 @@ def _glances(peers: Sequence[InventoryHost], own: Asked) -> dict[str, Glance]:
     return found
 
 
-def _told(places: Mapping[str, Place]) -> Iterator[str]:
+def _told(places: Mapping[str, EndpointOfPeers]) -> Iterator[str]:
     for name, place in places.items():
         hosts = [host for one in place.served for host in one.hosts]
         if hosts:
@@ -133,7 +133,9 @@ def _told(places: Mapping[str, Place]) -> Iterator[str]:
 # -- the host key
 
 
-def _new_keys(entry: InventoryHost, place: known_hosts.Place, fingerprint: str | None, yes: bool) -> list[HostKey]:
+def _new_keys(
+    entry: InventoryHost, place: known_hosts.HostKeyPlace, fingerprint: str | None, yes: bool
+) -> list[HostKey]:
     """The keys to accept; none when the host still has a known one. Raises RackwrightError for a wrong key."""
     known, offered = hostkeys.known(place), hostkeys.offered(entry.name, entry.data, place)
     for word, keys in (("known  ", known), ("offered", offered)):

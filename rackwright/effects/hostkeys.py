@@ -17,7 +17,7 @@ from pyinfra.connectors.sshuserclient import SSHClient
 
 from rackwright.errors import RackwrightError
 from rackwright.one_writer import one_writer
-from rackwright.settings.known_hosts import Place
+from rackwright.settings.known_hosts import HostKeyPlace
 
 KINDS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "rsa-sha2-512")
 """Algorithms to ask for, each in a connection of its own: a server shows one key at a time."""
@@ -43,7 +43,7 @@ def _of(key: paramiko.PKey) -> HostKey:
 # -- offered
 
 
-def offered(name: str, data: Mapping[str, Any], place: Place) -> list[HostKey]:
+def offered(name: str, data: Mapping[str, Any], place: HostKeyPlace) -> list[HostKey]:
     """The keys that the host shows, none of them trusted. Raises RackwrightError when it shows none."""
     found: list[HostKey] = []
     for kind in KINDS:
@@ -61,7 +61,7 @@ def offered(name: str, data: Mapping[str, Any], place: Place) -> list[HostKey]:
     return found
 
 
-def _shown(data: Mapping[str, Any], place: Place, kind: str) -> HostKey:
+def _shown(data: Mapping[str, Any], place: HostKeyPlace, kind: str) -> HostKey:
     transport = paramiko.Transport(_line(data, place))
     try:
         transport.get_security_options().key_types = (kind,)
@@ -71,7 +71,7 @@ def _shown(data: Mapping[str, Any], place: Place, kind: str) -> HostKey:
         transport.close()
 
 
-def _line(data: Mapping[str, Any], place: Place) -> Any:
+def _line(data: Mapping[str, Any], place: HostKeyPlace) -> Any:
     """A connection to sshd, through the jump hosts that the SSH configuration names."""
     stated = str(data.get("ssh_hostname") or place.address)
     config = SSHClient().parse_config(stated, {"port": place.port}, ssh_config_file=data.get("ssh_config_file"))[1]
@@ -81,7 +81,7 @@ def _line(data: Mapping[str, Any], place: Place) -> Any:
 # -- known
 
 
-def known(place: Place) -> list[HostKey]:
+def known(place: HostKeyPlace) -> list[HostKey]:
     """The keys that the files have of a host, hashed names included."""
     lines = [line for file in place.files for line in _text(_path(file)).splitlines() if _names(line, place.entry)]
     entries = [entry for line in lines if (entry := _parsed(line)) is not None]
@@ -133,7 +133,7 @@ def without(text: str, entry: str, when: str) -> str:
     return "".join(f"{line}\n" for line in found)
 
 
-def accept(place: Place, keys: Sequence[HostKey], when: str) -> Path:
+def accept(place: HostKeyPlace, keys: Sequence[HostKey], when: str) -> Path:
     """Put a host's new keys in place of its old ones, in every file that has any; returns the file that has them now.
 
     when: word for the comments that keep the old lines. Raises RackwrightError when a file cannot be written.

@@ -12,7 +12,7 @@ from rackwright.engines.commandline import Spelling, number, parsed, spelled
 from rackwright.engines.finding import Finding, Level
 from rackwright.engines.moves import renamed, right_place
 from rackwright.engines.rules import rules, switches
-from rackwright.engines.schema import Key, Line, Union, line_for, lines, neighbours
+from rackwright.engines.schema import Key, Union, VersionLine, line_for, lines, neighbours
 from rackwright.engines.version import bare, not_before
 from rackwright.settings.move import Move
 from rackwright.settings.origin import KeyPath, dotted
@@ -62,7 +62,7 @@ def check_options(engine_kind: str, version: str, options: Mapping[str, Any]) ->
     return [doubt, *_softened(around, found, version)]
 
 
-def _checked(line: Line, version: str, options: Mapping[str, Any]) -> list[Finding]:
+def _checked(line: VersionLine, version: str, options: Mapping[str, Any]) -> list[Finding]:
     place = _Place(version, options)
     found = list(_mapping(line, line.root, options, (), place))
     more = {"tensorrt-llm": rules, "vllm": switches}.get(line.engine)
@@ -77,23 +77,23 @@ class _Place:
         self.options = options
 
 
-def _unknown_version(engine: str, version: str, around: tuple[Line, ...]) -> Finding:
+def _unknown_version(engine: str, version: str, around: tuple[VersionLine, ...]) -> Finding:
     names = " and ".join(f"{name}'s" for name in _nearest(around, version))
     text = f"the options of {PRODUCTS[engine]} {version} are not known here, so they were checked as {names}"
     return Finding((), f"{text}; only what neither knows is refused, the image has the last word", Level.WARN)
 
 
-def _nearest(around: tuple[Line, ...], version: str) -> list[str]:
+def _nearest(around: tuple[VersionLine, ...], version: str) -> list[str]:
     """The versions of the lines around one that are nearest to it."""
     return [_near(line, version) for line in around]
 
 
-def _near(line: Line, version: str) -> str:
+def _near(line: VersionLine, version: str) -> str:
     after = not not_before(bare(version), line.name)
     return line.versions[0 if after else -1] if line.versions else line.name
 
 
-def _softened(around: tuple[Line, ...], found: list[list[Finding]], version: str) -> Iterator[Finding]:
+def _softened(around: tuple[VersionLine, ...], found: list[list[Finding]], version: str) -> Iterator[Finding]:
     """What all neighbours refuse, as it is; what only one refuses, or an older line knows, as a warning."""
     seen: set[KeyPath] = set()
     for line, findings in reversed(list(zip(around, found, strict=True))):
@@ -113,21 +113,23 @@ def _stops(finding: Finding) -> bool:
     return finding.level is Level.REFUSE
 
 
-def _elsewhere(around: tuple[Line, ...], path: KeyPath) -> bool:
+def _elsewhere(around: tuple[VersionLine, ...], path: KeyPath) -> bool:
     """Whether a key that the only neighbour lacks is one of another line: the version may be any of them."""
     others = lines(around[0].engine).values() if len(around) == 1 else ()
     keyed = tuple(map(str, path))
     return keyed not in around[0].all_keys() and any(keyed in other.all_keys() for other in others)
 
 
-def _doubtful(line: Line, around: tuple[Line, ...], one: Finding, version: str) -> Finding:
+def _doubtful(line: VersionLine, around: tuple[VersionLine, ...], one: Finding, version: str) -> Finding:
     names = " and ".join(_nearest(around, version))
     said = one.text.replace(f"{PRODUCTS[line.engine]} {version}", _near(line, version))
     text = f"{said}; not refused, since {version} is not known here and was checked as {names}"
     return Finding(one.path, text, Level.WARN, one.right, one.link)
 
 
-def _mapping(line: Line, section: str, options: Mapping[str, Any], at: KeyPath, place: _Place) -> Iterator[Finding]:
+def _mapping(
+    line: VersionLine, section: str, options: Mapping[str, Any], at: KeyPath, place: _Place
+) -> Iterator[Finding]:
     if line.engine != "tensorrt-llm" and section == line.root:
         yield from _words(line, options, place)
         return
@@ -145,7 +147,7 @@ def _mapping(line: Line, section: str, options: Mapping[str, Any], at: KeyPath, 
             yield Finding(path, f"not checked: no data on this key of {_product(line, place)}", Level.NOTE)
 
 
-def _words(line: Line, options: Mapping[str, Any], place: _Place) -> Iterator[Finding]:
+def _words(line: VersionLine, options: Mapping[str, Any], place: _Place) -> Iterator[Finding]:
     """Keys that become words of a command line."""
     before: dict[tuple[str, tuple[str, ...]], str] = {}
     for name, value in options.items():
@@ -162,7 +164,7 @@ def _words(line: Line, options: Mapping[str, Any], place: _Place) -> Iterator[Fi
         yield from _word(line, meant, value, path, place)
 
 
-def _word(line: Line, meant: Spelling, value: Any, path: KeyPath, place: _Place) -> Iterator[Finding]:
+def _word(line: VersionLine, meant: Spelling, value: Any, path: KeyPath, place: _Place) -> Iterator[Finding]:
     if meant.below:
         section = meant.key.type
         nested: Any = value
@@ -179,7 +181,7 @@ def _word(line: Line, meant: Spelling, value: Any, path: KeyPath, place: _Place)
         yield from _value(line, meant.key, value, path, place)
 
 
-def _json_section(line: Line, key: Key, value: Any, path: KeyPath, place: _Place) -> Iterator[Finding]:
+def _json_section(line: VersionLine, key: Key, value: Any, path: KeyPath, place: _Place) -> Iterator[Finding]:
     """An option whose value is a mapping as JSON text; of `-O` a number is a level."""
     section = parsed(value)
     if isinstance(value, Mapping) and not line.mappings:
@@ -190,17 +192,17 @@ def _json_section(line: Line, key: Key, value: Any, path: KeyPath, place: _Place
         yield Finding(path, f"must be JSON text in quotes, not {value!r}")
 
 
-def _ignored(line: Line, section: str) -> set[str]:
+def _ignored(line: VersionLine, section: str) -> set[str]:
     """Keys that do nothing; those of a base section count for every kind of drafting."""
     shared = line.ignored.get("DecodingBaseConfig", frozenset()) if section.endswith("DecodingConfig") else frozenset()
     return set(line.ignored.get(section, frozenset())) | set(shared)
 
 
-def _product(line: Line, place: _Place) -> str:
+def _product(line: VersionLine, place: _Place) -> str:
     return f"{PRODUCTS[line.engine]} {place.version}"
 
 
-def _dropped(line: Line, value: Any, path: KeyPath, place: _Place) -> Iterator[Finding]:
+def _dropped(line: VersionLine, value: Any, path: KeyPath, place: _Place) -> Iterator[Finding]:
     if path == ("sampler_type",) and value not in ("auto", "TorchSampler"):
         text = f"{_product(line, place)} has no {value} any more; TorchSampler is the only sampler: leave the key out"
         yield Finding(path, text, link="https://github.com/NVIDIA/TensorRT-LLM/pull/18232")
@@ -208,7 +210,7 @@ def _dropped(line: Line, value: Any, path: KeyPath, place: _Place) -> Iterator[F
         yield Finding(path, f"{_product(line, place)} takes this key and ignores it: leave it out", Level.WARN)
 
 
-def _unknown_key(line: Line, section: str, value: Any, path: KeyPath, place: _Place) -> Finding:
+def _unknown_key(line: VersionLine, section: str, value: Any, path: KeyPath, place: _Place) -> Finding:
     text = f"{_product(line, place)} does not know this key"
     words = f"{dotted(path)}: {EXTRA}"
     if line.decoding == "attributes" and section == "EagleDecodingConfig":
@@ -219,7 +221,7 @@ def _unknown_key(line: Line, section: str, value: Any, path: KeyPath, place: _Pl
     return Finding(path, f"{text}{nearest(str(path[-1]), line.sections[section])}", words=words)
 
 
-def _value(line: Line, key: Key, value: Any, path: KeyPath, place: _Place) -> Iterator[Finding]:
+def _value(line: VersionLine, key: Key, value: Any, path: KeyPath, place: _Place) -> Iterator[Finding]:
     if value is None:
         if not key.nullable or (key.type in line.unions and line.decoding != "discriminated"):
             yield Finding(path, "must not be empty (null): write a value or leave the key out")
@@ -235,14 +237,14 @@ def _value(line: Line, key: Key, value: Any, path: KeyPath, place: _Place) -> It
         yield Finding(path, f"not sure that {_product(line, place)} has this key; the image decides", Level.NOTE)
 
 
-def _section(line: Line, section: str, value: Any, path: KeyPath, place: _Place) -> Iterator[Finding]:
+def _section(line: VersionLine, section: str, value: Any, path: KeyPath, place: _Place) -> Iterator[Finding]:
     if isinstance(value, Mapping):
         yield from _mapping(line, section, value, path, place)
     else:
         yield Finding(path, f"must be a mapping of `key: value` lines, not {value!r}")
 
 
-def _union(line: Line, union: Union, value: Any, path: KeyPath, place: _Place) -> Iterator[Finding]:
+def _union(line: VersionLine, union: Union, value: Any, path: KeyPath, place: _Place) -> Iterator[Finding]:
     if not isinstance(value, Mapping):
         yield Finding(path, f"must be a mapping with {union.tag}, not {value!r}")
         return
@@ -258,7 +260,7 @@ def _union(line: Line, union: Union, value: Any, path: KeyPath, place: _Place) -
     yield from _mapping(line, union.kinds[tag], value, path, place)
 
 
-def _unknown_tag(line: Line, union: Union, value: Mapping[str, Any], path: KeyPath, place: _Place) -> Finding:
+def _unknown_tag(line: VersionLine, union: Union, value: Mapping[str, Any], path: KeyPath, place: _Place) -> Finding:
     tag = value.get(union.tag)
     known = [kind for kind in union.kinds if kind not in union.unsure]
     words = f"ValueError: Invalid decoding type: {tag}"
@@ -281,7 +283,7 @@ def _adapter(kind: str) -> TypeAdapter[Any]:
     return TypeAdapter(PLAIN[kind])
 
 
-def _plain(line: Line, key: Key, value: Any, path: KeyPath) -> Iterator[Finding]:
+def _plain(line: VersionLine, key: Key, value: Any, path: KeyPath) -> Iterator[Finding]:
     kind = WORDS.get(key.type, f"a {key.type}".replace("[", " of ").replace("]", ""))
     try:
         plain = _read(line, key, value)
@@ -297,7 +299,7 @@ def _plain(line: Line, key: Key, value: Any, path: KeyPath) -> Iterator[Finding]
         yield Finding(path, f"must be {limits}, not {value!r}")
 
 
-def _read(line: Line, key: Key, value: Any) -> Any:
+def _read(line: VersionLine, key: Key, value: Any) -> Any:
     """A value as its type. Raises ValueError for one that does not fit, of pydantic or its own."""
     if key.type == "json":
         return _json(line, value)
@@ -311,7 +313,7 @@ def _read(line: Line, key: Key, value: Any) -> Any:
     return _adapter(key.type).validate_python(value)
 
 
-def _json(line: Line, value: Any) -> Any:
+def _json(line: VersionLine, value: Any) -> Any:
     """JSON text, or a mapping where the file's reader makes text of it."""
     if isinstance(value, Mapping) and line.mappings:
         return value

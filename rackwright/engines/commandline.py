@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from rackwright.engines.schema import Key, Line, line_for
+from rackwright.engines.schema import Key, VersionLine, line_for
 
 SIZE = re.compile(r"^(\d+(?:\.\d+)?)([kmgt]?)$", re.IGNORECASE)
 POWERS = "kmgt"
@@ -28,7 +28,7 @@ class Spelling:
     """False for a name that says what is meant and that the engine does not take from its file."""
 
 
-def spelled(line: Line, name: str) -> Spelling | None:
+def spelled(line: VersionLine, name: str) -> Spelling | None:
     """The option of `line` that a name means: its own name, an alias, a beginning that only it has, a short flag.
 
     vLLM reads underscores as dashes and takes `no-NAME`; SGLang does neither. None for a name that means nothing.
@@ -46,7 +46,7 @@ def spelled(line: Line, name: str) -> Spelling | None:
     return Spelling(line.sections[line.root][short], False, tuple(below), False) if short else None
 
 
-def exactly(line: Line, name: str) -> str | None:
+def exactly(line: VersionLine, name: str) -> str | None:
     """The key that a whole name, alias or short flag means; None for a mere beginning of one."""
     word = name.lstrip("-")
     found = _long(line).get(word.replace("_", "-"))
@@ -69,21 +69,21 @@ def _tables(engine: str, name: str) -> tuple[dict[str, tuple[str, bool]], dict[s
     return long, short
 
 
-def _long(line: Line) -> Mapping[str, tuple[str, bool]]:
+def _long(line: VersionLine) -> Mapping[str, tuple[str, bool]]:
     return _tables(line.engine, line.versions[0])[0]
 
 
-def _short(line: Line) -> Mapping[str, str]:
+def _short(line: VersionLine) -> Mapping[str, str]:
     return _tables(line.engine, line.versions[0])[1]
 
 
-def _beginning(line: Line, word: str) -> tuple[str, bool] | None:
+def _beginning(line: VersionLine, word: str) -> tuple[str, bool] | None:
     """What a word begins, as argparse lets it be abbreviated: None when it is nothing, or more than one."""
     found = {told for name, told in _long(line).items() if word and name.startswith(word)}
     return found.pop() if len(found) == 1 else None
 
 
-def by_key(line: Line, options: Mapping[str, Any], arguments: Sequence[str] = ()) -> dict[str, Any]:
+def by_key(line: VersionLine, options: Mapping[str, Any], arguments: Sequence[str] = ()) -> dict[str, Any]:
     """Options by the keys of `line`, whatever name they have; the words of a command line win, as they come last."""
     found: dict[str, Any] = {}
     for name, value in [*options.items(), *_words(arguments)]:

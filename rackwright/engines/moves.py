@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rackwright.engines.data import files, table
-from rackwright.engines.schema import Line, lines
+from rackwright.engines.schema import VersionLine, lines
 from rackwright.engines.version import not_before
 from rackwright.settings.move import Move
 from rackwright.settings.origin import KeyPath, dotted
@@ -70,12 +70,12 @@ def meanings(engine: str) -> list[Meaning]:
     ]
 
 
-def right_place(line: Line, path: KeyPath, value: Any, options: Mapping[str, Any]) -> Hint | None:
+def right_place(line: VersionLine, path: KeyPath, value: Any, options: Mapping[str, Any]) -> Hint | None:
     """The right key and value for one that `line` does not take; None when nothing is known of it."""
     return renamed(line, path, value) or _misplaced(line, path, value, options) or _elsewhen(line, path)
 
 
-def renamed(line: Line, path: KeyPath, value: Any) -> Hint | None:
+def renamed(line: VersionLine, path: KeyPath, value: Any) -> Hint | None:
     """How `line` says what this key and value say elsewhere; None when no rename is known."""
     for meaning in meanings(line.engine):
         form = meaning.said(path, value)
@@ -96,7 +96,7 @@ def _moved(meaning: Meaning, said: Form, now: Form | None, value: Any) -> Hint:
     return Hint(f": {meaning.meaning} is said otherwise there", Move(now.key, kept), meaning.link)
 
 
-def _misplaced(line: Line, path: KeyPath, value: Any, options: Mapping[str, Any]) -> Hint | None:
+def _misplaced(line: VersionLine, path: KeyPath, value: Any, options: Mapping[str, Any]) -> Hint | None:
     """A key at the wrong depth: written by the command line's name, or in text that lost its indentation."""
     raw = table(f"{line.engine}/misplaced") if "misplaced" in files(line.engine) else {}
     if dotted(path) in raw:
@@ -125,7 +125,7 @@ def _free(place: tuple[str, ...], value: Any, options: Mapping[str, Any]) -> Mov
     return None
 
 
-def _elsewhen(line: Line, path: KeyPath) -> Hint | None:
+def _elsewhen(line: VersionLine, path: KeyPath) -> Hint | None:
     """A key that other versions have."""
     names = [other.name for other in lines(line.engine).values() if path in other.all_keys()]
     later = [name for name in names if not not_before(line.name, name)]
@@ -134,7 +134,7 @@ def _elsewhen(line: Line, path: KeyPath) -> Hint | None:
     return Hint(f": it is gone since {_gone_since(line, path)}") if names else None
 
 
-def _gone_since(line: Line, path: KeyPath) -> str:
+def _gone_since(line: VersionLine, path: KeyPath) -> str:
     known = list(lines(line.engine).values())
     last = max(index for index, other in enumerate(known) if path in other.all_keys())
     return known[min(last + 1, len(known) - 1)].name

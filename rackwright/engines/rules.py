@@ -8,7 +8,7 @@ from typing import Any
 
 from rackwright.engines.commandline import spelled
 from rackwright.engines.finding import Finding, Level
-from rackwright.engines.schema import Line
+from rackwright.engines.schema import VersionLine
 from rackwright.engines.version import not_before
 from rackwright.settings.move import Move
 
@@ -23,7 +23,7 @@ DISCRIMINATED = "1.3.0rc4"
 NEWEST_RULES = "1.3.0rc27"
 
 
-def rules(line: Line, options: Mapping[str, Any]) -> list[Finding]:
+def rules(line: VersionLine, options: Mapping[str, Any]) -> list[Finding]:
     """What is wrong between keys; single keys were checked before and may be wrong themselves."""
     found = [*_graphs(line, options), *_attention_dp(options), *_lengths(options), *_batches(options)]
     section = options.get(DRAFT)
@@ -32,7 +32,7 @@ def rules(line: Line, options: Mapping[str, Any]) -> list[Finding]:
     return found
 
 
-def switches(line: Line, options: Mapping[str, Any]) -> list[Finding]:
+def switches(line: VersionLine, options: Mapping[str, Any]) -> list[Finding]:
     """Keys of vLLM's file that are false: it makes words of its command line of the file, and leaves those out."""
     off = {str(name): spelled(line, str(name)) for name, value in options.items() if value is False}
     flags = {name: meant for name, meant in off.items() if meant and meant.key.type == "bool"}
@@ -45,7 +45,7 @@ def _left_out(name: str, opposite: str) -> Finding:
     return Finding((name,), text, Level.WARN)
 
 
-def _graphs(line: Line, options: Mapping[str, Any]) -> Iterator[Finding]:
+def _graphs(line: VersionLine, options: Mapping[str, Any]) -> Iterator[Finding]:
     graphs = options.get("cuda_graph_config")
     if not isinstance(graphs, Mapping):
         return
@@ -94,7 +94,7 @@ def _batches(options: Mapping[str, Any]) -> Iterator[Finding]:
     yield Finding(("cuda_graph_config", "max_batch_size"), text, Level.WARN)
 
 
-def _drafting(line: Line, options: Mapping[str, Any], section: Mapping[str, Any]) -> Iterator[Finding]:
+def _drafting(line: VersionLine, options: Mapping[str, Any], section: Mapping[str, Any]) -> Iterator[Finding]:
     kind = str(section.get("decoding_type"))
     backend = options.get("backend", "pytorch")
     if kind in TWO_MODELS:
@@ -123,7 +123,7 @@ def _draft_model(section: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(("max_draft_len",), "must be above 0: how many tokens the draft model proposes")
 
 
-def _schedule(line: Line, section: Mapping[str, Any]) -> Iterator[Finding]:
+def _schedule(line: VersionLine, section: Mapping[str, Any]) -> Iterator[Finding]:
     schedule, length = section.get("draft_len_schedule"), section.get("max_draft_len")
     if not isinstance(schedule, Mapping) or not schedule:
         return

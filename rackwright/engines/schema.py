@@ -50,7 +50,7 @@ class Union:
 
 
 @dataclass(frozen=True)
-class Line:
+class VersionLine:
     """The options of one version line, all of them."""
 
     engine: str
@@ -100,7 +100,7 @@ class Line:
 
 
 @cache
-def lines(engine: str) -> Mapping[str, Line]:
+def lines(engine: str) -> Mapping[str, VersionLine]:
     """All version lines of an engine by name, the oldest first."""
     names = sorted((name for name in files(engine) if parse_version(name)), key=_order)
     return {name: _line(engine, name) for name in names}
@@ -110,7 +110,7 @@ def _order(name: str) -> Version:
     return parse_version(name) or Version(FINAL, 0, 0, 0, 0)
 
 
-def line_for(engine: str, version: str) -> tuple[Line, bool]:
+def line_for(engine: str, version: str) -> tuple[VersionLine, bool]:
     """The line of a version, and whether it is known to be that very version's."""
     known = lines(engine)
     for line in known.values():
@@ -119,7 +119,7 @@ def line_for(engine: str, version: str) -> tuple[Line, bool]:
     return known[nearest_line(version, known)], False
 
 
-def neighbours(engine: str, version: str) -> tuple[Line, ...]:
+def neighbours(engine: str, version: str) -> tuple[VersionLine, ...]:
     """The lines around a version that has none of its own: the one before and the one after, as far as there are.
 
     What is newer than all, and what names no version at all (`latest`), has the newest line alone.
@@ -135,9 +135,9 @@ def all_versions(engine: str) -> list[str]:
     return sorted((version for line in lines(engine).values() for version in line.versions), key=_order)
 
 
-def _line(engine: str, name: str) -> Line:
+def _line(engine: str, name: str) -> VersionLine:
     raw = merged_file(engine, name)
-    return Line(
+    return VersionLine(
         engine=engine,
         name=name,
         versions=tuple(str(version) for version in raw["versions"]),

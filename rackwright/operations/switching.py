@@ -26,7 +26,7 @@ from rackwright.concerns.release import binding_of
 from rackwright.effects.remote import StepFailedError, command_of, complain, remote, run_job, say, shout, tail
 from rackwright.effects.switch.switch import ask_all
 from rackwright.fleet.inspect.planning import plan_host
-from rackwright.fleet.rollout.gate import Begin, Gate, Outcome
+from rackwright.fleet.rollout.gate import Begin, Outcome, TurnQueue
 from rackwright.fleet.rollout.hooks import FAILURE, SWITCH, WAVE, merged, run_hooks
 from rackwright.fleet.rollout.turns import (
     Member,
@@ -67,7 +67,7 @@ from rackwright.settings.sections import Hooks
 IN_TURN: tuple[Concern[Any, Any], ...] = (DOCKERD, ENDPOINT)
 """What takes the host's turn behind the gate, in this order."""
 
-_gate = Gate()
+_gate = TurnQueue()
 _members: dict[str, Member] = {}
 _watches: dict[str, Callable[[], Outcome]] = {}
 
@@ -128,7 +128,7 @@ def _queue(host: Host, seen: HostReading, changes: Sequence[Change], diff: str =
         return
     node = node_of(member, shape_of(settings, seen), takes_capacity(changes, seen[ENDPOINT]) or cut)
     before = {name: endpoint.proven for name, endpoint in seen[ENDPOINT].endpoints.items() if endpoint.proven}
-    turn = Turn(changes, before, member.serving, diff, moves and is_ours(seen))
+    turn = HostTurn(changes, before, member.serving, diff, moves and is_ours(seen))
     _gate.announce(node, lambda: _switch_host(host, turn))
     if in_rollout():
         _hook_in()
@@ -137,7 +137,7 @@ def _queue(host: Host, seen: HostReading, changes: Sequence[Change], diff: str =
 
 
 @dataclass(frozen=True)
-class Turn:
+class HostTurn:
     """What a host does in its turn."""
 
     changes: Sequence[Change]
@@ -150,7 +150,7 @@ class Turn:
     """Whether endpoints move to another port, so that the rules of the one that is left must go."""
 
 
-def _switch_host(host: Host, turn: Turn) -> Outcome:
+def _switch_host(host: Host, turn: HostTurn) -> Outcome:
     announce_changes(host, turn.changes)
     sentences = [change.sentence for change in turn.changes]
     told: dict[str, Any] = {"before": dict(turn.before), "changes": sentences, "diff": turn.diff or None}
@@ -171,7 +171,7 @@ def _switch_host(host: Host, turn: Turn) -> Outcome:
     return Outcome()
 
 
-def _perform_in_turn(host: Host, turn: Turn) -> None:
+def _perform_in_turn(host: Host, turn: HostTurn) -> None:
     """Carry out a host's changes; whatever came of them, the rules are then those of what serves."""
     try:
         _switch_all(host, turn.changes)

@@ -23,7 +23,7 @@ SELF = "@rackwright-release@"
 
 
 @dataclass(frozen=True)
-class Limits:
+class UnitLimits:
     """Time limits of a unit, in seconds. The interval makes the start limit trip even after slow deaths."""
 
     starts: int
@@ -115,9 +115,9 @@ def _needs(spec: EndpointSpec) -> Iterator[tuple[str, str]]:
     yield from (("path", mount.source) for mount in spec.mounts if not mount.writable)
 
 
-def limits(endpoint: EndpointSettings) -> Limits:
+def limits(endpoint: EndpointSettings) -> UnitLimits:
     """The unit's time limits from the endpoint's settings."""
-    return Limits(endpoint.start_limit, endpoint.load_timeout, endpoint.stop_timeout, endpoint.restart_delay)
+    return UnitLimits(endpoint.start_limit, endpoint.load_timeout, endpoint.stop_timeout, endpoint.restart_delay)
 
 
 def _sha256(text: str) -> str:

@@ -67,12 +67,12 @@ class Question:
     timeout: int = 120
     severity: Severity = Severity.REFUSE
     needs: frozenset[str] = frozenset()
-    rule: Rule | None = None
+    rule: RowRule | None = None
     """How to build this row again; None: only the control machine asks it."""
 
 
 @dataclass(frozen=True)
-class Rule:
+class RowRule:
     """A row as plain data, so that a host can be told which rows to judge: a name in RULES, and its arguments."""
 
     name: str
@@ -89,7 +89,7 @@ def host_rule(build: Callable[Words, Question]) -> Callable[Words, Question]:
     @wraps(build)
     def built(*args: Words.args, **kwargs: Words.kwargs) -> Question:
         given = signature(build).bind(*args, **kwargs).arguments
-        return replace(build(*args, **kwargs), rule=Rule(build.__name__, dict(given)))
+        return replace(build(*args, **kwargs), rule=RowRule(build.__name__, dict(given)))
 
     RULES[build.__name__] = built
     return built

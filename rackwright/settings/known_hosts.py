@@ -18,7 +18,7 @@ SSH_PORT = 22
 
 
 @dataclass(frozen=True)
-class Place:
+class HostKeyPlace:
     """Where a host is reached, and where its key is kept: as pyinfra and OpenSSH have it."""
 
     address: str
@@ -29,7 +29,7 @@ class Place:
     """The files that are read, as they are named; a new key goes into the first."""
 
 
-def place_of(name: str, data: Mapping[str, Any]) -> Place:
+def place_of(name: str, data: Mapping[str, Any]) -> HostKeyPlace:
     """The place of a host, from its connection data and the SSH configuration."""
     stated = str(data.get("ssh_hostname") or name.removeprefix("@ssh/"))
     config = _config(str(data.get("ssh_config_file") or DEFAULT_CONFIG)).lookup(stated)
@@ -37,7 +37,7 @@ def place_of(name: str, data: Mapping[str, Any]) -> Place:
     port = int(data.get("ssh_port") or config.get("port") or SSH_PORT)
     entry = address if port == SSH_PORT else f"[{address}]:{port}"
     files = [str(data["ssh_known_hosts_file"])] if data.get("ssh_known_hosts_file") else _configured(config)
-    return Place(address, port, entry, tuple(files))
+    return HostKeyPlace(address, port, entry, tuple(files))
 
 
 def is_unknown(name: str, data: Mapping[str, Any]) -> bool:

@@ -33,7 +33,7 @@ class UnreachableError(SourceError):
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpAnswer:
     """One answer, whatever its status; header names are lower-case."""
 
     status: int
@@ -60,7 +60,7 @@ class Client:
             trust.load_verify_locations(_authority(settings.site, settings.paths.private_ca))
         self._tls = urllib.request.HTTPSHandler(context=trust)
 
-    def get(self, url: str, headers: Mapping[str, str], login: Secret | None = None) -> Answer:
+    def get(self, url: str, headers: Mapping[str, str], login: Secret | None = None) -> HttpAnswer:
         """Ask. `login`: the Authorization header, which stays with this server when it sends us elsewhere.
 
         Raises UnreachableError when there is no answer at all.
@@ -70,9 +70,9 @@ class Client:
             request.add_unredirected_header("Authorization", login.unmask())
         try:
             with self._opener(url).open(request, timeout=SECONDS) as found:
-                return Answer(found.status, _lower(found.headers), found.read(MOST))
+                return HttpAnswer(found.status, _lower(found.headers), found.read(MOST))
         except urllib.error.HTTPError as error:
-            return Answer(error.code, _lower(error.headers), error.read(MOST))
+            return HttpAnswer(error.code, _lower(error.headers), error.read(MOST))
         except (OSError, ValueError) as error:
             raise UnreachableError(_unreachable(url, error)) from None
 

@@ -15,7 +15,7 @@ from urllib.parse import quote, urljoin
 from rackwright.lockfile import LockedFile, LockedModel
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import COMMIT, ModelSource
-from rackwright.sources.http import Answer, Client, SourceError
+from rackwright.sources.http import Client, HttpAnswer, SourceError
 
 _NEXT = re.compile(r'<([^>]+)>;\s*rel="next"')
 MOST_PAGES = 1000
@@ -80,14 +80,14 @@ def _json(client: Client, url: str, source: ModelSource, login: Secret | None) -
     return found if isinstance(found, dict) else {}
 
 
-def _answer(client: Client, url: str, source: ModelSource, login: Secret | None) -> Answer:
+def _answer(client: Client, url: str, source: ModelSource, login: Secret | None) -> HttpAnswer:
     answer = client.get(url, {"Accept": "application/json"}, login)
     if answer.status == 200:
         return answer
     raise SourceError(_refused(source, answer, bool(login)))
 
 
-def _refused(source: ModelSource, answer: Answer, token: bool) -> str:
+def _refused(source: ModelSource, answer: HttpAnswer, token: bool) -> str:
     code, model = answer.headers.get("x-error-code", ""), source.repository
     if code == "RevisionNotFound":
         return f"{model} has no revision {source.revision} (404); check model.revision and draft.revision in group_vars"

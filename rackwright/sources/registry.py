@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from rackwright.proof.references import HUB, registry_of, repository_of, tag_of
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import Registry
-from rackwright.sources.http import Answer, Client, SourceError
+from rackwright.sources.http import Client, HttpAnswer, SourceError
 
 HUB_HOST = "registry-1.docker.io"
 KINDS = ", ".join(
@@ -45,7 +45,7 @@ def digest_of_tag(client: Client, reference: str, registry: Registry) -> str:
     return found
 
 
-def _asked(client: Client, reference: str, login: Secret | None) -> Answer:
+def _asked(client: Client, reference: str, login: Secret | None) -> HttpAnswer:
     url, accept = _url(reference), {"Accept": KINDS}
     first = client.get(url, accept)
     challenge = first.headers.get("www-authenticate", "")

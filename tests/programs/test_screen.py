@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from rackwright.fleet.view.following import Record, follow, told_after
+from rackwright.fleet.view.following import GrowingRecord, follow, told_after
 from rackwright.fleet.view.screen import chosen, draw, facts, headline, tightest
 from rackwright.fleet.view.story import Story
 from rackwright.fleet.view.story_events import story_of, take
@@ -106,7 +106,7 @@ def test_no_text_of_a_host_moves_the_cursor(text: str) -> None:
 def test_a_record_is_read_as_it_grows(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(b'{"kind": "a"}\n{"kind": "b"')
-    record = Record(path)
+    record = GrowingRecord(path)
     assert [one["kind"] for one in record.news()] == ["a"]
     assert list(record.news()) == []
     with path.open("ab") as file:

@@ -10,7 +10,7 @@ import pytest
 
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoints, parse
 from rackwright.concerns.preflight.concern import PREFLIGHT
-from rackwright.concerns.retention import Kept
+from rackwright.concerns.retention import KeptRelease
 from rackwright.concerns.retention import parse as parse_kept
 from rackwright.concerns.teardown.marks import Marks
 from rackwright.concerns.teardown.teardown import plan_teardown
@@ -111,8 +111,8 @@ def test_a_host_of_an_older_one_is_torn_down() -> None:
 def test_what_a_release_needs_is_read_from_its_own_list() -> None:
     output = f"{WANTED.hash} {line(WANTED.files[NEEDS])}\nf941040613a5 \n"
     assert parse_kept(output).kept == (
-        Kept(WANTED.hash, WANTED.spec.image, frozenset({"/srv/models/base", "/srv/encodings"})),
-        Kept("f941040613a5", "", frozenset()),
+        KeptRelease(WANTED.hash, WANTED.spec.image, frozenset({"/srv/models/base", "/srv/encodings"})),
+        KeptRelease("f941040613a5", "", frozenset()),
     )
 
 

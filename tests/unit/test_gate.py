@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackwright.fleet.rollout.gate import Bake, Begin, Gate, Outcome
-from rackwright.fleet.rollout.waves import Limits, Node
+from rackwright.fleet.rollout.gate import Bake, Begin, Outcome, TurnQueue
+from rackwright.fleet.rollout.waves import Node, RunLimits
 from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.fault import judged
 from rackwright.runs.journal import VARIABLE, read_record
@@ -27,7 +27,7 @@ class Fleet:
     """Hosts that switch in threads and note who switched when, and how many at once."""
 
     def __init__(self, serving: list[bool], failing: set[int]) -> None:
-        self.gate, self.started, self.down, self.most_down = Gate(), list[int](), 0, 0
+        self.gate, self.started, self.down, self.most_down = TurnQueue(), list[int](), 0, 0
         self.serving, self.lock = serving, threading.Lock()
         for order, serves in enumerate(serving):
             self.gate.announce(Node(f"h{order}", order, serves), self._work(order, order not in failing))
@@ -95,7 +95,7 @@ def test_a_failed_canary_stops_everybody_else() -> None:
 
 
 def test_a_crash_in_a_switch_does_not_leave_the_others_waiting() -> None:
-    gate = Gate()
+    gate = TurnQueue()
 
     def crash() -> Outcome:
         raise RuntimeError("cable pulled")
@@ -124,7 +124,7 @@ def test_a_wave_that_fails_its_bake_stops_the_next() -> None:
 
 def test_a_fault_of_a_host_is_left_aside_within_the_budget() -> None:
     fleet = Fleet([True] * 4, failing=set())
-    fleet.gate.limits = Limits({}, wave=1, budget=1)
+    fleet.gate.limits = RunLimits({}, wave=1, budget=1)
     fleet.gate.entries["h1"].work = lambda: bad(Cause.CONNECTION, "the connection")
     assert fleet.run([3, 2, 1, 0], pool=4) == {0: True, 1: False, 2: True, 3: True}
 
@@ -138,7 +138,7 @@ def test_a_wave_is_asked_for_before_it_begins_and_may_be_held() -> None:
         return "a freeze" if task.wave == 2 else ""
 
     fleet.gate.on_wave, fleet.gate.on_end = on_wave, lambda name, _: ended.append(name)
-    fleet.gate.limits = Limits({"all": 2}, wave=2)
+    fleet.gate.limits = RunLimits({"all": 2}, wave=2)
     assert fleet.run([3, 2, 1, 0], pool=4) == {0: True, 1: True, 2: True, 3: False}
     assert asked == [Begin(0, ("h0",)), Begin(1, ("h1", "h2")), Begin(2, ("h3",))]
     assert fleet.gate.held == "a freeze"
@@ -155,7 +155,7 @@ def test_ends_are_told_of_failures_too_and_of_those_after_the_switch() -> None:
 
 def test_hosts_that_stay_down_use_up_the_limit() -> None:
     fleet = Fleet([True] * 3, failing=set())
-    fleet.gate.limits = Limits({}, budget=2)
+    fleet.gate.limits = RunLimits({}, budget=2)
     fleet.gate.entries["h1"].work = lambda: bad(Cause.CONNECTION, "the connection", serves=False)
     assert fleet.run([0, 1, 2], pool=3) == {0: True, 1: False, 2: False}
     assert fleet.started == [0]
@@ -167,7 +167,7 @@ def test_two_drain_hooks_that_fail_after_a_proven_canary_are_not_the_releases_fa
     record = tmp_path / "run.jsonl"
     monkeypatch.setenv(VARIABLE, str(record))
     fleet = Fleet([True] * 4, failing=set())
-    fleet.gate.limits = Limits({"all": 2})
+    fleet.gate.limits = RunLimits({"all": 2})
     both = threading.Barrier(2, timeout=5)
 
     def work() -> Outcome:

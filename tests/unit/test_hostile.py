@@ -31,7 +31,7 @@ from rackwright.concerns.preflight.concern import parse as parse_machine
 from rackwright.effects.jobs import parse_news, parse_started
 from rackwright.errors import RackwrightError, ReadingError
 from rackwright.fleet.inspect.glance import parse as parse_glance
-from rackwright.fleet.inspect.spread import Said, show
+from rackwright.fleet.inspect.spread import HostOutput, show
 from rackwright.hostside import host_script, job_script
 from rackwright.plan.jobstream import LONGEST_LINE, Event, Heard, JobStream, Splitter, parse_frame
 from rackwright.plan.reading import files, lines_of, pairs
@@ -384,7 +384,7 @@ def test_what_pyinfra_itself_shows_is_harmless(
 
 
 def test_exec_and_logs_keep_tabs_and_nothing_that_acts(capsys: pytest.CaptureFixture[str]) -> None:
-    assert show({"h1": Said(True, (f"a\tb{EVIL}",), (EVIL,))}) == 0
+    assert show({"h1": HostOutput(True, (f"a\tb{EVIL}",), (EVIL,))}) == 0
     said = capsys.readouterr()
     assert said.out.startswith("h1: a\tb")
     for text in (said.out, said.err):

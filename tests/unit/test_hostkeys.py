@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rackwright.commands.rebuild import _compared, _new_keys
 from rackwright.effects.hostkeys import HostKey, accept, known, offered, without
 from rackwright.errors import RackwrightError
-from rackwright.settings.known_hosts import Place, place_of
+from rackwright.settings.known_hosts import HostKeyPlace, place_of
 from rackwright.settings.load import InventoryHost
 from tests.unit.test_plan import settings
 
@@ -33,8 +33,8 @@ def line(names: str, key: paramiko.PKey = OTHER) -> str:
     return f"{names} {key.get_name()} {key.get_base64()}"
 
 
-def place(path: Path, *more: Path, entry: str = "a") -> Place:
-    return Place("127.0.0.1", 22, entry, (str(path), *map(str, more)))
+def place(path: Path, *more: Path, entry: str = "a") -> HostKeyPlace:
+    return HostKeyPlace("127.0.0.1", 22, entry, (str(path), *map(str, more)))
 
 
 def test_only_this_hosts_lines_are_replaced(tmp_path: Path) -> None:

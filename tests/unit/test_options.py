@@ -19,8 +19,8 @@ import rackwright_lab
 from rackwright.commands import in_image
 from rackwright.concerns.endpoint import SeenEndpoint, SeenEndpoints
 from rackwright.concerns.options import (
+    ImageVerdict,
     Refusal,
-    Verdict,
     WantedOptions,
     _wanted,
     changes,
@@ -40,10 +40,10 @@ from tests.unit.test_endpoint_changes import WANTED, release
 
 OWN = WantedOptions(WANTED, "tensorrt-llm", gpus=("GPU-1", "GPU-2"))
 KEY = ("llm", f"{WANTED.spec.serving_hash}-2")
-REFUSED = Verdict(True, (Refusal("moe_config.backend", "Input should be 'CUTLASS'"),))
+REFUSED = ImageVerdict(True, (Refusal("moe_config.backend", "Input should be 'CUTLASS'"),))
 
 
-def pending(verdict: Verdict | None, own: WantedOptions = OWN) -> list[Change]:
+def pending(verdict: ImageVerdict | None, own: WantedOptions = OWN) -> list[Change]:
     return changes((own,), {KEY: verdict} if verdict else {})
 
 
@@ -59,8 +59,8 @@ def test_a_release_that_was_never_asked_about_is_asked_about_by_a_job_of_the_hos
     assert marker(OWN).endswith("/".join(["checked", KEY[1]]))
 
 
-@pytest.mark.parametrize("verdict", [Verdict(True), Verdict(False, why="it took more than 120 s")])
-def test_accepted_or_not_checked_there_is_nothing_to_do(verdict: Verdict) -> None:
+@pytest.mark.parametrize("verdict", [ImageVerdict(True), ImageVerdict(False, why="it took more than 120 s")])
+def test_accepted_or_not_checked_there_is_nothing_to_do(verdict: ImageVerdict) -> None:
     assert pending(verdict) == []
 
 
@@ -70,10 +70,10 @@ def test_a_refusal_on_too_few_gpus_does_not_stand_for_more_of_them() -> None:
 
 
 def test_not_checked_is_a_sentence_until_the_release_is_proven() -> None:
-    seen = {KEY: Verdict(False, why="no module tensorrt_llm")}
+    seen = {KEY: ImageVerdict(False, why="no module tensorrt_llm")}
     assert report((OWN,), seen) == "options of endpoint llm: not checked inside the image: no module tensorrt_llm"
     assert report((replace(OWN, spared=True),), seen) == ""
-    assert report((OWN,), {KEY: Verdict(True)}) == ""
+    assert report((OWN,), {KEY: ImageVerdict(True)}) == ""
 
 
 def test_a_refused_release_is_refused_again_without_asking() -> None:

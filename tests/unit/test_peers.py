@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from rackwright.fleet.inspect.glance import Asked, Glance, GlancedEndpoint, parse
-from rackwright.fleet.rollout.peers import Place, differences, lock_of, place_of
+from rackwright.fleet.rollout.peers import EndpointOfPeers, differences, lock_of, place_of
 from rackwright.lockfile import Lock, pinned
 from rackwright.settings.model import HostSettings
 from tests.unit.test_plan import settings
@@ -58,6 +58,6 @@ def test_peers_that_do_not_serve_what_they_have_proven_do_not_count() -> None:
     changes: tuple[dict[str, Any], ...] = ({"health": 503}, {"active": "failed"}, {"proven": "0123456789ab"})
     for changed in changes:
         other = replace(seen, endpoints={"llm": replace(own, seen=replace(own.seen, **changed))})
-        assert place_of("llm", {"a": other}) == Place()
+        assert place_of("llm", {"a": other}) == EndpointOfPeers()
     assert back(settings(engine={"max_batch_size": 77}), {}) == []
-    assert lock_of(settings().all_endpoints, {"llm": Place()}) == Lock()
+    assert lock_of(settings().all_endpoints, {"llm": EndpointOfPeers()}) == Lock()

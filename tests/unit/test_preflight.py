@@ -13,7 +13,7 @@ from rackwright.concerns.docker import Package
 from rackwright.concerns.gpus import SeenGpus
 from rackwright.concerns.gpus import parse as parse_gpus
 from rackwright.concerns.preflight.concern import WantedHost, changes, parse, report, rows
-from rackwright.concerns.preflight.row import Case, Disk, Fetch, Listener, Reach, Row
+from rackwright.concerns.preflight.row import Case, CheckRow, Disk, Fetch, Listener, Reach
 from rackwright.concerns.preflight.table import render, summary
 from rackwright.plan.change import Owned, Refuse
 from rackwright.settings.sections import Releases
@@ -22,8 +22,8 @@ from tests.unit.machines import BOOKWORM, DGX_B200, case, docker, gpu_output, gp
 GROUP_VARS = Path(__file__).parents[2] / "group_vars"
 
 
-def judged(found: Case) -> dict[str, list[Row]]:
-    table: dict[str, list[Row]] = {}
+def judged(found: Case) -> dict[str, list[CheckRow]]:
+    table: dict[str, list[CheckRow]] = {}
     for row in rows(WantedHost(found)):
         table.setdefault(row.name, []).append(row)
     return table
@@ -348,7 +348,7 @@ def test_a_new_host_gets_the_whole_table() -> None:
 
 
 def test_the_table_keeps_its_width_and_takes_no_control_characters() -> None:
-    wild = Row("GPU processes", "stop", False, "pid 1 \x1b[31m" + "x" * 300, "ps " + "y" * 300)
+    wild = CheckRow("GPU processes", "stop", False, "pid 1 \x1b[31m" + "x" * 300, "ps " + "y" * 300)
     text = render([wild])
     assert max(map(len, text.splitlines())) <= 118
     assert "\x1b" not in text

@@ -8,13 +8,13 @@ import pytest
 
 from rackwright.concerns.image import LocalImage
 from rackwright.concerns.models import SeenModel
-from rackwright.concerns.retention import Kept, SeenRetention, _spare_image, _spare_model, parse
+from rackwright.concerns.retention import KeptRelease, SeenRetention, _spare_image, _spare_model, parse
 from rackwright.plan.change import Owned
 
 MODEL = SeenModel("/srv/models/a--b--111", "a/b", frozenset(), "1" * 40, frozenset(), frozenset(), 0, 1, ())
 IMAGE = LocalImage("nvcr.io/nvidia/x", "1", "sha256:" + "a" * 64)
-NEEDS = Kept("h1", "nvcr.io/nvidia/x@sha256:" + "a" * 64, frozenset({"/srv/models/a--b--111"}))
-OTHER = Kept("h2", "nvcr.io/nvidia/x@sha256:" + "b" * 64, frozenset({"/srv/models/a--b--222"}))
+NEEDS = KeptRelease("h1", "nvcr.io/nvidia/x@sha256:" + "a" * 64, frozenset({"/srv/models/a--b--111"}))
+OTHER = KeptRelease("h2", "nvcr.io/nvidia/x@sha256:" + "b" * 64, frozenset({"/srv/models/a--b--222"}))
 
 
 @pytest.mark.parametrize("record", ["/srv/models/a--b--*", "/srv/models/a--b--111"])

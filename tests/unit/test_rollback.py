@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.concerns.endpoint import Running, SeenEndpoint
-from rackwright.concerns.endpoint.switch.rollback import LAST, Kept, back_changes, parse_kept, target_of
+from rackwright.concerns.endpoint.switch.rollback import LAST, WayBack, back_changes, parse_kept, target_of
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Proved, Refuse
 from rackwright.settings.model import HostSettings
@@ -43,8 +43,8 @@ def spec(release: str) -> dict[str, Any]:
     }
 
 
-def kept(*history: str, gone: Mapping[str, str] | None = None) -> Kept:
-    return Kept(history, {release: spec(release) for release in history}, gone or {})
+def kept(*history: str, gone: Mapping[str, str] | None = None) -> WayBack:
+    return WayBack(history, {release: spec(release) for release in history}, gone or {})
 
 
 def serving(release: str) -> SeenEndpoint:
@@ -59,7 +59,7 @@ def serving(release: str) -> SeenEndpoint:
     )
 
 
-def change(asked: str, seen: SeenEndpoint, there: Kept) -> Proved | Refuse | None:
+def change(asked: str, seen: SeenEndpoint, there: WayBack) -> Proved | Refuse | None:
     found = back_changes(SETTINGS, {"llm": seen}, {"llm": there}, {"llm": asked}, {"llm": TODAY})
     if not found:
         return None

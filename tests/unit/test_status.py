@@ -22,7 +22,7 @@ from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.release import RELEASE, SeenReleases
 from rackwright.errors import ReadingError
-from rackwright.fleet.inspect.drifting import Finding, HostDrift, Verdict, _verdict, drift_of
+from rackwright.fleet.inspect.drifting import Drift, HostDrift, Verdict, _verdict, drift_of
 from rackwright.fleet.inspect.glance import Asked, parse
 from rackwright.fleet.inspect.last_runs import last_runs
 from rackwright.fleet.inspect.status import StatusRow, rows_of, unknown_row, values_of
@@ -52,7 +52,7 @@ def with_endpoint(reading: HostReading, **changed: Any) -> HostReading:
     return HostReading({**reading.seen, ENDPOINT.name: endpoints})
 
 
-def said(reading: HostReading, own: HostSettings | None = None) -> list[Finding]:
+def said(reading: HostReading, own: HostSettings | None = None) -> list[Drift]:
     """What is found about the endpoint and its release."""
     found = drift_of("h", own or settings(), reading, EVERYTHING).findings
     return [one for one in found if one.concern in ("endpoint", "release", "gpus")]
@@ -165,7 +165,7 @@ VERDICTS = st.lists(st.sampled_from(["moved", "unclear", "asked"]), max_size=4)
 @given(st.lists(VERDICTS, max_size=5))
 def test_the_exit_code_says_whether_something_moved(hosts: list[list[Any]]) -> None:
     drifts = [
-        HostDrift(f"h{n}", "read", tuple(Finding("docker", one, "text") for one in own)) for n, own in enumerate(hosts)
+        HostDrift(f"h{n}", "read", tuple(Drift("docker", one, "text") for one in own)) for n, own in enumerate(hosts)
     ]
     assert (exit_code(drifts) == 2) == any(one != "asked" for own in hosts for one in own)
     assert exit_code([*drifts, HostDrift("far", "unreachable", error="no connection")]) == 1

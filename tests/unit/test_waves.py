@@ -13,8 +13,8 @@ from rackwright.fleet.rollout.waves import (
     CANARIES,
     FIRST,
     LAST,
-    Limits,
     Node,
+    RunLimits,
     Standing,
     Turn,
     amount,
@@ -40,14 +40,14 @@ def _host(draw: st.DrawFn, order: int, cut: bool) -> Node:
 
 
 LIMITS = st.builds(
-    Limits,
+    RunLimits,
     st.dictionaries(st.sampled_from(("gb200", "b200", "rack:1", "rack:2")), st.integers(1, 4)),
     st.none() | st.integers(1, 4),
 )
 
 
 @given(fleets() | fleets(cut=True), LIMITS, st.integers(0, 10_000))
-def test_every_host_switches_once_and_no_limit_is_passed(nodes: list[Node], limits: Limits, seed: int) -> None:
+def test_every_host_switches_once_and_no_limit_is_passed(nodes: list[Node], limits: RunLimits, seed: int) -> None:
     chance, order = random.Random(seed), list[str]()
     by_name = {node.name: node for node in nodes}
     standing = Standing(dict.fromkeys(by_name, Turn.WAITING))
@@ -77,7 +77,7 @@ def test_every_host_switches_once_and_no_limit_is_passed(nodes: list[Node], limi
 
 
 @given(fleets(), LIMITS)
-def test_the_first_of_each_shape_goes_before_the_others(nodes: list[Node], limits: Limits) -> None:
+def test_the_first_of_each_shape_goes_before_the_others(nodes: list[Node], limits: RunLimits) -> None:
     standing = Standing({node.name: Turn.WAITING for node in nodes})
     begun = eligible(nodes, standing, limits)
     first = {shape: next((n.name for n in nodes if n.shape == shape), None) for shape in "ab"}
@@ -97,7 +97,7 @@ def test_a_labelled_host_is_the_canary_of_its_shape() -> None:
     nodes = [*row(3), Node("h3", 3, True, "a", rank=FIRST), Node("h4", 4, True, "b")]
     assert wave_numbers(nodes, 2) == {"h3": 0, "h4": 0, "h0": 1, "h1": 1, "h2": 2}
     standing = Standing({node.name: Turn.WAITING for node in nodes})
-    assert eligible(nodes, standing, Limits({"all": 9})) == ["h3", "h4"]
+    assert eligible(nodes, standing, RunLimits({"all": 9})) == ["h3", "h4"]
     nodes[0] = replace(nodes[0], rank=LAST)
     assert wave_numbers(nodes, 2) == {"h3": 0, "h4": 0, "h1": 1, "h2": 1, "h0": 2}
 
@@ -105,7 +105,7 @@ def test_a_labelled_host_is_the_canary_of_its_shape() -> None:
 def test_hosts_found_in_their_switch_are_joined_at_once_and_count_as_down() -> None:
     nodes = [Node(f"h{number}", number, True, is_down=number in (2, 4)) for number in range(5)]
     nodes = [replace(node, rank=FIRST if node.is_down else 0) for node in nodes]
-    limits = Limits({"all": 2}, wave=2)
+    limits = RunLimits({"all": 2}, wave=2)
     assert wave_numbers(nodes, 2) == {"h2": 0, "h4": 0, "h0": 1, "h1": 1, "h3": 2}
     turns = {node.name: Turn.WAITING for node in nodes}
     assert eligible(nodes, Standing(turns), limits) == ["h2", "h4"]
@@ -120,15 +120,15 @@ def test_hosts_found_in_their_switch_are_joined_at_once_and_count_as_down() -> N
 def test_hosts_that_do_not_serve_go_together_after_the_canary() -> None:
     nodes = row(5, serving=False)
     standing = Standing({node.name: Turn.WAITING for node in nodes})
-    assert eligible(nodes, standing, Limits({})) == ["h0"]
+    assert eligible(nodes, standing, RunLimits({})) == ["h0"]
     running = replace(standing, turns={**standing.turns, "h0": Turn.RUNNING})
-    assert eligible(nodes, running, Limits({})) == []
+    assert eligible(nodes, running, RunLimits({})) == []
     done = replace(standing, turns={**standing.turns, "h0": Turn.DONE})
-    assert eligible(nodes, done, Limits({})) == ["h1", "h2", "h3", "h4"]
+    assert eligible(nodes, done, RunLimits({})) == ["h1", "h2", "h3", "h4"]
 
 
 def test_a_wave_waits_for_the_bake_of_the_one_before() -> None:
-    nodes, limits = row(5), Limits({"all": 9}, wave=2)
+    nodes, limits = row(5), RunLimits({"all": 9}, wave=2)
     assert wave_numbers(nodes, 2) == {"h0": 0, "h1": 1, "h2": 1, "h3": 2, "h4": 2}
     turns = {node.name: Turn.WAITING for node in nodes} | {"h0": Turn.DONE}
     assert eligible(nodes, Standing(turns), limits) == []
@@ -141,8 +141,8 @@ def test_a_wave_waits_for_the_bake_of_the_one_before() -> None:
 def test_a_host_that_is_lost_counts_as_down() -> None:
     nodes = row(3)
     turns = {"h0": Turn.DONE, "h1": Turn.FAILED, "h2": Turn.WAITING}
-    assert eligible(nodes, Standing(turns, frozenset({"h1"}), baked=1), Limits({})) == []
-    assert eligible(nodes, Standing(turns, frozenset({"h1"}), baked=1), Limits({"all": 2})) == ["h2"]
+    assert eligible(nodes, Standing(turns, frozenset({"h1"}), baked=1), RunLimits({})) == []
+    assert eligible(nodes, Standing(turns, frozenset({"h1"}), baked=1), RunLimits({"all": 2})) == ["h2"]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_amounts(text: str, of: int, number: int) -> None:
 
 
 @given(fleets(), LIMITS)
-def test_the_record_is_told_every_host_once_with_the_canaries_first(nodes: list[Node], limits: Limits) -> None:
+def test_the_record_is_told_every_host_once_with_the_canaries_first(nodes: list[Node], limits: RunLimits) -> None:
     told = told_waves(nodes, limits)
     numbers = wave_numbers(nodes, limits.wave)
     assert [[numbers[name] for name in names] for names in told["waves"]] == [

@@ -29,7 +29,7 @@ from rackwright.concerns.endpoint.switch.job import (
     remove_script,
     switch_script,
 )
-from rackwright.concerns.endpoint.switch.replacing import Group
+from rackwright.concerns.endpoint.switch.replacing import Exchange
 from rackwright.concerns.endpoint.switch.together import groups_among, previous, replacement
 from rackwright.concerns.endpoint.switch.transaction import Tried, Way, drain_hook_script, start_time, transaction
 from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
@@ -88,7 +88,7 @@ def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
     return [*found, *(change for group in groups for change in _together(group, asked, seen))]
 
 
-def _together(group: Group, asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
+def _together(group: Exchange, asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
     releases = {name: asked.endpoints[name].release for name in group.coming}
     unknown = [_unresolved(name, own) for name, own in releases.items() if isinstance(own, Unresolved)]
     return unknown or [replacement(group, asked, seen)]

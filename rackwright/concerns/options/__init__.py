@@ -7,8 +7,8 @@ what was refused is refused again without running. What has been proven needs no
 from rackwright.concerns.options.concern import (
     LIMIT,
     OPTIONS,
+    ImageVerdict,
     Refusal,
-    Verdict,
     WantedOptions,
     _wanted,
     ask_script,
@@ -23,8 +23,8 @@ from rackwright.concerns.options.concern import (
 __all__ = [
     "LIMIT",
     "OPTIONS",
+    "ImageVerdict",
     "Refusal",
-    "Verdict",
     "WantedOptions",
     "_wanted",
     "ask_script",

@@ -39,7 +39,7 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ImageVerdict:
     """What an image said of a release, or why it could not be asked."""
 
     checked: bool
@@ -68,7 +68,7 @@ class WantedOptions:
         return self.release.spec.name, f"{self.release.spec.serving_hash}-{len(self.gpus)}"
 
 
-SeenOptions = Mapping[tuple[str, str], Verdict]
+SeenOptions = Mapping[tuple[str, str], ImageVerdict]
 """Verdicts by endpoint and what its image was asked."""
 
 
@@ -87,9 +87,9 @@ done
 exit 0"""
 
 
-def parse(output: str) -> dict[tuple[str, str], Verdict]:
+def parse(output: str) -> dict[tuple[str, str], ImageVerdict]:
     """Parse the answers; one that was spoilt counts as none, and is asked for again."""
-    found: dict[tuple[str, str], Verdict] = {}
+    found: dict[tuple[str, str], ImageVerdict] = {}
     for line in lines_of(output):
         path, _, text = line.partition(" ")
         verdict = _verdict(decode(text))
@@ -99,11 +99,11 @@ def parse(output: str) -> dict[tuple[str, str], Verdict]:
     return found
 
 
-def _verdict(text: str) -> Verdict | None:
+def _verdict(text: str) -> ImageVerdict | None:
     try:
         answer = json.loads(text)
         refused = tuple(Refusal(str(row["key"]), str(row["reason"])) for row in answer["refused"])
-        return Verdict(bool(answer["checked"]), refused, str(answer["why"]))
+        return ImageVerdict(bool(answer["checked"]), refused, str(answer["why"]))
     except (ValueError, KeyError, TypeError):
         return None
 
@@ -140,7 +140,7 @@ def changes(releases: tuple[WantedOptions, ...], seen: SeenOptions) -> list[Chan
     return found
 
 
-def _refuse(own: WantedOptions, verdict: Verdict) -> Change:
+def _refuse(own: WantedOptions, verdict: ImageVerdict) -> Change:
     release = own.release
     rows = [f"  {release.spec.engine_file}: {row.key or '(no key named)'}: {row.reason}" for row in verdict.refused]
     head = f"endpoint {release.spec.name}: release {release.hash} is refused by its own image {release.spec.image}:"

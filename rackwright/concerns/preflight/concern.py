@@ -18,7 +18,18 @@ from rackwright.concerns.preflight import table
 from rackwright.concerns.preflight.gpu import GPU
 from rackwright.concerns.preflight.machine import MACHINE
 from rackwright.concerns.preflight.network import NETWORK
-from rackwright.concerns.preflight.row import Case, Check, Disk, Fetch, Kind, Listener, Reach, Row, SeenMachine, figures
+from rackwright.concerns.preflight.row import (
+    Case,
+    Check,
+    CheckRow,
+    Disk,
+    Fetch,
+    Kind,
+    Listener,
+    Reach,
+    SeenMachine,
+    figures,
+)
 from rackwright.concerns.preflight.software import SOFTWARE
 from rackwright.concerns.preflight.storage import STORAGE
 from rackwright.hostside import host_script
@@ -139,7 +150,7 @@ def _sized(change: Change, kind: Kind) -> Fetch:
 # -- changes
 
 
-def rows(asked: WantedHost) -> list[Row]:
+def rows(asked: WantedHost) -> list[CheckRow]:
     """All rows of the table."""
     return [row for check in CHECKS for row in check.rows(asked.case)]
 

@@ -20,7 +20,7 @@ Kind = Literal["image", "model", "encoding"]
 
 
 @dataclass(frozen=True)
-class Row:
+class CheckRow:
     """One line of the table. `fix` is the next command, or sentence, when it is not ok."""
 
     name: str
@@ -145,7 +145,7 @@ class Case:
         return self.settings.all_endpoints
 
 
-Judge = Callable[[Case], Iterable[Row]]
+Judge = Callable[[Case], Iterable[CheckRow]]
 
 
 @dataclass(frozen=True)
@@ -159,9 +159,9 @@ class Check:
     severity: Severity
     judge: Callable[[Case], Iterable[tuple[bool, str, str]]]
 
-    def rows(self, case: Case) -> list[Row]:
+    def rows(self, case: Case) -> list[CheckRow]:
         """The rows of this check."""
-        return [Row(self.name, self.severity, ok, seen, "" if ok else fix) for ok, seen, fix in self.judge(case)]
+        return [CheckRow(self.name, self.severity, ok, seen, "" if ok else fix) for ok, seen, fix in self.judge(case)]
 
 
 def uses(endpoint: EndpointSettings, gpu: Gpu) -> bool:

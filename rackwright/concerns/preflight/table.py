@@ -9,18 +9,18 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from rackwright.concerns.preflight.row import Row
+from rackwright.concerns.preflight.row import CheckRow
 from rackwright.printable import printable
 
 WIDTH = 118
 
 
-def verdict(row: Row) -> str:
+def verdict(row: CheckRow) -> str:
     """The word in the second column."""
     return "ok" if row.ok else row.severity
 
 
-def render(rows: Sequence[Row], width: int = WIDTH) -> str:
+def render(rows: Sequence[CheckRow], width: int = WIDTH) -> str:
     """A table: name, verdict, what was seen, fix."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("check", no_wrap=True)
@@ -36,7 +36,7 @@ def render(rows: Sequence[Row], width: int = WIDTH) -> str:
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines() if line.strip())
 
 
-def listing(rows: Sequence[Row]) -> str:
+def listing(rows: Sequence[CheckRow]) -> str:
     """Row by row with the fix on a line of its own, unbroken, so that it can be copied."""
     lines = [line for row in rows for line in (f"{row.name}: {row.seen}", f"  fix: {row.fix}")]
     return "\n".join(map(_plain, lines))
@@ -47,7 +47,7 @@ def _plain(text: str) -> str:
     return printable(text)
 
 
-def summary(rows: Sequence[Row]) -> str:
+def summary(rows: Sequence[CheckRow]) -> str:
     """One line."""
     stops, warnings = sum(row.stops for row in rows), sum(row.warns for row in rows)
     trouble = [f"{stops} stop this host"] * bool(stops)

@@ -5,7 +5,7 @@ Nothing goes before every endpoint's wanted release lies on the host, so that go
 
 from rackwright.concerns.retention.concern import (
     RETENTION,
-    Kept,
+    KeptRelease,
     SeenRetention,
     _spare_image,
     _spare_model,
@@ -14,7 +14,7 @@ from rackwright.concerns.retention.concern import (
 
 __all__ = [
     "RETENTION",
-    "Kept",
+    "KeptRelease",
     "SeenRetention",
     "_spare_image",
     "_spare_model",

@@ -25,7 +25,7 @@ from rackwright.settings.model import HostSettings
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptRelease:
     """What one release on the host needs: its hash, its image, and the host paths that it mounts.
 
     One that does not say what it needs has no image.
@@ -40,7 +40,7 @@ class Kept:
 class SeenRetention:
     """The releases on the host, and the images that any container there was made from, by the name it asked for."""
 
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptRelease, ...]
     used: frozenset[str] = frozenset()
 
 
@@ -70,10 +70,10 @@ def parse(output: str) -> SeenRetention:
     return SeenRetention(tuple(kept), frozenset(line.split(" ", 1)[1] for line in lines if line.startswith("used ")))
 
 
-def _kept(release: str, text: str) -> Kept:
+def _kept(release: str, text: str) -> KeptRelease:
     needs = [line.partition(" ")[::2] for line in lines_of(decode(text))]
     image = next((name for kind, name in needs if kind == "image"), "")
-    return Kept(release, image, frozenset(name for kind, name in needs if kind == "path"))
+    return KeptRelease(release, image, frozenset(name for kind, name in needs if kind == "path"))
 
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedRetention:
@@ -96,12 +96,14 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedRetention:
     )
 
 
-def _spare_model(model: SeenModel, kept: Iterable[Kept], owned: Iterable[Owned]) -> bool:
+def _spare_model(model: SeenModel, kept: Iterable[KeptRelease], owned: Iterable[Owned]) -> bool:
     ours = any(entry.kind == "model" and fnmatchcase(model.path, entry.name) for entry in owned)
     return ours and not any(model.path in release.paths for release in kept)
 
 
-def _spare_image(image: LocalImage, kept: Iterable[Kept], owned: Iterable[Owned], used: Iterable[str] = ()) -> bool:
+def _spare_image(
+    image: LocalImage, kept: Iterable[KeptRelease], owned: Iterable[Owned], used: Iterable[str] = ()
+) -> bool:
     names = {f"{image.repository}:{image.tag}", f"{image.repository}@{image.digest}"}
     ours = any(entry.kind == "image" and _listed(entry.name) in names for entry in owned)
     if any(_listed(name) in names for name in used if ":" in name):

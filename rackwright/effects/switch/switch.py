@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
-from rackwright.concerns.endpoint.switch.news import COLOURS, Line, SwitchNews, in_words
+from rackwright.concerns.endpoint.switch.news import COLOURS, ShownLine, SwitchNews, in_words
 from rackwright.concerns.endpoint.switch.transaction import ALONE, word_script
 from rackwright.concerns.inflate import inflate
 from rackwright.effects.jobs import Ended
@@ -117,7 +117,7 @@ def tell(host: Host, news: SwitchNews, heard: Heard) -> None:
     try:
         shown = news.hear(heard)
     except (ReadingError, ValueError):
-        shown = Line(text_of(heard))
+        shown = ShownLine(text_of(heard))
     say(host, f"  {shown.text}", shown.colour)
     if news.row is not None:
         row = news.row

@@ -38,7 +38,7 @@ _OWN = (RELEASE.name, ENDPOINT.name, RETENTION.name)
 
 
 @dataclass(frozen=True)
-class Finding:
+class Drift:
     """One sentence about a host."""
 
     concern: str
@@ -53,7 +53,7 @@ class HostDrift:
     host: str
     state: Literal["read", "new", "unreadable", "unreachable"]
     """`new`: nothing was ever deployed there, so there is nothing to compare with."""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Drift, ...] = ()
     error: str = ""
 
     @property
@@ -72,13 +72,13 @@ def drift_of(name: str, settings: HostSettings, reading: HostReading, declared: 
         found += _endpoints(settings, reading) if ENDPOINT.name in declared else []
     except RackwrightError as error:
         return HostDrift(name, "unreadable", error=str(error))
-    return HostDrift(name, "read", tuple(Finding(one.concern, one.verdict, mask(one.text, secrets)) for one in found))
+    return HostDrift(name, "read", tuple(Drift(one.concern, one.verdict, mask(one.text, secrets)) for one in found))
 
 
 # -- packages, files, rules, images, models
 
 
-def _around(settings: HostSettings, reading: HostReading, declared: Declared) -> Iterator[Finding]:
+def _around(settings: HostSettings, reading: HostReading, declared: Declared) -> Iterator[Drift]:
     owned = reading[RECORD]
     for concern in managed(declared.steps):
         if concern.name not in _OWN:
@@ -86,7 +86,7 @@ def _around(settings: HostSettings, reading: HostReading, declared: Declared) ->
                 verdict = _verdict(concern.name, change, owned)
                 if concern.name == FIREWALL.name and is_ours(reading) and not are_as_left(reading[FIREWALL]):
                     verdict = "moved"
-                yield Finding(concern.name, verdict, _sentence(change))
+                yield Drift(concern.name, verdict, _sentence(change))
 
 
 def _verdict(concern: str, change: Change, owned: frozenset[Owned]) -> Verdict:
@@ -108,39 +108,39 @@ def _sentence(change: Change) -> str:
 # -- endpoints and their releases
 
 
-def _endpoints(settings: HostSettings, reading: HostReading) -> Iterator[Finding]:
+def _endpoints(settings: HostSettings, reading: HostReading) -> Iterator[Drift]:
     seen = reading[ENDPOINT]
     if not seen.docker:
-        yield Finding("endpoint", "moved", "Docker does not answer, so nothing is known of the containers")
+        yield Drift("endpoint", "moved", "Docker does not answer, so nothing is known of the containers")
         return
     wanted = wanted_releases(settings, reading)
     for name, own in seen.endpoints.items():
         if own.current is None and Owned("unit", unit_name(name)) not in reading[RECORD]:
-            yield Finding("endpoint", "asked", f"endpoint {name} is new in the settings")
+            yield Drift("endpoint", "asked", f"endpoint {name} is new in the settings")
             continue
         whole = {hash_: text is not None for hash_, text in reading[RELEASE].sums.get(name, {}).items()}
-        yield from (Finding("release", "moved", f"endpoint {name}: {text}") for text in spoilt(own, whole))
-        yield from (Finding("endpoint", "moved", f"endpoint {name}: {text}") for text in out_of_place(own))
+        yield from (Drift("release", "moved", f"endpoint {name}: {text}") for text in spoilt(own, whole))
+        yield from (Drift("endpoint", "moved", f"endpoint {name}: {text}") for text in out_of_place(own))
         if name not in wanted:
-            yield Finding("endpoint", "asked", f"endpoint {name} is no longer in the settings")
+            yield Drift("endpoint", "asked", f"endpoint {name} is no longer in the settings")
         else:
             yield from _against(name, wanted[name], own, settings, reading)
 
 
 def _against(
     name: str, release: Release | Unresolved, own: SeenEndpoint, settings: HostSettings, reading: HostReading
-) -> Iterator[Finding]:
+) -> Iterator[Drift]:
     """What is wanted now, against the release that the last deploy left."""
     lost = set(own.binding.gpus if own.binding else ()) - {gpu.uuid for gpu in reading[GPUS].gpus}
     if lost:
-        yield Finding("gpus", "moved", f"endpoint {name}: {gone(lost)}")
+        yield Drift("gpus", "moved", f"endpoint {name}: {gone(lost)}")
     if isinstance(release, Unresolved):
-        yield Finding("release", "moved", f"endpoint {name}: no longer known on the host: {', '.join(release.missing)}")
+        yield Drift("release", "moved", f"endpoint {name}: no longer known on the host: {', '.join(release.missing)}")
     elif own.spec.get("serving") != release.spec.serving_hash:
         why = reasons(own.spec, release.spec.as_json()) or "another one"
-        yield Finding("endpoint", "asked", f"endpoint {name}: the settings ask for release {release.hash}: {why}")
+        yield Drift("endpoint", "asked", f"endpoint {name}: the settings ask for release {release.hash}: {why}")
     elif not lost and own.binding != binding_of(settings.all_endpoints[name], reading):
-        yield Finding("endpoint", "asked" if own.binding else "moved", f"endpoint {name}: {_binding_told(own)}")
+        yield Drift("endpoint", "asked" if own.binding else "moved", f"endpoint {name}: {_binding_told(own)}")
 
 
 def _binding_told(own: SeenEndpoint) -> str:

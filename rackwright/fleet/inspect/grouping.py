@@ -9,7 +9,7 @@ from rackwright.fleet.inspect.planning import HostPlan, PlannedChange
 
 
 @dataclass(frozen=True)
-class Group:
+class AlikeHosts:
     """Hosts, in inventory order, whose plans read the same."""
 
     hosts: tuple[str, ...]
@@ -17,12 +17,12 @@ class Group:
     """Their common plan; where hosts have words of their own (the name of a release), these are left open."""
 
 
-def group(plans: Iterable[HostPlan]) -> list[Group]:
+def group(plans: Iterable[HostPlan]) -> list[AlikeHosts]:
     """Groups in the order of their first hosts; every host is in exactly one."""
     found: dict[object, list[HostPlan]] = {}
     for plan in plans:
         found.setdefault(_likeness(plan), []).append(plan)
-    return [Group(tuple(plan.host for plan in alike), _common(alike)) for alike in found.values()]
+    return [AlikeHosts(tuple(plan.host for plan in alike), _common(alike)) for alike in found.values()]
 
 
 def _likeness(plan: HostPlan) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from rackwright.fleet.inspect.grouping import Group, download, group
+from rackwright.fleet.inspect.grouping import AlikeHosts, download, group
 from rackwright.fleet.inspect.planning import HostPlan, PlannedChange
 from rackwright.fleet.inspect.several import hosts_text
 
@@ -20,7 +20,7 @@ def plan_text(plans: Sequence[HostPlan]) -> str:
     return "\n".join([*lines, sums(plans)])
 
 
-def _group(one: Group) -> Iterator[str]:
+def _group(one: AlikeHosts) -> Iterator[str]:
     yield f"{hosts_text(one.hosts)}: {summary(one.plan)}"
     if one.plan.state == "refused":
         yield from (f"  {line}" for text in one.plan.refusals for line in text.splitlines())

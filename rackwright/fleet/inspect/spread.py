@@ -15,7 +15,7 @@ from rackwright.settings.model import HostSettings
 
 
 @dataclass(frozen=True)
-class Said:
+class HostOutput:
     """What a script printed on one host, and whether it ended well."""
 
     ok: bool
@@ -29,7 +29,7 @@ def spread(
     script: Callable[[HostSettings], Shell],
     only: Sequence[str] = (),
     more: Callable[[Connected], Sequence[str]] | None = None,
-) -> dict[str, Said]:
+) -> dict[str, HostOutput]:
     """Run each host's script; the hosts are in inventory order.
 
     more: lines to be shown after those that the script printed, once it has run.
@@ -38,18 +38,18 @@ def spread(
     entries = chosen_hosts(inventory, limit, only)
     with connected(entries) as hosts:
         found = in_parallel(hosts, lambda one: _run(one, script(one.entry.settings), more))
-    return {entry.name: found.get(entry.name, Said(False, err=("cannot be reached",))) for entry in entries}
+    return {entry.name: found.get(entry.name, HostOutput(False, err=("cannot be reached",))) for entry in entries}
 
 
-def _run(one: Connected, script: Shell, more: Callable[[Connected], Sequence[str]] | None) -> Said:
+def _run(one: Connected, script: Shell, more: Callable[[Connected], Sequence[str]] | None) -> HostOutput:
     try:
         ok, output = remote(one.state, one.host, command_of(script))
     except StepFailedError as error:
-        return Said(False, err=(str(error),))
-    return Said(ok, (*output.stdout_lines, *(more(one) if more else ())), tuple(output.stderr_lines))
+        return HostOutput(False, err=(str(error),))
+    return HostOutput(ok, (*output.stdout_lines, *(more(one) if more else ())), tuple(output.stderr_lines))
 
 
-def show(said: dict[str, Said]) -> int:
+def show(said: dict[str, HostOutput]) -> int:
     """Print everything, each line behind its host's name; 0 when all ended well, else 1.
 
     A host's words stay as they are, but for what would act on the terminal.

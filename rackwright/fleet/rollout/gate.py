@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from rackwright.fleet.rollout.waves import (
     CANARIES,
-    Limits,
     Node,
+    RunLimits,
     Standing,
     Turn,
     bake_due,
@@ -27,7 +27,7 @@ from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.fault import Failure, judged
 from rackwright.runs.journal import note
 
-__all__ = ["Gate", "Outcome", "Turn"]
+__all__ = ["Outcome", "Turn", "TurnQueue"]
 
 Work = Callable[[], "Outcome"]
 
@@ -75,13 +75,13 @@ class Begin:
 
 
 @dataclass
-class Gate:
+class TurnQueue:
     """The queue of one run. Its condition variable is gevent's under pyinfra, which patches threading.
 
     bake: watches the hosts of a finished wave and tells which of them failed, or None when there is no bake.
     """
 
-    limits: Limits = field(default_factory=lambda: Limits({}))
+    limits: RunLimits = field(default_factory=lambda: RunLimits({}))
     bake: Callable[[Bake], dict[str, Outcome]] | None = None
     entries: dict[str, Entry] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)

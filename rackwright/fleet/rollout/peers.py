@@ -24,7 +24,7 @@ class Served:
 
 
 @dataclass(frozen=True)
-class Place:
+class EndpointOfPeers:
     """What a host that comes back finds of an endpoint in its group."""
 
     served: tuple[Served, ...] = ()
@@ -32,7 +32,7 @@ class Place:
     """Digest by image reference, as the hosts of the group have recorded it."""
 
 
-def place_of(endpoint: str, peers: Mapping[str, Glance]) -> Place:
+def place_of(endpoint: str, peers: Mapping[str, Glance]) -> EndpointOfPeers:
     """What the peers, by name, have proven and serve under an endpoint's name."""
     found: dict[str, Served] = {}
     pins: dict[str, str] = {}
@@ -43,14 +43,14 @@ def place_of(endpoint: str, peers: Mapping[str, Glance]) -> Place:
         pins = {**glance.pins, **pins}
         serving = own.seen.spec["serving"]
         found[serving] = _with(found.get(serving, Served(own.seen.spec, (), ())), host, str(own.seen.proven))
-    return Place(tuple(found.values()), pins)
+    return EndpointOfPeers(tuple(found.values()), pins)
 
 
 def _with(same: Served, host: str, release: str) -> Served:
     return replace(same, hosts=(*same.hosts, host), releases=tuple(dict.fromkeys((*same.releases, release))))
 
 
-def lock_of(endpoints: Mapping[str, EndpointSettings], places: Mapping[str, Place]) -> Lock:
+def lock_of(endpoints: Mapping[str, EndpointSettings], places: Mapping[str, EndpointOfPeers]) -> Lock:
     """The bytes that the group serves, for names in the settings that say no digest or commit themselves."""
     images: dict[str, str] = {}
     models: dict[str, LockedModel] = {}
@@ -65,12 +65,12 @@ def lock_of(endpoints: Mapping[str, EndpointSettings], places: Mapping[str, Plac
     return Lock(images, models)
 
 
-def differences(asked: Asked, places: Mapping[str, Place]) -> list[str]:
+def differences(asked: Asked, places: Mapping[str, EndpointOfPeers]) -> list[str]:
     """Why the host would not get what its group serves, a sentence an endpoint; empty when it would."""
     return [text for name in asked.endpoints for text in _difference(name, asked, places[name])]
 
 
-def _difference(name: str, asked: Asked, place: Place) -> Iterable[str]:
+def _difference(name: str, asked: Asked, place: EndpointOfPeers) -> Iterable[str]:
     if not place.served:
         return
     if len(place.served) > 1:

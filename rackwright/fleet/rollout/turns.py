@@ -18,7 +18,7 @@ from rackwright.concerns.release import binding_of, wanted_releases
 from rackwright.effects.remote import ConnectionLostError, StepFailedError
 from rackwright.effects.switch.switch import NotAdmittedError, NothingServesError, StoppedError, WentBackError
 from rackwright.fleet.rollout.gate import Bake, Outcome
-from rackwright.fleet.rollout.waves import FIRST, LAST, Limits, Node, amount
+from rackwright.fleet.rollout.waves import FIRST, LAST, Node, RunLimits, amount
 from rackwright.hostside import host_script
 from rackwright.paths import container_name, unit_name
 from rackwright.plan.concern import HostReading
@@ -72,7 +72,7 @@ def _told(release: Release) -> list[object]:
     return [spec.image, spec.engine_yaml, list(spec.command), sorted(spec.environment.items())]
 
 
-def limits_of(members: Iterable[Member], rollout: bool) -> Limits:
+def limits_of(members: Iterable[Member], rollout: bool) -> RunLimits:
     """The limits of a run from its hosts' settings; where they differ within a domain, the lowest holds."""
     members = list(members)
     down: dict[str, int] = {}
@@ -82,7 +82,7 @@ def limits_of(members: Iterable[Member], rollout: bool) -> Limits:
         down[domain] = min(amount(member.settings.rollout.max_unavailable, serving) for member in inside)
     wave = min((amount(member.settings.rollout.wave, len(members)) for member in members), default=1)
     budget = min((amount(member.settings.rollout.error_budget, len(members), 0) for member in members), default=0)
-    return Limits(down, wave if rollout else None, budget)
+    return RunLimits(down, wave if rollout else None, budget)
 
 
 def in_rollout() -> bool:

@@ -46,7 +46,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Limits:
+class RunLimits:
     """What a run must keep to."""
 
     down: Mapping[str, int]
@@ -96,7 +96,7 @@ def wave_numbers(nodes: Collection[Node], size: int | None) -> dict[str, int]:
     return numbers
 
 
-def told_waves(nodes: Collection[Node], limits: Limits) -> dict[str, Any]:
+def told_waves(nodes: Collection[Node], limits: RunLimits) -> dict[str, Any]:
     """Waves and limits as the record of a run keeps them.
 
     `waves`: names by wave, canaries first. `down`: hosts of each domain that take capacity away while they switch,
@@ -131,12 +131,12 @@ def bake_due(nodes: Collection[Node], standing: Standing, size: int | None) -> i
     return standing.baked if begun else None
 
 
-def eligible(nodes: Collection[Node], standing: Standing, limits: Limits) -> list[str]:
+def eligible(nodes: Collection[Node], standing: Standing, limits: RunLimits) -> list[str]:
     """Hosts that may begin now, beside those that are under way, in inventory order."""
     return list(_eligible(in_order(nodes), standing, limits))
 
 
-def _eligible(nodes: Sequence[Node], standing: Standing, limits: Limits) -> Iterator[str]:
+def _eligible(nodes: Sequence[Node], standing: Standing, limits: RunLimits) -> Iterator[str]:
     turns, numbers = standing.turns, wave_numbers(nodes, limits.wave)
     proven = {node.shape for node in nodes if turns[node.name] is Turn.DONE}
     tried = {node.shape for node in nodes if turns[node.name] is Turn.RUNNING}
@@ -172,5 +172,5 @@ def _down(nodes: Collection[Node], standing: Standing) -> dict[str, int]:
     return counts
 
 
-def _has_room(node: Node, down: Mapping[str, int], limits: Limits) -> bool:
+def _has_room(node: Node, down: Mapping[str, int], limits: RunLimits) -> bool:
     return all(down.get(domain, 0) < limits.down.get(domain, 1) for domain in node.domains)

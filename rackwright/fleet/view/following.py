@@ -31,7 +31,7 @@ HOSTS, LINES = 10, 25
 """Failed hosts that are told of after the view, and lines of each."""
 
 
-class Record:
+class GrowingRecord:
     """A record that grows: each look gives the events that are new. A line that is not whole yet waits."""
 
     def __init__(self, path: Path) -> None:
@@ -67,7 +67,7 @@ def follow(words: Sequence[str], cwd: Path, environment: Mapping[str, str], reco
 def _follow(words: Sequence[str], cwd: Path, environment: Mapping[str, str], record: Path, view: bool) -> int:
     if not view:
         return _wait(subprocess.Popen(words, cwd=cwd, env=environment))
-    log, growing = record.with_suffix(".log"), Record(record)
+    log, growing = record.with_suffix(".log"), GrowingRecord(record)
     known = list(growing.news())
     print(f"rackwright: what pyinfra prints goes to {log}", flush=True)
     with _private(log) as file:
@@ -110,7 +110,7 @@ def _private(path: Path) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _draw_safely(process: subprocess.Popen[bytes], story: Story, growing: Record) -> None:
+def _draw_safely(process: subprocess.Popen[bytes], story: Story, growing: GrowingRecord) -> None:
     """A picture that cannot be drawn is no reason to end a rollout."""
     try:
         _draw(process, story, growing)
@@ -121,7 +121,7 @@ def _draw_safely(process: subprocess.Popen[bytes], story: Story, growing: Record
         print(f"rackwright: the view has ended ({type(error).__name__}: {error}), the run goes on", flush=True)
 
 
-def _draw(process: subprocess.Popen[bytes], story: Story, growing: Record) -> None:
+def _draw(process: subprocess.Popen[bytes], story: Story, growing: GrowingRecord) -> None:
     """Draw until the end; nothing before the first word of a host, since a password may be asked for until then."""
     from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
     from rich.live import Live  # noqa: PLC0415

@@ -32,7 +32,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Row:
+class AskedRow:
     """The last answer to one question of the gate."""
 
     name: str
@@ -58,7 +58,7 @@ class HostStory:
     took: float | None = None
     """Seconds from the begin of its switch to its end."""
     spans: list[Span] = field(default_factory=list)
-    rows: dict[str, Row] = field(default_factory=dict)
+    rows: dict[str, AskedRow] = field(default_factory=dict)
     changes: list[str] = field(default_factory=list)
     diffs: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -108,7 +108,7 @@ class Limit:
 
 
 @dataclass
-class Bake:
+class WatchedWave:
     """A wave that is watched."""
 
     wave: int
@@ -136,7 +136,7 @@ class Story:
     marks: list[tuple[str, float]] = field(default_factory=list)
     """When each wave began to switch, and when the run began to go back."""
     limits: dict[str, Limit] = field(default_factory=dict)
-    bakes: list[Bake] = field(default_factory=list)
+    bakes: list[WatchedWave] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
     def host(self, event: Event) -> HostStory:

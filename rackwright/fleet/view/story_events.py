@@ -14,11 +14,11 @@ from rackwright.fleet.view.story import (
     PHASES,
     STAGING,
     WAITING,
-    Bake,
+    AskedRow,
     HostStory,
     Limit,
-    Row,
     Story,
+    WatchedWave,
     wave_name,
 )
 from rackwright.runs.fault import failures_in
@@ -144,7 +144,7 @@ def _mark_wave(story: Story, host: HostStory, now: float) -> None:
 
 def _row(story: Story, event: Event, now: float) -> None:
     host = story.host(event)
-    row = Row(
+    row = AskedRow(
         str(event["row"]),
         str(event["mark"]),
         str(event.get("seen", "")),
@@ -165,7 +165,7 @@ def _number(value: Any) -> float | None:
 
 
 def _bake(story: Story, event: Event, now: float) -> None:
-    story.bakes.append(Bake(int(event["wave"]), now, float(event["seconds"])))
+    story.bakes.append(WatchedWave(int(event["wave"]), now, float(event["seconds"])))
 
 
 def _failure(story: Story, event: Event, now: float) -> None:  # noqa: ARG001 - all handlers are called alike

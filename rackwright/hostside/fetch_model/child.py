@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from rackwright.hostside.fetch_model.failures import Failure, classify
+from rackwright.hostside.fetch_model.failures import DownloadError, classify
 
 DIE_WITH_PARENT = 1
 """PR_SET_PDEATHSIG of linux/prctl.h: an orphan would go on writing."""
@@ -39,7 +39,7 @@ class Watch:
         self.stall, self.rate, self.amount, self.beat, self.tell = stall, rate, amount, beat, tell
 
     def __call__(self, child: int) -> None:
-        """Watch a child until it ends. Raises Failure("stalled")."""
+        """Watch a child until it ends. Raises DownloadError("stalled")."""
         start = told = moved = time.monotonic()
         first = before = last = self.amount()
         beat, paused = self.beat(), False
@@ -49,7 +49,7 @@ class Watch:
             if here != before or beating != beat or paused:
                 moved, before, beat = now, here, beating
             elif now - moved > self.stall:
-                raise Failure("stalled", f"{self.stall:.0f} s")
+                raise DownloadError("stalled", f"{self.stall:.0f} s")
             if now - told >= TELL:
                 self.tell(here, (here - last) / (now - told))
                 told, last = now, here
@@ -64,7 +64,7 @@ class Watch:
 
 
 def in_child(task: Callable[[], Any], watch: Watch) -> Any:
-    """What a task returns, as JSON values, run in a child process. Raises Failure as the child met it."""
+    """What a task returns, as JSON values, run in a child process. Raises DownloadError as the child met it."""
     with tempfile.TemporaryFile() as answer:
         child = os.fork()
         if child == 0:
@@ -76,7 +76,7 @@ def in_child(task: Callable[[], Any], watch: Watch) -> Any:
         answer.seek(0)
         got = json.loads(answer.read() or b'{"kind": "other", "text": "the download process was killed"}')
     if "kind" in got:
-        raise Failure(got["kind"], got["text"], got.get("wait", 0))
+        raise DownloadError(got["kind"], got["text"], got.get("wait", 0))
     return got["result"]
 
 

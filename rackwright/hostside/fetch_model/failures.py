@@ -12,7 +12,7 @@ REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 """What a file system answers root that it lets do nothing more than others."""
 
 
-class Failure(Exception):  # noqa: N818 - it is one kind of failure, told apart by `kind`
+class DownloadError(Exception):
     """Something that ends a try. `wait`: seconds that the hub asks us to wait."""
 
     def __init__(self, kind: str, text: str = "", wait: float = 0) -> None:
@@ -20,16 +20,16 @@ class Failure(Exception):  # noqa: N818 - it is one kind of failure, told apart 
         self.kind, self.text, self.wait = kind, text, wait
 
 
-def classify(error: BaseException) -> Failure:
+def classify(error: BaseException) -> DownloadError:
     """The failure that an exception stands for, over all versions of the library and of its HTTP clients."""
-    if isinstance(error, Failure):
+    if isinstance(error, DownloadError):
         return error
     causes = list(_causes(error))
     if any(isinstance(cause, OSError) and cause.errno == errno.ENOSPC for cause in causes):
-        return Failure("full")
+        return DownloadError("full")
     refused = next((cause for cause in causes if _is_refused(cause)), None)
     if refused is not None:
-        return Failure("denied", str(refused))
+        return DownloadError("denied", str(refused))
     names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
     text = _first_line(str(error))
     return _of_library(names, text) or _of_answer(causes, names, text) or _of_network(names, causes, text)
@@ -40,36 +40,36 @@ def _is_refused(cause: BaseException) -> bool:
     return isinstance(cause, OSError) and cause.errno in REFUSED and cause.filename is not None
 
 
-def _of_library(names: set[str], text: str) -> Failure | None:
+def _of_library(names: set[str], text: str) -> DownloadError | None:
     known = {"GatedRepoError": "gated", "RevisionNotFoundError": "revision", "RemoteEntryNotFoundError": "file"}
     if "LocalEntryNotFoundError" not in names:
         known["EntryNotFoundError"] = "file"
-    return next((Failure(kind, text) for name, kind in known.items() if name in names), None)
+    return next((DownloadError(kind, text) for name, kind in known.items() if name in names), None)
 
 
-def _of_answer(causes: list[BaseException], names: set[str], text: str) -> Failure | None:
+def _of_answer(causes: list[BaseException], names: set[str], text: str) -> DownloadError | None:
     response: Any = next((got for cause in causes if (got := getattr(cause, "response", None)) is not None), None)
     status = int(getattr(response, "status_code", 0) or 0)
     if status == 429:
-        return Failure("limited", wait=_retry_after(response))
+        return DownloadError("limited", wait=_retry_after(response))
     if status in (401, 403) or "RepositoryNotFoundError" in names:
-        return Failure("repository", str(status or 404))
+        return DownloadError("repository", str(status or 404))
     if status >= 500:
-        return Failure("server", f"{status}: {text}")
-    return Failure("answer", f"{status}: {text}") if status >= 400 else None
+        return DownloadError("server", f"{status}: {text}")
+    return DownloadError("answer", f"{status}: {text}") if status >= 400 else None
 
 
-def _of_network(names: set[str], causes: list[BaseException], text: str) -> Failure:
+def _of_network(names: set[str], causes: list[BaseException], text: str) -> DownloadError:
     if any("certificate" in str(cause).lower() for cause in causes):
-        return Failure("certificate", text)
+        return DownloadError("certificate", text)
     if names & {"ConnectError", "ConnectionError", "ConnectTimeout", "gaierror", "ProxyError", "NewConnectionError"}:
-        return Failure("route", text)
+        return DownloadError("route", text)
     cut = {"TransportError", "RequestException", "TimeoutError", "HTTPError", "IncompleteRead", "ProtocolError"}
     if names & cut or "onsistency check" in text:
-        return Failure("transient", text)
+        return DownloadError("transient", text)
     if "ModuleNotFoundError" in names:
-        return Failure("library", text)
-    return Failure("other", f"{type(causes[0]).__name__}: {text}")
+        return DownloadError("library", text)
+    return DownloadError("other", f"{type(causes[0]).__name__}: {text}")
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -179,7 +179,7 @@ TOLD = {
 """What went wrong and what to do, by kind; `gated` and `repository` also by whether a token is set."""
 
 
-def explain(failure: Failure, repository: str, revision: str, token: bool, target: str) -> list[str]:
+def explain(failure: DownloadError, repository: str, revision: str, token: bool, target: str) -> list[str]:
     """What went wrong, then what to do, as lines for people."""
     by_token = f"{failure.kind}:{'token' if token else ''}"
     other = ("{repository} could not be fetched: {text}", "run again; what arrived is kept")

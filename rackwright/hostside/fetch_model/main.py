@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
-from rackwright.hostside.fetch_model.failures import Failure, classify, explain
+from rackwright.hostside.fetch_model.failures import DownloadError, classify, explain
 from rackwright.hostside.fetch_model.run import Model
 
 TOKEN_FILE = "hub_token"
@@ -29,7 +29,7 @@ def main() -> int:
     model = Model(spec, _token(Path(spec["secrets"]) / TOKEN_FILE))
     try:
         model.run()
-    except (Failure, OSError) as error:
+    except (DownloadError, OSError) as error:
         failure = classify(error)
         told = explain(failure, model.repository, model.revision, bool(model.token), str(model.target))
         print("\n".join(f"error: {line}" if number == 0 else line for number, line in enumerate(told)), flush=True)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rackwright.hostside.fetch_model.cache import cached, caches, copy
-from rackwright.hostside.fetch_model.failures import REFUSED, Failure
+from rackwright.hostside.fetch_model.failures import REFUSED, DownloadError
 from rackwright.hostside.fetch_model.files import close, moved, unchanged, verified
 from rackwright.hostside.fetch_model.hub import File, Hub
 from rackwright.hostside.fetch_model.records import Records
@@ -46,7 +46,7 @@ class Partial:
         """Keep any other writer out as long as this process lives.
 
         wait: called again and again while another one has it, as on a store that several hosts fill. Returns whether
-        there was another: the folder may have gone to its place meanwhile. Raises Failure where nothing can be locked.
+        there was another: the folder may have gone to its place meanwhile. Raises DownloadError where nothing can be locked.
         """
         waited = False
         while True:
@@ -59,7 +59,7 @@ class Partial:
             except OSError as error:
                 if waited and error.errno == errno.ESTALE:
                     return True  # another host has finished, and removed the lock from its server
-                raise Failure("busy", f"{self.folder}: {error}") from None
+                raise DownloadError("busy", f"{self.folder}: {error}") from None
 
     def close(self) -> None:
         """Let others in."""
@@ -109,7 +109,7 @@ class Partial:
         os.link(source, place)
 
     def fetch(self, hub: Hub, commit: str, file: File) -> None:
-        """Fetch and verify one file; wrong bytes are fetched once more, from the start. Raises Failure."""
+        """Fetch and verify one file; wrong bytes are fetched once more, from the start. Raises DownloadError."""
         part = self.parts / f"{hashlib.sha256(file['path'].encode()).hexdigest()[:24]}.part"
         if not part.exists() and self._copied(hub.repository, commit, file, part):
             return
@@ -117,7 +117,7 @@ class Partial:
             hub.append(commit, file, part)
             if self.accept(file, part):
                 return
-        raise Failure("bytes", file["path"])
+        raise DownloadError("bytes", file["path"])
 
     def _copied(self, repository: str, commit: str, file: File, part: Path) -> bool:
         """Take a file from a cache of the host's; what is wrong there is fetched."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.hostside.fetch_model.child import Watch, in_child
-from rackwright.hostside.fetch_model.failures import REPEATED, TRIES, Failure
+from rackwright.hostside.fetch_model.failures import REPEATED, TRIES, DownloadError
 from rackwright.hostside.fetch_model.files import (
     close,
     closed,
@@ -51,12 +51,12 @@ class Model:
         self.target = Path(spec["models_dir"]) / (spec["directory"] or spec["name"])
 
     def run(self) -> None:
-        """Make the model complete on this host. Raises Failure."""
+        """Make the model complete on this host. Raises DownloadError."""
         commit, files = self._known() or self._asked()
         self.target = self._place(commit)
         manifest = self.records.read(self.target)
         if manifest and manifest["commit"] != commit:
-            raise Failure("moved", manifest["commit"])
+            raise DownloadError("moved", manifest["commit"])
         partial = Partial(self.target, self.records)
         if is_read_only(self.target.parent) or not partial.make():
             self._look_only(commit, files, manifest)
@@ -95,7 +95,7 @@ class Model:
         files = self._chosen(found["files"])
         wrong = self._against_the_lock(files)
         if wrong:
-            raise Failure("locked", ", ".join(wrong[:3]))
+            raise DownloadError("locked", ", ".join(wrong[:3]))
         return found["commit"], [self._pinned(file) for file in files]
 
     def _against_the_lock(self, files: list[File]) -> list[str]:
@@ -113,10 +113,10 @@ class Model:
     def _chosen(self, files: list[File]) -> list[File]:
         chosen = [file for file in files if self._is_chosen(file)]
         if not chosen:
-            raise Failure("nothing")
+            raise DownloadError("nothing")
         bad = [file["path"] for file in chosen if not is_plain(file["path"])]
         if bad:
-            raise Failure("name", ascii(bad[0]))
+            raise DownloadError("name", ascii(bad[0]))
         return chosen
 
     def _is_chosen(self, file: File) -> bool:
@@ -130,12 +130,12 @@ class Model:
     # -- a store that others fill
 
     def _look_only(self, commit: str, files: list[File], manifest: dict[str, Any] | None) -> None:
-        """Use a folder that cannot be written to when all of it is right. Raises Failure otherwise."""
+        """Use a folder that cannot be written to when all of it is right. Raises DownloadError otherwise."""
         noted = {found["path"]: found for found in manifest["files"]} if manifest else {}
         found = {file["path"]: self._seen(file, noted) for file in files}
         missing = sorted(path for path, entry in found.items() if entry is None)
         if missing:
-            raise Failure("readonly", f"{len(missing)} of {len(files)} files: {', '.join(missing[:3])}")
+            raise DownloadError("readonly", f"{len(missing)} of {len(files)} files: {', '.join(missing[:3])}")
         self._note(commit, [entry for entry in found.values() if entry], manifest)
         say(f"{self.target}: read-only, complete and verified, {len(files)} files")
 
@@ -198,14 +198,14 @@ class Model:
     def _room(self, more: int, total: int) -> None:
         free = shutil.disk_usage(self.target.parent).free
         if more + SPARE > free:
-            raise Failure("full", f"It needs {gib(more)} more of its {gib(total)}, and {gib(free)} are free.")
+            raise DownloadError("full", f"It needs {gib(more)} more of its {gib(total)}, and {gib(free)} are free.")
 
     def _again(self, task: Callable[[], Any], watch: Watch) -> Any:
-        """Try, wait as the hub asks or a little longer each time, and try again. Raises the last Failure."""
+        """Try, wait as the hub asks or a little longer each time, and try again. Raises the last DownloadError."""
         for number in range(1, TRIES + 1):
             try:
                 return in_child(task, watch)
-            except Failure as failure:
+            except DownloadError as failure:
                 wait = failure.wait or self.pause * number * number
                 if failure.kind not in REPEATED or number == TRIES or wait > LONGEST_WAIT:
                     raise
@@ -247,7 +247,7 @@ class Model:
             return found
         again = next(filter(None, (self._verify(file, place) for place in places)), None)
         if again is None:
-            raise Failure("changed", file["path"])
+            raise DownloadError("changed", file["path"])
         return again
 
     def _move_files(self, entries: list[File], partial: Partial) -> None:
@@ -269,7 +269,7 @@ class Model:
     def _in_place(self, found: File, path: Path) -> File:
         again = found if unchanged(found, path) and found["ctime_ns"] else self._verify(found, path)
         if again is None:
-            raise Failure("changed", found["path"])
+            raise DownloadError("changed", found["path"])
         return again
 
     def _note(self, commit: str, entries: list[File], before: dict[str, Any] | None) -> None:
@@ -292,7 +292,7 @@ def _any(file: File, patterns: list[str]) -> bool:
     return any(fnmatch.fnmatch(file["path"], one + "*" if one.endswith("/") else one) for one in patterns)
 
 
-def _cause(failure: Failure) -> str:
+def _cause(failure: DownloadError) -> str:
     if failure.kind == "limited":
         return "the hub answers 429 (too many requests)" + (
             f" and asks to wait {failure.wait:.0f} s" if failure.wait else ""

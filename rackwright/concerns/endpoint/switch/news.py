@@ -21,7 +21,7 @@ COLOURS = {"proved": "green", "refused": "red", "warning": "yellow", "not measur
 
 
 @dataclass(frozen=True)
-class Row:
+class ProofRow:
     """One answer of the proof, judged by the host."""
 
     name: str
@@ -45,7 +45,7 @@ class Clocks:
 
 
 @dataclass(frozen=True)
-class Line:
+class ShownLine:
     """A line to show, in a colour or none."""
 
     text: str
@@ -79,43 +79,43 @@ class SwitchNews:
     """Whether the host waits for the control machine's word now."""
     waited: bool = False
     """Whether it ever did."""
-    row: Row | None = None
+    row: ProofRow | None = None
     """The row that the last line told."""
 
-    def hear(self, heard: Heard) -> Line:
+    def hear(self, heard: Heard) -> ShownLine:
         """Take in an event, or a line that only is shown; returns what to show of it."""
         self.row = None
         if isinstance(heard, Event) and (told := _TOLD.get(heard.word)) is not None:
             return told(self, heard.text)
-        return Line(heard if isinstance(heard, str) else heard.text)
+        return ShownLine(heard if isinstance(heard, str) else heard.text)
 
 
-def _hear_row(news: SwitchNews, rest: str) -> Line:
+def _hear_row(news: SwitchNews, rest: str) -> ShownLine:
     row = news.row = parse_row(rest)
     if row.mark == "refused" and news.failure is None:
         news.refused[row.name] = row.seen
-    return Line(row.text, COLOURS.get(row.mark, ""))
+    return ShownLine(row.text, COLOURS.get(row.mark, ""))
 
 
-def _hear_failed(news: SwitchNews, rest: str) -> Line:
+def _hear_failed(news: SwitchNews, rest: str) -> ShownLine:
     news.failure = rest.strip() or "it failed without a word"
-    return Line(f"{news.failure}; not keeping this {news.tried}", "yellow")
+    return ShownLine(f"{news.failure}; not keeping this {news.tried}", "yellow")
 
 
-def _hear_cause(news: SwitchNews, rest: str) -> Line:
+def _hear_cause(news: SwitchNews, rest: str) -> ShownLine:
     news.cause = rest.strip()
-    return Line(f"the host puts it down to: {news.cause}", "yellow")
+    return ShownLine(f"the host puts it down to: {news.cause}", "yellow")
 
 
-def _hear_lost(news: SwitchNews, rest: str) -> Line:
+def _hear_lost(news: SwitchNews, rest: str) -> ShownLine:
     news.lost = rest.strip() or "it failed without a word"
-    return Line(f"and that failed too: {news.lost}", "red")
+    return ShownLine(f"and that failed too: {news.lost}", "red")
 
 
-def _hear_back(news: SwitchNews, rest: str) -> Line:
+def _hear_back(news: SwitchNews, rest: str) -> ShownLine:
     pointed, serving = map(float, rest.split())
     news.clocks = Clocks(pointed, serving)
-    return Line(in_words(news.clocks), "yellow")
+    return ShownLine(in_words(news.clocks), "yellow")
 
 
 def in_words(clocks: Clocks) -> str:
@@ -123,32 +123,32 @@ def in_words(clocks: Clocks) -> str:
     return f"pointing back took {clocks.pointed:.1f} s, serving again after {clocks.serving:.1f} s"
 
 
-def _hear_kept(news: SwitchNews, rest: str) -> Line:
+def _hear_kept(news: SwitchNews, rest: str) -> ShownLine:
     folder, _, name = rest.rpartition("/")
     # The control machine reads it as root: only a plain name, and only in the folder that it knows by itself.
     if folder == news.logs and PLAIN_LOG.fullmatch(name):
         news.kept = name
-    return Line(f"the log of the failed try is kept on the host: {rest}")
+    return ShownLine(f"the log of the failed try is kept on the host: {rest}")
 
 
-def _hear_not_admitted(news: SwitchNews, rest: str) -> Line:
+def _hear_not_admitted(news: SwitchNews, rest: str) -> ShownLine:
     news.not_admitted = rest.strip()
-    return Line(f"clients are not let in again: {news.not_admitted}", "red")
+    return ShownLine(f"clients are not let in again: {news.not_admitted}", "red")
 
 
-def _hear_word(news: SwitchNews, rest: str) -> Line:
+def _hear_word(news: SwitchNews, rest: str) -> ShownLine:
     news.waits = news.waited = True
-    return Line(f"basic proof passed: the rest of the gate has {int(rest)} s, or the host goes back by itself")
+    return ShownLine(f"basic proof passed: the rest of the gate has {int(rest)} s, or the host goes back by itself")
 
 
-def _hear_end(news: SwitchNews, rest: str) -> Line:
+def _hear_end(news: SwitchNews, rest: str) -> ShownLine:
     outcome, _, reason = rest.partition(" ")
     news.failure = news.failure or reason.strip() or None
-    return Line(f"the host has ended the switch: {outcome}")
+    return ShownLine(f"the host has ended the switch: {outcome}")
 
 
-def _hear_progress(_: SwitchNews, rest: str) -> Line:
-    return Line(rest)
+def _hear_progress(_: SwitchNews, rest: str) -> ShownLine:
+    return ShownLine(rest)
 
 
 _TOLD = {
@@ -165,12 +165,12 @@ _TOLD = {
 }
 
 
-def parse_row(text: str) -> Row:
+def parse_row(text: str) -> ProofRow:
     """Parse a row as the host's judge prints it. Raises ReadingError when it is none."""
     try:
         told: dict[str, Any] = json.loads(text)
         row, mark, seen = (printable(str(told[key])) for key in ("row", "mark", "seen"))
-        return Row(row, mark, seen, _figure(told.get("figure")))
+        return ProofRow(row, mark, seen, _figure(told.get("figure")))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ReadingError(f"malformed proof row from the host: {text[:100]}") from error
 

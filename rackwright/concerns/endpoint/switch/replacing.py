@@ -22,7 +22,7 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Group:
+class Exchange:
     """Endpoints, by name, that come, and those that leave for them."""
 
     coming: tuple[str, ...]
@@ -36,7 +36,7 @@ def room_of(seen: SeenEndpoint) -> Room | None:
     return Room(frozenset(seen.binding.gpus), int(seen.spec["port"]))
 
 
-def groups_of(coming: Mapping[str, Room], held: Mapping[str, Room], wanted: Iterable[str]) -> list[Group]:
+def groups_of(coming: Mapping[str, Room], held: Mapping[str, Room], wanted: Iterable[str]) -> list[Exchange]:
     """The groups in which at least two endpoints are in each other's way, in the order of `coming`.
 
     coming: what each endpoint that is to be started will hold. held: what endpoints hold that serve now, whether they
@@ -61,5 +61,5 @@ def _joined(ties: Iterable[set[str]]) -> list[set[str]]:
     return found
 
 
-def _group(names: set[str], coming: Mapping[str, Room], stays: set[str]) -> Group:
-    return Group(tuple(name for name in coming if name in names), tuple(sorted(names - stays)))
+def _group(names: set[str], coming: Mapping[str, Room], stays: set[str]) -> Exchange:
+    return Exchange(tuple(name for name in coming if name in names), tuple(sorted(names - stays)))

@@ -33,7 +33,7 @@ def releases_asked(host: str, endpoints: list[str]) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Kept:
+class WayBack:
     """What an endpoint could go back to."""
 
     history: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ def read_script() -> str:
     return host_script("kept_releases", home=f"{STATE}/endpoints")
 
 
-def parse_kept(lines: list[str]) -> dict[str, Kept]:
+def parse_kept(lines: list[str]) -> dict[str, WayBack]:
     """Parse the listing. Raises ValueError for what is none."""
     history: dict[str, tuple[str, ...]] = {}
     specs: dict[str, dict[str, Any]] = {}
@@ -72,7 +72,7 @@ def parse_kept(lines: list[str]) -> dict[str, Kept]:
             if words[2:] != ["ok"]:
                 gone.setdefault(endpoint, {})[words[0]] = " ".join(words[2:])
     return {
-        name: Kept(
+        name: WayBack(
             history[name],
             specs.get(name, {}),
             gone.get(name, {}),
@@ -83,7 +83,7 @@ def parse_kept(lines: list[str]) -> dict[str, Kept]:
     }
 
 
-def target_of(seen: SeenEndpoint, kept: Kept, asked: str) -> str | None:
+def target_of(seen: SeenEndpoint, kept: WayBack, asked: str) -> str | None:
     """The release to go back to; None when there is none."""
     if asked != LAST:
         return asked if asked in kept.specs else None
@@ -91,10 +91,12 @@ def target_of(seen: SeenEndpoint, kept: Kept, asked: str) -> str | None:
     return earlier[-1] if earlier else None
 
 
-def targets_of(seen: Mapping[str, SeenEndpoint], kept: Mapping[str, Kept], asked: Mapping[str, str]) -> dict[str, str]:
+def targets_of(
+    seen: Mapping[str, SeenEndpoint], kept: Mapping[str, WayBack], asked: Mapping[str, str]
+) -> dict[str, str]:
     """The release that each endpoint goes back to, where there is one."""
     found = {
-        name: target_of(seen.get(name, SeenEndpoint()), kept.get(name, Kept()), release)
+        name: target_of(seen.get(name, SeenEndpoint()), kept.get(name, WayBack()), release)
         for name, release in asked.items()
     }
     return {name: target for name, target in found.items() if target is not None}
@@ -103,7 +105,7 @@ def targets_of(seen: Mapping[str, SeenEndpoint], kept: Mapping[str, Kept], asked
 def back_changes(
     settings: HostSettings,
     seen: Mapping[str, SeenEndpoint],
-    kept: Mapping[str, Kept],
+    kept: Mapping[str, WayBack],
     asked: Mapping[str, str],
     bindings: Mapping[str, Binding],
 ) -> list[Change]:
@@ -119,10 +121,10 @@ def back_changes(
         if name in replaced or name in served:
             continue
         now = seen.get(name, SeenEndpoint())
-        target = target_of(now, kept.get(name, Kept()), release)
+        target = target_of(now, kept.get(name, WayBack()), release)
         own = settings.all_endpoints.get(name)
         if target is None or own is None:
-            found.append(_refused(name, release, kept.get(name, Kept())))
+            found.append(_refused(name, release, kept.get(name, WayBack())))
         elif foreign(other := format_of(kept[name].specs[target])):
             found.append(_not_done(name, f"back to release {target}", refusal(name, other)))
         elif not bindings[name].gpus:
@@ -134,18 +136,18 @@ def back_changes(
     return found
 
 
-def _replaced(seen: Mapping[str, SeenEndpoint], kept: Mapping[str, Kept], asked: Mapping[str, str]) -> Iterator[str]:
+def _replaced(seen: Mapping[str, SeenEndpoint], kept: Mapping[str, WayBack], asked: Mapping[str, str]) -> Iterator[str]:
     """Endpoints that come back: asked for by name, or because their successors have nothing earlier to go back to."""
     for name, own in kept.items():
         if not own.replaced or not all(one in seen and seen[one].serving for one in own.replaced):
             continue
-        earlier = (target_of(seen[one], kept.get(one, Kept()), LAST) for one in own.replaced)
+        earlier = (target_of(seen[one], kept.get(one, WayBack()), LAST) for one in own.replaced)
         by_successor = all(asked.get(one) == LAST for one in own.replaced) and not any(earlier)
         if own.history and (by_successor or asked.get(name) in (LAST, own.history[-1])):
             yield name
 
 
-def _in_place_of(name: str, settings: HostSettings, seen: Mapping[str, SeenEndpoint], kept: Kept) -> Change:
+def _in_place_of(name: str, settings: HostSettings, seen: Mapping[str, SeenEndpoint], kept: WayBack) -> Change:
     """The switch by which an endpoint takes its place back; it is drained and asked as its successors are."""
     target, others = kept.history[-1], sorted(kept.replaced)
     what = f"replace endpoint {', '.join(others)} by endpoint {name} at release {target}"
@@ -178,7 +180,7 @@ _UNKNOWN = (
 _NO_GPUS = "not all of its GPUs are on the host, so it is left as it is; next, on the host: nvidia-smi -L"
 
 
-def _refused(name: str, asked: str, kept: Kept) -> Change:
+def _refused(name: str, asked: str, kept: WayBack) -> Change:
     wanted = "an earlier proven release" if asked == LAST else f"release {asked}"
     there = ", ".join(kept.specs) or "none"
     text = f"endpoint {name}: {wanted} is not on the host (it keeps: {there}); next: pyinfra INVENTORY deploy.py"
@@ -195,7 +197,7 @@ def _not_done(name: str, where: str, text: str) -> Change:
 
 
 def _back(
-    name: str, target: str, own: EndpointSettings, keep: int, now: SeenEndpoint, kept: Kept, binding: Binding
+    name: str, target: str, own: EndpointSettings, keep: int, now: SeenEndpoint, kept: WayBack, binding: Binding
 ) -> Change:
     present = now.proven if now.proven in kept.specs and now.proven != target else None
     own = own.model_copy(update={"gate": own.gate.model_copy(update={"level": "basic"})})

@@ -8,7 +8,7 @@ from rackwright.concerns.endpoint.asked import questions, questions_after, quest
 from rackwright.concerns.endpoint.due import why_switch
 from rackwright.concerns.endpoint.seen import SeenEndpoint, SeenEndpoints
 from rackwright.concerns.endpoint.switch.replacement import Coming, Leaving, replacement_job
-from rackwright.concerns.endpoint.switch.replacing import Group, Room, groups_of, room_of
+from rackwright.concerns.endpoint.switch.replacing import Exchange, Room, groups_of, room_of
 from rackwright.concerns.endpoint.switch.transaction import Tried
 from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
 from rackwright.concerns.release import Unresolved
@@ -20,7 +20,7 @@ from rackwright.proof.basic import Question
 from rackwright.settings.model import EndpointSettings
 
 
-def groups_among(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Group]:
+def groups_among(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Exchange]:
     """The endpoints of a host that must switch together."""
     coming = {
         name: Room(frozenset(own.binding.gpus), own.settings.port)
@@ -39,7 +39,7 @@ def _is_due(own: WantedEndpoint, seen: SeenEndpoint) -> bool:
     return due is not None and due.restart
 
 
-def replacement(group: Group, asked: WantedEndpoints, seen: SeenEndpoints) -> Change:
+def replacement(group: Exchange, asked: WantedEndpoints, seen: SeenEndpoints) -> Change:
     """The change of a group whose releases are all known."""
     coming = [_coming(name, asked, seen.endpoints.get(name, SeenEndpoint())) for name in group.coming]
     first = asked.endpoints[group.coming[0]]
@@ -91,7 +91,7 @@ def previous(name: str, own: WantedEndpoint, release: Release, seen: SeenEndpoin
     return tried_of(name, seen.proven, seen.proven_spec, binding)
 
 
-def _questions(group: Group, asked: WantedEndpoints) -> tuple[Question, ...]:
+def _questions(group: Exchange, asked: WantedEndpoints) -> tuple[Question, ...]:
     """What the control machine asks of each, by names that tell them apart."""
     found: list[Question] = []
     for name in group.coming:
@@ -102,7 +102,7 @@ def _questions(group: Group, asked: WantedEndpoints) -> tuple[Question, ...]:
     return tuple(found)
 
 
-def _before(group: Group, settings: EndpointSettings, seen: SeenEndpoints) -> tuple[Question, ...]:
+def _before(group: Exchange, settings: EndpointSettings, seen: SeenEndpoints) -> tuple[Question, ...]:
     """Only one for one can be compared: what a part of the GPUs answers is no measure for all of them."""
     if len(group.coming) == len(group.leaving) == 1:
         return questions_before(settings, seen.endpoints[group.leaving[0]])
@@ -117,7 +117,7 @@ def _sentence(coming: list[tuple[str, str]], leaving: tuple[str, ...]) -> str:
     return f"replace endpoint {', '.join(leaving)} by {new} and ask {them}"
 
 
-def _why(group: Group) -> str:
+def _why(group: Exchange) -> str:
     if not group.leaving:
         return "each takes GPUs or a port of the other"
     gone = ", ".join(group.leaving)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from rackwright.fleet.view.standing import BAD, GOOD, WARN, clock, worst_first
-from rackwright.fleet.view.story import HostStory, Row, Span, Story
+from rackwright.fleet.view.story import AskedRow, HostStory, Span, Story
 
 UNITS = {"speed": (1000.0, " ms a token"), "accepted drafts": (1.0, " tokens a step")}
 """How people read the figures of a row: factor and unit."""
@@ -93,7 +93,7 @@ class RowSum:
     now: str
     before: str
     change: str
-    worst: tuple[tuple[str, Row], ...]
+    worst: tuple[tuple[str, AskedRow], ...]
     """Hosts whose answer was not `proved`, with it."""
 
 
