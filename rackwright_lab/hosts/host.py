@@ -158,7 +158,9 @@ class Host:
         state = ""
         while time.monotonic() < deadline:
             if self.is_on:
-                said = self._inside("systemctl", "is-system-running", "--wait", check=False, timeout=seconds)
+                # Whoever asks while the bus comes up may miss the one signal that --wait waits for.
+                asked = ("timeout", "5", "systemctl", "is-system-running", "--wait")
+                said = self._inside(*asked, check=False, timeout=seconds)
                 state = said.stdout.strip()
                 if state in ("running", "degraded") and self._ssh_answers():
                     return state

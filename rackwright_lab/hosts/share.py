@@ -17,6 +17,8 @@ from rackwright_lab.machine.shell import LabError, run
 NO_POWER = ("setpriv", "--inh-caps=-all", "--bounding-set=-all,+sys_admin")
 SQUASHED = ("--force-user=nobody", "--force-group=nogroup", "--chown-deny")
 LOCKS = ("--multithreaded", "--enable-lock-forwarding")
+# FUSE may keep an answer about a file from before a rename for a second; an NFS client knows what it has renamed itself.
+FRESH = ("-o", "attr_timeout=0")
 OTHER_USER = 1234
 """Owns an export that nobody may write to."""
 
@@ -36,7 +38,7 @@ must(libc.syscall(MOVE_MOUNT, tree, b"", HERE, inside.encode(), EMPTY_PATH))
 
 def mount(export: Path, place: Path) -> None:
     """Mount a folder of this machine's as such a share. `unmount` ends its server."""
-    run(*NO_POWER, "bindfs", *LOCKS, *SQUASHED, export, place)
+    run(*NO_POWER, "bindfs", *LOCKS, *FRESH, *SQUASHED, export, place)
 
 
 def unmount(place: Path) -> None:
