@@ -10,6 +10,9 @@ from typing import Any
 from pyinfra import logger
 
 from rackwright.errors import SettingsError
+from rackwright.loading.ansible_inventory import listing_of
+from rackwright.loading.files import site_root
+from rackwright.loading.load import InventoryHost, Listing, load
 from rackwright.pyinfra_glue import options as pyinfra_options
 from rackwright.pyinfra_glue.declaring import check_steps, remember, told
 from rackwright.pyinfra_glue.importing import import_from
@@ -17,11 +20,8 @@ from rackwright.pyinfra_glue.interrupt import fail_on_interrupt
 from rackwright.pyinfra_glue.inventories import groups_of, load_inventory, pin, publish, settings_of
 from rackwright.pyinfra_glue.prompt import say_when_nobody_answers
 from rackwright.pyinfra_glue.terminal import tame_output
-from rackwright.settings.ansible_inventory import listing_of
-from rackwright.settings.files import site_root
 from rackwright.settings.groups import ALL, Group, Groups
 from rackwright.settings.known_hosts import advice, is_unknown
-from rackwright.settings.load import InventoryHost, Listing, load
 from rackwright.settings.problems import nearest
 
 __all__ = [

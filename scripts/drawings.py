@@ -79,7 +79,8 @@ def imports(floors: list[list[str]], excused: set[tuple[int, int]]) -> Edges:
 
 def exceptions(floors: list[list[str]]) -> set[tuple[int, int]]:
     """Pairs of floors between which the contract excuses an import."""
-    pairs = [tuple(_floor(module, floors) for module in line.split(" -> ")) for line in contract()["ignore_imports"]]
+    lines = contract().get("ignore_imports", [])
+    pairs = [tuple(_floor(module, floors) for module in line.split(" -> ")) for line in lines]
     return {(upper, lower) for upper, lower in pairs if upper is not None and lower is not None}
 
 

@@ -13,12 +13,12 @@ from rackwright.commands.moving import moving
 from rackwright.concerns.declared import Declared
 from rackwright.engines.finding import Level
 from rackwright.engines.problems import engine_notes
+from rackwright.loading.files import site_root
+from rackwright.loading.load import InventoryHost
+from rackwright.loading.notes import notes
+from rackwright.loading.validate import leaves, masked
 from rackwright.pyinfra_glue.declaring import declared_by, told
-from rackwright.settings.files import site_root
-from rackwright.settings.load import InventoryHost
-from rackwright.settings.notes import notes
 from rackwright.settings.origin import dotted, origin_of
-from rackwright.settings.validate import leaves, masked
 
 DERIVED = "derived"
 """Origin of connection data that follows from the rest."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rackwright.commands.inventories import hosts_of
-from rackwright.settings.edit import comment_of, edited
-from rackwright.settings.files import site_root
+from rackwright.loading.edit import comment_of, edited
+from rackwright.loading.files import site_root
 from rackwright.settings.origin import dotted
 from rackwright.settings.problems import InvalidSettingsError, Problem
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from rackwright.commands.vault import PASSWORD_FILE
 from rackwright.errors import SettingsError
+from rackwright.loading.load import InventoryHost
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.runs.selection import HELP
-from rackwright.settings.load import InventoryHost
 from rackwright.settings.problems import nearest
 
 

@@ -13,13 +13,13 @@ from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
 from rackwright.effects.remote import remote, tail
 from rackwright.errors import RackwrightError, ReadingError
+from rackwright.loading.files import site_root
+from rackwright.loading.load import InventoryHost
 from rackwright.lockfile import Lock, joined, load_lock, recorded, write_lock
 from rackwright.plan import reading
 from rackwright.plan.concern import HostReading, parse_all
 from rackwright.printable import printable
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
-from rackwright.settings.files import site_root
-from rackwright.settings.load import InventoryHost
 from rackwright.sources.http import SourceError
 from rackwright.sources.resolve import Resolver
 

@@ -8,7 +8,7 @@ from rackwright.engines.compare import changed_defaults
 from rackwright.engines.finding import Finding, Level
 from rackwright.engines.host import check_endpoint, placed
 from rackwright.engines.requests import Ignored, ignored_parameters
-from rackwright.settings.load import InventoryHost
+from rackwright.loading.load import InventoryHost
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.origin import dotted, origin_of
 from rackwright.settings.sections import Hardware

@@ -18,14 +18,14 @@ from rackwright.fleet.inspect.status_table import duration
 from rackwright.fleet.rollout.peers import EndpointOfPeers, differences, lock_of, place_of
 from rackwright.fleet.rollout.rolling import roll_out
 from rackwright.fleet.rollout.running import begin
+from rackwright.loading.files import site_root
+from rackwright.loading.load import InventoryHost
 from rackwright.lockfile import Lock, load_lock, pinned, write_lock
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.pyinfra_glue.poll import poll
 from rackwright.runs.ending import DONE, ERROR
 from rackwright.settings import known_hosts
-from rackwright.settings.files import site_root
 from rackwright.settings.groups import ALL
-from rackwright.settings.load import InventoryHost
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from rackwright.fleet.view.report import write
+from rackwright.loading.files import site_root
 from rackwright.runs.journal import chosen_record
-from rackwright.settings.files import site_root
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -21,12 +21,12 @@ from rackwright.fleet.rollout.plain import sentence
 from rackwright.fleet.rollout.resuming import Rest, advice, hurt_hosts, rest_of
 from rackwright.fleet.rollout.rolling import roll_out, take_back
 from rackwright.fleet.rollout.running import Run, begin
+from rackwright.loading.load import InventoryHost
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.claim import claimed
 from rackwright.runs.ending import ERROR, end_of_way_back
 from rackwright.runs.journal import ORDER, append, chosen_record, folder_of, read_record, records
 from rackwright.runs.record import BACKWARD, BY_HAND, FORWARD, TEARDOWN, Record, record_of
-from rackwright.settings.load import InventoryHost
 
 KINDS = {FORWARD: "roll out", BACKWARD: "go further back", BY_HAND: "go back", TEARDOWN: "tear down", "": "deploy"}
 

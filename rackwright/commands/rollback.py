@@ -14,12 +14,12 @@ from rackwright.errors import SettingsError
 from rackwright.fleet.rollout.quarantine import remarks
 from rackwright.fleet.rollout.rolling import Releases, go_back
 from rackwright.fleet.rollout.running import Run, begin, phase
+from rackwright.loading.files import site_root
+from rackwright.loading.load import InventoryHost
 from rackwright.pyinfra_glue.declaring import declared_by
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.ending import ERROR, end_of_rollback
 from rackwright.runs.record import BY_HAND
-from rackwright.settings.files import site_root
-from rackwright.settings.load import InventoryHost
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

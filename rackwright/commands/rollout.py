@@ -15,10 +15,10 @@ from rackwright.fleet.rollout.muster import muster
 from rackwright.fleet.rollout.quarantine import load_quarantine
 from rackwright.fleet.rollout.rolling import roll_out
 from rackwright.fleet.rollout.running import begin
+from rackwright.loading.files import site_root
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.ending import ERROR
 from rackwright.runs.record import FORWARD
-from rackwright.settings.files import site_root
 
 KEYS = {
     "wave": "rollout.wave",

@@ -13,10 +13,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from rackwright.loading.files import site_root
 from rackwright.printable import paragraph
 from rackwright.runs.journal import Event, chosen_record, folder_of, read_record, records
 from rackwright.runs.record import Record, record_of
-from rackwright.settings.files import site_root
 
 QUIET = frozenset({"process", "progress", "waves", "stage"})
 """Kinds that only programs want one by one."""

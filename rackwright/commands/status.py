@@ -17,12 +17,12 @@ from rackwright.fleet.inspect.last_runs import last_runs
 from rackwright.fleet.inspect.status import StatusRow, rows_of, unknown_row, values_of
 from rackwright.fleet.inspect.status_table import render
 from rackwright.fleet.rollout.quarantine import load_quarantine
+from rackwright.loading.files import site_root
+from rackwright.loading.load import InventoryHost
 from rackwright.lockfile import Locks
 from rackwright.printable import paragraph
 from rackwright.pyinfra_glue.poll import Reply, poll
 from rackwright.pyinfra_glue.session import chosen_hosts
-from rackwright.settings.files import site_root
-from rackwright.settings.load import InventoryHost
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rackwright.commands.inventories import add_limit
 from rackwright.fleet.rollout.running import Run, begin, phase
+from rackwright.loading.files import site_root
 from rackwright.processes import module
 from rackwright.pyinfra_glue.declaring import declared_by
 from rackwright.pyinfra_glue.session import chosen_hosts
@@ -20,7 +21,6 @@ from rackwright.runs.ending import ERROR
 from rackwright.runs.journal import read_record
 from rackwright.runs.record import TEARDOWN
 from rackwright.runs.states import RunState
-from rackwright.settings.files import site_root
 
 Steps = Mapping[str, Sequence[str]]
 """By host, the steps that deploy.py calls."""

@@ -7,7 +7,7 @@ import os
 from getpass import getpass
 from pathlib import Path
 
-from rackwright.settings.password import hand_out
+from rackwright.loading.password import hand_out
 
 PASSWORD_FILE = "ANSIBLE_VAULT_PASSWORD_FILE"
 

@@ -26,8 +26,8 @@ from pyinfra.context import ctx_config, ctx_host, ctx_inventory, ctx_state
 
 from rackwright.concerns.declared import Declared, problems_of
 from rackwright.errors import SettingsError
+from rackwright.loading.load import InventoryHost, overlaid, standalone
 from rackwright.pyinfra_glue.importing import importing_from
-from rackwright.settings.load import InventoryHost, overlaid, standalone
 from rackwright.settings.model import HostSettings
 from rackwright.settings.origin import Origin
 

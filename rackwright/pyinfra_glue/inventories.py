@@ -9,12 +9,12 @@ from pathlib import Path
 from pyinfra.api.host import Host
 
 from rackwright.errors import RackwrightError, SettingsError
+from rackwright.loading.ansible_inventory import listing_of
+from rackwright.loading.files import site_root
+from rackwright.loading.load import InventoryHost, load, standalone
 from rackwright.lockfile import Lock, Locks, pinned
 from rackwright.pyinfra_glue.declaring import declared_of, is_declaring, with_arguments
 from rackwright.pyinfra_glue.importing import importing_from
-from rackwright.settings.ansible_inventory import listing_of
-from rackwright.settings.files import site_root
-from rackwright.settings.load import InventoryHost, load, standalone
 from rackwright.settings.model import HostSettings
 from rackwright.settings.origin import Origin
 

@@ -25,7 +25,7 @@ from pyinfra.connectors.sshuserclient.client import get_host_keys
 from pyinfra.connectors.util import make_unix_command_for_host
 
 from rackwright.effects.line import tune
-from rackwright.settings.load import InventoryHost
+from rackwright.loading.load import InventoryHost
 
 AT_ONCE = 100
 """Logins under way at the same time."""

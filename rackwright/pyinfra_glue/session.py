@@ -17,11 +17,11 @@ from pyinfra.progress import progress_spinner
 
 from rackwright.effects.line import tune
 from rackwright.errors import RackwrightError
+from rackwright.loading.files import site_root
+from rackwright.loading.load import InventoryHost
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.pyinfra_glue.terminal import tame_output
 from rackwright.runs.selection import named_by
-from rackwright.settings.files import site_root
-from rackwright.settings.load import InventoryHost
 
 __all__ = ["Connected", "chosen_hosts", "connected", "progress_spinner"]
 

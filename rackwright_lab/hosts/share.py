@@ -17,7 +17,7 @@ from rackwright_lab.machine.shell import LabError, run
 NO_POWER = ("setpriv", "--inh-caps=-all", "--bounding-set=-all,+sys_admin")
 SQUASHED = ("--force-user=nobody", "--force-group=nogroup", "--chown-deny")
 LOCKS = ("--multithreaded", "--enable-lock-forwarding")
-# FUSE may keep an answer about a file from before a rename for a second; an NFS client knows what it has renamed itself.
+# FUSE may keep what a file was before a rename for a second; an NFS client knows what it has renamed itself.
 FRESH = ("-o", "attr_timeout=0")
 OTHER_USER = 1234
 """Owns an export that nobody may write to."""

@@ -14,9 +14,9 @@ import yaml
 
 from rackwright.commands import init
 from rackwright.errors import SettingsError
+from rackwright.loading.ansible import command
+from rackwright.loading.ansible_inventory import listing_of
 from rackwright.pyinfra_glue.inventories import load_inventory
-from rackwright.settings.ansible import command
-from rackwright.settings.ansible_inventory import listing_of
 
 MODEL = {"model": {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}, "own_keys": ["k*"]}
 KEYS = [f"k{number}" for number in range(6)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.settings.ansible import command
+from rackwright.loading.ansible import command
 from tests.programs.fake_site import make_site, started
 
 INVENTORY = """\

@@ -14,10 +14,10 @@ import pytest
 from rackwright.cli import main
 from rackwright.commands import init
 from rackwright.errors import SettingsError
-from rackwright.settings.ansible import command
+from rackwright.loading.ansible import command
+from rackwright.loading.vault import decrypt
+from rackwright.loading.yaml_file import Ciphertext
 from rackwright.settings.origin import Origin
-from rackwright.settings.vault import decrypt
-from rackwright.settings.yaml_file import Ciphertext
 
 NEXT = "\nnext: export ANSIBLE_VAULT_PASSWORD_FILE=FILE (a file with the password, or a program that prints it)"
 

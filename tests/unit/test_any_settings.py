@@ -11,8 +11,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from rackwright.commands.render import rendered_files
+from rackwright.loading.validate import validate
 from rackwright.plan.spec import environment, server_command
-from rackwright.settings.validate import validate
 from tests.unit.test_engine_host import B200, LONG, RTX, SPARK, V2, stand_in_takes
 
 IMAGES = {

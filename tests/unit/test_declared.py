@@ -14,9 +14,9 @@ from rackwright.concerns.catalog import ALL, managed
 from rackwright.concerns.declared import FOLLOWS, NEEDS, Declared, left_behind, left_of, problems_of
 from rackwright.concerns.firewall.changes import OWNS
 from rackwright.errors import SettingsError
+from rackwright.loading.load import InventoryHost
 from rackwright.plan.change import Owned
 from rackwright.pyinfra_glue.declaring import check_steps, declare
-from rackwright.settings.load import InventoryHost
 from tests.unit.machines import settings
 
 ROOT = Path(__file__).parents[2]

@@ -28,11 +28,11 @@ from rackwright.fleet.inspect.plan_text import plan_text, plan_values
 from rackwright.fleet.inspect.planning import plan_host
 from rackwright.fleet.inspect.status import StatusRow, rows_of
 from rackwright.fleet.inspect.status_table import render
+from rackwright.loading.load import nested
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Shell
 from rackwright.plan.concern import HostReading
 from rackwright.plan.release import Release
-from rackwright.settings.load import nested
 from rackwright.settings.model import HostSettings
 from tests.unit.machines import EVERYTHING
 from tests.unit.test_endpoint_changes import AT_REST, BOOT, BOUND, EDITED, WANTED, assigned, pending, proved, wanting

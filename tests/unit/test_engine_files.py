@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.cli import main
-from rackwright.settings.edit import comment_of, edited
+from rackwright.loading.edit import comment_of, edited
 from rackwright.settings.move import Move
 from rackwright.settings.origin import KeyPath
 

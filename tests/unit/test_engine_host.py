@@ -14,11 +14,11 @@ from rackwright.engines import Level, check_endpoint, check_host
 from rackwright.engines.data import table
 from rackwright.engines.drafts import drafts
 from rackwright.engines.memory import weights_of
+from rackwright.loading.notes import notes
+from rackwright.loading.validate import validate
 from rackwright.plan.spec import render_engine_yaml, server_command
 from rackwright.settings.model import HostSettings
-from rackwright.settings.notes import notes
 from rackwright.settings.origin import KeyPath, dotted
-from rackwright.settings.validate import validate
 from rackwright_lab.standins.engine.commands.options import click_options
 from rackwright_lab.standins.sglang.server_args import prepare_server_args
 from rackwright_lab.standins.vllm.arguments import FlexibleArgumentParser, make_arg_parser

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from rackwright.commands.rebuild import _compared, _new_keys
 from rackwright.effects.hostkeys import HostKey, accept, known, offered, without
 from rackwright.errors import RackwrightError
+from rackwright.loading.load import InventoryHost
 from rackwright.settings.known_hosts import HostKeyPlace, place_of
-from rackwright.settings.load import InventoryHost
 from tests.unit.test_plan import settings
 
 OLD, NEW, OTHER = (paramiko.ECDSAKey.generate() for _ in range(3))

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import rackwright
 from rackwright import paths
 from rackwright.hostside import helper_script, host_script, script_folders
+from rackwright.loading.validate import validate
 from rackwright.settings.sections import NAME
-from rackwright.settings.validate import validate
 from tests.unit.test_settings_validate import MODEL
 
 OWN_WORDS = ("boot", "firewall", "watch", "docker", "dockerd", "job", "guard", "check", "switch", "judge", "wait")

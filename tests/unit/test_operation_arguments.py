@@ -9,10 +9,10 @@ from typing import Any, get_type_hints
 import pytest
 
 from rackwright.errors import SettingsError
+from rackwright.loading.load import InventoryHost, load
 from rackwright.operations import arguments
 from rackwright.pyinfra_glue.declaring import check_steps, declare, says_something, told
 from rackwright.pyinfra_glue.inventories import load_inventory
-from rackwright.settings.load import InventoryHost, load
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.origin import origin_of
 
@@ -63,7 +63,7 @@ def deploy(site: Path, docker: str = "docker()", endpoint: str = "endpoint()") -
 def host(site: Path, file: Path, **data: Any) -> InventoryHost:
     """The one host, with what the deploy file says."""
     from rackwright.inventory import _groups  # noqa: PLC0415
-    from rackwright.settings.load import Listing  # noqa: PLC0415
+    from rackwright.loading.load import Listing  # noqa: PLC0415
 
     listing = Listing(site / "inventory/one.py", _groups({"one": ["h1"]}, {}), {"h1": {}}, site)
     [entry] = load(listing, data)

@@ -13,7 +13,7 @@ import pytest
 
 from rackwright.cli import parser
 from rackwright.commands import vault
-from rackwright.settings.password import hand_out
+from rackwright.loading.password import hand_out
 
 VERBS = (
     "check",
@@ -42,7 +42,7 @@ def test_every_reader_gets_it_once_and_whole() -> None:
 
 
 def test_it_goes_with_the_process_that_asked_for_it() -> None:
-    code = "from rackwright.settings.password import hand_out; p = hand_out('x'); p.read_text(); print(p.parent)"
+    code = "from rackwright.loading.password import hand_out; p = hand_out('x'); p.read_text(); print(p.parent)"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     assert made
     assert not Path(made).exists()

@@ -10,8 +10,8 @@ import pytest
 
 from rackwright.cli import main
 from rackwright.commands import init
+from rackwright.loading.notes import notes
 from rackwright.settings.model import HostSettings
-from rackwright.settings.notes import notes
 from rackwright.settings.schema import json_text
 
 ROOT = Path(__file__).parents[2]

@@ -11,10 +11,10 @@ import pytest
 
 from rackwright.concerns.docker.wanted import wanted
 from rackwright.errors import SettingsError
+from rackwright.loading.ansible import command
+from rackwright.loading.files import site_root
 from rackwright.plan.concern import HostReading
 from rackwright.pyinfra_glue.inventories import load_inventory
-from rackwright.settings.ansible import command
-from rackwright.settings.files import site_root
 from rackwright.settings.origin import origin_of
 from rackwright.settings.problems import HEADING
 from rackwright.settings.secret import Secret

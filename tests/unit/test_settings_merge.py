@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.settings.merge import Layer, merge
+from rackwright.loading.merge import Layer, merge
+from rackwright.loading.validate import leaves
 from rackwright.settings.origin import KeyPath, Origin, origin_of
-from rackwright.settings.validate import leaves
 
 KEYS = st.sampled_from(["a", "b", "c"])
 TREES = st.recursive(st.integers(), lambda below: st.dictionaries(KEYS, below, max_size=3), max_leaves=8)

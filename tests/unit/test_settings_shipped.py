@@ -10,11 +10,11 @@ import yaml
 
 from rackwright.commands.render import rendered_files
 from rackwright.inventory import build
+from rackwright.loading.merge import merge
+from rackwright.loading.validate import leaves
 from rackwright.pyinfra_glue.inventories import load_inventory
-from rackwright.settings.merge import merge
 from rackwright.settings.model import HostSettings
 from rackwright.settings.schema import json_schema
-from rackwright.settings.validate import leaves
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "fixtures" / "engine-yaml"

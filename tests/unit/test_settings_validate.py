@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from rackwright.loading.validate import masked, validate
+from rackwright.loading.wording import PATTERNS
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
-from rackwright.settings.validate import masked, validate
-from rackwright.settings.wording import PATTERNS
 
 MODEL = {"model": {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}}
 

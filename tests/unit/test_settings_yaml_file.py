@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rackwright.loading.yaml_file import Ciphertext, parse
 from rackwright.settings.origin import Origin
-from rackwright.settings.yaml_file import Ciphertext, parse
 
 TEXT = """\
 image: a:1

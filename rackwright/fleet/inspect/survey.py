@@ -10,12 +10,12 @@ from typing import TypeVar
 from rackwright.concerns.declared import Declared
 from rackwright.effects.reader import read_host
 from rackwright.errors import ReadingError
+from rackwright.loading.files import site_root
 from rackwright.lockfile import Locks
 from rackwright.plan.concern import HostReading
 from rackwright.plan.reading import Section
 from rackwright.pyinfra_glue.declaring import declared_by, told
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
-from rackwright.settings.files import site_root
 from rackwright.settings.model import HostSettings
 from rackwright.sources.names import Names
 

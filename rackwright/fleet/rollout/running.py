@@ -18,13 +18,13 @@ from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.hooks import FINISH, PLAN, merged, run_hooks
 from rackwright.fleet.rollout.quarantine import settle_quarantine
 from rackwright.fleet.view.following import follow, is_terminal
+from rackwright.loading.load import InventoryHost, nested
 from rackwright.processes import module, this_process
 from rackwright.pyinfra_glue.interrupt import STATUS as INTERRUPTED
 from rackwright.runs.ending import Result, result
 from rackwright.runs.journal import ROLLOUT, VARIABLE, append, new_record, read_record
 from rackwright.runs.masking import mask
 from rackwright.runs.record import record_of
-from rackwright.settings.load import InventoryHost, nested
 from rackwright.settings.secret import MASK
 from rackwright.settings.sections import Hooks
 

@@ -46,7 +46,7 @@ class Partial:
         """Keep any other writer out as long as this process lives.
 
         wait: called again and again while another one has it, as on a store that several hosts fill. Returns whether
-        there was another: the folder may have gone to its place meanwhile. Raises DownloadError where nothing can be locked.
+        there was another: the folder may have gone to its place meanwhile. Raises DownloadError where it cannot lock.
         """
         waited = False
         while True:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO
 
 from rackwright.errors import SettingsError
-from rackwright.settings.ansible import command, environment, first_error
-from rackwright.settings.yaml_file import Ciphertext
+from rackwright.loading.ansible import command, environment, first_error
+from rackwright.loading.yaml_file import Ciphertext
 
 POLL = 0.002
 """Seconds between two looks whether the command has come to the next pipe."""

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from rackwright.engines.problems import engine_problems
+from rackwright.loading.wording import explain, is_secret, misplaced, path_of
 from rackwright.settings import connection
 from rackwright.settings.connection import Connection
 from rackwright.settings.model import NOWHERE, SITE, EndpointSettings, HostSettings, overlay
@@ -18,7 +19,6 @@ from rackwright.settings.moved import MOVED
 from rackwright.settings.origin import KeyPath, Origins, origin_of
 from rackwright.settings.problems import Problem, nearest
 from rackwright.settings.secret import MASK, Secret
-from rackwright.settings.wording import explain, is_secret, misplaced, path_of
 
 OWN_KEYS = "own_keys"
 ENDPOINTS = "endpoints"

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.errors import SettingsError
-from rackwright.settings.ansible import command, environment, first_error
-from rackwright.settings.files import site_root
+from rackwright.loading.ansible import command, environment, first_error
+from rackwright.loading.files import site_root
+from rackwright.loading.load import Listing
+from rackwright.loading.vault import decrypt
+from rackwright.loading.yaml_file import Ciphertext
 from rackwright.settings.groups import ALL, UNGROUPED, Group, Groups
-from rackwright.settings.load import Listing
 from rackwright.settings.origin import Origin
 from rackwright.settings.secret import Secret
-from rackwright.settings.vault import decrypt
-from rackwright.settings.yaml_file import Ciphertext
 
 VAULT, UNSAFE = "__ansible_vault", "__ansible_unsafe"
 TIMEOUT = 300

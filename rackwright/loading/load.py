@@ -7,18 +7,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rackwright.loading.files import Site, site_root
+from rackwright.loading.merge import Layer, merge
+from rackwright.loading.validate import Known, leaves, validate
+from rackwright.loading.vault import decrypt
+from rackwright.loading.wording import SECRET_PATHS
+from rackwright.loading.yaml_file import VAULT_HEADER, Ciphertext, Document, parse
 from rackwright.settings.connection import defaults, placed, rename
-from rackwright.settings.files import Site, site_root
 from rackwright.settings.groups import ALL, PRIORITY, UNGROUPED, Groups
-from rackwright.settings.merge import Layer, merge
 from rackwright.settings.model import NOWHERE, SITE, HostSettings
 from rackwright.settings.origin import KeyPath, Origin, Origins
 from rackwright.settings.problems import InvalidSettingsError, Problem
 from rackwright.settings.secret import Secret
-from rackwright.settings.validate import Known, leaves, validate
-from rackwright.settings.vault import decrypt
-from rackwright.settings.wording import SECRET_PATHS
-from rackwright.settings.yaml_file import VAULT_HEADER, Ciphertext, Document, parse
 
 DATA_OPTION = "--data"
 

@@ -1,0 +1,1 @@
+"""The files of a site become settings, and the engines judge them."""
