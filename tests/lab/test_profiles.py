@@ -108,17 +108,17 @@ def test_a_shipped_profile_deploys_and_answers(bench: Bench, profile: str) -> No
     assert "42" in bench.ask(spec["served_name"])
 
 
-# -- after one that serves: vLLM's keys are checked offline only as far as the guides use them
+# -- after one that serves: short names are a warning offline, and the image has the last word
 
 
 def test_what_the_image_refuses_is_stopped_before_the_switch(bench: Bench) -> None:
     assert bench.deploy("rtx_pro_6000_vllm", **ONE).status == 0
     serves = bench.host.run("systemctl show -P ActiveEnterTimestampMonotonic rackwright-llm").stdout
     for asked in (True, False):
-        run = bench.deploy("rtx_pro_6000_vllm", **ONE, engine={"nonsense": 1})
+        run = bench.deploy("rtx_pro_6000_vllm", **ONE, engine={"tp": 1})
         assert run.status != 0, run.output
         assert ("ask the image of endpoint llm" in run.output) is asked, "a refused release is not asked about again"
-        assert "GPT-OSS_Blackwell.yaml: nonsense: " in run.output
+        assert "GPT-OSS_Blackwell.yaml: tp: " in run.output
         assert "unrecognized arguments" in run.output
         assert "next: rackwright check" in run.output
         assert bench.host.run("systemctl show -P ActiveEnterTimestampMonotonic rackwright-llm").stdout == serves
@@ -132,9 +132,9 @@ def test_the_images_are_asked_without_a_deploy(bench: Bench) -> None:
     good = bench.check("rtx_pro_6000_vllm", **ONE)
     assert good.status == 0, good.output
     assert "accepts GPT-OSS_Blackwell.yaml" in good.output
-    bad = bench.check("rtx_pro_6000_vllm", **ONE, engine={"humbug": 1})
+    bad = bench.check("rtx_pro_6000_vllm", **ONE, engine={"dp": 1})
     assert bad.status == 1, bad.output
-    assert "llm: refused: GPT-OSS_Blackwell.yaml: humbug: " in bad.output
+    assert "llm: refused: GPT-OSS_Blackwell.yaml: dp: " in bad.output
     missing = bench.check("rtx_pro_6000_vllm", **ONE, image="vllm/vllm-openai:v0.14.0")
     assert missing.status == 0, missing.output
     assert "not checked inside the image: unknown on this host: the digest of" in missing.output
