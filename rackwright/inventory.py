@@ -41,7 +41,7 @@ GroupEntry = Sequence[HostEntry] | tuple[Sequence[HostEntry], Mapping[str, Any]]
 """A group: its hosts, or its hosts and values of its own (`ansible_group_priority` among them)."""
 PyinfraGroups = dict[str, list[Any]]
 """The groups as pyinfra takes them from an inventory."""
-RECORD = "rackwright.fleet.rollout.plain"
+RECORD = "rackwright.fleet.rollout.plain_run"
 """What keeps the record of a run. Whoever only looks at hosts loads inventories too, and waits for nothing of it."""
 
 

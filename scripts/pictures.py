@@ -26,8 +26,8 @@ from rich.console import Console
 
 from rackwright.fleet.view.report import page
 from rackwright.fleet.view.screen import draw
-from rackwright.fleet.view.story import Story
-from rackwright.fleet.view.story_events import story_of, take
+from rackwright.fleet.view.timeline import Story
+from rackwright.fleet.view.timeline_events import story_of, take
 from rackwright.runs.journal import Event, read_record
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"

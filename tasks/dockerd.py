@@ -2,7 +2,7 @@
 
 from pyinfra.api import deploy
 
-from rackwright.operations.switching import restart_dockerd_in_turn
+from rackwright.operations.endpoints import restart_dockerd_in_turn
 
 
 @deploy("dockerd")

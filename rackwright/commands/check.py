@@ -9,7 +9,7 @@ from typing import Any
 
 from rackwright.commands.fix import fix_files
 from rackwright.commands.inventories import add_inventory, hosts_of
-from rackwright.commands.moving import moving
+from rackwright.commands.version_change import moving
 from rackwright.concerns.declared import Declared
 from rackwright.engines.finding import Level
 from rackwright.engines.problems import engine_notes

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from rackwright.commands.inventories import add_limit
-from rackwright.fleet.inspect.drifting import HostDrift, drift_of
-from rackwright.fleet.inspect.survey import Surveyed, survey
+from rackwright.fleet.inspect.drift import HostDrift, drift_of
+from rackwright.fleet.inspect.read_hosts import Surveyed, survey
 from rackwright.printable import paragraph
 
 _NOTES = {"moved": "", "unclear": " [or the settings changed]", "asked": " [the settings changed]"}

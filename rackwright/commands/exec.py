@@ -6,7 +6,7 @@ import argparse
 import shlex
 
 from rackwright.commands.inventories import add_limit
-from rackwright.fleet.inspect.spread import show, spread
+from rackwright.fleet.inspect.run_script import show, spread
 from rackwright.plan.change import Shell
 
 

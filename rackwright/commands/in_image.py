@@ -14,7 +14,7 @@ from rackwright.effects.reader import read_host
 from rackwright.effects.remote import StepFailedError, remote
 from rackwright.effects.remote import command_of as command
 from rackwright.errors import ReadingError
-from rackwright.fleet.inspect.survey import in_parallel
+from rackwright.fleet.inspect.read_hosts import in_parallel
 from rackwright.loading.files import site_root
 from rackwright.lockfile import Locks
 from rackwright.paths import RUN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from rackwright.commands.inventories import add_limit
-from rackwright.fleet.inspect.spread import show, spread
+from rackwright.fleet.inspect.run_script import show, spread
 from rackwright.paths import unit_name
 from rackwright.plan.change import Shell
 from rackwright.settings.model import HostSettings

@@ -7,9 +7,9 @@ import json
 
 from rackwright.commands.inventories import add_limit
 from rackwright.fleet.inspect.grouping import exit_code
+from rackwright.fleet.inspect.plan import HostPlan, plan_host
 from rackwright.fleet.inspect.plan_text import plan_text, plan_values
-from rackwright.fleet.inspect.planning import HostPlan, plan_host
-from rackwright.fleet.inspect.survey import Surveyed, survey
+from rackwright.fleet.inspect.read_hosts import Surveyed, survey
 from rackwright.printable import paragraph
 
 

@@ -13,11 +13,11 @@ from rackwright.commands.rollout import agreed
 from rackwright.effects import hostkeys
 from rackwright.effects.hostkeys import HostKey
 from rackwright.errors import RackwrightError, ReadingError
-from rackwright.fleet.inspect.glance import Asked, Glance, parse
+from rackwright.fleet.inspect.status_reading import Asked, Glance, parse
 from rackwright.fleet.inspect.status_table import duration
+from rackwright.fleet.rollout.control import roll_out
+from rackwright.fleet.rollout.launch import begin
 from rackwright.fleet.rollout.peers import EndpointOfPeers, differences, lock_of, place_of
-from rackwright.fleet.rollout.rolling import roll_out
-from rackwright.fleet.rollout.running import begin
 from rackwright.loading.files import site_root
 from rackwright.loading.load import InventoryHost
 from rackwright.lockfile import Lock, load_lock, pinned, write_lock

@@ -16,11 +16,11 @@ from rackwright.commands.runs import add_site, root_of
 from rackwright.commands.teardown import tear_down
 from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.candidates import chosen, effective, refused_runs
-from rackwright.fleet.rollout.muster import muster
-from rackwright.fleet.rollout.plain import sentence
+from rackwright.fleet.rollout.control import roll_out, take_back
+from rackwright.fleet.rollout.launch import Run, begin
+from rackwright.fleet.rollout.participants import muster
+from rackwright.fleet.rollout.plain_run import sentence
 from rackwright.fleet.rollout.resuming import Rest, advice, hurt_hosts, rest_of
-from rackwright.fleet.rollout.rolling import roll_out, take_back
-from rackwright.fleet.rollout.running import Run, begin
 from rackwright.loading.load import InventoryHost
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.claim import claimed

@@ -11,9 +11,9 @@ from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import agreed
 from rackwright.concerns.endpoint.switch.rollback import LAST
 from rackwright.errors import SettingsError
+from rackwright.fleet.rollout.control import Releases, go_back
+from rackwright.fleet.rollout.launch import Run, begin, phase
 from rackwright.fleet.rollout.quarantine import remarks
-from rackwright.fleet.rollout.rolling import Releases, go_back
-from rackwright.fleet.rollout.running import Run, begin, phase
 from rackwright.loading.files import site_root
 from rackwright.loading.load import InventoryHost
 from rackwright.pyinfra_glue.declaring import declared_by

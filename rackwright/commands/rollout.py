@@ -11,10 +11,10 @@ from typing import Any
 
 from rackwright.commands.inventories import add_limit
 from rackwright.errors import RackwrightError
-from rackwright.fleet.rollout.muster import muster
+from rackwright.fleet.rollout.control import roll_out
+from rackwright.fleet.rollout.launch import begin
+from rackwright.fleet.rollout.participants import muster
 from rackwright.fleet.rollout.quarantine import load_quarantine
-from rackwright.fleet.rollout.rolling import roll_out
-from rackwright.fleet.rollout.running import begin
 from rackwright.loading.files import site_root
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.ending import ERROR

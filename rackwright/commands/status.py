@@ -12,9 +12,9 @@ from pathlib import Path
 from rackwright.commands.inventories import add_limit
 from rackwright.engines.requests import ignored_parameters
 from rackwright.errors import ReadingError
-from rackwright.fleet.inspect.glance import Asked, parse
 from rackwright.fleet.inspect.last_runs import last_runs
 from rackwright.fleet.inspect.status import StatusRow, rows_of, unknown_row, values_of
+from rackwright.fleet.inspect.status_reading import Asked, parse
 from rackwright.fleet.inspect.status_table import render
 from rackwright.fleet.rollout.quarantine import load_quarantine
 from rackwright.loading.files import site_root

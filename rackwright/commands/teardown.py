@@ -12,7 +12,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from rackwright.commands.inventories import add_limit
-from rackwright.fleet.rollout.running import Run, begin, phase
+from rackwright.fleet.rollout.launch import Run, begin, phase
 from rackwright.loading.files import site_root
 from rackwright.processes import module
 from rackwright.pyinfra_glue.declaring import declared_by

@@ -11,10 +11,10 @@ from datetime import datetime
 from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import agreed
 from rackwright.concerns.lease import UNLOCK, SeenLease, parse_seen, read_script, span, whose
-from rackwright.effects.lease.leasing import Taken, acquire_script, ask_for
-from rackwright.effects.lease.owner import is_gone, this_owner
+from rackwright.effects.lease.holder import is_gone, this_owner
+from rackwright.effects.lease.taking import Taken, acquire_script, ask_for
 from rackwright.effects.remote import StepFailedError, command_of, remote, tail
-from rackwright.fleet.inspect.survey import in_parallel
+from rackwright.fleet.inspect.read_hosts import in_parallel
 from rackwright.plan.change import Shell
 from rackwright.printable import paragraph
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected

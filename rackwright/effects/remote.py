@@ -24,7 +24,7 @@ from pyinfra.api.state import State
 from pyinfra.connectors.util import CommandOutput
 
 from rackwright.effects import jobs
-from rackwright.effects.lease.fence import fenced, hold_of, was_refused, why_lost
+from rackwright.effects.lease.check import fenced, hold_of, was_refused, why_lost
 from rackwright.effects.line import is_lost
 from rackwright.effects.slots import Slots
 from rackwright.effects.sudo import PasswordWantedError, refuse_passwords

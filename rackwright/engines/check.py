@@ -10,11 +10,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from rackwright.engines.commandline import Spelling, number, parsed, spelled
 from rackwright.engines.finding import Finding, Level
-from rackwright.engines.moves import renamed, right_place
+from rackwright.engines.renames import renamed, right_place
 from rackwright.engines.rules import rules, switches
 from rackwright.engines.schema import Key, Union, VersionLine, line_for, lines, neighbours
 from rackwright.engines.version import bare, not_before
-from rackwright.settings.move import Move
+from rackwright.settings.key_fix import Move
 from rackwright.settings.origin import KeyPath, dotted
 from rackwright.settings.problems import nearest
 

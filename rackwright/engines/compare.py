@@ -9,7 +9,7 @@ from rackwright.engines.check import PRODUCTS, check_options
 from rackwright.engines.finding import Finding, Level
 from rackwright.engines.schema import NO_DEFAULT, Key, line_for
 from rackwright.engines.version import bare
-from rackwright.settings.move import as_yaml
+from rackwright.settings.key_fix import as_yaml
 from rackwright.settings.origin import KeyPath
 
 

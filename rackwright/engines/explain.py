@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from rackwright.engines.check import PRODUCTS
 from rackwright.engines.commandline import exactly
 from rackwright.engines.data import files, table
-from rackwright.engines.moves import ANY, Form, meanings
+from rackwright.engines.renames import ANY, Form, meanings
 from rackwright.engines.schema import NO_DEFAULT, Key, lines
-from rackwright.settings.move import as_yaml
+from rackwright.settings.key_fix import as_yaml
 from rackwright.settings.origin import dotted
 
 REFERENCE = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from rackwright.settings.move import Move
+from rackwright.settings.key_fix import Move
 from rackwright.settings.origin import KeyPath
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rackwright.engines.check import check_options
 from rackwright.engines.finding import Finding, Level
-from rackwright.settings.move import Move
+from rackwright.settings.key_fix import Move
 from rackwright.settings.origin import KeyPath, dotted
 
 ROUNDS = 8

@@ -10,7 +10,7 @@ from rackwright.engines.commandline import spelled
 from rackwright.engines.finding import Finding, Level
 from rackwright.engines.schema import VersionLine
 from rackwright.engines.version import not_before
-from rackwright.settings.move import Move
+from rackwright.settings.key_fix import Move
 
 DRAFT = "speculative_config"
 DRAFT_MODEL = ("speculative_model_dir", "speculative_model")

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from rackwright.settings.move import Move, as_yaml
+from rackwright.settings.key_fix import Move, as_yaml
 from rackwright.settings.origin import KeyPath
 
 Entry = tuple[yaml.MappingNode, yaml.ScalarNode, yaml.Node]

@@ -15,7 +15,7 @@ from rackwright.loading.wording import explain, is_secret, misplaced, path_of
 from rackwright.settings import connection
 from rackwright.settings.connection import Connection
 from rackwright.settings.model import NOWHERE, SITE, EndpointSettings, HostSettings, overlay
-from rackwright.settings.moved import MOVED
+from rackwright.settings.old_keys import MOVED
 from rackwright.settings.origin import KeyPath, Origins, origin_of
 from rackwright.settings.problems import Problem, nearest
 from rackwright.settings.secret import MASK, Secret

@@ -22,8 +22,8 @@ from rackwright.operations.arguments import (
     RegistryArguments,
     SiteArguments,
 )
+from rackwright.operations.endpoints import switch_endpoints
 from rackwright.operations.steps import hash_models, settle, try_keys
-from rackwright.operations.switching import switch_endpoints
 from rackwright.pyinfra_glue.declaring import implies, say_settings
 from rackwright.pyinfra_glue.inventories import settings_of
 

@@ -15,8 +15,8 @@ from rackwright.concerns.models import MODELS, hash_changes
 from rackwright.concerns.registry import try_key
 from rackwright.concerns.teardown.marks import Marks, parse, read_script
 from rackwright.concerns.teardown.teardown import NOTHING, Teardown, plan_left_behind, plan_teardown, remains
-from rackwright.effects.lease.fence import forget, hold_of
-from rackwright.effects.lease.leasing import clear_dead
+from rackwright.effects.lease.check import forget, hold_of
+from rackwright.effects.lease.taking import clear_dead
 from rackwright.effects.remote import StepFailedError, command_of, complain, remote, say, tail
 from rackwright.errors import ReadingError
 from rackwright.plan.change import Change, Owned, Refuse, Shell

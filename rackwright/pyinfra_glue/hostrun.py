@@ -20,8 +20,8 @@ from pyinfra.api.state import State
 from pyinfra.context import ctx_host
 
 from rackwright.concerns.lease import LEASED
-from rackwright.effects.lease.fence import holds
-from rackwright.effects.lease.leasing import take
+from rackwright.effects.lease.check import holds
+from rackwright.effects.lease.taking import take
 from rackwright.effects.line import is_lost, tune
 from rackwright.effects.perform import perform, perform_all
 from rackwright.effects.reader import SECONDS, parse_reading, reading_command

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rackwright.errors import SettingsError
-from rackwright.settings.move import Move
+from rackwright.settings.key_fix import Move
 from rackwright.settings.origin import KeyPath, Origin, dotted
 
 HEADING = "the settings are not valid, nothing was connected:"

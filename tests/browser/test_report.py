@@ -13,7 +13,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
 from rackwright.fleet.view.report import page
-from rackwright.fleet.view.story_events import story_of
+from rackwright.fleet.view.timeline_events import story_of
 from tests.unit.made_up_runs import made_up, recorded
 from tests.unit.test_report import hostile
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from rackwright.fleet.view.story import WAITING, wave_name
-from rackwright.fleet.view.story_events import story_of
+from rackwright.fleet.view.timeline import WAITING, wave_name
+from rackwright.fleet.view.timeline_events import story_of
 from rackwright.runs.progress import LOADING, PROVING
 from rackwright_lab.lab import Lab
 from tests.lab.conftest import BIN, Site

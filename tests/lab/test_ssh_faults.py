@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 from rackwright.concerns.lease import FENCE, LEASE
-from rackwright.effects.lease.owner import this_owner
+from rackwright.effects.lease.holder import this_owner
 from rackwright_lab import faults
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab

@@ -23,7 +23,7 @@ from pyinfra.connectors.fake import FakeConnector
 from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 
 from rackwright.concerns.declared import Declared
-from rackwright.effects.lease.fence import LOST
+from rackwright.effects.lease.check import LOST
 from rackwright.operations import settle
 from rackwright.plan.reading import HEAD
 from rackwright.pyinfra_glue.declaring import remember

@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from rackwright.fleet.view.following import GrowingRecord, follow, told_after
+from rackwright.fleet.view.live_run import GrowingRecord, follow, told_after
 from rackwright.fleet.view.screen import chosen, draw, facts, headline, tightest
-from rackwright.fleet.view.story import Story
-from rackwright.fleet.view.story_events import story_of, take
+from rackwright.fleet.view.timeline import Story
+from rackwright.fleet.view.timeline_events import story_of, take
 from rackwright.runs.journal import Event, append, new_record
 from tests.unit.made_up_runs import event, made_up, recorded
 
@@ -181,7 +181,7 @@ def test_the_status_is_that_of_pyinfra(tmp_path: Path, view: bool, capfd: pytest
 DRIVER = """
 import os, sys
 from pathlib import Path
-from rackwright.fleet.view.following import follow
+from rackwright.fleet.view.live_run import follow
 record = Path(sys.argv[1])
 try:
     follow([sys.executable, "-c", sys.argv[2]], record.parent, {**os.environ, "RECORD": str(record)}, record, True)

@@ -21,12 +21,12 @@ from rackwright.concerns.endpoint import (
 )
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.release import RELEASE, SeenReleases, binding_of, wanted_release
-from rackwright.fleet.inspect.drifting import drift_of
-from rackwright.fleet.inspect.glance import Asked, parse
+from rackwright.fleet.inspect.drift import drift_of
 from rackwright.fleet.inspect.grouping import exit_code
+from rackwright.fleet.inspect.plan import plan_host
 from rackwright.fleet.inspect.plan_text import plan_text, plan_values
-from rackwright.fleet.inspect.planning import plan_host
 from rackwright.fleet.inspect.status import StatusRow, rows_of
+from rackwright.fleet.inspect.status_reading import Asked, parse
 from rackwright.fleet.inspect.status_table import render
 from rackwright.loading.load import nested
 from rackwright.plan.binding import Binding

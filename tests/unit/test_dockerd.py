@@ -19,19 +19,19 @@ from rackwright.concerns.docker.daemon import DAEMON_JSON
 from rackwright.concerns.docker.daemonjob import HOME, Scripts, Stood, joining_job, restart_job
 from rackwright.concerns.dockerd import DOCKERD, parse
 from rackwright.concerns.endpoint import ENDPOINT, Running, SeenEndpoint, takes_capacity
+from rackwright.concerns.endpoint.switch.events import SwitchNews
 from rackwright.concerns.endpoint.switch.job import in_turn
-from rackwright.concerns.endpoint.switch.news import SwitchNews
 from rackwright.concerns.endpoint.switch.transaction import Tried
 from rackwright.effects.jobs import Ended
 from rackwright.effects.reader import parse_reading
 from rackwright.effects.remote import NotStartedError
-from rackwright.effects.switch.daemonrestart import ConfigurationBackError, ending
-from rackwright.effects.switch.switch import NotAdmittedError, NothingServesError
-from rackwright.fleet.inspect.drifting import drift_of
+from rackwright.effects.switch.dockerd import ConfigurationBackError, ending
+from rackwright.effects.switch.endpoint import NotAdmittedError, NothingServesError
+from rackwright.fleet.inspect.drift import drift_of
+from rackwright.fleet.inspect.plan import plan_host
 from rackwright.fleet.inspect.plan_text import summary
-from rackwright.fleet.inspect.planning import plan_host
-from rackwright.fleet.view.story_events import _phase_of
-from rackwright.operations.switching import pending
+from rackwright.fleet.view.timeline_events import _phase_of
+from rackwright.operations.endpoints import pending
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Change, DaemonRestart, Job, Owned
 from rackwright.plan.concern import HostReading

@@ -30,7 +30,7 @@ from rackwright.concerns.endpoint import (
     waits,
     why_switch,
 )
-from rackwright.concerns.endpoint.switch.news import LastSwitch
+from rackwright.concerns.endpoint.switch.events import LastSwitch
 from rackwright.concerns.release import Unresolved, payload
 from rackwright.hostside import durable_script, host_script
 from rackwright.paths import BOOT_UNIT, unit_name

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rackwright.cli import main
 from rackwright.loading.edit import comment_of, edited
-from rackwright.settings.move import Move
+from rackwright.settings.key_fix import Move
 from rackwright.settings.origin import KeyPath
 
 SITE = """\

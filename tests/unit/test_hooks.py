@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.hooks import merged, run_hooks
-from rackwright.fleet.rollout.running import hooks_for
+from rackwright.fleet.rollout.launch import hooks_for
 from rackwright.runs.journal import append, read_record
 from rackwright.settings.sections import Hook, Hooks
 

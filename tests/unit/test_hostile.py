@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pyinfra import logger
 from pyinfra.api import output
 
-from rackwright.concerns.endpoint.switch.news import parse_row
+from rackwright.concerns.endpoint.switch.events import parse_row
 from rackwright.concerns.gpus import parse as parse_gpus
 from rackwright.concerns.image import parse as parse_images
 from rackwright.concerns.inflate import inflate
@@ -30,8 +30,8 @@ from rackwright.concerns.models import read as read_models
 from rackwright.concerns.preflight.concern import parse as parse_machine
 from rackwright.effects.jobs import parse_news, parse_started
 from rackwright.errors import RackwrightError, ReadingError
-from rackwright.fleet.inspect.glance import parse as parse_glance
-from rackwright.fleet.inspect.spread import HostOutput, show
+from rackwright.fleet.inspect.run_script import HostOutput, show
+from rackwright.fleet.inspect.status_reading import parse as parse_glance
 from rackwright.hostside import host_script, job_script
 from rackwright.plan.jobstream import LONGEST_LINE, Event, Heard, JobStream, Splitter, parse_frame
 from rackwright.plan.reading import files, lines_of, pairs

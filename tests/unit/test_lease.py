@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from rackwright.commands.unlock import told
 from rackwright.concerns.lease import LEASE, TTL, Owner, SeenLease, parse_lease, parse_seen, read_script, span, whose
-from rackwright.effects.lease.fence import fenced, was_refused, why_lost
-from rackwright.effects.lease.leasing import Taken, acquire_script, parse_acquired
-from rackwright.effects.lease.owner import is_gone, purpose, run_word, this_owner
+from rackwright.effects.lease.check import fenced, was_refused, why_lost
+from rackwright.effects.lease.holder import is_gone, purpose, run_word, this_owner
+from rackwright.effects.lease.taking import Taken, acquire_script, parse_acquired
 from rackwright.hostside import host_script
 from rackwright.paths import RUN, STATE
 from rackwright.processes import started

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from rackwright.fleet.inspect.glance import Asked, Glance, GlancedEndpoint, parse
+from rackwright.fleet.inspect.status_reading import Asked, Glance, GlancedEndpoint, parse
 from rackwright.fleet.rollout.peers import EndpointOfPeers, differences, lock_of, place_of
 from rackwright.lockfile import Lock, pinned
 from rackwright.settings.model import HostSettings

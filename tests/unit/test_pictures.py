@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rackwright.fleet.view.story_events import story_of
+from rackwright.fleet.view.timeline_events import story_of
 from rackwright.runs.journal import read_record
 
 ROOT = Path(__file__).parents[2]

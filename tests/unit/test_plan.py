@@ -17,8 +17,8 @@ from rackwright.concerns.endpoint import ENDPOINT, Running, SeenEndpoint, SeenEn
 from rackwright.concerns.release import RELEASE, SeenReleases, binding_of, wanted_release
 from rackwright.effects.reader import parse_reading
 from rackwright.fleet.inspect.grouping import download, exit_code, group
+from rackwright.fleet.inspect.plan import HostPlan, PlannedChange, endpoint_diff, plan_host
 from rackwright.fleet.inspect.plan_text import bytes_text, plan_text, plan_values, summary
-from rackwright.fleet.inspect.planning import HostPlan, PlannedChange, endpoint_diff, plan_host
 from rackwright.plan.change import Change
 from rackwright.plan.concern import HostReading
 from rackwright.plan.release import Release

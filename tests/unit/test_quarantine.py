@@ -10,7 +10,7 @@ import pytest
 
 from rackwright.commands.quarantine import changed
 from rackwright.errors import RackwrightError
-from rackwright.fleet.rollout.muster import Muster, muster
+from rackwright.fleet.rollout.participants import Muster, muster
 from rackwright.fleet.rollout.quarantine import (
     Quarantined,
     after_run,

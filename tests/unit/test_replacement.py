@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.concerns.endpoint import SeenEndpoint, SeenEndpoints, WantedEndpoint, WantedEndpoints, changes
-from rackwright.concerns.endpoint.switch.replacing import Room, groups_of
+from rackwright.concerns.endpoint.switch.conflicts import Room, groups_of
 from rackwright.hostside import durable_script, host_script, trial_of_several
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Change, Owned, Proved

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from rackwright.cli import main
 from rackwright.errors import RackwrightError
+from rackwright.fleet.view.blame import clock, states, tone, worst_first
 from rackwright.fleet.view.report import page, write
 from rackwright.fleet.view.report.figures import bars, changed, row_sums, ticks, wave_marks
-from rackwright.fleet.view.standing import clock, states, tone, worst_first
-from rackwright.fleet.view.story_events import story_of
+from rackwright.fleet.view.timeline_events import story_of
 from rackwright.runs.journal import Event, append, new_record
 from rackwright.runs.states import RunState
 from tests.unit.made_up_runs import event, made_up, recorded

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rackwright.fleet.view.estimate import remaining
-from rackwright.fleet.view.story import STAGING, WAITING, HostStory, Story
-from rackwright.fleet.view.story_events import story_of, take
+from rackwright.fleet.view.timeline import STAGING, WAITING, HostStory, Story
+from rackwright.fleet.view.timeline_events import story_of, take
 from rackwright.runs.journal import Event
 from rackwright.runs.progress import DOWNLOADING, DRAINING, GOING_BACK, LOADING, PROVING
 from rackwright.runs.states import RunState

@@ -17,12 +17,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.concerns.endpoint.switch.news import SwitchNews
+from rackwright.concerns.endpoint.switch.events import SwitchNews
 from rackwright.concerns.endpoint.switch.transaction import ALONE
 from rackwright.effects.jobs import Ended
 from rackwright.effects.remote import ConnectionLostError, LeaseLostError, NotStartedError, StepFailedError
-from rackwright.effects.switch import switch
-from rackwright.effects.switch.switch import (
+from rackwright.effects.switch import endpoint
+from rackwright.effects.switch.endpoint import (
     LOG_BYTES,
     NotAdmittedError,
     NotCommittedError,
@@ -34,7 +34,7 @@ from rackwright.effects.switch.switch import (
 )
 from rackwright.errors import ReadingError
 from rackwright.fleet.rollout.gate import Outcome
-from rackwright.fleet.rollout.turns import outcome_of
+from rackwright.fleet.rollout.gate_hosts import outcome_of
 from rackwright.plan.change import Job, Proved, Shell
 from rackwright.plan.jobstream import Event, Heard
 from rackwright.proof.basic import (
@@ -115,7 +115,7 @@ STEP = Proved(
 def attempt(monkeypatch: pytest.MonkeyPatch) -> Callable[[Host], None]:
     def run(host: Host) -> None:
         for name in ("follow_job", "run_simple", "ask", "remote", "say"):
-            monkeypatch.setattr(switch, name, getattr(host, name))
+            monkeypatch.setattr(endpoint, name, getattr(host, name))
         switch_and_prove(None, SimpleNamespace(name="h1"), STEP)  # type: ignore[arg-type]
 
     return run

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.concerns.endpoint.switch.news import SwitchNews
+from rackwright.concerns.endpoint.switch.events import SwitchNews
 from rackwright.concerns.endpoint.switch.transaction import Tried, prove_script, ready_script, rows_of
 from rackwright.hostside import host_script, job_script
 from rackwright.hostside.packed import packed

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from rackwright.effects.remote import ConnectionLostError, LeaseLostError, NotStartedError, StepFailedError
-from rackwright.effects.switch.switch import (
+from rackwright.effects.switch.endpoint import (
     NotAdmittedError,
     NotCommittedError,
     NothingServesError,
@@ -17,7 +17,7 @@ from rackwright.effects.switch.switch import (
     WentBackError,
 )
 from rackwright.fleet.rollout.gate import Bake, Outcome
-from rackwright.fleet.rollout.turns import (
+from rackwright.fleet.rollout.gate_hosts import (
     Member,
     baking,
     domains_of,

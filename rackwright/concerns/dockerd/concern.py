@@ -15,7 +15,7 @@ from rackwright.concerns.docker.concern import refusals
 from rackwright.concerns.docker.daemonjob import HOME, JOB, Scripts, Stood, joining_job, restart_job
 from rackwright.concerns.docker.dockerd import Reconfiguration, deferred
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, last_switch, tried_of
-from rackwright.concerns.endpoint.switch.news import LastSwitch
+from rackwright.concerns.endpoint.switch.events import LastSwitch
 from rackwright.concerns.release import binding_of
 from rackwright.hostside import host_script
 from rackwright.paths import job_unit

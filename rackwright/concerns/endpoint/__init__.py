@@ -1,6 +1,5 @@
 """Endpoints: the unit runs the wanted release, it answers, and it has been proven."""
 
-from rackwright.concerns.endpoint.asked import questions, tried_of
 from rackwright.concerns.endpoint.concern import (
     ENDPOINT,
     adopted_later,
@@ -10,8 +9,8 @@ from rackwright.concerns.endpoint.concern import (
     takes_capacity,
     waits,
 )
-from rackwright.concerns.endpoint.due import Aim, is_deferred, serves_the_same, why_switch
 from rackwright.concerns.endpoint.formats import foreign, format_of, readable, refusal, way_out
+from rackwright.concerns.endpoint.questions import questions, tried_of
 from rackwright.concerns.endpoint.seen import (
     BOOT_UNITS,
     Running,
@@ -22,8 +21,9 @@ from rackwright.concerns.endpoint.seen import (
     parse,
     running_of,
 )
-from rackwright.concerns.endpoint.switch.together import leaving_one
+from rackwright.concerns.endpoint.switch.replacement_change import leaving_one
 from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
+from rackwright.concerns.endpoint.why_switch import Aim, is_deferred, serves_the_same, why_switch
 
 __all__ = [
     "BOOT_UNITS",

@@ -6,18 +6,10 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from rackwright.concerns.endpoint import formats
-from rackwright.concerns.endpoint.asked import questions, questions_after, questions_before
-from rackwright.concerns.endpoint.due import (
-    Aim,
-    Due,
-    is_deferred,
-    misplaced,
-    resting_release,
-    why_admit,
-    why_switch,
-)
+from rackwright.concerns.endpoint.questions import questions, questions_after, questions_before
 from rackwright.concerns.endpoint.seen import BOOT_UNITS, SeenEndpoint, SeenEndpoints, parse, read
-from rackwright.concerns.endpoint.switch.aside import foreigners, kept_aside, refusal
+from rackwright.concerns.endpoint.switch.conflicts import Exchange
+from rackwright.concerns.endpoint.switch.foreign_units import foreigners, kept_aside, refusal
 from rackwright.concerns.endpoint.switch.job import (
     commit_script,
     drain_script,
@@ -29,10 +21,18 @@ from rackwright.concerns.endpoint.switch.job import (
     remove_script,
     switch_script,
 )
-from rackwright.concerns.endpoint.switch.replacing import Exchange
-from rackwright.concerns.endpoint.switch.together import groups_among, previous, replacement
+from rackwright.concerns.endpoint.switch.replacement_change import groups_among, previous, replacement
 from rackwright.concerns.endpoint.switch.transaction import Tried, Way, drain_hook_script, start_time, transaction
 from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
+from rackwright.concerns.endpoint.why_switch import (
+    Aim,
+    Due,
+    is_deferred,
+    misplaced,
+    resting_release,
+    why_admit,
+    why_switch,
+)
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.release import TAKES as RELEASE_TAKES
 from rackwright.concerns.release import Unresolved, binding_of, wanted_releases

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rackwright.concerns.endpoint.formats import format_of, readable
-from rackwright.concerns.endpoint.switch.news import LastSwitch
+from rackwright.concerns.endpoint.switch.events import LastSwitch
 from rackwright.hostside import host_script
 from rackwright.paths import BOOT_UNIT, RESTORE_UNIT, STATE, TARGET, UNITS
 from rackwright.plan.binding import Binding, parse_binding

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rackwright.concerns.endpoint.due import Aim
+from rackwright.concerns.endpoint.why_switch import Aim
 from rackwright.concerns.release import Unresolved
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Owned

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
-from rackwright.concerns.endpoint.switch.aside import kept_aside
+from rackwright.concerns.endpoint.switch.foreign_units import kept_aside
 from rackwright.concerns.firewall.iptables import TAG, Rule, Table, in_place, why_pending
 from rackwright.concerns.firewall.kept import (
     CHECK,

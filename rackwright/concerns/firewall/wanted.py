@@ -8,7 +8,7 @@ from typing import Any
 
 from rackwright.concerns.docker import DOCKER, SeenDocker
 from rackwright.concerns.docker.daemon import DAEMON_JSON, BrokenDaemonJsonError, parse_daemon_json
-from rackwright.concerns.endpoint.switch.aside import foreigners, refusal
+from rackwright.concerns.endpoint.switch.foreign_units import foreigners, refusal
 from rackwright.concerns.firewall.drops import Bridge, Drops, drops
 from rackwright.concerns.firewall.iptables import TAG, Rule, Table
 from rackwright.concerns.firewall.kept import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 
-from rackwright.concerns.endpoint.switch.aside import how_to_go_on
+from rackwright.concerns.endpoint.switch.foreign_units import how_to_go_on
 from rackwright.concerns.preflight.row import Case, Check, figures, version_tuple
 
 Verdicts = Iterator[tuple[bool, str, str]]

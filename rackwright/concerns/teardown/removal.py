@@ -18,7 +18,7 @@ from rackwright.concerns.docker.daemon import (
     parse_daemon_json,
     render_daemon_json,
 )
-from rackwright.concerns.endpoint.switch.aside import put_back_script
+from rackwright.concerns.endpoint.switch.foreign_units import put_back_script
 from rackwright.concerns.endpoint.switch.job import remove_script
 from rackwright.hostside import host_script
 from rackwright.paths import ENDPOINT_LABEL, HELPER_LABEL, STATE, UNITS, endpoint_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from rackwright.fleet.inspect.planning import HostPlan, PlannedChange
+from rackwright.fleet.inspect.plan import HostPlan, PlannedChange
 
 
 @dataclass(frozen=True)

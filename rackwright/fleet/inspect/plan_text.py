@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rackwright.fleet.inspect.grouping import AlikeHosts, download, group
-from rackwright.fleet.inspect.planning import HostPlan, PlannedChange
-from rackwright.fleet.inspect.several import hosts_text
+from rackwright.fleet.inspect.host_names import hosts_text
+from rackwright.fleet.inspect.plan import HostPlan, PlannedChange
 
 _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 _HEADS = {"refused": "refused", "unreadable": "not known", "unreachable": "cannot be reached"}

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from rackwright.concerns.endpoint import SeenEndpoint, is_deferred
-from rackwright.concerns.endpoint.switch.news import CUT
+from rackwright.concerns.endpoint.switch.events import CUT
 from rackwright.concerns.lease import span, whose
-from rackwright.fleet.inspect.glance import Asked, Glance, GlancedEndpoint, is_wanted, moved, wanted_aim
+from rackwright.fleet.inspect.status_reading import Asked, Glance, GlancedEndpoint, is_wanted, moved, wanted_aim
 
 UNKNOWN = "?"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rackwright.fleet.inspect.several import hosts_text
+from rackwright.fleet.inspect.host_names import hosts_text
 from rackwright.fleet.inspect.status import UNKNOWN, StatusRow, grouped
 
 COLUMNS = ("host", "endpoint", "release", "since", "health", "GPUs", "clients", "drift", "lock", "last run")

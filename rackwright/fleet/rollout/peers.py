@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rackwright.concerns.models import name_of
-from rackwright.fleet.inspect.glance import Asked, Glance
+from rackwright.fleet.inspect.status_reading import Asked, Glance
 from rackwright.lockfile import Lock, LockedModel
 from rackwright.plan.specdiff import reasons
 from rackwright.settings.model import EndpointSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 from statistics import median
 
-from rackwright.fleet.view.story import HostStory, Story
+from rackwright.fleet.view.timeline import HostStory, Story
 from rackwright.runs.states import RunState
 
 

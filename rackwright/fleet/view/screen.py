@@ -11,9 +11,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from rackwright.fleet.view.blame import BAD, BUSY, GOOD, IDLE, RANK, WARN, clock, tone
 from rackwright.fleet.view.estimate import remaining
-from rackwright.fleet.view.standing import BAD, BUSY, GOOD, IDLE, RANK, WARN, clock, tone
-from rackwright.fleet.view.story import HostStory, Story, wave_name
+from rackwright.fleet.view.timeline import HostStory, Story, wave_name
 from rackwright.printable import printable
 from rackwright.runs.record import BACKWARD
 from rackwright.runs.states import RunState

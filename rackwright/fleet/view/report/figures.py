@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from rackwright.fleet.view.standing import BAD, GOOD, WARN, clock, worst_first
-from rackwright.fleet.view.story import AskedRow, HostStory, Span, Story
+from rackwright.fleet.view.blame import BAD, GOOD, WARN, clock, worst_first
+from rackwright.fleet.view.timeline import AskedRow, HostStory, Span, Story
 
 UNITS = {"speed": (1000.0, " ms a token"), "accepted drafts": (1.0, " tokens a step")}
 """How people read the figures of a row: factor and unit."""

@@ -13,12 +13,12 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from rackwright import __version__
-from rackwright.fleet.view import standing
+from rackwright.fleet.view import blame
 from rackwright.fleet.view.report import figures
-from rackwright.fleet.view.story import PHASES, Story, wave_name
+from rackwright.fleet.view.timeline import PHASES, Story, wave_name
 from rackwright.runs.fault import judged
 
-VERDICTS = {0: standing.GOOD, 3: standing.WARN}
+VERDICTS = {0: blame.GOOD, 3: blame.WARN}
 
 
 def page(story: Story, run: str, logs: Mapping[str, str] | None = None) -> str:
@@ -36,21 +36,21 @@ def page(story: Story, run: str, logs: Mapping[str, str] | None = None) -> str:
         script=Markup(script),
         policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:",
         phases=PHASES,
-        hosts=standing.worst_first(story),
-        culprits=standing.culprits(story),
-        consequences=standing.consequences(story),
+        hosts=blame.worst_first(story),
+        culprits=blame.culprits(story),
+        consequences=blame.consequences(story),
         failures={one.host: [of for of in story.failures if of.host == one.host] for one in story.failures},
         judgement=judged(story.failures),
-        states=standing.states(story),
-        verdict=VERDICTS.get(story.status, standing.BAD) if story.status is not None else standing.BUSY,
+        states=blame.states(story),
+        verdict=VERDICTS.get(story.status, blame.BAD) if story.status is not None else blame.BUSY,
         rows=figures.row_sums(story),
         changed=figures.changed(story),
         ticks=figures.ticks(story),
         wave_marks=figures.wave_marks(story),
-        tone=lambda state: standing.tone(story, state),
+        tone=lambda state: blame.tone(story, state),
         bars=lambda host: figures.bars(story, host),
         marks=figures.MARKS,
-        clock=standing.clock,
+        clock=blame.clock,
         figure=figures.figure,
         wave_name=wave_name,
         at=_at,

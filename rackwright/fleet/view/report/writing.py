@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rackwright.errors import RackwrightError
 from rackwright.fleet.view.report.page import page
-from rackwright.fleet.view.story import Story
-from rackwright.fleet.view.story_events import story_of
+from rackwright.fleet.view.timeline import Story
+from rackwright.fleet.view.timeline_events import story_of
 from rackwright.runs.journal import read_record
 
 HOSTS, LINES = 20, 200

@@ -25,7 +25,7 @@ from rackwright.concerns.models import host_path
 from rackwright.concerns.release import bound_to, release_of
 from rackwright.concerns.watch import repairs_file
 from rackwright.errors import ReadingError
-from rackwright.fleet.inspect.moved import gone, out_of_place, spoilt
+from rackwright.fleet.inspect.endpoint_drift import gone, out_of_place, spoilt
 from rackwright.hostside import host_script
 from rackwright.paths import STATE, UNITS
 from rackwright.plan.binding import Binding

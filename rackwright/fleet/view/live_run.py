@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from rackwright.fleet.view.story import Story
-from rackwright.fleet.view.story_events import story_of, take
+from rackwright.fleet.view.timeline import Story
+from rackwright.fleet.view.timeline_events import story_of, take
 from rackwright.printable import printable
 from rackwright.pyinfra_glue.interrupt import PARENT, Terminated, interrupted_by_sigterm
 from rackwright.runs.journal import Event, read_record

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rackwright.concerns.endpoint.asked import questions, questions_after, questions_before, tried_of
-from rackwright.concerns.endpoint.due import why_switch
+from rackwright.concerns.endpoint.questions import questions, questions_after, questions_before, tried_of
 from rackwright.concerns.endpoint.seen import SeenEndpoint, SeenEndpoints
+from rackwright.concerns.endpoint.switch.conflicts import Exchange, Room, groups_of, room_of
 from rackwright.concerns.endpoint.switch.replacement import Coming, Leaving, replacement_job
-from rackwright.concerns.endpoint.switch.replacing import Exchange, Room, groups_of, room_of
 from rackwright.concerns.endpoint.switch.transaction import Tried
 from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
+from rackwright.concerns.endpoint.why_switch import why_switch
 from rackwright.concerns.release import Unresolved
 from rackwright.paths import unit_name
 from rackwright.plan.change import Change, Owned, Proved

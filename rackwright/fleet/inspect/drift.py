@@ -20,7 +20,7 @@ from rackwright.concerns.preflight.concern import PREFLIGHT
 from rackwright.concerns.release import RELEASE, Unresolved, binding_of, wanted_releases
 from rackwright.concerns.retention import RETENTION
 from rackwright.errors import RackwrightError
-from rackwright.fleet.inspect.moved import gone, out_of_place, spoilt
+from rackwright.fleet.inspect.endpoint_drift import gone, out_of_place, spoilt
 from rackwright.paths import unit_name
 from rackwright.plan.change import Change, Owned, Refuse
 from rackwright.plan.concern import HostReading

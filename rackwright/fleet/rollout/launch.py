@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.hooks import FINISH, PLAN, merged, run_hooks
 from rackwright.fleet.rollout.quarantine import settle_quarantine
-from rackwright.fleet.view.following import follow, is_terminal
+from rackwright.fleet.view.live_run import follow, is_terminal
 from rackwright.loading.load import InventoryHost, nested
 from rackwright.processes import module, this_process
 from rackwright.pyinfra_glue.interrupt import STATUS as INTERRUPTED

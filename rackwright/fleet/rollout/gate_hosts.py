@@ -16,7 +16,7 @@ from rackwright.concerns.endpoint import ENDPOINT
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.release import binding_of, wanted_releases
 from rackwright.effects.remote import ConnectionLostError, StepFailedError
-from rackwright.effects.switch.switch import NotAdmittedError, NothingServesError, StoppedError, WentBackError
+from rackwright.effects.switch.endpoint import NotAdmittedError, NothingServesError, StoppedError, WentBackError
 from rackwright.fleet.rollout.gate import Bake, Outcome
 from rackwright.fleet.rollout.waves import FIRST, LAST, Node, RunLimits, amount
 from rackwright.hostside import host_script

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
-from rackwright.concerns.endpoint.switch.news import COLOURS, ShownLine, SwitchNews, in_words
+from rackwright.concerns.endpoint.switch.events import COLOURS, ShownLine, SwitchNews, in_words
 from rackwright.concerns.endpoint.switch.transaction import ALONE, word_script
 from rackwright.concerns.inflate import inflate
 from rackwright.effects.jobs import Ended

@@ -24,11 +24,10 @@ from rackwright.concerns.endpoint.switch.rollback import (
 from rackwright.concerns.firewall import FIREWALL_AS_SERVED, Place, is_moving, is_ours, moved, opening_changes
 from rackwright.concerns.release import binding_of
 from rackwright.effects.remote import StepFailedError, command_of, complain, remote, run_job, say, shout, tail
-from rackwright.effects.switch.switch import ask_all
-from rackwright.fleet.inspect.planning import plan_host
+from rackwright.effects.switch.endpoint import ask_all
+from rackwright.fleet.inspect.plan import plan_host
 from rackwright.fleet.rollout.gate import Begin, Outcome, TurnQueue
-from rackwright.fleet.rollout.hooks import FAILURE, SWITCH, WAVE, merged, run_hooks
-from rackwright.fleet.rollout.turns import (
+from rackwright.fleet.rollout.gate_hosts import (
     Member,
     baking,
     domains_of,
@@ -42,6 +41,7 @@ from rackwright.fleet.rollout.turns import (
     state_after,
     watched,
 )
+from rackwright.fleet.rollout.hooks import FAILURE, SWITCH, WAVE, merged, run_hooks
 from rackwright.plan.change import Change, DaemonRestart, Job, Proved, Refuse, Shell
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.spec import url_of

@@ -9,7 +9,7 @@ from typing import Any
 from rackwright.engines.data import files, table
 from rackwright.engines.schema import VersionLine, lines
 from rackwright.engines.version import not_before
-from rackwright.settings.move import Move
+from rackwright.settings.key_fix import Move
 from rackwright.settings.origin import KeyPath, dotted
 
 ANY = object()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.concerns.endpoint.switch.rollback import BACK
-from rackwright.fleet.rollout.running import Run, phase
+from rackwright.fleet.rollout.launch import Run, phase
 from rackwright.runs.ending import Result, end_of_rollout
 from rackwright.runs.journal import ORDER
 from rackwright.runs.record import BACKWARD, FORWARD

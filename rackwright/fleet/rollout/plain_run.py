@@ -18,8 +18,8 @@ from pyinfra.api.state import State, StateStage
 from pyinfra.context import ctx_state
 
 from rackwright.errors import RackwrightError
+from rackwright.fleet.rollout.launch import beginning
 from rackwright.fleet.rollout.quarantine import remarks, settle_quarantine
-from rackwright.fleet.rollout.running import beginning
 from rackwright.processes import this_process
 from rackwright.pyinfra_glue.interrupt import STATUS as INTERRUPTED
 from rackwright.runs.journal import VARIABLE, new_record, note, read_record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rackwright.fleet.view.story import ASIDE, WELL, HostStory, Story
+from rackwright.fleet.view.timeline import ASIDE, WELL, HostStory, Story
 from rackwright.runs.record import BY_HAND
 from rackwright.runs.states import LEFT_ASIDE, OPEN, RunState
 

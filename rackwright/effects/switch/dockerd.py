@@ -9,10 +9,10 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
 from rackwright.concerns.docker.daemonjob import HOME
-from rackwright.concerns.endpoint.switch.news import SwitchNews
+from rackwright.concerns.endpoint.switch.events import SwitchNews
 from rackwright.effects.jobs import Ended
 from rackwright.effects.remote import NotStartedError, StepFailedError, TakenBackError, follow_job
-from rackwright.effects.switch.switch import (
+from rackwright.effects.switch.endpoint import (
     NothingServesError,
     WentBackError,
     clock_of,

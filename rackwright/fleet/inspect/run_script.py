@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rackwright.effects.remote import StepFailedError, command_of, remote
-from rackwright.fleet.inspect.survey import in_parallel
+from rackwright.fleet.inspect.read_hosts import in_parallel
 from rackwright.plan.change import Shell
 from rackwright.printable import ASKED_FOR, printable
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected

@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from rackwright.fleet.view.story import (
+from rackwright.fleet.view.timeline import (
     PHASES,
     STAGING,
     WAITING,

@@ -13,8 +13,8 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
 from rackwright.concerns.lease import FENCE, LEASE, TTL, Lease, Owner, SeenLease, parse_seen, span, whose
-from rackwright.effects.lease.fence import Hold, fenced, holds, was_refused, why_lost
-from rackwright.effects.lease.owner import is_gone, run_word, this_owner
+from rackwright.effects.lease.check import Hold, fenced, holds, was_refused, why_lost
+from rackwright.effects.lease.holder import is_gone, run_word, this_owner
 from rackwright.effects.line import is_lost
 from rackwright.effects.remote import (
     NotStartedError,
