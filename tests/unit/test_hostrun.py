@@ -106,7 +106,7 @@ def test_a_host_is_read_by_its_own_settings_whoever_looks(monkeypatch: pytest.Mo
 
 PACKAGE = Path(rackwright.__file__).parent
 USED = re.compile(r"\b(?:reading|seen)\[([A-Z]+)\]")
-AT_OTHER_TIMES = {"drifting.py", "planning.py", "teardown.py", "lockfile.py"}
+AT_OTHER_TIMES = {"drift.py", "plan.py", "teardown.py", "lockfile.py"}
 """Of commands that read hosts for themselves."""
 
 
