@@ -93,6 +93,7 @@ def test_a_killed_rollout_is_resumed_as_one_past_a_deploy_that_the_lease_refused
 
 def test_where_rolling_back_failed_hands_are_needed_and_resume_says_so(fleet: Site) -> None:
     canary, *others = fleet.lab.hosts
+    assert rollout(fleet, stream_interval=22).status == 0
     before = proven(fleet.lab.hosts)
     canary.run("systemctl stop rackwright-llm")
     bad = {"fault": "drop_tool_calls", "when": {"option.stream_interval": 23}}
