@@ -12,10 +12,28 @@ class RackwrightError(PyinfraError):
 
     It is a pyinfra error, so the plain `pyinfra` command prints it as text and stops. Whatever a host, a registry or
     a hub has said in it does nothing to a terminal.
+
+    `code`: what `rackwright explain` takes, from the table in data/refusals; a class has one where it is one cause.
     """
 
-    def __str__(self) -> str:
+    code: str = ""
+
+    def __init__(self, text: str = "", *, code: str = "") -> None:
+        super().__init__(text)
+        self.code = code or type(self).code
+
+    @property
+    def text(self) -> str:
+        """The message without its code, for a message that has one of its own."""
         return paragraph(super().__str__())
+
+    def __str__(self) -> str:
+        return coded(self.code, self.text)
+
+
+def coded(code: str, text: str) -> str:
+    """A message as people see it: the code comes first, where no cut end of a line takes it away."""
+    return f"{code}: {text}" if code else text
 
 
 class SettingsError(RackwrightError):

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyinfra import logger
 
-from rackwright.errors import SettingsError
+from rackwright.errors import SettingsError, coded
 from rackwright.loading.ansible_inventory import listing_of
 from rackwright.loading.files import site_root
 from rackwright.loading.load import InventoryHost, Listing, load
@@ -82,7 +82,7 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
         say_when_nobody_answers()
         tame_output()
     if unknown and options and options.connects:
-        logger.warning(advice(unknown))
+        logger.warning(coded("RW1406", advice(unknown)))
     if options and options.connects and options.deploy and not options.dry:
         names = [host.name for host in hosts if host.name in chosen]
         root = listing.root or site_root(listing.path)
@@ -116,7 +116,9 @@ def _groups(groups: Mapping[str, GroupEntry], children: Mapping[str, Sequence[st
     _refuse_unknown({*groups, *children}, children)
     for name in [group.name for group in (*found, *missing)]:
         if not name or name.startswith("_"):
-            raise SettingsError(f"group {name!r}: pyinfra ignores names that begin with an underscore; rename it")
+            raise SettingsError(
+                f"group {name!r}: pyinfra ignores names that begin with an underscore; rename it", code="RW1402"
+            )
     return Groups([*missing, *found])
 
 
@@ -124,7 +126,9 @@ def _refuse_unknown(known: set[str], children: Mapping[str, Sequence[str]]) -> N
     for parent, below in children.items():
         for child in below:
             if child not in known:
-                raise SettingsError(f"children of {parent}: no group is named {child}{nearest(child, known)}")
+                raise SettingsError(
+                    f"children of {parent}: no group is named {child}{nearest(child, known)}", code="RW1403"
+                )
 
 
 def _own_values(groups: Mapping[str, GroupEntry]) -> dict[str, dict[str, Any]]:
@@ -147,7 +151,7 @@ def _with_values(name: str, group: GroupEntry) -> tuple[Sequence[HostEntry], Map
         return group[0], group[1]
     if isinstance(group, list | tuple):
         return group, {}
-    raise SettingsError(f"group {name}: its hosts must be a list, not {type(group).__name__}")
+    raise SettingsError(f"group {name}: its hosts must be a list, not {type(group).__name__}", code="RW1401")
 
 
 def _entry(entry: HostEntry) -> tuple[str, Mapping[str, Any]]:
@@ -155,4 +159,4 @@ def _entry(entry: HostEntry) -> tuple[str, Mapping[str, Any]]:
         return entry, {}
     if isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], str) and isinstance(entry[1], Mapping):
         return entry
-    raise SettingsError(f'a host must be "name" or ("name", {{"key": value}}), not {entry!r}')
+    raise SettingsError(f'a host must be "name" or ("name", {{"key": value}}), not {entry!r}', code="RW1401")

@@ -96,13 +96,13 @@ def load_lock(root: Path, name: str = FILE) -> Lock:
         document = _Document.model_validate(yaml.safe_load(text))
     except (yaml.YAMLError, ValidationError) as error:
         raise SettingsError(
-            f"{path} is not a lock file: {_short(error)}; restore it, or remove it and lock again"
+            f"{path} is not a lock file: {_short(error)}; restore it, or remove it and lock again", code="RW1404"
         ) from None
     wrong = [name for name, digest in document.images.items() if not DIGEST.match(digest)]
     wrong += [name for name, model in document.models.items() if not COMMIT.match(model.commit)]
     if document.version != 1 or wrong:
         what = f"no digest or commit at {', '.join(wrong)}" if wrong else f"version {document.version} is unknown"
-        raise SettingsError(f"{path}: {what}; restore it, or remove it and lock again")
+        raise SettingsError(f"{path}: {what}; restore it, or remove it and lock again", code="RW1404")
     return Lock(document.images, document.models)
 
 
@@ -203,7 +203,9 @@ def joined(locks: Iterable[tuple[str, Lock]]) -> Lock:
             models[name] = (first, LockedModel(commit=there.commit, files={**there.files, **model.files}))
     if problems:
         text = "\n".join(f"  {problem}" for problem in problems)
-        raise SettingsError(f"the hosts do not have the same bytes:\n{text}\nlock those that are right: --limit HOST")
+        raise SettingsError(
+            f"the hosts do not have the same bytes:\n{text}\nlock those that are right: --limit HOST", code="RW1405"
+        )
     return Lock(
         {name: digest for name, (_, digest) in images.items()}, {name: model for name, (_, model) in models.items()}
     )

@@ -138,8 +138,8 @@ def preflight_page() -> str:
     """Every check by group, and the figures that they compare with."""
     parts = [PREFLIGHT_HEAD]
     for title, checks in GROUPS.items():
-        rows = "\n".join(f"| {check.name} | `{check.severity}` | {_judges(check)} |" for check in checks)
-        parts.append(f"## {title}\n\n| check | when it fails | what it judges |\n|---|---|---|\n{rows}\n")
+        rows = "\n".join(f"| {check.code} | {check.name} | `{check.severity}` | {_judges(check)} |" for check in checks)
+        parts.append(f"## {title}\n\n| code | check | when it fails | what it judges |\n|---|---|---|---|\n{rows}\n")
     return "\n".join([*parts, _figures()])
 
 

@@ -36,11 +36,13 @@ def run(args: argparse.Namespace) -> int:
     """Print the ranking. Raises SettingsError for a GPU that no profile is for, and for a request that none holds."""
     known, load = gpu_type(args.gpu), Load(args.context, args.concurrency, args.output)
     if known is None or not longest(known.name):
-        raise SettingsError(_no_profile(args))
+        raise SettingsError(_no_profile(args), code="RW1001")
     found = advise(known.name, load)
     if not found:
         text = f"no profile for {known.name} holds {load.length} tokens of prompt and answer; the longest holds"
-        raise SettingsError(f"{text} {longest(known.name)}; next: ask with a smaller --context or --output")
+        raise SettingsError(
+            f"{text} {longest(known.name)}; next: ask with a smaller --context or --output", code="RW1002"
+        )
     print("\n".join(line for place, one in enumerate(found, 1) for line in _lines(place, one)))
     if all(one.percent is None for one in found):
         print("no speed was measured on this GPU: the order is by what the sources say; measure before you choose")

@@ -1,30 +1,68 @@
-"""`rackwright explain KEY`: what an engine's key does, its default, the versions that have it, and its source."""
+"""`rackwright explain WORD`: what an engine's key does, or what a refusal's code means and what to do next."""
 
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from rackwright.engines.check import PRODUCTS
 from rackwright.engines.explain import all_names, explain, matching, speaking_of
 from rackwright.errors import SettingsError
+from rackwright.refusals import by_code, lines_of
 from rackwright.settings.problems import nearest
+
+CODE = re.compile(r"RW\d+", re.IGNORECASE)
+_LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
+PAGE = "docs/how-to/"
+"""From where the links of the table lead."""
 
 
 def add_parser(subparsers: Any) -> None:
     """Add `explain` to the command line."""
-    parser = subparsers.add_parser("explain", help="what an engine's key does, and which versions have it")
-    parser.add_argument("key", metavar="KEY", help="for example moe_config.backend")
+    parser = subparsers.add_parser(
+        "explain", help="what an engine's key does, or what to do about a code such as RW0312"
+    )
+    parser.add_argument("key", metavar="KEY|CODE", help="for example moe_config.backend, or RW0312")
     parser.set_defaults(handler=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is known of a key in every engine that has it. Raises SettingsError for a key that is none."""
+    """Print what is known of a key in every engine that has it, or of a code. Raises SettingsError for another word."""
+    if CODE.fullmatch(args.key):
+        print("\n".join(_lines(args.key.upper())))
+        return 0
     found = matching(args.key)
     if not found:
-        raise SettingsError(_unknown(args.key))
+        raise SettingsError(_unknown(args.key), code="RW1003")
     print("\n\n".join("\n".join(explain(engine, path)) for engine, path in found))
     return 0
+
+
+def _lines(code: str) -> Iterator[str]:
+    known = by_code()
+    if code not in known:
+        near = min(known, key=lambda one: abs(int(one[2:]) - int(code[2:])))
+        text = f"no message has the code {code} (did you mean {near}?); next: rackwright explain {near}"
+        raise SettingsError(text, code="RW1017")
+    section, refusal = known[code]
+    yield f"{code}: {_plain(refusal.says)}"
+    yield f"  {section.heading} (rackwright/{section.folder.removeprefix('.')})"
+    yield f"  what it means: {_plain(refusal.means)}"
+    yield f"  next: {_plain(refusal.next)}"
+    for line in lines_of(section, code):
+        yield f"  {_plain(line.says).rstrip(':;,')}: {'; '.join(filter(None, map(_plain, (line.means, line.next))))}"
+
+
+def _plain(text: str) -> str:
+    """Markdown for a terminal: links as their files in the repository."""
+    return _LINK.sub(_target, text).replace("`", "")
+
+
+def _target(link: re.Match[str]) -> str:
+    path = link[2].removeprefix("../")
+    return f"{link[1]} ({'docs/' if path != link[2] else PAGE}{path})"
 
 
 def _unknown(word: str) -> str:

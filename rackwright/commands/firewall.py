@@ -59,5 +59,5 @@ def seconds_of(text: str) -> int:
     found = re.fullmatch(r"([1-9][0-9]{0,5})([smh])", text)
     seconds = int(found[1]) * UNITS[found[2]] if found else 0
     if not 0 < seconds <= LONGEST:
-        raise RackwrightError(f"--for must be a length of at most 24h, as 90s, 30m or 1h, not {text!r}")
+        raise RackwrightError(f"--for must be a length of at most 24h, as 90s, 30m or 1h, not {text!r}", code="RW1004")
     return seconds

@@ -64,7 +64,7 @@ def update(site: Path) -> int:
     Raises RackwrightError when the folder is no site, or cannot be written.
     """
     if not (site / "deploy.py").exists():
-        raise RackwrightError(f"{site} is no site: it has no deploy.py; next: rackwright init {site}")
+        raise RackwrightError(f"{site} is no site: it has no deploy.py; next: rackwright init {site}", code="RW1006")
     now = shipped_files()
     before = _files_below(site / KEPT)
     mine = {path: (site / path).read_bytes() for path in {*now, *before} if (site / path).is_file()}
@@ -109,7 +109,9 @@ def _write(folder: Path, contents: Mapping[Path, bytes]) -> None:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
     except OSError as error:
-        raise RackwrightError(f"{error.filename}: {error.strerror}; choose a folder that you may write") from None
+        raise RackwrightError(
+            f"{error.filename}: {error.strerror}; choose a folder that you may write", code="RW1007"
+        ) from None
 
 
 def shipped_files() -> dict[Path, bytes]:
@@ -123,7 +125,9 @@ def shipped() -> Path:
     for source in SOURCES:
         if all((source / part).exists() for part in PARTS):
             return source
-    raise RackwrightError("this installation has no site files; next: pip install --force-reinstall rackwright")
+    raise RackwrightError(
+        "this installation has no site files; next: pip install --force-reinstall rackwright", code="RW1005"
+    )
 
 
 def _shipped_files(source: Path) -> Iterator[Path]:

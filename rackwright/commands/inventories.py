@@ -47,4 +47,4 @@ def pick(hosts: Sequence[InventoryHost], name: str, inventory: str) -> Inventory
         if host.name == name:
             return host
     hint = nearest(name, [host.name for host in hosts])
-    raise SettingsError(f"{inventory} has no host {name}{hint}; next: rackwright check {inventory}")
+    raise SettingsError(f"{inventory} has no host {name}{hint}; next: rackwright check {inventory}", code="RW1008")

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     except SourceError as error:
         next_step = f"rackwright lock {arguments.inventory} --from-hosts"
         raise RackwrightError(
-            f"{error}\nnothing was written; to lock what the hosts have instead: {next_step}"
+            f"{error.text}\nnothing was written; to lock what the hosts have instead: {next_step}", code=error.code
         ) from None
     files = {entry.name: entry.settings.paths.lock_file for entry in entries}
     written = [_write(root, file, joined(one for one in found if files[one[0]] == file)) for file in _once(files)]
@@ -94,5 +94,5 @@ def _look(connection: Connected) -> HostReading:
     command = StringCommand("sh", "-c", QuoteString(script))
     ok, output = remote(connection.state, connection.host, command, timeout=120)
     if not ok:
-        raise ReadingError(f"{connection.host.name} could not be read: {tail(output)}")
+        raise ReadingError(f"{connection.host.name} could not be read: {tail(output)}", code="RW1009")
     return parse_all(CONCERNS, reading.parse(output.stdout_lines, [concern.name for concern in CONCERNS]))

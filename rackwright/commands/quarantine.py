@@ -52,4 +52,4 @@ def _of_run(entry: Quarantined) -> str:
 def _refuse_unknown(asked: list[str], known: list[str], text: str) -> None:
     for host in asked:
         if host not in known:
-            raise RackwrightError(f"{text} {host}{nearest(host, known)}; nothing was done")
+            raise RackwrightError(f"{text} {host}{nearest(host, known)}; nothing was done", code="RW1010")

@@ -96,7 +96,8 @@ def _pins(root: Path, entry: InventoryHost, peers: Sequence[InventoryHost], as_s
     if found and not as_settings:
         raise RackwrightError(
             "\n".join(found) + f"\n{entry.name} is left as it is; next: roll the settings out to its group first, or "
-            f"rackwright rebuild {entry.name} --as-settings"
+            f"rackwright rebuild {entry.name} --as-settings",
+            code="RW1011",
         )
     print("\n".join(found or _told(places)))
     if found or lock == known:
@@ -149,7 +150,8 @@ def _new_keys(
     if yes:
         raise RackwrightError(
             f"{entry.name}: its key is a new one, and -y accepts it only with --fingerprint; nothing was changed; "
-            "next, on its console: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub"
+            "next, on its console: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub",
+            code="RW1012",
         )
     return offered
 
@@ -160,7 +162,8 @@ def _compared(host: str, known: Sequence[HostKey], offered: Sequence[HostKey], f
     if not keys:
         raise RackwrightError(
             f"{host}: none of the keys that it offers has the fingerprint {fingerprint}: somebody else may answer at "
-            "its address; nothing was changed"
+            "its address; nothing was changed",
+            code="RW1013",
         )
     return [key for key in keys if key not in known]
 
@@ -172,7 +175,9 @@ def _deploy(inventory: str, root: Path, entry: InventoryHost) -> int:
     begun = time.monotonic()
     deploy = root / "deploy.py"
     if not deploy.exists():
-        raise RackwrightError(f"{deploy} is not there, so nothing can be deployed; next: rackwright init DIR")
+        raise RackwrightError(
+            f"{deploy} is not there, so nothing can be deployed; next: rackwright init DIR", code="RW1014"
+        )
     data = {"gate.level": "full", "rollout.bake": 0}
     started = begin(inventory, root, [entry], "rebuild", deploy=str(deploy), data=data)
     if why := started.vetoed():

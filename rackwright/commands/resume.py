@@ -87,7 +87,9 @@ def _still_there(old: Record, rest: Rest) -> list[InventoryHost]:
     known = {entry.name for entry in entries}
     found = [entry for entry in entries if entry.name in rest.hosts]
     if not found:
-        raise RackwrightError(f"{old.begin['inventory']} has none of the hosts that are left: {', '.join(rest.hosts)}")
+        raise RackwrightError(
+            f"{old.begin['inventory']} has none of the hosts that are left: {', '.join(rest.hosts)}", code="RW1015"
+        )
     for host in rest.hosts:
         if host not in known:
             print(f"rackwright: {host} is no longer in {old.begin['inventory']}, and is left out")

@@ -56,7 +56,9 @@ def run(args: argparse.Namespace) -> int:
     root = site_root(Path(args.inventory)).absolute()
     deploy = root / "deploy.py"
     if not deploy.exists():
-        raise RackwrightError(f"{deploy} is not there, so there is nothing to roll out; next: rackwright init DIR")
+        raise RackwrightError(
+            f"{deploy} is not there, so there is nothing to roll out; next: rackwright init DIR", code="RW1014"
+        )
     data = given(args)
     present = muster(Path(args.inventory).absolute(), hosts, root, load_quarantine(root), args.skip_offline)
     print("\n".join(f"rackwright: {text}" for text in [*present.told, f"{len(present.hosts)} hosts take part"]))
@@ -90,7 +92,7 @@ def given(args: argparse.Namespace) -> dict[str, Any]:
 def _pair(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals:
-        raise RackwrightError(f"--data {text}: must be KEY=VALUE; nothing was done")
+        raise RackwrightError(f"--data {text}: must be KEY=VALUE; nothing was done", code="RW1016")
     try:
         return key, json.loads(value)
     except ValueError:

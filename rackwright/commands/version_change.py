@@ -8,6 +8,7 @@ from rackwright.engines.compare import changed_defaults
 from rackwright.engines.finding import Finding, Level
 from rackwright.engines.host import check_endpoint, placed
 from rackwright.engines.requests import Ignored, ignored_parameters
+from rackwright.errors import coded
 from rackwright.loading.load import InventoryHost
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.origin import dotted, origin_of
@@ -65,11 +66,11 @@ def _bare(found: Finding, version: str) -> tuple[object, ...]:
 def _line(host: InventoryHost, found: Finding) -> str:
     where = origin_of(host.origins, found.path)
     place = f"{where}: " if where and found.level is Level.REFUSE else ""
-    return f"{SIGNS[found.level]}: {place}{_said(found)}"
+    return f"{SIGNS[found.level]}: {_said(found, place)}"
 
 
-def _said(found: Finding) -> str:
-    return f"{dotted(found.path)}: {found.sentence}"
+def _said(found: Finding, place: str = "") -> str:
+    return coded(found.code, f"{place}{dotted(found.path)}: {found.sentence}")
 
 
 def _requests(old: list[Ignored], new: list[Ignored]) -> Iterator[str]:

@@ -64,4 +64,6 @@ def by_name(name: str) -> Concern[Any, Any]:
     for concern in ALL:
         if concern.name == name:
             return concern
-    raise RackwrightError(f"no concern is called {name}; there are: {', '.join(concern.name for concern in ALL)}")
+    raise RackwrightError(
+        f"no concern is called {name}; there are: {', '.join(concern.name for concern in ALL)}", code="RW2001"
+    )

@@ -17,9 +17,9 @@ def inflate(packed: str, most: int) -> bytes:
     try:
         content = stream.decompress(base64.b64decode(packed, validate=True), most + 1)
     except (ValueError, zlib.error) as error:
-        raise ReadingError(f"what the host has packed did not arrive whole: {error}") from error
+        raise ReadingError(f"what the host has packed did not arrive whole: {error}", code="RW2002") from error
     if len(content) > most:
-        raise ReadingError(f"what the host has packed is more than {most} bytes")
+        raise ReadingError(f"what the host has packed is more than {most} bytes", code="RW2002")
     if not stream.eof:
-        raise ReadingError("what the host has packed did not arrive whole: it was cut")
+        raise ReadingError("what the host has packed did not arrive whole: it was cut", code="RW2002")
     return content

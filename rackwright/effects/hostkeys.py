@@ -54,10 +54,13 @@ def offered(name: str, data: Mapping[str, Any], place: HostKeyPlace) -> list[Hos
         except (OSError, EOFError, PyinfraError) as error:
             raise RackwrightError(
                 f"{name}: sshd at {place.address} port {place.port} does not answer: {error or type(error).__name__}; "
-                "nothing was changed; next: wait until it has booted"
+                "nothing was changed; next: wait until it has booted",
+                code="RW0701",
             ) from error
     if not found:
-        raise RackwrightError(f"{name}: sshd at {place.address} port {place.port} shows no key; nothing was changed")
+        raise RackwrightError(
+            f"{name}: sshd at {place.address} port {place.port} shows no key; nothing was changed", code="RW0702"
+        )
     return found
 
 
@@ -146,7 +149,9 @@ def accept(place: HostKeyPlace, keys: Sequence[HostKey], when: str) -> Path:
                 _rewrite(path, place.entry, when, "")
         _rewrite(first, place.entry, when, lines)
     except OSError as error:
-        raise RackwrightError(f"{error.filename or first}: the new key cannot be written: {error}") from error
+        raise RackwrightError(
+            f"{error.filename or first}: the new key cannot be written: {error}", code="RW0703"
+        ) from error
     return first
 
 

@@ -45,7 +45,7 @@ def parse_started(lines: Sequence[str]) -> Started:
     """What `start_script` printed. Raises ReadingError when it is not that."""
     word, _, nonce = (lines[-1] if lines else "").partition(" ")
     if word not in ("started", "joined"):
-        raise ReadingError("the job was neither started nor joined")
+        raise ReadingError("the job was neither started nor joined", code="RW0706")
     return Started(word == "joined", nonce)
 
 
@@ -101,12 +101,14 @@ def parse_news(lines: Sequence[str]) -> JobNews:
     """Parse what `follow_script` printed. Raises ReadingError when it is not that, or of another job."""
     values = dict(line.split("=", 1) for line in lines if "=" in line)
     if "other" in values:
-        raise ReadingError("it has ended, and another run has begun one of the same name since; run the command again")
+        raise ReadingError(
+            "it has ended, and another run has begun one of the same name since; run the command again", code="RW0707"
+        )
     try:
         log, events = (base64.b64decode(values[key], validate=True) for key in ("log", "events"))
         status = int(values["status"]) if values["status"] else None
     except (KeyError, ValueError) as error:
-        raise ReadingError("the job's state could not be read") from error
+        raise ReadingError("the job's state could not be read", code="RW0706") from error
     return JobNews(values.get("running") == "yes", status, log, events, values.get("ended", ""))
 
 

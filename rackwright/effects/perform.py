@@ -28,7 +28,7 @@ def perform(state: State, host: Host, step: Step) -> None:
         case DaemonRestart():
             restart_and_prove(state, host, step)
         case Refuse():
-            raise StepFailedError(step.text)
+            raise StepFailedError(step.text, code=step.code)
 
 
 def perform_all(change: Change, record: OwnershipRecord, do: Callable[[Step], None]) -> None:

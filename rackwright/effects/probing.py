@@ -125,12 +125,12 @@ class _Probe:
         peer = self.state.inventory.get_host(prober.name)
         ok, output = remote(self.state, peer, command_of(Shell(script, timeout=30)))
         if not ok:
-            raise StepFailedError(f"{prober.name} could not be asked: {tail(output)}")
+            raise StepFailedError(f"{prober.name} could not be asked: {tail(output)}", code="RW0709")
         return list(output.stdout_lines)
 
     def _closers(self, prober: Prober) -> Closers:
         script = host_script("closers_read", source=prober.address)
         ok, output = remote(self.state, self.host, command_of(Shell(script, timeout=30)))
         if not ok:
-            raise StepFailedError(f"its rules could not be read: {tail(output)}")
+            raise StepFailedError(f"its rules could not be read: {tail(output)}", code="RW0709")
         return parse_closers(output.stdout_lines)

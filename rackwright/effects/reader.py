@@ -51,10 +51,10 @@ def read_host(
     try:
         ok, output = remote(state, host, reading_command(settings, steps, more), timeout=SECONDS)
     except StepFailedError as error:
-        raise ReadingError(str(error)) from error
+        raise ReadingError(error.text, code=error.code) from error
     except TimeoutError as error:
-        raise ReadingError(f"it did not read itself within {SECONDS} s") from error
+        raise ReadingError(f"it did not read itself within {SECONDS} s", code="RW0711") from error
     if not ok:
-        raise ReadingError(f"it could not be read: {tail(output)}")
+        raise ReadingError(f"it could not be read: {tail(output)}", code="RW0710")
     lines = list(output.stdout_lines)
     return parse_reading(lines, steps), reading.parse(lines, more or ())

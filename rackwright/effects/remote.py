@@ -54,8 +54,8 @@ class StepFailedError(RackwrightError):
 
     reasons: tuple[Reason, ...] = ()
 
-    def __init__(self, text: str = "", reasons: tuple[Reason, ...] = ()) -> None:
-        super().__init__(text)
+    def __init__(self, text: str = "", reasons: tuple[Reason, ...] = (), *, code: str = "") -> None:
+        super().__init__(text, code=code)
         self.reasons = reasons or type(self).reasons
 
 
@@ -68,6 +68,7 @@ class NotStartedError(StepFailedError):
 class LeaseLostError(NotStartedError):
     """Another run may write to the host now, so this one must not."""
 
+    code = "RW0713"
     reasons = (Reason(Cause.LEASE, "the lease"),)
 
 
@@ -78,6 +79,7 @@ class TakenBackError(StepFailedError):
 class ConnectionLostError(StepFailedError):
     """The connection is gone; what the host does by itself goes on."""
 
+    code = "RW0712"
     reasons = (Reason(Cause.CONNECTION, "the connection"),)
 
 
@@ -122,7 +124,7 @@ def remote(
             **connector,
         )
     except PasswordWantedError as error:
-        raise StepFailedError(f"{host.name}: {error}") from error
+        raise StepFailedError(f"{host.name}: {error.text}", code=error.code) from error
     except LOST as error:
         raise ConnectionLostError(lost(str(error) or type(error).__name__)) from error
     if not ok and is_lost(host):
@@ -178,7 +180,7 @@ def run_simple(state: State, host: Host, step: Shell | WriteFile) -> None:
     ok, output = under_lease(state, host, step)
     if not ok:
         what = step.path if isinstance(step, WriteFile) else "a command"
-        raise StepFailedError(f"{what} failed: {tail(output)}")
+        raise StepFailedError(f"{what} failed: {tail(output)}", code="RW0714")
 
 
 def tail(output: CommandOutput, lines: int = 15) -> str:
@@ -196,7 +198,7 @@ def run_job(state: State, host: Host, job: Job) -> None:
     with _fetching.one(job.at_once, tell):
         ended = follow_job(state, host, job, lambda heard: say(host, f"  {text_of(heard)}"))
     if ended.status != 0:
-        raise StepFailedError(f"{job.title}: {ended.text}; its last lines are above")
+        raise StepFailedError(f"{job.title}: {ended.text}; its last lines are above", code=job.code)
 
 
 def follow_job(state: State, host: Host, job: Job, heed: Callable[[Heard], None]) -> jobs.Ended:
@@ -219,11 +221,11 @@ def _start(state: State, host: Host, job: Job) -> str:
     start = Shell(jobs.start_script(job), stdin=Secret(jobs.payload(job)))
     ok, output = remote(state, host, command_of(start)) if job.waits else under_lease(state, host, start)
     if not ok:
-        raise NotStartedError(f"{job.title}: could not be started: {tail(output)}")
+        raise NotStartedError(f"{job.title}: could not be started: {tail(output)}", code="RW0715")
     try:
         started = jobs.parse_started(output.stdout_lines)
     except ReadingError as error:
-        raise StepFailedError(f"{job.title}: {error}") from error
+        raise StepFailedError(f"{job.title}: {error.text}", code=error.code) from error
     if started.joined:
         say(host, f"{job.title}: already under way on the host, joining it")
     return started.nonce
@@ -255,13 +257,13 @@ def _news(state: State, host: Host, job: Job, stream: JobStream) -> jobs.JobNews
         else:
             ok, output = under_lease(state, host, follow, writes=False, timeout=60)
     except ConnectionLostError as error:
-        raise ConnectionLostError(f"{job.title}: {error}: {job.alone}") from error
+        raise ConnectionLostError(f"{job.title}: {error.text}: {job.alone}") from error
     if not ok:
-        raise StepFailedError(f"{job.title}: its state could not be read: {tail(output)}")
+        raise StepFailedError(f"{job.title}: its state could not be read: {tail(output)}", code="RW0706")
     try:
         return jobs.parse_news(output.stdout_lines)
     except ReadingError as error:
-        raise StepFailedError(f"{job.title}: {error}") from error
+        raise StepFailedError(f"{job.title}: {error.text}", code=error.code) from error
 
 
 def run_guarded(state: State, host: Host, step: Guarded) -> None:
@@ -269,11 +271,12 @@ def run_guarded(state: State, host: Host, step: Guarded) -> None:
     arm = Shell(_arm(step), stdin=f"{step.undo.rstrip()}\n", timeout=step.seconds + 60)
     ok, output = under_lease(state, host, arm)
     if not ok:
-        raise TakenBackError(f"{step.name}: the change failed and was taken back: {tail(output)}")
+        raise TakenBackError(f"{step.name}: the change failed and was taken back: {tail(output)}", code="RW0716")
     if not _confirm(state, host, step):
         raise StepFailedError(
             f"{step.name}: no new SSH connection could confirm the change within {step.seconds} s; "
-            "the host takes it back by itself"
+            "the host takes it back by itself",
+            code="RW0717",
         )
 
 

@@ -12,6 +12,8 @@ from rackwright.errors import RackwrightError
 class PasswordWantedError(RackwrightError):
     """Sudo on a host wants a password."""
 
+    code = "RW0708"
+
 
 def _refuse(prompt: str = "", stream: Any = None) -> str:  # noqa: ARG001 - called in getpass's place
     raise PasswordWantedError(

@@ -80,7 +80,9 @@ class _Place:
 def _unknown_version(engine: str, version: str, around: tuple[VersionLine, ...]) -> Finding:
     names = " and ".join(f"{name}'s" for name in _nearest(around, version))
     text = f"the options of {PRODUCTS[engine]} {version} are not known here, so they were checked as {names}"
-    return Finding((), f"{text}; only what neither knows is refused, the image has the last word", Level.WARN)
+    return Finding(
+        (), f"{text}; only what neither knows is refused, the image has the last word", Level.WARN, code="RW0316"
+    )
 
 
 def _nearest(around: tuple[VersionLine, ...], version: str) -> list[str]:
@@ -124,7 +126,7 @@ def _doubtful(line: VersionLine, around: tuple[VersionLine, ...], one: Finding, 
     names = " and ".join(_nearest(around, version))
     said = one.text.replace(f"{PRODUCTS[line.engine]} {version}", _near(line, version))
     text = f"{said}; not refused, since {version} is not known here and was checked as {names}"
-    return Finding(one.path, text, Level.WARN, one.right, one.link)
+    return Finding(one.path, text, Level.WARN, one.right, one.link, code="RW0316")
 
 
 def _mapping(
@@ -144,7 +146,9 @@ def _mapping(
         elif name not in tags and not line.open:
             yield _unknown_key(line, section, value, path, place)
         elif name not in tags:
-            yield Finding(path, f"not checked: no data on this key of {_product(line, place)}", Level.NOTE)
+            yield Finding(
+                path, f"not checked: no data on this key of {_product(line, place)}", Level.NOTE, code="RW0314"
+            )
 
 
 def _words(line: VersionLine, options: Mapping[str, Any], place: _Place) -> Iterator[Finding]:
@@ -157,10 +161,12 @@ def _words(line: VersionLine, options: Mapping[str, Any], place: _Place) -> Iter
             continue
         first = before.setdefault((meant.key.name, meant.below), str(name))
         if first != name:
-            yield Finding(path, f"and {first} are the same option under two names: keep one", Level.WARN)
+            yield Finding(path, f"and {first} are the same option under two names: keep one", Level.WARN, code="RW0306")
         if not meant.works:
             text = f"is not a name that {_product(line, place)} takes from its file, only what it means is clear"
-            yield Finding(path, text, Level.WARN, Move((".".join((meant.key.name, *meant.below)),), value))
+            yield Finding(
+                path, text, Level.WARN, Move((".".join((meant.key.name, *meant.below)),), value), code="RW0315"
+            )
         yield from _word(line, meant, value, path, place)
 
 
@@ -174,7 +180,7 @@ def _word(line: VersionLine, meant: Spelling, value: Any, path: KeyPath, place: 
             yield from _mapping(line, section, nested, path, place)
     elif meant.key.unfit and line.picky:
         text = f"{_product(line, place)} refuses this key in its file: give it as a word of `arguments:`"
-        yield Finding(path, text, Level.WARN)
+        yield Finding(path, text, Level.WARN, code="RW0315")
     elif meant.key.type in line.sections and value is not None:
         yield from _json_section(line, meant.key, value, path, place)
     else:
@@ -185,11 +191,11 @@ def _json_section(line: VersionLine, key: Key, value: Any, path: KeyPath, place:
     """An option whose value is a mapping as JSON text; of `-O` a number is a level."""
     section = parsed(value)
     if isinstance(value, Mapping) and not line.mappings:
-        yield Finding(path, f"must be JSON text in quotes, not {value!r}")
+        yield Finding(path, f"must be JSON text in quotes, not {value!r}", code="RW0303")
     elif isinstance(section, Mapping):
         yield from _mapping(line, key.type, section, path, place)
     elif number(value) is None or "-O" not in key.names:
-        yield Finding(path, f"must be JSON text in quotes, not {value!r}")
+        yield Finding(path, f"must be JSON text in quotes, not {value!r}", code="RW0303")
 
 
 def _ignored(line: VersionLine, section: str) -> set[str]:
@@ -205,9 +211,11 @@ def _product(line: VersionLine, place: _Place) -> str:
 def _dropped(line: VersionLine, value: Any, path: KeyPath, place: _Place) -> Iterator[Finding]:
     if path == ("sampler_type",) and value not in ("auto", "TorchSampler"):
         text = f"{_product(line, place)} has no {value} any more; TorchSampler is the only sampler: leave the key out"
-        yield Finding(path, text, link="https://github.com/NVIDIA/TensorRT-LLM/pull/18232")
+        yield Finding(path, text, link="https://github.com/NVIDIA/TensorRT-LLM/pull/18232", code="RW0305")
     else:
-        yield Finding(path, f"{_product(line, place)} takes this key and ignores it: leave it out", Level.WARN)
+        yield Finding(
+            path, f"{_product(line, place)} takes this key and ignores it: leave it out", Level.WARN, code="RW0315"
+        )
 
 
 def _unknown_key(line: VersionLine, section: str, value: Any, path: KeyPath, place: _Place) -> Finding:
@@ -217,14 +225,14 @@ def _unknown_key(line: VersionLine, section: str, value: Any, path: KeyPath, pla
         words = f'ValueError: "{section}" object has no field "{path[-1]}"'
     hint = right_place(line, path, value, place.options)
     if hint:
-        return Finding(path, f"{text}{hint.text}", right=hint.right, link=hint.link, words=words)
-    return Finding(path, f"{text}{nearest(str(path[-1]), line.sections[section])}", words=words)
+        return Finding(path, f"{text}{hint.text}", right=hint.right, link=hint.link, words=words, code="RW0301")
+    return Finding(path, f"{text}{nearest(str(path[-1]), line.sections[section])}", words=words, code="RW0301")
 
 
 def _value(line: VersionLine, key: Key, value: Any, path: KeyPath, place: _Place) -> Iterator[Finding]:
     if value is None:
         if not key.nullable or (key.type in line.unions and line.decoding != "discriminated"):
-            yield Finding(path, "must not be empty (null): write a value or leave the key out")
+            yield Finding(path, "must not be empty (null): write a value or leave the key out", code="RW0303")
     elif key.type in line.unions:
         yield from _union(line, line.unions[key.type], value, path, place)
     elif key.type in line.sections:
@@ -232,21 +240,23 @@ def _value(line: VersionLine, key: Key, value: Any, path: KeyPath, place: _Place
     else:
         yield from _plain(line, key, value, path)
     if key.given:
-        yield Finding(path, "is given on the command line already: leave it out", Level.WARN)
+        yield Finding(path, "is given on the command line already: leave it out", Level.WARN, code="RW0306")
     elif key.unsure:
-        yield Finding(path, f"not sure that {_product(line, place)} has this key; the image decides", Level.NOTE)
+        yield Finding(
+            path, f"not sure that {_product(line, place)} has this key; the image decides", Level.NOTE, code="RW0314"
+        )
 
 
 def _section(line: VersionLine, section: str, value: Any, path: KeyPath, place: _Place) -> Iterator[Finding]:
     if isinstance(value, Mapping):
         yield from _mapping(line, section, value, path, place)
     else:
-        yield Finding(path, f"must be a mapping of `key: value` lines, not {value!r}")
+        yield Finding(path, f"must be a mapping of `key: value` lines, not {value!r}", code="RW0303")
 
 
 def _union(line: VersionLine, union: Union, value: Any, path: KeyPath, place: _Place) -> Iterator[Finding]:
     if not isinstance(value, Mapping):
-        yield Finding(path, f"must be a mapping with {union.tag}, not {value!r}")
+        yield Finding(path, f"must be a mapping with {union.tag}, not {value!r}", code="RW0302")
         return
     tag = value.get(union.tag)
     if not isinstance(tag, str) or tag not in union.kinds:
@@ -256,7 +266,7 @@ def _union(line: VersionLine, union: Union, value: Any, path: KeyPath, place: _P
         yield from _mapping(line, meant, value, path, place) if meant else ()
         return
     if tag in union.unsure:
-        yield Finding((*path, union.tag), f"not sure that {_product(line, place)} has {tag}", Level.NOTE)
+        yield Finding((*path, union.tag), f"not sure that {_product(line, place)} has {tag}", Level.NOTE, code="RW0314")
     yield from _mapping(line, union.kinds[tag], value, path, place)
 
 
@@ -270,12 +280,12 @@ def _unknown_tag(line: VersionLine, union: Union, value: Mapping[str, Any], path
             f"{path[0]}: Input tag '{tag}' found using '{union.tag}' does not match any of the expected tags: {tags}"
         )
     if tag is None:
-        return Finding(path, f"is missing; one of {', '.join(known)}", words=words)
+        return Finding(path, f"is missing; one of {', '.join(known)}", words=words, code="RW0302")
     hint = renamed(line, path, tag)
     text = f"{_product(line, place)} does not know {tag}"
     if hint:
-        return Finding(path, f"{text}{hint.text}", right=hint.right, link=hint.link, words=words)
-    return Finding(path, f"{text}{nearest(str(tag), known)}; it knows {', '.join(known)}", words=words)
+        return Finding(path, f"{text}{hint.text}", right=hint.right, link=hint.link, words=words, code="RW0302")
+    return Finding(path, f"{text}{nearest(str(tag), known)}; it knows {', '.join(known)}", words=words, code="RW0302")
 
 
 @cache
@@ -288,15 +298,19 @@ def _plain(line: VersionLine, key: Key, value: Any, path: KeyPath) -> Iterator[F
     try:
         plain = _read(line, key, value)
     except (ValidationError, ValueError):
-        yield Finding(path, f"must be {kind}, not {value!r}")
+        yield Finding(path, f"must be {kind}, not {value!r}", code="RW0303")
         return
     if key.values and str(plain) not in key.values:
-        yield Finding(path, f"must be one of {', '.join(key.values)}{nearest(str(plain), key.values)}, not {value!r}")
+        yield Finding(
+            path,
+            f"must be one of {', '.join(key.values)}{nearest(str(plain), key.values)}, not {value!r}",
+            code="RW0304",
+        )
     measured = isinstance(plain, int | float)
     wrong = [bound for bound in key.bounds if measured and not _within(plain, bound, key.bounds[bound])]
     if wrong:
         limits = " and ".join(f"{SIGNS[bound]} {number}" for bound, number in key.bounds.items())
-        yield Finding(path, f"must be {limits}, not {value!r}")
+        yield Finding(path, f"must be {limits}, not {value!r}", code="RW0304")
 
 
 def _read(line: VersionLine, key: Key, value: Any) -> Any:

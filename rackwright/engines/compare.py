@@ -38,7 +38,7 @@ def _changed(path: KeyPath, old: Key, new: Key, product: str) -> Iterator[Findin
     known = old.default is not NO_DEFAULT and new.default is not NO_DEFAULT
     if known and old.default != new.default:
         text = f"is not set; its default was {as_yaml(old.default)} and is {as_yaml(new.default)} in {product}"
-        yield Finding(path, text, Level.NOTE)
+        yield Finding(path, text, Level.NOTE, code="RW0318")
 
 
 def _is_set(options: Mapping[str, Any], path: KeyPath) -> bool:

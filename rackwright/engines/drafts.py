@@ -56,17 +56,17 @@ def _target(endpoint: EndpointSettings, draft: Draft) -> Iterator[Finding]:
     known = {row["repository"] for row in table("models")}
     model = endpoint.model.repository if endpoint.model else ""
     if model in known and model != draft.target:
-        yield Finding(DRAFT, f"{draft.repository} drafts for {draft.target}, not for {model}")
+        yield Finding(DRAFT, f"{draft.repository} drafts for {draft.target}, not for {model}", code="RW0307")
 
 
 def _engine(plan: Plan, draft: Draft) -> Iterator[Finding]:
     since = draft.engines.get(plan.engine_kind)
     if since is None:
         text = f"nobody has published {draft.repository} with this engine; known: {_known(draft)}"
-        yield Finding(DRAFT, text, Level.WARN)
+        yield Finding(DRAFT, text, Level.WARN, code="RW0307")
     elif not not_before(bare(plan.version), since):
         text = f"{draft.repository} is published for {since} and later, not for {plan.version}"
-        yield Finding(DRAFT, text, Level.WARN)
+        yield Finding(DRAFT, text, Level.WARN, code="RW0307")
 
 
 def _known(draft: Draft) -> str:
@@ -81,10 +81,10 @@ def _layers(plan: Plan, draft: Draft) -> Iterator[Finding]:
         text = (
             f"{draft.repository} was trained on layers {draft.layers} of its target, so it does not load without them"
         )
-        yield Finding(path, text, right=Move(path, draft.layers))
+        yield Finding(path, text, right=Move(path, draft.layers), code="RW0309")
     if draft.layers is None and found is not None:
         text = f"belongs to another draft model: {draft.repository} takes the engine's own choice of layers"
-        yield Finding(path, text, right=Move(None))
+        yield Finding(path, text, right=Move(None), code="RW0309")
 
 
 def _sorted(layers: Any) -> Any:
@@ -93,15 +93,24 @@ def _sorted(layers: Any) -> Any:
 
 def _foreign_layers(endpoint: EndpointSettings, plan: Plan) -> Iterator[Finding]:
     if endpoint.draft is None and plan.value("length") is not None and plan.value("layers") is not None:
-        yield Finding(plan.path("layers"), "no `draft:` is set, so the draft model cannot be checked", Level.NOTE)
+        yield Finding(
+            plan.path("layers"), "no `draft:` is set, so the draft model cannot be checked", Level.NOTE, code="RW0314"
+        )
 
 
 def _length(plan: Plan, draft: Draft) -> Iterator[Finding]:
     length = plan.value("length")
     if draft.slower:
-        yield Finding(DRAFT, f"was measured slower than no drafting: {draft.slower} ({draft.source})", Level.WARN)
+        yield Finding(
+            DRAFT, f"was measured slower than no drafting: {draft.slower} ({draft.source})", Level.WARN, code="RW0317"
+        )
     if draft.slower_beyond and isinstance(length, int) and length > draft.length:
-        yield Finding(plan.path("length"), f"was measured slower: {draft.slower_beyond} ({draft.source})", Level.WARN)
+        yield Finding(
+            plan.path("length"),
+            f"was measured slower: {draft.slower_beyond} ({draft.source})",
+            Level.WARN,
+            code="RW0317",
+        )
     elif isinstance(length, int) and length != draft.length:
         text = f"is {length}; {draft.repository} is published with {draft.length} ({draft.source})"
-        yield Finding(plan.path("length"), text, Level.NOTE)
+        yield Finding(plan.path("length"), text, Level.NOTE, code="RW0317")

@@ -30,6 +30,8 @@ class Finding:
     level: Level = Level.REFUSE
     right: Move | None = None
     link: str = ""
+    code: str = field(kw_only=True, compare=False)
+    """What `rackwright explain` takes."""
     words: str = field(default="", compare=False)
     """The engine's own words for the same, to be found in its log; empty when they are not known."""
 

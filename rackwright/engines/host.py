@@ -60,11 +60,11 @@ def _parallel(name: str, endpoint: EndpointSettings, plan: Plan, hardware: Hardw
     sizes = " x ".join(str(size) for name, size in plan.sizes.items() if name == "tp" or size > 1)
     if given is not None and plan.gpus > given:
         text = f"{sizes} needs {plan.gpus} GPUs, and endpoint {name} has {given}; {_smaller(plan, given)}"
-        yield Finding(plan.path("tp"), text)
+        yield Finding(plan.path("tp"), text, code="RW0311")
     elif given is not None and plan.gpus < given:
         more = f"`replicas: {given}`" if plan.gpus == 1 else "serve another one on the rest under `endpoints:`"
         text = f"{sizes} leaves {given - plan.gpus} of {given} GPUs idle; set `gpus:` to the ones it uses, or {more}"
-        yield Finding(plan.path("tp"), text, Level.WARN)
+        yield Finding(plan.path("tp"), text, Level.WARN, code="RW0311")
     yield from _experts(plan)
     yield from _indexes(endpoint, hardware)
 
@@ -84,21 +84,21 @@ def _smaller(plan: Plan, given: int) -> str:
 def _experts(plan: Plan) -> Iterator[Finding]:
     tensor, experts, shards = plan.number("tp"), plan.value("ep"), plan.value("moe_tp")
     if isinstance(experts, int) and experts > 0 and tensor % experts:
-        yield Finding(plan.path("ep"), f"{experts} does not divide the tensor parallel size, {tensor}")
+        yield Finding(plan.path("ep"), f"{experts} does not divide the tensor parallel size, {tensor}", code="RW0311")
     elif isinstance(experts, int) and isinstance(shards, int) and experts > 0 < shards and experts * shards != tensor:
-        yield Finding(plan.path("ep"), f"{experts} x moe_tensor_parallel_size {shards} must be {tensor}")
+        yield Finding(plan.path("ep"), f"{experts} x moe_tensor_parallel_size {shards} must be {tensor}", code="RW0311")
 
 
 def _indexes(endpoint: EndpointSettings, hardware: Hardware) -> Iterator[Finding]:
     if endpoint.gpus == "all":
         return
     if len(set(endpoint.gpus)) < len(endpoint.gpus):
-        yield Finding(("gpus",), "names a GPU twice")
+        yield Finding(("gpus",), "names a GPU twice", code="RW0312")
     count = hardware.gpu_count or math.inf
     beyond = [index for index in endpoint.gpus if index >= count]
     if beyond:
         text = f"GPU {beyond[0]} need not be there: hardware.gpu_count is {count}, so only 0 to {count - 1} are sure"
-        yield Finding(("gpus",), text, Level.WARN)
+        yield Finding(("gpus",), text, Level.WARN, code="RW0312")
 
 
 def _sizes(endpoint: EndpointSettings, plan: Plan) -> Iterator[Finding]:
@@ -109,10 +109,10 @@ def _sizes(endpoint: EndpointSettings, plan: Plan) -> Iterator[Finding]:
     set_ = [key for key in SIZES if key in plan.options]
     if old and set_ and not endpoint.sizes_on_command_line:
         text = f"{plan.version} takes its command line's defaults over this; set sizes_on_command_line: true as well"
-        yield Finding(("engine", set_[0]), text, Level.WARN)
+        yield Finding(("engine", set_[0]), text, Level.WARN, code="RW0319")
     if endpoint.sizes_on_command_line and plan.engine_kind == "tensorrt-llm" and not old:
         text = f"is for 1.1.0rc0 only: {plan.version} takes the sizes from engine; leave it out"
-        yield Finding(("sizes_on_command_line",), text, Level.NOTE)
+        yield Finding(("sizes_on_command_line",), text, Level.NOTE, code="RW0319")
 
 
 def _command_line(endpoint: EndpointSettings) -> Iterator[Finding]:
@@ -121,7 +121,7 @@ def _command_line(endpoint: EndpointSettings) -> Iterator[Finding]:
         option = word.split("=")[0]
         if option in COMMAND_LINE:
             text = f"{option}: write it as engine.{COMMAND_LINE[option]}; whether it wins here depends on the version"
-            yield Finding(("arguments", index), text, Level.WARN)
+            yield Finding(("arguments", index), text, Level.WARN, code="RW0321")
 
 
 COMMAND_LINE = {
@@ -145,7 +145,7 @@ def _architecture(endpoint: EndpointSettings, hardware: Hardware) -> Iterator[Fi
         text = (
             f"no {product} image for {hardware.architecture} is known; next: docker manifest inspect {endpoint.image}"
         )
-        yield Finding(("image",), text, Level.WARN)
+        yield Finding(("image",), text, Level.WARN, code="RW0320")
 
 
 def _moe(endpoint: EndpointSettings, plan: Plan, hardware: Hardware) -> Iterator[Finding]:
@@ -158,7 +158,7 @@ def _moe(endpoint: EndpointSettings, plan: Plan, hardware: Hardware) -> Iterator
         if backend in row["fails"]:
             right = f"use {row['auto']}" if row["auto"] else "no backend does"
             text = f"{backend} does not run on compute capability {capability}: {right}; {WAY_OUT}"
-            yield Finding(plan.path("moe"), text, link=row["link"])
+            yield Finding(plan.path("moe"), text, link=row["link"], code="RW0305")
 
 
 def placed(settings: HostSettings, name: str, finding: Finding) -> Finding:
@@ -188,11 +188,11 @@ def _between(settings: HostSettings) -> Iterator[Finding]:
     for (left, one), (right, other) in combinations(settings.all_endpoints.items(), 2):
         if one.port == other.port and _overlap(one.address, other.address):
             text = f"endpoints {left} and {right} both take port {one.port}: give each its own `port:`"
-            yield Finding(_own(settings, right, "port"), text)
+            yield Finding(_own(settings, right, "port"), text, code="RW0312")
         shared = _shared(one, other)
         if shared:
             text = f"endpoints {left} and {right} both take {shared}: give each its own `gpus:`"
-            yield Finding(_own(settings, right, "gpus"), text)
+            yield Finding(_own(settings, right, "gpus"), text, code="RW0312")
 
 
 def _own(settings: HostSettings, name: str, key: str) -> KeyPath:

@@ -21,7 +21,9 @@ def check_known_bad(endpoint: EndpointSettings, hardware: Hardware) -> list[Find
 
 def accepted(finding: Finding) -> Finding:
     """The finding for an endpoint with `accept_known_bad`."""
-    return Finding(finding.path, finding.text.removesuffix(f"; {WAY_OUT}"), Level.WARN, None, finding.link)
+    return Finding(
+        finding.path, finding.text.removesuffix(f"; {WAY_OUT}"), Level.WARN, None, finding.link, code=finding.code
+    )
 
 
 def _fits(row: Mapping[str, Any], endpoint: EndpointSettings, hardware: Hardware) -> bool:
@@ -43,4 +45,4 @@ def _is(gpu: str, product: str) -> bool:
 def _finding(row: Mapping[str, Any]) -> Finding:
     path = ("draft", "repository") if "draft" in row else ("image",)
     text = f"{row['text']}; {WAY_OUT}" if row["level"] == "refuse" else str(row["text"])
-    return Finding(path, text, Level(row["level"]), link=row["link"])
+    return Finding(path, text, Level(row["level"]), link=row["link"], code="RW0305")

@@ -50,7 +50,7 @@ def _fits(plan: Plan, model: dict[str, Any] | None, weights: int, gpu: GpuType) 
     share, memory = weights / plan.gpus, gpu.memory_mib * 1024**2
     sum_ = f"{_gib(weights)} of weights over {plan.gpus} GPU{'s' if plan.gpus > 1 else ''} with {_gib(memory)} each"
     if share > memory:
-        yield Finding(plan.path("tp"), f"the weights do not seem to fit: {sum_}", Level.WARN)
+        yield Finding(plan.path("tp"), f"the weights do not seem to fit: {sum_}", Level.WARN, code="RW0313")
         return
     room, token = _room(plan, memory, share), _token(plan, model)
     sequence = plan.number("sequence", int((model or {}).get("context", 0)) or 1)
@@ -59,7 +59,7 @@ def _fits(plan: Plan, model: dict[str, Any] | None, weights: int, gpu: GpuType) 
             f"one request of {sequence} tokens does not seem to fit: {sum_} leave about {_gib(room)} for the KV cache,"
             f" which holds {int(room / token)} tokens at {int(token)} bytes each"
         )
-        yield Finding(plan.path("sequence"), text, Level.WARN)
+        yield Finding(plan.path("sequence"), text, Level.WARN, code="RW0313")
 
 
 def _room(plan: Plan, memory: float, share: float) -> float:

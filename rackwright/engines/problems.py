@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rackwright.engines.finding import Finding, Level, refused
 from rackwright.engines.host import check_host
+from rackwright.errors import coded
 from rackwright.settings.model import HostSettings
 from rackwright.settings.origin import Origins, dotted, origin_of
 from rackwright.settings.problems import Problem
@@ -13,7 +14,8 @@ def engine_problems(host: str, settings: HostSettings, origins: Origins) -> list
     """What stops a deployment, each where it is written. Secrets are in none of it: `engine` takes none."""
     found = refused(check_host(settings))
     return [
-        Problem(origin_of(origins, one.path), one.path, one.sentence, host, one.right, of_host=True) for one in found
+        Problem(origin_of(origins, one.path), one.path, one.sentence, host, one.right, code=one.code, of_host=True)
+        for one in found
     ]
 
 
@@ -23,4 +25,4 @@ def engine_notes(settings: HostSettings, level: Level) -> list[str]:
 
 
 def _note(found: Finding) -> str:
-    return f"{dotted(found.path)}: {found.sentence}"
+    return coded(found.code, f"{dotted(found.path)}: {found.sentence}")

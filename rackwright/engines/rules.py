@@ -42,7 +42,7 @@ def switches(line: VersionLine, options: Mapping[str, Any]) -> list[Finding]:
 
 def _left_out(name: str, opposite: str) -> Finding:
     text = f"vLLM leaves out what is false in its file{f': write `{opposite}: true`, or nothing' if opposite else ''}"
-    return Finding((name,), text, Level.WARN)
+    return Finding((name,), text, Level.WARN, code="RW0322")
 
 
 def _graphs(line: VersionLine, options: Mapping[str, Any]) -> Iterator[Finding]:
@@ -55,10 +55,10 @@ def _graphs(line: VersionLine, options: Mapping[str, Any]) -> Iterator[Finding]:
     padding, any_list = bool(graphs.get("enable_padding")), not_before(line.name, DISCRIMINATED)
     if not any_list and all(map(_is_number, sizes)) and sorted(sizes) != generated_sizes(largest, padding):
         text = f"must not be set together with max_batch_size: {largest}, which makes its own list: keep one of them"
-        yield Finding(("cuda_graph_config", "batch_sizes"), text)
+        yield Finding(("cuda_graph_config", "batch_sizes"), text, code="RW0310")
     elif all(map(_is_number, sizes)) and max(sizes) != largest:
         text = f"must be the largest of batch_sizes, {max(sizes)}, or be left out; it is {largest}"
-        yield Finding(("cuda_graph_config", "max_batch_size"), text)
+        yield Finding(("cuda_graph_config", "max_batch_size"), text, code="RW0310")
 
 
 def generated_sizes(largest: int, padding: bool) -> list[int]:
@@ -70,7 +70,9 @@ def generated_sizes(largest: int, padding: bool) -> list[int]:
 
 def _attention_dp(options: Mapping[str, Any]) -> Iterator[Finding]:
     if options.get("attention_dp_config") is not None and not options.get("enable_attention_dp"):
-        yield Finding(("attention_dp_config",), "does nothing without enable_attention_dp: true", Level.WARN)
+        yield Finding(
+            ("attention_dp_config",), "does nothing without enable_attention_dp: true", Level.WARN, code="RW0315"
+        )
 
 
 def _lengths(options: Mapping[str, Any]) -> Iterator[Finding]:
@@ -80,7 +82,7 @@ def _lengths(options: Mapping[str, Any]) -> Iterator[Finding]:
             f"{sequence} is more than max_num_tokens, {tokens}: prompts longer than that are refused"
             " unless enable_chunked_prefill is true"
         )
-        yield Finding(("max_seq_len",), text, Level.WARN)
+        yield Finding(("max_seq_len",), text, Level.WARN, code="RW0322")
 
 
 def _batches(options: Mapping[str, Any]) -> Iterator[Finding]:
@@ -91,7 +93,7 @@ def _batches(options: Mapping[str, Any]) -> Iterator[Finding]:
     below = "batches above it run without a CUDA graph, slowly"
     above = "graphs above the batch limit only cost memory and start-up time"
     text = f"is {largest} and the endpoint's max_batch_size is {batch}: {below if largest < batch else above}"
-    yield Finding(("cuda_graph_config", "max_batch_size"), text, Level.WARN)
+    yield Finding(("cuda_graph_config", "max_batch_size"), text, Level.WARN, code="RW0310")
 
 
 def _drafting(line: VersionLine, options: Mapping[str, Any], section: Mapping[str, Any]) -> Iterator[Finding]:
@@ -100,27 +102,31 @@ def _drafting(line: VersionLine, options: Mapping[str, Any], section: Mapping[st
     if kind in TWO_MODELS:
         yield from _draft_model(section)
     if kind in TENSORRT_ONLY and backend == "pytorch":
-        yield Finding(("decoding_type",), f"{kind} does not run on the PyTorch backend, which trtllm-serve uses")
+        yield Finding(
+            ("decoding_type",), f"{kind} does not run on the PyTorch backend, which trtllm-serve uses", code="RW0308"
+        )
     if kind in PYTORCH_ONLY and backend not in ("pytorch", "_autodeploy", None):
-        yield Finding(("decoding_type",), f"{kind} runs on the PyTorch backend only, not on {backend}")
+        yield Finding(("decoding_type",), f"{kind} runs on the PyTorch backend only, not on {backend}", code="RW0308")
     if kind in WITHOUT_OVERLAP and not options.get("disable_overlap_scheduler"):
         text = f"NVIDIA's guides pair {kind} with disable_overlap_scheduler: true"
-        yield Finding(("decoding_type",), text, Level.WARN)
+        yield Finding(("decoding_type",), text, Level.WARN, code="RW0308")
     if kind == "Eagle" and not_before(line.name, DISCRIMINATED):
         text = "is read as Eagle3, with a warning in the engine's log"
-        yield Finding(("decoding_type",), text, Level.NOTE, Move(("decoding_type",), "Eagle3"))
+        yield Finding(("decoding_type",), text, Level.NOTE, Move(("decoding_type",), "Eagle3"), code="RW0308")
     yield from _schedule(line, section)
 
 
 def _draft_model(section: Mapping[str, Any]) -> Iterator[Finding]:
     given = [key for key in DRAFT_MODEL if section.get(key)]
     if not given:
-        yield Finding(("speculative_model_dir",), "is missing: the draft model's folder in the container")
+        yield Finding(
+            ("speculative_model_dir",), "is missing: the draft model's folder in the container", code="RW0307"
+        )
     if len(given) > 1 and section[given[0]] != section[given[1]]:
-        yield Finding((given[1],), f"and {given[0]} are the same option under two names: keep one")
+        yield Finding((given[1],), f"and {given[0]} are the same option under two names: keep one", code="RW0306")
     length = section.get("max_draft_len")
     if length is None or length == 0:
-        yield Finding(("max_draft_len",), "must be above 0: how many tokens the draft model proposes")
+        yield Finding(("max_draft_len",), "must be above 0: how many tokens the draft model proposes", code="RW0309")
 
 
 def _schedule(line: VersionLine, section: Mapping[str, Any]) -> Iterator[Finding]:
@@ -130,14 +136,18 @@ def _schedule(line: VersionLine, section: Mapping[str, Any]) -> Iterator[Finding
     numbers = {batch: tokens for batch, tokens in schedule.items() if _is_number(batch) and _is_number(tokens)}
     newest = not_before(line.name, NEWEST_RULES)
     if newest and section.get("max_concurrency") is not None:
-        yield Finding(("draft_len_schedule",), "and max_concurrency exclude each other: keep one")
+        yield Finding(("draft_len_schedule",), "and max_concurrency exclude each other: keep one", code="RW0309")
     if not newest and 1 not in numbers:
-        yield Finding(("draft_len_schedule",), f"must say the length for batch size 1 as well: 1: {length}")
+        yield Finding(
+            ("draft_len_schedule",), f"must say the length for batch size 1 as well: 1: {length}", code="RW0309"
+        )
     elif numbers and _is_number(length) and numbers[min(numbers)] != length:
         first = f"{min(numbers)}: {numbers[min(numbers)]}"
-        yield Finding(("draft_len_schedule",), f"must begin with max_draft_len, {length}; it has {first}")
+        yield Finding(
+            ("draft_len_schedule",), f"must begin with max_draft_len, {length}; it has {first}", code="RW0309"
+        )
     elif _is_number(length) and any(tokens > length for tokens in numbers.values()):
-        yield Finding(("draft_len_schedule",), f"has lengths above max_draft_len, {length}")
+        yield Finding(("draft_len_schedule",), f"has lengths above max_draft_len, {length}", code="RW0309")
 
 
 def _is_number(value: Any) -> bool:

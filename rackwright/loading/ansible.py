@@ -21,7 +21,9 @@ def command(name: str) -> str:
     ours = (folder / name for folder in _folders() if (folder / name).is_file())
     found = next(map(str, ours), None) or shutil.which(name)
     if not found:
-        raise SettingsError(f"the command {name} is not installed; next: {sys.executable} -m pip install ansible-core")
+        raise SettingsError(
+            f"the command {name} is not installed; next: {sys.executable} -m pip install ansible-core", code="RW0201"
+        )
     return found
 
 

@@ -30,7 +30,9 @@ def listing_of(path: Path, root: Path | None = None) -> Listing:
     Raises SettingsError with Ansible's reason when the inventory cannot be read.
     """
     if not path.exists():
-        raise SettingsError(f"{path}: there is no such Ansible inventory; next: ansible-inventory -i {path} --graph")
+        raise SettingsError(
+            f"{path}: there is no such Ansible inventory; next: ansible-inventory -i {path} --graph", code="RW0202"
+        )
     site = root or site_root(path)
     found = _decrypted(_ask(path, site), path, site)
     hosts_values: Mapping[str, dict[str, Any]] = found.pop("_meta", {}).get("hostvars", {})
@@ -58,7 +60,8 @@ def _ask(path: Path, site: Path) -> dict[str, Any]:
     if asked.returncode != 0:
         reason = first_error(asked.stderr)
         raise SettingsError(
-            f"{path}: Ansible cannot read this inventory: {reason}\nnext: ansible-inventory -i {path} --list"
+            f"{path}: Ansible cannot read this inventory: {reason}\nnext: ansible-inventory -i {path} --list",
+            code="RW0203",
         )
     loaded: dict[str, Any] = json.loads(asked.stdout)
     return loaded

@@ -69,7 +69,12 @@ class Site:
         """Files in group_vars or host_vars that belong to no group or host of any inventory here."""
         word = "group" if kind == "group_vars" else "host"
         return [
-            Problem(Origin(self.display(path)), (), f"no {word} is named {path.stem}{nearest(path.stem, names)}")
+            Problem(
+                Origin(self.display(path)),
+                (),
+                f"no {word} is named {path.stem}{nearest(path.stem, names)}",
+                code="RW0219",
+            )
             for folder in self.folders
             for path in _entries(folder / kind)
             if _name(path) not in names and not self._is_mentioned(_name(path))
@@ -82,7 +87,7 @@ class Site:
             first = seen.setdefault((path.parent, _name(path)), path)
             if first is not path:
                 text = f"is never read, because {self.display(first)} is there too: move its lines there"
-                problems.append(Problem(Origin(self.display(path)), (), text))
+                problems.append(Problem(Origin(self.display(path)), (), text, code="RW0220"))
         return problems
 
     def _is_mentioned(self, name: str) -> bool:

@@ -128,7 +128,7 @@ def nested(overrides: Mapping[str, Any]) -> dict[str, Any]:
 def _command_line(overrides: Mapping[str, Any]) -> list[Problem]:
     text = "a secret on the command line shows in the process list: put it into an ansible-vault value"
     return [
-        Problem(Origin(DATA_OPTION), path, text)
+        Problem(Origin(DATA_OPTION), path, text, code="RW0221")
         for key, value in overrides.items()
         for path, leaf in leaves(value, (key,))
         if path in SECRET_PATHS and leaf

@@ -6,15 +6,16 @@ import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from rackwright.engines.problems import engine_problems
 from rackwright.loading.wording import explain, is_secret, misplaced, path_of
 from rackwright.settings import connection
 from rackwright.settings.connection import Connection
-from rackwright.settings.model import NOWHERE, SITE, EndpointSettings, HostSettings, overlay
+from rackwright.settings.model import NOWHERE, SITE, EndpointSettings, HostSettings, MisfitError, overlay
 from rackwright.settings.old_keys import MOVED
 from rackwright.settings.origin import KeyPath, Origins, origin_of
 from rackwright.settings.problems import Problem, nearest
@@ -65,7 +66,7 @@ def validate(
         return settings, []
     settings, invalid = _settings(asked, known.site)
     told = [*found, *_unless(found, invalid)]
-    problems = [Problem(origin_of(origins, path), path, text, host) for path, text in told]
+    problems = [Problem(origin_of(origins, one.path), one.path, one.text, host, code=one.code) for one in told]
     if settings is not None and not problems:
         problems = engine_problems(host, settings, origins)
     if settings is not None and not problems:
@@ -78,23 +79,42 @@ def settings_values(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key in HostSettings.model_fields}
 
 
-Found = tuple[KeyPath, str]
+class Found(NamedTuple):
+    """What is wrong at a key, and the code of its kind."""
+
+    path: KeyPath
+    text: str
+    code: str
+
+
+def _invalid(path: KeyPath, model: type[BaseModel], detail: ErrorDetails) -> Found:
+    """What pydantic says of a value, in our words."""
+    return Found(path, explain(model, detail), _code(detail))
+
+
+def _code(detail: ErrorDetails) -> str:
+    if detail["type"] == "extra_forbidden":
+        return "RW0210"
+    if isinstance(detail.get("input"), Secret):
+        return "RW0216"
+    fits = detail["loc"] and not isinstance(detail.get("ctx", {}).get("error"), MisfitError)
+    return "RW0212" if fits else "RW0213"
 
 
 def _unless(told: list[Found], more: list[Found]) -> list[Found]:
     """Problems at places that no earlier check has told of."""
-    return [(path, text) for path, text in more if not any(path[: len(seen)] == seen for seen, _ in told)]
+    return [one for one in more if not any(one.path[: len(seen.path)] == seen.path for seen in told)]
 
 
 def _keys(values: Mapping[str, Any]) -> Iterator[Found]:
     known = [*HostSettings.model_fields, *connection.KEYS]
     for key in values:
         if key in connection.REFUSED:
-            yield (key,), connection.REFUSED[key]
+            yield Found((key,), connection.REFUSED[key], "RW0211")
         elif key in MOVED and not _is_own(key, values):
-            yield (key,), f"is now {MOVED[key]}"
+            yield Found((key,), f"is now {MOVED[key]}", "RW0211")
         elif key not in known and not key.startswith("ansible_") and not _is_own(key, values):
-            yield (key,), f"unknown key{nearest(key, known)}"
+            yield Found((key,), f"unknown key{nearest(key, known)}", "RW0210")
 
 
 def _is_own(key: str, values: Mapping[str, Any]) -> bool:
@@ -107,7 +127,7 @@ def _connection(values: Mapping[str, Any]) -> Iterator[Found]:
         Connection.model_validate({key: value for key, value in values.items() if key in connection.KEYS})
     except ValidationError as error:
         for detail in error.errors():
-            yield tuple(detail["loc"]), explain(Connection, detail)
+            yield _invalid(tuple(detail["loc"]), Connection, detail)
 
 
 def _settings(values: Mapping[str, Any], site: Path) -> tuple[HostSettings | None, list[Found]]:
@@ -118,7 +138,7 @@ def _settings(values: Mapping[str, Any], site: Path) -> tuple[HostSettings | Non
         return HostSettings.model_validate(values, context={SITE: site}), problems
     except ValidationError as error:
         details = [detail for detail in error.errors() if detail["loc"] or not problems]
-        return None, [*((path_of(detail), explain(HostSettings, detail)) for detail in details), *problems]
+        return None, [*(_invalid(path_of(detail), HostSettings, detail) for detail in details), *problems]
 
 
 def _endpoints(values: Mapping[str, Any]) -> list[Found]:
@@ -130,7 +150,7 @@ def _endpoints(values: Mapping[str, Any]) -> list[Found]:
     found: list[Found] = []
     for name, own in endpoints.items():
         if isinstance(own, Mapping):
-            found += [((ENDPOINTS, str(name), *path), text) for path, text in _endpoint(base, own)]
+            found += [one._replace(path=(ENDPOINTS, str(name), *one.path)) for one in _endpoint(base, own)]
     return found
 
 
@@ -140,7 +160,7 @@ def _endpoint(base: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[Found
     except ValidationError as error:
         for detail in error.errors():
             if detail["loc"] and detail["loc"][0] in own:
-                yield path_of(detail), explain(EndpointSettings, detail)
+                yield _invalid(path_of(detail), EndpointSettings, detail)
 
 
 def _over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,7 +175,7 @@ def _jinja(values: Mapping[str, Any]) -> Iterator[Found]:
             continue
         for path, text in leaves(value, (key,)):
             if isinstance(text, str) and JINJA.search(text) and not set(path) & set(FREE):
-                yield path, "Jinja is not evaluated here: write the value itself"
+                yield Found(path, "Jinja is not evaluated here: write the value itself", "RW0215")
 
 
 def _secrets(values: Mapping[str, Any]) -> Iterator[Found]:
@@ -165,7 +185,7 @@ def _secrets(values: Mapping[str, Any]) -> Iterator[Found]:
             continue
         for path, leaf in leaves(value, (key,)):
             if isinstance(leaf, Secret) and not is_secret(path):
-                yield path, misplaced(path)
+                yield Found(path, misplaced(path), "RW0216")
 
 
 def leaves(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:

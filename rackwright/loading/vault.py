@@ -118,7 +118,8 @@ class _View:
         reason = _reason(self._errors.read().decode(errors="replace"))
         raise SettingsError(
             f"{ciphertext.where}: ansible-vault could not decrypt this: {reason}\n"
-            "next: export ANSIBLE_VAULT_PASSWORD_FILE=FILE (a file with the password, or a program that prints it)"
+            "next: export ANSIBLE_VAULT_PASSWORD_FILE=FILE (a file with the password, or a program that prints it)",
+            code="RW0204",
         )
 
 

@@ -66,9 +66,13 @@ def parse(text: str, file: str) -> Document:
 
 def _checked(values: Any, origins: Origins, problems: list[Problem], file: str) -> Document:
     if not isinstance(values, dict):
-        return Document({}, {}, (Problem(Origin(file, 1), (), "must be a mapping of `key: value` lines"),))
+        return Document(
+            {}, {}, (Problem(Origin(file, 1), (), "must be a mapping of `key: value` lines", code="RW0217"),)
+        )
     for key in [key for key in values if not isinstance(key, str)]:
-        problems.append(Problem(origins.get((key,)), (str(key),), "a key must be text: put it in quotes"))
+        problems.append(
+            Problem(origins.get((key,)), (str(key),), "a key must be text: put it in quotes", code="RW0217")
+        )
         del values[key]
     return Document(values, origins, tuple(problems))
 
@@ -76,7 +80,7 @@ def _checked(values: Any, origins: Origins, problems: list[Problem], file: str) 
 def _unreadable(error: yaml.YAMLError, file: str) -> Problem:
     mark = getattr(error, "problem_mark", None)
     what = getattr(error, "problem", None) or "unreadable"
-    return Problem(Origin(file, mark.line + 1 if mark else 0), (), f"not valid YAML: {what}")
+    return Problem(Origin(file, mark.line + 1 if mark else 0), (), f"not valid YAML: {what}", code="RW0217")
 
 
 def _origin(file: str, node: yaml.Node) -> Origin:
@@ -90,7 +94,7 @@ def _survey(root: yaml.Node | None, file: str) -> tuple[Origins, list[Problem]]:
     for path, node in _walk(root, (), ()):
         if path in origins:
             text = f"comes twice; the first is on line {origins[path].line}"
-            problems.append(Problem(_origin(file, node), path, text))
+            problems.append(Problem(_origin(file, node), path, text, code="RW0218"))
         origins.setdefault(path, _origin(file, node))
     return origins, problems
 

@@ -25,6 +25,7 @@ from rackwright.concerns.firewall import FIREWALL_AS_SERVED, Place, is_moving, i
 from rackwright.concerns.release import binding_of
 from rackwright.effects.remote import StepFailedError, command_of, complain, remote, run_job, say, shout, tail
 from rackwright.effects.switch.endpoint import ask_all
+from rackwright.errors import coded
 from rackwright.fleet.inspect.plan import plan_host
 from rackwright.fleet.rollout.gate import Begin, Outcome, TurnQueue
 from rackwright.fleet.rollout.gate_hosts import (
@@ -161,7 +162,7 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
         complain(host, str(error))
         outcome = outcome_of(error, turn.served)
         first = outcome.reasons[0]
-        told = {"cause": first.cause, "check": first.check, "text": str(error)}
+        told = {"cause": first.cause, "check": first.check, "text": str(error), "code": error.code}
         note("host", host=host.name, state=state_after(error, turn.served), **told)
         return outcome
     finally:
@@ -189,7 +190,8 @@ def _let_rules_follow(host: Host) -> None:
         announce_changes(host, changes)
         _perform(host, changes)
     except StepFailedError as error:
-        complain(host, f"the rules of a port that nothing listens on any more could not be taken away: {error}")
+        text = f"the rules of a port that nothing listens on any more could not be taken away: {error.text}"
+        complain(host, coded(error.code, text))
 
 
 def _switch_all(host: Host, changes: Sequence[Change]) -> None:
@@ -200,7 +202,9 @@ def _switch_all(host: Host, changes: Sequence[Change]) -> None:
         state_of(host).stale = True
         seen = look(host)
         if seen is None:
-            raise StepFailedError("dockerd was restarted, and the host could not be read again; see the line above")
+            raise StepFailedError(
+                "dockerd was restarted, and the host could not be read again; see the line above", code="RW1102"
+            )
         told = {change.sentence for change in changes}
         changes = ENDPOINT.pending(settings_of(host), seen)
         announce_changes(host, [change for change in changes if change.sentence not in told])
@@ -317,7 +321,7 @@ def line_up_back() -> Commands:
     seen = look(host)
     if changes is None or seen is None:
         return
-    refusals = [step.text for change in changes for step in change.steps if isinstance(step, Refuse)]
+    refusals = [step.message for change in changes for step in change.steps if isinstance(step, Refuse)]
     if not refusals:
         _queue(host, seen, changes, moves=bool(moved(seen, _places(changes))))
         return
@@ -329,7 +333,7 @@ def line_up_back() -> Commands:
 def _ways_back(host: Host, seen: HostReading) -> list[Change]:
     ok, output = remote(host.state, host, command_of(Shell(read_script())))
     if not ok:
-        raise StepFailedError(f"its kept releases could not be read: {tail(output)}")
+        raise StepFailedError(f"its kept releases could not be read: {tail(output)}", code="RW1101")
     endpoints = seen[ENDPOINT].endpoints
     asked = releases_asked(host.name, [*endpoints, *seen[ENDPOINT].replaced])
     kept = parse_kept(output.stdout_lines)

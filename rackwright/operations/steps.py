@@ -18,7 +18,7 @@ from rackwright.concerns.teardown.teardown import NOTHING, Teardown, plan_left_b
 from rackwright.effects.lease.check import forget, hold_of
 from rackwright.effects.lease.taking import clear_dead
 from rackwright.effects.remote import StepFailedError, command_of, complain, remote, say, tail
-from rackwright.errors import ReadingError
+from rackwright.errors import ReadingError, coded
 from rackwright.plan.change import Change, Owned, Refuse, Shell
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD
@@ -87,7 +87,7 @@ def _give_up_early(host: Host, changes: Sequence[Change]) -> None:
     refusals = [step for change in changes for step in change.steps if isinstance(step, Refuse) and step.final]
     if refusals and not host.state.is_executing:
         for refusal in refusals:
-            complain(host, refusal.text)
+            complain(host, refusal.message)
         host.state.failed_hosts.add(host)
         host.state.active_hosts.discard(host)
 
@@ -114,7 +114,8 @@ def converged() -> Commands:
         return
     for concern in managed(declared_of(host).steps):
         for change in concern.pending(settings_of(host), seen):
-            yield fail(f"did not converge: still pending in {concern.name}: {change.sentence}")
+            text = f"did not converge: still pending in {concern.name}: {change.sentence}"
+            yield fail(coded("RW1104", text))
 
 
 def hash_models(name: str) -> None:
@@ -201,7 +202,7 @@ def _read_marks(host: Host, record: Iterable[Owned]) -> Marks:
             return parse(output.stdout_lines)
     except (ReadingError, ValueError):
         pass
-    raise StepFailedError(f"what Rackwright has put on this host could not be read: {tail(output)}")
+    raise StepFailedError(f"what Rackwright has put on this host could not be read: {tail(output)}", code="RW1103")
 
 
 def _look_after(host: Host, plan: Teardown) -> Commands:
@@ -209,7 +210,7 @@ def _look_after(host: Host, plan: Teardown) -> Commands:
     try:
         still = remains(_read_marks(host, ()), plan.record_stays)
     except StepFailedError as error:
-        yield fail(f"whether everything is gone is not known: {error}")
+        yield fail(coded(error.code, f"whether everything is gone is not known: {error.text}"))
         return
     note("left", host=host.name, kept=plan.kept or None, unknown=plan.unknown or None, still=still or None)
     for text in plan.kept:
@@ -219,6 +220,7 @@ def _look_after(host: Host, plan: Teardown) -> Commands:
     if not plan.changes:
         say(host, NOTHING)
     if still:
-        yield fail(f"still there after the teardown: {', '.join(still)}; next: run the same command again")
+        text = f"still there after the teardown: {', '.join(still)}; next: run the same command again"
+        yield fail(coded("RW1105", text))
     for text in plan.unknown:
-        yield fail(text)
+        yield fail(coded("RW1106", text))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rackwright.errors import coded
 from rackwright.settings.secret import Secret
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class Job:
     """True when it only waits for what is under way, so that whoever writes to the host may go on meanwhile."""
     trial: str = ""
     """File on the host that takes back what the job tries, when the host finds it after the job was cut."""
+    code: str = "RW0510"
+    """Of the error when it fails."""
     at_once: int | None = None
     """Hosts of a run that may have such a job under way at the same time; None: any number."""
 
@@ -127,7 +130,14 @@ class Refuse:
     """
 
     text: str
+    code: str
+    """What `rackwright explain` takes."""
     final: bool = True
+
+    @property
+    def message(self) -> str:
+        """The text with its code, for people."""
+        return coded(self.code, self.text)
 
 
 Step = Shell | WriteFile | Job | Guarded | Proved | DaemonRestart | Refuse

@@ -81,11 +81,14 @@ def parse_all(
 def _parse(concern: Concern[Any, Seen], section: Section) -> Seen:
     if section.status != 0:
         raise ReadingError(
-            f"{concern.name} could not be read (exit {section.status}): {section.error.strip() or 'no text'}"
+            f"{concern.name} could not be read (exit {section.status}): {section.error.strip() or 'no text'}",
+            code="RW0501",
         )
     try:
         return concern.parse(section.output)
     except ReadingError:
         raise
     except (ValueError, KeyError, IndexError) as error:
-        raise ReadingError(f"{concern.name}: the host printed something unexpected: {error!r}") from error
+        raise ReadingError(
+            f"{concern.name}: the host printed something unexpected: {error!r}", code="RW0502"
+        ) from error

@@ -29,11 +29,11 @@ def parse_record(output: str) -> frozenset[Owned]:
         found = json.loads(text)
         version, entries = found["version"], found["owned"]
         if version != VERSION:
-            raise ReadingError(_other_version(version))
+            raise ReadingError(_other_version(version), code="RW0503")
         return frozenset(Owned(entry["kind"], entry["name"]) for entry in entries)
     except (ValueError, KeyError, TypeError) as error:
         raise ReadingError(
-            f"{OWNED} is not readable ({error}); restore it, or move it away to start a new record"
+            f"{OWNED} is not readable ({error}); restore it, or move it away to start a new record", code="RW0504"
         ) from error
 
 

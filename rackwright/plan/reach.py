@@ -126,7 +126,7 @@ def why_curl_failed(lines: Sequence[str]) -> str:
             return NO_ANSWER
         case "7":
             return REFUSED if "refused" in words else words.rpartition(": ")[2].lower()
-    raise ReadingError(words or (lines[0] if lines else "curl printed nothing"))
+    raise ReadingError(words or (lines[0] if lines else "curl printed nothing"), code="RW0505")
 
 
 # -- in words

@@ -62,7 +62,7 @@ def parse(lines: Iterable[str], expected: Iterable[str]) -> dict[str, Section]:
     rest = iter(lines)
     nonce = next((line.removeprefix(HEAD) for line in rest if line.startswith(HEAD)), "")
     if not nonce:
-        raise ReadingError(f"the reading broke off before: {', '.join(expected) or 'its beginning'}")
+        raise ReadingError(f"the reading broke off before: {', '.join(expected) or 'its beginning'}", code="RW0506")
     name, body = "", list[str]()
     for line in rest:
         match line.split(" "):
@@ -74,7 +74,7 @@ def parse(lines: Iterable[str], expected: Iterable[str]) -> dict[str, Section]:
                 body.append(line)
     missing = [wanted for wanted in expected if wanted not in found]
     if missing:
-        raise ReadingError(f"the reading broke off before: {', '.join(missing)}")
+        raise ReadingError(f"the reading broke off before: {', '.join(missing)}", code="RW0506")
     return found
 
 
@@ -84,7 +84,7 @@ def _section(words: list[str], body: list[str]) -> Section:
     try:
         return Section(int(words[0]), "\n".join(body), decode(words[1] if len(words) > 1 else ""))
     except (ValueError, IndexError) as error:
-        raise ReadingError(f"a section of the reading has no end: {words!r}") from error
+        raise ReadingError(f"a section of the reading has no end: {words!r}", code="RW0506") from error
 
 
 def lines_of(output: str) -> list[str]:
@@ -101,7 +101,7 @@ def decode(text: str) -> str:
     try:
         return base64.b64decode(text, validate=True).decode(errors="replace")
     except (binascii.Error, ValueError) as error:
-        raise ReadingError(f"unreadable base64 from the host: {error}") from error
+        raise ReadingError(f"unreadable base64 from the host: {error}", code="RW0506") from error
 
 
 def files(output: str) -> dict[str, str | None]:

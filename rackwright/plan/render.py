@@ -34,7 +34,7 @@ def _render(template: str, places: Sequence[Path], values: Mapping[str, Any]) ->
     try:
         return _environment(tuple(places)).get_template(template).render(**values)
     except TemplateError as error:
-        raise SettingsError(f"templates/{template}: {error.message or error}") from error
+        raise SettingsError(f"templates/{template}: {error.message or error}", code="RW0507") from error
 
 
 @cache

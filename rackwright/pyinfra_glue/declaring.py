@@ -139,7 +139,9 @@ def declared_by(root: Path, hosts: Sequence[InventoryHost]) -> dict[str, Declare
     """What a site's deploy.py declares, by host. Raises SettingsError with every problem at once."""
     deploy = root / "deploy.py"
     if not deploy.exists():
-        raise SettingsError(f"{deploy} is not there, and says which steps there are; next: rackwright init DIR")
+        raise SettingsError(
+            f"{deploy} is not there, and says which steps there are; next: rackwright init DIR", code="RW1302"
+        )
     with importing_from(root):
         return check_steps(deploy, hosts)
 
@@ -193,7 +195,9 @@ def _refuse_wrong(deploy: Path, declared: Mapping[str, Declared], settings: Mapp
             wrong.setdefault(text, []).append(host)
     if wrong:
         told = [f"  {text} ({', '.join(hosts)})" for text, hosts in wrong.items()]
-        raise SettingsError("\n".join([f"{deploy}: its steps cannot be carried out; nothing was done:", *told]))
+        raise SettingsError(
+            "\n".join([f"{deploy}: its steps cannot be carried out; nothing was done:", *told]), code="RW1303"
+        )
 
 
 def declare(
@@ -218,9 +222,11 @@ def _compiled(deploy: Path) -> Any:
     try:
         return compile(deploy.read_bytes(), str(deploy), "exec")
     except SyntaxError as error:
-        raise SettingsError(f"{deploy}:{error.lineno}: {error.msg}: {(error.text or '').strip()}") from None
+        raise SettingsError(
+            f"{deploy}:{error.lineno}: {error.msg}: {(error.text or '').strip()}", code="RW1304"
+        ) from None
     except (OSError, ValueError) as error:
-        raise SettingsError(f"{deploy}: {error}") from None
+        raise SettingsError(f"{deploy}: {error}", code="RW1304") from None
 
 
 def _declare(code: Any, deploy: Path, host: Host, ask: Callable[..., Any]) -> Declared:
@@ -229,16 +235,17 @@ def _declare(code: Any, deploy: Path, host: Host, ask: Callable[..., Any]) -> De
         try:
             exec(code, {"__file__": str(deploy), "__name__": "__main__"})
         except (PyinfraError, SettingsError) as error:
-            raise SettingsError(f"{deploy}: {host.name}: {error}") from None
+            raise SettingsError(f"{deploy}: {host.name}: {error}", code="RW1305") from None
         except Exception as error:
-            raise SettingsError(f"{deploy}: {host.name}: {type(error).__name__}: {error}") from error
+            raise SettingsError(f"{deploy}: {host.name}: {type(error).__name__}: {error}", code="RW1305") from error
         return _noted_so_far(host)
 
 
 def _refuse(*_: Any, **__: Any) -> NoReturn:
     raise SettingsError(
         "it asks the host for a fact while it declares its steps, and a plan must know them without a connection; "
-        "next: ask inside an operation of your own, or decide by host.data"
+        "next: ask inside an operation of your own, or decide by host.data",
+        code="RW1301",
     )
 
 

@@ -25,9 +25,9 @@ from rackwright.effects.lease.taking import take
 from rackwright.effects.line import is_lost, tune
 from rackwright.effects.perform import perform, perform_all
 from rackwright.effects.reader import SECONDS, parse_reading, reading_command
-from rackwright.effects.remote import StepFailedError, complain, lost, say
+from rackwright.effects.remote import ConnectionLostError, StepFailedError, complain, lost, say
 from rackwright.effects.sudo import PasswordWantedError
-from rackwright.errors import ReadingError
+from rackwright.errors import ReadingError, coded
 from rackwright.plan.change import Change, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD, OwnershipRecord
@@ -120,9 +120,9 @@ def _read(host: Host) -> HostReading | None:
         except PasswordWantedError as error:
             complain(real, str(error))
     if seen is None and is_lost(real):
-        complain(real, lost("closed"))
+        complain(real, coded(ConnectionLostError.code, lost("closed")))
     if seen is None and not host.state.is_executing:
-        complain(real, "could not be read, so nothing is known of its changes")
+        complain(real, coded("RW1316", "could not be read, so nothing is known of its changes"))
         host.state.failed_hosts.add(real)
         host.state.active_hosts.discard(real)
     return NAMES.complete(settings_of(real), seen) if seen is not None else None
@@ -141,7 +141,7 @@ def fail(text: str) -> FunctionCommand:
 def unreadable(host: Host) -> Commands:
     """Fail a host that could not be read, when something would be done to it."""
     if host.state.is_executing:
-        yield fail("could not be read, so nothing was done; see the line above")
+        yield fail(coded("RW1316", "could not be read, so nothing was done; see the line above"))
 
 
 def announce_changes(host: Host, changes: Sequence[Change]) -> None:

@@ -42,13 +42,15 @@ def load_inventory(path: str | Path) -> list[InventoryHost]:
     """
     inventory = Path(path).expanduser()
     if not inventory.exists():
-        raise SettingsError(f"{path}: there is no such inventory; next: ls {inventory.parent}")
+        raise SettingsError(f"{path}: there is no such inventory; next: ls {inventory.parent}", code="RW1306")
     if inventory.suffix != ".py":
         return with_arguments(site_root(inventory), load(listing_of(inventory)))
     _run(inventory)
     found = _loaded.get(inventory.resolve())
     if found is None:
-        raise SettingsError(f"{path} names no hosts: it must say globals().update(build(__file__, {{...}}))")
+        raise SettingsError(
+            f"{path} names no hosts: it must say globals().update(build(__file__, {{...}}))", code="RW1307"
+        )
     return with_arguments(site_root(inventory), found)
 
 
@@ -90,4 +92,4 @@ def _run(inventory: Path) -> None:
     except RackwrightError:
         raise
     except Exception as error:
-        raise SettingsError(f"{inventory}: {type(error).__name__}: {error}") from error
+        raise SettingsError(f"{inventory}: {type(error).__name__}: {error}", code="RW1308") from error

@@ -35,16 +35,18 @@ class Options:
         """
         if self.no_wait:
             raise SettingsError(
-                "--no-wait is refused: a failure would not stop the other hosts, and would exit 0; leave it out"
+                "--no-wait is refused: a failure would not stop the other hosts, and would exit 0; leave it out",
+                code="RW1309",
             )
         if self.dry and self.yes:
             raise SettingsError(
-                "--dry with -y is refused: pyinfra then looks at no host and reports nothing; leave -y out"
+                "--dry with -y is refused: pyinfra then looks at no host and reports nothing; leave -y out",
+                code="RW1310",
             )
         chosen = self._matches("--limit", self.limit, hosts, groups) if self.limit else set(hosts)
         chosen -= self._matches("--exclude", self.exclude, hosts, groups)
         if hosts and not chosen:
-            raise SettingsError("--limit and --exclude together leave no host; nothing was connected")
+            raise SettingsError("--limit and --exclude together leave no host; nothing was connected", code="RW1311")
         return chosen
 
     def _matches(
@@ -54,7 +56,7 @@ class Options:
         for pattern in patterns:
             matched = set(groups.get(pattern, ())) or {host for host in hosts if fnmatch(host, pattern)}
             if not matched:
-                raise SettingsError(_no_match(option, pattern, [*hosts, *groups]))
+                raise SettingsError(_no_match(option, pattern, [*hosts, *groups]), code="RW1312")
             found |= matched
         return found
 

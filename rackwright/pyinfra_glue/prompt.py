@@ -13,7 +13,8 @@ def _ask(prompt: object = "") -> str:
     except EOFError:
         raise RackwrightError(
             "nobody answers, since standard input is closed: what the lines above ask for was not done; next: the same "
-            "command on a terminal, or with -y, which goes on without the hosts that failed"
+            "command on a terminal, or with -y, which goes on without the hosts that failed",
+            code="RW1313",
         ) from None
 
 

@@ -44,14 +44,18 @@ def chosen_hosts(inventory: str, limit: Sequence[str], only: Sequence[str] = ())
     hosts = load_inventory(inventory)
     for pattern in limit:
         if not any(_matches(entry, pattern) for entry in hosts):
-            raise RackwrightError(f"--limit {pattern}: no host and no group of {inventory} matches; nothing was done")
+            raise RackwrightError(
+                f"--limit {pattern}: no host and no group of {inventory} matches; nothing was done", code="RW1312"
+            )
     found = [entry for entry in hosts if not limit or any(_matches(entry, pattern) for pattern in limit)]
     if not only:
         return found
     root = site_root(Path(inventory).expanduser())
     names = {name for text in only for name in named_by(root, text)}
     if not any(entry.name in names for entry in found):
-        raise RackwrightError(f"--only {', '.join(only)} and --limit together leave no host; nothing was done")
+        raise RackwrightError(
+            f"--only {', '.join(only)} and --limit together leave no host; nothing was done", code="RW1311"
+        )
     return [entry for entry in found if entry.name in names]
 
 
@@ -77,7 +81,7 @@ def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
         try:
             connect_all(state)
         except PyinfraError as error:
-            raise RackwrightError(f"no host could be reached: {error}") from error
+            raise RackwrightError(f"no host could be reached: {error}", code="RW1314") from error
         by_name = {entry.name: entry for entry in entries}
         try:
             reached = [host for host in inventory if host.connected]

@@ -37,7 +37,7 @@ def offline(inventory: Path, hosts: Sequence[str], root: Path) -> list[str]:
         reached = set(json.loads(done.stdout))
     except (subprocess.SubprocessError, ValueError) as error:
         raise RackwrightError(
-            f"which hosts can be reached could not be found out: {error}; nothing was done"
+            f"which hosts can be reached could not be found out: {error}; nothing was done", code="RW1315"
         ) from error
     return [host for host in hosts if host not in reached]
 

@@ -25,7 +25,7 @@ def claimed(record: Path) -> Iterator[None]:
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise RackwrightError(f"{path} cannot be written: {error}; nothing was done") from error
+        raise RackwrightError(f"{path} cannot be written: {error}; nothing was done", code="RW0601") from error
     try:
         _lock(handle, record.stem)
         yield
@@ -39,7 +39,8 @@ def _lock(handle: int, run: str) -> None:
     except BlockingIOError:
         raise RackwrightError(
             f"run {run} is being resumed already, by {_holder(handle)}; nothing was done; next: wait for it, then "
-            "rackwright runs"
+            "rackwright runs",
+            code="RW0602",
         ) from None
     own = {"user": getpass.getuser(), "since": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}", **this_process()}
     os.ftruncate(handle, 0)

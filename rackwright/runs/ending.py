@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from rackwright.errors import coded
 from rackwright.runs.fault import Failure, Fault, Judgement, failures_in, judged
 from rackwright.runs.journal import Event
 from rackwright.runs.states import HURT, NOT_REACHED, UNTOUCHED, WELL, RunState, known
@@ -76,7 +77,8 @@ def end_of_rollout(
     """
     well = len(forward.named(*WELL))
     if not forward.failed and forward.held:
-        return ERROR, f"stopped: {forward.held}; {well} hosts have the change; next: rackwright resume to go on"
+        text = f"stopped: {forward.held}; {well} hosts have the change; next: rackwright resume to go on"
+        return ERROR, coded("RW0610", text)
     if not forward.failed and not forward.named(RunState.NOT_SWITCHED):
         return _untroubled(hosts, status, forward)
     if hurt := _hurt(forward, backward, leaving):
@@ -86,13 +88,11 @@ def end_of_rollout(
     if judgement.is_the_releases:
         return WENT_BACK, rolled_back(forward.failed)
     if not forward.named(RunState.NOT_SWITCHED) and judgement.fault is Fault.HOST:
-        return WENT_BACK, (
-            f"{failed} failed by a fault of its own, {well} hosts have the change; next: "
-            f"rackwright resume, when it is repaired"
-        )
-    return WENT_BACK, (
-        f"stopped and held: {failed} failed, {well} hosts have the change; next: "
-        f"rackwright resume to go on, or rackwright rollback {inventory} to go back"
+        text = f"{failed} failed by a fault of its own, {well} hosts have the change; next: "
+        return WENT_BACK, coded("RW0613", f"{text}rackwright resume, when it is repaired")
+    text = f"stopped and held: {failed} failed, {well} hosts have the change; next: "
+    return WENT_BACK, coded(
+        "RW0614", f"{text}rackwright resume to go on, or rackwright rollback {inventory} to go back"
     )
 
 
@@ -107,16 +107,19 @@ def _hurt(forward: Result, backward: Result | None, leaving: Collection[str]) ->
 def hands_needed(hosts: Collection[str]) -> str:
     """The sentence on hosts where rolling back failed, or where nobody saw its end."""
     names = ", ".join(hosts)
-    return (
+    return coded(
+        "RW0611",
         f"hands needed on {names}: rolling back failed, so they may not serve what they served; next: repair them by "
-        "what their errors above say, then rackwright resume"
+        "what their errors above say, then rackwright resume",
     )
 
 
 def rolled_back(failed: Collection[str]) -> str:
     """The sentence on a release that every host has left again."""
     names = ", ".join(failed) or "a host"
-    return f"the change failed on {names} and was rolled back: what served serves its last good release"
+    return coded(
+        "RW0612", f"the change failed on {names} and was rolled back: what served serves its last good release"
+    )
 
 
 def end_of_way_back(
@@ -144,7 +147,7 @@ def _untroubled(hosts: Sequence[str], status: int, forward: Result) -> tuple[int
         *([f"{', '.join(pending)} did not converge"] if pending else []),
     ]
     what = "; ".join(parts) or "not everything was done"
-    return ERROR, f"{what}, see above; {done}; what served goes on serving; next: rackwright resume"
+    return ERROR, coded("RW0615", f"{what}, see above; {done}; what served goes on serving; next: rackwright resume")
 
 
 def end_of_rollback(hosts: Sequence[str], status: int, found: Result) -> tuple[int, str]:
@@ -153,9 +156,9 @@ def end_of_rollback(hosts: Sequence[str], status: int, found: Result) -> tuple[i
     refused = found.named(RunState.REFUSED)
     bad = [host for host in [*found.failed, *found.named(RunState.NOT_SWITCHED)] if host not in refused]
     if bad:
-        return HANDS_NEEDED, f"going back failed: hands needed on {', '.join(bad)}; see above"
+        return HANDS_NEEDED, coded("RW0611", f"going back failed: hands needed on {', '.join(bad)}; see above")
     if refused or missing or status != DONE:
         which = ", ".join([*refused, *missing]) or "some hosts"
-        return ERROR, f"{which} did not go back, and serve what they served; see above"
+        return ERROR, coded("RW0616", f"{which} did not go back, and serve what they served; see above")
     back, same = len(found.named(RunState.SWITCHED)), len(found.named(RunState.UNCHANGED))
     return DONE, f"done: {back} went back, {same} ran it already; the settings still ask for the newer one"

@@ -96,7 +96,7 @@ def chosen_record(root: Path, name: str) -> Path:
     known = records(root)
     found = known[-1:] if name == "last" else [path for path in known if path.stem == name]
     if not found:
-        raise RackwrightError(f"{folder_of(root)} has no run {name}; next: rackwright runs")
+        raise RackwrightError(f"{folder_of(root)} has no run {name}; next: rackwright runs", code="RW0603")
     return found[0]
 
 
@@ -129,7 +129,9 @@ def new_record(root: Path, purpose: str) -> Path:
         path = folder / (f"{second}-{purpose}.jsonl" if number == 1 else f"{second}-{purpose}-{number}.jsonl")
         path.touch(mode=0o600, exist_ok=False)
     except OSError as error:
-        raise RackwrightError(f"{folder}: no record of the run can be kept: {error}; nothing was done") from error
+        raise RackwrightError(
+            f"{folder}: no record of the run can be kept: {error}; nothing was done", code="RW0604"
+        ) from error
     return path
 
 

@@ -22,10 +22,11 @@ def named_by(root: Path, text: str) -> set[str]:
         hint = nearest(category, CATEGORIES)
         raise RackwrightError(
             f"--only {text}: must be STATE@RUN{hint}; states: {', '.join(CATEGORIES)}; runs: `last`, or a name that "
-            "`rackwright runs` shows; nothing was done"
+            "`rackwright runs` shows; nothing was done",
+            code="RW0605",
         )
     path = chosen_record(root, run)
     found = hosts_in(record_of(path.stem, read_record(path)), category)
     if not found:
-        raise RackwrightError(f"--only {text}: no host of run {path.stem} is that; nothing was done")
+        raise RackwrightError(f"--only {text}: no host of run {path.stem} is that; nothing was done", code="RW0606")
     return set(found)

@@ -29,7 +29,9 @@ class Group:
         try:
             return int(value)
         except (TypeError, ValueError):
-            raise SettingsError(f"group {self.name}: {PRIORITY} must be a whole number, not {value!r}") from None
+            raise SettingsError(
+                f"group {self.name}: {PRIORITY} must be a whole number, not {value!r}", code="RW0103"
+            ) from None
 
 
 class Groups:
@@ -92,7 +94,8 @@ class Groups:
     def _depth(self, name: str, below: tuple[str, ...]) -> int:
         if name in below:
             raise SettingsError(
-                f"the groups {' > '.join([*below[::-1], name])} contain each other; take one `children` entry out"
+                f"the groups {' > '.join([*below[::-1], name])} contain each other; take one `children` entry out",
+                code="RW0102",
             )
         if name == ALL:
             return 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from rackwright.errors import SettingsError
+from rackwright.errors import SettingsError, coded
 from rackwright.settings.key_fix import Move
 from rackwright.settings.origin import KeyPath, Origin, dotted
 
@@ -23,12 +23,16 @@ class Problem:
     host: str = ""
     right: Move | None = None
     """How `rackwright check --fix` fixes it; None when that needs a person."""
+    code: str = field(kw_only=True)
+    """What `rackwright explain` takes."""
     of_host: bool = False
     """True when more than the one file makes it wrong, such as the host's GPUs: then the hosts are named too."""
 
 
 class InvalidSettingsError(SettingsError):
     """Everything that is wrong with the settings of an inventory, in one message."""
+
+    code = "RW0101"
 
     def __init__(self, problems: Sequence[Problem], next_command: str) -> None:
         self.problems = tuple(problems)
@@ -43,16 +47,16 @@ def nearest(word: str, names: Iterable[str]) -> str:
 
 
 def _lines(problems: Sequence[Problem]) -> list[str]:
-    hosts: dict[tuple[str, int, str, bool], list[str]] = {}
+    hosts: dict[tuple[str, int, str, bool, str], list[str]] = {}
     for problem in problems:
         file, line = (problem.where.file, problem.where.line) if problem.where else ("", 0)
         of_host = problem.of_host and not file.startswith(f"host_vars/{problem.host}")
-        seen = hosts.setdefault((file, line, _text(problem), of_host), [])
+        seen = hosts.setdefault((file, line, _text(problem), of_host, problem.code), [])
         if problem.host and problem.host not in seen:
             seen.append(problem.host)
     return [
-        f"  {_place(file, line, names)}{text}{f'; on {_some(names)}' if file and of_host else ''}"
-        for (file, line, text, of_host), names in sorted(hosts.items())
+        f"  {coded(code, _place(file, line, names))}{text}{f'; on {_some(names)}' if file and of_host else ''}"
+        for (file, line, text, of_host, code), names in sorted(hosts.items())
     ]
 
 

@@ -45,7 +45,9 @@ class HttpAnswer:
         try:
             return json.loads(self.body)
         except ValueError:
-            raise SourceError("the answer is no JSON: something on the way answered instead of the server") from None
+            raise SourceError(
+                "the answer is no JSON: something on the way answered instead of the server", code="RW0902"
+            ) from None
 
 
 class Client:
@@ -74,7 +76,7 @@ class Client:
         except urllib.error.HTTPError as error:
             return HttpAnswer(error.code, _lower(error.headers), error.read(MOST))
         except (OSError, ValueError) as error:
-            raise UnreachableError(_unreachable(url, error)) from None
+            raise UnreachableError(_unreachable(url, error), code="RW0903") from None
 
     def _opener(self, url: str) -> urllib.request.OpenerDirector:
         if not self._proxies["http_proxy"]:
@@ -88,7 +90,7 @@ class Client:
 def _authority(site: Path, path: str) -> str:
     found = site / Path(path).expanduser()
     if not found.is_file():
-        raise SourceError(f"paths.private_ca: {found} cannot be read; it is a PEM file on this machine")
+        raise SourceError(f"paths.private_ca: {found} cannot be read; it is a PEM file on this machine", code="RW0901")
     return str(found)
 
 

@@ -29,7 +29,9 @@ def model_at_revision(client: Client, hub: str, source: ModelSource, token: Secr
     rows = _rows(client, f"{base}/tree/{commit}?recursive=true", source, login)
     files = {row["path"]: _file(row) for row in rows if row.get("type") == "file" and _wanted(row["path"], source)}
     if not files:
-        raise SourceError(f"no file of {source.repository} matches include and exclude; check them in group_vars")
+        raise SourceError(
+            f"no file of {source.repository} matches include and exclude; check them in group_vars", code="RW0905"
+        )
     return LockedModel(commit=commit, files=files)
 
 
@@ -38,7 +40,9 @@ def commit_at_revision(client: Client, hub: str, source: ModelSource, token: Sec
     asked = f"{_base(hub, source)}/revision/{quote(source.revision, safe='')}"
     commit = str(_json(client, asked, source, _login(token)).get("sha", ""))
     if not COMMIT.match(commit):
-        raise SourceError(f"{hub} names no commit for {source.repository} at {source.revision}; is it a model hub?")
+        raise SourceError(
+            f"{hub} names no commit for {source.repository} at {source.revision}; is it a model hub?", code="RW0906"
+        )
     return commit
 
 
@@ -84,24 +88,27 @@ def _answer(client: Client, url: str, source: ModelSource, login: Secret | None)
     answer = client.get(url, {"Accept": "application/json"}, login)
     if answer.status == 200:
         return answer
-    raise SourceError(_refused(source, answer, bool(login)))
+    raise _refused(source, answer, bool(login))
 
 
-def _refused(source: ModelSource, answer: HttpAnswer, token: bool) -> str:
-    code, model = answer.headers.get("x-error-code", ""), source.repository
-    if code == "RevisionNotFound":
-        return f"{model} has no revision {source.revision} (404); check model.revision and draft.revision in group_vars"
-    if code == "GatedRepo":
-        return f"{model} is gated: accept its licence with the account of models.hub_token, and run again"
+def _refused(source: ModelSource, answer: HttpAnswer, token: bool) -> SourceError:
+    kind, model = answer.headers.get("x-error-code", ""), source.repository
+    if kind == "RevisionNotFound":
+        text = f"{model} has no revision {source.revision} (404); check model.revision and draft.revision in group_vars"
+        return SourceError(text, code="RW0904")
+    if kind == "GatedRepo":
+        text = f"{model} is gated: accept its licence with the account of models.hub_token, and run again"
+        return SourceError(text, code="RW0909")
     if answer.status in (401, 403, 404):
         hint = (
             "check models.hub_token and the repository's name"
             if token
             else "check its name, or set models.hub_token if it is private"
         )
-        return f"{model} was not found on the hub ({answer.status}): {hint}"
+        return SourceError(f"{model} was not found on the hub ({answer.status}): {hint}", code="RW0910")
     if answer.status == 429:
-        return (
-            "the hub limits how often this address or account may ask (429); set models.hub_token, or run again later"
+        return SourceError(
+            "the hub limits how often this address or account may ask (429); set models.hub_token, or run again later",
+            code="RW0911",
         )
-    return f"the hub answers {answer.status} for {model}; run again later"
+    return SourceError(f"the hub answers {answer.status} for {model}; run again later", code="RW0912")

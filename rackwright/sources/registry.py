@@ -35,12 +35,13 @@ def digest_of_tag(client: Client, reference: str, registry: Registry) -> str:
     if answer.status in (401, 403) and key:
         answer = _asked(client, reference, Secret(f"Basic {_basic(registry.user, key)}"))
     if answer.status != 200:
-        raise SourceError(_refused(reference, answer.status, bool(key)))
+        raise _refused(reference, answer.status, bool(key))
     found = f"sha256:{hashlib.sha256(answer.body).hexdigest()}"
     said = answer.headers.get("docker-content-digest", found)
     if said != found:
         raise SourceError(
-            f"{reference}: {name} says {said}, and what it sent is {found}: something on the way changed it"
+            f"{reference}: {name} says {said}, and what it sent is {found}: something on the way changed it",
+            code="RW0908",
         )
     return found
 
@@ -82,14 +83,16 @@ def _basic(user: str, key: Secret) -> str:
     return base64.b64encode(f"{user}:{key.unmask()}".encode()).decode()
 
 
-def _refused(reference: str, status: int, key: bool) -> str:
+def _refused(reference: str, status: int, key: bool) -> SourceError:
     registry = registry_of(reference)
     if status in (401, 403) and key:
-        return (
-            f"{registry} refuses the key (registry.key) for {reference} ({status}); make a new one, or ask for access"
+        return SourceError(
+            f"{registry} refuses the key (registry.key) for {reference} ({status}); make a new one, or ask for access",
+            code="RW0907",
         )
     if status in (401, 403):
-        return f"{registry} wants a key for {reference} ({status}), and none is set: set registry.key in group_vars"
+        text = f"{registry} wants a key for {reference} ({status}), and none is set: set registry.key in group_vars"
+        return SourceError(text, code="RW0913")
     if status == 404:
-        return f"{registry} has no {reference} (404); check image in group_vars"
-    return f"{registry} answers {status} for {reference}; run again later"
+        return SourceError(f"{registry} has no {reference} (404); check image in group_vars", code="RW0914")
+    return SourceError(f"{registry} answers {status} for {reference}; run again later", code="RW0915")

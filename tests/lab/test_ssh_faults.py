@@ -190,7 +190,7 @@ def test_of_two_runs_at_once_the_second_is_told_who_writes(site: Site, well: Hos
     before, starts = fence(well), started(well)
     second = site.deploy("-y", limit=[well.name])
     assert second.status == 1, second.output
-    assert f"[{well.name}] another run writes to this host: " in second.output
+    assert f"[{well.name}] RW0705: another run writes to this host: " in second.output
     assert f"@{socket.gethostname()} (pyinfra lab.py deploy.py, run " in second.output
     assert f"rackwright unlock INVENTORY --limit {well.name}" in second.output
     assert "Traceback" not in second.output

@@ -109,7 +109,7 @@ def test_a_folder_of_inventories(ini: Path) -> None:
 
 def test_problems_name_the_inventory(ini: Path) -> None:
     (ini / "hosts.ini").write_text("[b200]\nh1 dockr=bob\n")
-    with pytest.raises(SettingsError, match=r"  hosts\.ini: dockr: unknown key \(did you mean docker\?\)"):
+    with pytest.raises(SettingsError, match=r"  RW0210: hosts\.ini: dockr: unknown key \(did you mean docker\?\)"):
         load_inventory("hosts.ini")
 
 
@@ -121,13 +121,13 @@ def test_group_vars_are_left_to_the_loader(ini: Path) -> None:
 def test_an_inventory_that_ansible_cannot_read(ini: Path) -> None:
     (ini / "hosts.ini").write_text("[b200\nh1\n")
     with pytest.raises(
-        SettingsError, match=r"^hosts\.ini: Ansible cannot read this inventory: .*\nnext: ansible-inventory"
+        SettingsError, match=r"^RW0203: hosts\.ini: Ansible cannot read this inventory: .*\nnext: ansible-inventory"
     ):
         load_inventory("hosts.ini")
 
 
 def test_an_inventory_that_is_not_there(ini: Path) -> None:
-    with pytest.raises(SettingsError, match=r"^nowhere\.ini: there is no such inventory"):
+    with pytest.raises(SettingsError, match=r"^RW1306: nowhere\.ini: there is no such inventory"):
         load_inventory("nowhere.ini")
 
 

@@ -44,14 +44,14 @@ REFUSED = [
     (["--exclude", "a1"], "--exclude a1 matches no host and no group"),
     (["--no-wait"], "--no-wait is refused: a failure would not stop the other hosts, and would exit 0; leave it out"),
     (["--dry"], "--dry with -y is refused: pyinfra then looks at no host and reports nothing; leave -y out"),
-    (["--data", "dockr=bob"], "  --data: dockr: unknown key (did you mean docker?)"),
+    (["--data", "dockr=bob"], "  RW0210: --data: dockr: unknown key (did you mean docker?)"),
     (
         ["--data", "port=four"],
-        "  --data: port: must be a whole number, not 'four'",
+        "  RW0212: --data: port: must be a whole number, not 'four'",
     ),
     (
         ["--data", "models.hub_token=hf_leak"],
-        "  --data: models.hub_token: a secret on the command line shows in the process list: put it into",
+        "  RW0221: --data: models.hub_token: a secret on the command line shows in the process list: put it into",
     ),
 ]
 

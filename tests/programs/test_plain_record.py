@@ -67,7 +67,7 @@ def test_it_says_what_became_of_each_host(site: Path) -> None:
     assert record.begin["data"] == {"port": 8001, "environment": {"A_TOKEN": "*MASKED*"}}
     assert record.end is not None
     assert record.end["status"] == 1
-    assert record.end["text"].startswith("failed on @fake/b1; next: rackwright resume ")
+    assert record.end["text"].startswith("RW0823: failed on @fake/b1; next: rackwright resume ")
 
 
 def test_it_names_the_hosts_of_the_limit_and_ends_well(site: Path) -> None:
@@ -120,6 +120,6 @@ def test_a_run_that_the_leases_refused_is_to_be_run_again_and_not_resumed() -> N
     busy: Event = {"kind": "host", "host": "h1", "state": "busy"}
     same: Event = {"kind": "host", "host": "h2", "state": "unchanged"}
     told = sentence(record_of("r", [begin, busy, same]), 1, executed=True)
-    assert told == "failed on h1; next: the same command again, when the other run has ended"
+    assert told == "RW0823: failed on h1; next: the same command again, when the other run has ended"
     failed: Event = {"kind": "host", "host": "h2", "state": "failed"}
     assert sentence(record_of("r", [begin, busy, failed]), 1, executed=True).endswith("next: rackwright resume r")

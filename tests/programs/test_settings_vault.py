@@ -117,7 +117,7 @@ def test_the_wrong_password_names_the_value(site: Path, monkeypatch: pytest.Monk
     with pytest.raises(SettingsError) as raised:
         decrypt(ciphertexts, site)
     assert str(raised.value) == (
-        "group_vars/all.yml:4: ansible-vault could not decrypt this: "
+        "RW0204: group_vars/all.yml:4: ansible-vault could not decrypt this: "
         "Decryption failed (no vault secrets were found that could decrypt)" + NEXT
     )
 
@@ -126,7 +126,7 @@ def test_a_damaged_value_is_the_one_that_is_named(site: Path, monkeypatch: pytes
     monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "password")
     good = encrypt("abc")
     bad = Ciphertext("$ANSIBLE_VAULT;1.1;AES256\nzz\n", Origin("host_vars/h.yml", 9))
-    with pytest.raises(SettingsError, match=r"^host_vars/h.yml:9: ansible-vault could not decrypt this: "):
+    with pytest.raises(SettingsError, match=r"^RW0204: host_vars/h.yml:9: ansible-vault could not decrypt this: "):
         decrypt([good, bad, good], site)
 
 
@@ -134,7 +134,7 @@ def test_no_password_and_nobody_to_ask(site: Path) -> None:
     with pytest.raises(SettingsError) as raised:
         decrypt([encrypt("abcd")], site)
     assert str(raised.value) == (
-        "group_vars/all.yml:4: ansible-vault could not decrypt this: "
+        "RW0204: group_vars/all.yml:4: ansible-vault could not decrypt this: "
         "no vault password is set, and there is no terminal to ask for one" + NEXT
     )
 

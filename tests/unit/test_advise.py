@@ -177,19 +177,19 @@ def test_a_machine_s_name_is_as_good_as_its_gpu_s(capsys: pytest.CaptureFixture[
         (
             "B20",
             "8k",
-            "no profile is for B20 (did you mean B200?); known: B200, GB10, GB200, RTX PRO 6000;"
+            "RW1001: no profile is for B20 (did you mean B200?); known: B200, GB10, GB200, RTX PRO 6000;"
             " next: rackwright advise --gpu B200 --context 8192 --concurrency 4",
         ),
         (
             "H200",
             "8k",
-            "no profile is for H200; known: B200, GB10, GB200, RTX PRO 6000;"
+            "RW1001: no profile is for H200; known: B200, GB10, GB200, RTX PRO 6000;"
             " next: rackwright advise --gpu B200 --context 8192 --concurrency 4",
         ),
         (
             "B200",
             "200k",
-            "no profile for B200 holds 204800 tokens of prompt and answer; the longest holds 131072;"
+            "RW1002: no profile for B200 holds 204800 tokens of prompt and answer; the longest holds 131072;"
             " next: ask with a smaller --context or --output",
         ),
     ],

@@ -167,8 +167,8 @@ def test_every_python_example_is_python(text: str) -> None:
 
 
 def messages() -> list[str]:
-    """What the page about failures quotes: the first cell of each row, in backticks."""
-    quoted = re.findall(r"^\| `([^`]+)` \|", FAILED.read_text(), re.MULTILINE)
+    """What the page about failures quotes: the cell after the code of each row, in backticks."""
+    quoted = re.findall(r"^\| \w* \| `([^`]+)` \|", FAILED.read_text(), re.MULTILINE)
     return [message.replace("\\|", "|") for message in quoted]
 
 

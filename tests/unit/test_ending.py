@@ -62,7 +62,7 @@ def test_the_exit_status_comes_from_the_record(
 def test_a_way_back_is_over_when_every_host_has_left_the_release() -> None:
     assert end_of_way_back(["h1"], SWITCHED, ["h2"]) == (
         3,
-        "the change failed on h2 and was rolled back: what served serves its last good release",
+        "RW0612: the change failed on h2 and was rolled back: what served serves its last good release",
     )
     assert end_of_way_back(["h1", "h2"], SWITCHED, [])[0] == 4
     assert end_of_way_back(["h1"], None, [])[0] == 4

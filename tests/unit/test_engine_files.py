@@ -52,11 +52,13 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_check_names_file_line_key_version_and_the_right_key(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "inventory/fleet.py"]) == 1
     assert capsys.readouterr().err.splitlines() == [
-        "rackwright: the settings are not valid, nothing was connected:",
-        "  group_vars/gpu.yml:7: engine.tp_size: TensorRT-LLM 1.2.0rc6 does not know this key: it has another name"
+        "rackwright: RW0101: the settings are not valid, nothing was connected:",
+        "  RW0301: group_vars/gpu.yml:7: engine.tp_size: TensorRT-LLM 1.2.0rc6 does not know this key: it has"
+        " another name"
         " in the"
         " YAML; write `engine.tensor_parallel_size: 1`; on h1, h2",
-        "  group_vars/gpu.yml:9: engine.use_torch_sampler: TensorRT-LLM 1.2.0rc6 does not know this key: sampling by"
+        "  RW0301: group_vars/gpu.yml:9: engine.use_torch_sampler: TensorRT-LLM 1.2.0rc6 does not know this"
+        " key: sampling by"
         f" TorchSampler is said otherwise there; write `engine.sampler_type: TorchSampler` ({SAMPLER}); on h1, h2",
         "fix these, then: rackwright check inventory/fleet.py",
     ]
@@ -74,9 +76,9 @@ def test_a_problem_of_some_hosts_names_them(site: Path, capsys: pytest.CaptureFi
     (site / "host_vars" / "h0.yml").write_text("engine: {tensor_parallel_size: 16}\n")
     assert main(["check", "inventory/fleet.py"]) == 1
     assert capsys.readouterr().err.splitlines()[1:] == [
-        "  group_vars/gpu.yml:7: engine.tensor_parallel_size: 8 needs 8 GPUs, and endpoint llm has 4;"
+        "  RW0311: group_vars/gpu.yml:7: engine.tensor_parallel_size: 8 needs 8 GPUs, and endpoint llm has 4;"
         " for 4 set it to 4; on h1, h2, h3 and 2 more",
-        "  host_vars/h0.yml:1: engine.tensor_parallel_size: 16 needs 16 GPUs, and endpoint llm has 8;"
+        "  RW0311: host_vars/h0.yml:1: engine.tensor_parallel_size: 16 needs 16 GPUs, and endpoint llm has 8;"
         " for 8 set it to 8",
         "fix these, then: rackwright check inventory/fleet.py",
     ]
@@ -135,15 +137,17 @@ def test_moving_to_another_version_is_shown_before_it_is_done(site: Path, capsys
     assert main(["check", "inventory/fleet.py", "--host", "h1", "--to", "1.1.0rc0"]) == 0
     assert capsys.readouterr().out.splitlines()[:2] == [
         "h1: endpoint llm, 1.2.0rc6 to 1.1.0rc0:",
-        "  must change: group_vars/gpu.yml:9: engine.sampler_type: TensorRT-LLM 1.1.0rc0 does not know this key:"
+        "  must change: RW0301: group_vars/gpu.yml:9: engine.sampler_type: TensorRT-LLM 1.1.0rc0 does not know"
+        " this key:"
         " sampling"
         f" by TorchSampler is said otherwise there; write `engine.use_torch_sampler: true` ({SAMPLER})",
     ]
     assert main(["check", "inventory/fleet.py", "--host", "h1", "--to", "1.4.0rc1"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "h1: endpoint llm, 1.2.0rc6 to 1.4.0rc1:",
-        "  warning: engine.sampler_type: TensorRT-LLM 1.4.0rc1 takes this key and ignores it: leave it out",
-        "  note: engine.moe_config.backend: is not set; its default was CUTLASS and is AUTO in TensorRT-LLM 1.4.0rc1",
+        "  warning: RW0315: engine.sampler_type: TensorRT-LLM 1.4.0rc1 takes this key and ignores it: leave it out",
+        "  note: RW0318: engine.moe_config.backend: is not set; its default was CUTLASS and is AUTO in"
+        " TensorRT-LLM 1.4.0rc1",
         "next: write the new tag into `image:`, then: rackwright check inventory/fleet.py --fix",
     ]
 
@@ -173,14 +177,17 @@ def test_moving_says_all_that_changes_once_for_hosts_and_endpoints_alike(
     section = "engine.speculative_config"
     assert capsys.readouterr().out.splitlines() == [
         f"h1, h2: endpoints {names}, 1.4.0rc1 to 1.2.0rc1:",
-        f"  must change: {where}:9: {section}.decoding_type: {unknown} Eagle3: drafting by an Eagle3 head is said"
+        f"  must change: RW0302: {where}:9: {section}.decoding_type: {unknown} Eagle3: drafting by an Eagle3"
+        f" head is said"
         f" otherwise there; write `{section}.decoding_type: Eagle` (https://github.com/NVIDIA/TensorRT-LLM/pull/10124)",
-        f"  must change: {where}:11: {section}.speculative_model: {unknown} this key: the draft model's folder is said"
+        f"  must change: RW0301: {where}:11: {section}.speculative_model: {unknown} this key: the draft model's"
+        f" folder is said"
         f" otherwise there; write `{section}.speculative_model_dir: /m/eagle`"
         " (https://github.com/NVIDIA/TensorRT-LLM/pull/10099)",
-        "  warning: draft.repository: answers that never end were seen with this draft model, version and GPU"
+        "  warning: RW0305: draft.repository: answers that never end were seen with this draft model, version and GPU"
         " (https://github.com/NVIDIA/TensorRT-LLM/issues/8615)",
-        "  note: engine.moe_config.backend: is not set; its default was AUTO and is CUTLASS in TensorRT-LLM 1.2.0rc1",
+        "  note: RW0318: engine.moe_config.backend: is not set; its default was AUTO and is CUTLASS in"
+        " TensorRT-LLM 1.2.0rc1",
         "  warning: temperature, top_p, top_k, seed of a request do nothing there: drafting with Eagle3 samples"
         " greedily in this version",
         "next: write the new tag into `image:`, then: rackwright check inventory/fleet.py --fix",
@@ -192,9 +199,10 @@ def test_moving_says_what_is_so_no_more(site: Path, capsys: pytest.CaptureFixtur
     (site / "group_vars" / "gpu.yml").write_text(text)
     assert main(["check", "inventory/fleet.py", "--to", "1.2.0"]) == 0
     assert capsys.readouterr().out.splitlines()[1:-1] == [
-        "  warning: engine: the options of TensorRT-LLM 1.2.0 are not known here, so they were checked as 1.2.0rc6's"
+        "  warning: RW0316: engine: the options of TensorRT-LLM 1.2.0 are not known here, so they were checked"
+        " as 1.2.0rc6's"
         " and 1.3.0rc1's; only what neither knows is refused, the image has the last word",
-        "  no more: draft.repository: answers that never end were seen with this draft model, version and GPU"
+        "  no more: RW0305: draft.repository: answers that never end were seen with this draft model, version and GPU"
         " (https://github.com/NVIDIA/TensorRT-LLM/issues/8615)",
     ]
     assert main(["check", "inventory/fleet.py", "--to", "1.4.0rc1"]) == 0

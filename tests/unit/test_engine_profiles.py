@@ -186,7 +186,7 @@ def test_the_eight_gpu_profile_refuses_a_tray_with_the_way_out() -> None:
     with pytest.raises(InvalidSettingsError) as raised:
         profile("gb200", hardware=tray)
     assert str(raised.value).splitlines()[1:] == [
-        "  group_vars/gb200.yml:29: engine.tensor_parallel_size: 8 needs 8 GPUs, and endpoint llm has 4;"
+        "  RW0311: group_vars/gb200.yml:29: engine.tensor_parallel_size: 8 needs 8 GPUs, and endpoint llm has 4;"
         " for 4 set it to 4; on gb200-host",
         f"fix these, then: rackwright check {ROOT}/inventory/b200.py",
     ]

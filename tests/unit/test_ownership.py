@@ -120,7 +120,9 @@ def test_a_change_that_owns_nothing_new_writes_no_record() -> None:
 def test_what_is_refused_is_not_recorded() -> None:
     host = FakeHost()
     with pytest.raises(CutError):
-        perform_all(Change("c", "", (Refuse("no"),), owns=(THINGS[0],)), OwnershipRecord(frozenset()), host.do)
+        perform_all(
+            Change("c", "", (Refuse("no", code="RW0101"),), owns=(THINGS[0],)), OwnershipRecord(frozenset()), host.do
+        )
     assert host.record == set()
 
 

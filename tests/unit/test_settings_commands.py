@@ -49,7 +49,9 @@ def test_check_of_a_wrong_site_is_text_and_exit_code_1(tmp_path: Path, capsys: p
         file.write("prt: 1\n")
     assert main(["check", str(tmp_path / "inventory" / "b200.py")]) == 1
     error = capsys.readouterr().err
-    assert error.startswith("rackwright: the settings are not valid, nothing was connected:\n  group_vars/b200.yml:")
+    assert error.startswith(
+        "rackwright: RW0101: the settings are not valid, nothing was connected:\n  RW0210: group_vars/b200.yml:"
+    )
     assert ": prt: unknown key (did you mean port?)" in error
 
 

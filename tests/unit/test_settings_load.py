@@ -57,7 +57,7 @@ def refusal(path: str = "inventory/fleet.py") -> list[str]:
     with pytest.raises(SettingsError) as raised:
         load_inventory(path)
     first, *lines, last = str(raised.value).splitlines()
-    assert first == HEADING
+    assert first == f"RW0101: {HEADING}"
     assert last == f"fix these, then: rackwright check {path}"
     return [line.removeprefix("  ") for line in lines]
 
@@ -146,7 +146,7 @@ def test_a_secret_in_clear_is_masked_all_the_same(site: Path) -> None:
 def test_every_text_and_number_of_an_encrypted_file_is_secret(site: Path) -> None:
     (site / "host_vars" / "h1.yml").write_text(vault("port: 8000\nharmony: true\nown_keys: [x]\n"))
     lines = refusal()
-    assert [line.split(": ")[:2] for line in lines] == [
+    assert [line.split(": ")[1:3] for line in lines] == [
         ["host_vars/h1.yml:1", "port"],
         ["host_vars/h1.yml:3", "own_keys[0]"],
     ]
@@ -160,24 +160,24 @@ def test_every_problem_of_all_files_comes_at_once(site: Path) -> None:
     (site / "host_vars" / "h1").mkdir()
     (site / "host_vars" / "h1.yml").write_text("endpoint_name: x\n")
     assert refusal() == [
-        "group_vars/lefft.yml: no group is named lefft (did you mean left?)",
-        "group_vars/left.yml:1: prt: unknown key (did you mean port?)",
-        "group_vars/left.yml:4: engine.a: comes twice; the first is on line 3",
-        "group_vars/right.yml:2: hardware.gpu_count: must be greater than or equal to 1, not 0",
-        "host_vars/h1.yml: is never read, because host_vars/h1 is there too: move its lines there",
-        "host_vars/h11.yml: no host is named h11 (did you mean h1?)",
+        "RW0219: group_vars/lefft.yml: no group is named lefft (did you mean left?)",
+        "RW0210: group_vars/left.yml:1: prt: unknown key (did you mean port?)",
+        "RW0218: group_vars/left.yml:4: engine.a: comes twice; the first is on line 3",
+        "RW0212: group_vars/right.yml:2: hardware.gpu_count: must be greater than or equal to 1, not 0",
+        "RW0220: host_vars/h1.yml: is never read, because host_vars/h1 is there too: move its lines there",
+        "RW0219: host_vars/h11.yml: no host is named h11 (did you mean h1?)",
     ]
 
 
 def test_a_broken_file_is_told_without_its_consequences(site: Path) -> None:
     (site / "group_vars" / "all.yml").write_text("model: [\n")
     (line,) = refusal()
-    assert line == "group_vars/all.yml:2: not valid YAML: expected the node content, but found '<stream end>'"
+    assert line == "RW0217: group_vars/all.yml:2: not valid YAML: expected the node content, but found '<stream end>'"
 
 
 def test_hosts_with_the_same_problem_are_named_together(site: Path) -> None:
     (site / "group_vars" / "all.yml").write_text("endpoints: {b: {}}\n")
-    assert refusal() == ["h1, h2: endpoint b has no model: set `model:` in group_vars or host_vars"]
+    assert refusal() == ["RW0213: h1, h2: endpoint b has no model: set `model:` in group_vars or host_vars"]
 
 
 def test_group_vars_may_belong_to_another_inventory_of_the_site(site: Path) -> None:
@@ -189,12 +189,14 @@ def test_group_vars_may_belong_to_another_inventory_of_the_site(site: Path) -> N
 def test_a_priority_in_group_vars_is_refused(site: Path) -> None:
     (site / "group_vars" / "left.yml").write_text("ansible_group_priority: 5\n")
     assert refusal() == [
-        "group_vars/left.yml:1: ansible_group_priority: counts only in the inventory itself, as in Ansible"
+        "RW0211: group_vars/left.yml:1: ansible_group_priority: counts only in the inventory itself, as in Ansible"
     ]
 
 
 def test_an_inventory_that_does_not_exist(site: Path) -> None:
-    with pytest.raises(SettingsError, match=r"^inventory/flet.py: there is no such inventory; next: ls inventory$"):
+    with pytest.raises(
+        SettingsError, match=r"^RW1306: inventory/flet.py: there is no such inventory; next: ls inventory$"
+    ):
         load_inventory("inventory/flet.py")
 
 
@@ -208,14 +210,14 @@ def test_an_inventory_without_build(site: Path) -> None:
 
 def test_an_inventory_that_fails(site: Path) -> None:
     (site / "inventory" / "bad.py").write_text("1 / 0\n")
-    with pytest.raises(SettingsError, match=r"^inventory/bad.py: ZeroDivisionError: division by zero$"):
+    with pytest.raises(SettingsError, match=r"^RW1308: inventory/bad.py: ZeroDivisionError: division by zero$"):
         load_inventory("inventory/bad.py")
 
 
 def test_a_host_entry_of_the_wrong_form(site: Path) -> None:
     (site / "inventory" / "bad.py").write_text(INVENTORY.replace('"h1", (', '("h1", 5), ('))
     with pytest.raises(
-        SettingsError, match=r'^a host must be "name" or \("name", \{"key": value\}\), not \(\'h1\', 5\)$'
+        SettingsError, match=r'^RW1401: a host must be "name" or \("name", \{"key": value\}\), not \(\'h1\', 5\)$'
     ):
         load_inventory("inventory/bad.py")
 
@@ -231,5 +233,7 @@ def test_strict_host_keys_and_sudo_follow_from_the_rest(site: Path) -> None:
 
 def test_a_child_group_that_does_not_exist(site: Path) -> None:
     (site / "inventory" / "bad.py").write_text(INVENTORY.replace('["left"]', '["lefft"]'))
-    with pytest.raises(SettingsError, match=r"^children of top: no group is named lefft \(did you mean left\?\)$"):
+    with pytest.raises(
+        SettingsError, match=r"^RW1403: children of top: no group is named lefft \(did you mean left\?\)$"
+    ):
         load_inventory("inventory/bad.py")

@@ -57,14 +57,14 @@ def refusals(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
     try:
         parse_daemon_json(seen.files.get(DAEMON_JSON))
     except BrokenDaemonJsonError as error:
-        return [Change("configure Docker", f"{DAEMON_JSON} is broken", (Refuse(str(error)),))]
+        return [Change("configure Docker", f"{DAEMON_JSON} is broken", (Refuse(error.text, code=error.code),))]
     texts = [
         f"docker.users: there is no user {user} on this host; create it (adduser {user}) or take it out of the settings"
         for user in asked.settings.docker.users
         if user not in seen.users
     ]
     texts += cannot_install(asked, seen)
-    return [Change("set Docker up", "something is in the way", (Refuse(text),)) for text in texts]
+    return [Change("set Docker up", "something is in the way", (Refuse(text, code="RW2103"),)) for text in texts]
 
 
 TAKES = frozenset({ENDPOINTS, "docker", "firewall", "registry", "mirrors", "proxy", "paths"})

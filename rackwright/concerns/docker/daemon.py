@@ -39,6 +39,8 @@ RELOADABLE = frozenset(
 class BrokenDaemonJsonError(RackwrightError):
     """daemon.json is no JSON object; the text says where."""
 
+    code = "RW2101"
+
 
 def parse_daemon_json(text: str | None) -> dict[str, Any]:
     """The file as a mapping, in its order; empty when there is none. Raises BrokenDaemonJsonError."""

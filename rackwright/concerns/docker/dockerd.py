@@ -186,7 +186,7 @@ def deferred(asked: WantedDocker, seen: SeenDocker) -> Reconfiguration | None:
 
 def _refused(found: Reconfiguration, seen: SeenDocker) -> Change:
     text = not_while_serving(seen, f"{found.unfit}: it takes a restart of dockerd")
-    return Change("restart dockerd", found.unfit, (Refuse(text),))
+    return Change("restart dockerd", found.unfit, (Refuse(text, code="RW2104"),))
 
 
 def _unfit(stores: tuple[str, ...], chains: tuple[str, ...]) -> str:

@@ -84,7 +84,7 @@ def install_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
         return []
     what = f"install {', '.join(plan.packages)}"
     script = install_script(asked.settings, seen.system, plan, was_cut(asked, seen))
-    job = Job("docker-install", what, script, timeout=3600)
+    job = Job("docker-install", what, script, timeout=3600, code="RW2110")
     why = "the host has none of them" if seen.daemon == "absent" else "missing, unfinished, or of another version"
     return [Change(what, why, (job,), owns=tuple(_install_owns(asked.settings, seen, plan)))]
 

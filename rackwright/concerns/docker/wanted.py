@@ -38,7 +38,7 @@ def _authority(settings: HostSettings) -> str | None:
     try:
         text = (settings.site / Path(path).expanduser()).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"paths.private_ca: {path} cannot be read: {error}") from error
+        raise SettingsError(f"paths.private_ca: {path} cannot be read: {error}", code="RW2102") from error
     if "-----BEGIN CERTIFICATE-----" not in text:
-        raise SettingsError(f"paths.private_ca: {path} holds no PEM certificate")
+        raise SettingsError(f"paths.private_ca: {path} holds no PEM certificate", code="RW2102")
     return text

@@ -105,7 +105,7 @@ def _fetch(wanted: WantedEncodings, encoding: Encoding, path: str, seen: SeenFil
         "fetch_file", url=url, path=path, size=encoding.size, sha256=encoding.sha256, stall=wanted.stall, **wanted.proxy
     )
     why = "it is not on the host" if seen is None else "its SHA-256 is not the published one"
-    job = Job(f"fetch-{encoding.file}", f"fetch {encoding.file}", script, timeout=1800)
+    job = Job(f"fetch-{encoding.file}", f"fetch {encoding.file}", script, timeout=1800, code="RW2301")
     return Change(f"fetch {path} from {wanted.base}", why, (job,), owns=(Owned("file", path),), size=encoding.size)
 
 

@@ -118,7 +118,11 @@ def _kept_aside(name: str, own: EndpointSettings, seen: SeenEndpoint, foreign: l
 
 
 def _docker_down(name: str) -> Change:
-    return Change(f"start endpoint {name} and ask it", "Docker does not answer", (Refuse(_DOCKER_DOWN, final=False),))
+    return Change(
+        f"start endpoint {name} and ask it",
+        "Docker does not answer",
+        (Refuse(_DOCKER_DOWN, final=False, code="RW2403"),),
+    )
 
 
 _DOCKER_DOWN = "Docker does not answer, so nothing is known of the containers; next: journalctl -u docker --lines 50"
@@ -171,13 +175,17 @@ def _endpoint_changes(name: str, own: WantedEndpoint, seen: SeenEndpoint) -> lis
 
 
 def _other_format(name: str, found: int) -> Change:
-    refused = Refuse(formats.refusal(name, found))
+    refused = Refuse(formats.refusal(name, found), code="RW2402")
     return Change(f"leave endpoint {name} alone", "another version of Rackwright serves it", (refused,))
 
 
 def _unresolved(name: str, release: Unresolved) -> Change:
     text = f"endpoint {name} cannot be switched: unknown: {', '.join(release.missing)}"
-    return Change(f"start endpoint {name} and ask it", "its release is known once staged", (Refuse(text, final=False),))
+    return Change(
+        f"start endpoint {name} and ask it",
+        "its release is known once staged",
+        (Refuse(text, final=False, code="RW2404"),),
+    )
 
 
 def _put_in_place(name: str, aim: Aim, seen: SeenEndpoint, found: list[str]) -> Change:
@@ -245,7 +253,7 @@ def _way(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due) ->
 
 def _wait_job(name: str, settings: EndpointSettings) -> Job:
     script = join_script(name, settings.load_timeout)
-    return Job(endpoint_job("wait", name), f"wait for endpoint {name}", script, 2 * start_time(settings))
+    return Job(endpoint_job("wait", name), f"wait for endpoint {name}", script, 2 * start_time(settings), code="RW2411")
 
 
 def waits(settings: HostSettings, seen: SeenEndpoints) -> list[Job]:

@@ -110,7 +110,7 @@ def _unpack(packed: str) -> str:
     try:
         return inflate(packed, MOST).decode(errors="replace")
     except ReadingError as error:
-        raise ReadingError(f"nvidia-smi: {error}") from error
+        raise ReadingError(f"nvidia-smi: {error.text}", code=error.code) from error
 
 
 def _said(text: str, status: str) -> str:
@@ -143,11 +143,11 @@ def _parse_xml(
 ) -> SeenGpus:
     # Entities are the one way in which a well-formed document can harm its reader; nvidia-smi has none.
     if "<!ENTITY" in text:
-        raise ReadingError("nvidia-smi printed XML with entities, which it never does")
+        raise ReadingError("nvidia-smi printed XML with entities, which it never does", code="RW2601")
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
-        raise ReadingError(f"nvidia-smi printed unreadable XML ({error}): {text[:120]!r}") from error
+        raise ReadingError(f"nvidia-smi printed unreadable XML ({error}): {text[:120]!r}", code="RW2601") from error
     gpus = [_gpu(node, place, table, owners) for place, node in enumerate(root.iter("gpu"))]
     driver = _value(root.findtext("driver_version"))
     return SeenGpus(tuple(sorted(gpus, key=lambda gpu: gpu.index)), driver, module)

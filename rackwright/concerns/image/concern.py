@@ -137,7 +137,13 @@ def _pull(settings: HostSettings, endpoint: EndpointSettings, digest: str | None
     )
     name = f"pull-{slug(reference)}"
     return Job(
-        name, f"pull {reference}", script, timeout=PULL_TIMEOUT, secrets=secrets, at_once=settings.downloads.parallel
+        name,
+        f"pull {reference}",
+        script,
+        timeout=PULL_TIMEOUT,
+        secrets=secrets,
+        at_once=settings.downloads.parallel,
+        code="RW2701",
     )
 
 

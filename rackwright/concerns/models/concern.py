@@ -315,7 +315,7 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, image: s
     )
     secrets: dict[str, Secret] = {"hub_token": settings.models.hub_token} if settings.models.hub_token else {}
     title, most = f"fetch {source.repository}", settings.downloads.parallel
-    return Job(name, title, script, timeout=FETCH_TIMEOUT, secrets=secrets, at_once=most)
+    return Job(name, title, script, timeout=FETCH_TIMEOUT, secrets=secrets, at_once=most, code="RW2903")
 
 
 def _in_all_homes(caches: Sequence[str]) -> Iterator[str]:
@@ -364,7 +364,7 @@ def _change(wanted: WantedModel, there: SeenModel | None, seen: SeenModels) -> C
 def _job(wanted: WantedModel, what: str, why: str, owned: bool) -> Change:
     if wanted.fetch is None:
         text = f"{what}: the image {wanted.image} is not known on this host, and the download runs in it"
-        return Change(what, why, (Refuse(text, final=False),), fetches=wanted.source.repository)
+        return Change(what, why, (Refuse(text, final=False, code="RW2902"),), fetches=wanted.source.repository)
     owns = (Owned("model", wanted.place),) if owned else ()
     return Change(f"{what} into {wanted.place}", why, (wanted.fetch,), owns=owns, fetches=wanted.source.repository)
 
@@ -391,7 +391,7 @@ def hash_changes(settings: HostSettings, seen: SeenModels) -> list[Change]:
 
 def _hash_change(model: SeenModel, pins: Mapping[str, FilePin]) -> Change:
     name = f"hash-{slug(model.path.rpartition('/')[2])}"
-    job = Job(name, f"hash {model.path}", _hash_script(model, pins), timeout=FETCH_TIMEOUT)
+    job = Job(name, f"hash {model.path}", _hash_script(model, pins), timeout=FETCH_TIMEOUT, code="RW2904")
     why = f"models.verify_deep asks for it; {model.size / 2**30:.1f} GiB to read"
     return Change(f"hash the {len(model.pinned_files)} files of {model.path}", why, (job,))
 
@@ -415,7 +415,9 @@ def _taken(wanted: WantedModel, there: SeenModel) -> Change:
         f"{there.path} holds {there.repository} at {there.commit}, and the settings want {source.repository} at "
         f"{source.revision} there; set another `directory` for it in group_vars, or remove the folder"
     )
-    return Change(f"fetch {source.repository} at {source.revision[:12]}", "its folder is taken", (Refuse(text),))
+    return Change(
+        f"fetch {source.repository} at {source.revision[:12]}", "its folder is taken", (Refuse(text, code="RW2901"),)
+    )
 
 
 def report(wanted: WantedModels, seen: SeenModels) -> str:

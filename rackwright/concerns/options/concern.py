@@ -145,7 +145,9 @@ def _refuse(own: WantedOptions, verdict: ImageVerdict) -> Change:
     rows = [f"  {release.spec.engine_file}: {row.key or '(no key named)'}: {row.reason}" for row in verdict.refused]
     head = f"endpoint {release.spec.name}: release {release.hash} is refused by its own image {release.spec.image}:"
     text = "\n".join([head, *rows, f"what serves goes on serving; next: {_next(own)}"])
-    return Change(f"switch endpoint {release.spec.name}", "its image refuses its options", (Refuse(text),))
+    return Change(
+        f"switch endpoint {release.spec.name}", "its image refuses its options", (Refuse(text, code="RW3001"),)
+    )
 
 
 def _next(own: WantedOptions) -> str:
@@ -160,7 +162,7 @@ def _ask(own: WantedOptions) -> Change:
     script = ask_script(own, release.path, marker(own))
     title = f"ask the image of endpoint {name} whether it accepts release {release.hash}"
     why = "it has not been asked, and has the last word"
-    return Change(title, why, (Job(endpoint_job("check", name), title, script, LIMIT + 60),))
+    return Change(title, why, (Job(endpoint_job("check", name), title, script, LIMIT + 60, code="RW3002"),))
 
 
 def ask_script(own: WantedOptions, folder: str, answer: str) -> str:

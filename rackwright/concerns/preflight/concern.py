@@ -162,7 +162,7 @@ def changes(asked: WantedHost, _: SeenMachine) -> list[Change]:
         return []
     names = ", ".join(dict.fromkeys(row.name for row in stopping))
     text = f"this host cannot run its endpoints; nothing was written to it\n{table.listing(stopping)}"
-    return [Change("stop here", f"preflight: {names}", (Refuse(text),))]
+    return [Change("stop here", f"preflight: {names}", (Refuse(text, code="RW3101"),))]
 
 
 def report(asked: WantedHost, seen: SeenMachine) -> str:

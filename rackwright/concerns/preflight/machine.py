@@ -97,13 +97,13 @@ def memory(case: Case) -> Verdicts:
 
 
 MACHINE = (
-    Check("architecture", "stop", architecture),
-    Check("operating system", "stop", family),
-    Check("systemd", "stop", systemd),
-    Check("Rackwright", "stop", rackwright),
-    Check("root rights", "stop", root),
-    Check("time", "warn", clock),
-    Check("packages", "stop", dpkg),
-    Check("package lock", "warn", dpkg_lock),
-    Check("memory", "stop", memory),
+    Check("architecture", "stop", architecture, "RW3111"),
+    Check("operating system", "stop", family, "RW3112"),
+    Check("systemd", "stop", systemd, "RW3113"),
+    Check("Rackwright", "stop", rackwright, "RW3114"),
+    Check("root rights", "stop", root, "RW3115"),
+    Check("time", "warn", clock, "RW3116"),
+    Check("packages", "stop", dpkg, "RW3117"),
+    Check("package lock", "warn", dpkg_lock, "RW3118"),
+    Check("memory", "stop", memory, "RW3119"),
 )

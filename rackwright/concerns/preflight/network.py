@@ -90,8 +90,8 @@ def _said(case: Case, answer: Reach) -> tuple[str, str]:
 
 
 NETWORK = (
-    Check("port", "stop", port),
-    Check("shared port", "stop", shared_port),
-    Check("open port", "warn", open_port),
-    Check("reachable", "warn", reach),
+    Check("port", "stop", port, "RW3146"),
+    Check("shared port", "stop", shared_port, "RW3147"),
+    Check("open port", "warn", open_port, "RW3148"),
+    Check("reachable", "warn", reach, "RW3149"),
 )

@@ -28,6 +28,8 @@ class CheckRow:
     ok: bool
     seen: str
     fix: str = ""
+    code: str = ""
+    """What `rackwright explain` takes; its text is the way out for every row of this check."""
 
     @property
     def stops(self) -> bool:
@@ -158,10 +160,14 @@ class Check:
     name: str
     severity: Severity
     judge: Callable[[Case], Iterable[tuple[bool, str, str]]]
+    code: str
 
     def rows(self, case: Case) -> list[CheckRow]:
         """The rows of this check."""
-        return [CheckRow(self.name, self.severity, ok, seen, "" if ok else fix) for ok, seen, fix in self.judge(case)]
+        return [
+            CheckRow(self.name, self.severity, ok, seen, "" if ok else fix, self.code)
+            for ok, seen, fix in self.judge(case)
+        ]
 
 
 def uses(endpoint: EndpointSettings, gpu: Gpu) -> bool:

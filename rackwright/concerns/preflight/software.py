@@ -151,14 +151,14 @@ def foreign_units(case: Case) -> Verdicts:
 
 
 SOFTWARE = (
-    Check("Docker", "stop", docker),
-    Check("driver", "stop", driver_answers),
-    Check("driver module", "stop", module),
-    Check("driver version", "stop", driver_minimum),
-    Check("container toolkit", "warn", toolkit),
-    Check("toolkit mode", "stop", toolkit_mode),
-    Check("fabric manager", "stop", fabric_manager),
-    Check("locked memory", "warn", locked_memory),
-    Check("open files", "warn", open_files),
-    Check("foreign units", "stop", foreign_units),
+    Check("Docker", "stop", docker, "RW3120"),
+    Check("driver", "stop", driver_answers, "RW3121"),
+    Check("driver module", "stop", module, "RW3122"),
+    Check("driver version", "stop", driver_minimum, "RW3123"),
+    Check("container toolkit", "warn", toolkit, "RW3124"),
+    Check("toolkit mode", "stop", toolkit_mode, "RW3125"),
+    Check("fabric manager", "stop", fabric_manager, "RW3126"),
+    Check("locked memory", "warn", locked_memory, "RW3127"),
+    Check("open files", "warn", open_files, "RW3128"),
+    Check("foreign units", "stop", foreign_units, "RW3129"),
 )

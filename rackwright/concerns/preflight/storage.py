@@ -73,7 +73,7 @@ def image_root(case: Case) -> str:
 
 
 STORAGE = (
-    Check("disk", "stop", space),
-    Check("disk estimate", "warn", space_estimated),
-    Check("inodes", "stop", inodes),
+    Check("disk", "stop", space, "RW3143"),
+    Check("disk estimate", "warn", space_estimated, "RW3144"),
+    Check("inodes", "stop", inodes, "RW3145"),
 )

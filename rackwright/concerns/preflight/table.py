@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rackwright.concerns.preflight.row import CheckRow
+from rackwright.errors import coded
 from rackwright.printable import printable
 
 WIDTH = 118
@@ -29,7 +30,7 @@ def render(rows: Sequence[CheckRow], width: int = WIDTH) -> str:
     if any(row.fix for row in rows):
         table.add_column("fix", ratio=3, overflow="fold")
     for row in rows:
-        cells = (row.name, verdict(row), row.seen, row.fix)
+        cells = (row.name, verdict(row) if row.ok else f"{verdict(row)} {row.code}".rstrip(), row.seen, row.fix)
         table.add_row(*(_plain(cell) for cell in cells[: len(table.columns)]))
     text = io.StringIO()
     Console(file=text, width=width, color_system=None, markup=False, emoji=False, highlight=False).print(table)
@@ -38,7 +39,7 @@ def render(rows: Sequence[CheckRow], width: int = WIDTH) -> str:
 
 def listing(rows: Sequence[CheckRow]) -> str:
     """Row by row with the fix on a line of its own, unbroken, so that it can be copied."""
-    lines = [line for row in rows for line in (f"{row.name}: {row.seen}", f"  fix: {row.fix}")]
+    lines = [line for row in rows for line in (coded(row.code, f"{row.name}: {row.seen}"), f"  fix: {row.fix}")]
     return "\n".join(map(_plain, lines))
 
 

@@ -137,7 +137,9 @@ def changes(wanted: WantedReleases, seen: SeenReleases) -> list[Change]:
 def _unresolved(name: str, release: Unresolved) -> Change:
     why = f"known once staged: {', '.join(release.missing)}"
     refusal = Refuse(
-        f"the release of endpoint {name} cannot be made: unknown: {', '.join(release.missing)}", final=False
+        f"the release of endpoint {name} cannot be made: unknown: {', '.join(release.missing)}",
+        final=False,
+        code="RW3301",
     )
     return Change(f"write the release of endpoint {name}", why, (refusal,))
 

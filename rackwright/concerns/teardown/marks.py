@@ -79,7 +79,7 @@ def parse(lines: Iterable[str]) -> Marks:
     """Parse what the script printed. Raises ReadingError when it broke off."""
     rows = [line.split(" ") for line in lines if line.strip()]
     if ["end"] not in rows:
-        raise ReadingError("the reading of Rackwright's marks broke off")
+        raise ReadingError("the reading of Rackwright's marks broke off", code="RW3501")
     by_kind: dict[str, list[list[str]]] = defaultdict(list)
     for kind, *words in rows:
         by_kind[kind].append(words)

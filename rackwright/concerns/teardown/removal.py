@@ -63,7 +63,14 @@ def _daemon_keys(names: list[str], reading: HostReading) -> list[Change]:
     try:
         tree = without(parse_daemon_json(text), names)
     except BrokenDaemonJsonError as error:
-        return [_change(f"take {', '.join(names)} out of {DAEMON_JSON}", "daemon_key", names, Refuse(str(error)))]
+        return [
+            _change(
+                f"take {', '.join(names)} out of {DAEMON_JSON}",
+                "daemon_key",
+                names,
+                Refuse(error.text, code=error.code),
+            )
+        ]
     write = WriteFile(DAEMON_JSON, render_daemon_json(tree, text)) if tree else Shell(f"rm -f {DAEMON_JSON}")
     reload = Shell("systemctl is-active --quiet docker.service && systemctl reload docker.service; exit 0")
     return [_change(f"take {', '.join(names)} out of {DAEMON_JSON}", "daemon_key", names, write, reload)]

@@ -17,6 +17,7 @@ from rackwright.effects.lease.check import Hold, fenced, holds, was_refused, why
 from rackwright.effects.lease.holder import is_gone, run_word, this_owner
 from rackwright.effects.line import is_lost
 from rackwright.effects.remote import (
+    LeaseLostError,
     NotStartedError,
     StepFailedError,
     command_of,
@@ -40,6 +41,7 @@ GOODBYE = 3
 class LeaseHeldError(NotStartedError):
     """Somebody else writes to the host; nothing was done there."""
 
+    code = "RW0705"
     reasons = (Reason(Cause.LEASE, "the lease"),)
 
 
@@ -89,7 +91,9 @@ def ask_for(state: State, host: Host, script: str) -> Taken | SeenLease:
             return parse_acquired(output.stdout_lines)
     except ValueError:
         pass
-    raise NotStartedError(f"the lease of this host could not be taken, so nothing was done: {tail(output)}")
+    raise NotStartedError(
+        f"the lease of this host could not be taken, so nothing was done: {tail(output)}", code="RW0704"
+    )
 
 
 def take(state: State, host: Host, seen: SeenLease) -> Taken:
@@ -151,7 +155,7 @@ def _renew(state: State, host: Host, hold: Hold) -> None:
             hold.renewed = time.monotonic()
         elif was_refused(output.stderr_lines) and not hold.ended.is_set():
             hold.ended.set()
-            complain(host, why_lost(output.stderr_lines, datetime.now().astimezone()))
+            complain(host, str(LeaseLostError(why_lost(output.stderr_lines, datetime.now().astimezone()))))
 
 
 def give_back(state: State, host: Host, hold: Hold) -> None:

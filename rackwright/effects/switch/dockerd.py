@@ -29,6 +29,8 @@ from rackwright.plan.change import DaemonRestart
 class ConfigurationBackError(WentBackError, TakenBackError):
     """The new configuration failed; dockerd and its endpoints run with the previous one."""
 
+    code = "RW0720"
+
 
 def restart_and_prove(state: State, host: Host, step: DaemonRestart) -> None:
     """Have the host drain, restart dockerd, start its endpoints and prove them. Raises an error for each other way out.
@@ -53,11 +55,13 @@ def ending(step: DaemonRestart, news: SwitchNews, ended: Ended) -> StepFailedErr
             error = None
         case 3:
             text = f"dockerd has its previous configuration, serving again: {names}{clock_of(news)}"
-            error = ConfigurationBackError(f"{failure}\n{text}")
+            error = ConfigurationBackError(f"{failure.text}\n{text}")
         case 4:
-            error = NothingServesError(f"{failure}\nand going back failed too: {news.lost}\n{_hands(step)}")
+            error = NothingServesError(f"{failure.text}\nand going back failed too: {news.lost}\n{_hands(step)}")
         case 5:
-            error = NotStartedError(f"dockerd was not restarted, still serving: {names}: {failure}", failure.reasons)
+            error = NotStartedError(
+                f"dockerd was not restarted, still serving: {names}: {failure.text}", failure.reasons, code="RW0722"
+            )
         case _:
             text = f"{step.job.title}: {ended.text}; the host goes back, and nobody knows yet whether that serves"
             error = NothingServesError(f"{text}\n{_hands(step)}")

@@ -33,6 +33,7 @@ from rackwright.plan.change import Proved, Shell
 from rackwright.plan.jobstream import Heard, text_of
 from rackwright.printable import paragraph
 from rackwright.proof.basic import Answer, Question, Verdict, judge_safely, mark_of, parse_answer, refusal
+from rackwright.proof.codes import code_of
 from rackwright.proof.full import HOST_ROWS, compared, refuses
 from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.journal import keep_beside, note
@@ -45,7 +46,7 @@ class RefusedError(StepFailedError):
     """The endpoint runs, and its answers are not good enough; `rows` are the refused ones with what was seen."""
 
     def __init__(self, rows: Mapping[str, str], reasons: tuple[Reason, ...] = ()) -> None:
-        super().__init__(refusal(rows), reasons or _reasons_of(rows))
+        super().__init__(refusal(rows), reasons or _reasons_of(rows), code=code_of(rows))
         self.rows = rows
 
 
@@ -62,20 +63,26 @@ class WentBackError(StepFailedError):
 class NothingServesError(StepFailedError):
     """The new release failed and so did rolling back, or nobody knows: hands needed."""
 
+    code = "RW0721"
+
 
 class StoppedError(StepFailedError):
     """The new release failed and is stopped: there was no other proven one to roll back to."""
+
+    code = "RW0725"
 
 
 class NotCommittedError(StepFailedError):
     """The new release answers, and is not committed: the next run proves it."""
 
+    code = "RW0727"
     reasons = (Reason(Cause.COMMIT, "the commit"),)
 
 
 class NotAdmittedError(StepFailedError):
     """A proven release serves, and the site's hook has not let clients in again."""
 
+    code = "RW0724"
     reasons = (Reason(Cause.HOOK, "the ready hook"),)
 
 
@@ -108,7 +115,7 @@ def switch_and_prove(state: State, host: Host, step: Proved) -> None:
 def with_more(error: StepFailedError, more: str) -> StepFailedError:
     """An error with one more line of text."""
     if more:
-        error.args = (f"{error}\n{more}",)
+        error.args = (f"{error.text}\n{more}",)
     return error
 
 
@@ -132,10 +139,10 @@ def _approve(state: State, host: Host, step: Proved, before: Mapping[str, Verdic
             ask_all(state, host, step.questions, before)
         except RefusedError as error:
             news.refused.update(error.rows)
-            word = f"back {error}"
+            word = f"back {error.text}"
         run_simple(state, host, Shell(word_script(step.endpoint, word)))
     except ConnectionLostError as error:
-        raise ConnectionLostError(f"{step.job.title}: {error}: {ALONE}") from error
+        raise ConnectionLostError(f"{step.job.title}: {error.text}: {ALONE}") from error
     except NotStartedError:
         raise
     except StepFailedError as error:
@@ -151,18 +158,18 @@ def ending(step: Proved, news: SwitchNews, ended: Ended) -> StepFailedError | No
         case 0:
             error = None
         case 3:
-            error = WentBackError(f"{failure}\n{_back(step)}{clock_of(news)}")
+            error = WentBackError(f"{failure.text}\n{_back(step)}{clock_of(news)}", code=failure.code)
         case 4 if news.lost is None:
             text = f"endpoint {name} is stopped: there was no other proven release to go back to"
-            error = StoppedError(f"{failure}\n{text}")
+            error = StoppedError(f"{failure.text}\n{text}")
         case 4:
-            error = NothingServesError(f"{failure}\n{_nothing_serves(name, news)}")
+            error = NothingServesError(f"{failure.text}\n{_nothing_serves(name, news)}")
         case 5:
-            text = f"endpoint {name} was not switched, it serves what it served: {failure}"
-            error = NotStartedError(text, failure.reasons)
+            text = f"endpoint {name} was not switched, it serves what it served: {failure.text}"
+            error = NotStartedError(text, failure.reasons, code="RW0726")
         case 6:
             text = f"endpoint {name} answers with release {step.release}, which is not committed"
-            error = NotCommittedError(f"{text}: {failure}; next: run the same command again", failure.reasons)
+            error = NotCommittedError(f"{text}: {failure.text}; next: run the same command again", failure.reasons)
         case _:
             error = NothingServesError(
                 f"{step.job.title}: {ended.text}; the host goes back to what was proven, and nobody knows yet whether "
@@ -188,7 +195,7 @@ def failure_of(news: SwitchNews) -> StepFailedError:
     reasons = (reason,) if reason is not None else ()
     if news.refused:
         return RefusedError(news.refused, reasons if reason and reason.cause.is_hosts else ())
-    return StepFailedError(news.failure or "it ended without a word", reasons)
+    return StepFailedError(news.failure or "it ended without a word", reasons, code=_CODES.get(news.cause, "RW0723"))
 
 
 _SAID = {
@@ -199,6 +206,8 @@ _SAID = {
     "check": Reason(Cause.CHECK, "the proof"),
 }
 """What a host says of its own failure, in a word (concerns/endpoint/switch/host/transaction.sh)."""
+_CODES = {"gpu": "RW0728", "disk": "RW0729", "hook": "RW0730", "start": "RW0731"}
+"""The codes of these words."""
 
 
 def clock_of(news: SwitchNews) -> str:
@@ -211,7 +220,7 @@ def closed(
 ) -> StepFailedError | None:
     """An ending with what the ready hooks said, chained to its cause. `well`: what serves when there is no error."""
     if news.not_admitted is not None and not isinstance(error, NothingServesError | StoppedError):
-        text = f"{error or well}\n"
+        text = f"{error.text if error is not None else well}\n"
         text += f"clients are not let in again: {news.not_admitted}; next: fix the hook and run the same command again"
         error = NotAdmittedError(text)
     if error is not None:

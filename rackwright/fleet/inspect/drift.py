@@ -101,7 +101,7 @@ def _verdict(concern: str, change: Change, owned: frozenset[Owned]) -> Verdict:
 
 
 def _sentence(change: Change) -> str:
-    refusals = [step.text for step in change.steps if isinstance(step, Refuse) and step.final]
+    refusals = [step.message for step in change.steps if isinstance(step, Refuse) and step.final]
     return "\n".join(refusals) or f"a deploy would {change.sentence}"
 
 

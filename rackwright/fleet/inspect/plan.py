@@ -75,7 +75,7 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading, declared:
         later = deferred_releases(asked, reading[ENDPOINT]) if asked else {}
         described = _Describer(settings, reading, later)
         refusals = [
-            step.text for _, change in pending for step in change.steps if isinstance(step, Refuse) and step.final
+            step.message for _, change in pending for step in change.steps if isinstance(step, Refuse) and step.final
         ]
         changes = tuple(described(concern, change) for concern, change in pending if not _refused(change))
     except RackwrightError as error:

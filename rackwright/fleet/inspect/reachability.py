@@ -24,7 +24,7 @@ def reach_of_all(one: Connected) -> list[str]:
     try:
         ok, output = remote(one.state, one.host, command_of(Shell(script, timeout=60)))
         if not ok:
-            raise StepFailedError(tail(output))
+            raise StepFailedError(tail(output), code="RW0801")
         return list(_sentences(one, parse_serving(output.stdout_lines)))
     except (StepFailedError, ReadingError) as error:
         return [f"whether its ports are reachable is not checked: {error}"]
@@ -36,7 +36,7 @@ def parse_serving(lines: Iterable[str]) -> dict[str, Place]:
     try:
         return {name: Place.of(readable(json.loads(decode(text)))) for _, name, text in rows}
     except (ValueError, KeyError) as error:
-        raise ReadingError(f"where its endpoints listen is unreadable: {error!r}") from error
+        raise ReadingError(f"where its endpoints listen is unreadable: {error!r}", code="RW0801") from error
 
 
 def _sentences(one: Connected, serving: dict[str, Place]) -> Iterator[str]:

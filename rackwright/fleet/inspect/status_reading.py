@@ -116,7 +116,7 @@ def parse(lines: Iterable[str]) -> Glance:
         pins = dict(pin.split(" ", 1) for pin in values.get("pin", ()))
         endpoints = {name: _endpoint(_values(body)) for (_, name), *body in blocks}
     except (KeyError, ValueError, IndexError) as error:
-        raise ReadingError(f"the host printed something unexpected: {error!r}") from error
+        raise ReadingError(f"the host printed something unexpected: {error!r}", code="RW0802") from error
     return Glance(
         uptime,
         lease,
@@ -145,7 +145,7 @@ def _blocks(lines: Iterable[str]) -> list[list[Row]]:
             found.append([])
         if key:
             found[-1].append((key, value))
-    raise ReadingError("the reading broke off")
+    raise ReadingError("the reading broke off", code="RW0802")
 
 
 def _values(rows: Iterable[Row]) -> dict[str, list[str]]:

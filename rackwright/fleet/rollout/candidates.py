@@ -81,12 +81,12 @@ def chosen(found: Sequence[Record]) -> Record:
     if len(possible) == 1 and not possible[0].overtaken:
         return possible[0].record
     if possible:
-        raise RackwrightError("\n".join(_listed(possible)))
+        raise RackwrightError("\n".join(_listed(possible)), code="RW0803")
     newest = [record for record in found if record.id not in refused] or list(found)
     if not newest:
-        raise RackwrightError("no run has left a record here yet; next: rackwright runs")
+        raise RackwrightError("no run has left a record here yet; next: rackwright runs", code="RW0804")
     rest_of(effective(newest[-1], refused))
-    raise RackwrightError(f"nothing is left of run {newest[-1].id}: later runs have taken its hosts on")
+    raise RackwrightError(f"nothing is left of run {newest[-1].id}: later runs have taken its hosts on", code="RW0805")
 
 
 def _listed(possible: Sequence[Candidate]) -> Iterator[str]:

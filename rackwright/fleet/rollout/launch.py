@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rackwright.errors import RackwrightError
+from rackwright.errors import RackwrightError, coded
 from rackwright.fleet.rollout.hooks import FINISH, PLAN, merged, run_hooks
 from rackwright.fleet.rollout.quarantine import settle_quarantine
 from rackwright.fleet.view.live_run import follow, is_terminal
@@ -82,7 +82,8 @@ class Run:
 
     def vetoed(self) -> str:
         """Run the plan hooks; returns why one of them stops the run, or nothing."""
-        return self._hook(PLAN, hosts=list(self.hosts))
+        why = self._hook(PLAN, hosts=list(self.hosts))
+        return coded("RW0821", why) if why else ""
 
     def _hook(self, event: str, **more: Any) -> str:
         def say(text: str) -> None:
@@ -139,7 +140,9 @@ def hooks_for(hosts: Iterable[InventoryHost], data: Mapping[str, Any]) -> Hooks:
     try:
         return Hooks.model_validate(asked["hooks"])
     except ValidationError as error:
-        raise RackwrightError(f"--data rollout.hooks: {error.errors()[0]['msg']}; nothing was done") from None
+        raise RackwrightError(
+            f"--data rollout.hooks: {error.errors()[0]['msg']}; nothing was done", code="RW0806"
+        ) from None
 
 
 def beginning(

@@ -56,7 +56,8 @@ def muster(
     if not present:
         raise RackwrightError(
             f"every chosen host is quarantined: {', '.join(aside)}; nothing was done; "
-            f"next: rackwright quarantine {inventory}"
+            f"next: rackwright quarantine {inventory}",
+            code="RW0807",
         )
     away = probe(inventory, present, root) if quorum is not None else []
     _refuse_too_many(away, len(present), quorum or "0", of or len(hosts))
@@ -68,10 +69,11 @@ def _refuse_too_many(away: Sequence[str], present: int, quorum: str, of: int) ->
     if len(away) > allowed:
         raise RackwrightError(
             f"{len(away)} hosts cannot be reached, and --skip-offline {quorum} allows {allowed} of {of}: "
-            f"{', '.join(away)}; nothing was done"
+            f"{', '.join(away)}; nothing was done",
+            code="RW0808",
         )
     if away and len(away) == present:
-        raise RackwrightError(f"no host can be reached: {', '.join(away)}; nothing was done")
+        raise RackwrightError(f"no host can be reached: {', '.join(away)}; nothing was done", code="RW0809")
 
 
 def _without(hosts: Sequence[str], away: Collection[str]) -> list[str]:

@@ -17,7 +17,7 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State, StateStage
 from pyinfra.context import ctx_state
 
-from rackwright.errors import RackwrightError
+from rackwright.errors import RackwrightError, coded
 from rackwright.fleet.rollout.launch import beginning
 from rackwright.fleet.rollout.quarantine import remarks, settle_quarantine
 from rackwright.processes import this_process
@@ -125,10 +125,12 @@ def sentence(record: Record, status: int, executed: bool) -> str:
     again = "the same command again, when the other run has ended"
     next_step = f"next: {again if refused else f'rackwright resume {record.id}'}"
     if status == INTERRUPTED:
-        return f"stopped from outside, {record.counts()}; {next_step}"
+        return coded("RW0822", f"stopped from outside, {record.counts()}; {next_step}")
     bad = [host for host in record.hosts if record.states.get(host, RunState.DONE) not in ENDED_WELL]
     if bad:
-        return f"failed on {', '.join(bad)}; {next_step}"
+        return coded("RW0823", f"failed on {', '.join(bad)}; {next_step}")
     if not executed:
         return "ended before anything was done"
-    return f"done: {record.counts()}" if status == 0 else f"not everything was done, {record.counts()}; {next_step}"
+    if status == 0:
+        return f"done: {record.counts()}"
+    return coded("RW0823", f"not everything was done, {record.counts()}; {next_step}")

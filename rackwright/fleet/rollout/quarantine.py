@@ -59,7 +59,7 @@ def load_quarantine(root: Path) -> List:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RackwrightError(
-            f"{path} cannot be read as a quarantine list: {error}; next: fix it, or move it away"
+            f"{path} cannot be read as a quarantine list: {error}; next: fix it, or move it away", code="RW0810"
         ) from error
 
 
@@ -72,7 +72,7 @@ def change_quarantine(root: Path, change: Callable[[List], List]) -> List:
             after = change(load_quarantine(root))
             _write(folder / FILE, after)
     except OSError as error:
-        raise RackwrightError(f"{folder / FILE} cannot be written: {error}") from error
+        raise RackwrightError(f"{folder / FILE} cannot be written: {error}", code="RW0811") from error
     return after
 
 

@@ -46,9 +46,9 @@ def rest_of(record: Record) -> Rest:
     else:
         rest = _plain(record)
     if not rest.hosts and (hurt := hurt_hosts(record)):
-        raise RackwrightError(f"run {record.id}: {advice(record, hurt)}")
+        raise RackwrightError(f"run {record.id}: {advice(record, hurt)}", code="RW0812")
     if not rest.hosts:
-        raise RackwrightError(f"nothing is left of run {record.id}: {record.counts()}")
+        raise RackwrightError(f"nothing is left of run {record.id}: {record.counts()}", code="RW0805")
     return rest
 
 
@@ -85,30 +85,37 @@ def refuse_living(record: Record) -> None:
     """Raises RackwrightError when the run is still under way."""
     if record.lives:
         pids = ", ".join(str(process["pid"]) for process in record.processes)
-        raise RackwrightError(f"run {record.id} is still under way (process {pids}); next: wait, or stop it first")
+        raise RackwrightError(
+            f"run {record.id} is still under way (process {pids}); next: wait, or stop it first", code="RW0813"
+        )
 
 
 def _refuse_unfit(record: Record) -> None:
     if "purpose" not in record.begin:
-        raise RackwrightError(f"the record of run {record.id} does not say what was asked for; next: start it anew")
+        raise RackwrightError(
+            f"the record of run {record.id} does not say what was asked for; next: start it anew", code="RW0814"
+        )
     if not is_resumable(record):
         what = record.begin.get("what", record.begin["purpose"])
-        raise RackwrightError(f"run {record.id} ({what}) cannot be resumed; next: start it anew")
+        raise RackwrightError(f"run {record.id} ({what}) cannot be resumed; next: start it anew", code="RW0814")
     refuse_living(record)
     if record.resumed_by:
         raise RackwrightError(
-            f"run {record.id} was resumed as {record.resumed_by} already; next: rackwright resume {record.resumed_by}"
+            f"run {record.id} was resumed as {record.resumed_by} already; next: rackwright resume {record.resumed_by}",
+            code="RW0815",
         )
     if record.is_refused:
         raise RackwrightError(
             f"run {record.id} ({record.begin['what']}) was refused before it did anything: {record.counts()}; next: "
-            "start it anew"
+            "start it anew",
+            code="RW0816",
         )
     masked = [key for key, value in record.begin.get("data", {}).items() if MASK in json.dumps(value)]
     if masked:
         raise RackwrightError(
             f"run {record.id} had --data {', '.join(masked)} with a secret, which no record keeps; next: "
-            f"the same command again, with --only left@{record.id}"
+            f"the same command again, with --only left@{record.id}",
+            code="RW0817",
         )
 
 
@@ -123,7 +130,8 @@ def _plain(record: Record) -> Rest:
         raise RackwrightError(
             f"run {record.id} found its release at fault, and a resume would push it on; next: fix the settings, then "
             f"pyinfra {inventory} {record.begin['deploy']}, or rackwright rollback {inventory} "
-            f"--only switched@{record.id}"
+            f"--only switched@{record.id}",
+            code="RW0818",
         )
     return Rest("", tuple(left_hosts(record)), first=_switching(record))
 
@@ -144,7 +152,8 @@ def _back(record: Record) -> Rest:
     if record.end is not None and record.end["status"] == WENT_BACK:
         raise RackwrightError(
             f"run {record.id} found its release at fault and rolled it back, so nothing is left to resume; next: "
-            f"fix the settings, then rackwright rollout {record.begin['inventory']}"
+            f"fix the settings, then rackwright rollout {record.begin['inventory']}",
+            code="RW0819",
         )
     wanted = record.begin.get("back") or {**_earlier(record), **_before(record, *_WITH_IT)}
     there = record.phases.get(BACKWARD, {})

@@ -172,7 +172,7 @@ def parse_row(text: str) -> ProofRow:
         row, mark, seen = (printable(str(told[key])) for key in ("row", "mark", "seen"))
         return ProofRow(row, mark, seen, _figure(told.get("figure")))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ReadingError(f"malformed proof row from the host: {text[:100]}") from error
+        raise ReadingError(f"malformed proof row from the host: {text[:100]}", code="RW2401") from error
 
 
 def _figure(told: Any) -> float | None:

@@ -35,7 +35,7 @@ def how_to_go_on(unit: str) -> str:
 
 def refusal(unit: str, found: Sequence[str]) -> Refuse:
     """Refuses to replace what somebody made by hand."""
-    return Refuse(f"{' and '.join(found)}, and would be replaced; next: {how_to_go_on(unit)}")
+    return Refuse(f"{' and '.join(found)}, and would be replaced; next: {how_to_go_on(unit)}", code="RW2405")
 
 
 def kept_aside(unit: str, found: Sequence[str], before: str = "", seconds: int = 0) -> Change:
@@ -46,7 +46,7 @@ def kept_aside(unit: str, found: Sequence[str], before: str = "", seconds: int =
     script = f"(\n{before}\n) || exit 1\n" if before else ""
     container = _container(unit)
     script += host_script("keep_aside", unit=unit, units=UNITS, aside=ASIDE, container=container, label=ENDPOINT_LABEL)
-    step = Job(aside_job(unit), f"keep {unit} aside", script, timeout=600 + seconds)
+    step = Job(aside_job(unit), f"keep {unit} aside", script, timeout=600 + seconds, code="RW2410")
     return Change(f"keep {unit} aside in {ASIDE}", " and ".join(found), (step,), owns=(Owned("aside", unit),))
 
 

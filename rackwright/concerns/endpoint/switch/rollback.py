@@ -155,7 +155,7 @@ def _in_place_of(name: str, settings: HostSettings, seen: Mapping[str, SeenEndpo
     known = settings.all_endpoints
     own = next((known[one] for one in (name, *others) if one in known), next(iter(known.values())))
     if kept.binding is None or not readable(spec):
-        return Change(what, "asked for", (Refuse(f"endpoint {name}: {_UNKNOWN}"),))
+        return Change(what, "asked for", (Refuse(f"endpoint {name}: {_UNKNOWN}", code="RW2407"),))
     if missing := kept.gone.get(target):
         return _missing(name, target, missing)
     placed = {"network": spec["network"], "bind": spec["address"], "port": spec["port"]}
@@ -193,7 +193,7 @@ def _missing(name: str, target: str, missing: str) -> Change:
 
 
 def _not_done(name: str, where: str, text: str) -> Change:
-    return Change(f"put endpoint {name} {where}", "asked for", (Refuse(text),))
+    return Change(f"put endpoint {name} {where}", "asked for", (Refuse(text, code="RW2406"),))
 
 
 def _back(

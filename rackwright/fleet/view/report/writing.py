@@ -30,7 +30,7 @@ def write(record: Path, out: Path | None = None) -> Path:
             file.write(text)
         new.replace(target)
     except OSError as error:
-        raise RackwrightError(f"the report of {record.stem} could not be written: {error}") from error
+        raise RackwrightError(f"the report of {record.stem} could not be written: {error}", code="RW0820") from error
     return target
 
 

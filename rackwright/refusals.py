@@ -1,0 +1,70 @@
+"""The table of refusals: each code with what its message says, why, and the next step (data/refusals, a file a folder).
+
+Nothing is decided by it: errors, checks and rows carry their code, and this is what people look it up in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+FOLDER = files("rackwright") / "data" / "refusals"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One kind of cause. `next` may hold Markdown with links from docs/how-to."""
+
+    code: str
+    says: str
+    """Part of the message, `…` for names and numbers; of a check and a row of the gate its name."""
+    means: str
+    next: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line that belongs to a code, or to none: the words of a host, a server or SSH, or what is only said."""
+
+    says: str
+    """In backticks, as the page has it."""
+    means: str
+    next: str
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """The refusals of one folder below rackwright/, `.` for rackwright/ itself; all codes begin alike."""
+
+    folder: str
+    heading: str
+    refusals: tuple[Refusal, ...]
+    lines: tuple[Line, ...]
+
+
+@cache
+def sections() -> tuple[Section, ...]:
+    """All folders, in the order of their codes."""
+    found = [_section(yaml.safe_load(file.read_text())) for file in FOLDER.iterdir() if file.name.endswith(".yaml")]
+    return tuple(sorted(found, key=lambda section: section.refusals[0].code))
+
+
+def _section(table: Mapping[str, Any]) -> Section:
+    refusals = tuple(Refusal(code, **row) for code, row in table["codes"].items())
+    return Section(table["folder"], table["heading"], refusals, tuple(Line(**row) for row in table.get("words", ())))
+
+
+def by_code() -> dict[str, tuple[Section, Refusal]]:
+    """Every code with its folder."""
+    return {refusal.code: (section, refusal) for section in sections() for refusal in section.refusals}
+
+
+def lines_of(section: Section, code: str) -> Iterator[Line]:
+    """The lines that come with a code."""
+    return (line for line in section.lines if line.code == code)

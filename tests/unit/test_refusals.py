@@ -1,0 +1,223 @@
+"""Every refusal has a code: all raises, findings, checks and rows say one, and the table explains each."""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from rackwright.cli import main, parser
+from rackwright.concerns.preflight.concern import CHECKS
+from rackwright.errors import RackwrightError, coded
+from rackwright.proof import basic, full
+from rackwright.proof.codes import CODES, OTHER, code_of
+from rackwright.refusals import by_code, sections
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "rackwright"
+CODE = re.compile(r"RW\d{4}")
+WITHOUT: set[str] = set()
+"""Raises without a code, as `file: class`. It only shrinks, and is empty: the next one gets its code at once."""
+FILES = {"spec.json", "deploy.py", "owned.json", "daemon.json", "host.data"}
+"""Names in the table that look like settings."""
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """The product's Python, but what hosts run by themselves."""
+    return {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py")) if "host" not in path.parts}
+
+
+@cache
+def errors() -> dict[str, str]:
+    """Our classes of errors by name, with the code of the class: its own, or its parents'."""
+    found = {RackwrightError.__name__: ""}
+    bases = {
+        node.name: (node, [base.id for base in node.bases if isinstance(base, ast.Name)])
+        for tree in trees().values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    while new := {name for name, (_, above) in bases.items() if name not in found and set(above) & found.keys()}:
+        for name in new:
+            node, above = bases[name]
+            found[name] = own_code(node) or next((found[base] for base in above if found.get(base)), "")
+    return found
+
+
+def own_code(node: ast.ClassDef) -> str:
+    """The class's line `code = "RW..."`."""
+    for line in node.body:
+        if isinstance(line, ast.Assign) and line.targets[0].id == "code":  # type: ignore[attr-defined]
+            return str(ast.literal_eval(line.value))
+    return ""
+
+
+def uncoded() -> Iterator[str]:
+    """Each place that makes an error of ours without a code."""
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in errors():
+                name = node.func.id
+                told = errors()[name] or name == "RefusedError" or any(word.arg == "code" for word in node.keywords)
+                if not told:
+                    yield f"{path.relative_to(PACKAGE)}: {name}"
+
+
+def used() -> Iterator[tuple[str, str]]:
+    """Each code that stands in the product's code, with the file below rackwright/ that says it."""
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and CODE.fullmatch(node.value):
+                yield node.value, str(path.relative_to(PACKAGE))
+
+
+def test_no_error_is_raised_without_a_code() -> None:
+    assert set(uncoded()) == WITHOUT, "give it `code=` and a row of its folder's file in rackwright/data/refusals/"
+
+
+def test_what_fails_a_host_without_an_error_has_a_code_too() -> None:
+    """A text of its own is an f-string or a constant; whatever has a code is a call of `coded`, or an error's."""
+    bare = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno}"
+        for path, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("fail", "complain")
+        if isinstance(node.args[-1], ast.JoinedStr | ast.Constant)
+    ]
+    assert bare == []
+
+
+def test_the_walk_sees_the_errors() -> None:
+    assert {"SettingsError", "StepFailedError", "WentBackError", "SourceError"} <= errors().keys()
+    assert errors()["LeaseHeldError"] != errors()["NotStartedError"] == ""
+
+
+def test_no_code_stands_for_two_causes() -> None:
+    codes = Counter(refusal.code for section in sections() for refusal in section.refusals)
+    assert [code for code, times in codes.items() if times > 1] == []
+    assert all(CODE.fullmatch(code) for code in codes)
+
+
+def test_each_folder_has_a_range_of_its_own() -> None:
+    ranges = {section.folder: {refusal.code[:4] for refusal in section.refusals} for section in sections()}
+    assert {folder: len(found) for folder, found in ranges.items() if len(found) != 1} == {}
+    assert len({min(found) for found in ranges.values()}) == len(ranges)
+
+
+def test_each_code_is_used_in_its_folder() -> None:
+    folders = {code: folder_of(code) for code in by_code()}
+    lost = [f"{file}: {code}" for code, file in used() if code not in folders]
+    assert lost == [], "no row in rackwright/data/refusals/"
+    strangers = [f"{file}: {code}" for code, file in used() if not is_in(file, folders[code])]
+    assert strangers == [], "a code of another folder's range"
+    assert sorted(set(folders) - {code for code, _ in used()}) == [], "said nowhere"
+
+
+def folder_of(code: str) -> str:
+    return by_code()[code][0].folder
+
+
+def is_in(file: str, folder: str) -> bool:
+    """Whether a file is in a folder; `.` is rackwright/ itself, and `concerns` the files beside the concerns."""
+    above = str(Path(file).parent)
+    return above == folder if folder in (".", "concerns") else f"{above}/".startswith(f"{folder}/")
+
+
+def test_each_code_says_why_and_what_to_do() -> None:
+    for section in sections():
+        for refusal in section.refusals:
+            assert all((refusal.says, refusal.means, refusal.next)), refusal.code
+        assert all(not line.code or line.code in by_code() for line in section.lines), section.folder
+
+
+def test_each_check_and_each_row_of_the_gate_has_one_of_its_own() -> None:
+    assert {check.code: check.name for check in CHECKS} == says("concerns/preflight", "RW3101")
+    assert {code: name for name, code in CODES.items()} == says("proof", OTHER)
+
+
+def says(folder: str, but: str) -> dict[str, str]:
+    """The names in a folder's table, by code."""
+    refusals = next(section.refusals for section in sections() if section.folder == folder)
+    return {refusal.code: refusal.says for refusal in refusals if refusal.code != but}
+
+
+def test_the_gate_s_rows_are_those_that_have_codes() -> None:
+    asked = {
+        node.args[0].value if isinstance(node.args[0], ast.Constant) else constant(node.args[0])
+        for path, tree in trees().items()
+        if path.parent.name == "proof"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Question"
+    }
+    assert asked == set(CODES)
+
+
+def constant(node: ast.expr) -> str:
+    assert isinstance(node, ast.Name)
+    return str(getattr(full, node.id, None) or getattr(basic, node.id))
+
+
+def test_a_row_of_another_version_has_a_code_too() -> None:
+    assert code_of(["a row of tomorrow"]) == OTHER
+    assert code_of([]) == OTHER
+    assert code_of(["a chat answer", "speed"]) == CODES["a chat answer"]
+
+
+def test_the_code_comes_first_and_once() -> None:
+    assert str(RackwrightError("it is so; next: ls", code="RW0101")) == "RW0101: it is so; next: ls"
+    assert RackwrightError("it is so", code="RW0101").text == "it is so"
+    assert coded("", "it is so") == "it is so"
+
+
+def test_explain_says_what_a_code_means(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "rw0705"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("RW0705: another run writes to this host:\n  Connections, leases")
+    assert "  next: wait, or unlock (docs/how-to/leases.md)\n" in out
+
+
+def test_explain_knows_every_code(capsys: pytest.CaptureFixture[str]) -> None:
+    for code in by_code():
+        assert main(["explain", code]) == 0
+        assert f"{code}: " in capsys.readouterr().out
+
+
+def test_explain_of_an_unknown_code_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "RW0799"]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("rackwright: RW1017: no message has the code RW0799 (did you mean RW0801?)")
+
+
+def test_the_page_on_failures_is_made_from_the_table() -> None:
+    made = runpy.run_path(str(ROOT / "scripts" / "failures.py"))
+    assert made["PAGE"].read_text() == made["page"](), "next: python scripts/failures.py"
+
+
+def advice() -> list[str]:
+    """All next steps of the table."""
+    refusals = [row.next for section in sections() for row in section.refusals]
+    return refusals + [line.next for section in sections() for line in section.lines]
+
+
+def commands() -> list[str]:
+    """Every command of ours that the table advises."""
+    return sorted({found for text in advice() for found in re.findall(r"`(rackwright [^`]*)`", text)})
+
+
+@pytest.mark.parametrize("command", commands())
+def test_each_command_that_the_table_advises_parses(command: str) -> None:
+    parser().parse_args(shlex.split(command)[1:])  # exits, and says why, for what it does not know
+
+
+def test_each_setting_that_the_table_names_is_one() -> None:
+    known = (ROOT / "docs" / "reference" / "settings.md").read_text()
+    named = {found for text in advice() for found in re.findall(r"`([a-z_]+\.[a-z_]+)`", text)} - FILES
+    assert {name for name in named if name.partition(".")[2] not in known} == set()
