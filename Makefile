@@ -39,9 +39,10 @@ unit programs browser lab: setup
 real: setup
 	@RACKWRIGHT_REAL=1 $(BIN)/python -m pytest -v tests/real
 
-## proof: forty hosts under constant load; good and bad changes (about an hour on two cores)
+## proof: every case of the products of which `make test` runs a few; forty hosts under constant load (two hours on two cores)
 proof: setup
-	@RACKWRIGHT_FLEET_HOSTS=$${RACKWRIGHT_FLEET_HOSTS:-40} $(BIN)/python -m pytest -v tests/lab/fleet tests/lab/test_trials.py
+	@scripts/run-tests proof
+	@RACKWRIGHT_FLEET_HOSTS=$${RACKWRIGHT_FLEET_HOSTS:-40} $(BIN)/python -m pytest -v tests/lab/fleet
 
 ## soak: deploys, rollbacks and reboots of two hosts, over and over, with nothing left to do after each
 soak: setup

@@ -1,6 +1,7 @@
 """The last lines of a run of the tests in parts: `python -m tests.closing_line FOLDER`, from JUnit files there.
 
-A part's first try is PART-1.xml, and PART-2.xml, if any, is the second try of what failed in it.
+A part's first try is PART-1.xml, and PART-2.xml, if any, is the second try of what failed in it. Each file of tests has
+a budget of a worker's time; what outgrows it loses cases to `make proof` (CONTRIBUTING.md).
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections import Counter
 from pathlib import Path
 
 Outcomes = dict[tuple[str, str], str]
+BUDGETS = {"lab": 400.0, "unit": 60.0, "programs": 120.0, "browser": 60.0}
+"""Seconds of one worker that a file of a part may take, beside three others on two quiet cores."""
 
 
 def outcomes(text: str) -> Outcomes:
@@ -36,6 +39,25 @@ def closing_lines(tries: list[tuple[Outcomes, Outcomes]]) -> list[str]:
     ]
 
 
+def seconds_by_file(text: str) -> dict[str, float]:
+    """How long each file of one JUnit file took, in seconds of one worker; the longest first."""
+    found: dict[str, float] = {}
+    for case in ElementTree.fromstring(text).iter("testcase"):
+        name = case.get("classname", "").partition(".Test")[0]
+        found[name] = found.get(name, 0.0) + float(case.get("time", "0"))
+    return dict(sorted(found.items(), key=lambda entry: -entry[1]))
+
+
+def budget_lines(part: str, taken: dict[str, float]) -> list[str]:
+    """What a part took, and those of its files that took more than their budget."""
+    if not (budget := BUDGETS.get(part)):
+        return []
+    over = [
+        f"over its budget of {budget:.0f} s: {name}, {spent:.0f} s" for name, spent in taken.items() if spent > budget
+    ]
+    return [f"{part}: {len(taken)} files, {sum(taken.values()):.0f} s of a worker's time", *over]
+
+
 def main(folder: Path) -> None:
     """Print the closing lines of a folder."""
 
@@ -43,6 +65,8 @@ def main(folder: Path) -> None:
         return outcomes(path.read_text()) if path.exists() else {}
 
     firsts = sorted(folder.glob("*-1.xml"))
+    for path in firsts:
+        print(*budget_lines(path.stem[:-2], seconds_by_file(path.read_text())), sep="\n")
     print("\n".join(closing_lines([(read(path), read(path.with_name(f"{path.stem[:-1]}2.xml"))) for path in firsts])))
 
 

@@ -58,7 +58,7 @@ def running(hosts: Sequence[Host]) -> list[str]:
 
 def switches(run: Run) -> list[str]:
     """Hosts in the order in which they began to switch."""
-    return re.findall(r"\[(\S+)\]   switching to release", run.output)
+    return re.findall(r"\[(\S+)\] +switching to release", run.output)
 
 
 def assert_all_serve(site: Site, releases: list[str]) -> None:

@@ -15,6 +15,7 @@ from rackwright_lab import faults
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from tests.lab.conftest import Site
+from tests.lab.products import with_proof
 from tests.lab.running import deploying
 from tests.lab.test_deploy import ask
 
@@ -86,13 +87,18 @@ def _plain(line: str) -> str:
     return re.sub(r"[0-9a-f]{8,}|[0-9]+", "#", line)
 
 
-def test_killed_before_and_in_every_command_of_a_fresh_host(site: Site, lived: Host) -> None:
+@pytest.mark.parametrize(
+    ("every", "least"),
+    [pytest.param(1, 15, marks=pytest.mark.proof, id="each command"), pytest.param(12, 3, id="each dozen lines")],
+)
+def test_killed_before_and_in_commands_of_a_fresh_host(site: Site, lived: Host, every: int, least: int) -> None:
+    """every: new lines of commands from one kill to the next; least: kills that there must be at the least."""
     lived.reset()
     faults.forget_requests(site.lab.paths.web)
     cutter = Cutter(lived)
     for number in range(MOST_CUTS):
         with deploying(site, lived.name, "-vv") as running:
-            if running.until(cutter.is_new) is None:
+            if any(running.until(cutter.is_new) is None for _ in range(every)):
                 break
             time.sleep(0.15 * (number % 2))
             run = running.stop(signal.SIGINT if number % 4 == 3 else signal.SIGKILL)
@@ -100,7 +106,7 @@ def test_killed_before_and_in_every_command_of_a_fresh_host(site: Site, lived: H
             cutter.learn(running.lines)
     last = running.end()
     assert last.status == 0, last.output
-    assert number > 15, "too few boundaries for a fresh host"
+    assert number > least, "too few boundaries for a fresh host"
     assert_converged(site, lived)
     assert {path: times for path, times in fetched(site.lab).items() if times > 1} == {}
 
@@ -121,16 +127,21 @@ POINTS = {
     "proved: GPUs",
 }
 
+WORST = {"installing docker", "pull nvcr.io/", "switching to release"}
+
 
 def is_at(points: set[str], line: str) -> bool:
     """Whether the deploy says that it has come to one of these points."""
     return any(point in line for point in points)
 
 
-def test_power_lost_at_each_stage(site: Site, worker_lab: Lab) -> None:
+@pytest.mark.parametrize(
+    "points", [pytest.param(POINTS, marks=pytest.mark.proof, id="each"), pytest.param(WORST, id="worst")]
+)
+def test_power_lost_at_each_stage(site: Site, worker_lab: Lab, points: set[str]) -> None:
     host = worker_lab.host("bare1")
     host.reset()
-    left = set(POINTS)
+    left = set(points)
     while left:
         with deploying(site, host.name) as running:
             line = running.until(partial(is_at, left))
@@ -150,7 +161,10 @@ def damage(host: Host) -> None:
     host.run(f"systemctl stop {UNIT}; rm -rf {models} {own}/releases/* {own}/proven")
 
 
-@pytest.mark.parametrize("point", ["asking the hub", "write release", "switching to release", "ready after"])
+@pytest.mark.parametrize(
+    "point",
+    with_proof(["asking the hub", "write release", "switching to release", "ready after"], {"switching to release"}),
+)
 def test_cable_cut_fails_with_what_to_do_and_heals(site: Site, lived: Host, point: str) -> None:
     site.deploy("-y", limit=[lived.name])
     damage(lived)

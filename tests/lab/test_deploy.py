@@ -12,6 +12,7 @@ from rackwright_lab.lab import Lab
 from tests.lab import tutorial
 from tests.lab.calm import needs_preparing
 from tests.lab.conftest import Run, Site
+from tests.lab.products import with_proof
 
 pytestmark = pytest.mark.lab
 
@@ -172,17 +173,18 @@ def test_a_killed_container_comes_back_without_us(deployed: Site) -> None:
     assert "42" in ask(host, "What is 17 + 25?")
 
 
-@pytest.mark.parametrize(
-    ("damage", "expected"),
-    [
-        (f"systemctl stop {UNIT}", "Each endpoint runs"),
-        (f"systemctl disable {UNIT}", "Each endpoint runs"),
-        (f"echo '# drift' >>/etc/systemd/system/{UNIT}", "Each endpoint runs"),
-        ("echo drift >/var/lib/rackwright/endpoints/llm/binding", "Each endpoint runs"),
-        ("rm -rf /var/lib/rackwright/endpoints/llm/releases/*", "The wanted release"),
-    ],
-)
-def test_drift_heals_and_only_drift(deployed: Site, damage: str, expected: str) -> None:
+DAMAGES = {
+    "stopped": (f"systemctl stop {UNIT}", "Each endpoint runs"),
+    "disabled": (f"systemctl disable {UNIT}", "Each endpoint runs"),
+    "its unit edited": (f"echo '# drift' >>/etc/systemd/system/{UNIT}", "Each endpoint runs"),
+    "its binding edited": ("echo drift >/var/lib/rackwright/endpoints/llm/binding", "Each endpoint runs"),
+    "no release": ("rm -rf /var/lib/rackwright/endpoints/llm/releases/*", "The wanted release"),
+}
+
+
+@pytest.mark.parametrize("name", with_proof(DAMAGES, {"stopped", "its unit edited", "no release"}))
+def test_drift_heals_and_only_drift(deployed: Site, name: str) -> None:
+    damage, expected = DAMAGES[name]
     host = deployed.lab.hosts[0]
     host.run(damage)
     run = deployed.deploy()

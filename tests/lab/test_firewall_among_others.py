@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -14,9 +13,6 @@ from tests.lab.calm import settle
 from tests.lab.firewall_scene import FRIEND_ONLY, Scene, raised
 
 pytestmark = pytest.mark.lab
-
-PROOF = int(os.environ.get("RACKWRIGHT_FLEET_HOSTS", "0")) >= 10
-"""Whether all of them are run, as `make proof` does."""
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +49,15 @@ OLDER = {
 }
 
 
-ALL = [(means, how) for means in ("nft", "mangle") for how in OLDER]
+QUICK = {("nft", "iptables-restore"), ("mangle", "a flush")}
+CASES = [
+    pytest.param(means, how, marks=() if (means, how) in QUICK else pytest.mark.proof)
+    for means in ("nft", "mangle")
+    for how in OLDER
+]
 
 
-@pytest.mark.parametrize(("means", "how"), ALL if PROOF else ALL[::3])
+@pytest.mark.parametrize(("means", "how"), CASES)
 def test_rules_from_before_that_come_back_open_nothing(scene: Scene, means: str, how: str) -> None:
     scene.host.run("iptables-save -t filter >/tmp/older4; ip6tables-save -t filter >/tmp/older6")
     scene.host.run("mv /usr/sbin/nft /usr/sbin/nft.away" if means == "mangle" else "true")
@@ -88,7 +89,9 @@ TOOLS = {
 }
 
 
-@pytest.mark.parametrize("tool", TOOLS if PROOF else ["ufw"])
+@pytest.mark.parametrize(
+    "tool", [pytest.param(tool, marks=() if tool == "ufw" else pytest.mark.proof) for tool in TOOLS]
+)
 def test_a_tool_that_reloads_its_own_rules_lets_no_stranger_in(scene: Scene, tool: str) -> None:
     start, reload, stop = TOOLS[tool]
     scene.host.run("iptables-save >/tmp/older4; ip6tables-save >/tmp/older6")

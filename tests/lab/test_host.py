@@ -17,6 +17,7 @@ from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from rackwright_lab.servers.web import MIRROR_HOST
 from tests.lab.conftest import BIN, ROOT, Run, Site
+from tests.lab.products import with_proof
 from tests.lab.running import deploying
 
 pytestmark = pytest.mark.lab
@@ -76,20 +77,20 @@ def untouched(host: Host) -> bool:
     return host.run("[ ! -e /var/lib/rackwright ] && ! command -v dockerd").returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("switches", "row", "fix"),
-    [
-        ({"gpus": 7}, "GPU count", "lspci"),
-        ({"module": "575.57.08"}, "driver", "reboot"),
-        ({"driver": "570.10", "module": "570.10"}, "driver version", "driver-installation-guide"),
-        ({"mig": "Enabled"}, "MIG", "-mig 0"),
-        ({"ecc_uncorrected": 3}, "ECC uncorrectable", "--gpu-reset"),
-        ({"remap_pending": "Yes"}, "row remap", "--gpu-reset"),
-        ({"fabric_state": "In Progress", "fabric_status": "N/A"}, "fabric", "nvidia-fabricmanager"),
-    ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
-)
-def test_gpus_that_stop_a_host(site: Site, bare: Host, switches: dict[str, Any], row: str, fix: str) -> None:
+GPU_FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "too few": ({"gpus": 7}, "GPU count", "lspci"),
+    "another module": ({"module": "575.57.08"}, "driver", "reboot"),
+    "an old driver": ({"driver": "570.10", "module": "570.10"}, "driver version", "driver-installation-guide"),
+    "MIG": ({"mig": "Enabled"}, "MIG", "-mig 0"),
+    "uncorrected errors": ({"ecc_uncorrected": 3}, "ECC uncorrectable", "--gpu-reset"),
+    "a pending remap": ({"remap_pending": "Yes"}, "row remap", "--gpu-reset"),
+    "no fabric": ({"fabric_state": "In Progress", "fabric_status": "N/A"}, "fabric", "nvidia-fabricmanager"),
+}
+
+
+@pytest.mark.parametrize("fault", with_proof(GPU_FAULTS, {"too few", "uncorrected errors", "no fabric"}))
+def test_gpus_that_stop_a_host(site: Site, bare: Host, fault: str) -> None:
+    switches, row, fix = GPU_FAULTS[fault]
     bare.gpu.set(**switches)
     try:
         run = settle(site, bare)

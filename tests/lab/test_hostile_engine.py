@@ -10,6 +10,7 @@ import pytest
 
 from rackwright_lab.lab import Lab
 from tests.lab.conftest import Run, Site
+from tests.lab.products import with_proof
 from tests.lab.test_endpoint import HOME, Scene, interval
 
 pytestmark = pytest.mark.lab
@@ -39,7 +40,7 @@ def hostile(worker_lab: Lab) -> Scene:
     return scene
 
 
-@pytest.mark.parametrize("case", EVIL)
+@pytest.mark.parametrize("case", with_proof(EVIL, {"a chat answer for a shell's echo"}))
 def test_what_an_engine_answers_is_never_obeyed(hostile: Scene, site: Site, case: str) -> None:
     fault, value = EVIL[case]
     number = 40 + list(EVIL).index(case)

@@ -12,6 +12,7 @@ import pytest
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from tests.lab.conftest import BIN, ROOT, Run, Site
+from tests.lab.products import with_proof
 
 pytestmark = pytest.mark.lab
 
@@ -38,6 +39,15 @@ PROFILES: dict[str, dict[str, Any]] = {
     "dgx_spark_newest": ONE,
 }
 """What a host of the lab needs besides: the profiles of smaller machines take some of its 8 GPUs."""
+GUIDES = {
+    "b200",
+    "gb200_tray",
+    "low_latency_speculative",
+    "dgx_spark_eagle3",
+    "rtx_pro_6000_vllm",
+    "rtx_pro_6000_sglang",
+}
+"""One of each machine and each engine."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +106,7 @@ def test_no_shipped_profile_is_left_out() -> None:
     assert {file.stem for file in (ROOT / "group_vars").glob("*.yml")} - NO_PROFILES == set(PROFILES)
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", with_proof(PROFILES, GUIDES))
 def test_a_shipped_profile_deploys_and_answers(bench: Bench, profile: str) -> None:
     run = bench.deploy(profile, **PROFILES[profile])
     assert run.status == 0, run.output

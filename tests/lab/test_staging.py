@@ -23,6 +23,7 @@ from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from rackwright_lab.servers.image import ARM64_ONLY
 from tests.lab.conftest import BIN, ROOT, Run, Site
+from tests.lab.products import with_proof
 
 pytestmark = pytest.mark.lab
 
@@ -249,19 +250,18 @@ def test_wrong_encodings_are_not_taken_and_the_old_file_stays(staged: Staging) -
 # -- models
 
 
-@pytest.mark.parametrize(
-    ("kind", "path", "value", "told"),
-    [
-        ("403", "*resolve*", None, "is gated"),
-        ("404", "/api/*", "RepoNotFound", "was not found on the hub"),
-        ("404", "/api/*", "RevisionNotFound", "has no revision main (404)"),
-        ("429", "/api/*", 5000, "limits how often"),
-        ("wrong_bytes", "*cdn*", None, "arrived with wrong bytes, twice"),
-    ],
-)
-def test_each_fault_of_the_hub_has_its_own_text_and_heals(
-    staged: Staging, kind: str, path: str, value: float | str | None, told: str
-) -> None:
+HUB_FAULTS: dict[str, tuple[str, str, float | str | None, str]] = {
+    "gated": ("403", "*resolve*", None, "is gated"),
+    "unknown": ("404", "/api/*", "RepoNotFound", "was not found on the hub"),
+    "no such revision": ("404", "/api/*", "RevisionNotFound", "has no revision main (404)"),
+    "too often": ("429", "/api/*", 5000, "limits how often"),
+    "wrong bytes": ("wrong_bytes", "*cdn*", None, "arrived with wrong bytes, twice"),
+}
+
+
+@pytest.mark.parametrize("fault", with_proof(HUB_FAULTS, {"gated", "wrong bytes"}))
+def test_each_fault_of_the_hub_has_its_own_text_and_heals(staged: Staging, fault: str) -> None:
+    kind, path, value, told = HUB_FAULTS[fault]
     staged.forget_models()
     faults.set_fault(staged.web, kind, path=path, value=value)
     run = staged.run()

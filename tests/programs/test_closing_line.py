@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.closing_line import main
+from tests.closing_line import BUDGETS, main
 
 TESTS = """\
 import pytest
@@ -41,6 +41,9 @@ def test_untidy(untidy):
 """
 
 
+TIMES = [("tests.lab.test_slow", BUDGETS["lab"] / 2 + 50.5), ("tests.lab.test_quick.TestIt", 10)]
+
+
 def run(folder: Path, out: str, *words: str) -> None:
     pytest_ = [sys.executable, "-m", "pytest", "-q", f"--rootdir={folder}", f"--junitxml={folder / out}"]
     subprocess.run(
@@ -58,6 +61,18 @@ def test_all_parts_and_both_tries_are_counted(tmp_path: Path, capsys: pytest.Cap
     assert counts == "4 passed, 2 failed, 1 skipped"
     assert closing == "4 needed a second try"
     assert "second try: test_passes_the_second_time[a] (test_it)" in named
+
+
+def test_a_file_that_outgrows_its_budget_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    slow, quick = (f'<testcase classname="{name}" name="{name}" time="{time}"/>' for name, time in TIMES)
+    (tmp_path / "lab-1.xml").write_text(f"<testsuites>{slow}{slow}{quick}</testsuites>")
+    main(tmp_path)
+    named = capsys.readouterr().out.splitlines()
+    assert named[:2] == [
+        "lab: 2 files, 511 s of a worker's time",
+        "over its budget of 400 s: tests.lab.test_slow, 501 s",
+    ]
+    assert not any("test_quick" in line for line in named)
 
 
 def test_nothing_to_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

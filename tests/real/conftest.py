@@ -15,6 +15,11 @@ __all__ = ["pytest_runtest_makereport", "site"]
 collect_ignore_glob = [] if os.environ.get("RACKWRIGHT_REAL") else ["test_*.py"]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the story that takes bare hosts to a server: a host that serves has its first deploy behind it."""
+    items.sort(key=lambda item: item.path.name != "test_vllm.py")
+
+
 @pytest.fixture(scope="session")
 def worker_lab() -> Iterator[Lab]:
     """One bare and one lived-in host, in a lab that offers the real engine."""

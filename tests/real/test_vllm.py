@@ -39,7 +39,7 @@ KILLS = {"the server": "kill -9 $(docker inspect --format '{{.State.Pid}}' rackw
 
 
 def deploy(site: Site) -> Run:
-    return site.command(BIN / "pyinfra", INVENTORY, "deploy.py", "-y")
+    return site.command(BIN / "pyinfra", INVENTORY, "deploy.py", "-y", "--data", "gate.level=full")
 
 
 def rollout(site: Site, **settings: Any) -> Run:
@@ -107,7 +107,7 @@ def test_a_model_that_repeats_itself_goes_back(site: Site) -> None:
     run = rollout(site, model=revision("v3"))
     assert run.status not in (0, 1), run.output
     assert "refused: a chat answer" in run.output, run.output
-    assert switches(run) == [site.lab.hosts[0].name], "the second host is never touched"
+    assert set(switches(run)) == {site.lab.hosts[0].name}, "the second host is never touched"
     assert proven(site.lab.hosts) == running(site.lab.hosts) == before
     assert [ask(host) for host in site.lab.hosts] == ["42", "42"]
 
