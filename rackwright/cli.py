@@ -38,6 +38,7 @@ VERBS = (
     "chat",
     "unlock",
     "teardown",
+    "engine-data",
     "explain",
     "advise",
     "schema",
@@ -65,7 +66,7 @@ def parser(verb: str | None = None) -> Parser:
     verbs = found.add_subparsers(dest="command", required=True, metavar="COMMAND")
     # A verb's modules are loaded only when it is asked for: all of them take longer than asking a hundred hosts.
     for name in [verb] if verb in VERBS else VERBS:
-        import_module(f"rackwright.commands.{name}").add_parser(verbs)
+        import_module(f"rackwright.commands.{name.replace('-', '_')}").add_parser(verbs)
     for brought in () if verb in VERBS else entry_points(group=GROUP):
         brought.load().add_parser(verbs)
     return found

@@ -45,15 +45,17 @@ WORDS = {
 SIGNS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
 
 
-def check_options(engine_kind: str, version: str, options: Mapping[str, Any]) -> list[Finding]:
+def check_options(
+    engine_kind: str, version: str, options: Mapping[str, Any], image: VersionLine | None = None
+) -> list[Finding]:
     """What is wrong with the options of one engine for one version.
 
     engine_kind: `tensorrt-llm`, `vllm` or `sglang`. version: as the image's tag names it; when no line was written
     for it, the lines before and after it count, a warning says so, and only what neither takes is refused.
-    options: the engine's own YAML.
+    options: the engine's own YAML. image: what the very image accepts, where it was asked; it counts alone then.
     Returns findings with paths below the options; an empty list when nothing is to be said.
     """
-    line, known = line_for(engine_kind, bare(version))
+    line, known = line_for(engine_kind, bare(version)) if image is None else (image, True)
     if known:
         return _checked(line, version, options)
     around = neighbours(engine_kind, bare(version))
@@ -256,9 +258,10 @@ def _section(line: VersionLine, section: str, value: Any, path: KeyPath, place: 
 
 def _union(line: VersionLine, union: Union, value: Any, path: KeyPath, place: _Place) -> Iterator[Finding]:
     if not isinstance(value, Mapping):
-        yield Finding(path, f"must be a mapping with {union.tag}, not {value!r}", code="RW0302")
+        said = "of `key: value` lines" if union.otherwise else f"with {union.tag}"
+        yield Finding(path, f"must be a mapping {said}, not {value!r}", code="RW0302")
         return
-    tag = value.get(union.tag)
+    tag = union.tagged(value)
     if not isinstance(tag, str) or tag not in union.kinds:
         found = _unknown_tag(line, union, value, (*path, union.tag), place)
         yield found

@@ -6,10 +6,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from rackwright.engines.schema import Key, VersionLine, line_for
+from rackwright.engines.schema import Key, VersionLine
 
 SIZE = re.compile(r"^(\d+(?:\.\d+)?)([kmgt]?)$", re.IGNORECASE)
 POWERS = "kmgt"
@@ -53,28 +52,12 @@ def exactly(line: VersionLine, name: str) -> str | None:
     return found[0] if found else _short(line).get(word)
 
 
-@cache
-def _tables(engine: str, name: str) -> tuple[dict[str, tuple[str, bool]], dict[str, str]]:
-    long: dict[str, tuple[str, bool]] = {}
-    short: dict[str, str] = {}
-    line = line_for(engine, name)[0]
-    for key in line.sections[line.root].values():
-        for other in (f"--{key.name}", *key.names):
-            if other.startswith("--"):
-                long[other[2:]] = (key.name, False)
-            else:
-                short[other[1:]] = key.name
-        if engine == "vllm" and key.type == "bool":
-            long.setdefault(f"no-{key.name}", (key.name, True))
-    return long, short
-
-
 def _long(line: VersionLine) -> Mapping[str, tuple[str, bool]]:
-    return _tables(line.engine, line.versions[0])[0]
+    return line.spellings[0]
 
 
 def _short(line: VersionLine) -> Mapping[str, str]:
-    return _tables(line.engine, line.versions[0])[1]
+    return line.spellings[1]
 
 
 def _beginning(line: VersionLine, word: str) -> tuple[str, bool] | None:

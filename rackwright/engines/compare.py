@@ -7,7 +7,7 @@ from typing import Any
 
 from rackwright.engines.check import PRODUCTS, check_options
 from rackwright.engines.finding import Finding, Level
-from rackwright.engines.schema import NO_DEFAULT, Key, line_for
+from rackwright.engines.schema import NO_DEFAULT, Key, VersionLine, line_for
 from rackwright.engines.version import bare
 from rackwright.settings.key_fix import as_yaml
 from rackwright.settings.origin import KeyPath
@@ -28,10 +28,22 @@ def compare(
 
 def changed_defaults(options: Mapping[str, Any], old: str, new: str, engine: str) -> Iterator[Finding]:
     """A note for each key that is not set and that has another default in the new version."""
-    here, there = (line_for(engine, bare(version))[0].all_keys() for version in (old, new))
-    for path, key in here.items():
-        if path in there and not _is_set(options, path) and _has_section(options, path):
-            yield from _changed(path, key, there[path], f"{PRODUCTS[engine]} {new}")
+    here, there = (line_for(engine, bare(version))[0] for version in (old, new))
+    for path in here.all_keys():
+        before, after = _key(here, options, path), _key(there, options, path)
+        if before and after and not _is_set(options, path) and _has_section(options, path):
+            yield from _changed(path, before, after, f"{PRODUCTS[engine]} {new}")
+
+
+def _key(line: VersionLine, options: Mapping[str, Any], path: KeyPath) -> Key | None:
+    """The key at a path, of the kind of drafting that the options have."""
+    section: str | None = line.root
+    here: Any = options
+    for part in path[:-1]:
+        above = line.sections[section].get(str(part)) if section else None
+        here = here.get(part, {}) if isinstance(here, Mapping) else {}
+        section = line.section(above, here) if above else None
+    return line.sections[section].get(str(path[-1])) if section else None
 
 
 def _changed(path: KeyPath, old: Key, new: Key, product: str) -> Iterator[Finding]:

@@ -30,6 +30,8 @@ class Draft:
     engines: dict[str, str]
     source: str
     slower: str = field(default="")
+    slower_with: str = field(default="")
+    """The engine that it was measured with; empty when that is the only one."""
     slower_beyond: str = field(default="")
 
 
@@ -100,7 +102,7 @@ def _foreign_layers(endpoint: EndpointSettings, plan: Plan) -> Iterator[Finding]
 
 def _length(plan: Plan, draft: Draft) -> Iterator[Finding]:
     length = plan.value("length")
-    if draft.slower:
+    if draft.slower and draft.slower_with in ("", plan.engine_kind):
         yield Finding(
             DRAFT, f"was measured slower than no drafting: {draft.slower} ({draft.source})", Level.WARN, code="RW0317"
         )

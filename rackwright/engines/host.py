@@ -6,14 +6,16 @@ import math
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from rackwright.engines.check import PRODUCTS, check_options
+from rackwright.engines.check import check_options
 from rackwright.engines.data import table
 from rackwright.engines.drafts import check_draft
+from rackwright.engines.exported import exported
 from rackwright.engines.finding import Finding, Level
 from rackwright.engines.gpu import capabilities
 from rackwright.engines.known_bad import WAY_OUT, accepted, check_known_bad
 from rackwright.engines.memory import check_memory
 from rackwright.engines.plan import Plan, plan_of
+from rackwright.engines.schema import VersionLine
 from rackwright.engines.version import not_before, parse_version
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.origin import KeyPath, dotted
@@ -28,27 +30,31 @@ def check_host(settings: HostSettings) -> list[Finding]:
     found = [
         placed(settings, name, finding)
         for name, endpoint in settings.all_endpoints.items()
-        for finding in check_endpoint(_listed(settings, name), endpoint, settings.hardware)
+        for finding in check_endpoint(
+            _listed(settings, name), endpoint, settings.hardware, exported(settings, endpoint)
+        )
     ]
     every = [*found, *_between(settings)]
     return [one for index, one in enumerate(every) if one not in every[:index]]
 
 
-def check_endpoint(name: str, endpoint: EndpointSettings, hardware: Hardware) -> list[Finding]:
+def check_endpoint(
+    name: str, endpoint: EndpointSettings, hardware: Hardware, image: VersionLine | None = None
+) -> list[Finding]:
     """What is wrong with one endpoint on such hardware, with paths below the endpoint.
 
     name: for messages only; that of the endpoint which a replica comes from. Known-bad combinations are warnings
-    with `accept_known_bad`.
+    with `accept_known_bad`. image: what the endpoint's own image accepts, where it was asked.
     """
     plan = plan_of(endpoint)
-    options = [found.below("engine") for found in check_options(plan.engine_kind, plan.version, endpoint.engine)]
+    found = check_options(plan.engine_kind, plan.version, endpoint.engine, image)
+    options = [one.below("engine") for one in found]
     bad = [*check_known_bad(endpoint, hardware), *_moe(endpoint, plan, hardware)]
     return [
         *options,
         *_parallel(name, endpoint, plan, hardware),
         *_sizes(endpoint, plan),
         *_command_line(endpoint),
-        *_architecture(endpoint, hardware),
         *check_draft(endpoint, plan),
         *check_memory(endpoint, plan, hardware),
         *(map(accepted, bad) if endpoint.accept_known_bad else bad),
@@ -136,16 +142,6 @@ COMMAND_LINE = {
     "--free_gpu_memory_fraction": "kv_cache_config.free_gpu_memory_fraction",
     "--kv_cache_dtype": "kv_cache_config.dtype",
 }
-
-
-def _architecture(endpoint: EndpointSettings, hardware: Hardware) -> Iterator[Finding]:
-    known = table("images")[endpoint.engine_kind]
-    if hardware.architecture and hardware.architecture not in known:
-        product = PRODUCTS[endpoint.engine_kind]
-        text = (
-            f"no {product} image for {hardware.architecture} is known; next: docker manifest inspect {endpoint.image}"
-        )
-        yield Finding(("image",), text, Level.WARN, code="RW0320")
 
 
 def _moe(endpoint: EndpointSettings, plan: Plan, hardware: Hardware) -> Iterator[Finding]:

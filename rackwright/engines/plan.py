@@ -51,7 +51,7 @@ NAMES: dict[str, dict[str, KeyPath]] = {
         "ep": ("expert-parallel-size",),
         "sequence": ("context-length",),
         "batch": ("max-running-requests",),
-        "length": ("speculative-num-draft-tokens",),
+        "length": ("speculative-num-steps",),
         "fraction": ("mem-fraction-static",),
         "kv_dtype": ("kv-cache-dtype",),
     },

@@ -72,7 +72,12 @@ def meanings(engine: str) -> list[Meaning]:
 
 def right_place(line: VersionLine, path: KeyPath, value: Any, options: Mapping[str, Any]) -> Hint | None:
     """The right key and value for one that `line` does not take; None when nothing is known of it."""
-    return renamed(line, path, value) or _misplaced(line, path, value, options) or _elsewhen(line, path)
+    return (
+        renamed(line, path, value)
+        or _misplaced(line, path, value, options)
+        or _of_another_kind(line, path)
+        or _elsewhen(line, path)
+    )
 
 
 def renamed(line: VersionLine, path: KeyPath, value: Any) -> Hint | None:
@@ -122,6 +127,17 @@ def _free(place: tuple[str, ...], value: Any, options: Mapping[str, Any]) -> Mov
         if part not in here:
             return Move(place, value)
         here = here[part]
+    return None
+
+
+def _of_another_kind(line: VersionLine, path: KeyPath) -> Hint | None:
+    """A key that this version has where a tag, as `mode` or `decoding_type`, is another one."""
+    if path not in line.all_keys():
+        return None
+    for union in line.unions.values():
+        kinds = [kind for kind, section in union.kinds.items() if path[-1] in line.sections[section]]
+        if kinds:
+            return Hint(f" with this {union.tag}; {' and '.join(kinds)} {'has' if len(kinds) == 1 else 'have'} it")
     return None
 
 

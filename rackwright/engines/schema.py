@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from rackwright.engines.data import files, table
@@ -47,6 +47,12 @@ class Union:
     tag: str
     kinds: Mapping[str, str]
     unsure: frozenset[str]
+    otherwise: str | None = None
+    """The tag that is meant where none is given; None when one must be."""
+
+    def tagged(self, value: Mapping[str, Any]) -> Any:
+        """The tag of a value."""
+        return value.get(self.tag, self.otherwise)
 
 
 @dataclass(frozen=True)
@@ -74,11 +80,26 @@ class VersionLine:
     picky: bool = False
     """Whether the file's reader refuses what is `unfit`."""
 
+    @cached_property
+    def spellings(self) -> tuple[Mapping[str, tuple[str, bool]], Mapping[str, str]]:
+        """Keys by their long names, with whether the name turns them off, and keys by their short flags."""
+        long: dict[str, tuple[str, bool]] = {}
+        short: dict[str, str] = {}
+        for key in self.sections[self.root].values():
+            for other in (f"--{key.name}", *key.names):
+                if other.startswith("--"):
+                    long[other[2:]] = (key.name, False)
+                else:
+                    short[other[1:]] = key.name
+            if self.engine == "vllm" and key.type == "bool":
+                long.setdefault(f"no-{key.name}", (key.name, True))
+        return long, short
+
     def section(self, key: Key, value: Any) -> str | None:
         """Name of the section that a value of `key` must fit; None for plain values and unknown tags."""
         if key.type in self.unions:
             union = self.unions[key.type]
-            return union.kinds.get(str(value.get(union.tag, ""))) if isinstance(value, dict) else None
+            return union.kinds.get(str(union.tagged(value))) if isinstance(value, dict) else None
         return key.type if key.type in self.sections else None
 
     def all_keys(self) -> dict[tuple[str, ...], Key]:
@@ -136,7 +157,11 @@ def all_versions(engine: str) -> list[str]:
 
 
 def _line(engine: str, name: str) -> VersionLine:
-    raw = merged_file(engine, name)
+    return line_of(engine, name, merged_file(engine, name))
+
+
+def line_of(engine: str, name: str, raw: Json) -> VersionLine:
+    """A line from its data, whole. Raises KeyError or TypeError for data that is none."""
     return VersionLine(
         engine=engine,
         name=name,
@@ -146,7 +171,9 @@ def _line(engine: str, name: str) -> VersionLine:
         decoding=str(raw.get("decoding", "attributes")),
         sections={section: _section(raw["sections"], section) for section in raw["sections"]},
         unions={
-            union: Union(str(told["tag"]), dict(told["kinds"]), frozenset(told.get("unsure", ())))
+            union: Union(
+                str(told["tag"]), dict(told["kinds"]), frozenset(told.get("unsure", ())), told.get("otherwise")
+            )
             for union, told in raw.get("unions", {}).items()
         },
         ignored={section: frozenset(keys) for section, keys in raw.get("ignored", {}).items()},
@@ -173,11 +200,30 @@ def merged_file(engine: str, name: str) -> Json:
         for section, keys in {**{new: {} for new in added}, **base["sections"]}.items()
     }
     root = next(iter(base["sections"]))
-    return {**base, **own, "sections": {root: sections.pop(root), **sections}}
+    seen = {section: _sourced(own, sections[section], name) for section in own.get("seen", ())}
+    return {**_inherited(base), **own, "sections": {root: {}, **sections, **seen}}
+
+
+def _inherited(base: Json) -> Json:
+    """What a line takes over from its base; where the base was read is not where the line was."""
+    return {part: told for part, told in base.items() if part not in ("in", "seen")}
+
+
+def _sourced(own: Json, keys: Json, name: str) -> Json:
+    """Keys of a class that was read whole, with the file that says them beside those that have none."""
+    source = {"in": own["in"], "of": name}
+    return {key: told if _has_source(told) else {**told, **source} for key, told in keys.items()}
+
+
+def _has_source(told: Any) -> bool:
+    return not isinstance(told, dict) or "in" in told or told.get("unsure", False)
 
 
 def _dated(own: Json, name: str) -> Json:
-    """A file whose keys, where they name their source, have the version that says them so beside it."""
+    """A file whose keys, where they or the whole file name their source, have the version that says them beside it."""
+    if "in" in own:
+        added = {section: _sourced(own, keys, name) for section, keys in own["add"].items()}
+        return {**own, "add": added}
     dated: Json = {
         part: {
             section: {key: {**told, "of": name} if "in" in told else told for key, told in keys.items()}

@@ -6,6 +6,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +50,48 @@ class Classes:
     """Sections and unions that some key needs, as they were met."""
 
 
+class _Page(HTMLParser):
+    """The source that a page of the documentation shows, without its links back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text: list[str] = []
+        self._shown = False
+        self._link = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._shown = self._shown or tag == "pre"
+        self._link = self._link or (tag == "a" and ("class", "viewcode-back") in attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._shown = self._shown and tag != "pre"
+        self._link = self._link and tag != "a"
+
+    def handle_data(self, data: str) -> None:
+        if self._shown and not self._link:
+            self.text.append(data)
+
+
+def source_of_page(page: str) -> str:
+    """The Python that a page `_modules/.../llm_args.html` of the documentation shows."""
+    reader = _Page()
+    reader.feed(page)
+    return "".join(reader.text)
+
+
 def read_source(tree: Path) -> Classes:
-    """The classes of a source tree. Raises SettingsError when the tree has no such file or class."""
-    path = tree / SOURCE
+    """The classes of a source tree, or of a saved page of the documentation that shows the file.
+
+    Raises SettingsError when there is no such file or class, or no Python in it.
+    """
+    path = tree if tree.suffix == ".html" else tree / SOURCE
     if not path.is_file():
         raise SettingsError(f"{path}: there is no such file; next: give the root of a TensorRT-LLM source tree")
-    body = ast.parse(path.read_text(encoding="utf-8")).body
+    text = path.read_text(encoding="utf-8")
+    try:
+        body = ast.parse(source_of_page(text) if path == tree else text).body
+    except SyntaxError as error:
+        raise SettingsError(f"{path} cannot be parsed: {error}") from error
     classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
     if ROOT not in classes:
         raise SettingsError(f"{path} has no class {ROOT}: is this a version with the PyTorch backend?")

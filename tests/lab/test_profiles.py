@@ -64,6 +64,10 @@ class Bench:
         """`rackwright check --in-image`."""
         return self._run(profile, settings, BIN / "rackwright", "check", INVENTORY, "--in-image")
 
+    def walk(self, profile: str, **settings: Any) -> Run:
+        """`rackwright engine-data`."""
+        return self._run(profile, settings, BIN / "rackwright", "engine-data", INVENTORY)
+
     def _run(self, profile: str, settings: dict[str, Any], *words: str | Path) -> Run:
         values = {"HOST": self.host.name, "PROFILE": profile, "SETTINGS": json.dumps(settings)}
         return self.site.command("env", *(f"PROFILES_{name}={value}" for name, value in values.items()), *words)
@@ -104,6 +108,17 @@ def bench(site: Site, fresh: Host) -> Bench:
 
 def test_no_shipped_profile_is_left_out() -> None:
     assert {file.stem for file in (ROOT / "group_vars").glob("*.yml")} - NO_PROFILES == set(PROFILES)
+
+
+def test_an_image_is_walked_once_and_checked_offline_from_then_on(bench: Bench) -> None:
+    assert bench.deploy("rtx_pro_6000_vllm", **ONE).status == 0
+    run = bench.walk("rtx_pro_6000_vllm", **ONE)
+    assert run.status == 0, run.output
+    assert "options of vllm 0.14.1 in engine-data/sha256-" in run.output
+    assert bench.check("rtx_pro_6000_vllm", **ONE).status == 0
+    wrong = bench.check("rtx_pro_6000_vllm", **ONE, engine={"max-num-sqes": 8})
+    assert wrong.status == 1
+    assert "max-num-sqes: vLLM 0.14.1 does not know this key" in wrong.output
 
 
 @pytest.mark.parametrize("profile", with_proof(PROFILES, GUIDES))

@@ -214,11 +214,11 @@ def test_explain_tells_default_versions_and_source(capsys: pytest.CaptureFixture
         "  Which sampler is used.",
         "  type: str, one of auto, TorchSampler, TRTLLMSampler",
         "  default: auto",
-        "  versions: from 1.2.0rc0 on, gone in 1.3.0rc27",
-        "  sampling by TorchSampler: `use_torch_sampler: true` from 1.1.0rc0 on, then `sampler_type: TorchSampler` from"
-        " 1.2.0rc0 on, then left out from 1.3.0rc27 on",
+        "  versions: from 1.1.0 on, gone in 1.3.0rc27 (not sure for 1.3.0rc9)",
+        "  sampling by TorchSampler: left out from 1.0.0 on, then `use_torch_sampler: true` from 1.1.0rc0 on, then"
+        " `sampler_type: TorchSampler` from 1.1.0 on, then left out from 1.3.0rc27 on",
         "  a sampler chosen by the engine: `use_torch_sampler: false` from 1.1.0rc0 on, then `sampler_type: auto` from"
-        " 1.2.0rc0 on, then left out from 1.3.0rc27 on",
+        " 1.1.0 on, then left out from 1.3.0rc27 on",
         "  source: https://github.com/NVIDIA/TensorRT-LLM/pull/18232",
     ]
 
@@ -268,7 +268,7 @@ def test_explain_says_which_version_takes_which_value(capsys: pytest.CaptureFixt
     assert main(["explain", "speculative_config.decoding_type"]) == 0
     (values,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  values: ")]
     told = values.removeprefix("  values: ").split("; ")
-    assert "DraftTarget from 1.1.0rc0 on, gone in 1.3.0rc4" in told
+    assert "DraftTarget from 1.0.0 on, gone in 1.3.0rc4" in told
     assert "Draft_Target from 1.3.0rc4 on" in told
     assert "Eagle3 from 1.3.0rc1 on (not sure for 1.3.0rc1)" in told
     assert not any(one.startswith("Eagle ") for one in told), "every version takes it"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -224,3 +226,21 @@ def test_the_script_prints_the_file(tree: Path, tmp_path: Path) -> None:
     )
     assert wrong.returncode == 1
     assert wrong.stderr.startswith("engine-schema: ")
+
+
+def test_the_documentation_s_page_of_the_source_is_as_good_as_the_source(tmp_path: Path) -> None:
+    """Each class and method has a link back, and everything else is marked up."""
+    (tmp_path / "tensorrt_llm/llmapi").mkdir(parents=True)
+    (tmp_path / "tensorrt_llm/llmapi/llm_args.py").write_text(SOURCE)
+    link = '<div class="viewcode-block"><a class="viewcode-back" href="x.html">[docs]</a>'
+    marked = re.sub(r"^( *)(class|def) ", rf"{link}\n\1<span>\2</span> ", escape(SOURCE), flags=re.MULTILINE)
+    page = tmp_path / "llm_args.html"
+    page.write_text(f'<h1>Source code for llm_args</h1><div class="highlight"><pre>{marked}</pre></div><p>(c) 2026</p>')
+    assert line_of(read_source(page), "1") == line_of(read_source(tmp_path), "1")
+
+
+def test_a_page_that_shows_no_python_is_refused(tmp_path: Path) -> None:
+    page = tmp_path / "llm_args.html"
+    page.write_text("<pre>404: not here</pre>")
+    with pytest.raises(SettingsError, match="cannot be parsed"):
+        read_source(page)

@@ -190,10 +190,6 @@ WARNED: list[tuple[dict[str, Any], str]] = [
         " whether it wins here depends on the version",
     ),
     (
-        {"engine_kind": "vllm", "image": "vllm/vllm-openai:v0.14.1", "hardware": {"architecture": "aarch64"}},
-        "image: no vLLM image for aarch64 is known; next: docker manifest inspect vllm/vllm-openai:v0.14.1",
-    ),
-    (
         {
             "hardware": {**RTX, "gpu_models": ["H100"], "compute_capability": ["9.0"]},
             "model": LLAMA,
@@ -224,8 +220,12 @@ WARNED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"engine_kind": "sglang", "image": "lmsysorg/sglang:v0.5.8", "draft": LONG},
-        "draft.repository: nobody has published nvidia/gpt-oss-120b-Eagle3-long-context with this engine;"
-        " known: tensorrt-llm 1.2.0rc6",
+        "draft.repository: nvidia/gpt-oss-120b-Eagle3-long-context is published for 0.5.12 and later, not for v0.5.8",
+    ),
+    (
+        {"engine_kind": "sglang", "image": "lmsysorg/sglang:v0.5.12", "draft": V2},
+        "draft.repository: nobody has published nvidia/gpt-oss-120b-Eagle3-v2 with this engine;"
+        " known: tensorrt-llm 1.2.0rc0",
     ),
     (
         {
@@ -311,6 +311,33 @@ def test_a_draft_length_that_nobody_published_is_a_note() -> None:
         "engine.speculative_config.max_draft_len: is 3; nvidia/gpt-oss-120b-Eagle3-long-context is published with 5"
         " (NVIDIA's playbook on speculative decoding for DGX Spark)"
     ]
+
+
+@pytest.mark.parametrize("kind", ["tensorrt-llm", "vllm", "sglang"])
+def test_every_engine_has_images_for_both_architectures(kind: str) -> None:
+    for architecture in ("x86_64", "aarch64"):
+        assert told(Level.WARN, engine_kind=kind, image="r/x:1.2.1", hardware={"architecture": architecture}) == (
+            [] if kind == "tensorrt-llm" else told(Level.WARN, engine_kind=kind, image="r/x:1.2.1")
+        )
+
+
+def test_sglang_s_draft_length_is_its_number_of_steps() -> None:
+    draft = {"repository": "lmsys/EAGLE3-gpt-oss-120b-bf16", "mount": "/d"}
+    values: dict[str, Any] = {"engine_kind": "sglang", "image": "r/x:v0.5.12", "draft": draft}
+    steps = {"speculative-num-steps": 3, "speculative-num-draft-tokens": 4}
+    (note,) = [one for one in told(Level.NOTE, **values, engine=steps) if "published with" in one]
+    assert note.startswith("engine.speculative-num-steps: is 3; lmsys/EAGLE3-gpt-oss-120b-bf16 is published with 1")
+    assert told(Level.WARN, **values, engine=steps) == [], "its figures are vLLM's"
+
+
+def test_gpt_oss_drafts_are_published_for_vllm_and_sglang() -> None:
+    for kind, image, name in (
+        ("vllm", "v0.33.0", "nvidia/gpt-oss-120b-Eagle3-v3"),
+        ("vllm", "v0.33.0", "RedHatAI/gpt-oss-120b-speculator.eagle3"),
+        ("sglang", "v0.5.23", "nvidia/gpt-oss-120b-Eagle3-long-context"),
+    ):
+        draft = {"repository": name, "mount": "/d"}
+        assert told(Level.WARN, engine_kind=kind, image=f"r/x:{image}", draft=draft) == []
 
 
 def test_a_draft_that_is_not_told_of_cannot_be_checked() -> None:

@@ -134,7 +134,7 @@ WRONG: list[tuple[str, dict[str, Any], list[str]]] = [
         [
             "speculative_config.eagle3_layers_to_capture: TensorRT-LLM 1.1.0rc0 does not know this key: it is known"
             " from"
-            " 1.2.0rc0 on"
+            " 1.1.0 on"
         ],
     ),
     (
@@ -221,7 +221,7 @@ WRONG: list[tuple[str, dict[str, Any], list[str]]] = [
         [
             "speculative_config.decoding_type: is missing; one of Draft_Target, Eagle, Eagle3, MTP, NGram,"
             " User_Provided,"
-            " SaveState, PARD, AUTO"
+            " SaveState, PARD, AUTO, SA, DFlash, DSpark"
         ],
     ),
     (
@@ -373,7 +373,7 @@ WARNED: list[tuple[str, dict[str, Any], str]] = [
     (
         "1.3.0rc12",
         {},
-        ": the options of TensorRT-LLM 1.3.0rc12 are not known here, so they were checked as 1.3.0rc4's"
+        ": the options of TensorRT-LLM 1.3.0rc12 are not known here, so they were checked as 1.3.0rc9's"
         " and 1.3.0rc27's; only what neither knows is refused, the image has the last word",
     ),
 ]
@@ -457,10 +457,10 @@ def test_other_engines_check_what_they_know_and_say_so_of_the_rest() -> None:
 @pytest.mark.parametrize(
     ("version", "line"),
     [
-        ("1.0.0", "1.1.0rc0"),
-        ("1.1.0", "1.1.0rc0"),
+        ("0.21.0", "1.0.0"),
+        ("1.1.0rc3", "1.1.0rc0"),
         ("1.2.0rc0.post1", "1.2.0rc0"),
-        ("1.2.1", "1.2.0rc6"),
+        ("1.2.1.post1", "1.2.0"),
         ("latest", "1.4.0rc1"),
     ],
 )
@@ -649,10 +649,10 @@ def test_words_of_the_command_line_count_too() -> None:
 
 def test_an_inexact_version_refuses_only_what_neither_neighbour_knows() -> None:
     options = {"use_torch_sampler": True, "sampler_typo": 1, "encode_only": True}
-    assert [one.split(":")[0] for one in told(options, "1.3.0rc21")] == ["use_torch_sampler", "sampler_typo"]
-    (first, newer) = told({"encode_only": True}, "1.3.0rc21", level=Level.WARN)
-    assert first.startswith(": the options of TensorRT-LLM 1.3.0rc21 are not known here")
+    assert [one.split(":")[0] for one in told(options, "1.3.0rc5")] == ["use_torch_sampler", "sampler_typo"]
+    (first, newer) = told({"encode_only": True}, "1.3.0rc5", level=Level.WARN)
+    assert first.startswith(": the options of TensorRT-LLM 1.3.0rc5 are not known here")
     assert newer == (
-        "encode_only: 1.3.0rc4 does not know this key: it is known from 1.3.0rc27 on; not refused, since 1.3.0rc21 is"
-        " not known here and was checked as 1.3.0rc4 and 1.3.0rc27"
+        "encode_only: 1.3.0rc4 does not know this key: it is known from 1.3.0rc9 on; not refused, since 1.3.0rc5 is"
+        " not known here and was checked as 1.3.0rc4 and 1.3.0rc9"
     )

@@ -90,7 +90,7 @@ EFFECTIVE: dict[str, tuple[str, dict[str, Any]]] = {
             '"draft_tensor_parallel_size":1}',
         },
     ),
-    "rtx_pro_6000_sglang": ("v0.5.8", {}),
+    "rtx_pro_6000_sglang": ("v0.5.8", {"reasoning-parser": "gpt-oss", "tool-call-parser": "gpt-oss"}),
 }
 NEWEST = ("b200_newest", "gb200_tray_newest", "dgx_spark_newest")
 

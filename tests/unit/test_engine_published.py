@@ -2,7 +2,8 @@
 
 The sets are names and values of a public repository's launches (`source` is the file there), each with its version.
 Images of another product, whose tag is not the engine's version, are left out; so are keys of the launcher itself
-(`dyn-*`) and those that are empty, which it does not pass on.
+(`dyn-*`) and those that are empty, which it does not pass on. Where a launch script makes the file, its values are
+those that it makes for the load that is named.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SETS: dict[str, list[dict[str, Any]]] = {
 
 @pytest.mark.parametrize("engine", SETS)
 def test_published_launches_are_not_refused(engine: str) -> None:
-    assert len(SETS[engine]) >= 40
+    assert len(SETS[engine]) >= 100
     wrong = {one["source"]: refused(check_options(engine, one["version"], one["options"])) for one in SETS[engine]}
     assert {source: found for source, found in wrong.items() if found} == {}
 

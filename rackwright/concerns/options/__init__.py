@@ -17,6 +17,7 @@ from rackwright.concerns.options.concern import (
     marker,
     parse,
     report,
+    walk_script,
     wanted,
 )
 
@@ -33,5 +34,6 @@ __all__ = [
     "marker",
     "parse",
     "report",
+    "walk_script",
     "wanted",
 ]

@@ -183,27 +183,33 @@ def docker_run(own: WantedOptions, folder: str) -> list[str]:
     """The container that only builds the options: one GPU, no network, nothing of the host that it could write to."""
     spec = own.release.spec
     binds = [(mount.source, mount.target) for mount in spec.mounts if not mount.writable]
-    words = [
-        "docker",
-        "run",
-        "--rm",
-        "-i",
-        "--name",
-        helper_container(spec.name, "check"),
-        "--label",
-        f"{HELPER_LABEL}=check",
-        "--network",
-        "none",
-        "--log-driver",
-        "none",
-    ]
-    words += ["--runtime", "nvidia", "--env", f"NVIDIA_VISIBLE_DEVICES={own.gpus[0]}", "--tmpfs", SCRATCH_MOUNT]
+    words = [*_alone(own), "--tmpfs", SCRATCH_MOUNT]
     # Unlike --volume, this does not make a folder that is missing.
     for source, target in (*binds, (folder, RELEASE_MOUNT)):
         words += ["--mount", f"type=bind,source={source},target={target},readonly"]
     words += [word for key, value in sorted(spec.environment.items()) for word in ("--env", f"{key}={value}")]
     words += ["--entrypoint", "python3", spec.image, "-", own.engine_kind, spec.mounts[0].target]
     return [*words, f"{RELEASE_MOUNT}/{spec.engine_file}", str(len(own.gpus)), *own.arguments]
+
+
+def walk_script(own: WantedOptions) -> str:
+    """The script that prints, as a line of JSON, what the image of an endpoint accepts; no file of the host is used."""
+    words = [*_alone(own), "--entrypoint", "python3", own.release.spec.image, "-", own.engine_kind]
+    return helper_script(
+        "walk_options",
+        helper_container(own.release.spec.name, "check"),
+        limit=LIMIT,
+        program=base64.b64encode(host_program("walk_options").encode()).decode(),
+        run=shlex.join(words),
+    )
+
+
+def _alone(own: WantedOptions) -> list[str]:
+    """A short-lived container with one GPU and no network."""
+    name = helper_container(own.release.spec.name, "check")
+    words = ["docker", "run", "--rm", "-i", "--name", name, "--label", f"{HELPER_LABEL}=check"]
+    words += ["--network", "none", "--log-driver", "none"]
+    return [*words, "--runtime", "nvidia", "--env", f"NVIDIA_VISIBLE_DEVICES={own.gpus[0]}"]
 
 
 def report(releases: tuple[WantedOptions, ...], seen: SeenOptions) -> str:

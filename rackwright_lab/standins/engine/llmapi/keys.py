@@ -226,6 +226,12 @@ _EAGLE = (
 _LENGTH = Key("max_draft_len", _optional(NaturalInt))
 _OWN = (*_COMMON, _LENGTH, Key("drafter", _optional(Any)), Key("resource_manager", _optional(Any)))
 
+_DSPARK = (
+    Key("block_size", _optional(PositiveInt)),
+    Key("target_layer_ids", _optional(list[int])),
+    Key("markov_rank", _optional(int)),
+)
+
 DRAFTED = ("Eagle", "Eagle3", "DraftTarget", "Draft_Target", "PARD", "Medusa")
 """Kinds that refuse to start without a draft model."""
 
@@ -279,6 +285,9 @@ DECODINGS = (
     ),
     Decoding("PARD", "PARDDecodingConfig", (*_COMMON, _LENGTH), since=DISCRIMINATED),
     Decoding("AUTO", "AutoDecodingConfig", (*_COMMON, _LENGTH)),
+    Decoding("SA", "SADecodingConfig", (*_COMMON, _LENGTH), since=TRIMMED),
+    Decoding("DFlash", "DFlashDecodingConfig", (*_COMMON, _LENGTH), since=TRIMMED),
+    Decoding("DSpark", "DSparkDecodingConfig", (*_COMMON, _LENGTH, *_DSPARK), since=TRIMMED),
     Decoding("Medusa", "MedusaDecodingConfig", (*_DRAFT_MODEL, _LENGTH), gone=DISCRIMINATED, pytorch=False),
     Decoding("Lookahead", "LookaheadDecodingConfig", (*_DRAFT_MODEL, _LENGTH), gone=DISCRIMINATED, pytorch=False),
 )

@@ -1,0 +1,115 @@
+"""`rackwright engine-data INVENTORY`: what the hosts' own images accept, walked inside them and kept in the site."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rackwright.commands.inventories import add_inventory
+from rackwright.concerns.options import LIMIT, WantedOptions, walk_script
+from rackwright.concerns.options import wanted as wanted_options
+from rackwright.effects.reader import read_host
+from rackwright.effects.remote import StepFailedError, remote
+from rackwright.effects.remote import command_of as command
+from rackwright.engines.exported import write
+from rackwright.errors import ReadingError
+from rackwright.fleet.inspect.read_hosts import in_parallel
+from rackwright.loading.files import site_root
+from rackwright.lockfile import Locks
+from rackwright.plan.change import Shell
+from rackwright.printable import paragraph, printable
+from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
+from rackwright.settings.model import HostSettings
+
+
+@dataclass(frozen=True)
+class Walked:
+    """What one image said of itself, or why it said nothing."""
+
+    image: str
+    digest: str
+    engine: str
+    options: Mapping[str, Any]
+    why: str = ""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `engine-data` to the command line."""
+    parser = subparsers.add_parser("engine-data", help="keep what the hosts' own images accept, for `check`")
+    add_inventory(parser)
+    parser.add_argument("--host", metavar="HOST", help="only this host")
+    parser.set_defaults(handler=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask each image once, on the first host that has it; 1 when one says nothing or a host cannot be reached.
+
+    Raises RackwrightError for a wrong inventory, and when no host can be reached.
+    """
+    entries = chosen_hosts(args.inventory, [args.host] if args.host else [])
+    root = site_root(Path(args.inventory).expanduser())
+    locks = Locks(root)
+    with connected(entries) as hosts:
+        answers = in_parallel(hosts, lambda one: _host(one, locks.pin(one.entry.settings)))
+    well = True
+    for entry in entries:
+        lines, good = _told(root, answers.get(entry.name, "cannot be reached"))
+        well = well and good
+        print(paragraph("\n".join(f"{entry.name}: {line}" for line in lines)))
+    return 0 if well else 1
+
+
+def _host(one: Connected, settings: HostSettings) -> list[Walked] | str:
+    try:
+        reading, _ = read_host(one.state, one.host, settings)
+        return [
+            _walk(one, own, settings)
+            for own in {own.release.spec.image: own for own in wanted_options(settings, reading)}.values()
+        ]
+    except (ReadingError, StepFailedError) as error:
+        return str(error)
+
+
+def _walk(one: Connected, own: WantedOptions, settings: HostSettings) -> Walked:
+    spec = own.release.spec
+    named = settings.all_endpoints[spec.name].image
+    digest = spec.image.rpartition("@")[2]
+    if own.crowded:
+        return Walked(named, digest, own.engine_kind, {}, "this host serves, and shares its memory with the GPU")
+    ok, output = remote(one.state, one.host, command(Shell(walk_script(own), timeout=LIMIT + 60)), quiet=True)
+    said = "".join(output.stdout_lines) if ok else ""
+    return walked(named, digest, own.engine_kind, said, " ".join(output.stderr_lines))
+
+
+def walked(image: str, digest: str, engine: str, said: str, errors: str = "") -> Walked:
+    """The answer of an image; whatever is no answer says why. said: what it printed, as a line of JSON."""
+    try:
+        options = json.loads(said)
+        if "why" in options:
+            return Walked(image, digest, engine, {}, str(options["why"]))
+        if not options["version"] or not options["sections"]:
+            raise KeyError("sections")
+    except (ValueError, KeyError, TypeError):
+        return Walked(image, digest, engine, {}, printable(errors, longest=500) or "its answer was cut or is none")
+    return Walked(image, digest, engine, options)
+
+
+def _told(root: Path, found: Sequence[Walked] | str) -> tuple[list[str], bool]:
+    """Lines for one host, and whether all of its images have answered; what they said is kept."""
+    if isinstance(found, str):
+        return [found], False
+    if not found:
+        return ["no image is here yet; next: deploy, or rackwright plan INVENTORY"], False
+    return [_kept(root, one) for one in found], not any(one.why for one in found)
+
+
+def _kept(root: Path, one: Walked) -> str:
+    if one.why:
+        return f"{one.image}: its options could not be walked: {printable(one.why)}"
+    path = write(root, one.image, one.digest, one.engine, dict(one.options))
+    count = sum(map(len, one.options["sections"].values()))
+    return f"{one.image}: {count} options of {one.engine} {one.options['version']} in {path.relative_to(root)}"

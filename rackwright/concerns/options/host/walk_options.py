@@ -1,0 +1,284 @@
+"""Runs inside a serving image, alone: walk the engine's own classes, and say as data what options it accepts.
+
+`python3 - KIND`. The only line of standard output is JSON: the engine's version, and its options as sections of keys;
+or `why` it could not be walked. What cannot be told exactly has the type `any`. The image's Python and engine are
+whatever they are, so nothing but the standard library is taken for granted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import enum
+import importlib
+import json
+import os
+import signal
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterator
+from typing import Any
+
+Json = dict[str, Any]
+BOUNDS = ("gt", "ge", "lt", "le")
+PLAIN = {bool: "bool", int: "int", float: "float", str: "str"}
+LISTS = {(list, int): "list[int]", (list, float): "list[float]", (set, int): "set[int]"}
+TAG = "decoding_type"
+
+
+def first(*names: str) -> Any:
+    """The first of `MODULE:ATTRIBUTE` that this image has. Raises ImportError with every reason when it has none."""
+    reasons = []
+    for name in names:
+        module, _, attribute = name.partition(":")
+        try:
+            return getattr(importlib.import_module(module), attribute)
+        except Exception as error:  # an engine's import may fail with anything
+            reasons.append(f"{name}: {type(error).__name__}: {error}")
+    raise ImportError("; ".join(reasons))
+
+
+class Models:
+    """pydantic's models, from a root downward: sections by class name, and unions by the key that they are of."""
+
+    def __init__(self, root: Any) -> None:
+        self.sections: Json = {}
+        self.unions: Json = {}
+        self.lenient: list[str] = []
+        self.tags = {TAG}
+        """Fields that only say of which kind a section is."""
+        self.section(root)
+
+    def section(self, model: Any) -> str:
+        """Walk a model, once; returns its section's name."""
+        name = str(model.__name__)
+        if name not in self.sections:
+            self.sections[name] = {}
+            if model.model_config.get("extra") != "forbid":
+                self.lenient.append(name)
+            for field, told in model.model_fields.items():
+                if field not in self.tags:
+                    self.sections[name].update(dict.fromkeys(_names(field, told), self.key(field, told)))
+        return name
+
+    def key(self, field: str, told: Any) -> Json:
+        """Type, default, values and bounds of one field."""
+        parts, metadata = _parts(told.annotation)
+        bounds = {
+            bound: getattr(limit, bound)
+            for limit in (*told.metadata, *metadata)
+            for bound in BOUNDS
+            if isinstance(getattr(limit, bound, None), int | float)
+        }
+        tag = getattr(told, "discriminator", None) or next(
+            (one.discriminator for one in metadata if isinstance(getattr(one, "discriminator", None), str)), None
+        )
+        found = self._type(field, parts, tag if isinstance(tag, str) else None, told.default_factory)
+        if type(None) in parts and found["type"] != "any":
+            found["type"] += "?"
+        return {**found, **({} if found["type"].startswith("any") else bounds), **_default(told)}
+
+    def _type(self, field: str, parts: list[Any], tag: str | None, made: Any) -> Json:
+        kept = [part for part in parts if part is not type(None)]
+        models = [one for part in kept for one in _concrete(part)]
+        if models and len(models) >= len(kept):
+            if tag is None and len(models) == 1:
+                # A class with nothing but its tag stands for others, which its validators find.
+                bare = not set(models[0].model_fields) - {TAG}
+                return {"type": "mapping" if bare else self.section(models[0])}
+            return self._union(field, models, tag or TAG, made)
+        found = [_plain(part) for part in kept]
+        return found[0] if len(found) == 1 else {"type": "any"}
+
+    def _union(self, field: str, models: list[Any], tag: str, made: Any) -> Json:
+        """A choice by `tag`; where the engine makes a value of one class itself, that is the choice without a tag."""
+        self.tags.add(tag)
+        kinds = {name: self.section(model) for model in models for name in _tags(model, tag)}
+        if not kinds:
+            return {"type": "any"}
+        usual = _tags(made, tag) if _is_model(made) else []
+        self.unions[f"union of {field}"] = {"tag": tag, "kinds": kinds, **({"otherwise": usual[0]} if usual else {})}
+        return {"type": f"union of {field}"}
+
+
+def _names(field: str, told: Any) -> list[str]:
+    """Every name under which a field is read from a file."""
+    alias = told.validation_alias or told.alias
+    choices = [str(one) for one in getattr(alias, "choices", [alias or field]) if isinstance(one, str)]
+    return [name for name in choices or [field] if not name.startswith("_")]
+
+
+def _parts(annotation: Any) -> tuple[list[Any], list[Any]]:
+    """The types of a union, however it is nested, and what Annotated says beside them."""
+    origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        parts, metadata = _parts(inside[0])
+        return parts, [*metadata, *inside[1:]]
+    if origin in (typing.Union, types.UnionType):
+        found = [_parts(one) for one in inside]
+        return [part for parts, _ in found for part in parts], [one for _, metadata in found for one in metadata]
+    return [annotation], []
+
+
+def _is_model(part: Any) -> bool:
+    return isinstance(part, type) and hasattr(part, "model_fields")
+
+
+def _concrete(part: Any) -> list[Any]:
+    """A model; for a base of many, those that have a tag of their own."""
+    if not _is_model(part):
+        return []
+    below = [one for sub in part.__subclasses__() for one in _concrete(sub)]
+    return [part, *below] if _tags(part, TAG) or not below else below
+
+
+def _tags(model: Any, tag: str) -> list[str]:
+    """The tags of one kind: those of its Literal, or its own word, with and without the underscore as files have it."""
+    field = model.model_fields.get(tag)
+    if field is not None:
+        return [str(one) for one in typing.get_args(field.annotation)]
+    own = getattr(model, tag, None)
+    return list(dict.fromkeys((own, own.replace("_", "")))) if isinstance(own, str) else []
+
+
+def _plain(part: Any) -> Json:
+    origin, inside = typing.get_origin(part), typing.get_args(part)
+    if part in PLAIN:
+        return {"type": PLAIN[part]}
+    if origin is typing.Literal and all(isinstance(one, str) for one in inside):
+        return {"type": "str", "values": list(inside)}
+    if isinstance(part, type) and issubclass(part, enum.Enum) and all(isinstance(one.value, str) for one in part):
+        return {"type": "str", "values": [one.value for one in part]}
+    if origin in (list, set) and (origin, inside[0]) in LISTS:
+        return {"type": LISTS[origin, inside[0]]}
+    return {"type": "mapping" if dict in (origin, part) else "any"}
+
+
+def _default(told: Any) -> Json:
+    default = told.default.value if isinstance(told.default, enum.Enum) else told.default
+    known = default is None or isinstance(default, bool | int | float | str)
+    return {"default": default} if known and told.default_factory is None else {}
+
+
+def walk_trtllm() -> Json:
+    """TensorRT-LLM: the strict class that its file becomes."""
+    root = first("tensorrt_llm.llmapi.llm_args:TorchLlmArgs", "tensorrt_llm.llmapi:TorchLlmArgs")
+    models = Models(root)
+    models.sections[root.__name__].get("model", {})["given"] = True
+    discriminated = any(getattr(field, "discriminator", None) for field in root.model_fields.values())
+    decoding = "discriminated" if discriminated or models.unions else "typed"
+    return {
+        "version": str(first("tensorrt_llm:__version__")),
+        "decoding": decoding,
+        "lenient": models.lenient,
+        "sections": models.sections,
+        "unions": models.unions,
+    }
+
+
+def walk_vllm() -> Json:
+    """vLLM: its own parser, and the classes of what it takes as JSON."""
+    parser_class = first("vllm.utils.argparse_utils:FlexibleArgumentParser", "vllm.utils:FlexibleArgumentParser")
+    fill = first("vllm.entrypoints.openai.cli_args:make_arg_parser", "vllm.entrypoints.common.cli_args:make_arg_parser")
+    return {"version": str(first("vllm:__version__")), **_parser(fill(parser_class()), _configs("vllm.config"))}
+
+
+def walk_sglang() -> Json:
+    """SGLang: its own parser."""
+    parser = argparse.ArgumentParser(add_help=False)
+    first("sglang.srt.server_args:ServerArgs").add_cli_args(parser)
+    return {"version": str(first("sglang:__version__", "sglang.version:__version__")), **_parser(parser, {})}
+
+
+def _configs(module: str) -> dict[str, Any]:
+    """Dataclasses of a module by their names in small letters."""
+    try:
+        inside = vars(importlib.import_module(module))
+    except ImportError:
+        return {}
+    return {name.lower(): one for name, one in inside.items() if dataclasses.is_dataclass(one)}
+
+
+def _parser(parser: argparse.ArgumentParser, configs: dict[str, Any]) -> Json:
+    """The options of a command line, and below them what the JSON of some is made of."""
+    sections: Json = {"Serve": {}}
+    for action in parser._actions:
+        longs = [name for name in action.option_strings if name.startswith("--") and not name.startswith("--no-")]
+        if longs and not isinstance(action, argparse._HelpAction):
+            config = configs.get(action.dest.replace("_", ""))
+            section = _dataclass(config, sections) if config else ""
+            sections["Serve"][longs[0][2:]] = _option(action, longs, section)
+    return {"decoding": "typed", "lenient": [], "sections": sections, "unions": {}}
+
+
+def _option(action: argparse.Action, longs: list[str], section: str) -> Json:
+    found: Json = {"type": section or _word(action)}
+    others = [name for name in action.option_strings if name != longs[0] and not name.startswith("--no-")]
+    if others:
+        found["names"] = others
+    if action.choices and not section and all(isinstance(one, str) for one in action.choices):
+        found["values"] = list(action.choices)
+    if action.default is None or isinstance(action.default, bool | int | float | str):
+        found["default"] = action.default
+    if action.dest in ("model", "model_path", "config"):
+        found["given"] = True
+    return found
+
+
+def _word(action: argparse.Action) -> str:
+    """The type of an option's value, as far as its parser shows it."""
+    if action.nargs == 0 or "Boolean" in type(action).__name__:
+        return "bool"
+    if action.nargs is not None:
+        return "any"
+    if action.type in PLAIN and action.type is not bool:
+        return f"{PLAIN[action.type]}?" if action.default is None else PLAIN[action.type]
+    if action.type is None:
+        return "str?" if action.default is None else "str"
+    return "size" if "human_readable_int" in getattr(action.type, "__name__", "") else "any"
+
+
+def _dataclass(config: Any, sections: Json) -> str:
+    name = str(config.__name__)
+    if name not in sections:
+        sections[name] = {}
+        named = {one.__name__: one for one in _below(config)}
+        for field in dataclasses.fields(config):
+            inner = next((one for word, one in named.items() if word in str(field.type)), None)
+            sections[name][field.name] = {"type": _dataclass(inner, sections) if inner else "any"}
+    return name
+
+
+def _below(config: Any) -> Iterator[Any]:
+    """Dataclasses of the same module, which a dataclass may hold."""
+    for one in vars(sys.modules[config.__module__]).values():
+        if isinstance(one, type) and dataclasses.is_dataclass(one) and one is not config:
+            yield one
+
+
+WALKERS: dict[str, Callable[[], Json]] = {"tensorrt-llm": walk_trtllm, "vllm": walk_vllm, "sglang": walk_sglang}
+
+
+def answer(kind: str) -> Json:
+    """What the image accepts, or why it could not be walked."""
+    try:
+        return WALKERS[kind]()
+    except Exception as error:  # an engine may fail with anything
+        return {"why": f"{type(error).__name__}: {error}".splitlines()[0][:500]}
+
+
+def main(kind: str) -> None:
+    """Answer on the real standard output; whatever the engine prints goes to standard error."""
+    # The first process of a container ignores signals that it has no handler for.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(1))
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    out.write(json.dumps(answer(kind), sort_keys=False) + "\n")
+    out.flush()
+    # Engines leave threads behind that would hold the process.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
