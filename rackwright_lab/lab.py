@@ -6,21 +6,22 @@ import ipaddress
 import json
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from rackwright.processes import module
 from rackwright_lab import faults
+from rackwright_lab.gpu import host as host_gpus
 from rackwright_lab.hosts import base, dress
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.machine import cgroups, locks, network, prerequisites
 from rackwright_lab.machine.paths import STATE_ROOT, Paths, cache_root, default_id
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import LabError, run
-from rackwright_lab.real import vllm
-from rackwright_lab.servers import certificates, dockerrepo, image, names, proxy, toolkit
+from rackwright_lab.real import gpu, vllm
+from rackwright_lab.servers import certificates, debianrepo, dockerrepo, image, names, proxy, toolkit
 from rackwright_lab.servers.registry import DOCKER_HUB, HOST, MIRROR, USER, Registry
 from rackwright_lab.servers.server import Server
 from rackwright_lab.servers.web import WEB_HOSTS
@@ -30,6 +31,8 @@ from rackwright_lab.standins.hub import OWN_FOLDER
 BOOT_AT_ONCE = 8
 MOST_HOSTS = 200
 REGISTRY = "nvcr.io"
+POSED_GPUS, HOST_GPUS = "posed", "host"
+"""Where the GPUs of a lab's hosts come from: they pose, or they have those of this machine."""
 
 
 class Lab:
@@ -84,14 +87,25 @@ class Lab:
             row["address"],
             lower,
             self.paths.root / "layers" / row["kind"],
+            devices=tuple(Path(node) for node in record["devices"]),
         )
 
     # -- up
 
-    def up(self, hosts: int = 2, bare: int = 1, ubuntu: int = 0, real: bool = False) -> list[Host]:
+    def up(
+        self,
+        hosts: int = 2,
+        bare: int = 1,
+        ubuntu: int = 0,
+        real: bool = False,
+        gpus: str = POSED_GPUS,
+        offline: bool = False,
+    ) -> list[Host]:
         """Boot `hosts` hosts, the first `bare` of them bare, the next `ubuntu` a bare Ubuntu; others are lived-in.
 
         Those that exist already stay as they are. With `real` its Docker Hub has a real vLLM and its hub a real model.
+        With `gpus` HOST_GPUS its hosts have this machine's own GPUs, the real vLLM is a build for them, and the
+        stand-ins of engines are left out. `offline`: the hosts install packages from what the cache holds.
 
         Returns the hosts. Raises LabError with what failed and what to type.
         """
@@ -99,16 +113,19 @@ class Lab:
             raise LabError(
                 f"a lab has 1 to {MOST_HOSTS} hosts and no more bare ones than hosts, not {hosts} and {bare + ubuntu}"
             )
+        found = host_gpus.find() if gpus == HOST_GPUS else None
+        if found is not None:
+            self.progress.say(host_gpus.described(found))
         prerequisites.ensure(self.progress)
         with locks.only_one(self.paths.id):
             rows = self._rows(hosts, {"bare": bare, "ubuntu": ubuntu})
-            bases = self._make_ready({row["kind"] for row in rows})
-            record = self._write_record(rows, bases)
+            bases = self._make_ready({row["kind"] for row in rows}, posed=found is None)
+            record = self._write_record(rows, bases, {"devices": _nodes(found), "offline": offline})
             self._set_up_network(record)
-            self._serve()
+            self._serve(posed=found is None)
             if real:
-                self._offer_real_engine()
-            self._layers(record)
+                self._offer_real_engine(gpu.build if found is not None else vllm.build)
+            self._layers(record, found)
             self._boot([self._host(row, record) for row in rows])
         return self.hosts
 
@@ -123,24 +140,25 @@ class Lab:
             rows.append({"name": f"{self.paths.id}-{kind}{number}", "kind": kind, "number": number})
         return rows
 
-    def _make_ready(self, kinds: set[str]) -> dict[str, str]:
+    def _make_ready(self, kinds: set[str], posed: bool) -> dict[str, str]:
         """Fill the cache, in parallel: base systems, the serving image."""
         cache = cache_root()
         with ThreadPoolExecutor() as pool:
-            making_image = pool.submit(image.build, cache, self.progress)
+            making_image = pool.submit(image.build, cache, self.progress) if posed else None
             made = pool.map(lambda kind: (kind, base.ensure(kind, cache, self.progress)), sorted(kinds))
             bases = dict(made)
-            making_image.result()
+            if making_image is not None:
+                making_image.result()
         # A disk that was laid over one base stays on that one.
         return {**bases, **(self.record()["bases"] if self.is_up else {})}
 
-    def _write_record(self, rows: list[dict[str, Any]], bases: dict[str, str]) -> dict[str, Any]:
+    def _write_record(self, rows: list[dict[str, Any]], bases: dict[str, str], ways: dict[str, Any]) -> dict[str, Any]:
         with locks.only_one("subnets"):
             subnet = self.record()["subnet"] if self.is_up else str(network.choose(self.paths.id))
             first = ipaddress.IPv4Network(subnet)[network.FIRST_HOST]
             for row in rows:
                 row.setdefault("address", str(first + row["number"] - 1))
-            record = {"id": self.paths.id, "subnet": subnet, "bases": bases, "hosts": rows}
+            record = {"id": self.paths.id, "subnet": subnet, "bases": bases, "hosts": rows, **ways}
             self.paths.root.mkdir(parents=True, exist_ok=True, mode=0o700)
             partial = self.paths.record.with_suffix(".partial")
             partial.write_text(json.dumps(record, indent=2) + "\n")
@@ -219,7 +237,7 @@ class Lab:
     def _gateway(self) -> str:
         return str(ipaddress.IPv4Network(self.record()["subnet"])[1])
 
-    def _serve(self) -> None:
+    def _serve(self, posed: bool) -> None:
         gateway = self._gateway
         name_server = Server("names", self.paths.tag, gateway, self.paths.root / "logs/names.log", port=53)
         if not name_server.is_on:
@@ -231,7 +249,8 @@ class Lab:
         if not self.docker_hub.server.is_on:
             with self.progress.step("starting Docker Hub"):
                 self.docker_hub.start()
-        self._push_images()
+        if posed:
+            self._push_images()
         if not self.web.is_on:
             with self.progress.step(
                 "starting the hub, the encodings' host, and the apt repositories of NVIDIA and Docker"
@@ -250,8 +269,8 @@ class Lab:
             image.ensure(layout, lambda name: not image.of_hub(name), login, self.progress)
             image.ensure(layout, image.of_hub, image.Login(hub, trust), self.progress)
 
-    def _offer_real_engine(self) -> None:
-        made = vllm.build(cache_root(), self.progress)
+    def _offer_real_engine(self, build: Callable[[Path, Progress], Path]) -> None:
+        made = build(cache_root(), self.progress)
         server = self.docker_hub.server
         with locks.only_one("registry"):
             login = image.Login(f"{server.address}:{server.port}", self.paths.pki / "ca.crt")
@@ -266,19 +285,24 @@ class Lab:
         docker = static / "download.docker.com"
         docker.unlink(missing_ok=True)
         docker.symlink_to(dockerrepo.repository(cache_root(), bare))
+        if self.record()["offline"]:
+            debianrepo.provide(static / "deb.debian.org/debian", bare)
         faults.set_tokens(self.paths.web, {self.secrets()["hub-token"]: True})
         pair = (self.paths.pki / "web.crt", self.paths.pki / "web.key")
         flags = ("--bind", f"{self.web.address}:{self.web.port}", "--cert", pair[0], "--key", pair[1])
         where = ("--state", self.paths.web, "--cache", cache_root())
         self.web.start(*module("rackwright_lab.servers.web"), *flags, *where)
 
-    def _layers(self, record: dict[str, Any]) -> None:
+    def _layers(self, record: dict[str, Any], gpus: host_gpus.HostGpus | None) -> None:
         gateway = self._gateway
         for kind, lower in record["bases"].items():
             layer, lowest = self.paths.root / "layers" / kind, Path(lower.rpartition(":")[2])
             if not layer.exists():
                 layer.mkdir(parents=True)
-                dress.common(layer, self.paths, kind, self.paths.pki / "ca.crt", self.names(), gateway, lowest)
+                authority = self.paths.pki / "ca.crt"
+                dress.common(layer, self.paths, kind, authority, self.names(), gateway, lowest, gpus)
+                if record["offline"]:
+                    debianrepo.use(layer)
 
     def _boot(self, hosts: list[Host]) -> None:
         new = [host for host in hosts if not host.is_made]
@@ -319,6 +343,10 @@ class Lab:
         top = cgroups.unified_root() / self.paths.tag
         for group in (*top.glob("*/machine"), top):
             cgroups.end(group)
+
+
+def _nodes(gpus: host_gpus.HostGpus | None) -> list[str]:
+    return [str(node) for node in gpus.devices] if gpus is not None else []
 
 
 def _start(host: Host) -> str:

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rackwright_lab.hosts import ubuntu
-from rackwright_lab.machine import inherited, locks
+from rackwright_lab.machine import inherited, locks, prerequisites, ubuntu
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import run
 from rackwright_lab.machine.trees import remove_tree
@@ -25,6 +24,8 @@ COMMON = (
     "iputils-ping", "kmod", "procps", "less", "gpgv",
 )  # fmt: skip
 LIVED_IN = ("docker.io", "iptables", "nftables", "curl", "jq", "rsync", "python3")
+# A machine that has none of the lab's programs can run labs from a root with them (scripts/real-gpu).
+MACHINE = (*prerequisites.PACKAGE_OF.values(), "python3", "python3-venv", "curl", "jq")
 # Of the public certificate authorities none is met in a lab, and every HTTPS client reads all that are there:
 # with 140 of them each call takes 20 ms longer, and update-ca-certificates two seconds.
 AUTHORITIES = 4
@@ -80,9 +81,10 @@ class Base:
 BASES = {
     "bare": Base("bare", COMMON, FETCHED),
     "lived": Base("lived", LIVED_IN, over="bare"),
+    "machine": Base("machine", MACHINE, over="bare"),
     "ubuntu": Base("ubuntu", (*COMMON, *ubuntu.PACKAGES), ("docker.io", "iptables", "curl", "jq")),
 }
-"""A bare Debian, a lived-in one over it, and a bare Ubuntu."""
+"""A bare Debian, a lived-in one and a machine for labs over it, and a bare Ubuntu."""
 
 
 # What a package's scripts start, they would start on this machine.

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+from rackwright_lab.gpu import host as host_gpus
 from rackwright_lab.gpu import pose
 from rackwright_lab.hosts import base, lived
 from rackwright_lab.machine import inherited
@@ -28,12 +29,19 @@ MTUBytes={mtu}
 
 
 def common(
-    root: Path, paths: Paths, kind: str, authority: Path, names: Mapping[str, str], gateway: str, lower: Path
+    root: Path,
+    paths: Paths,
+    kind: str,
+    authority: Path,
+    names: Mapping[str, str],
+    gateway: str,
+    lower: Path,
+    gpus: host_gpus.HostGpus | None = None,
 ) -> None:
     """Write the layer that all hosts of one kind share: trust, names of the lab's servers, apt, login key.
 
-    Args: the layer's folder, the lab, the kind, the CA certificate, host name to address, its name server, and the base
-    system below.
+    Args: the layer's folder, the lab, the kind, the CA certificate, host name to address, its name server, the base
+    system below, and this machine's own GPUs where the hosts get those and do not pose.
     """
     for folder in ("etc/apt/apt.conf.d", "etc/ssl/certs", "usr/local/share/ca-certificates"):
         _same_folder(root, lower, folder)
@@ -43,7 +51,10 @@ def common(
     hosts = [f"{address}\t{name}" for name, address in names.items()]
     (root / "etc/hosts").write_text("\n".join(["127.0.0.1\tlocalhost", "::1\tlocalhost ip6-localhost", *hosts]) + "\n")
     _login(root, lower, paths.user_key.with_suffix(".pub"))
-    pose.write_common(root)
+    if gpus is None:
+        pose.write_common(root)
+    else:
+        host_gpus.write_common(root, gpus)
 
 
 def _same_folder(root: Path, lower: Path, name: str) -> Path:
@@ -117,6 +128,10 @@ class Dressed(Protocol):
     def host_key(self) -> Path:
         """Its private host key."""
 
+    @property
+    def devices(self) -> tuple[Path, ...]:
+        """Device nodes of real GPUs; none: it poses."""
+
 
 def host(host: Dressed) -> None:
     """Dress the mounted disk of one host."""
@@ -129,7 +144,8 @@ def host(host: Dressed) -> None:
     text = NETWORK.format(address=host.address, address6=host.address6, gateway=gateway, mtu=mtu)
     (etc / "systemd/network/20-host0.network").write_text(text)
     host_key(host)
-    pose.write_host(host.root, host.name)
+    if not host.devices:
+        pose.write_host(host.root, host.name)
     if host.kind == "lived":
         lived.write(host.root, host.lab.web)
 

@@ -39,6 +39,8 @@ class Host:
     layer: Path
     user: str = base.USER
     port: int = 22
+    devices: tuple[Path, ...] = ()
+    """Device nodes of this machine's own GPUs that it has; without any it poses as a machine with GPUs."""
 
     @property
     def folder(self) -> Path:
@@ -71,6 +73,7 @@ class Host:
     @cached_property
     def machine(self) -> nspawn.Machine:
         binds = tuple((self.folder / name, inside) for name, inside in OUTSIDE.items())
+        binds += tuple((node, str(node)) for node in self.devices)
         return nspawn.Machine(self.name, self.lab.tag, self.root, self.lab.bridge, binds, self.folder / "console.log")
 
     @property

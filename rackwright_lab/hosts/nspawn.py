@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import time
 from dataclasses import dataclass
@@ -66,7 +67,7 @@ class Machine:
         return [
             "systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", f"--machine={self.name}",
             f"--directory={self.root}", f"--network-bridge={self.bridge}", "--console=read-only",
-            "--resolv-conf=off", "--timezone=off", "--link-journal=no", *SECURITY, *binds,
+            "--resolv-conf=off", "--timezone=off", "--link-journal=no", *SECURITY, *_memory_locks(), *binds,
         ]  # fmt: skip
 
     def leader(self) -> int | None:
@@ -102,7 +103,14 @@ class Machine:
         if leader is None:
             raise LabError(f"{self.name} is off. Start it with: rackwright lab up, or host.start()")
         clean = ["env", "-i", "-C", "/root", f"PATH={PATH}", "HOME=/root", "LANG=C.UTF-8", "TERM=dumb"]
-        return ["nsenter", "--target", str(leader), "--all", *clean, *argv]
+        # Booted from a chroot, a host's root is not the one that its mount namespace begins with.
+        return ["nsenter", "--target", str(leader), "--all", "--root", *clean, *argv]
+
+
+def _memory_locks() -> list[str]:
+    """What this machine may lift without limit its hosts may too: containers that ask for memlock=-1 start then."""
+    hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
+    return ["--rlimit=MEMLOCK=infinity"] if hard == resource.RLIM_INFINITY else []
 
 
 def _pids_in_namespaces(pid: int) -> list[str]:

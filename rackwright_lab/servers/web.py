@@ -38,6 +38,7 @@ MIRRORED = {
     "encodings": f"{ENCODINGS_HOST}/encodings",
     "libnvidia-container": "nvidia.github.io/libnvidia-container",
     "docker": "download.docker.com",
+    "debian": "deb.debian.org/debian",
 }
 """Folders of the mirror, and what of the static trees they show."""
 WEB_HOSTS = (HUB_HOST, CDN_HOST, ENCODINGS_HOST, "nvidia.github.io", "download.docker.com", MIRROR_HOST)

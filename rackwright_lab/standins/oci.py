@@ -47,12 +47,12 @@ class Layout:
         descriptor = self._blob(gzip.compress(tar, compresslevel=3, mtime=0), _LAYER)
         return Layer(descriptor, f"sha256:{hashlib.sha256(tar).hexdigest()}")
 
-    def add_tree(self, root: Path, names: Iterable[str]) -> Layer:
-        """Store files below a root as a layer, without holding them in memory."""
+    def add_tree(self, root: Path, names: Iterable[str], level: int = 1) -> Layer:
+        """Store files below a root as a layer, without holding them in memory. level: of gzip; 0 saves time only."""
         place = self._folder / "blobs" / "sha256" / "partial"
         with place.open("wb") as file:
             packed = _Counted(file)
-            with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=1, mtime=0) as zipped:
+            with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=level, mtime=0) as zipped:
                 bare = _Counted(zipped)
                 with tarfile.open(fileobj=bare, mode="w|", format=tarfile.GNU_FORMAT) as tar:  # type: ignore[call-overload]
                     for name in sorted(names):

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from rackwright_lab.hosts.host import Host
-from rackwright_lab.hosts.ubuntu import SEED
 from rackwright_lab.lab import Lab
 from rackwright_lab.machine.shell import LabError
+from rackwright_lab.machine.ubuntu import SEED
 from tests.lab.conftest import Site
 
 pytestmark = pytest.mark.lab

@@ -1,0 +1,64 @@
+"""`scripts/real-gpu`: see its own text, or docs/how-to/real-gpu.md."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+
+from rackwright.errors import RackwrightError
+from rackwright_lab.machine.paths import cache_root
+from scripts.real_gpu import pack, record, story
+
+LAB = "gpu"
+
+
+def main() -> int:
+    """Run the story or pack it; returns 0 when every step went as it should, else 1."""
+    parser = argparse.ArgumentParser(prog="scripts/real-gpu", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    run = verbs.add_parser("run", help="a whole deploy on this machine's own GPU, and its record")
+    run.add_argument("steps", nargs="*", metavar="STEP", help="only these steps, by their names (all of them)")
+    run.add_argument("--into", type=Path, default=Path("artefacts/real-gpu"), help="where logs and record go")
+    run.add_argument("--offline", action="store_true", help="install packages from what was packed")
+    run.add_argument("--id", default=LAB, help=f"the lab's id ({LAB})")
+    verbs.add_parser("steps", help="print the steps and their commands")
+    into = verbs.add_parser("pack", help="write what a machine without a network needs, in parts")
+    into.add_argument("folder", type=Path, metavar="DIR")
+    args = parser.parse_args()
+    try:
+        return {"run": _run, "steps": _steps, "pack": _pack}[args.verb](args)
+    except RackwrightError as error:
+        print(f"real-gpu: {error}", file=sys.stderr)
+        return 1
+
+
+def _run(args: argparse.Namespace) -> int:
+    into = args.into.absolute()
+    found = story.tell(args.steps, args.id, into, args.offline, _say)
+    page = record.write(found, into)
+    print(page.read_text())
+    print(f"the record: {page}\nlogs of every step lie beside it")
+    return 0 if all(one.ok for one in found) else 1
+
+
+def _steps(_: argparse.Namespace) -> int:
+    for step in story.steps(LAB, offline=False):
+        print(f"{step.name}: {shlex.join(step.words)}")
+    return 0
+
+
+def _pack(args: argparse.Namespace) -> int:
+    for part in pack.pack(args.folder.absolute(), cache_root(), _say):
+        size = sum(path.stat().st_size for path in part.iterdir())
+        print(f"{part}: {size / 1e6:.0f} MB")
+    return 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""What travels to a machine without a network: `pack` writes it in parts, `machine` (a shell script) uses them there.
+
+Two archives: the image without torch, and a machine root with all that the lab and the product need. A part holds
+pieces of them, so that each part is smaller than PART_BYTES.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from rackwright_lab.hosts import base
+from rackwright_lab.machine.progress import Progress
+from rackwright_lab.machine.shell import run
+from rackwright_lab.real import gpu
+from rackwright_lab.standins.encodings import ensure_encodings
+
+ROOT = Path(__file__).parents[2]
+PIECE = "27M"
+PART_BYTES = 55 * 1024 * 1024
+LEFT_OUT = (
+    "usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "var/lib/apt/lists", "var/cache/debconf",
+    "var/cache/apt/pkgcache.bin", "var/cache/apt/srcpkgcache.bin", "var/log",
+)  # fmt: skip
+COMPRESS = 'tar -C "$1" --sort=name -cf - $EXCLUDE -- $NAMES | xz -T0 -1 | split -b "$PIECE" -d -a 3 - "$2"'
+
+
+def pack(into: Path, cache: Path, say: Callable[[str], None]) -> list[Path]:
+    """Write the parts below `into`, made anew where the cache lacks something; returns their folders.
+
+    Raises LabError when something cannot be fetched here, on a machine with a network.
+    """
+    progress = Progress()
+    work = into / "work"
+    shutil.rmtree(into, ignore_errors=True)
+    work.mkdir(parents=True)
+    image = gpu.prepare(cache, progress)
+    layers = base.ensure("machine", cache, progress).split(":")
+    ensure_encodings(cache)
+    site = work / "site"
+    install(site)
+    code(work / "code")
+    say("compressing the image")
+    archive(image.parent, [image.name], work / "image.tar.xz.", leave=[f"{image.name}/layout"])
+    say("compressing the machine's root")
+    names = [f"base/{Path(layer).name}" for layer in layers]
+    # The bare base's packages are for the hosts; those of the machine are installed.
+    leave = [*(f"{name}/{place}" for name in names for place in LEFT_OUT), f"{names[0]}/var/cache/apt"]
+    archive(cache, [*names, "encodings"], work / "machine.tar.xz.", leave)
+    archive(work, ["site", "code"], work / "code.tar.xz.", [])
+    return spread(sorted(work.glob("*.tar.xz.*")), into)
+
+
+def install(site: Path) -> None:
+    """The product's own packages for Debian 12's Python, with Rackwright's metadata; its code travels beside."""
+    uv = Path(sys.executable).parent / "uv"
+    known = (uv, "pip", "install", "--quiet", "--python-version", "3.11", "--target", site)
+    run(*known, "--constraint", ROOT / "requirements/dev.txt", ROOT, timeout=900)
+    for name in ("rackwright", "rackwright_lab"):
+        shutil.rmtree(site / name)
+
+
+def code(place: Path) -> None:
+    """The project as it is committed."""
+    place.mkdir()
+    tree = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, capture_output=True, check=True).stdout
+    subprocess.run(["tar", "-xf", "-", "-C", place], input=tree, check=True)
+
+
+def archive(folder: Path, names: list[str], prefix: Path, leave: list[str]) -> None:
+    """Compress some names below a folder into pieces prefix000, prefix001, ..."""
+    told = {"EXCLUDE": " ".join(f"--exclude=./{name}" for name in leave), "PIECE": PIECE}
+    told["NAMES"] = " ".join(f"./{name}" for name in names)
+    run("sh", "-c", COMPRESS, "-", folder, prefix, env=told, timeout=3600)
+
+
+def spread(pieces: list[Path], into: Path) -> list[Path]:
+    """Lay the pieces into folders part1, part2, ... none of which is larger than PART_BYTES."""
+    parts: list[Path] = []
+    room = 0
+    for piece in pieces:
+        size = piece.stat().st_size
+        if size > room:
+            parts.append(into / f"part{len(parts) + 1}")
+            parts[-1].mkdir()
+            room = PART_BYTES
+        piece.rename(parts[-1] / piece.name)
+        room -= size
+    shutil.copy(ROOT / "scripts/real_gpu/machine", parts[-1] / "machine")
+    return parts

@@ -1,0 +1,101 @@
+"""The record of a story: versions, steps with their seconds, the gate's rows, as JSON and as a page."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rackwright import __version__
+from rackwright_lab.real.gpu import ENVIRONMENT, IMAGE, TORCH, VERSION
+from scripts.real_gpu.story import Done
+
+ROWS = re.compile(r"\b(proved|refused|not measurable|skipped): (.+?)\s*$", re.MULTILINE)
+DIFFERS = (
+    "One machine is the host and the control side: the host is booted by systemd-nspawn on it, and shares its kernel.",
+    "The container runtime `nvidia` is the lab's: it binds this machine's devices and driver files into containers.",
+    f"The image {IMAGE} was put together by the lab, without FlashInfer and FlashAttention 2; nothing was pulled "
+    "from Docker Hub.",
+    "The model has 0.66 million parameters: nothing is said here about speed or memory of a real one.",
+)
+"""What was not as in production, whoever runs it."""
+
+
+def record(found: Sequence[Done]) -> dict[str, Any]:
+    """Everything that is known of a run, as plain values."""
+    return {
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "versions": versions(),
+        "differs": list(DIFFERS),
+        "environment": {key: value for key, value in ENVIRONMENT.items() if key.startswith(("VLLM", "TORCH"))},
+        "steps": [
+            {
+                "name": one.step.name,
+                "ok": one.ok,
+                "status": one.status,
+                "seconds": round(one.took, 1),
+                "rows": rows(one),
+            }
+            for one in found
+        ],
+    }
+
+
+def rows(one: Done) -> list[str]:
+    """What the gate said, one line a row."""
+    return list(dict.fromkeys(f"{verdict}: {text}" for verdict, text in ROWS.findall(one.output)))
+
+
+def versions() -> dict[str, str]:
+    """What took part."""
+    smi = ("nvidia-smi", "--query-gpu=name,driver_version,vbios_version,memory.total", "--format=csv,noheader")
+    return {
+        "rackwright": __version__,
+        "vllm": VERSION,
+        "torch": TORCH,
+        "kernel": platform.release(),
+        "gpu": _said(*smi),
+        "machine": f"{platform.machine()}, {_said('nproc')} cores",
+    }
+
+
+def _said(*words: str) -> str:
+    path = "/usr/local/nvidia/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    environment = {"PATH": path, "LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"}
+    try:
+        return subprocess.run(
+            words, capture_output=True, text=True, env=environment, timeout=60, check=False
+        ).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return "not known"
+
+
+def write(found: Sequence[Done], into: Path) -> Path:
+    """Write record.json and record.md, over what they said of the same steps; returns the page."""
+    told = record(found)
+    place = into / "record.json"
+    before = json.loads(place.read_text())["steps"] if place.exists() else []
+    new = [step["name"] for step in told["steps"]]
+    told["steps"] = [*(step for step in before if step["name"] not in new), *told["steps"]]
+    place.write_text(json.dumps(told, indent=1) + "\n")
+    page = into / "record.md"
+    page.write_text(as_page(told))
+    return page
+
+
+def as_page(told: dict[str, Any]) -> str:
+    """The record as Markdown."""
+    lines = [f"# A deploy on a real GPU, {told['at']}", ""]
+    lines += [f"- {name}: {value}" for name, value in told["versions"].items()]
+    lines += ["", "| step | | seconds |", "|---|---|---|"]
+    lines += [f"| {one['name']} | {'ok' if one['ok'] else 'NOT OK'} | {one['seconds']} |" for one in told["steps"]]
+    for one in told["steps"]:
+        if one["rows"]:
+            lines += ["", f"## {one['name']}: what the gate said", "", *(f"- {row}" for row in one["rows"])]
+    lines += ["", "## What was not as in production", "", *(f"- {line}" for line in told["differs"])]
+    return "\n".join(lines) + "\n"

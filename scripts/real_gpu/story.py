@@ -1,0 +1,148 @@
+"""The story of one endpoint on a real GPU, command by command, as a user would type it.
+
+Every step runs, whatever became of the one before, so that one run shows as much as it can.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rackwright_lab.lab import Lab
+from rackwright_lab.real.gpu import SETTINGS
+
+ROOT = Path(__file__).parents[2]
+INVENTORY = "inventory/lab_gpu.py"
+LATE = 124
+"""The status of a step that was ended for its time, as `timeout` has it."""
+QUESTION = "What is the capital of France?"
+METRICS = "curl -sS http://127.0.0.1:8000/metrics | grep -E '^vllm:(spec_decode|generation_tokens_total|iteration)'"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command: its name in the record, its words, the exit statuses that are right, and its seconds at most."""
+
+    name: str
+    words: tuple[str, ...]
+    right: tuple[int, ...] = (0,)
+    seconds: int = 100
+    says: str = ""
+    """What its output must contain."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a step."""
+
+    step: Step
+    status: int
+    took: float
+    output: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ended as it should."""
+        return self.status in self.step.right and self.step.says in self.output
+
+
+def rackwright(*words: str) -> tuple[str, ...]:
+    """The words of one of our commands, by the Python that runs this."""
+    return (sys.executable, "-P", "-m", "rackwright", *words)
+
+
+def pyinfra(*words: str) -> tuple[str, ...]:
+    """The words of pyinfra's command."""
+    return (sys.executable, "-P", "-m", "pyinfra", *words)
+
+
+def rollout(*words: str) -> tuple[str, ...]:
+    """A rollout over all hosts, with a short time to watch."""
+    return rackwright("rollout", INVENTORY, "-y", "--plain", "--bake", "1", *words)
+
+
+def data(**settings: object) -> tuple[str, ...]:
+    """Settings for one run, as --data has them."""
+    return tuple(word for key, value in settings.items() for word in ("--data", f"{key}={json.dumps(value)}"))
+
+
+def revision(name: str) -> dict[str, object]:
+    """The model's settings with another revision."""
+    return {**SETTINGS["model"], "revision": name}
+
+
+def steps(lab: str, offline: bool) -> Iterator[Step]:
+    """Every step in order; offline: the lab's host installs packages from what was packed."""
+    up = ("lab", "up", "--id", lab, "--hosts", "1", "--bare", "1", "--gpus", "host", "--engine", "vllm")
+    yield Step("lab up", rackwright(*up, *(["--offline"] if offline else [])), seconds=480)
+    name = f"{lab}-bare1"
+    on_host = ("lab", "ssh", "--id", lab, name)
+    look = "nvidia-smi -L; nvidia-smi; ls -l /dev/nvidia*; cat /proc/driver/nvidia/version"
+    yield Step("GPU on the host", rackwright(*on_host, look), says="GPU 0: ")
+    yield Step("deploy", pyinfra(INVENTORY, "deploy.py", "-y"), seconds=480, says="proved: a chat answer")
+    yield Step("deploy again", pyinfra(INVENTORY, "deploy.py", "-y"))
+    yield Step("chat", rackwright("chat", INVENTORY, QUESTION), says="Paris")
+    container = "sudo docker exec rackwright-llm nvidia-smi; sudo docker inspect rackwright-llm"
+    yield Step("GPU in the container", rackwright(*on_host, container))
+    yield Step("drafts and tokens as vLLM counts them", rackwright(*on_host, METRICS), says="spec_decode")
+    yield Step("status", rackwright("status", INVENTORY))
+    yield Step("drift", rackwright("drift", INVENTORY))
+    good = data(model=revision("v2"), engine={"max-num-seqs": 8})
+    yield Step("a good change", rollout(*good), seconds=300)
+    yield Step("drafts after the gate", rackwright(*on_host, METRICS), says="spec_decode")
+    bad = data(model=revision("v3"), engine={"max-num-seqs": 8})
+    yield Step("a bad change goes back", rollout(*bad), right=(3,), seconds=400, says="refused: ")
+    yield Step("chat after going back", rackwright("chat", INVENTORY, QUESTION), says="Paris")
+    yield Step("status after going back", rackwright("status", INVENTORY))
+    yield Step("journal", rackwright(*on_host, "sudo journalctl --no-pager --lines 400 --unit rackwright-llm"))
+    yield Step("teardown", rackwright("teardown", INVENTORY, "-y", "--purge"))
+    yield Step("lab down", rackwright("lab", "down", "--id", lab))
+
+
+def environment(lab: str, into: Path) -> dict[str, str]:
+    """What the commands run with."""
+    own = {"RACKWRIGHT_LAB_ID": lab, "RACKWRIGHT_RUNS": str(into / "runs"), "PYINFRA_PROGRESS": "off"}
+    return {**os.environ, **own, "COLUMNS": "160"}
+
+
+def run(step: Step, lab: str, into: Path) -> Done:
+    """Run one step; its whole output lies in `into` under its name."""
+    log = into / f"{step.name.replace(' ', '-')}.log"
+    begun = time.monotonic()
+    with log.open("wb") as file:
+        try:
+            status = subprocess.run(
+                step.words, cwd=ROOT, env=environment(lab, into), stdin=subprocess.DEVNULL, stdout=file,
+                stderr=subprocess.STDOUT, timeout=step.seconds, check=False,
+            ).returncode  # fmt: skip
+        except subprocess.TimeoutExpired:
+            status = LATE
+    return Done(step, status, time.monotonic() - begun, log.read_text(errors="replace"))
+
+
+def tell(chosen: list[str], lab: str, into: Path, offline: bool, say: Callable[[str], None]) -> list[Done]:
+    """Run the steps that are chosen by name, or all when none is; returns what became of each."""
+    into.mkdir(parents=True, exist_ok=True)
+    found = []
+    for step in steps(lab, offline):
+        if chosen and step.name not in chosen:
+            continue
+        say(f"-- {step.name}")
+        done = run(step, lab, into)
+        found.append(done)
+        say(f"   {'ok' if done.ok else 'NOT OK'}: status {done.status}, {done.took:.0f} s")
+        if not done.ok:
+            say("\n".join(f"   | {line}" for line in done.output.splitlines()[-25:]))
+    return found
+
+
+def down(lab: str) -> None:
+    """Take the lab away, whatever became of the story."""
+    if Lab.open(lab).is_up:
+        Lab.open(lab).down()
