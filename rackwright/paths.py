@@ -21,6 +21,12 @@ UNITS = "/etc/systemd/system"
 ASIDE = f"{STATE}/aside"
 """Units of our name that somebody made by hand, kept until a teardown puts them back."""
 
+RELEASE_MOUNT = "/config/release"
+ENCODINGS_MOUNT = "/config/encodings"
+SCRATCH_MOUNT = "/scratch"
+IN_CONTAINER = (RELEASE_MOUNT, ENCODINGS_MOUNT, SCRATCH_MOUNT)
+"""Folders of ours in an endpoint's container."""
+
 WRITTEN = "Written by Rackwright"
 """What the first line of every unit of ours says."""
 

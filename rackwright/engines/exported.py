@@ -78,7 +78,7 @@ def _document(path: Path, _: int) -> Json:
         fits = False
     if not fits:
         text = f"{path} is no export of an image's options; next: remove it, then rackwright engine-data INVENTORY"
-        raise SettingsError(text)
+        raise SettingsError(text, code="RW0320")
     return dict(document)
 
 
@@ -94,7 +94,7 @@ def _line(path: Path, changed: int, engine: str) -> VersionLine | None:
         line = line_of(engine, version, {**document, "versions": [version]})
     except (KeyError, TypeError, AttributeError) as error:
         text = f"{path} is spoilt: {error!r}; next: remove it, then rackwright engine-data INVENTORY"
-        raise SettingsError(text) from None
+        raise SettingsError(text, code="RW0320") from None
     return replace(line, mappings=near.mappings, negates=near.negates, picky=near.picky, decoding=_decoding(line, near))
 
 

@@ -52,7 +52,7 @@ class Site:
 
     def display(self, path: Path) -> str:
         """A path as the user knows it: relative to the site where it lies in it."""
-        resolved = path.resolve()
+        resolved = path.parent.resolve() / path.name
         return str(resolved.relative_to(self.root)) if resolved.is_relative_to(self.root) else str(resolved)
 
     def files(self, folder: Path, kind: str, name: str) -> list[Path]:
@@ -77,7 +77,16 @@ class Site:
             )
             for folder in self.folders
             for path in _entries(folder / kind)
-            if _name(path) not in names and not self._is_mentioned(_name(path))
+            if _name(path) not in names and not self._is_mentioned(_name(path)) and not _why_unusable(path)
+        ]
+
+    def unusable(self, kind: str) -> list[Problem]:
+        """What lies in group_vars or host_vars and is no file to read."""
+        entries = (path for folder in self.folders for path in _entries(folder / kind))
+        return [
+            Problem(Origin(self.display(path)), (), text, code="RW0223")
+            for path in entries
+            if (text := _why_unusable(path))
         ]
 
     def doubles(self, kind: str) -> list[Problem]:
@@ -103,6 +112,15 @@ class Site:
 
 def _name(path: Path) -> str:
     return path.name if path.is_dir() or path.suffix not in EXTENSIONS else path.name.removesuffix(path.suffix)
+
+
+def _why_unusable(path: Path) -> str:
+    if path.is_dir():
+        named = path.suffix in EXTENSIONS[1:]
+        return f"is a folder: name it {path.stem}, or put its lines into one file" if named else ""
+    if path.is_symlink() and not path.exists():
+        return f"is a link to {path.readlink()}, and there is no such file"
+    return "" if path.is_file() else "is no file: a pipe, a socket or a device is not read"
 
 
 def _entries(folder: Path) -> list[Path]:

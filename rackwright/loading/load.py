@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +22,8 @@ from rackwright.settings.problems import InvalidSettingsError, Problem
 from rackwright.settings.secret import Secret
 
 DATA_OPTION = "--data"
+HOST = re.compile(r"@[a-z]+(/[A-Za-z0-9._:/-]+)?|[A-Za-z0-9_:][A-Za-z0-9._:-]*")
+"""A host's name: one of DNS, an address, or one of pyinfra's with its connector."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ def load(listing: Listing, overrides: Mapping[str, Any] | None = None) -> list[I
     """
     reader = _Reader(Site(listing.root or site_root(listing.path), listing.path), listing)
     asked = nested(overrides or {})
-    problems = [*reader.site_problems, *_command_line(asked)]
+    problems = [*_names(listing), *reader.site_problems, *_command_line(asked)]
     hosts = [_host(name, reader, asked, problems) for name in listing.hosts]
     if problems:
         raise InvalidSettingsError(problems, f"rackwright check {listing.path}")
@@ -105,6 +108,16 @@ def standalone(name: str, arguments: Mapping[str, Any], origin: Origin, root: Pa
     """
     plain = HostSettings.model_validate({}, context={SITE: root})
     return overlaid(InventoryHost(name, (), {}, plain, {}, root=root), arguments, origin)
+
+
+def _names(listing: Listing) -> list[Problem]:
+    """Names that no host can have: they would be words of a command, or folders."""
+    text = "is no name of a host: letters, digits and ._- make one"
+    return [
+        Problem(Origin(str(listing.path)), (), f"{name!r} {text}", code="RW0222")
+        for name in listing.hosts
+        if not HOST.fullmatch(name)
+    ]
 
 
 def _placed(layer: Layer, root: Path) -> Layer:
@@ -156,6 +169,8 @@ class _Reader:
         self.site_problems = [
             *site.strangers("group_vars", [*groups, UNGROUPED]),
             *site.strangers("host_vars", list(listing.hosts)),
+            *site.unusable("group_vars"),
+            *site.unusable("host_vars"),
             *site.doubles("group_vars"),
             *site.doubles("host_vars"),
             *(problem for document in self._documents.values() for problem in document.problems),
@@ -203,14 +218,32 @@ def _renamed(layer: Layer) -> Layer:
 
 def _documents(paths: set[Path], site: Site) -> dict[Path, Document]:
     """All files parsed, with every vault value as a Secret; two decryption commands at most."""
-    texts = {path: path.read_text() for path in sorted(paths)}
+    texts, broken = _texts(paths, site)
     whole = [path for path, text in texts.items() if text.startswith(VAULT_HEADER)]
     plain = decrypt([Ciphertext(texts[path].strip(), Origin(site.display(path))) for path in whole], site.root)
-    documents = {path: parse(text, site.display(path)) for path, text in texts.items() if path not in whole}
+    documents = broken | {path: parse(text, site.display(path)) for path, text in texts.items() if path not in whole}
     for path, text in zip(whole, plain, strict=True):
         document = parse(text, site.display(path))
         documents[path] = Document(_all_secret(document.values), document.origins, document.problems)
     return _decrypted(documents, site)
+
+
+def _texts(paths: set[Path], site: Site) -> tuple[dict[Path, str], dict[Path, Document]]:
+    """What stands in the files, and for those that cannot be read a document that says why."""
+    texts, broken = dict[Path, str](), dict[Path, Document]()
+    for path in sorted(paths):
+        try:
+            texts[path] = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            line = path.read_bytes()[: error.start].count(b"\n") + 1
+            broken[path] = _broken(Origin(site.display(path), line), "is not UTF-8: save it as UTF-8")
+        except OSError as error:
+            broken[path] = _broken(Origin(site.display(path)), f"cannot be read: {error.strerror}")
+    return texts, broken
+
+
+def _broken(where: Origin, text: str) -> Document:
+    return Document({}, {}, (Problem(where, (), text, code="RW0223"),))
 
 
 def _decrypted(documents: Mapping[Path, Document], site: Site) -> dict[Path, Document]:

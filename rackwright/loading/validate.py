@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 
 from rackwright.engines.problems import engine_problems
 from rackwright.loading.wording import explain, is_secret, misplaced, path_of
+from rackwright.loading.yaml_file import OddNumber
 from rackwright.settings import connection
 from rackwright.settings.connection import Connection
 from rackwright.settings.model import NOWHERE, SITE, EndpointSettings, HostSettings, MisfitError, overlay
@@ -60,7 +61,7 @@ def validate(
 ) -> tuple[HostSettings | None, list[Problem]]:
     """Typed settings of a host, and what is wrong; the settings are None when anything is."""
     known = known or Known()
-    found = [*_keys(values), *_connection(values), *_jinja(values), *_secrets(values)]
+    found = [*_keys(values), *_connection(values), *_jinja(values), *_secrets(values), *_odd_numbers(values)]
     asked = settings_values(values)
     if not found and (settings := known.find(asked)):
         return settings, []
@@ -176,6 +177,15 @@ def _jinja(values: Mapping[str, Any]) -> Iterator[Found]:
         for path, text in leaves(value, (key,)):
             if isinstance(text, str) and JINJA.search(text) and not set(path) & set(FREE):
                 yield Found(path, "Jinja is not evaluated here: write the value itself", "RW0215")
+
+
+def _odd_numbers(values: Mapping[str, Any]) -> Iterator[Found]:
+    """Numbers of ours that YAML reads as other ones than people do."""
+    for key, value in values.items():
+        for path, leaf in leaves(value, (key,)) if not _is_own(key, values) else ():
+            if isinstance(leaf, OddNumber):
+                text = f"{leaf.written} is read as {int(leaf)} by YAML: write {int(leaf)}, or put it in quotes"
+                yield Found(path, text, "RW0212")
 
 
 def _secrets(values: Mapping[str, Any]) -> Iterator[Found]:

@@ -9,6 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from rackwright.settings import connection
 from rackwright.settings.model import MisfitError
 from rackwright.settings.origin import KeyPath
 from rackwright.settings.problems import nearest
@@ -21,8 +22,11 @@ from rackwright.settings.sections import (
     FOLDER,
     IMAGE,
     NAME,
+    REGISTRY,
     REPOSITORY,
     SHA256,
+    SOME,
+    VARIABLE,
     YAML_FILE,
 )
 
@@ -43,6 +47,10 @@ KINDS = {
 PATTERNS = {
     ABSOLUTE: "an absolute path of letters, digits and ._@+-",
     AMOUNT: "a number, or a part such as 10%",
+    SOME: "a number from 1 on, or a part from 1% on",
+    REGISTRY: "a name, as nvcr.io or registry.example.com:5000, without https:// and folders",
+    connection.HOSTNAME: "a name or an address",
+    VARIABLE: "a name of letters, digits and _",
     IMAGE: "an image with its tag, as nvcr.io/nvidia/tensorrt-llm/release:1.2.0rc6 (a digest goes into image_digest)",
     FOLDER: "a name of small letters, digits and ._- of at most 63",
     NAME: "a name of small letters, digits and _- of at most 63",

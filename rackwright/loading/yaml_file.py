@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,14 @@ from rackwright.settings.problems import Problem
 
 VAULT_HEADER = "$ANSIBLE_VAULT;"
 VAULT_TAGS = ("!vault", "!vault-encrypted")
+DIGITS = 300
+"""Of a number at most: Python refuses to read some thousands."""
+DEPTH = 100
+"""Of mappings and lists within each other at most: nothing that is meant goes as deep, and Python's stack ends."""
+NODES = 100_000
+"""Values of a file at most, each counted as often as an alias names it: ten lines of aliases make a billion."""
+PLAIN = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
+"""A number as people write it."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +41,41 @@ class Document:
     problems: tuple[Problem, ...] = ()
 
 
+class OddNumber(int):
+    """A number that YAML reads as another one than people do: octal, sexagesimal, hexadecimal, binary."""
+
+    written: str
+
+    @classmethod
+    def of(cls, value: int, written: str) -> OddNumber:
+        """The number, with the text that stands in the file."""
+        number = cls(value)
+        number.written = written
+        return number
+
+
 class _Loader(yaml.SafeLoader):
     """YAML as Ansible reads it: `!vault` stays encrypted, `!unsafe` is plain text."""
 
     file = ""
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Compose a value and what is in it, down to a depth at which Python's stack is far from its end."""
+        self.depth += 1
+        if self.depth > DEPTH:
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.MarkedYAMLError(problem=f"more than {DEPTH} values in each other", problem_mark=mark)
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+    def number(self, node: yaml.ScalarNode) -> int:
+        text = str(self.construct_scalar(node))
+        if len(text) > DIGITS:
+            raise yaml.constructor.ConstructorError(None, None, f"a number of {len(text)} digits", node.start_mark)
+        value = int(self.construct_yaml_int(node))
+        return value if PLAIN.fullmatch(text) else OddNumber.of(value, text)
 
     def vault(self, node: yaml.ScalarNode) -> Ciphertext:
         return Ciphertext(str(self.construct_scalar(node)).strip(), _origin(self.file, node))
@@ -44,6 +84,7 @@ class _Loader(yaml.SafeLoader):
         return str(self.construct_scalar(node))
 
 
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.number)
 for _tag in VAULT_TAGS:
     _Loader.add_constructor(_tag, _Loader.vault)
 _Loader.add_constructor("!unsafe", _Loader.unsafe)
@@ -51,17 +92,35 @@ _Loader.add_constructor("!unsafe", _Loader.unsafe)
 
 def parse(text: str, file: str) -> Document:
     """Parse the text of `file` (the name for messages). Never raises for what the text says."""
-    loader = _Loader(text)
-    loader.file = file
     try:
+        loader = _Loader(text)
+        loader.file = file
         node = loader.get_single_node()
+        _weigh(node)
         origins, problems = _survey(node, file)
         values = loader.construct_document(node) if node is not None else {}
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, TypeError) as error:
         return Document({}, {}, (_unreadable(error, file),))
-    finally:
-        loader.dispose()
     return _checked(values or {}, origins, problems, file)
+
+
+def _weigh(root: yaml.Node | None) -> None:
+    """Raise YAMLError for a value within itself, and for more values than a file of settings has."""
+    if root is not None and _weight(root, {}, set()) > NODES:
+        raise yaml.MarkedYAMLError(
+            problem=f"its aliases stand for more than {NODES} values", problem_mark=root.start_mark
+        )
+
+
+def _weight(node: yaml.Node, known: dict[int, int], above: set[int]) -> int:
+    """Values below a node and itself, each counted as often as an alias names it."""
+    if id(node) in above:
+        raise yaml.MarkedYAMLError(problem="an alias of a value within itself", problem_mark=node.start_mark)
+    if id(node) not in known:
+        pairs = node.value if isinstance(node, yaml.CollectionNode) else ()
+        below = [child for pair in pairs for child in (pair if isinstance(pair, tuple) else (pair,))]
+        known[id(node)] = 1 + sum(_weight(child, known, above | {id(node)}) for child in below)
+    return known[id(node)]
 
 
 def _checked(values: Any, origins: Origins, problems: list[Problem], file: str) -> Document:
@@ -77,7 +136,7 @@ def _checked(values: Any, origins: Origins, problems: list[Problem], file: str) 
     return Document(values, origins, tuple(problems))
 
 
-def _unreadable(error: yaml.YAMLError, file: str) -> Problem:
+def _unreadable(error: Exception, file: str) -> Problem:
     mark = getattr(error, "problem_mark", None)
     what = getattr(error, "problem", None) or "unreadable"
     return Problem(Origin(file, mark.line + 1 if mark else 0), (), f"not valid YAML: {what}", code="RW0217")

@@ -14,13 +14,10 @@ from typing import Any
 
 import yaml
 
-from rackwright.paths import container_name, endpoint_dir, release_dir
+from rackwright.paths import ENCODINGS_MOUNT, RELEASE_MOUNT, SCRATCH_MOUNT, container_name, endpoint_dir, release_dir
 from rackwright.plan.render import Expanded
 from rackwright.settings.model import EndpointSettings
 
-RELEASE_MOUNT = "/config/release"
-ENCODINGS_MOUNT = "/config/encodings"
-SCRATCH_MOUNT = "/scratch"
 FORMAT = 2
 """Of spec.json. 1 had the GPUs in the release."""
 SIZES = ("max_batch_size", "max_num_tokens", "max_seq_len")

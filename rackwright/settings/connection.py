@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import paramiko
 from pydantic import Field
@@ -51,10 +51,14 @@ REFUSED = {
 """Keys that are known and not taken, with the reason."""
 
 
+HOSTNAME = r"^[A-Za-z0-9_:][A-Za-z0-9._:%-]*$"
+"""A name of DNS, or an address: nothing that ssh would take for an option."""
+
+
 class Connection(Frozen):
     """How a host is reached, and what the loader itself needs to know."""
 
-    ssh_hostname: str | None = None
+    ssh_hostname: Annotated[str, Field(pattern=HOSTNAME)] | None = None
     """Address of the host; default: its name in the inventory. Ansible: ansible_host."""
     ssh_port: int | None = Field(default=None, ge=1, le=65535)
     """Port of sshd. Ansible: ansible_port."""

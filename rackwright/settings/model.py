@@ -20,6 +20,7 @@ from rackwright.settings.sections import (
     IMAGE,
     NAME,
     PRIVATE,
+    VARIABLE,
     YAML_FILE,
     Address,
     AllowFrom,
@@ -31,6 +32,7 @@ from rackwright.settings.sections import (
     Gate,
     Gpus,
     Hardware,
+    Line,
     Mirrors,
     Models,
     ModelSource,
@@ -76,9 +78,9 @@ class EndpointSettings(Frozen):
     """The engine's own YAML, merged deep over all files; checked for the image's version."""
     engine_file: str = Field(default="engine.yaml", pattern=YAML_FILE)
     """Name of the YAML file in the release, for example `eagle.yaml`."""
-    environment: dict[str, str] = Field(default_factory=dict)
+    environment: dict[Annotated[str, Field(pattern=VARIABLE)], Line] = Field(default_factory=dict)
     """Environment of the container. No secrets: they would show in `docker inspect`."""
-    arguments: tuple[str, ...] = ()
+    arguments: tuple[Line, ...] = ()
     """More words for the server's command line."""
     sizes_on_command_line: bool = False
     """True for TensorRT-LLM 1.1.0rc0, where the command line could override the YAML's three sizes."""
@@ -96,7 +98,7 @@ class EndpointSettings(Frozen):
     """
     gpus: Gpus = "all"
     """GPUs by index, or all of them."""
-    replicas: int = Field(default=1, ge=1)
+    replicas: int = Field(default=1, ge=1, le=128)
     """N makes N endpoints of one GPU each: NAME-0 to NAME-(N-1), on this port and the next ones."""
     harmony: bool = True
     """True when chat needs the tiktoken encodings (gpt-oss)."""

@@ -5,16 +5,28 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
+from rackwright.paths import IN_CONTAINER
 from rackwright.settings.secret import Secret
 
 LOCAL = "local"
 """What stands for the commit of a model that is not fetched."""
-COMMIT = re.compile(r"^[0-9a-f]{40}$")
-DIGEST = re.compile(r"^sha256:[0-9a-f]{64}$")
+COMMIT = re.compile(r"^[0-9a-f]{40}\Z")
+DIGEST = re.compile(r"^sha256:[0-9a-f]{64}\Z")
 NAME = r"^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$"
 """An endpoint's name. A dot parts names of ours on a host, so none is in it."""
 FOLDER = r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$"
@@ -27,6 +39,16 @@ BLOB = r"^[0-9a-f]{40}$"
 """git's hash of a file's bytes, which the hub publishes of small files."""
 YAML_FILE = r"^[\w.-]+\.ya?ml$"
 AMOUNT = r"^(\d+|100%|\d{1,2}%)$"
+SOME = r"^([1-9]\d*|100%|[1-9]\d?%)$"
+REGISTRY = r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:\d{1,5})?$"
+VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+"""A name of the environment."""
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+"""What no value on a command line or in a unit holds."""
+ZONE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
+"""A network interface's name, as the kernel takes it."""
+SYSTEM = frozenset(["bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "root", "run", "sbin", "sys", "usr"])
+"""Folders at the root that belong to the system, on a host and in a container."""
 
 SECTIONS = (
     "hardware",
@@ -46,7 +68,36 @@ SECTIONS = (
 )
 """Keys whose values are merged key by key when several files name them."""
 
-AbsolutePath = Annotated[str, Field(pattern=ABSOLUTE)]
+
+def _plain_path(value: str) -> str:
+    if {".", ".."} & set(value.split("/")) or "//" in value:
+        raise ValueError("must not hold . or .. or //")
+    return value
+
+
+def _own_folder(value: str) -> str:
+    if (first := value.strip("/").partition("/")[0]) in SYSTEM or not first:
+        raise ValueError("must not be / or a folder of the system")
+    return value
+
+
+def _free_mount(value: str) -> str:
+    for taken in IN_CONTAINER:
+        if f"{value}/".startswith(f"{taken}/") or taken.startswith(f"{value}/"):
+            raise ValueError(f"{value} is taken in the container, by {taken}: choose another, as /config/models/NAME")
+    return value
+
+
+def _one_line(value: str) -> str:
+    if CONTROL.search(value):
+        raise ValueError("must hold no control character")
+    return value
+
+
+AbsolutePath = Annotated[str, Field(pattern=ABSOLUTE), AfterValidator(_plain_path)]
+OwnFolder = Annotated[AbsolutePath, AfterValidator(_own_folder)]
+"""A folder that nothing of the system lies in."""
+Line = Annotated[str, AfterValidator(_one_line)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Seconds = Annotated[int, Field(ge=1)]
 
@@ -57,10 +108,14 @@ def _amount(value: object) -> object:
 
 Amount = Annotated[str, BeforeValidator(_amount), Field(pattern=AMOUNT)]
 """A number of hosts, or a part of them in percent."""
+SomeOf = Annotated[str, BeforeValidator(_amount), Field(pattern=SOME)]
+"""The same, and at least one host."""
 
 
 def _network(value: str) -> str:
     try:
+        if "%" in value:
+            raise ValueError("a zone is no part of a network")
         return str(ipaddress.ip_network(value, strict=False))
     except ValueError:
         raise ValueError("must be a network such as 10.0.0.0/8") from None
@@ -105,8 +160,11 @@ def who(networks: Sequence[str]) -> str:
 
 
 def _bind_address(value: str) -> str:
+    _, percent, zone = value.partition("%")
     try:
         ipaddress.ip_address(value)
+        if percent and not ZONE.fullmatch(zone):
+            raise ValueError("the zone is no interface")
     except ValueError:
         raise ValueError("must be an address of the host, as 127.0.0.1, or 0.0.0.0 for all") from None
     return value
@@ -136,6 +194,15 @@ class Frozen(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, protected_namespaces=())
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_switch_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        """YAML's `true` is 1 to Python; in a file it is a mistake."""
+        field = cls.model_fields.get(info.field_name or "")
+        if isinstance(value, bool) and field and int in (field.annotation, *get_args(field.annotation)):
+            raise ValueError("must be a whole number")
+        return value
+
 
 class FilePin(Frozen):
     """One file of a model as the lock file has it: SHA-256, or git's blob hash, whichever is known."""
@@ -164,7 +231,7 @@ class ModelSource(Frozen):
     """
     path: AbsolutePath | None = None
     """Folder on the host where its files lie already, for example on a shared file system: nothing is fetched."""
-    mount: AbsolutePath
+    mount: Annotated[OwnFolder, AfterValidator(_free_mount)]
     """Folder in the container. Its last part is the name that /v1/models answers."""
     include: tuple[str, ...] = ()
     """File patterns to fetch; empty means all."""
@@ -236,7 +303,7 @@ class Paths(Frozen):
 class Docker(Frozen):
     """Docker Engine, its configuration, its users, and the NVIDIA container toolkit."""
 
-    users: tuple[str, ...] = ()
+    users: tuple[Line, ...] = ()
     """Users who may use Docker without sudo. They must exist."""
     source: Literal["distribution", "docker"] = "distribution"
     """Where Docker Engine comes from when the host has none."""
@@ -261,7 +328,7 @@ class Firewall(Frozen):
 class Registry(Frozen):
     """The login for the image's registry."""
 
-    host: str = "nvcr.io"
+    host: str = Field(default="nvcr.io", pattern=REGISTRY)
     """Name of the registry, with its port where it has one."""
     user: str = "$oauthtoken"
     """NGC's user is the literal text `$oauthtoken`."""
@@ -276,14 +343,14 @@ class Registry(Frozen):
 class Encodings(Frozen):
     """The tiktoken encodings that gpt-oss needs to chat (`harmony`)."""
 
-    folder: AbsolutePath = "/srv/encodings"
+    folder: OwnFolder = "/srv/encodings"
     """Their folder on the host."""
 
 
 class Models(Frozen):
     """How models come to the hosts; which ones is each endpoint's `model` and `draft`."""
 
-    folder: AbsolutePath = "/srv/models"
+    folder: OwnFolder = "/srv/models"
     """Folder of all models on the host."""
     hub_token: Secret | None = None
     """Hugging Face token for gated repositories."""
@@ -370,11 +437,11 @@ class Rollout(Frozen):
 
     canary: bool = False
     """True: this host goes first among those of its shape, instead of the first one in inventory order."""
-    wave: Amount = "25%"
+    wave: SomeOf = "25%"
     """Hosts a wave, after the canaries: a number, or a part as `25%`."""
     bake: int = Field(default=300, ge=0)
     """Seconds for which a wave is watched before the next one."""
-    max_unavailable: Amount = "1"
+    max_unavailable: SomeOf = "1"
     """Serving hosts of a group, and of a rack, that may be down at the same time: a number, or a part as `10%`."""
     error_budget: Amount = "0"
     """Hosts with a fault of their own that may be left aside while the others go on: a number, or a part as `5%`."""

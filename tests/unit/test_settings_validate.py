@@ -52,7 +52,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"engine_file": "../a.yaml"}, f"engine_file: must be {YAML_FILE}, not '../a.yaml'"),
     ({"endpoint_name": "LLM"}, f"endpoint_name: must be {NAME}, not 'LLM'"),
     ({"endpoints": {"A": {}}}, f"endpoints.A: must be {NAME}, not 'A'"),
-    ({"rollout": {"wave": "half"}}, "rollout.wave: must be a number, or a part such as 10%, not 'half'"),
+    ({"rollout": {"wave": "half"}}, "rollout.wave: must be a number from 1 on, or a part from 1% on, not 'half'"),
     ({"harmony": "perhaps"}, "harmony: must be true or false, not 'perhaps'"),
     ({"load_timeout": 1.5}, "load_timeout: must be a whole number, not 1.5"),
     ({"docker_users": ["ops"]}, "docker_users: is now docker.users"),

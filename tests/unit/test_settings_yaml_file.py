@@ -57,7 +57,8 @@ def test_merge_keys_are_not_duplicates() -> None:
 
 
 def test_an_alias_to_itself_ends() -> None:
-    assert parse("engine: &a\n  b: *a\n", "f").values["engine"]["b"]
+    (problem,) = parse("engine: &a\n  b: *a\n", "f").problems
+    assert (str(problem.where), problem.text) == ("f:1", "not valid YAML: an alias of a value within itself")
 
 
 def test_text_that_is_no_yaml_says_the_line() -> None:

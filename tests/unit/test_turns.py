@@ -118,7 +118,7 @@ def test_limits_are_parts_of_the_hosts_that_serve() -> None:
 def test_the_lowest_limit_within_a_domain_holds_and_one_is_the_least() -> None:
     hosts = [
         member(0, None, max_unavailable=5),
-        member(1, None, max_unavailable="0"),
+        member(1, None, max_unavailable="1%"),
     ]
     assert limits_of(hosts, rollout=False).down == {"b200": 1}
     assert limits_of(hosts, rollout=False).wave is None

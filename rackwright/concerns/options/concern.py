@@ -16,12 +16,19 @@ from rackwright.concerns.endpoint import ENDPOINT
 from rackwright.concerns.release import TAKES as RELEASE_TAKES
 from rackwright.concerns.release import binding_of, wanted_releases
 from rackwright.hostside import helper_script, host_program
-from rackwright.paths import HELPER_LABEL, STATE, endpoint_dir, endpoint_job, helper_container
+from rackwright.paths import (
+    HELPER_LABEL,
+    RELEASE_MOUNT,
+    SCRATCH_MOUNT,
+    STATE,
+    endpoint_dir,
+    endpoint_job,
+    helper_container,
+)
 from rackwright.plan.change import Change, Job, Refuse
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.reading import decode, lines_of
 from rackwright.plan.release import Release
-from rackwright.plan.spec import RELEASE_MOUNT, SCRATCH_MOUNT
 from rackwright.settings.model import EndpointSettings, HostSettings
 
 LIMIT = 120

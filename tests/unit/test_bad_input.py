@@ -1,0 +1,190 @@
+"""Whatever lies in group_vars: one line with file and key for each mistake, no traceback, and no long wait."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rackwright.errors import RackwrightError, SettingsError
+from rackwright.pyinfra_glue.inventories import load_inventory
+
+MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
+SECONDS = 5
+"""No file may take longer to be refused."""
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A site with one host in one group."""
+    for name in ("inventory", "group_vars"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "deploy.py").touch()
+    write_inventory(tmp_path, '{"rack": ["gpu01"]}')
+    (tmp_path / "group_vars/all.yml").write_text(MODEL)
+    monkeypatch.setattr(sys, "stdin", None)
+    return tmp_path
+
+
+def write_inventory(site: Path, groups: str) -> None:
+    text = f"from rackwright.inventory import build\nglobals().update(build(__file__, {groups}))\n"
+    (site / "inventory/x.py").write_text(text)
+
+
+def refusal(site: Path) -> str:
+    """What is said of a site that is refused, in time."""
+    began = time.monotonic()
+    with pytest.raises(SettingsError) as raised:
+        load_inventory(str(site / "inventory/x.py"))
+    assert time.monotonic() - began < SECONDS
+    return str(raised.value)
+
+
+VALUES = {
+    "port: true": "port: must be a whole number, not True",
+    "replicas: false": "replicas: must be a whole number, not False",
+    "port: 010": "port: 010 is read as 8 by YAML",
+    "port: 0o10": "port: must be a whole number",
+    "port: 22:10": "port: 22:10 is read as 1330 by YAML",
+    "engine: {max_batch_size: 0x10}": "engine.max_batch_size: 0x10 is read as 16 by YAML",
+    "load_timeout: 1_000:10": "load_timeout: ",
+    "rollout: {max_unavailable: 0}": "rollout.max_unavailable: must be a number from 1 on, or a part from 1% on",
+    "rollout: {wave: 0%}": "rollout.wave: must be a number from 1 on, or a part from 1% on, not '0%'",
+    "registry: {host: 'https://nvcr.io'}": "registry.host: must be a name, as nvcr.io or registry.example.com:5000",
+    "registry: {host: nvcr.io/nvidia}": "registry.host: must be a name, as nvcr.io or registry.example.com:5000",
+    "models: {folder: /}": "models.folder: must not be / or a folder of the system",
+    "models: {folder: /srv/../etc}": "models.folder: must not hold . or .. or //",
+    "models: {folder: /usr/share}": "models.folder: must not be / or a folder of the system",
+    "encodings: {folder: /srv//encodings}": "encodings.folder: must not hold . or .. or //",
+    "model: {repository: a/b, mount: /}": "model.mount: must not be / or a folder of the system",
+    "model: {repository: a/b, mount: /config/release}": "model.mount: /config/release is taken in the container",
+    "model: {repository: a/b, mount: /config}": "model.mount: /config is taken in the container",
+    "model: {repository: a/b, mount: /scratch/x}": "model.mount: /scratch/x is taken in the container",
+    "bind: 'fe80::1%$(id)'": "bind: must be an address of the host",
+    'bind: "fe80::1%eth0\\n"': "bind: must be an address of the host",
+    "allow_from: ['fe80::%$(id)/64']": "allow_from[0]: must be a network",
+    "environment: {'A=B': x}": "environment.A=B: must be a name of letters, digits and _",
+    "environment: {'A B': x}": "environment.A B: must be a name of letters, digits and _",
+    'environment: {A: "x\\ny"}': "environment.A: must hold no control character",
+    'image: "r/x:1\\n"': "image: must be an image with its tag",
+    'image_digest: "sha256:' + "0" * 64 + '\\n"': "image_digest: must be sha256: and 64 hexadecimal digits",
+    'endpoint_name: "llm\\n"': "endpoint_name: must be a name of small letters",
+    'docker: {users: ["ops\\n"]}': "docker.users[0]: must hold no control character",
+    'arguments: ["--x", "a\\u001bb"]': "arguments[1]: must hold no control character",
+    "replicas: 100000000": "replicas: must be less than or equal to",
+    f"port: {'9' * 5000}": "all.yml:2: not valid YAML: a number of 5000 digits",
+}
+"""A line of group_vars/all.yml, and what is said of it."""
+
+
+@pytest.mark.parametrize("line", VALUES, ids=lambda line: line[:40])
+def test_a_wrong_value_is_one_line_with_file_and_key(site: Path, line: str) -> None:
+    own = line.startswith("model: ")
+    (site / "group_vars/all.yml").write_text(f"{'' if own else MODEL}{line}\n")
+    told = refusal(site)
+    assert VALUES[line] in told, told
+    assert f"group_vars/all.yml:{1 if own else 2}: " in told, told
+    assert len(told.splitlines()) == 3, told
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "port: 8010",
+        "rollout: {max_unavailable: 10%, error_budget: 0}",
+        "registry: {host: 'registry.example.com:5000'}",
+        "models: {folder: /srv/models.d}",
+        "bind: 'fe80::1%eth0'",
+        "environment: {NCCL_DEBUG: INFO, lower: 'a b'}",
+        "own_keys: [umask]\numask: 0022",
+        "docker: {daemon: {max-concurrent-downloads: 8}}",
+    ],
+)
+def test_a_right_value_is_none_of_them(site: Path, line: str) -> None:
+    (site / "group_vars/all.yml").write_text(f"{MODEL}{line}\n")
+    assert load_inventory(str(site / "inventory/x.py"))
+
+
+def laid_down(place: Path, what: str) -> None:
+    match what:
+        case "a link to nothing":
+            place.symlink_to("nowhere.yml")
+        case "a pipe":
+            os.mkfifo(place)
+        case "a folder":
+            place.mkdir()
+        case "Latin-1":
+            place.write_bytes("endpoint_name: grün\n".encode("latin-1"))
+        case "a NUL":
+            place.write_bytes(b"endpoint_name: 'a\0b'\n")
+        case "not mine to read":
+            place.symlink_to("/proc/1/mem")
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("a link to nothing", "is a link to nowhere.yml, and there is no such file"),
+        ("a pipe", "is no file"),
+        ("a folder", "is a folder: name it rack, or put its lines into one file"),
+        ("Latin-1", "is not UTF-8"),
+        ("a NUL", "not valid YAML"),
+        ("not mine to read", "cannot be read"),
+    ],
+)
+def test_a_file_that_is_none_is_named(site: Path, what: str, told: str) -> None:
+    laid_down(site / "group_vars/rack.yml", what)
+    said = refusal(site)
+    assert "group_vars/rack.yml" in said, said
+    assert told in said, said
+
+
+HEAVY = {
+    "deep": "engine: " + "[" * 5000 + "]" * 5000,
+    "a deep mapping": "engine: " + "{a: " * 3000 + "1" + "}" * 3000,
+    "an anchor in itself": "engine: &a {b: *a}",
+    "a bomb": "engine:\n  a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+    + "".join(f"  {chr(98 + n)}: &{chr(98 + n)} [{', '.join([f'*{chr(97 + n)}'] * 10)}]\n" for n in range(12)),
+}
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_what_would_take_for_ever_is_refused_at_once(site: Path, name: str) -> None:
+    (site / "group_vars/rack.yml").write_text(f"{HEAVY[name]}\n")
+    assert "group_vars/rack.yml" in refusal(site)
+
+
+@pytest.mark.parametrize("name", ["gpu 01", "../x", "-oProxyCommand=x", "gpu\n01", "", "a/b", "gpu01;id"])
+def test_a_name_that_is_no_hosts_is_refused(site: Path, name: str) -> None:
+    write_inventory(site, repr({"rack": [name]}))
+    told = refusal(site)
+    assert "inventory/x.py" in told, told
+    assert "is no name of a host" in told, told
+
+
+@pytest.mark.parametrize("name", ["-oProxyCommand=x", "a b", ""])
+def test_an_address_that_is_none_is_refused(site: Path, name: str) -> None:
+    write_inventory(site, repr({"rack": [("gpu01", {"ssh_hostname": name})]}))
+    assert "ssh_hostname: must be a name or an address" in refusal(site)
+
+
+@pytest.mark.parametrize("name", ["@ssh/gpu01", "@local", "gpu01.example.com", "192.0.2.1", "2001:db8::1", "GPU_01"])
+def test_a_hosts_name_is_taken(site: Path, name: str) -> None:
+    write_inventory(site, repr({"rack": [name]}))
+    assert load_inventory(str(site / "inventory/x.py"))[0].name == name
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=200) | st.text(max_size=100).map(lambda text: f"engine: {text}".encode()))
+def test_any_bytes_are_taken_or_refused_with_a_message(site: Path, written: bytes) -> None:
+    (site / "group_vars/rack.yml").write_bytes(written)
+    began = time.monotonic()
+    with suppress(RackwrightError):
+        load_inventory(str(site / "inventory/x.py"))
+    assert time.monotonic() - began < SECONDS
