@@ -34,6 +34,11 @@ class Result:
         return [host for host, state in self.states.items() if state not in WELL | NOT_REACHED | UNTOUCHED]
 
     @property
+    def bare(self) -> list[str]:
+        """Hosts that failed and had no proven release to go back to."""
+        return [host for host in self.failed if self.before.get(host) == {}]
+
+    @property
     def judgement(self) -> Judgement:
         """What its failures mean together."""
         return judged(self.failures)
@@ -86,7 +91,7 @@ def end_of_rollout(
     failed = ", ".join(forward.failed)
     judgement = forward.judgement
     if judgement.is_the_releases:
-        return WENT_BACK, rolled_back(forward.failed)
+        return WENT_BACK, rolled_back(forward.failed, forward.bare)
     if not forward.named(RunState.NOT_SWITCHED) and judgement.fault is Fault.HOST:
         text = f"{failed} failed by a fault of its own, {well} hosts have the change; next: "
         return WENT_BACK, coded("RW0613", f"{text}rackwright resume, when it is repaired")
@@ -114,9 +119,12 @@ def hands_needed(hosts: Collection[str]) -> str:
     )
 
 
-def rolled_back(failed: Collection[str]) -> str:
-    """The sentence on a release that every host has left again."""
+def rolled_back(failed: Collection[str], bare: Collection[str] = ()) -> str:
+    """The sentence on a release that every host has left again. bare: hosts where nothing served before it."""
     names = ", ".join(failed) or "a host"
+    if bare:
+        text = f"nothing serves on {', '.join(bare)}, where no release was ever proven; next: rackwright status"
+        return coded("RW0617", f"the change failed on {names} and was taken back: {text}")
     return coded(
         "RW0612", f"the change failed on {names} and was rolled back: what served serves its last good release"
     )

@@ -59,6 +59,16 @@ def test_the_exit_status_comes_from_the_record(
     assert text in ended[1]
 
 
+def test_what_never_served_is_not_said_to_serve_again() -> None:
+    forward = Result(states(h1="failed", h2="not switched"), {"h1": {}}, RELEASE)
+    code, text = end_of_rollout("inventory/b200.py", HOSTS, 1, forward, None)
+    assert code == 3
+    assert "nothing serves on h1, where no release was ever proven" in text
+    assert "serves its last good release" not in text
+    served = Result(forward.states, {"h1": {"llm": "0123456789ab"}}, RELEASE)
+    assert "serves its last good release" in end_of_rollout("inventory/b200.py", HOSTS, 1, served, None)[1]
+
+
 def test_a_way_back_is_over_when_every_host_has_left_the_release() -> None:
     assert end_of_way_back(["h1"], SWITCHED, ["h2"]) == (
         3,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from ..common import flags as data
 from .flags import ENGINE, FRONTEND
 
 _FLAG_NAME = re.compile(r"--[^.=]*")
+_DOTTED = re.compile(r"--[a-z-]+(\.[A-Za-z0-9_]+)+")
 
 
 class FlexibleArgumentParser(argparse.ArgumentParser):
@@ -30,7 +32,7 @@ class FlexibleArgumentParser(argparse.ArgumentParser):
             raise AssertionError("More than one config file specified!")
         if "--config" in words:
             words = self._with_file(words)
-        return super().parse_args([_dashed(word) for word in words], namespace)
+        return super().parse_args(_undotted([_dashed(word) for word in words]), namespace)
 
     def _with_file(self, words: list[str]) -> list[str]:
         at = words.index("--config")
@@ -45,6 +47,31 @@ class FlexibleArgumentParser(argparse.ArgumentParser):
 
 def _dashed(word: str) -> str:
     return _FLAG_NAME.sub(lambda found: found[0].replace("_", "-"), word, count=1) if word.startswith("--") else word
+
+
+def _undotted(words: list[str]) -> list[str]:
+    """`--section.key VALUE`, and with an equals sign, as part of one `--section JSON` at the end."""
+    kept: list[str] = []
+    sections: dict[str, dict[str, Any]] = {}
+    rest = iter(words)
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if not _DOTTED.fullmatch(name):
+            kept.append(word)
+            continue
+        flag, *path = name.split(".")
+        _put(sections.setdefault(flag, {}), path, value if equals else next(rest, ""))
+    return [*kept, *(part for flag, found in sections.items() for part in (flag, json.dumps(found)))]
+
+
+def _put(section: dict[str, Any], path: list[str], text: str) -> None:
+    *above, last = path
+    for name in above:
+        section = section.setdefault(name, {})
+    try:
+        section[last] = json.loads(text)
+    except ValueError:
+        section[last] = text
 
 
 def config_words(file: Path) -> list[str]:
