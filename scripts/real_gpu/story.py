@@ -85,7 +85,12 @@ def steps(lab: str, offline: bool) -> Iterator[Step]:
     on_host = ("lab", "ssh", "--id", lab, name)
     look = "nvidia-smi -L; nvidia-smi; ls -l /dev/nvidia*; cat /proc/driver/nvidia/version"
     yield Step("GPU on the host", rackwright(*on_host, look), says="GPU 0: ")
-    yield Step("deploy", pyinfra(INVENTORY, "deploy.py", "-y"), seconds=480, says="proved: a chat answer")
+    yield Step(
+        "deploy",
+        pyinfra(INVENTORY, "deploy.py", "-y", "--data", "gate.level=full"),
+        seconds=480,
+        says="proved: a chat answer",
+    )
     yield Step("deploy again", pyinfra(INVENTORY, "deploy.py", "-y"))
     yield Step("chat", rackwright("chat", INVENTORY, QUESTION), says="Paris")
     container = "sudo docker exec rackwright-llm nvidia-smi; sudo docker inspect rackwright-llm"
