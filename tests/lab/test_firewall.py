@@ -170,6 +170,27 @@ def test_a_lock_out_is_taken_back_even_when_the_control_process_is_killed(scene:
     assert scene.host.ssh("true").returncode == 0
 
 
+def test_a_lock_out_is_taken_back_when_the_power_goes_before_it_is_confirmed(scene: Scene) -> None:
+    """The guard is a timer, and gone with the power: what it leaves on the disk is what a boot goes by."""
+    assert scene.deploy(allow_from=scene.friends).status == 0
+    before = scene.ours()
+    process = subprocess.Popen(
+        scene.command(**LOCK_OUT, firewall={"confirm_timeout": 600}),
+        cwd=scene.folder,
+        env=scene.environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    scene.wait_for(lambda: any("--dport 22 " in rule for rule in scene.ours()))
+    process.kill()
+    process.wait()
+    scene.host.kill_power()
+    scene.host.start()
+    scene.wait_for(lambda: scene.ours() == before)
+    assert scene.host.ssh("true").returncode == 0
+    assert scene.deploy(allow_from=scene.friends).changed == []
+
+
 def test_a_run_that_died_before_it_confirmed_is_confirmed_by_the_next(scene: Scene) -> None:
     assert scene.deploy(allow_from=scene.friends).status == 0
     process = subprocess.Popen(
