@@ -87,7 +87,7 @@ class Lab:
             row["address"],
             lower,
             self.paths.root / "layers" / row["kind"],
-            devices=tuple(Path(node) for node in record["devices"]),
+            devices=tuple(Path(node) for node in record.get("devices", ())),
         )
 
     # -- up
