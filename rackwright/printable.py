@@ -35,6 +35,11 @@ def _plain(text: str, keep: str) -> str:
     return "".join(char if char.isprintable() or char in keep else " " for char in _SEQUENCES.sub("", text))
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 host`, `2 hosts`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def paragraph(text: str, longest: int = LONGEST) -> str:
     """A text of several lines, each of them printable; tabs stay."""
     return "\n".join(printable(line, "\t", longest) for line in _BREAKS.split(text))

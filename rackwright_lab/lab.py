@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from rackwright.printable import counted
 from rackwright.processes import module
 from rackwright_lab import faults
 from rackwright_lab.gpu import host as host_gpus
@@ -310,7 +311,7 @@ class Lab:
             host.make()
         self.trust(*new)
         off = [host for host in hosts if host.machine.is_off()]
-        with self.progress.step(f"booting {len(off)} hosts"), ThreadPoolExecutor(BOOT_AT_ONCE) as pool:
+        with self.progress.step(f"booting {counted(len(off), 'host')}"), ThreadPoolExecutor(BOOT_AT_ONCE) as pool:
             for host, state in zip(off, pool.map(_start, off), strict=True):
                 self.progress.say(f"{host.name} is up at {host.address} (systemd: {state})")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from rackwright.commands.inventories import add_limit
 from rackwright.fleet.inspect.drift import HostDrift, drift_of
 from rackwright.fleet.inspect.read_hosts import Surveyed, survey
-from rackwright.printable import paragraph
+from rackwright.printable import counted, paragraph
 
 _NOTES = {"moved": "", "unclear": " [or the settings changed]", "asked": " [the settings changed]"}
 
@@ -55,7 +55,7 @@ def summed_up(hosts: Sequence[HostDrift]) -> str:
     """One sentence on all hosts; a host that could not be read is counted as such, and never as one that stayed."""
     moved, unread = sum(host.drifted for host in hosts), sum(bool(host.error) for host in hosts)
     read = len(hosts) - unread
-    told = f"{moved} of {read} hosts moved" if moved else f"nothing moved on {read} hosts"
+    told = f"{moved} of {counted(read, 'host')} moved" if moved else f"nothing moved on {counted(read, 'host')}"
     return f"{told}; {unread} could not be read" if unread else told
 
 

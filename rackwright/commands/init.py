@@ -9,6 +9,7 @@ from typing import Any
 
 from rackwright.commands.siteupdate import Copy, Fate, copies
 from rackwright.errors import RackwrightError
+from rackwright.printable import counted
 from rackwright.settings.schema import json_text
 
 PARTS = ("deploy.py", "inventory", "tasks", "templates", "group_vars")
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     written, kept = make_site(site)
     for path in kept:
         print(f"kept {site / path}: it was there already")
-    print(f"{site}: {len(written)} files written")
+    print(f"{site}: {counted(len(written), 'file')} written")
     print(f"\nNext:\n  cd {site}\n  edit inventory/b200.py and group_vars/b200.yml")
     print("  rackwright check inventory/b200.py\n  pyinfra inventory/b200.py deploy.py")
     return 0
@@ -74,7 +75,7 @@ def update(site: Path) -> int:
         _tell(copy)
     both = [copy for copy in found if copy.fate is Fate.BOTH]
     changed = sum(copy.fate in (Fate.WRITE, Fate.REMOVE) for copy in found)
-    print(f"{site}: {changed} files brought to the installed version, {len(both)} changed on both sides")
+    print(f"{site}: {counted(changed, 'file')} brought to the installed version, {len(both)} changed on both sides")
     if both:
         print("next: take over what you want of the changes above by hand; the same command shows them once only")
     return 1 if both else 0

@@ -18,7 +18,7 @@ from rackwright.loading.load import InventoryHost
 from rackwright.lockfile import Lock, joined, load_lock, recorded, write_lock
 from rackwright.plan import reading
 from rackwright.plan.concern import HostReading, parse_all
-from rackwright.printable import printable
+from rackwright.printable import counted, printable
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.sources.http import SourceError
 from rackwright.sources.resolve import Resolver
@@ -69,7 +69,7 @@ def _write(root: Path, file: str, found: Lock) -> bool:
         print(printable(f"{name}  {digest}{_moved(before.images.get(name), digest)}"))
     for name, model in sorted(found.models.items()):
         was = before.models[name].commit if name in before.models else None
-        print(printable(f"{name}  {model.commit}  {len(model.files)} files{_moved(was, model.commit)}"))
+        print(printable(f"{name}  {model.commit}  {counted(len(model.files), 'file')}{_moved(was, model.commit)}"))
     print(f"written to {path}")
     return True
 

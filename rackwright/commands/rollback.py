@@ -16,6 +16,7 @@ from rackwright.fleet.rollout.launch import Run, begin, phase
 from rackwright.fleet.rollout.quarantine import remarks
 from rackwright.loading.files import site_root
 from rackwright.loading.load import InventoryHost
+from rackwright.printable import counted
 from rackwright.pyinfra_glue.declaring import declared_by
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.ending import ERROR, end_of_rollback
@@ -38,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     root = site_root(Path(args.inventory)).absolute()
     for text in [*remarks(root, [host.name for host in hosts]), *own_operations(root, hosts)]:
         print(f"rackwright: {text}")
-    if not args.yes and not agreed(f"This takes {len(hosts)} hosts of {args.inventory} back."):
+    if not args.yes and not agreed(f"This takes {counted(len(hosts), 'host')} of {args.inventory} back."):
         print("nothing was done", file=sys.stderr)
         return ERROR
     started = begin(args.inventory, root, hosts, BY_HAND, not args.plain, to=args.to)

@@ -16,6 +16,7 @@ from rackwright.fleet.rollout.launch import begin
 from rackwright.fleet.rollout.participants import muster
 from rackwright.fleet.rollout.quarantine import load_quarantine
 from rackwright.loading.files import site_root
+from rackwright.printable import counted
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.ending import ERROR
 from rackwright.runs.record import FORWARD
@@ -61,8 +62,9 @@ def run(args: argparse.Namespace) -> int:
         )
     data = given(args)
     present = muster(Path(args.inventory).absolute(), hosts, root, load_quarantine(root), args.skip_offline)
-    print("\n".join(f"rackwright: {text}" for text in [*present.told, f"{len(present.hosts)} hosts take part"]))
-    if not args.yes and not agreed(f"This rolls {args.inventory} out on {len(present.hosts)} hosts."):
+    number = counted(len(present.hosts), "host")
+    print("\n".join(f"rackwright: {text}" for text in [*present.told, f"this run has {number}"]))
+    if not args.yes and not agreed(f"This rolls {args.inventory} out on {number}."):
         print("nothing was done", file=sys.stderr)
         return ERROR
     asked = {"deploy": str(deploy), "data": data, "skip_offline": args.skip_offline}

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rackwright.errors import coded
+from rackwright.printable import counted
 from rackwright.runs.fault import Failure, Fault, Judgement, failures_in, judged
 from rackwright.runs.journal import Event
 from rackwright.runs.states import HURT, NOT_REACHED, UNTOUCHED, WELL, RunState, known
@@ -82,7 +83,7 @@ def end_of_rollout(
     """
     well = len(forward.named(*WELL))
     if not forward.failed and forward.held:
-        text = f"stopped: {forward.held}; {well} hosts have the change; next: rackwright resume to go on"
+        text = f"stopped: {forward.held}; the change is on {counted(well, 'host')}; next: rackwright resume to go on"
         return ERROR, coded("RW0610", text)
     if not forward.failed and not forward.named(RunState.NOT_SWITCHED):
         return _untroubled(hosts, status, forward)
@@ -93,9 +94,9 @@ def end_of_rollout(
     if judgement.is_the_releases:
         return WENT_BACK, rolled_back(forward.failed, forward.bare)
     if not forward.named(RunState.NOT_SWITCHED) and judgement.fault is Fault.HOST:
-        text = f"{failed} failed by a fault of its own, {well} hosts have the change; next: "
+        text = f"{failed} failed by a fault of its own, the change is on {counted(well, 'host')}; next: "
         return WENT_BACK, coded("RW0613", f"{text}rackwright resume, when it is repaired")
-    text = f"stopped and held: {failed} failed, {well} hosts have the change; next: "
+    text = f"stopped and held: {failed} failed, the change is on {counted(well, 'host')}; next: "
     return WENT_BACK, coded(
         "RW0614", f"{text}rackwright resume to go on, or rackwright rollback {inventory} to go back"
     )

@@ -174,9 +174,9 @@ def test_the_exit_code_says_whether_something_moved(hosts: list[list[Any]]) -> N
 
 def test_a_host_that_could_not_be_read_is_none_that_stayed() -> None:
     assert summed_up([HostDrift("a", "read"), HostDrift("far", "unreachable", error="no connection")]) == (
-        "nothing moved on 1 hosts; 1 could not be read"
+        "nothing moved on 1 host; 1 could not be read"
     )
-    assert summed_up([HostDrift("a", "read")]) == "nothing moved on 1 hosts"
+    assert summed_up([HostDrift("a", "read")]) == "nothing moved on 1 host"
 
 
 # -- status
@@ -234,7 +234,7 @@ def test_a_serving_endpoint_as_a_row() -> None:
     assert (found.moved, found.drift, found.proven, found.wanted) == ((), False, True, True)
     assert (found.release, found.gpus) == (at_rest()[ENDPOINT].endpoints["llm"].current, 8)
     text = render([found])
-    for told in ("2 h 0 min", "8 NVIDIA", "1 endpoints: 1 serving"):
+    for told in ("2 h 0 min", "8 NVIDIA", "1 endpoint: 1 serving"):
         assert told in text
     assert "lock" not in text
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rackwright.fleet.inspect.host_names import hosts_text
 from rackwright.fleet.inspect.status import UNKNOWN, StatusRow, grouped
+from rackwright.printable import counted
 
 COLUMNS = ("host", "endpoint", "release", "since", "health", "GPUs", "clients", "drift", "lock", "last run")
 
@@ -76,4 +77,4 @@ def sums(rows: Sequence[StatusRow]) -> str:
     """How many endpoints serve, and what the others do."""
     states = [row.health if row.endpoint != UNKNOWN else "not known" for row in rows]
     counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
-    return f"{len(rows)} endpoints: {', '.join(counts)}"
+    return f"{counted(len(rows), 'endpoint')}: {', '.join(counts)}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.quarantine import Quarantined
 from rackwright.fleet.rollout.waves import amount
+from rackwright.printable import counted
 from rackwright.pyinfra_glue.unreachable import offline
 from rackwright.runs.states import RunState
 
@@ -68,7 +69,7 @@ def _refuse_too_many(away: Sequence[str], present: int, quorum: str, of: int) ->
     allowed = amount(quorum, of, 0)
     if len(away) > allowed:
         raise RackwrightError(
-            f"{len(away)} hosts cannot be reached, and --skip-offline {quorum} allows {allowed} of {of}: "
+            f"{counted(len(away), 'host')} cannot be reached, and --skip-offline {quorum} allows {allowed} of {of}: "
             f"{', '.join(away)}; nothing was done",
             code="RW0808",
         )
