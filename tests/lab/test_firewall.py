@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -139,6 +140,20 @@ def test_what_a_site_closes_for_containers_stays_closed(scene: Scene) -> None:
         scene.host.run(f"iptables -D DOCKER-USER -d {server} -j DROP")
 
 
+def kill_when_ours_has(scene: Scene, words: str, **settings: Any) -> None:
+    """Begin a deploy with these settings, and kill the control process once a rule of ours says so."""
+    process = subprocess.Popen(
+        scene.command(**settings),
+        cwd=scene.folder,
+        env=scene.environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    scene.wait_for(lambda: any(words in rule for rule in scene.ours()))
+    process.kill()
+    process.wait()
+
+
 LOCK_OUT = {"port": 22, "network": "host", "bind": "0.0.0.0", "allow_from": ["192.0.2.0/24"]}
 
 
@@ -156,16 +171,7 @@ def test_a_change_that_locks_us_out_is_taken_back_by_the_host(scene: Scene) -> N
 def test_a_lock_out_is_taken_back_even_when_the_control_process_is_killed(scene: Scene) -> None:
     assert scene.deploy(allow_from=scene.friends).status == 0
     before = scene.ours()
-    process = subprocess.Popen(
-        scene.command(**LOCK_OUT),
-        cwd=scene.folder,
-        env=scene.environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    scene.wait_for(lambda: any("--dport 22 " in rule for rule in scene.ours()))
-    process.kill()
-    process.wait()
+    kill_when_ours_has(scene, "--dport 22 ", **LOCK_OUT)
     scene.wait_for(lambda: scene.ours() == before)
     assert scene.host.ssh("true").returncode == 0
 
@@ -174,16 +180,7 @@ def test_a_lock_out_is_taken_back_when_the_power_goes_before_it_is_confirmed(sce
     """The guard is a timer, and gone with the power: what it leaves on the disk is what a boot goes by."""
     assert scene.deploy(allow_from=scene.friends).status == 0
     before = scene.ours()
-    process = subprocess.Popen(
-        scene.command(**LOCK_OUT, firewall={"confirm_timeout": 600}),
-        cwd=scene.folder,
-        env=scene.environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    scene.wait_for(lambda: any("--dport 22 " in rule for rule in scene.ours()))
-    process.kill()
-    process.wait()
+    kill_when_ours_has(scene, "--dport 22 ", **LOCK_OUT, firewall={"confirm_timeout": 600})
     scene.host.kill_power()
     scene.host.start()
     scene.wait_for(lambda: scene.ours() == before)
@@ -193,16 +190,7 @@ def test_a_lock_out_is_taken_back_when_the_power_goes_before_it_is_confirmed(sce
 
 def test_a_run_that_died_before_it_confirmed_is_confirmed_by_the_next(scene: Scene) -> None:
     assert scene.deploy(allow_from=scene.friends).status == 0
-    process = subprocess.Popen(
-        scene.command(firewall={"confirm_timeout": 20}),
-        cwd=scene.folder,
-        env=scene.environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    scene.wait_for(lambda: any("-s 10.0.0.0/8 " in rule for rule in scene.ours()))
-    process.kill()
-    process.wait()
+    kill_when_ours_has(scene, "-s 10.0.0.0/8 ", firewall={"confirm_timeout": 20})
     assert scene.deploy().status == 0
     assert scene.host.run("systemctl list-timers --all 'rackwright-guard-*' --no-legend").stdout == ""
     assert scene.deploy().changed == []
