@@ -94,7 +94,7 @@ def walked(image: str, digest: str, engine: str, said: str, errors: str = "") ->
         if not options["version"] or not options["sections"]:
             raise KeyError("sections")
     except (ValueError, KeyError, TypeError):
-        return Walked(image, digest, engine, {}, printable(errors, longest=500) or "its answer was cut or is none")
+        return Walked(image, digest, engine, {}, printable(errors, longest=500) or "its answer could not be read")
     return Walked(image, digest, engine, options)
 
 

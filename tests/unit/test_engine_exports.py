@@ -173,10 +173,10 @@ def test_a_container_that_does_not_start_says_why(image: Image) -> None:
     ("answer", "errors", "why"),
     [
         ('{"why": "no engine"}', "", "no engine"),
-        ('{"version": "1', "", "its answer was cut or is none"),
-        ('{"version": "1.0", "sections": {}}', "", "its answer was cut or is none"),
+        ('{"version": "1', "", "its answer could not be read"),
+        ('{"version": "1.0", "sections": {}}', "", "its answer could not be read"),
         ("", "docker run ended with 125", "docker run ended with 125"),
-        ("[]", "", "its answer was cut or is none"),
+        ("[]", "", "its answer could not be read"),
     ],
 )
 def test_what_is_no_answer_says_so(answer: str, errors: str, why: str) -> None:
