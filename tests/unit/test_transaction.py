@@ -328,6 +328,33 @@ def test_a_hook_knows_its_endpoint_and_has_a_time_limit(
         assert (tmp_path / "cause").read_text() == "hook\n"
 
 
+LOADING = """
+event() { printf '%s\\n' "$2"; }
+sleep() { :; }
+systemctl() {
+  case $2 in *Active*) [ "$waited" -ge 5 ] && echo active || echo activating ;; *Sub*) echo running ;; esac
+}
+journalctl() { printf '%s\\n' "$journal"; }
+"""
+NO_CONTAINER = "Error: No such container: rackwright-llm"
+
+
+@pytest.mark.parametrize(
+    ("journal", "said"),
+    [
+        ("Loading weights\n", "loading, 5 s: Loading weights"),
+        (f"{NO_CONTAINER}\n", "loading, 5 s: its container starts"),
+        (f"Loading weights\n{NO_CONTAINER}\n", "loading, 5 s: its container starts"),
+    ],
+)
+def test_that_the_unit_found_no_container_to_remove_is_not_told_as_an_error(journal: str, said: str) -> None:
+    variables = {**os.environ, "journal": journal.rstrip("\n"), "unit": "u", "load_timeout": "9"}
+    done = subprocess.run(
+        ["sh", "-c", LOADING + host_script("wait_ready")], env=variables, check=False, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == [said, "ready after 5 s"]
+
+
 # -- the judge of the host
 
 BASE = "http://127.0.0.1:8000"
