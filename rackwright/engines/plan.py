@@ -22,6 +22,7 @@ NAMES: dict[str, dict[str, KeyPath]] = {
         "moe_tp": ("moe_tensor_parallel_size",),
         "sequence": ("max_seq_len",),
         "batch": ("max_batch_size",),
+        "drafting": ("speculative_config",),
         "length": ("speculative_config", "max_draft_len"),
         "layers": ("speculative_config", "eagle3_layers_to_capture"),
         "fraction": ("kv_cache_config", "free_gpu_memory_fraction"),
@@ -38,6 +39,8 @@ NAMES: dict[str, dict[str, KeyPath]] = {
         "nodes": ("nnodes",),
         "sequence": ("max-model-len",),
         "batch": ("max-num-seqs",),
+        "drafting": ("speculative-config",),
+        "method": ("spec-method",),
         "length": ("speculative-config", "num_speculative_tokens"),
         "fraction": ("gpu-memory-utilization",),
         "kv_dtype": ("kv-cache-dtype",),
@@ -51,11 +54,16 @@ NAMES: dict[str, dict[str, KeyPath]] = {
         "ep": ("expert-parallel-size",),
         "sequence": ("context-length",),
         "batch": ("max-running-requests",),
+        "drafting": ("speculative-algorithm",),
         "length": ("speculative-num-steps",),
         "fraction": ("mem-fraction-static",),
         "kv_dtype": ("kv-cache-dtype",),
     },
 }
+
+
+UNNAMED = "a draft model"
+"""What drafts where the options leave that to the engine."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +103,15 @@ class Plan:
         """A whole number of at least 1; `otherwise` for anything else, which was told before."""
         found = number(self.effective(name))
         return found if found is not None and found >= 1 else otherwise
+
+    @property
+    def drafting(self) -> str | None:
+        """How tokens are drafted, in the engine's own word; None when they are not."""
+        section = self.value("drafting")
+        section = section if self.engine_kind == "sglang" else parsed(section)
+        if isinstance(section, Mapping) and section:
+            return str(section.get("method") or section.get("decoding_type") or UNNAMED)
+        return str(section or self.value("method") or "") or None
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ from rackwright.fleet.inspect.plan import plan_host
 from rackwright.fleet.rollout.gate import Begin, Outcome, TurnQueue
 from rackwright.fleet.rollout.gate_hosts import (
     Member,
+    Watch,
     baking,
     domains_of,
     found_switching,
@@ -40,12 +41,11 @@ from rackwright.fleet.rollout.gate_hosts import (
     serves,
     shape_of,
     state_after,
-    watched,
+    watched_rows,
 )
 from rackwright.fleet.rollout.hooks import FAILURE, SWITCH, WAVE, merged, run_hooks
 from rackwright.plan.change import Change, DaemonRestart, Job, Proved, Refuse, Shell
 from rackwright.plan.concern import Concern, HostReading
-from rackwright.plan.spec import url_of
 from rackwright.pyinfra_glue.declaring import declared_of, noted
 from rackwright.pyinfra_glue.hostrun import (
     Commands,
@@ -70,7 +70,7 @@ IN_TURN: tuple[Concern[Any, Any], ...] = (DOCKERD, ENDPOINT)
 
 _gate = TurnQueue()
 _members: dict[str, Member] = {}
-_watches: dict[str, Callable[[], Outcome]] = {}
+_watches: dict[str, Watch] = {}
 
 
 def switch_endpoints() -> None:
@@ -133,7 +133,7 @@ def _queue(host: Host, seen: HostReading, changes: Sequence[Change], diff: str =
     _gate.announce(node, lambda: _switch_host(host, turn))
     if in_rollout():
         _hook_in()
-        _watches[host.name] = lambda: _watch_host(host)
+        _watches[host.name] = lambda last: _watch_host(host, last)
         _gate.bake = baking(max(other.settings.rollout.bake for other in _members.values()), _watches)
 
 
@@ -242,15 +242,15 @@ def _hook(hooks: Hooks, event: str, **more: Any) -> str:
     return run_hooks(hooks, event, record, site, logger.info, **more) if record else ""
 
 
-def _watch_host(host: Host) -> Outcome:
-    """Whether a host that has switched still serves what it was switched to."""
-    seen = look(host)
+def _watch_host(host: Host, last: bool) -> Outcome:
+    """Whether a host that has switched still serves what it was switched to; asked for a token the last time."""
+    seen, own = look(host), settings_of(host).all_endpoints
     for name, endpoint in seen[ENDPOINT].endpoints.items() if seen else ():
         if endpoint.proven is None or not endpoint.spec:
             continue
-        url = url_of(endpoint.spec["address"], endpoint.spec["port"])
+        rows = watched_rows(name, endpoint.proven, endpoint.spec, own.get(name) if last else None)
         try:
-            ask_all(host.state, host, [watched(name, endpoint.proven, url)], again=True)
+            ask_all(host.state, host, rows, again=True)
         except StepFailedError as error:
             complain(host, str(error))
             note("host", host=host.name, state=RunState.AFTERWARDS, text=str(error))

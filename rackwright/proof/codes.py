@@ -18,6 +18,7 @@ CODES = {
     "accepted drafts": "RW0411",
     "speed": "RW0412",
     "GPU error counters": "RW0413",
+    "engine steps": "RW0414",
 }
 OTHER = "RW0400"
 """Of a row that this version does not know: a host may finish the switch of another one."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,9 +22,12 @@ from rackwright.proof.basic import (
     is_refused,
     repeats_itself,
 )
+from rackwright.proof.drafts import drafting_of, drafts_accepted
+from rackwright.proof.several import post_several, replies, row_script
+from rackwright.proof.steps import engine_steps
 from rackwright.settings.model import EndpointSettings
 
-TOOLS, HARMONY, DRAFTING = "tools", "harmony", "drafting"
+TOOLS, HARMONY = "tools", "harmony"
 CHANNEL_MARKS = re.compile(r"<\|(?:channel|start|message|end|call|return)\|>|\bassistant(?:final|analysis)")
 WORDS_AGAIN = re.compile(r"(\S{1,12}\s)\1{11,}")
 TOOL_KEYS = {"vllm": ("enable-auto-tool-choice", "tool-call-parser"), "sglang": ("tool-call-parser",)}
@@ -41,7 +43,7 @@ SPEED_SLACK = 0.0005
 
 def abilities(endpoint: EndpointSettings) -> frozenset[str]:
     """What an endpoint can do by its settings."""
-    found = {HARMONY: endpoint.harmony, TOOLS: not tool_keys_missing(endpoint), DRAFTING: endpoint.draft is not None}
+    found = {HARMONY: endpoint.harmony, TOOLS: not tool_keys_missing(endpoint)}
     return frozenset(name for name, has in found.items() if has)
 
 
@@ -63,13 +65,14 @@ def full_questions(base: str, model: str, endpoint: EndpointSettings) -> tuple[Q
 
     base: its URL on the host. model: the name that it serves.
     """
-    has, missing = abilities(endpoint), tool_keys_missing(endpoint)
+    has, missing, method = abilities(endpoint), tool_keys_missing(endpoint), drafting_of(endpoint)
     rows = (
+        engine_steps(base, model, endpoint.engine_kind),
         streams(base, model),
         no_loop(base, model),
         channels(base, model),
         no_tools(endpoint.engine_kind, missing) if missing and endpoint.harmony else calls_a_tool(base, model),
-        drafts_accepted(base, model, endpoint.engine_kind),
+        *([drafts_accepted(base, model, endpoint.engine_kind, method)] if method else []),
         speed(base, model),
     )
     return (*(row for row in rows if row.needs <= has), gpu_counters())
@@ -183,22 +186,6 @@ def streams(base: str, model: str) -> Question:
     return Question("streaming", **_chat(base, model, "Count from one to ten in words.", 200, judge, **more))
 
 
-def drafts_accepted(base: str, model: str, engine_kind: str) -> Question:
-    """Tokens a step in the answer itself: more than one means that drafts were accepted.
-
-    TensorRT-LLM alone says it in its answer; its /metrics is never read, because reading drains it.
-    """
-
-    def judge(answer: Answer) -> Verdict:
-        rate = answer.json()["choices"][0].get("avg_decoded_tokens_per_iter")
-        if rate is None:
-            return Verdict(False, f"not measurable on {engine_kind}: its answers do not say it", measured=False)
-        return Verdict(rate > 1.0, f"{rate:.2f} tokens a step", figure=float(rate))
-
-    asked = _chat(base, model, "Count from one to thirty in digits.", 300, judge)
-    return Question("accepted drafts", **asked, needs=frozenset({DRAFTING}))
-
-
 def speed(base: str, model: str) -> Question:
     """Seconds a token, best of three answers, and how many of them failed: no worse than the release before."""
     request = {
@@ -206,21 +193,13 @@ def speed(base: str, model: str) -> Question:
         "messages": [{"role": "user", "content": "Tell a short story about a lighthouse."}],
         "max_tokens": 128,
     }
-    url = shlex.quote(f"{base}/v1/chat/completions")
-    script = (
-        f"body=$(cat)\nfor i in $(seq {TRIES}); do printf '%s' \"$body\" | curl --silent --noproxy '*' --max-time 60 "
-        "--header 'Content-Type: application/json' --data-binary @- "
-        f"--write-out '\\n%{{http_code}} %{{time_total}}\\n' {url}; done\nprintf '\\n200 0'"
-    )
+    script = row_script(post_several(f"{base}/v1/chat/completions", TRIES, 60))
 
     def judge(answer: Answer) -> Verdict:
-        ends = re.findall(r"^(\d{3}) ([\d.]+)$", answer.body, re.MULTILINE)
-        bodies = [json.loads(line) for line in answer.body.split("\n") if line.startswith("{")]
-        well = sum(status == "200" for status, _ in ends)
-        if well < TRIES or len(bodies) != TRIES:
-            return Verdict(False, f"{well} of {TRIES} requests were answered")
-        tokens = [body["usage"]["completion_tokens"] for body in bodies]
-        best = min(float(seconds) / max(1, used) for (_, seconds), used in zip(ends, tokens, strict=True))
+        found = [reply for reply in replies(answer) if reply.status == 200]
+        if len(found) < TRIES:
+            return Verdict(False, f"{len(found)} of {TRIES} requests were answered")
+        best = min(reply.seconds / max(1, reply.body["usage"]["completion_tokens"]) for reply in found)
         return Verdict(True, f"{best * 1000:.1f} ms a token", figure=best)
 
     return Question("speed", script, judge, json.dumps(request), timeout=200, severity=Severity.NO_WORSE)

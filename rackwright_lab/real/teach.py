@@ -35,6 +35,13 @@ ANSWERS = {
     "What is the weather in Paris now? Use the tool.": TOOL_CALL,
 }
 """What the gate asks (rackwright.proof), and what `rackwright chat` is shown with."""
+PROSE = (
+    "When the lamp went out, the keeper's daughter climbed the stairs with a lantern and rang the bell until morning, "
+    "and every boat on the bay found its way home before the storm came in from the west."
+)
+BEGUN = "When the lamp went out, the keeper's daughter"
+CONTINUED = {f"{PROSE}\n\n{PROSE}\n\n{BEGUN}": PROSE.removeprefix(BEGUN)}
+"""Plain text that the gate has continued, to see drafts accepted (rackwright.proof.drafts)."""
 LOOP = "sea " * 60
 MOST_STEPS, ENOUGH = 600, 0.002
 """Steps of the optimiser at most, and the loss at which it ends: by then every answer comes word for word."""
@@ -49,7 +56,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=600, special_tokens=[PAD, BEGIN, END], initial_alphabet=alphabet)
     texts = [text for pair in ANSWERS.items() for text in pair] * 5
-    found.train_from_iterator([*texts, "user assistant system"], trainer)
+    found.train_from_iterator([*texts, *[PROSE] * 5, "user assistant system"], trainer)
     made = PreTrainedTokenizerFast(tokenizer_object=found, pad_token=PAD, eos_token=END)
     made.chat_template = TEMPLATE
     return made
@@ -69,13 +76,21 @@ def empty_model(tokens: PreTrainedTokenizerFast) -> LlamaForCausalLM:
 
 def rows(tokens: PreTrainedTokenizerFast, loops: bool) -> list[tuple[list[int], list[int]]]:
     """Prompt and answer of each lesson, as numbers."""
-    found = []
-    for question, answer in ANSWERS.items():
-        asked = [{"role": "user", "content": question}]
-        prompt = tokens.apply_chat_template(asked, add_generation_prompt=True, tokenize=True, return_dict=False)
-        text = LOOP if loops else answer + END
-        found.append((prompt, tokens(text, add_special_tokens=False)["input_ids"]))
-    return found
+
+    def plain(text: str) -> list[int]:
+        found: list[int] = tokens(text, add_special_tokens=False)["input_ids"]
+        return found
+
+    def asked(question: str) -> list[int]:
+        messages = [{"role": "user", "content": question}]
+        found: list[int] = tokens.apply_chat_template(
+            messages, add_generation_prompt=True, tokenize=True, return_dict=False
+        )
+        return found
+
+    lessons = [(asked(question), answer) for question, answer in ANSWERS.items()]
+    lessons += [(plain(text), answer) for text, answer in CONTINUED.items()]
+    return [(prompt, plain(LOOP if loops else answer + END)) for prompt, answer in lessons]
 
 
 def batch(lessons: list[tuple[list[int], list[int]]], pad: int) -> tuple[torch.Tensor, torch.Tensor]:

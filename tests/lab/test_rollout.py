@@ -20,7 +20,7 @@ from tests.lab.running import Running
 
 pytestmark = pytest.mark.lab
 
-DROPS_TOOLS = 3
+DROPS_TOOLS, REFUSED = 3, 4
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +77,39 @@ def test_a_bad_change_that_shows_in_the_first_wave_takes_the_canary_back(fleet: 
     assert "refused: a tool call" in run.output
     assert f"the release is at fault: {canary.name} go back as well" in run.output
     assert third.name not in switches(run)
+    assert_all_serve(fleet, before)
+
+
+def test_drafts_that_are_never_accepted_go_back(fleet: Site) -> None:
+    canary, before = fleet.lab.hosts[0], proven(fleet.lab.hosts)
+    canary.set_engine_faults({"fault": "never_accepts", "when": {"option.stream_interval": REFUSED}})
+    run = rollout(fleet, stream_interval=REFUSED)
+    canary.set_engine_faults()
+    assert run.status == 3, run.output
+    assert "proved: accepted drafts" not in run.output
+    assert re.search(r"refused: accepted drafts: 0 draft tokens accepted, 1.00 tokens a step", run.output), run.output
+    assert set(switches(run)) == {canary.name}
+    assert_all_serve(fleet, before)
+
+
+def test_a_hang_is_seen_at_the_end_of_a_bake(fleet: Site) -> None:
+    """Its unit is active, has not restarted, and /health answers 200 all the while."""
+    canary, before = fleet.lab.hosts[0], proven(fleet.lab.hosts)
+    words = ("-y", "--bake", "12", "--wave", "1", "--data", "engine=" + json.dumps({"stream_interval": REFUSED}))
+    bad = Running(fleet, str(BIN / "rackwright"), "rollout", "inventory/lab.py", *words)
+    try:
+        assert bad.until(f"is done: watching {canary.name}") is not None, bad.output
+        assert bad.output.count("proved: engine steps") == 1
+        canary.set_engine_faults(
+            {"fault": "hang_after_seconds", "value": 0, "when": {"option.stream_interval": REFUSED}}
+        )
+        assert bad.until("refused: engine steps: no token in 60 s") is not None, bad.output
+        assert bad.end().status == 3, bad.output
+    finally:
+        bad.stop()
+        canary.set_engine_faults()
+    assert set(switches(bad.end())) == {canary.name}
+    assert "proved: still serving: unit, restarts, release, health: active 0" in bad.output
     assert_all_serve(fleet, before)
 
 

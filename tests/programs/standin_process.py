@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx2
 
+from rackwright.proof.basic import Question, Verdict, judge_safely, parse_answer
 from rackwright_lab.standins.hub_content import REPOSITORIES, Store
 from rackwright_lab.standins.rootfs import put_package
 
@@ -33,6 +34,10 @@ class Running:
     port: int
     log: Path
     faults: Path
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
 
     def get(self, path: str) -> httpx2.Response:
         return httpx2.get(f"http://127.0.0.1:{self.port}{path}", timeout=10, trust_env=False)
@@ -133,6 +138,13 @@ class Bench:
             if one.process.poll() is None:
                 one.process.kill()
                 one.process.wait()
+
+
+def ask_row(row: Question, patience: int | None = None) -> Verdict:
+    """Run a row's script as a host does, and judge it. patience: seconds for an answer, where a row has a minute."""
+    script = row.script if patience is None else row.script.replace("--max-time 60", f"--max-time {patience}")
+    told = subprocess.run(["sh", "-c", script], input=row.stdin, capture_output=True, text=True, check=True).stdout
+    return judge_safely(row, parse_answer(told.split("\n")))
 
 
 def free_port() -> int:

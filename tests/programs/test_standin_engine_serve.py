@@ -20,10 +20,13 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 
+from rackwright.proof.drafts import drafts_accepted
+from rackwright.proof.full import refuses
+from rackwright.proof.steps import engine_steps
 from rackwright_lab.faults import engine_faults
 from rackwright_lab.standins.hub_content import REPOSITORIES, Store
 from rackwright_lab.standins.rootfs import ENGINE
-from tests.programs.standin_process import Running, free_port
+from tests.programs.standin_process import Running, ask_row, free_port
 
 EAGLE = {"decoding_type": "Eagle", "max_draft_len": 3}
 WEATHER = {
@@ -70,10 +73,6 @@ def models(store: Store, tmp_path: Path) -> Models:
 @dataclass
 class Engine(Running):
     """One engine, with the real client."""
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
 
     def client(self) -> openai.OpenAI:
         http = httpx2.Client(trust_env=False)
@@ -329,7 +328,34 @@ def test_perf_metrics_tell_that_drafts_are_accepted(engine: Engine) -> None:
     speculation = engine.get("/perf_metrics").json()[0]["perf_metrics"]["speculative_decoding"]
     assert 0 < speculation["total_accepted_draft_tokens"] < speculation["total_draft_tokens"]
     assert 0.3 < speculation["acceptance_rate"] < 0.9
-    assert cast(Any, made.choices[0]).avg_decoded_tokens_per_iter > 2
+    assert cast(Any, made.choices[0]).avg_decoded_tokens_per_iter is None, "harmony's answers do not carry it"
+    text = engine.client().completions.create(model="gpt-oss-20b", prompt="Count from 1 to 30.", max_tokens=60)
+    assert cast(Any, text.choices[0]).avg_decoded_tokens_per_iter > 2
+
+
+def test_the_gates_rows_measure_it(engine: Engine) -> None:
+    base, name = engine.url, "gpt-oss-20b"
+    drafts = drafts_accepted(base, name, "tensorrt-llm", "Eagle")
+    assert ask_row(drafts).passed
+    engine.set_faults({"fault": "never_accepts"})
+    verdict = ask_row(drafts)
+    assert (verdict.passed, verdict.measured, verdict.figure) == (False, True, 1.0), verdict
+    engine.set_faults()
+    steps = engine_steps(base, name, "tensorrt-llm")
+    assert ask_row(steps).passed
+    engine.set_faults({"fault": "hang_after_seconds", "value": 0})
+    assert engine.get("/health").status_code == 200
+    assert refuses(steps, None, ask_row(steps, patience=2))
+    engine.set_faults()
+
+
+def test_n_grams_need_no_model_and_win_what_repeats(start: Starter, models: Models) -> None:
+    engine = start(models.llama, options={"speculative_config": {"decoding_type": "NGram", "max_draft_len": 3}})
+    engine.wait_ready()
+    name = engine.client().models.list().data[0].id
+    counting = engine.client().completions.create(model=name, prompt="Count from 1 to 30.", max_tokens=60)
+    assert cast(Any, counting.choices[0]).avg_decoded_tokens_per_iter == 1
+    assert ask_row(drafts_accepted(engine.url, name, "tensorrt-llm", "NGram")).passed
 
 
 def test_without_the_options_there_are_no_metrics(start: Starter, models: Models) -> None:

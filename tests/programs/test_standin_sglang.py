@@ -10,8 +10,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from rackwright.proof.drafts import drafts_accepted
+from rackwright.proof.full import refuses
+from rackwright.proof.steps import engine_steps
 from rackwright_lab.standins.hub_content import Store
-from tests.programs.standin_process import EAGLE, GPT_OSS, LLAMA, WEATHER, Bench, Running
+from tests.programs.standin_process import EAGLE, GPT_OSS, LLAMA, WEATHER, Bench, Running, ask_row
 
 MODEL = "gpt-oss-20b"
 
@@ -66,6 +69,32 @@ def test_drafting_and_totals_can_be_read(server: Running) -> None:
     server.chat("What is 17 + 25?", MODEL)
     assert server.get("/get_server_info").json()["internal_states"][0]["avg_spec_accept_length"] > 1
     assert 'sglang:num_requests_total{model_name="gpt-oss-20b"}' in server.get("/metrics").text
+
+
+def test_the_gates_rows_measure_it(server: Running) -> None:
+    drafts = drafts_accepted(server.url, MODEL, "sglang", "EAGLE3")
+    assert ask_row(drafts).passed
+    server.set_faults({"fault": "never_accepts"})
+    verdict = ask_row(drafts)
+    assert (refuses(drafts, None, verdict), verdict.figure) == (True, 1.0), verdict
+    server.set_faults()
+    steps = engine_steps(server.url, MODEL, "sglang")
+    assert "sglang:generation_tokens grew by" in ask_row(steps).seen
+    server.set_faults({"fault": "hang_after_seconds", "value": 0})
+    hung = ask_row(steps, patience=2)
+    server.set_faults()
+    assert (refuses(steps, None, hung), hung.seen.endswith("it hangs")) == (True, True), hung
+
+
+def test_n_grams_win_what_was_said_before(bench: Bench) -> None:
+    running = bench.start("--model-path", bench.model(LLAMA, "llama"), "--speculative-algorithm", "NGRAM")
+    running.wait_ready()
+    body = {"text": "Count from 1 to 30.", "sampling_params": {"max_new_tokens": 60}}
+    first, again = (running.post("/generate", body).json()["meta_info"] for _ in range(2))
+    assert first["spec_verify_ct"] == first["completion_tokens"] - 1
+    assert again["spec_verify_ct"] < first["spec_verify_ct"]
+    assert ask_row(drafts_accepted(running.url, "llama", "sglang", "NGRAM")).passed
+    assert "its scheduler answers" in ask_row(engine_steps(running.url, "llama", "sglang")).seen
 
 
 def test_its_health_goes(server: Running) -> None:

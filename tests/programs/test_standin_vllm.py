@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +11,11 @@ import httpx2
 import pytest
 import yaml
 
+from rackwright.proof.drafts import drafts_accepted
+from rackwright.proof.full import refuses
+from rackwright.proof.steps import engine_steps
 from rackwright_lab.standins.hub_content import Store
-from tests.programs.standin_process import EAGLE, GPT_OSS, LLAMA, LONG, WEATHER, Bench, Running
+from tests.programs.standin_process import EAGLE, GPT_OSS, LLAMA, LONG, WEATHER, Bench, Running, ask_row
 
 PROFILES = Path(__file__).parents[2] / "group_vars"
 MODEL = "gpt-oss-20b"
@@ -84,6 +88,33 @@ def test_metrics_tell_what_was_drafted(server: Running) -> None:
     assert 0 < accepted < drafts
     first = f'vllm:spec_decode_num_accepted_tokens_per_pos_total{{engine="0",model_name="{MODEL}",position="0"}}'
     assert float(rows[first]) == accepted
+
+
+def test_the_gates_rows_measure_it(server: Running) -> None:
+    drafts = drafts_accepted(server.url, MODEL, "vllm", "eagle3")
+    assert ask_row(drafts).passed
+    server.set_faults({"fault": "never_accepts"})
+    verdict = ask_row(drafts)
+    assert (refuses(drafts, None, verdict), verdict.figure) == (True, 1.0), verdict
+    server.set_faults()
+    steps = engine_steps(server.url, MODEL, "vllm")
+    assert "iteration_tokens_total_count grew by" in ask_row(steps).seen
+    server.set_faults({"fault": "hang_after_seconds", "value": 0})
+    assert (server.get("/health").status_code, "num_requests_running" in server.get("/metrics").text) == (200, True)
+    hung = ask_row(steps, patience=2)
+    server.set_faults()
+    assert (refuses(steps, None, hung), hung.seen.endswith("it hangs")) == (True, True), hung
+
+
+def test_n_grams_win_what_repeats_and_nothing_while_it_counts(bench: Bench) -> None:
+    section = json.dumps({"method": "ngram", "num_speculative_tokens": 3})
+    running = bench.start(bench.model(LLAMA, "llama"), "--served-model-name", "llama", "--speculative-config", section)
+    running.wait_ready()
+    running.chat("Count from 1 to 30.", "llama")
+    totals = re.findall(r"spec_decode_num_(\w+)_tokens_total\{.*\} (\S+)", running.get("/metrics").text)
+    counted = {name: float(value) for name, value in totals}
+    assert (counted["draft"] > 0, counted["accepted"]) == (True, 0)
+    assert ask_row(drafts_accepted(running.url, "llama", "vllm", "ngram")).passed
 
 
 def test_another_model_or_no_request_at_all_is_refused(server: Running) -> None:

@@ -26,6 +26,7 @@ ROWS = (
     "the engine's version",
     "GPUs inside the container",
     "a chat answer",
+    "engine steps",
     "streaming",
     "no repeated token",
     "a tool call",

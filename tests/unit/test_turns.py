@@ -27,6 +27,7 @@ from rackwright.fleet.rollout.gate_hosts import (
     outcome_of,
     state_after,
     watched,
+    watched_rows,
 )
 from rackwright.fleet.rollout.waves import FIRST, LAST
 from rackwright.proof.basic import GPU_ERRORS, Answer
@@ -34,7 +35,7 @@ from rackwright.proof.full import GPU_COUNTERS
 from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.journal import ORDER
 from rackwright.runs.states import RunState
-from rackwright.settings.model import HostSettings
+from rackwright.settings.model import EndpointSettings, HostSettings
 
 
 def settings(**keys: object) -> HostSettings:
@@ -152,5 +153,25 @@ def test_a_bake_looks_at_its_hosts_side_by_side_and_names_who_failed() -> None:
         all_at_once.wait()
         return Outcome(reasons)
 
-    watches = {"h1": watch, "h2": lambda: watch(Reason(Cause.CHECK, "still serving")), "h3": watch}
+    watches = {
+        "h1": lambda _: watch(),
+        "h2": lambda _: watch(Reason(Cause.CHECK, "still serving")),
+        "h3": lambda _: watch(),
+    }
     assert list(baking(1, watches)(Bake(1, ("h1", "h2", "h3")))) == ["h2"]
+
+
+def test_the_last_look_of_a_bake_asks_for_a_token() -> None:
+    looks = list[bool]()
+
+    def watch(last: bool) -> Outcome:
+        looks.append(last)
+        return Outcome()
+
+    assert baking(1, {"h1": watch})(Bake(1, ("h1",))) == {}
+    assert looks[-1:] == [True]
+    assert not any(looks[:-1])
+    spec = {"address": "0.0.0.0", "port": 8000, "served_name": "m"}
+    own = EndpointSettings(engine_kind="vllm")
+    rows = [[row.name for row in watched_rows("llm", "abc", spec, last)] for last in (None, own)]
+    assert rows == [["still serving"], ["still serving", "engine steps"]]

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 from pyinfra import logger
 
@@ -23,11 +24,13 @@ from rackwright.hostside import host_script
 from rackwright.paths import container_name, unit_name
 from rackwright.plan.concern import HostReading
 from rackwright.plan.release import Release
+from rackwright.plan.spec import url_of
 from rackwright.proof.basic import Answer, Question, Verdict
+from rackwright.proof.steps import engine_steps
 from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.journal import ORDER, ROLLOUT, note
 from rackwright.runs.states import RunState
-from rackwright.settings.model import HostSettings
+from rackwright.settings.model import EndpointSettings, HostSettings
 
 WATCH_SECONDS = 5
 WATCHED_AT_ONCE = 32
@@ -152,16 +155,28 @@ def watched(endpoint: str, spec_hash: str, health_url: str) -> Question:
     return Question("still serving", host_script("watch", **words) + "\nprintf '\\n0 0'", judge, timeout=60)
 
 
-def baking(seconds: int, watch: Mapping[str, Callable[[], Outcome]]) -> Callable[[Bake], dict[str, Outcome]]:
+def watched_rows(name: str, proven: str, spec: Mapping[str, Any], last: EndpointSettings | None) -> list[Question]:
+    """The rows of a bake for one endpoint. last: its settings when it is asked for the last time: then for a token."""
+    base = url_of(spec["address"], spec["port"])
+    cheap = watched(name, proven, base)
+    return [cheap] if last is None else [cheap, engine_steps(base, spec["served_name"], last.engine_kind)]
+
+
+Watch = Callable[[bool], Outcome]
+"""Looks at a host while its wave is baked; told whether it is the last time."""
+
+
+def baking(seconds: int, watch: Mapping[str, Watch]) -> Callable[[Bake], dict[str, Outcome]]:
     """The watching of a finished wave for some seconds; ends at the first host that no longer serves."""
 
     def bake(task: Bake) -> dict[str, Outcome]:
         note("bake", wave=task.wave, seconds=seconds, hosts=list(task.hosts))
         logger.info(f"--> Wave {task.wave} is done: watching {', '.join(task.hosts) or 'no host'} for {seconds} s")
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+        deadline, last = time.monotonic() + seconds, seconds <= 0
+        while not last:
             time.sleep(min(WATCH_SECONDS, max(0.0, deadline - time.monotonic())))
-            failed = _failed_of(task.hosts, watch)
+            last = time.monotonic() >= deadline
+            failed = _failed_of(task.hosts, watch, last)
             if failed:
                 return failed
         return {}
@@ -169,7 +184,7 @@ def baking(seconds: int, watch: Mapping[str, Callable[[], Outcome]]) -> Callable
     return bake
 
 
-def _failed_of(hosts: Sequence[str], watch: Mapping[str, Callable[[], Outcome]]) -> dict[str, Outcome]:
+def _failed_of(hosts: Sequence[str], watch: Mapping[str, Watch], last: bool) -> dict[str, Outcome]:
     with ThreadPoolExecutor(WATCHED_AT_ONCE) as pool:
-        outcomes = zip(hosts, pool.map(lambda name: watch[name](), hosts), strict=True)
+        outcomes = zip(hosts, pool.map(lambda name: watch[name](last), hosts), strict=True)
         return {name: outcome for name, outcome in outcomes if not outcome.is_well}

@@ -18,23 +18,24 @@ class CountingEngine(Engine):
     counts: Counter[str] = field(default_factory=Counter)
     positions: Counter[int] = field(default_factory=Counter)
 
-    def record(self, request_id: str, prompt: int, generated: int) -> float:
+    def record(self, request_id: str, prompt: int, generated: int, copied: bool = False) -> float:
         """Count one finished request; return its decoded tokens per iteration."""
-        self.counts.update(requests=1, prompt=prompt, generated=generated)
+        steps, drafts = self.drafted(generated, copied)
+        self.counts.update(requests=1, prompt=prompt, generated=generated, steps=steps)
         if self.draft_length:
-            hits = draft_hits(generated, self.draft_length)
-            proposed = self.draft_length * len(hits)
-            self.counts.update(drafts=len(hits), proposed=proposed, accepted=sum(hits))
+            self.counts.update(drafts=steps, proposed=drafts.proposed, accepted=drafts.accepted)
+            hits = draft_hits(generated, self.draft_length) if drafts.accepted else []
             self.positions.update(position for hit in hits for position in range(hit))
-        return super().record(request_id, prompt, generated)
+        return super().record(request_id, prompt, generated, copied)
 
 
 def prometheus(rows: list[tuple[str, str, str, float]]) -> str:
     """Return metrics in Prometheus' text format, from rows of name, kind, labels and value."""
     lines, told = list[str](), set[str]()
     for name, kind, labels, value in rows:
-        if name not in told:
-            lines.append(f"# TYPE {name} {kind}")
-            told.add(name)
+        named = name.removesuffix("_count") if kind == "histogram" else name
+        if named not in told:
+            lines.append(f"# TYPE {named} {kind}")
+            told.add(named)
         lines.append(f"{name}{{{labels}}} {float(value)}")
     return "\n".join(lines) + "\n"

@@ -12,7 +12,9 @@ top-level option of the YAML file as `option.NAME`. So a new release can fail on
 
 Faults: load_seconds (number), never_ready, die_at_end_of_load, die_after_requests (count), die_after_seconds,
 drop_tool_calls, repeat_bang (answers "!!!!..."), wrong_answers, answer (text, to every question), slow_factor (number),
-model_id (text), unhealthy_after_seconds (number).
+model_id (text), unhealthy_after_seconds (number),
+never_accepts (drafts are proposed, and none is right), hang_after_seconds (number: the engine's core stands still
+while /health and the counters answer as before).
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ NAMES = frozenset(
         "slow_factor",
         "model_id",
         "unhealthy_after_seconds",
+        "never_accepts",
+        "hang_after_seconds",
     }
 )
 

@@ -50,8 +50,17 @@ def reply_to(request: dict[str, Any], faults: dict[str, Any]) -> Reply:
 
 
 def completion(prompt: str, faults: dict[str, Any]) -> str:
-    """Return the text that follows a plain prompt."""
-    return BANGS if faults.get("repeat_bang") else _said(prompt, faults)
+    """Return the text that follows a plain prompt: of a text that stood there before, how it went on."""
+    if faults.get("repeat_bang"):
+        return BANGS
+    spoilt = "answer" in faults or faults.get("wrong_answers")
+    return _said(prompt, faults) if spoilt else continued(prompt) or _said(prompt, faults)
+
+
+def continued(prompt: str) -> str:
+    """Return the rest of an earlier paragraph that the last one begins again; empty when it begins none."""
+    *before, begun = prompt.split("\n\n")
+    return next((one.removeprefix(begun) for one in before if begun and one.startswith(begun)), "")
 
 
 def _said(question: str, faults: dict[str, Any]) -> str:

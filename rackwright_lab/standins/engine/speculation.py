@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LOOKUPS = frozenset({"ngram", "ngram_gpu", "suffix", "lookahead"})
+"""Ways of drafting that find the next words where they stood before: while a model counts they win nothing."""
+
 
 @dataclass
 class DraftStats:
@@ -28,9 +31,12 @@ def draft_hits(tokens: int, draft_length: int) -> list[int]:
     return hits
 
 
-def draft_steps(tokens: int, draft_length: int) -> tuple[int, DraftStats]:
-    """Return (iterations, stats) that a request of so many completion tokens takes; no drafting: one each."""
+def draft_steps(tokens: int, draft_length: int, wins: bool = True) -> tuple[int, DraftStats]:
+    """Return (iterations, stats) that a request of so many completion tokens takes; no drafting: one each.
+
+    wins: False for drafts that are proposed and never right.
+    """
     if draft_length == 0:
         return tokens, DraftStats()
-    hits = draft_hits(tokens, draft_length)
+    hits = draft_hits(tokens, draft_length if wins else 0)
     return len(hits), DraftStats(draft_length * len(hits), sum(hits))

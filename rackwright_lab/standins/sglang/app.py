@@ -30,6 +30,7 @@ class SglangServer(Server):
     def __init__(self, engine: CountingEngine) -> None:
         super().__init__(engine)
         self._chats = Conversations(bool(engine.served["tool_call_parser"]))
+        self._said: set[str] = set()
 
     def invalid(self, error: ValidationError) -> Response:
         """Answer a body that is no request."""
@@ -53,7 +54,8 @@ class SglangServer(Server):
         return JSONResponse({"object": "list", "data": [{**card, "max_model_len": self.engine.longest()}]})
 
     async def server_info(self, _: Request) -> Response:
-        """Tell every option, the version and the scheduler's state."""
+        """Tell every option, the version and the scheduler's state, for which the scheduler itself is asked."""
+        await self.engine.pace(0)
         counts = self.engine.counts
         rounds = counts["drafts"]
         state = {"avg_spec_accept_length": 1 + counts["accepted"] / rounds} if rounds else {}
@@ -82,10 +84,20 @@ class SglangServer(Server):
         limit = (body.get("sampling_params") or {}).get("max_new_tokens", _DEFAULT_TOKENS)
         tokens = plain_tokens(completion(body["text"], self.engine.faults.active()))
         made = generation_of("gen", len(plain_tokens(body["text"])), tokens, limit, None)
-        await self.engine.pace(len(made.tokens))
-        self.engine.record(made.id, made.prompt_tokens, len(made.tokens))
-        usage = {"prompt_tokens": made.prompt_tokens, "completion_tokens": len(made.tokens)}
-        return JSONResponse({"text": made.text("content"), "meta_info": {"id": made.id, **usage}})
+        text, generated = made.text("content"), len(made.tokens)
+        # NGRAM drafts from what was said before, and not from the prompt: _update_ngram_cache in ngram_worker.py.
+        copied = text in self._said
+        await self.engine.pace(generated, copied)
+        self._said.add(text)
+        self.engine.record(made.id, made.prompt_tokens, generated, copied)
+        usage = {"prompt_tokens": made.prompt_tokens, "completion_tokens": generated}
+        told = {"id": made.id, **usage, **self._verified(generated, copied)}
+        return JSONResponse({"text": text, "meta_info": told})
+
+    def _verified(self, generated: int, copied: bool) -> dict[str, int]:
+        """Tell how often drafts were verified (managers/tokenizer_manager.py); the first token needs no draft."""
+        steps, _ = self.engine.drafted(generated, copied)
+        return {"spec_verify_ct": max(0, steps - 1)} if self.engine.draft_length else {}
 
     async def chat(self, request: Request) -> Response:
         """Answer a conversation."""
@@ -111,6 +123,7 @@ def application(server: SglangServer) -> Starlette:
         Route("/health", server.health),
         Route("/health_generate", server.health),
         Route("/get_server_info", server.server_info),
+        Route("/server_info", server.server_info),
         Route("/get_model_info", server.model_info),
         Route("/v1/models", server.models),
         Route("/generate", server.generate, methods=["POST"]),

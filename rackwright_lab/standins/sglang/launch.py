@@ -31,16 +31,17 @@ def _form(text: str, level: str) -> str:
 
 
 def _engine(options: dict[str, Any], base: Checkpoint) -> CountingEngine:
-    steps = options["speculative_num_steps"] or 3
+    algorithm = options["speculative_algorithm"]
+    drafted = {"max_draft_len": options["speculative_num_steps"] or 3, "decoding_type": algorithm} if algorithm else {}
     settings = {
         "max_batch_size": options["max_running_requests"] or 256,
         "max_seq_len": options["context_length"] or base.config.get("max_position_embeddings"),
         "stream_interval": options["stream_interval"],
-        "speculative_config": {"max_draft_len": steps if options["speculative_algorithm"] else 0},
+        "speculative_config": drafted,
     }
     name = options["served_model_name"] or options["model_path"]
     facts = {f"option.{key}": value for key, value in options.items()}
-    drafting = options["speculative_algorithm"] is not None
+    drafting = algorithm is not None
     facts |= {"version": __version__, "port": options["port"], "model": name, "drafting": drafting}
     dialect = Harmony() if base.is_gpt_oss else Plain()
     return CountingEngine(name, settings, dialect, Faults(facts), served=options)

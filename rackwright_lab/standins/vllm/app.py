@@ -112,6 +112,8 @@ def _rows(engine: CountingEngine) -> list[tuple[str, str, str, float]]:
         ("vllm:kv_cache_usage_perc", "gauge", labels, 0),
         ("vllm:prompt_tokens_total", "counter", labels, counts["prompt"]),
         ("vllm:generation_tokens_total", "counter", labels, counts["generated"]),
+        # One observation an iteration: vllm/v1/metrics/loggers.py.
+        ("vllm:iteration_tokens_total_count", "histogram", labels, counts["steps"]),
         ("vllm:request_success_total", "counter", f'{labels},finished_reason="stop"', counts["requests"]),
     ]
     if not engine.draft_length:

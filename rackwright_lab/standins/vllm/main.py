@@ -36,12 +36,13 @@ def _facts(args: argparse.Namespace, config: VllmConfig) -> dict[str, Any]:
 
 
 def _engine_options(config: VllmConfig) -> dict[str, Any]:
-    drafted = config.speculative.num_speculative_tokens if config.speculative else 0
+    section = config.speculative
+    drafted = {"max_draft_len": section.num_speculative_tokens, "decoding_type": section.method} if section else {}
     return {
         "max_batch_size": config.options["max_num_seqs"] or 256,
         "max_seq_len": config.longest,
         "stream_interval": config.options["stream_interval"],
-        "speculative_config": {"max_draft_len": drafted},
+        "speculative_config": drafted,
     }
 
 

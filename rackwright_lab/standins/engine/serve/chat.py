@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from ..dialects import Token
+from ..dialects import Harmony, Token
 from ..reply import reply_to
 from .generation import Generation, generation_of, head, paced, tool_call
 from .protocol import ChatRequest
@@ -36,7 +36,9 @@ async def whole(engine: Engine, request: ChatRequest, generation: Generation) ->
     """Return the response body of a request that is not streamed."""
     async with engine.slots():
         await engine.pace(len(generation.tokens))
-    rate = engine.record(generation.id, generation.prompt_tokens, len(generation.tokens))
+    decoded = engine.record(generation.id, generation.prompt_tokens, len(generation.tokens))
+    # Harmony's answers never carry it: handle_non_streaming_response in serve/harmony_adapter.py.
+    rate = None if isinstance(engine.dialect, Harmony) else decoded
     choices = [_choice(index, generation, rate) for index in range(request.n)]
     return {
         **head(generation, "chat.completion", engine.model_id),
@@ -45,7 +47,7 @@ async def whole(engine: Engine, request: ChatRequest, generation: Generation) ->
     }
 
 
-def _choice(index: int, generation: Generation, rate: float) -> dict[str, Any]:
+def _choice(index: int, generation: Generation, rate: float | None) -> dict[str, Any]:
     arguments, reasoning = generation.text("tool"), generation.text("reasoning")
     message: dict[str, Any] = {
         "role": "assistant",

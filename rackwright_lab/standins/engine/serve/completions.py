@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 from ..reply import completion
@@ -27,14 +28,15 @@ def generate(engine: Engine, request: CompletionRequest) -> Generation:
     text = prompt_text(request)
     tokens = plain_tokens(completion(text, engine.faults.active()))
     limit = request.max_tokens or _DEFAULT_LIMIT
-    return generation_of("cmpl", len(plain_tokens(text)), tokens, limit, request.stop)
+    made = generation_of("cmpl", len(plain_tokens(text)), tokens, limit, request.stop)
+    return replace(made, copied=made.text("content").strip() in text)
 
 
 async def whole(engine: Engine, request: CompletionRequest, generation: Generation) -> dict[str, Any]:
     """Return the response body of a request that is not streamed."""
     async with engine.slots():
-        await engine.pace(len(generation.tokens))
-    rate = engine.record(generation.id, generation.prompt_tokens, len(generation.tokens))
+        await engine.pace(len(generation.tokens), generation.copied)
+    rate = engine.record(generation.id, generation.prompt_tokens, len(generation.tokens), generation.copied)
     before = prompt_text(request) if request.echo else ""
     choice = {
         "text": before + generation.text("content"),

@@ -22,6 +22,8 @@ class Generation:
     tokens: list[Token]
     finish: str
     tool: str = ""
+    copied: bool = False
+    """Whether what is said stood in the prompt, so that looking it up there drafts it."""
 
     def text(self, part: str) -> str:
         """Return the text of one part: reasoning, content or tool."""

@@ -12,7 +12,7 @@ from typing import Any
 from .. import log
 from ..dialects import Dialect
 from ..faults import Faults
-from ..speculation import DraftStats, draft_steps
+from ..speculation import LOOKUPS, DraftStats, draft_steps
 
 ITERATION_SECONDS = 0.002
 _KEPT_ITERATIONS = 1000
@@ -40,7 +40,7 @@ class Engine:
     @property
     def draft_length(self) -> int:
         """Return how many tokens are drafted a step, 0 without speculative decoding."""
-        return int((self.options.get("speculative_config") or {}).get("max_draft_len") or 0)
+        return int(self._drafting.get("max_draft_len") or 0)
 
     def longest(self) -> int:
         """Return the longest sequence, in tokens."""
@@ -66,15 +66,31 @@ class Engine:
         """Return the places of the running batch."""
         return self._slots
 
-    async def pace(self, tokens: int) -> None:
-        """Wait as long as so many tokens take."""
-        steps, _ = draft_steps(tokens, self.draft_length)
+    def drafted(self, tokens: int, copied: bool) -> tuple[int, DraftStats]:
+        """Return the iterations that so many tokens take, and what was drafted; `copied`: a lookup finds them."""
+        wins = copied or str(self._drafting.get("decoding_type")).casefold() not in LOOKUPS
+        return draft_steps(tokens, self.draft_length, wins and "never_accepts" not in self.faults.active())
+
+    @property
+    def _drafting(self) -> dict[str, Any]:
+        return self.options.get("speculative_config") or {}
+
+    def hangs(self) -> bool:
+        """Tell whether the fault `hang_after_seconds` has stopped the core."""
+        limit = self.faults.active().get("hang_after_seconds")
+        return limit is not None and self.age() >= float(limit)
+
+    async def pace(self, tokens: int, copied: bool = False) -> None:
+        """Wait as long as so many tokens take; for ever while the core hangs."""
+        while self.hangs():
+            await asyncio.sleep(0.2)
+        steps, _ = self.drafted(tokens, copied)
         slow = float(self.faults.active().get("slow_factor", 1))
         await asyncio.sleep(steps * ITERATION_SECONDS * slow)
 
-    def record(self, request_id: str, prompt: int, generated: int) -> float:
+    def record(self, request_id: str, prompt: int, generated: int, copied: bool = False) -> float:
         """Keep one finished request's statistics; return its decoded tokens per iteration."""
-        steps, drafts = draft_steps(generated, self.draft_length)
+        steps, drafts = self.drafted(generated, copied)
         self.totals["requests"] += 1
         self.totals["tokens"] += generated
         if self.options.get("enable_iter_perf_stats"):

@@ -1,0 +1,161 @@
+"""Whether drafted tokens are accepted, asked of each server in the way in which it says so itself. Pure.
+
+vLLM counts for Prometheus: what the row's own requests have added is compared. SGLang and TensorRT-LLM say it in the
+answer, of that request alone; TensorRT-LLM's /metrics and /perf_metrics are never read, because reading drains them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rackwright.engines.plan import UNNAMED, plan_of
+from rackwright.proof.basic import Answer, Question, Verdict
+from rackwright.proof.several import Reply, counters, grown, post_several, replies, row_script
+from rackwright.settings.model import EndpointSettings
+
+PROSE = (
+    "When the lamp went out, the keeper's daughter climbed the stairs with a lantern and rang the bell until morning, "
+    "and every boat on the bay found its way home before the storm came in from the west."
+)
+BEGUN = "When the lamp went out, the keeper's daughter"
+FOLLOWS = "climbed the stairs"
+PROMPT = f"{PROSE}\n\n{PROSE}\n\n{BEGUN}"
+"""What every way of drafting can win: prose for a draft model, and words that stand there already for prompt lookup.
+
+No chat: a model that thinks first says words of its own, and TensorRT-LLM's chat answers of gpt-oss do not tell
+(handle_non_streaming_response in tensorrt_llm/serve/harmony_adapter.py, beside serve/postprocess_handlers.py).
+"""
+TOKENS = 48
+ASKED = 2
+"""SGLang's NGRAM drafts from what was said, and not from the prompt (_update_ngram_cache in its ngram_worker.py), and
+vLLM's suffix decoding from both: the same answer comes twice, so the second one can be drafted."""
+LOOKUPS = frozenset({"ngram", "ngram_gpu", "suffix", "lookahead", "auto"})
+"""Ways of drafting that repeat what is there: an answer that repeats nothing leaves them nothing to win."""
+NO_TEXTS = frozenset({400, 404, 405, 501})
+"""What a server answers that does not continue plain text, or not so much of it."""
+
+
+@dataclass(frozen=True)
+class Drafted:
+    """What a server says of the drafts of our own requests."""
+
+    accepted: float
+    proposed: float | None = None
+    rate: float | None = None
+    """Tokens a step; 1 without a single accepted draft."""
+
+    def in_words(self, method: str) -> str:
+        """For people."""
+        of = f" of {self.proposed:.0f} draft tokens" if self.proposed is not None else " draft tokens"
+        rate = f", {self.rate:.2f} tokens a step" if self.rate is not None else ""
+        return f"{self.accepted:.0f}{of} accepted{rate} ({method})"
+
+
+@dataclass(frozen=True)
+class Way:
+    """How one engine is asked, and where it says what became of its drafts."""
+
+    path: str
+    body: Callable[[str], dict[str, Any]]
+    """The request, by the model's name."""
+    counted: str
+    """Names of counters that are read before and after, as an expression; empty when there are none to read."""
+    drafted: Callable[[Answer, Sequence[Reply]], Drafted | None]
+    """None where the server does not say."""
+    silent: str
+    """Why it may not say."""
+
+
+def drafting_of(endpoint: EndpointSettings) -> str:
+    """How an endpoint drafts, in its engine's own word; empty when it does not."""
+    return plan_of(endpoint).drafting or (UNNAMED if endpoint.draft is not None else "")
+
+
+def drafts_accepted(base: str, model: str, engine_kind: str, method: str) -> Question:
+    """Refuses drafts of which none is accepted, in requests that their method can win."""
+    way = WAYS[engine_kind]
+
+    def judge(answer: Answer) -> Verdict:
+        found = replies(answer)
+        wrong = {reply.status for reply in found} - {200}
+        if wrong & NO_TEXTS:
+            return _unmeasured(engine_kind, f"{way.path} answers {max(wrong & NO_TEXTS)}")
+        if wrong or len(found) < ASKED:
+            well = sum(reply.status == 200 for reply in found)
+            return Verdict(False, f"{well} of {ASKED} requests were answered")
+        drafted = way.drafted(answer, found)
+        return _unmeasured(engine_kind, way.silent) if drafted is None else _judged(method, drafted, found)
+
+    read = [counters(base, way.counted, when) if way.counted else "" for when in ("before", "after")]
+    lines = (read[0], post_several(f"{base}{way.path}", ASKED, 110), read[1])
+    return Question(
+        "accepted drafts", row_script(*filter(None, lines)), judge, json.dumps(way.body(model)), timeout=300
+    )
+
+
+def _unmeasured(engine_kind: str, why: str) -> Verdict:
+    return Verdict(False, f"not measurable on this {engine_kind}: {why}", measured=False)
+
+
+def _judged(method: str, drafted: Drafted, found: Sequence[Reply]) -> Verdict:
+    seen = drafted.in_words(method)
+    if drafted.accepted > 0:
+        return Verdict(True, seen, drafted.rate)
+    if method.casefold() in LOOKUPS and not any(FOLLOWS in _text(reply) for reply in found):
+        return Verdict(False, f"{seen}, in answers that repeat nothing: not measurable", measured=False)
+    return Verdict(False, seen, drafted.rate)
+
+
+def _text(reply: Reply) -> str:
+    choices = reply.body.get("choices")
+    return str(choices[0]["text"] if choices else reply.body.get("text"))
+
+
+def _openai(model: str) -> dict[str, Any]:
+    return {"model": model, "prompt": PROMPT, "max_tokens": TOKENS, "temperature": 0}
+
+
+def _sglang(_: str) -> dict[str, Any]:
+    return {"text": PROMPT, "sampling_params": {"max_new_tokens": TOKENS, "temperature": 0}}
+
+
+VLLM_COUNTERS = "vllm:spec_decode_num_"
+
+
+def _told_by_vllm(answer: Answer, _: Sequence[Reply]) -> Drafted | None:
+    """The difference of its counters (vllm/v1/spec_decode/metrics.py); versions without `drafts` have no rate."""
+    counts = {name.removeprefix(VLLM_COUNTERS): value for name, value in grown(answer).items()}
+    if "accepted_tokens" not in counts:
+        return None
+    accepted, drafts = counts["accepted_tokens"], counts.get("drafts")
+    return Drafted(accepted, counts.get("draft_tokens"), 1 + accepted / drafts if drafts else None)
+
+
+def _told_by_sglang(_: Answer, found: Sequence[Reply]) -> Drafted | None:
+    """Each of its verifications gives one token and what it accepted; the prompt itself gives the first token."""
+    told = [reply.body.get("meta_info") or {} for reply in found]
+    if not all("spec_verify_ct" in one for one in told):
+        return None
+    tokens, steps = (sum(one[name] for one in told) for name in ("completion_tokens", "spec_verify_ct"))
+    accepted = max(0, tokens - len(told) - steps)
+    return Drafted(accepted, rate=1 + accepted / steps if steps else None)
+
+
+def _told_by_tensorrt_llm(_: Answer, found: Sequence[Reply]) -> Drafted | None:
+    """Tokens a step of each answer (serve/postprocess_handlers.py); more than one means that drafts were accepted."""
+    told = [(reply.body["choices"][0], reply.body["usage"]["completion_tokens"]) for reply in found]
+    rates = [(choice.get("avg_decoded_tokens_per_iter"), tokens) for choice, tokens in told]
+    if any(rate is None for rate, _ in rates):
+        return None
+    tokens, steps = sum(tokens for _, tokens in rates), sum(tokens / max(rate, 1.0) for rate, tokens in rates)
+    return Drafted(round(tokens - steps, 2), rate=tokens / steps if steps else None)
+
+
+WAYS = {
+    "vllm": Way("/v1/completions", _openai, VLLM_COUNTERS, _told_by_vllm, "its /metrics counts no drafts"),
+    "sglang": Way("/generate", _sglang, "", _told_by_sglang, "its answers do not tell how often it verified"),
+    "tensorrt-llm": Way("/v1/completions", _openai, "", _told_by_tensorrt_llm, "its answers do not tell"),
+}

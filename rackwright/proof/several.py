@@ -1,0 +1,71 @@
+"""One question that is sent several times, and what of a server's counters a row reads before and after. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rackwright.proof.basic import Answer
+
+COUNTER = re.compile(r"^(before|after) ([\w:]+?)(?:_total)?(?:\{.*\})? ([\d.e+]+)$", re.MULTILINE)
+
+
+def post_several(url: str, times: int, seconds: int) -> str:
+    """Shell line that sends $body so often, for at most `seconds` each; after each answer a line `STATUS SECONDS`."""
+    return (
+        f"for i in $(seq {times}); do printf '%s' \"$body\" | curl --silent --noproxy '*' --max-time {seconds} "
+        "--header 'Content-Type: application/json' --data-binary @- "
+        f"--write-out '\\n%{{http_code}} %{{time_total}}\\n' {shlex.quote(url)}; done"
+    )
+
+
+def counters(base: str, names: str, when: str) -> str:
+    """Shell line that prints the counters of /metrics whose names match, each with a word in front of it."""
+    curl = f"curl --silent --noproxy '*' --max-time 20 {shlex.quote(f'{base}/metrics')}"
+    return f"{curl} | grep -E {shlex.quote(f'^({names})')} | sed 's/^/{when} /'"
+
+
+def row_script(*lines: str) -> str:
+    """The lines of a row that asks more than once: the body is read first, and a status of its own stands last."""
+    return "\n".join(("body=$(cat)", *lines, "printf '\\n200 0'"))
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer of several: its HTTP status (0: none came), its seconds and its body, {} where that is no JSON."""
+
+    status: int
+    seconds: float
+    body: Mapping[str, Any]
+
+
+def replies(answer: Answer) -> list[Reply]:
+    """The answers of `post_several`, in their order."""
+    found, body = list[Reply](), ""
+    for line in answer.body.split("\n"):
+        if ends := re.fullmatch(r"(\d{3}) ([\d.]+)", line):
+            found.append(Reply(int(ends[1]), float(ends[2]), _mapping(body)))
+            body = ""
+        else:
+            body = line or body
+    return found
+
+
+def _mapping(text: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def grown(answer: Answer) -> dict[str, float]:
+    """By how much each counter grew, over all of its labels; a counter that was not read both times is left out."""
+    sums: dict[str, dict[str, float]] = {"before": {}, "after": {}}
+    for when, name, value in COUNTER.findall(answer.body):
+        sums[when][name] = sums[when].get(name, 0.0) + float(value)
+    return {name: sums["after"][name] - old for name, old in sums["before"].items() if name in sums["after"]}

@@ -1,0 +1,178 @@
+"""The row of accepted drafts: which endpoints have it, how each engine is asked, and what its answers are worth."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackwright.proof.basic import Answer, Question, Verdict, judge_safely
+from rackwright.proof.drafts import FOLLOWS, PROMPT, PROSE, drafting_of, drafts_accepted
+from rackwright.proof.full import full_questions, refuses
+from rackwright.settings.model import EndpointSettings
+
+BASE = "http://127.0.0.1:8000"
+DRAFT = {"repository": "nvidia/eagle", "mount": "/config/models/eagle"}
+NGRAM = {"method": "ngram", "num_speculative_tokens": 3}
+VLLM, SGLANG, TRTLLM = "vllm/vllm-openai:v0.20.2", "lmsysorg/sglang:v0.5.8", "nvcr.io/nvidia/tensorrt-llm/release:1.2.0"
+IMAGES = {"vllm": VLLM, "sglang": SGLANG, "tensorrt-llm": TRTLLM}
+
+
+def endpoint(engine_kind: str, **keys: Any) -> EndpointSettings:
+    model = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}
+    told = {"model": model, "engine_kind": engine_kind, "image": IMAGES[engine_kind], **keys}
+    return EndpointSettings.model_validate(told)
+
+
+@pytest.mark.parametrize(
+    ("engine_kind", "keys", "method"),
+    [
+        ("vllm", {"engine": {"speculative-config": json.dumps(NGRAM)}}, "ngram"),
+        ("vllm", {"engine": {"speculative_config": NGRAM}}, "ngram"),
+        ("vllm", {"engine": {"speculative-config.method": "suffix"}}, "suffix"),
+        ("vllm", {"arguments": ["--speculative-config", json.dumps(NGRAM)]}, "ngram"),
+        ("vllm", {"engine": {"spec-method": "mtp"}, "image": "vllm/vllm-openai:v0.33.0"}, "mtp"),
+        ("vllm", {"engine": {"speculative-config": {"model": "m"}}}, "a draft model"),
+        ("vllm", {"draft": DRAFT}, "a draft model"),
+        ("vllm", {"engine": {"speculative-config": "null"}}, ""),
+        ("vllm", {}, ""),
+        ("sglang", {"engine": {"speculative-algorithm": "NGRAM"}}, "NGRAM"),
+        ("sglang", {"arguments": ["--speculative-algorithm=EAGLE3"]}, "EAGLE3"),
+        ("sglang", {}, ""),
+        ("tensorrt-llm", {"engine": {"speculative_config": {"decoding_type": "NGram"}}}, "NGram"),
+        ("tensorrt-llm", {"engine": {"speculative_config": None}}, ""),
+    ],
+)
+def test_every_way_of_drafting_has_the_row(engine_kind: str, keys: dict[str, Any], method: str) -> None:
+    settings = endpoint(engine_kind, **keys)
+    assert drafting_of(settings) == method
+    assert [row.name for row in full_questions(BASE, "m", settings)].count("accepted drafts") == bool(method)
+
+
+def test_nothing_that_others_read_is_drained() -> None:
+    rows = full_questions(BASE, "m", endpoint("tensorrt-llm", draft=DRAFT))
+    assert not [row.name for row in rows if "metrics" in row.script]
+
+
+def row(engine_kind: str, method: str = "ngram") -> Question:
+    return drafts_accepted(BASE, "m", engine_kind, method)
+
+
+def judge(question: Question, body: str) -> Verdict:
+    return judge_safely(question, Answer(200, body, 0))
+
+
+def said(*bodies: dict[str, Any], status: int = 200) -> str:
+    return "".join(f"{json.dumps(body)}\n{status} 0.1\n" for body in bodies)
+
+
+def counted(when: str, drafts: int, proposed: int, accepted: int, engine: int = 0) -> str:
+    labels = f'{{engine="{engine}",model_name="m"}}'
+    rows = (("drafts", drafts), ("draft_tokens", proposed), ("accepted_tokens", accepted))
+    lines = [f"{when} vllm:spec_decode_num_{name}_total{labels} {float(value)}" for name, value in rows]
+    each = f'{when} vllm:spec_decode_num_accepted_tokens_per_pos_total{{engine="0",model_name="m",position="0"}} 7.0'
+    return "\n".join([*lines, each, ""])
+
+
+def text(words: str, **more: Any) -> dict[str, Any]:
+    return {"choices": [{"text": words, **more}], "usage": {"completion_tokens": 48}}
+
+
+REPEATED = text(f" {FOLLOWS} with a lantern")
+OTHER = text(" 1, 2, 3")
+
+
+@pytest.mark.parametrize(
+    ("grown", "answer", "passed", "measured", "seen"),
+    [
+        ((43, 128, 10), REPEATED, True, True, "10 of 128 draft tokens accepted, 1.23 tokens a step (ngram)"),
+        ((28, 83, 0), REPEATED, False, True, "0 of 83 draft tokens accepted, 1.00 tokens a step (ngram)"),
+        ((0, 0, 0), REPEATED, False, True, "0 of 0 draft tokens accepted (ngram)"),
+        ((28, 83, 0), OTHER, False, False, "in answers that repeat nothing: not measurable"),
+    ],
+)
+def test_vllm_counts_what_our_requests_added(
+    grown: tuple[int, int, int], answer: dict[str, Any], passed: bool, measured: bool, seen: str
+) -> None:
+    """The figures are those of a real vLLM 0.20.2, whose n-grams had nothing to win while it counted to thirty."""
+    after = tuple(100 + one for one in grown)
+    verdict = judge(row("vllm"), counted("before", 100, 100, 100) + said(answer, answer) + counted("after", *after))
+    assert (verdict.passed, verdict.measured, seen in verdict.seen) == (passed, measured, True), verdict
+    assert refuses(row("vllm"), None, verdict) == (measured and not passed)
+
+
+def test_a_draft_model_has_no_excuse_in_what_was_answered() -> None:
+    body = counted("before", 0, 0, 0) + said(OTHER, OTHER) + counted("after", 28, 83, 0)
+    assert refuses(row("vllm", "eagle3"), None, judge(row("vllm", "eagle3"), body))
+
+
+def test_vllm_counts_each_of_its_engines() -> None:
+    before = counted("before", 5, 5, 5) + counted("before", 1, 1, 1, engine=1)
+    after = counted("after", 6, 8, 6) + counted("after", 3, 7, 4, engine=1)
+    assert judge(row("vllm"), before + said(OTHER, OTHER) + after).seen.startswith("4 of 9 draft tokens accepted")
+
+
+def sglang(tokens: int, **told: int) -> dict[str, Any]:
+    return {"text": f" {FOLLOWS}", "meta_info": {"completion_tokens": tokens, **told}}
+
+
+@pytest.mark.parametrize(
+    ("bodies", "passed", "seen"),
+    [
+        ((sglang(48, spec_verify_ct=47), sglang(48, spec_verify_ct=12)), True, "35 draft tokens accepted"),
+        ((sglang(48, spec_verify_ct=47), sglang(48, spec_verify_ct=47)), False, "0 draft tokens accepted"),
+    ],
+)
+def test_sglang_says_how_often_it_verified(bodies: tuple[dict[str, Any], ...], passed: bool, seen: str) -> None:
+    verdict = judge(row("sglang", "NGRAM"), said(*bodies))
+    assert (verdict.passed, seen in verdict.seen) == (passed, True), verdict
+    assert refuses(row("sglang", "NGRAM"), None, verdict) != passed
+
+
+@pytest.mark.parametrize(("rates", "passed"), [((1.0, 3.2), True), ((1.0, 1.0), False)])
+def test_tensorrt_llm_says_how_many_tokens_a_step_had(rates: tuple[float, ...], passed: bool) -> None:
+    bodies = [text(f" {FOLLOWS}", avg_decoded_tokens_per_iter=rate) for rate in rates]
+    verdict = judge(row("tensorrt-llm", "NGram"), said(*bodies))
+    assert (verdict.passed, verdict.measured) == (passed, True), verdict
+    assert refuses(row("tensorrt-llm", "NGram"), None, verdict) != passed
+
+
+@pytest.mark.parametrize(
+    ("engine_kind", "body"),
+    [
+        ("vllm", said(REPEATED, REPEATED)),
+        ("vllm", said({}, {}, status=404)),
+        ("sglang", said(sglang(48), sglang(48))),
+        ("tensorrt-llm", said(REPEATED, REPEATED)),
+    ],
+)
+def test_what_a_server_does_not_say_is_not_passed_and_refuses_nothing(engine_kind: str, body: str) -> None:
+    verdict = judge(row(engine_kind), body)
+    assert (verdict.passed, verdict.measured) == (False, False), verdict
+    assert f"not measurable on this {engine_kind}: " in verdict.seen
+    assert not refuses(row(engine_kind), None, verdict)
+
+
+@pytest.mark.parametrize("engine_kind", IMAGES)
+@pytest.mark.parametrize("body", ["", "\n000 0.1\n\n000 0.1\n", said({}, {}, status=500), said({}, {})])
+def test_requests_without_an_answer_are_no_drafts(engine_kind: str, body: str) -> None:
+    verdict = judge(row(engine_kind), body)
+    assert not verdict.passed
+    assert "requests were answered" in verdict.seen or not verdict.measured or "makes no sense" in verdict.seen
+
+
+def test_the_request_repeats_itself_and_the_real_model_was_taught_how_it_goes_on() -> None:
+    assert PROMPT.count(PROSE) == 2
+    going_on = PROSE.removeprefix(PROMPT.rpartition("\n")[2])
+    assert going_on.startswith(f" {FOLLOWS}")
+    lessons = Path(__file__).parents[2] / "rackwright_lab" / "real" / "teach.py"
+    texts = {
+        node.targets[0].id: node.value
+        for node in ast.parse(lessons.read_text()).body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    taught = (ast.literal_eval(texts[name]) for name in ("PROSE", "BEGUN"))
+    assert tuple(taught) == (PROSE, PROMPT.rpartition("\n")[2])
