@@ -16,6 +16,16 @@ globals().update(
             # 8 GPUs with Eagle3-v2 (below 8k tokens of context), or on the newest TensorRT-LLM line.
             "b200_eagle3_v2": [],
             "b200_newest": [],
+            # TensorRT-LLM 1.2.1: gpt-oss-120b, DeepSeek-R1, and on one GPU Llama 3.3 70B and Qwen3-30B-A3B.
+            "b200_stable": [],
+            "b200_deepseek_r1": [],
+            "b200_llama33_70b": [],
+            "b200_qwen3_30b": [],
+            # gpt-oss-120b with vLLM 0.33.0 on one GPU, without and with Eagle3-v3, and with SGLang 0.5.23 on all.
+            "b200_vllm": [],
+            "b200_vllm_eagle3": [],
+            "b200_sglang": [],
         },
+        children={"b200_vllm": ["b200_vllm_eagle3"]},
     )
 )

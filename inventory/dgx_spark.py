@@ -9,7 +9,10 @@ globals().update(
             "dgx_spark_eagle3": [("spark-01.example.com", {"ssh_user": "nvidia"})],
             "dgx_spark_draft_target": [("spark-02.example.com", {"ssh_user": "nvidia"})],
             "dgx_spark_newest": [],
+            "dgx_spark_vllm_qwen36": [],
         },
-        children={"dgx_spark": ["dgx_spark_eagle3", "dgx_spark_draft_target", "dgx_spark_newest"]},
+        children={
+            "dgx_spark": ["dgx_spark_eagle3", "dgx_spark_draft_target", "dgx_spark_newest", "dgx_spark_vllm_qwen36"],
+        },
     )
 )

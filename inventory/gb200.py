@@ -12,6 +12,10 @@ globals().update(
             ],
             # On the newest TensorRT-LLM line; a host belongs to one profile.
             "gb200_tray_newest": [],
+            # TensorRT-LLM 1.2.1: gpt-oss-120b and DeepSeek-R1; and DeepSeek-R1 with vLLM 0.33.0.
+            "gb200_tray_stable": [],
+            "gb200_tray_deepseek_r1": [],
+            "gb200_tray_vllm_deepseek_r1": [],
         },
         children={"gb200": ["gb200_tray"]},
     )

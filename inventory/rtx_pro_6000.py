@@ -11,9 +11,15 @@ globals().update(
             "rtx_pro_6000_vllm_eagle3": [],
             "rtx_pro_6000_vllm": [],
             "rtx_pro_6000_sglang": [],
+            "rtx_pro_6000_vllm_qwen36": [],
         },
         children={
-            "rtx_pro_6000": ["rtx_pro_6000_trtllm", "rtx_pro_6000_vllm", "rtx_pro_6000_sglang"],
+            "rtx_pro_6000": [
+                "rtx_pro_6000_trtllm",
+                "rtx_pro_6000_vllm",
+                "rtx_pro_6000_sglang",
+                "rtx_pro_6000_vllm_qwen36",
+            ],
             "rtx_pro_6000_vllm": ["rtx_pro_6000_vllm_eagle3"],
         },
     )

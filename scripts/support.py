@@ -15,6 +15,7 @@ import yaml
 from rackwright.concerns.preflight.row import figures
 from rackwright.engines.check import PRODUCTS
 from rackwright_lab.gpu.models import DRIVER
+from rackwright_lab.servers import image as images
 from rackwright_lab.servers.toolkit import VERSIONS
 
 ROOT = Path(__file__).parents[1]
@@ -66,6 +67,16 @@ REAL = {
 }
 """Real engines that the product has asked, by hand."""
 STANDIN = "stand-in: whole deploys (`tests/lab/test_profiles.py`); the real engine was not met"
+CHECKED = "expected: its options are checked by the engine's own sources (`tests/unit/test_recipes.py`), and no more"
+OF_TODAY = {"TensorRT-LLM 1.2.1": "1.2.1", "TensorRT-LLM 1.4.0rc1": "1.4.0rc1", "vLLM": "v0.33.0", "SGLang": "v0.5.23"}
+"""The versions for which profiles are shipped where a vendor has published a recipe."""
+MACHINES = {
+    "B200": "b200",
+    "GB200 tray": "gb200_tray",
+    "H200": "h200",
+    "RTX PRO 6000": "rtx_pro_6000",
+    "DGX Spark": "dgx_spark",
+}
 
 
 def main() -> None:
@@ -84,6 +95,8 @@ def page() -> str:
         _table("NVIDIA driver", ("profile", "machine", "architecture", "driver", "older"), drivers()),
         _driver_seen(),
         _table("Engines", ("engine", "version", "profiles", "state"), engines()),
+        _table("Profiles of today", ("machine", *OF_TODAY), of_today()),
+        NO_RECIPE,
         _options(),
         _table("Combinations known not to work", ("engine", "with", "state", "why"), known_bad()),
     )
@@ -126,6 +139,15 @@ def drivers() -> Iterator[tuple[str, ...]]:
             yield f"`{name}`", hardware["machine"], hardware["architecture"], asked, "refused: `driver version`"
 
 
+NO_RECIPE = """\
+A dash: no recipe of a vendor was found for that machine with that version, so none is shipped. NVIDIA's playbooks for
+DGX Spark run TensorRT-LLM 1.3.0rc13, and vLLM and SGLang from images that name no version; vLLM's and SGLang's
+recipes for gpt-oss-120b name no RTX PRO 6000 and SGLang's no GB200, and NVIDIA's configurations for TensorRT-LLM no
+RTX PRO 6000. The profiles of 1.4.0rc1 are those of earlier guides in this version's own words. None of these ran on
+its own hardware here: [send a record](../how-to/real-gpu.md#send-a-record-of-your-hardware) of one that did.
+"""
+
+
 def _driver_seen() -> str:
     return f"""\
 Seen: driver {DRIVER}, with nvidia-smi's real output on one NVIDIA H200 (`tests/fixtures/nvidia-smi`). The lab's GPUs
@@ -142,7 +164,24 @@ def engines() -> Iterator[tuple[str, ...]]:
             repository, _, tag = values["image"].rpartition(":")
             shipped.setdefault((REPOSITORIES[repository], tag.removeprefix("v")), []).append(f"`{name}`")
     for key in sorted({*shipped, *REAL}):
-        yield PRODUCTS[key[0]], key[1], ", ".join(shipped.get(key, ["-"])), REAL.get(key, STANDIN)
+        yield PRODUCTS[key[0]], key[1], ", ".join(shipped.get(key, ["-"])), REAL.get(key, _state(*key))
+
+
+def _state(engine: str, version: str) -> str:
+    """Whether the lab has a stand-in of that version."""
+    tags = (one.rpartition(":v") for one in (images.VLLM, images.SGLANG))
+    others = {REPOSITORIES[name]: tag for name, _, tag in tags}
+    return STANDIN if version in images.VERSIONS or others.get(engine) == version else CHECKED
+
+
+def of_today() -> Iterator[tuple[str, ...]]:
+    """Profiles by machine and version; a dash where no recipe of a vendor was found."""
+    tags = {name: str(values["image"]).rpartition(":")[2] for name, values in profiles().items() if "image" in values}
+    tags |= {file.stem: tags.get(file.stem.removesuffix("_eagle3"), "") for file in _files() if file.stem not in tags}
+    for machine, group in MACHINES.items():
+        own = sorted(name for name in tags if f"{name}_".startswith(f"{group}_"))
+        cells = ([f"`{name}`" for name in own if tags[name] == tag] for tag in OF_TODAY.values())
+        yield machine, *(", ".join(names) or "-" for names in cells)
 
 
 def _options() -> str:

@@ -1,10 +1,11 @@
-"""`rackwright report [RUN]`: a run as one HTML file, to read and to send on."""
+"""`rackwright report [RUN]`: a run as one HTML file, to read and to send on; or what it proved of its hardware."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
+from rackwright.commands.inventories import add_vault
 from rackwright.fleet.view.report import write
 from rackwright.loading.files import site_root
 from rackwright.runs.journal import chosen_record
@@ -13,13 +14,31 @@ from rackwright.runs.journal import chosen_record
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("report", help="write a run as one HTML file that opens offline")
-    parser.add_argument("run", nargs="?", default="last", metavar="RUN", help="a run's name (default: the last one)")
+    parser.add_argument("run", nargs="?", metavar="RUN", help="a run's name, or `last` (default: the last one)")
+    parser.add_argument(
+        "--hardware",
+        action="store_true",
+        help="write what the run proved of its hardware, without anything that names its owner; reads its hosts once "
+        "more (default: the last run that asked an endpoint)",
+    )
     parser.add_argument("--out", type=Path, metavar="FILE", help="the file to write (default: beside the run's record)")
     parser.add_argument("--site", default=".", metavar="DIR", help="the site's folder (default: here)")
+    add_vault(parser)
     parser.set_defaults(handler=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the report and print where it is; returns the exit status. Raises RackwrightError."""
-    print(write(chosen_record(site_root(Path(args.site) / "site"), args.run), args.out))
+    root = site_root(Path(args.site) / "site")
+    if args.hardware:
+        print(_hardware(root, args.run, args.out))
+    else:
+        print(write(chosen_record(root, args.run or "last"), args.out))
     return 0
+
+
+def _hardware(root: Path, run: str | None, out: Path | None) -> Path:
+    # What connects to hosts takes longer to load than a report takes to write.
+    from rackwright.fleet.hardware import newest_with_rows, write_bundle  # noqa: PLC0415
+
+    return write_bundle(chosen_record(root, run) if run else newest_with_rows(root), out)

@@ -42,6 +42,8 @@ class Advice:
     """False when it is known not to."""
     advised: bool = False
     """True when its source calls it the better one for such a load, without a speed."""
+    serves: str = ""
+    """The model, where it is another one than gpt-oss-120b."""
     beyond: bool = False
     """True when such advice is for shorter requests than those asked for."""
 
@@ -54,11 +56,17 @@ class Advice:
 def advise(gpu: str, load: Load) -> list[Advice]:
     """Profiles for a GPU: the fastest first, then those that nobody measured, and last those that fail.
 
-    Of those that nobody measured, what a source advises for such a load comes first, then what works on more
-    requests at once. gpu: its name as `GpuType` has it. Empty when no profile holds requests of that length.
+    Of those that nobody measured, what serves gpt-oss-120b comes before other models, then what a source advises for
+    such a load, then what works on more requests at once. gpu: its name as `GpuType` has it. Empty when no profile
+    holds requests of that length.
     """
-    rows = [row for row in table("measured")["profiles"] if row["gpu"] == gpu and row["context"] >= load.length]
+    rows = [row for row in table("measured")["profiles"] if row["gpu"] == gpu and _holds(row, load)]
     return sorted((_advice(row, load) for row in rows), key=_order)
+
+
+def _holds(row: Mapping[str, Any], load: Load) -> bool:
+    """Whether a profile takes such requests: its context holds them, and its steps their prompts."""
+    return bool(row["context"] >= load.length and row.get("prompt", row["context"]) >= load.context)
 
 
 def longest(gpu: str) -> int:
@@ -66,8 +74,9 @@ def longest(gpu: str) -> int:
     return max((row["context"] for row in table("measured")["profiles"] if row["gpu"] == gpu), default=0)
 
 
-def _order(one: Advice) -> tuple[bool, bool, float, bool, int, bool]:
-    return not one.runs, one.percent is None, -(one.percent or 0), not one.advised, -one.at_once, one.beyond
+def _order(one: Advice) -> tuple[bool, bool, float, bool, bool, int, bool]:
+    measured = one.percent is None, -(one.percent or 0)
+    return not one.runs, *measured, bool(one.serves), not one.advised, -one.at_once, one.beyond
 
 
 def _advice(row: Mapping[str, Any], load: Load) -> Advice:
@@ -82,6 +91,7 @@ def _advice(row: Mapping[str, Any], load: Load) -> Advice:
         reasons=(*(first or [_unmeasured(row)]), *_limits(row, load), *(_told(remark, load) for remark in remarks)),
         at_once=min(limit, load.concurrency),
         runs="fails" not in row,
+        serves=row.get("serves", ""),
         advised=any(load.length <= remark["context_below"] for remark in better),
         beyond=any(load.length > remark["context_below"] for remark in better),
     )

@@ -28,7 +28,7 @@ from rackwright_lab.machine.trees import remove_tree
 from rackwright_lab.standins import oci, rootfs
 
 REPOSITORY = "nvidia/tensorrt-llm/release"
-VERSIONS = ("1.1.0rc0", "1.2.0rc0", "1.2.0rc1", "1.2.0rc6", "1.3.0rc1", "1.3.0rc27", "1.4.0rc1")
+VERSIONS = ("1.1.0rc0", "1.2.0rc0", "1.2.0rc1", "1.2.0rc6", "1.2.1", "1.3.0rc1", "1.3.0rc27", "1.4.0rc1")
 MULTI_ARCH = "1.3.0rc27"
 """This version's tag is an index of linux/amd64 and linux/arm64; the others are plain amd64 manifests."""
 ARM64_ONLY = "1.2.0rc6-arm64"

@@ -83,6 +83,26 @@ _LLAMA = {
     "torch_dtype": "bfloat16",
     "quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4"},
 }
+_FP8 = {"quantization_config": {"quant_method": "modelopt", "quant_algo": "FP8"}}
+_DEEPSEEK = {
+    "architectures": ["DeepseekV3ForCausalLM"],
+    "model_type": "deepseek_v3",
+    "hidden_size": 7168,
+    "vocab_size": 129280,
+    "num_hidden_layers": 61,
+    "max_position_embeddings": 163840,
+    "torch_dtype": "bfloat16",
+    "quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4"},
+}
+_QWEN3 = {
+    "architectures": ["Qwen3MoeForCausalLM"],
+    "model_type": "qwen3_moe",
+    "hidden_size": 2048,
+    "vocab_size": 151936,
+    "num_hidden_layers": 48,
+    "max_position_embeddings": 40960,
+    "torch_dtype": "bfloat16",
+}
 _THRICE = (
     ("original/config.json", 200),
     ("original/dtypes.json", 400),
@@ -105,6 +125,9 @@ REPOSITORIES = {
         Repository("lmsys/EAGLE3-gpt-oss-120b-bf16", 1, 2, _EAGLE),
         Repository("nvidia/Llama-3.3-70B-Instruct-FP4", 2, 6, {**_LLAMA, "hidden_size": 8192}),
         Repository("nvidia/Llama-3.1-8B-Instruct-FP4", 1, 4, {**_LLAMA, "hidden_size": 4096}),
+        Repository("nvidia/Llama-3.3-70B-Instruct-FP8", 2, 6, {**_LLAMA, **_FP8, "hidden_size": 8192}),
+        Repository("nvidia/DeepSeek-R1-0528-FP4-v2", 2, 6, _DEEPSEEK),
+        Repository("Qwen/Qwen3-30B-A3B", 2, 6, _QWEN3),
         Repository("meta-llama/Llama-3.1-8B-Instruct", 1, 4, {**_LLAMA, "hidden_size": 4096}, gated=True),
     )
 }

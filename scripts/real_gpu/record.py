@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from rackwright import __version__
+from rackwright.fleet.hardware.page import page, values
 from rackwright_lab.real.gpu import ENVIRONMENT, IMAGE, TORCH, VERSION
-from scripts.real_gpu.story import Done
+from scripts.real_gpu.story import HARDWARE, Done
 
 ROWS = re.compile(r"\b(proved|refused|not measurable|skipped): (.+?)\s*$", re.MULTILINE)
 DIFFERS = (
@@ -81,11 +82,18 @@ def write(found: Sequence[Done], into: Path) -> Path:
     place = into / "record.json"
     before = json.loads(place.read_text())["steps"] if place.exists() else []
     new = [step["name"] for step in told["steps"]]
+    told["hardware"] = hardware(into)
     told["steps"] = [*(step for step in before if step["name"] not in new), *told["steps"]]
     place.write_text(json.dumps(told, indent=1) + "\n")
-    page = into / "record.md"
-    page.write_text(as_page(told))
-    return page
+    target = into / "record.md"
+    target.write_text(as_page(told))
+    return target
+
+
+def hardware(into: Path) -> dict[str, Any] | None:
+    """What the newest run proved of its hardware, as `rackwright report --hardware` has it; None without one."""
+    found = sorted((into / "runs").glob(f"*{HARDWARE}"))
+    return values(found[-1].read_text()) if found else None
 
 
 def as_page(told: dict[str, Any]) -> str:
@@ -98,4 +106,6 @@ def as_page(told: dict[str, Any]) -> str:
         if one["rows"]:
             lines += ["", f"## {one['name']}: what the gate said", "", *(f"- {row}" for row in one["rows"])]
     lines += ["", "## What was not as in production", "", *(f"- {line}" for line in told["differs"])]
+    if told.get("hardware"):
+        lines += ["", page(told["hardware"])]
     return "\n".join(lines) + "\n"

@@ -19,6 +19,8 @@ from rackwright_lab.real.gpu import SETTINGS
 
 ROOT = Path(__file__).parents[2]
 INVENTORY = "inventory/lab_gpu.py"
+HARDWARE = ".hardware.md"
+"""How the file ends that says what the deploy proved of its hardware; it lies beside the run's record."""
 LATE = 124
 """The status of a step that was ended for its time, as `timeout` has it."""
 QUESTION = "What is the capital of France?"
@@ -98,6 +100,7 @@ def steps(lab: str, offline: bool) -> Iterator[Step]:
     yield Step("drafts and tokens as vLLM counts them", rackwright(*on_host, METRICS), says="spec_decode")
     yield Step("status", rackwright("status", INVENTORY))
     yield Step("drift", rackwright("drift", INVENTORY))
+    yield Step("hardware record", rackwright("report", "--hardware"), says=HARDWARE)
     good = data(model=revision("v2"), engine={"max-num-seqs": 8})
     yield Step("a good change", rollout(*good), seconds=300)
     yield Step("drafts after the gate", rackwright(*on_host, METRICS), says="spec_decode")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
+from rackwright.fleet.hardware.page import values
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from tests.lab import tutorial
@@ -206,3 +208,18 @@ def test_a_damaged_file_is_put_back_under_the_running_container(deployed: Site) 
     assert "put back files of release" in run.output
     assert host.run("docker inspect --format '{{.Id}}' rackwright-llm").stdout == container
     host.run(inside.format("sha256sum --check --strict --quiet SHA256SUMS"))
+
+
+def test_what_it_proved_of_its_hardware_names_nobody(deployed: Site) -> None:
+    run = deployed.rackwright("report", "--hardware")
+    assert run.status == 0, run.output
+    text = Path(run.output.strip().splitlines()[-1]).read_text()
+    found = values(text)
+    for host in found["hosts"]:
+        assert [(gpu["count"], gpu["name"]) for gpu in host["gpus"]] == [(8, "NVIDIA B200")]
+        assert {"row": "a chat answer", "mark": "proved"} in host["gate"]
+        assert {"check": "GPU count", "verdict": "ok"} in host["preflight"]
+        assert host["endpoints"][0]["options"]["tensor_parallel_size"] == 8
+    uuids = [line.split()[-1].strip(")") for line in deployed.lab.hosts[0].run("nvidia-smi -L").stdout.splitlines()]
+    owner = [word for host in deployed.lab.hosts for word in (host.name, host.address)]
+    assert [word for word in (*owner, *uuids, deployed.lab.paths.id, "10.79.") if word in text] == []

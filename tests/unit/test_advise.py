@@ -90,12 +90,21 @@ def test_the_card_s_advice_counts_up_to_its_limit_and_is_no_measurement(load: Lo
 
 def test_what_works_on_more_requests_at_once_comes_before_advice_for_other_loads() -> None:
     assert [one.profile for one in advise("B200", Load(65536, 32))] == [
+        "b200_vllm",
+        "b200_vllm_eagle3",
+        "b200_sglang",
         "b200_eagle3_v2",
         "b200",
         "b200_newest",
         "low_latency",
         "low_latency_speculative",
     ]
+
+
+def test_other_models_come_after_gpt_oss_and_long_prompts_only_to_those_that_take_them() -> None:
+    short, long = ([one.profile for one in advise("B200", Load(tokens, 1))] for tokens in (1024, 16385))
+    assert short[-3:] == ["b200_deepseek_r1", "b200_llama33_70b", "b200_qwen3_30b"]
+    assert {*short} - {*long} == {"b200_stable", "b200_llama33_70b", "b200_qwen3_30b"}
 
 
 def test_a_profile_for_fewer_requests_says_so() -> None:
@@ -118,7 +127,7 @@ def test_every_figure_and_profile_of_the_data_exists() -> None:
     data = table("measured")
     files = {path.stem for path in (ROOT / "group_vars").glob("*.yml")}
     named = {row["name"] for row in data["profiles"]}
-    assert files - named == {"all", "lab", "dgx_spark", "rtx_pro_6000"}, "a profile that advise leaves out"
+    assert files - named == {"all", "lab", "dgx_spark", "rtx_pro_6000", "h200"}, "a profile that advise leaves out"
     assert named <= files
     assert {(row["gpu"], row["profile"]) for row in (*data["figures"], *data["remarks"])} <= {
         (row["gpu"], row["name"]) for row in data["profiles"]
@@ -135,6 +144,8 @@ def test_the_limits_of_a_row_are_those_of_its_profile(row: dict[str, Any]) -> No
     assert row.get("serves", "openai/gpt-oss-120b") == model.repository
     assert row.get("concurrency") == plan.value("batch")
     assert (row["gpus"], row["context"]) == (plan.gpus, plan.value("sequence") or contexts[model.repository])
+    tokens = plan.options.get("max_num_tokens", row["context"])
+    assert row.get("prompt", row["context"]) == min(tokens, row["context"])
     assert not settings.hardware.gpu_models or row["gpu"] in settings.hardware.gpu_models
 
 
@@ -177,19 +188,19 @@ def test_a_machine_s_name_is_as_good_as_its_gpu_s(capsys: pytest.CaptureFixture[
         (
             "B20",
             "8k",
-            "RW1001: no profile is for B20 (did you mean B200?); known: B200, GB10, GB200, RTX PRO 6000;"
+            "RW1001: no profile is for B20 (did you mean B200?); known: B200, GB10, GB200, H200, RTX PRO 6000;"
             " next: rackwright advise --gpu B200 --context 8192 --concurrency 4",
         ),
         (
-            "H200",
+            "H100",
             "8k",
-            "RW1001: no profile is for H200; known: B200, GB10, GB200, RTX PRO 6000;"
+            "RW1001: no profile is for H100; known: B200, GB10, GB200, H200, RTX PRO 6000;"
             " next: rackwright advise --gpu B200 --context 8192 --concurrency 4",
         ),
         (
             "B200",
             "200k",
-            "RW1002: no profile for B200 holds 204800 tokens of prompt and answer; the longest holds 131072;"
+            "RW1002: no profile for B200 holds 204800 tokens of prompt and answer; the longest holds 163840;"
             " next: ask with a smaller --context or --output",
         ),
     ],

@@ -35,6 +35,15 @@ PARENTS = {
     "rtx_pro_6000_vllm": ["rtx_pro_6000"],
     "rtx_pro_6000_vllm_eagle3": ["rtx_pro_6000_vllm", "rtx_pro_6000"],
     "rtx_pro_6000_sglang": ["rtx_pro_6000"],
+    "rtx_pro_6000_vllm_qwen36": ["rtx_pro_6000"],
+    "dgx_spark_vllm_qwen36": ["dgx_spark"],
+    "b200_vllm_eagle3": ["b200_vllm"],
+    "h200_vllm": ["h200"],
+    "h200_vllm_eagle3": ["h200_vllm", "h200"],
+    "h200_vllm_deepseek_r1": ["h200"],
+    "h200_vllm_llama33_70b": ["h200"],
+    "h200_sglang": ["h200"],
+    "h200_trtllm": ["h200"],
 }
 
 

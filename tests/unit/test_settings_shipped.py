@@ -18,7 +18,7 @@ from rackwright.settings.schema import json_schema
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "fixtures" / "engine-yaml"
-INVENTORIES = ("b200", "gb200", "dgx_spark", "rtx_pro_6000")
+INVENTORIES = ("b200", "gb200", "h200", "dgx_spark", "rtx_pro_6000")
 
 PROFILES = {
     "b200": "s000_eagle",

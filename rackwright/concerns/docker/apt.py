@@ -40,7 +40,7 @@ class OperatingSystem:
     def major(self) -> int:
         """First number of the release; 0 when there is none."""
         number = self.version.split(".")[0]
-        return int(number) if number.isdigit() else 0
+        return int(number) if number.isdecimal() else 0
 
 
 @dataclass(frozen=True)

@@ -112,4 +112,4 @@ def _info(encoded: str) -> dict[str, Any]:
 
 def _version(text: str) -> tuple[int, ...]:
     numbers = text.split("+", maxsplit=1)[0].split("-", maxsplit=1)[0].split(".")
-    return tuple(int(number) for number in numbers if number.isdigit())
+    return tuple(int(number) for number in numbers if number.isdecimal())

@@ -126,7 +126,7 @@ def _version(text: str) -> str | None:
 
 def _table(lines: Iterable[tuple[str, str]]) -> dict[str, tuple[int, str | None]]:
     rows = [[cell.strip() for cell in rest.split(",")] for kind, rest in lines if kind == "gpu"]
-    return {row[0]: (int(row[1]), _value(row[2])) for row in rows if len(row) == 3 and row[1].isdigit()}
+    return {row[0]: (int(row[1]), _value(row[2])) for row in rows if len(row) == 3 and row[1].isdecimal()}
 
 
 def _owners(lines: Iterable[tuple[str, str]]) -> dict[int, tuple[str, str, bool]]:
@@ -207,7 +207,7 @@ def _value(text: str | None) -> str | None:
 
 def _number(text: str | None) -> int | None:
     word = (text or "").split(" ")[0]
-    return int(word) if word.isdigit() else None
+    return int(word) if word.isdecimal() else None
 
 
 def _switch(text: str | None) -> bool | None:

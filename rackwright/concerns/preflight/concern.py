@@ -95,7 +95,7 @@ def parse(output: str) -> SeenMachine:
 def _disk(words: list[str]) -> Disk:
     path, *rest = [word for word in words if word]
     free, inodes, kind, source, mount = rest[:5]
-    return Disk(path, int(free) * 1024, int(inodes) if inodes.isdigit() else None, kind, source, mount)
+    return Disk(path, int(free) * 1024, int(inodes) if inodes.isdecimal() else None, kind, source, mount)
 
 
 def _listener(words: list[str]) -> Listener:

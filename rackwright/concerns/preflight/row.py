@@ -99,7 +99,7 @@ class SeenMachine:
     def number(self, key: str) -> int | None:
         """A value as a number; None when it is absent or none."""
         text = self.values.get(key, "")
-        return int(text) if text.isdigit() else None
+        return int(text) if text.isdecimal() else None
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def figures() -> Mapping[str, Any]:
 
 def version_tuple(text: str) -> tuple[int, ...]:
     """Numbers of a dotted version, as far as they are numbers."""
-    return tuple(int(part) for part in text.split("-", maxsplit=1)[0].split(".") if part.isdigit())
+    return tuple(int(part) for part in text.split("-", maxsplit=1)[0].split(".") if part.isdecimal())
 
 
 def gib(size: float) -> str:

@@ -139,7 +139,7 @@ def open_files(case: Case) -> Verdicts:
     if limit is None:
         return
     least = int(figures()["containers"]["open_files"])
-    good = not limit.isdigit() or int(limit) >= least
+    good = not limit.isdecimal() or int(limit) >= least
     yield good, limit, f"systemctl edit docker.service: LimitNOFILE at least {least}; then restart docker"
 
 

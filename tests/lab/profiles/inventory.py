@@ -15,6 +15,7 @@ CHILDREN = {
     "dgx_spark": ["dgx_spark_eagle3", "dgx_spark_draft_target", "dgx_spark_newest"],
     "rtx_pro_6000": ["rtx_pro_6000_trtllm", "rtx_pro_6000_vllm", "rtx_pro_6000_sglang"],
     "rtx_pro_6000_vllm": ["rtx_pro_6000_vllm_eagle3"],
+    "h200": ["h200_trtllm"],
 }
 
 chosen, profile = os.environ["PROFILES_HOST"], os.environ["PROFILES_PROFILE"]

@@ -24,14 +24,19 @@ def write(record: Path, out: Path | None = None) -> Path:
     try:
         story = story_of(read_record(record))
         text = page(story, record.stem, _logs(story, record))
-        new = target.with_name(f".{target.name}.new")
-        new.unlink(missing_ok=True)
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", errors="replace") as file:
-            file.write(text)
-        new.replace(target)
+        write_privately(target, text)
     except OSError as error:
         raise RackwrightError(f"the report of {record.stem} could not be written: {error}", code="RW0820") from error
     return target
+
+
+def write_privately(target: Path, text: str) -> None:
+    """Put a file in its place, whole or not at all, for its owner only. Raises OSError."""
+    new = target.with_name(f".{target.name}.new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", errors="replace") as file:
+        file.write(text)
+    new.replace(target)
 
 
 def _logs(story: Story, record: Path) -> dict[str, str]:

@@ -1,0 +1,81 @@
+"""A run on real hardware as plain values: what each host is, what its gate said, and how long it took. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from rackwright import __version__
+from rackwright.fleet.hardware import allowed
+from rackwright.fleet.hardware.readings import Json, endpoints_of, known, profile_of, told_of
+from rackwright.fleet.view.report.figures import MARKS
+from rackwright.fleet.view.timeline import PHASES, AskedRow, HostStory, Story
+from rackwright.plan.concern import HostReading
+from rackwright.proof.codes import CODES
+from rackwright.runs.states import RunState
+from rackwright.settings.model import HostSettings
+
+FORMAT = "rackwright-hardware/1"
+
+
+@dataclass(frozen=True)
+class Member:
+    """One host of the run: its story, its settings, its groups, and its reading; None where it could not be read."""
+
+    story: HostStory
+    settings: HostSettings
+    groups: Sequence[str]
+    reading: HostReading | None
+
+
+def bundle(story: Story, members: Sequence[Member]) -> Json:
+    """The whole bundle. Hosts have numbers in their inventory's order, and no names."""
+    return {
+        "format": FORMAT,
+        "rackwright": __version__,
+        "run": known(
+            day=day(story.began),
+            status=allowed.whole(story.status, 255),
+            seconds=allowed.whole(round(story.duration)),
+            hosts=len(story.hosts),
+        ),
+        "hosts": [{"host": number, **_host(member)} for number, member in enumerate(members, 1)],
+    }
+
+
+def day(began: float | None) -> str | None:
+    """The day of the run, UTC."""
+    return None if began is None else f"{datetime.fromtimestamp(began, UTC):%Y-%m-%d}"
+
+
+def _host(member: Member) -> Json:
+    own = member.story
+    return {
+        "state": allowed.word(own.state, tuple(RunState)),
+        **profile_of(member.groups),
+        "endpoints": endpoints_of(member.settings),
+        "gate": gate_of(own.rows),
+        "seconds": seconds_of(own),
+        **(told_of(member.reading, member.settings) if member.reading else {}),
+    }
+
+
+def gate_of(rows: Mapping[str, AskedRow]) -> list[Json]:
+    """The gate's rows: which, how it was judged, and its figure; what an engine has answered stays at home."""
+    return [
+        {"row": name, **known(mark=allowed.word(row.mark, MARKS), figure=allowed.number(row.figure))}
+        for name, row in rows.items()
+        if name in CODES
+    ]
+
+
+def seconds_of(host: HostStory) -> Json:
+    """Seconds by phase, and of the whole switch."""
+    found: dict[str, float] = {}
+    for span in host.spans:
+        if span.phase in PHASES and span.end is not None:
+            found[span.phase] = found.get(span.phase, 0.0) + span.end - span.start
+    if host.took is not None:
+        found["switch"] = host.took
+    return known(**{phase: allowed.whole(round(seconds)) for phase, seconds in found.items()})

@@ -1,0 +1,65 @@
+"""Reads the hosts of a run once more and puts its bundle beside the run's record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rackwright.errors import RackwrightError
+from rackwright.fleet.hardware.bundle import Member, bundle
+from rackwright.fleet.hardware.page import page
+from rackwright.fleet.inspect.read_hosts import Surveyed, survey
+from rackwright.fleet.view.report.writing import write_privately
+from rackwright.fleet.view.timeline import Story
+from rackwright.fleet.view.timeline_events import story_of
+from rackwright.pyinfra_glue.session import chosen_hosts
+from rackwright.runs.journal import Event, folder_of, read_record, records
+
+
+def newest_with_rows(root: Path) -> Path:
+    """The record of the newest run that asked an endpoint anything. Raises RackwrightError when there is none."""
+    for path in reversed(records(root)):
+        if any(event["kind"] == "row" for event in read_record(path)):
+            return path
+    raise RackwrightError(
+        f"{folder_of(root)} has no run that asked an endpoint anything; next: rackwright rollout INVENTORY",
+        code="RW0824",
+    )
+
+
+def write_bundle(record: Path, out: Path | None = None) -> Path:
+    """Write the bundle of a record and return where it is; its hosts are only looked at. Raises RackwrightError.
+
+    out: the file to write; by default the record's name with `.hardware.md`.
+    """
+    events = read_record(record)
+    story = story_of(events)
+    text = page(bundle(story, members(story, _begin(events), record.stem)))
+    target = out or record.with_suffix(".hardware.md")
+    try:
+        write_privately(target, text)
+    except OSError as error:
+        raise RackwrightError(f"the bundle of {record.stem} could not be written: {error}", code="RW0820") from error
+    return target
+
+
+def _begin(events: Sequence[Event]) -> Event:
+    return next((event for event in events if event["kind"] == "begin"), {})
+
+
+def members(story: Story, begin: dict[str, Any], run: str) -> list[Member]:
+    """The hosts of a run that the gate asked and its inventory still has, each with a fresh reading."""
+    inventory, asked = str(begin.get("inventory", "")), [host.name for host in story.hosts.values() if host.rows]
+    if not asked:
+        raise RackwrightError(f"run {run} asked no endpoint anything; next: rackwright runs", code="RW0825")
+    groups = {entry.name: entry.groups for entry in chosen_hosts(inventory, ()) if entry.name in asked}
+    if not groups:
+        raise RackwrightError(
+            f"{inventory} has none of the hosts of run {run}; next: rackwright runs {run}", code="RW0826"
+        )
+    return [_member(story, found, groups[found.name]) for found in survey(inventory, list(groups))]
+
+
+def _member(story: Story, found: Surveyed, groups: Sequence[str]) -> Member:
+    return Member(story.hosts[found.name], found.settings, groups, found.reading)

@@ -1,0 +1,290 @@
+"""What a run proved of its hardware, to send on: what is in it, and that nothing else can come into it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import settings as times
+from hypothesis import strategies as st
+
+from rackwright.cli import main
+from rackwright.concerns.docker import DOCKER
+from rackwright.concerns.gpus import GPUS
+from rackwright.concerns.preflight.concern import PREFLIGHT
+from rackwright.effects.reader import parse_reading
+from rackwright.errors import RackwrightError
+from rackwright.fleet.hardware import allowed, newest_with_rows, write_bundle, writing
+from rackwright.fleet.hardware.bundle import Member, bundle
+from rackwright.fleet.hardware.page import page, values
+from rackwright.fleet.inspect.read_hosts import Surveyed
+from rackwright.fleet.view.timeline import HostStory, Story
+from rackwright.fleet.view.timeline_events import story_of
+from rackwright.loading.load import InventoryHost
+from rackwright.plan.concern import HostReading
+from rackwright.runs.journal import append, new_record
+from rackwright.settings.model import HostSettings
+from tests.unit.machines import EVERYTHING, gpus, machine, settings
+from tests.unit.made_up_runs import recorded
+
+CONVERGED = Path(__file__).parents[1] / "operations" / "readings" / "converged.txt"
+TRAY = {"tensor_parallel_size": 4, "kv_cache_config": {"dtype": "fp8", "free_gpu_memory_fraction": 0.8}}
+OWNER = (
+    "spark-01.corp.example.com",
+    "192.168.178.23",
+    "10.0.0.5",
+    "fd00::17:23",
+    "alice",
+    "1650823001234",
+    "GPU-8f6b1c1e-37f3-4f4a-9a5b-0d8a1f5c7b11",
+    "hf_abcdefghijklmnop",
+    "Passw0rd!",
+)
+"""What names an owner, or opens a door."""
+
+
+def reading(name: str = "gb200") -> HostReading:
+    """A reading of a converged host, with the machine and the GPUs of another one."""
+    found = parse_reading(CONVERGED.read_text().split("\n"))
+    own = {PREFLIGHT.name: machine("aarch64", kernel="6.14.0-1005-nvidia-64k"), GPUS.name: gpus(name)}
+    return HostReading({**found.seen, **own})
+
+
+def own_settings(**more: Any) -> HostSettings:
+    image = "nvcr.io/nvidia/tensorrt-llm/release:1.2.1"
+    return settings(image=image, engine=TRAY, hardware={"architecture": "aarch64"}, **more)
+
+
+@cache
+def rollout() -> Story:
+    return story_of(recorded("good"))
+
+
+@cache
+def proven() -> Member:
+    return Member(rollout().hosts["lab-lived1"], own_settings(), ("gb200", "gb200_tray"), reading())
+
+
+def member(**more: Any) -> Member:
+    return replace(proven(), **more)
+
+
+def told(one: Member) -> dict[str, Any]:
+    """The bundle of one host, as a program reads it out of the file."""
+    return values(page(bundle(rollout(), [one])))
+
+
+def test_it_tells_readings_rows_versions_and_seconds() -> None:
+    found = told(member())
+    assert found["run"] == {"day": "2026-11-21", "status": 0, "seconds": found["run"]["seconds"], "hosts": 3}
+    (host,) = found["hosts"]
+    assert (host["host"], host["state"], host["profile"]) == (1, "switched", "gb200_tray")
+    assert host["machine"]["kernel"] == "6.14.0 nvidia 64k"
+    assert (host["machine"]["driver"], host["machine"]["docker"]) == ("580.159.04", "20.10.24")
+    (gpu,) = host["gpus"]
+    assert (gpu["count"], gpu["name"], gpu["compute_capability"]) == (4, "NVIDIA GB200", "10.0")
+    assert {"check": "GPU count", "verdict": "ok"} in host["preflight"]
+    rows = {row["row"]: row for row in host["gate"]}
+    assert rows["a chat answer"] == {"row": "a chat answer", "mark": "proved"}
+    assert rows["speed"]["figure"] > 0
+    assert host["seconds"]["switch"] >= host["seconds"]["loading"] > 0
+    (endpoint,) = host["endpoints"]
+    assert (endpoint["engine"], endpoint["version"], endpoint["model"]) == (
+        "tensorrt-llm",
+        "1.2.1",
+        "openai/gpt-oss-120b",
+    )
+    assert endpoint["options"] == {
+        "tensor_parallel_size": 4,
+        "kv_cache_config.dtype": "fp8",
+        "kv_cache_config.free_gpu_memory_fraction": 0.8,
+    }
+
+
+def test_the_page_says_the_same_for_people() -> None:
+    text = page(bundle(rollout(), [member()]))
+    expected = ("4 x NVIDIA GB200", "| a chat answer | proved |", "ms a token", "| GPU count | ok |", "gb200_tray")
+    assert [one for one in expected if one not in text] == []
+
+
+def test_a_host_that_could_not_be_read_keeps_its_rows() -> None:
+    (host,) = told(member(reading=None))["hosts"]
+    assert host["gate"]
+    assert not {"machine", "gpus", "preflight"} & host.keys()
+    assert "| not read | - |" in page(bundle(rollout(), [member(reading=None)]))
+
+
+def test_a_check_that_fails_is_told_by_its_code_alone() -> None:
+    asked = HostSettings.model_validate({**own_settings().model_dump(), "hardware": {"gpu_models": ["B200"]}})
+    (host,) = told(member(settings=asked))["hosts"]
+    assert {"check": "GPU model", "verdict": "stop", "code": "RW3130"} in host["preflight"]
+
+
+def test_what_is_somebodys_own_is_said_to_be() -> None:
+    own = own_settings().model_copy(
+        update={
+            "image": "registry.corp.example.com/llm/trt:1.2.1",
+            "model": own_settings().model.model_copy(update={"repository": "corp/secret-model"}),  # type: ignore[union-attr]
+            "engine": {**TRAY, "private_key": "x", "kv_cache_config": {"dtype": "hf_abcdefgh"}},
+        }
+    )
+    (endpoint,) = told(member(settings=own))["hosts"][0]["endpoints"]
+    assert (endpoint["image"], endpoint["model"]) == ("not published", "not published")
+    assert endpoint["options"] == {"tensor_parallel_size": 4, "kv_cache_config.dtype": "set"}
+
+
+# -- nothing else comes out
+
+
+def poisoned(value: Any, poison: Callable[[str], str]) -> Any:
+    """A value with every text in it, however deep, as `poison` makes it."""
+    if isinstance(value, str):
+        return poison(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{one.name: poisoned(getattr(value, one.name), poison) for one in fields(value)})
+    if isinstance(value, Mapping):
+        return {key: poisoned(inner, poison) for key, inner in value.items()}
+    if isinstance(value, list | tuple | frozenset):
+        return type(value)(poisoned(inner, poison) for inner in value)
+    return value
+
+
+def hostile(poison: Callable[[str], str]) -> Member:
+    """A host all of whose words are poisoned: its reading, its story, its groups."""
+    clean, story = member(), member().story
+    assert clean.reading is not None
+    seen = {**clean.reading.seen}
+    for concern in (GPUS, DOCKER):
+        seen[concern.name] = poisoned(seen[concern.name], poison)
+    read = seen[PREFLIGHT.name]
+    # What preflight computes with stays a number.
+    seen[PREFLIGHT.name] = replace(read, values={key: poison(text) for key, text in read.values.items()})
+    seen[DOCKER.name] = replace(seen[DOCKER.name], daemon="up", files={})
+    rows = {poison(name): poisoned(row, poison) for name, row in story.rows.items()}
+    kept = {name: poisoned(row, poison) for name, row in story.rows.items()}
+    lied = HostStory(poison(story.name), story.state, spans=poisoned(story.spans, poison), rows={**rows, **kept})
+    return Member(lied, clean.settings, [poison(name) for name in clean.groups], HostReading(seen))
+
+
+def strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from value
+        for inner in value.values():
+            yield from strings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from strings(inner)
+
+
+SHAPES: tuple[Callable[[str, str], str], ...] = (
+    lambda _, secret: secret,
+    lambda text, secret: f"{text}{secret}",
+    lambda text, secret: f"{text} {secret}",
+    lambda text, secret: f"{secret} {text}",
+    lambda text, secret: f"{text}-{secret}",
+    lambda text, secret: f"{text}.{secret}",
+    lambda text, secret: f"{text}\n{secret}\n```\n| {secret} | {text} |",
+)
+
+
+@pytest.mark.parametrize("secret", OWNER)
+@pytest.mark.parametrize("shape", range(len(SHAPES)))
+def test_no_secret_of_a_host_comes_out(secret: str, shape: int) -> None:
+    text = page(bundle(Story(who=secret, what=secret, text=secret), [hostile(lambda own: SHAPES[shape](own, secret))]))
+    assert secret not in text
+
+
+@given(st.text(min_size=1), st.sampled_from(SHAPES))
+@example("²", SHAPES[0])
+@times(max_examples=60, deadline=None)
+def test_whatever_a_host_says_only_known_words_come_out(text: str, shape: Callable[[str, str], str]) -> None:
+    clean = {*strings(told(member())), "unknown", "code", "stop", "warn", "info", *allowed.PRODUCT_WORDS}
+    found = {*strings(told(hostile(lambda own: shape(own, text))))}
+    words = {word for one in found - clean for word in one.split()} - clean - allowed.FLAVOURS
+    assert {word for word in words if allowed.version(word) != word and not re.fullmatch(r"RW3\d{3}", word)} == set()
+
+
+@pytest.mark.parametrize("text", ["10.0.0.5", "192.168.178.23", "1650823001234", "8f6b1c1e", "", "v", "1.2.3.4-x"])
+def test_no_address_and_no_serial_number_is_a_version(text: str) -> None:
+    assert allowed.version(text) is None
+    assert allowed.whole(1650823001234) is None
+
+
+def test_a_whole_number_stays_one() -> None:
+    assert repr(allowed.number(4)) == "4"
+    assert allowed.number(0.12345678) == 0.123457
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e12, True, "1", None])
+def test_what_is_no_number_is_none(value: object) -> None:
+    assert allowed.number(value) is None
+
+
+# -- the command
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A site with one run, whose hosts answer without a connection."""
+    (tmp_path / "deploy.py").touch()
+    monkeypatch.delenv("RACKWRIGHT_RUNS", raising=False)
+    record = new_record(tmp_path, "rollout")
+    append(record, "begin", who="alice@deploy1", what="rollout", inventory="inventory/b200.py", hosts=["gpu01"])
+    append(record, "host", host="gpu01", state="switching")
+    append(record, "row", host="gpu01", row="a chat answer", mark="proved", seen="42")
+    append(record, "host", host="gpu01", state="switched")
+    append(record, "end", status=0, text="done")
+    entry = InventoryHost("gpu01", ("b200", "alices-rack"), {}, own_settings(), {})
+    monkeypatch.setattr(writing, "chosen_hosts", lambda _inventory, _limit: [entry])
+    found = Surveyed("gpu01", own_settings(), EVERYTHING, reading())
+    monkeypatch.setattr(writing, "survey", lambda _inventory, _limit: [found])
+    return tmp_path
+
+
+def test_the_command_writes_one_file_for_its_owner_only(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "--hardware", "--site", str(site)]) == 0
+    place = Path(capsys.readouterr().out.strip())
+    assert place.name.endswith("-rollout.hardware.md")
+    assert place.stat().st_mode & 0o777 == 0o600
+    text = place.read_text()
+    assert values(text)["hosts"][0]["profile"] == "b200"
+    for own in ("gpu01", "alice", "deploy1", "inventory"):
+        assert own not in text.replace("No name of a host", ""), own
+
+
+def test_without_a_name_the_last_run_that_asked_is_taken(site: Path) -> None:
+    asked = newest_with_rows(site)
+    append(new_record(site, "teardown"), "end", status=0, text="done")
+    assert newest_with_rows(site) == asked
+
+
+def test_a_run_that_asked_nothing_is_refused(site: Path) -> None:
+    silent = new_record(site, "teardown")
+    append(silent, "begin", inventory="inventory/b200.py", hosts=["gpu01"])
+    with pytest.raises(RackwrightError, match=rf"RW0825: run {silent.stem} asked no endpoint anything"):
+        write_bundle(silent)
+
+
+def test_a_site_without_such_a_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RackwrightError, match=r"RW0824: .* has no run that asked an endpoint anything"):
+        newest_with_rows(tmp_path)
+
+
+def test_an_inventory_without_those_hosts_is_refused(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "chosen_hosts", lambda _inventory, _limit: [])
+    with pytest.raises(RackwrightError, match=r"RW0826: inventory/b200\.py has none of the hosts of run"):
+        write_bundle(newest_with_rows(site))
+
+
+def test_a_text_without_values_is_no_bundle() -> None:
+    with pytest.raises(ValueError, match="no JSON"):
+        values("# Something else")
+    assert values(page(bundle(Story(), [])))["hosts"] == []

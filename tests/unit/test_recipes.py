@@ -1,0 +1,83 @@
+"""The profiles of today: each has its vendor's published options, an address, and passes its checks at its version."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rackwright.commands.render import rendered_files
+from rackwright.engines import check_host
+from rackwright.engines.data import table
+from rackwright.engines.schema import line_for
+from rackwright.engines.version import bare
+from rackwright.pyinfra_glue.inventories import load_inventory
+from rackwright_lab.standins.engine import gpus
+from rackwright_lab.standins.engine.llmapi.llm_utils import update_llm_args_with_extra_dict
+from rackwright_lab.standins.engine.llmapi.models import torch_llm_args
+from tests.unit.test_engine_profiles import EFFECTIVE, NEWEST, PARENTS, merged, profile
+
+ROOT = Path(__file__).parents[2]
+RECIPES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "tests" / "fixtures" / "recipes.yaml").read_text())
+ADDRESS = re.compile(r"^# .*https://(?:github\.com|docs\.sglang\.io)/\S+", re.MULTILINE)
+PARTS = {"rtx_pro_6000", "dgx_spark", "h200"}
+"""Files of group_vars that are hardware alone."""
+
+
+def without_nulls(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
+
+
+def options(group: str) -> dict[str, Any]:
+    """The published options with our own differences."""
+    found: dict[str, Any] = without_nulls(merged(RECIPES[group]["published"], RECIPES[group].get("ours", {})))
+    return found
+
+
+@pytest.mark.parametrize("group", RECIPES)
+def test_the_options_are_the_published_ones(group: str) -> None:
+    own = profile(group)
+    assert (bare(own.version), own.engine) == (RECIPES[group]["version"], options(group))
+    texts = [text for path, text in rendered_files(own).items() if Path(path).name == own.engine_file]
+    assert [yaml.safe_load(text) for text in texts] == [own.engine]
+
+
+@pytest.mark.parametrize("group", RECIPES)
+def test_the_version_is_known_exactly_and_nothing_is_said_against_it(group: str) -> None:
+    own = profile(group)
+    assert line_for(own.engine_kind, bare(own.version))[1]
+    assert check_host(own) == []
+
+
+@pytest.mark.parametrize("group", RECIPES)
+def test_the_file_names_its_source(group: str) -> None:
+    assert ADDRESS.search((ROOT / "group_vars" / f"{group}.yml").read_text())
+
+
+@pytest.mark.parametrize("group", [group for group, told in RECIPES.items() if told["version"] == "1.2.1"])
+def test_the_stand_in_takes_the_options(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpus, "count", lambda: 8)
+    own = profile(group)
+    assert own.model is not None
+    asked = update_llm_args_with_extra_dict({"model": own.model.mount}, own.engine, version="1.2.1")
+    assert torch_llm_args("1.2.1")(**asked).model_dump()["model"] == own.model.mount
+
+
+def test_every_profile_is_one_of_the_tested_and_advise_knows_it_with_its_source() -> None:
+    shipped = {file.stem for file in (ROOT / "group_vars").glob("*.yml")} - PARTS - {"all", "lab"}
+    assert shipped == {*EFFECTIVE, *NEWEST, *RECIPES}
+    measured = table("measured")
+    assert {row["name"] for row in measured["profiles"]} == shipped
+    assert {row["from"] for row in measured["profiles"]} == set(measured["sources"]) - {"engine"}
+
+
+def test_each_profile_is_a_group_of_the_inventory_of_its_machine() -> None:
+    texts = "".join(file.read_text() for file in (ROOT / "inventory").glob("*.py"))
+    assert [group for group in RECIPES if f'"{group}"' not in texts] == []
+    assert [host.settings.engine_kind for host in load_inventory(ROOT / "inventory" / "h200.py")] == ["vllm"]
+    assert PARENTS["h200_vllm_eagle3"] == ["h200_vllm", "h200"]
