@@ -14,7 +14,7 @@ from rackwright.loading.ansible_inventory import listing_of
 from rackwright.loading.files import site_root
 from rackwright.loading.load import InventoryHost, Listing, load
 from rackwright.pyinfra_glue import options as pyinfra_options
-from rackwright.pyinfra_glue.declaring import check_steps, remember, told
+from rackwright.pyinfra_glue.declaring import check_steps, overlay_arguments, remember
 from rackwright.pyinfra_glue.importing import import_from
 from rackwright.pyinfra_glue.interrupt import fail_on_interrupt
 from rackwright.pyinfra_glue.inventories import groups_of, load_inventory, pin, publish, settings_of
@@ -95,7 +95,9 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
         deploy = Path(options.deploy)
         declared = check_steps(deploy, [host for host in hosts if host.name in chosen])
         remember(declared)
-        hosts = [told(host, declared[host.name], deploy) if host.name in declared else host for host in hosts]
+        hosts = [
+            overlay_arguments(host, declared[host.name], deploy) if host.name in declared else host for host in hosts
+        ]
         publish(inventory_file, hosts)
     everyone: PyinfraGroups = {ALL: [(host.name, host.data) for host in hosts]}
     return {**_members(listing, inventory_file), **everyone}

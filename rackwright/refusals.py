@@ -39,7 +39,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Section:
+class RefusalRange:
     """The refusals of one folder below rackwright/, `.` for rackwright/ itself; all codes begin alike."""
 
     folder: str
@@ -49,22 +49,24 @@ class Section:
 
 
 @cache
-def sections() -> tuple[Section, ...]:
+def sections() -> tuple[RefusalRange, ...]:
     """All folders, in the order of their codes."""
     found = [_section(yaml.safe_load(file.read_text())) for file in FOLDER.iterdir() if file.name.endswith(".yaml")]
     return tuple(sorted(found, key=lambda section: section.refusals[0].code))
 
 
-def _section(table: Mapping[str, Any]) -> Section:
+def _section(table: Mapping[str, Any]) -> RefusalRange:
     refusals = tuple(Refusal(code, **row) for code, row in table["codes"].items())
-    return Section(table["folder"], table["heading"], refusals, tuple(Line(**row) for row in table.get("words", ())))
+    return RefusalRange(
+        table["folder"], table["heading"], refusals, tuple(Line(**row) for row in table.get("words", ()))
+    )
 
 
-def by_code() -> dict[str, tuple[Section, Refusal]]:
+def by_code() -> dict[str, tuple[RefusalRange, Refusal]]:
     """Every code with its folder."""
     return {refusal.code: (section, refusal) for section in sections() for refusal in section.refusals}
 
 
-def lines_of(section: Section, code: str) -> Iterator[Line]:
+def lines_of(section: RefusalRange, code: str) -> Iterator[Line]:
     """The lines that come with a code."""
     return (line for line in section.lines if line.code == code)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rackwright.refusals import Line, Refusal, Section, lines_of, sections
+from rackwright.refusals import Line, Refusal, RefusalRange, lines_of, sections
 
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "when-a-deploy-failed.md"
 HEAD = """\
@@ -40,7 +40,7 @@ def page() -> str:
     return "\n".join([HEAD, *(line for section in sections() for line in _section(section)), FOOT])
 
 
-def _section(section: Section) -> Iterator[str]:
+def _section(section: RefusalRange) -> Iterator[str]:
     yield f"## {section.heading}\n"
     yield "| code | message | what it means | next |\n|---|---|---|---|"
     for refusal in section.refusals:

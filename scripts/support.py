@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from rackwright.concerns.preflight.row import figures
-from rackwright.engines.check import PRODUCTS
+from rackwright.engines.data import PRODUCTS
 from rackwright_lab.gpu.models import DRIVER
 from rackwright_lab.servers import image as images
 from rackwright_lab.servers.toolkit import VERSIONS

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pyinfra.api import deploy
 
-from rackwright.operations import settle
+from rackwright import operations
 
 
 @deploy("Preflight")
 def preflight() -> None:
     """Check the host before anything is written to it; a stopping row ends it here."""
-    settle(name="The host is able to run its endpoints", concern="preflight")
+    operations.preflight()

@@ -2,10 +2,10 @@
 
 from pyinfra.api import deploy
 
-from rackwright.operations import settle
+from rackwright import operations
 
 
 @deploy("Retention")
 def retention() -> None:
     """Remove images and models of ours that no kept release names."""
-    settle(name="Images and models that no kept release names are gone", concern="retention")
+    operations.retention()

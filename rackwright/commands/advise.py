@@ -8,7 +8,7 @@ from typing import Any
 
 from rackwright.engines.advice import Advice, Load, advise, longest
 from rackwright.engines.data import table
-from rackwright.engines.gpu import gpu_type
+from rackwright.engines.fit.gpu import gpu_type
 from rackwright.errors import SettingsError
 from rackwright.settings.problems import nearest
 

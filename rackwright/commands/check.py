@@ -12,12 +12,12 @@ from rackwright.commands.inventories import add_inventory, hosts_of
 from rackwright.commands.version_change import moving
 from rackwright.concerns.declared import Declared
 from rackwright.engines.finding import Level
-from rackwright.engines.problems import engine_notes
+from rackwright.engines.fit.problems import engine_notes
 from rackwright.loading.files import site_root
 from rackwright.loading.load import InventoryHost
 from rackwright.loading.notes import notes
 from rackwright.loading.validate import leaves, masked
-from rackwright.pyinfra_glue.declaring import declared_by, told
+from rackwright.pyinfra_glue.declaring import declared_by, overlay_arguments
 from rackwright.settings.origin import dotted, origin_of
 
 DERIVED = "derived"
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     hosts = hosts_of(args, args.host)
     root = site_root(Path(args.inventory).expanduser())
     declared = declared_by(root, hosts)
-    hosts = [told(host, declared[host.name], root / "deploy.py") for host in hosts]
+    hosts = [overlay_arguments(host, declared[host.name], root / "deploy.py") for host in hosts]
     if args.to:
         print("\n".join(moving(hosts, args.to)))
         print(f"next: write the new tag into `image:`, then: rackwright check {args.inventory} --fix")

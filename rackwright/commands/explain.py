@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from rackwright.engines.check import PRODUCTS
-from rackwright.engines.explain import all_names, explain, matching, speaking_of
+from rackwright.engines.data import PRODUCTS
+from rackwright.engines.options.explain import all_names, explain, matching, speaking_of
 from rackwright.errors import SettingsError
 from rackwright.refusals import by_code, lines_of
 from rackwright.settings.problems import nearest

@@ -23,7 +23,7 @@ def fix_files(args: argparse.Namespace) -> Iterator[str]:
     """
     root = site_root(Path(args.inventory))
     for _ in range(ROUNDS):
-        made = [line for problem in _first_in_each_file(_problems(args)) for line in _mend(root, problem)]
+        made = [line for problem in _first_in_each_file(_problems(args)) for line in _fixed_file(root, problem)]
         if not made:
             return
         yield from made
@@ -42,7 +42,7 @@ def _first_in_each_file(problems: tuple[Problem, ...]) -> list[Problem]:
     return list({problem.where.file: problem for problem in reversed(due) if problem.where}.values())
 
 
-def _mend(root: Path, problem: Problem) -> Iterator[str]:
+def _fixed_file(root: Path, problem: Problem) -> Iterator[str]:
     assert problem.where is not None
     assert problem.right is not None
     path = root / problem.where.file

@@ -15,12 +15,12 @@ from rackwright.effects.remote import remote, tail
 from rackwright.errors import RackwrightError, ReadingError
 from rackwright.loading.files import site_root
 from rackwright.loading.load import InventoryHost
-from rackwright.lockfile import Lock, joined, load_lock, recorded, write_lock
 from rackwright.plan import reading
 from rackwright.plan.concern import HostReading, parse_all
 from rackwright.printable import counted, printable
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.sources.http import SourceError
+from rackwright.sources.lockfile import Lock, joined, load_lock, recorded, write_lock
 from rackwright.sources.resolve import Resolver
 
 CONCERNS = (IMAGE, MODELS)
@@ -85,10 +85,10 @@ def _resolved(entries: Sequence[InventoryHost]) -> list[Named]:
 
 def _from_hosts(entries: Sequence[InventoryHost]) -> list[Named]:
     with connected(entries) as hosts:
-        return [(host.host.name, recorded(host.entry.settings, _look(host))) for host in hosts]
+        return [(host.host.name, recorded(host.entry.settings, _read(host))) for host in hosts]
 
 
-def _look(connection: Connected) -> HostReading:
+def _read(connection: Connected) -> HostReading:
     settings = connection.entry.settings
     script = reading.script({concern.name: concern.read(settings) for concern in CONCERNS})
     command = StringCommand("sh", "-c", QuoteString(script))

@@ -13,19 +13,19 @@ from rackwright.commands.rollout import agreed
 from rackwright.effects import hostkeys
 from rackwright.effects.hostkeys import HostKey
 from rackwright.errors import RackwrightError, ReadingError
-from rackwright.fleet.inspect.status_reading import Asked, Glance, parse
-from rackwright.fleet.inspect.status_table import duration
+from rackwright.fleet.inspect.peers import EndpointOfPeers, differences, lock_of, place_of
+from rackwright.fleet.inspect.status.reading import Asked, HostStatus, parse
+from rackwright.fleet.inspect.status.table import duration
 from rackwright.fleet.rollout.control import roll_out
 from rackwright.fleet.rollout.launch import begin
-from rackwright.fleet.rollout.peers import EndpointOfPeers, differences, lock_of, place_of
 from rackwright.loading.files import site_root
 from rackwright.loading.load import InventoryHost
-from rackwright.lockfile import Lock, load_lock, pinned, write_lock
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.pyinfra_glue.poll import poll
 from rackwright.runs.ending import DONE, ERROR
 from rackwright.settings import known_hosts
 from rackwright.settings.groups import ALL
+from rackwright.sources.lockfile import Lock, load_lock, pinned, write_lock
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -88,7 +88,7 @@ def _pins(root: Path, entry: InventoryHost, peers: Sequence[InventoryHost], as_s
     Raises RackwrightError to hold.
     """
     own = Asked(entry.settings)
-    seen = _glances(peers, own)
+    seen = _statuses(peers, own)
     places = {name: place_of(name, seen) for name in own.endpoints}
     known, group = load_lock(root, entry.settings.paths.lock_file), lock_of(own.endpoints, places)
     lock = Lock({**group.images, **known.images}, {**group.models, **known.models})
@@ -109,9 +109,9 @@ def _pins(root: Path, entry: InventoryHost, peers: Sequence[InventoryHost], as_s
     return lock
 
 
-def _glances(peers: Sequence[InventoryHost], own: Asked) -> dict[str, Glance]:
+def _statuses(peers: Sequence[InventoryHost], own: Asked) -> dict[str, HostStatus]:
     """The peers that can be read."""
-    found: dict[str, Glance] = {}
+    found: dict[str, HostStatus] = {}
     for name, reply in poll(peers, lambda _: own.script).items():
         try:
             if not reply.trouble:

@@ -8,8 +8,8 @@ from pathlib import Path
 from rackwright.commands.inventories import add_inventory, hosts_of
 from rackwright.concerns.catalog import ALL
 from rackwright.loading.files import site_root
-from rackwright.lockfile import Locks
 from rackwright.settings.model import HostSettings
+from rackwright.sources.lockfile import Locks
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

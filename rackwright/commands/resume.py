@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -18,14 +17,14 @@ from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.candidates import chosen, effective, refused_runs
 from rackwright.fleet.rollout.control import roll_out, take_back
 from rackwright.fleet.rollout.launch import Run, begin
-from rackwright.fleet.rollout.participants import muster
+from rackwright.fleet.rollout.participants import choose_participants
 from rackwright.fleet.rollout.plain_run import sentence
 from rackwright.fleet.rollout.resuming import Rest, advice, hurt_hosts, rest_of
 from rackwright.loading.load import InventoryHost
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.claim import claimed
 from rackwright.runs.ending import ERROR, end_of_way_back
-from rackwright.runs.journal import ORDER, append, chosen_record, folder_of, read_record, records
+from rackwright.runs.journal import append, chosen_record, folder_of, read_record, records
 from rackwright.runs.record import BACKWARD, BY_HAND, FORWARD, TEARDOWN, Record, record_of
 
 KINDS = {FORWARD: "roll out", BACKWARD: "go further back", BY_HAND: "go back", TEARDOWN: "tear down", "": "deploy"}
@@ -67,8 +66,10 @@ def _resume(args: argparse.Namespace, root: Path, path: Path, old: Record) -> in
     rest = rest_of(old)
     hosts = _still_there(old, rest)
     names = [host.name for host in hosts]
-    present = muster(Path(old.begin["inventory"]), names, root, {}, old.begin.get("skip_offline"), len(old.hosts))
-    for text in [*_doubts(old), *present.told]:
+    present = choose_participants(
+        Path(old.begin["inventory"]), names, root, {}, old.begin.get("skip_offline"), len(old.hosts)
+    )
+    for text in [*_doubts(old), *present.reasons]:
         print(f"rackwright: {text}")
     what = f"This resumes {old.id} ({old.begin['what']}): {KINDS[rest.kind]} {', '.join(present.hosts)}."
     if not args.yes and not agreed(what):
@@ -127,7 +128,7 @@ def _go_on(started: Run, old: Record, rest: Rest) -> tuple[int, str]:
         with as_file(files("rackwright.operations.deploys") / "teardown.py") as file:
             return tear_down(started, file, bool(old.begin.get("purge")), old.begin.get("steps"))
     deploy = Path(old.begin["deploy"])
-    status = started.as_plain().pyinfra(deploy, started.hosts, data, **{ORDER: json.dumps(order)})
+    status = started.as_plain().pyinfra(deploy, started.hosts, data, **order)
     return status, sentence(record_of(started.record.stem, read_record(started.record)), status, executed=True)
 
 

@@ -13,7 +13,7 @@ from rackwright.commands.inventories import add_limit
 from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.control import roll_out
 from rackwright.fleet.rollout.launch import begin
-from rackwright.fleet.rollout.participants import muster
+from rackwright.fleet.rollout.participants import choose_participants
 from rackwright.fleet.rollout.quarantine import load_quarantine
 from rackwright.loading.files import site_root
 from rackwright.printable import counted
@@ -61,9 +61,11 @@ def run(args: argparse.Namespace) -> int:
             f"{deploy} is not there, so there is nothing to roll out; next: rackwright init DIR", code="RW1014"
         )
     data = given(args)
-    present = muster(Path(args.inventory).absolute(), hosts, root, load_quarantine(root), args.skip_offline)
+    present = choose_participants(
+        Path(args.inventory).absolute(), hosts, root, load_quarantine(root), args.skip_offline
+    )
     number = counted(len(present.hosts), "host")
-    print("\n".join(f"rackwright: {text}" for text in [*present.told, f"this run has {number}"]))
+    print("\n".join(f"rackwright: {text}" for text in [*present.reasons, f"this run has {number}"]))
     if not args.yes and not agreed(f"This rolls {args.inventory} out on {number}."):
         print("nothing was done", file=sys.stderr)
         return ERROR

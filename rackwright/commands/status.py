@@ -12,17 +12,17 @@ from pathlib import Path
 from rackwright.commands.inventories import add_limit
 from rackwright.engines.requests import ignored_parameters
 from rackwright.errors import ReadingError
-from rackwright.fleet.inspect.last_runs import last_runs
-from rackwright.fleet.inspect.status import StatusRow, rows_of, unknown_row, values_of
-from rackwright.fleet.inspect.status_reading import Asked, parse
-from rackwright.fleet.inspect.status_table import render
+from rackwright.fleet.inspect.status.last_runs import last_runs
+from rackwright.fleet.inspect.status.reading import Asked, parse
+from rackwright.fleet.inspect.status.rows import StatusRow, rows_of, unknown_row, values_of
+from rackwright.fleet.inspect.status.table import render
 from rackwright.fleet.rollout.quarantine import load_quarantine
 from rackwright.loading.files import site_root
 from rackwright.loading.load import InventoryHost
-from rackwright.lockfile import Locks
 from rackwright.printable import paragraph
 from rackwright.pyinfra_glue.poll import Reply, poll
 from rackwright.pyinfra_glue.session import chosen_hosts
+from rackwright.sources.lockfile import Locks
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

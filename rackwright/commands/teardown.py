@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,6 +16,7 @@ from rackwright.processes import module
 from rackwright.pyinfra_glue.declaring import declared_by
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.ending import ERROR
+from rackwright.runs.handover import Handover
 from rackwright.runs.journal import read_record
 from rackwright.runs.record import TEARDOWN
 from rackwright.runs.states import RunState
@@ -49,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 1
     with as_file(files("rackwright.operations.deploys") / "teardown.py") as deploy:
         if arguments.dry:
-            return _look_ahead(arguments, deploy, names, steps)
+            return _dry_run(arguments, deploy, names, steps)
         started = begin(arguments.inventory, root, hosts, TEARDOWN, purge=arguments.purge, steps=steps)
         if why := started.vetoed():
             return started.end(ERROR, f"{why}; nothing was done")
@@ -63,7 +62,7 @@ def tear_down(run: Run, deploy: Path, purge: bool, steps: Steps | None = None) -
     """
     started = run.as_plain()
     started.note("phase", name=TEARDOWN)
-    status = started.pyinfra(deploy, started.hosts, {}, **environment(purge, steps))
+    status = started.pyinfra(deploy, started.hosts, {}, purge=purge, steps=steps)
     found = phase(started, TEARDOWN)
     left = [host for host in started.hosts if found.states.get(host) != RunState.DONE]
     if steps and not left:
@@ -79,16 +78,11 @@ def ending(left: Sequence[str], kept: bool) -> str:
     return "done: gone, but for what is left on purpose, see above" if kept else "done: nothing of it is left"
 
 
-def environment(purge: bool, steps: Steps | None = None) -> dict[str, str]:
-    """What the deploy that tears down is told."""
-    return {"RACKWRIGHT_PURGE": "yes" if purge else "no", "RACKWRIGHT_STEPS": json.dumps(steps)}
-
-
-def _look_ahead(arguments: argparse.Namespace, deploy: Path, hosts: list[str], steps: Steps | None) -> int:
+def _dry_run(arguments: argparse.Namespace, deploy: Path, hosts: list[str], steps: Steps | None) -> int:
     inventory = Path(arguments.inventory).expanduser().absolute()
     words = [*module("pyinfra"), str(inventory), str(deploy), "--dry"]
     words += [word for name in hosts for word in ("--limit", name)]
-    known = {**os.environ, **environment(arguments.purge, steps)}
+    known = Handover(purge=arguments.purge, steps=steps).environment
     return subprocess.run(words, cwd=site_root(inventory), env=known, check=False).returncode
 
 

@@ -36,8 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     entries = chosen_hosts(arguments.inventory, arguments.limit, arguments.only)
     with connected(entries) as hosts:
         looks: dict[str, Look] = {entry.name: "cannot be reached" for entry in entries}
-        looks |= in_parallel(hosts, _look)
-        print(paragraph("\n".join(told(looks, datetime.now().astimezone()))))
+        looks |= in_parallel(hosts, _read_lease)
+        print(paragraph("\n".join(lease_lines(looks, datetime.now().astimezone()))))
         locked = [one for one in hosts if _is_locked(looks[one.host.name])]
         whole = not any(isinstance(look, str) for look in looks.values())
         if not locked:
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if whole and not any(ends.values()) else 1
 
 
-def told(looks: Mapping[str, Look], now: datetime) -> list[str]:
+def lease_lines(looks: Mapping[str, Look], now: datetime) -> list[str]:
     """A line for each host that is locked, or of which nothing is known; or one that says that none is.
 
     now: this machine's time, with its zone.
@@ -72,7 +72,7 @@ def _line(look: Look, now: datetime) -> str:
     return f"{whose(look, now)}; {end}"
 
 
-def _look(one: Connected) -> Look:
+def _read_lease(one: Connected) -> Look:
     try:
         ok, output = remote(one.state, one.host, command_of(Shell(read_script(), timeout=30)))
     except StepFailedError as error:

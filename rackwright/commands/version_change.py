@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rackwright.engines.compare import changed_defaults
 from rackwright.engines.finding import Finding, Level
-from rackwright.engines.host import check_endpoint, placed
+from rackwright.engines.fit.host import check_endpoint, placed
+from rackwright.engines.options.compare import changed_defaults
 from rackwright.engines.requests import Ignored, ignored_parameters
 from rackwright.errors import coded
 from rackwright.loading.load import InventoryHost

@@ -24,8 +24,9 @@ from pyinfra.api.state import State
 from pyinfra.connectors.util import CommandOutput
 
 from rackwright.effects import jobs
-from rackwright.effects.lease.check import fenced, hold_of, was_refused, why_lost
+from rackwright.effects.held_leases import fenced, hold_of, was_refused, why_lost
 from rackwright.effects.line import is_lost
+from rackwright.effects.run_context import part_of
 from rackwright.effects.slots import Slots
 from rackwright.effects.sudo import PasswordWantedError, refuse_passwords
 from rackwright.errors import RackwrightError, ReadingError
@@ -39,7 +40,6 @@ from rackwright.runs.journal import note
 from rackwright.runs.progress import Meter
 from rackwright.settings.secret import Secret
 
-_fetching = Slots()
 LOST = (OSError, SSHException, EOFError, ConnectError)
 """What the transport raises when the connection is gone."""
 
@@ -139,7 +139,7 @@ def under_lease(
 
     writes: False when the step only follows what the host does by itself. Raises LeaseLostError.
     """
-    hold = hold_of(host.name)
+    hold = hold_of(state, host.name)
     if hold is None:
         raise LeaseLostError("this run holds no lease on the host any more, so nothing more was changed here")
     shell = _shell_of(step)
@@ -195,7 +195,7 @@ def run_job(state: State, host: Host, job: Job) -> None:
     def tell(others: int) -> None:
         say(host, f"  {job.title}: waits for its turn, {others} hosts are at it (downloads.parallel)")
 
-    with _fetching.one(job.at_once, tell):
+    with part_of(state, Slots).one(job.at_once, tell):
         ended = follow_job(state, host, job, lambda heard: say(host, f"  {text_of(heard)}"))
     if ended.status != 0:
         raise StepFailedError(f"{job.title}: {ended.text}; its last lines are above", code=job.code)
@@ -245,7 +245,11 @@ def _follow(state: State, host: Host, job: Job, stream: JobStream, heed: Callabl
 
 def _hand_on(host: Host, job: Job, heard: Heard, meter: Meter, heed: Callable[[Heard], None]) -> None:
     heed(heard)
-    if isinstance(heard, Event) and heard.word == PROGRESS and (told := meter.told(heard.text, time.monotonic())):
+    if (
+        isinstance(heard, Event)
+        and heard.word == PROGRESS
+        and (told := meter.progress_fields(heard.text, time.monotonic()))
+    ):
         note("progress", host=host.name, job=job.name, **told)
 
 

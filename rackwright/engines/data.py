@@ -10,6 +10,8 @@ import yaml
 
 # The C one reads these tables ten times faster; PyYAML has it wherever it was built with libyaml.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+PRODUCTS = {"tensorrt-llm": "TensorRT-LLM", "vllm": "vLLM", "sglang": "SGLang"}
+"""The names of the engines, as people write them."""
 FOLDER = Path(__file__).parent.parent / "data" / "engines"
 
 

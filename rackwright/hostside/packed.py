@@ -16,17 +16,18 @@ LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 @cache
 def packed(name: str, *modules: str) -> str:
-    """The package `rackwright.hostside.NAME` as a zip file that Python runs, in base64.
+    """A package of ours as a zip file that Python runs, in base64.
 
+    name: its folder below `rackwright/`, as `hostside/fetch_model`.
     modules: modules that it imports besides, as `proof/basic`; they must import nothing but Python's own library.
     """
-    package = f"{__package__}.{name}"
-    sources = {f"{package.replace('.', '/')}/{file.name}": file.read_text() for file in _modules(name)}
+    sources = {f"rackwright/{name}/{file.name}": file.read_text() for file in _modules(name)}
     # The packages above it are empty there, so that nothing else of Rackwright is needed.
-    folders = ["rackwright", "rackwright/hostside", *(f"rackwright/{module.rpartition('/')[0]}" for module in modules)]
+    folders = ["rackwright", *(f"rackwright/{module.rpartition('/')[0]}" for module in (name, *modules))]
     parents = {f"{folder}/__init__.py": "" for folder in folders}
     shared = {f"rackwright/{module}.py": (files("rackwright") / f"{module}.py").read_text() for module in modules}
-    content = {"__main__.py": ENTRY.format(package=package), **parents, **shared, **sources}
+    entry = ENTRY.format(package=f"rackwright.{name.replace('/', '.')}")
+    content = {"__main__.py": entry, **parents, **shared, **sources}
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
         for path, text in sorted(content.items()):
@@ -35,4 +36,4 @@ def packed(name: str, *modules: str) -> str:
 
 
 def _modules(name: str) -> list[Traversable]:
-    return [file for file in (files(__package__) / name).iterdir() if file.name.endswith(".py")]
+    return [file for file in (files("rackwright") / name).iterdir() if file.name.endswith(".py")]

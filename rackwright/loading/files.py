@@ -65,7 +65,7 @@ class Site:
                 return [path]
         return []
 
-    def strangers(self, kind: str, names: Collection[str]) -> list[Problem]:
+    def unknown_files(self, kind: str, names: Collection[str]) -> list[Problem]:
         """Files in group_vars or host_vars that belong to no group or host of any inventory here."""
         word = "group" if kind == "group_vars" else "host"
         return [
@@ -89,7 +89,7 @@ class Site:
             if (text := _why_unusable(path))
         ]
 
-    def doubles(self, kind: str) -> list[Problem]:
+    def duplicates(self, kind: str) -> list[Problem]:
         """Files that are never read, since Ansible reads only the first of NAME/, NAME.yml, NAME.yaml."""
         problems, seen = [], dict[tuple[Path, str], Path]()
         for path in (path for folder in self.folders for path in _entries(folder / kind)):

@@ -167,12 +167,12 @@ class _Reader:
         self._documents = _documents({path for paths in self._files.values() for path in paths}, site)
         self._inline = Origin(site.display(listing.path))
         self.site_problems = [
-            *site.strangers("group_vars", [*groups, UNGROUPED]),
-            *site.strangers("host_vars", list(listing.hosts)),
+            *site.unknown_files("group_vars", [*groups, UNGROUPED]),
+            *site.unknown_files("host_vars", list(listing.hosts)),
             *site.unusable("group_vars"),
             *site.unusable("host_vars"),
-            *site.doubles("group_vars"),
-            *site.doubles("host_vars"),
+            *site.duplicates("group_vars"),
+            *site.duplicates("host_vars"),
             *(problem for document in self._documents.values() for problem in document.problems),
         ]
 

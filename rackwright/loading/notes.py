@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rackwright.engines.finding import Level
-from rackwright.engines.problems import engine_notes
+from rackwright.engines.fit.problems import engine_notes
 from rackwright.settings.model import EndpointSettings, HostSettings
 
 BEFORE_AUTO = ("1.0", "1.1", "1.2")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from rackwright.engines.problems import engine_problems
+from rackwright.engines.fit.problems import engine_problems
 from rackwright.loading.wording import explain, is_secret, misplaced, path_of
 from rackwright.loading.yaml_file import OddNumber
 from rackwright.settings import connection

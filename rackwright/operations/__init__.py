@@ -8,11 +8,13 @@ from rackwright.operations.concerns import (
     image,
     models,
     options,
+    preflight,
     registry,
     release,
+    retention,
     site,
 )
-from rackwright.operations.steps import converge, hash_models, remove_left_behind, settle, tear_down, try_keys
+from rackwright.operations.steps import converge, hash_models, remove_left_behind, tear_down, try_keys
 
 ALONE = ("builtins", "__main__")
 """A module's `__name__` when pyinfra runs its file as a deploy: `pyinfra INVENTORY tasks/firewall.py`."""
@@ -28,10 +30,11 @@ __all__ = [
     "image",
     "models",
     "options",
+    "preflight",
     "registry",
     "release",
     "remove_left_behind",
-    "settle",
+    "retention",
     "site",
     "tear_down",
     "try_keys",

@@ -1,4 +1,4 @@
-"""The operations for a deploy of one's own: each settles one concern, by its own keyword arguments.
+"""The operations for a deploy of one's own: each applies one concern, by its own keyword arguments.
 
 In a site they are called by tasks/, and what they are told is stronger than the settings and weaker than `--data`. In
 somebody else's deploy, with an inventory that knows nothing of Rackwright, arguments and defaults are all there is;
@@ -23,7 +23,7 @@ from rackwright.operations.arguments import (
     SiteArguments,
 )
 from rackwright.operations.endpoints import switch_endpoints
-from rackwright.operations.steps import hash_models, settle, try_keys
+from rackwright.operations.steps import apply_concern, hash_models, try_keys
 from rackwright.pyinfra_glue.declaring import implies, say_settings
 from rackwright.pyinfra_glue.inventories import settings_of
 
@@ -36,13 +36,18 @@ def site(**arguments: Unpack[SiteArguments]) -> None:
     _say("", arguments)
 
 
+def preflight() -> None:
+    """Check the host before anything is written to it; a stopping row ends it here."""
+    apply_concern("preflight", name="The host is able to run its endpoints")
+
+
 def docker(**arguments: Unpack[DockerArguments]) -> None:
     """Install what is missing of Docker Engine and NVIDIA's toolkit, merge dockerd's configuration, let users in.
 
     arguments: keys of the section `docker`. Raises SettingsError when it is called twice for one host.
     """
     _say("docker", arguments)
-    settle("docker", name="Docker Engine and the NVIDIA container toolkit are installed and configured")
+    apply_concern("docker", name="Docker Engine and the NVIDIA container toolkit are installed and configured")
 
 
 def firewall(**arguments: Unpack[FirewallArguments]) -> None:
@@ -51,7 +56,7 @@ def firewall(**arguments: Unpack[FirewallArguments]) -> None:
     arguments: keys of the section `firewall`. The host takes the rules back when nobody can log in afterwards.
     """
     _say("firewall", arguments)
-    settle("firewall", name="Containers and the allowed networks reach the endpoints' ports")
+    apply_concern("firewall", name="Containers and the allowed networks reach the endpoints' ports")
 
 
 def registry(**arguments: Unpack[RegistryArguments]) -> None:
@@ -60,13 +65,13 @@ def registry(**arguments: Unpack[RegistryArguments]) -> None:
     arguments: keys of the section `registry`.
     """
     _say("registry", arguments)
-    settle("registry", name="Keep the login at the image's registry as the settings say")
+    apply_concern("registry", name="Keep the login at the image's registry as the settings say")
     try_keys(name="Try the key at the registry, when registry.check_key asks for it")
 
 
 def image() -> None:
     """Have the image of each endpoint on the host, by digest."""
-    settle("image", name="Pull the image of each endpoint", **_in_parallel())
+    apply_concern("image", name="Pull the image of each endpoint", **_in_parallel())
 
 
 def encodings(**arguments: Unpack[EncodingsArguments]) -> None:
@@ -75,7 +80,7 @@ def encodings(**arguments: Unpack[EncodingsArguments]) -> None:
     arguments: keys of the section `encodings`.
     """
     _say("encodings", arguments)
-    settle("encodings", name="Fetch the tiktoken encodings and check their SHA-256", **_in_parallel())
+    apply_concern("encodings", name="Fetch the tiktoken encodings and check their SHA-256", **_in_parallel())
 
 
 def models(**arguments: Unpack[ModelsArguments]) -> None:
@@ -86,17 +91,22 @@ def models(**arguments: Unpack[ModelsArguments]) -> None:
     _say("models", arguments)
     _bring("models", "image")
     hash_models(name="Hash every model file again, when models.verify_deep asks for it")
-    settle("models", name="Fetch the models at their commits and verify every file", **_in_parallel())
+    apply_concern("models", name="Fetch the models at their commits and verify every file", **_in_parallel())
 
 
 def release() -> None:
     """Write each endpoint's release: the engine's YAML, the unit and its checks. What serves is not touched."""
-    settle("release", name="The wanted release of each endpoint lies on the host")
+    apply_concern("release", name="The wanted release of each endpoint lies on the host")
 
 
 def options() -> None:
     """Build each endpoint's options inside its own image; what is refused is never switched."""
-    settle("options", name="The image of each endpoint accepts its options")
+    apply_concern("options", name="The image of each endpoint accepts its options")
+
+
+def retention() -> None:
+    """Remove images and models of ours that no kept release names."""
+    apply_concern("retention", name="Images and models that no kept release names are gone")
 
 
 def endpoint(**arguments: Unpack[EndpointArguments]) -> None:

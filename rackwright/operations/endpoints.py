@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyinfra import logger
 from pyinfra.api import FunctionCommand, operation
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
@@ -24,18 +23,15 @@ from rackwright.concerns.endpoint.switch.rollback import (
 from rackwright.concerns.firewall import FIREWALL_AS_SERVED, Place, is_moving, is_ours, moved, opening_changes
 from rackwright.concerns.release import binding_of
 from rackwright.effects.remote import StepFailedError, command_of, complain, remote, run_job, say, shout, tail
-from rackwright.effects.switch.endpoint import ask_all
+from rackwright.effects.steps.endpoint import ask_all
 from rackwright.errors import coded
 from rackwright.fleet.inspect.plan import plan_host
-from rackwright.fleet.rollout.gate import Begin, Outcome, TurnQueue
+from rackwright.fleet.rollout.gate import Outcome
 from rackwright.fleet.rollout.gate_hosts import (
     Member,
-    Watch,
-    baking,
     domains_of,
     found_switching,
     in_rollout,
-    limits_of,
     node_of,
     outcome_of,
     serves,
@@ -43,7 +39,7 @@ from rackwright.fleet.rollout.gate_hosts import (
     state_after,
     watched_rows,
 )
-from rackwright.fleet.rollout.hooks import FAILURE, SWITCH, WAVE, merged, run_hooks
+from rackwright.operations.switch_queue import switch_queue_of
 from rackwright.plan.change import Change, DaemonRestart, Job, Proved, Refuse, Shell
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.pyinfra_glue.declaring import declared_of, noted
@@ -51,26 +47,22 @@ from rackwright.pyinfra_glue.hostrun import (
     Commands,
     announce_changes,
     carry_out,
-    decided,
     fail,
-    look,
+    leased_changes,
+    mark_changed,
+    reading_of,
     state_of,
     this_host,
-    touch,
     unreadable,
 )
 from rackwright.pyinfra_glue.inventories import groups_of, settings_of
-from rackwright.runs.journal import current_record, note
+from rackwright.runs.handover import received
+from rackwright.runs.journal import note
 from rackwright.runs.states import RunState
 from rackwright.settings.model import HostSettings
-from rackwright.settings.sections import Hooks
 
 IN_TURN: tuple[Concern[Any, Any], ...] = (DOCKERD, ENDPOINT)
 """What takes the host's turn behind the gate, in this order."""
-
-_gate = TurnQueue()
-_members: dict[str, Member] = {}
-_watches: dict[str, Watch] = {}
 
 
 def switch_endpoints() -> None:
@@ -90,8 +82,8 @@ def restart_dockerd_in_turn() -> None:
 def line_up() -> Commands:
     """Put hosts whose endpoints must switch into the gate's queue, in inventory order; changes nothing."""
     host = this_host()
-    changes = yield from decided(host, lambda seen: pending(declared_of(host).steps, settings_of(host), seen))
-    seen = look(host)
+    changes = yield from leased_changes(host, lambda seen: pending(declared_of(host).steps, settings_of(host), seen))
+    seen = reading_of(host)
     if changes is not None and seen is not None and host.state.is_executing:
         moves = is_moving(settings_of(host), seen)
         _queue(host, seen, changes, _diff(host, seen) if changes else "", moves)
@@ -122,19 +114,17 @@ def _queue(host: Host, seen: HostReading, changes: Sequence[Change], diff: str =
     member = Member(
         host.name, order, domains_of(groups_of(host), settings.hardware.rack), serves(seen) or cut, settings
     )
-    _members[host.name] = member
-    _gate.limits = limits_of(_members.values(), in_rollout())
+    turns = switch_queue_of(host)
+    turns.add(member)
     if not changes:
         note("host", host=host.name, state=RunState.UNCHANGED)
         return
     node = node_of(member, shape_of(settings, seen), takes_capacity(changes, seen[ENDPOINT]) or cut)
     before = {name: endpoint.proven for name, endpoint in seen[ENDPOINT].endpoints.items() if endpoint.proven}
     turn = HostTurn(changes, before, member.serving, diff, moves and is_ours(seen))
-    _gate.announce(node, lambda: _switch_host(host, turn))
+    turns.gate.announce(node, lambda: _switch_host(host, turn))
     if in_rollout():
-        _hook_in()
-        _watches[host.name] = lambda last: _watch_host(host, last)
-        _gate.bake = baking(max(other.settings.rollout.bake for other in _members.values()), _watches)
+        turns.watch(host.name, lambda last: _watch_host(host, last))
 
 
 @dataclass(frozen=True)
@@ -184,7 +174,7 @@ def _perform_in_turn(host: Host, turn: HostTurn) -> None:
 def _let_rules_follow(host: Host) -> None:
     """Close what nothing listens on any more. A failure here is reported, and does not count against the release."""
     state_of(host).stale = True
-    seen = look(host)
+    seen = reading_of(host)
     try:
         changes = FIREWALL_AS_SERVED.pending(settings_of(host), seen) if seen is not None else []
         announce_changes(host, changes)
@@ -200,7 +190,7 @@ def _switch_all(host: Host, changes: Sequence[Change]) -> None:
     _perform(host, restarts)
     if restarts:
         state_of(host).stale = True
-        seen = look(host)
+        seen = reading_of(host)
         if seen is None:
             raise StepFailedError(
                 "dockerd was restarted, and the host could not be read again; see the line above", code="RW1102"
@@ -213,38 +203,13 @@ def _switch_all(host: Host, changes: Sequence[Change]) -> None:
 
 def _perform(host: Host, changes: Sequence[Change]) -> None:
     for change in changes:
-        touch(host)
+        mark_changed(host)
         carry_out(host, change)
-
-
-def _hook_in() -> None:
-    """Let the site's hooks hear of waves and of ends of switches."""
-    _gate.on_wave, _gate.on_end = _ask_for_wave, _tell_end
-
-
-def _ask_for_wave(task: Begin) -> str:
-    hooks = merged(member.settings.rollout.hooks for member in _members.values())
-    why = _hook(hooks, WAVE, wave=task.wave, hosts=list(task.hosts))
-    if why:
-        note("held", wave=task.wave, text=why)
-    return why
-
-
-def _tell_end(name: str, outcome: Outcome) -> None:
-    if outcome.is_well:
-        _hook(_members[name].settings.rollout.hooks, SWITCH, host=name)
-    for reason in outcome.reasons[:1]:
-        _hook(_members[name].settings.rollout.hooks, FAILURE, host=name, cause=reason.cause, check=reason.check)
-
-
-def _hook(hooks: Hooks, event: str, **more: Any) -> str:
-    record, site = current_record(), next(iter(_members.values())).settings.site
-    return run_hooks(hooks, event, record, site, logger.info, **more) if record else ""
 
 
 def _watch_host(host: Host, last: bool) -> Outcome:
     """Whether a host that has switched still serves what it was switched to; asked for a token the last time."""
-    seen, own = look(host), settings_of(host).all_endpoints
+    seen, own = reading_of(host), settings_of(host).all_endpoints
     for name, endpoint in seen[ENDPOINT].endpoints.items() if seen else ():
         if endpoint.proven is None or not endpoint.spec:
             continue
@@ -262,7 +227,7 @@ def _watch_host(host: Host, last: bool) -> Outcome:
 def switch() -> Commands:
     """Switch endpoints to their wanted release, host by host behind the gate, and ask each one."""
     host = this_host()
-    seen = look(host)
+    seen = reading_of(host)
     if seen is None:
         yield from unreadable(host)
         return
@@ -292,13 +257,14 @@ def _wait_for_loading(host: Host, jobs: Sequence[Job]) -> Commands:
 
 
 def _pass_gate(state: State, host: Host) -> bool:  # noqa: ARG001 - pyinfra passes both by name
-    if _gate.pass_through(host.name):
+    gate = switch_queue_of(host).gate
+    if gate.pass_through(host.name):
         return True
-    if host.name in _gate.failed():
+    if host.name in gate.failed():
         return False
-    stoppers = [name for name in _gate.failed() if name != host.name]
-    if _gate.held:
-        _leave(host, _gate.held)
+    stoppers = [name for name in gate.failed() if name != host.name]
+    if gate.held:
+        _leave(host, gate.held)
     elif stoppers:
         _leave(host, f"{', '.join(stoppers)} failed before it")
     return False
@@ -313,12 +279,12 @@ def _leave(host: Host, why: str) -> None:
 
 @operation()
 def line_up_back() -> Commands:
-    """Put hosts that go back into the gate's queue: what goes back to what stands in the environment."""
+    """Put hosts that go back into the gate's queue: what goes back to what stands in the handover."""
     host = this_host()
     if not host.state.is_executing:
         return
-    changes = yield from decided(host, lambda seen: _ways_back(host, seen))
-    seen = look(host)
+    changes = yield from leased_changes(host, lambda seen: _ways_back(host, seen))
+    seen = reading_of(host)
     if changes is None or seen is None:
         return
     refusals = [step.message for change in changes for step in change.steps if isinstance(step, Refuse)]
@@ -335,7 +301,7 @@ def _ways_back(host: Host, seen: HostReading) -> list[Change]:
     if not ok:
         raise StepFailedError(f"its kept releases could not be read: {tail(output)}", code="RW1101")
     endpoints = seen[ENDPOINT].endpoints
-    asked = releases_asked(host.name, [*endpoints, *seen[ENDPOINT].replaced])
+    asked = releases_asked(received().releases, host.name, [*endpoints, *seen[ENDPOINT].replaced])
     kept = parse_kept(output.stdout_lines)
     note("target", host=host.name, to=targets_of(endpoints, kept, asked))
     settings = settings_of(host)
@@ -356,5 +322,5 @@ def _places(changes: Iterable[Change]) -> dict[str, Place]:
 def switch_back() -> Commands:
     """Bring endpoints back to an earlier release, host by host behind the gate, and ask each one."""
     host = this_host()
-    if host.name in _gate.entries:
+    if host.name in switch_queue_of(host).gate.entries:
         yield FunctionCommand(_pass_gate, (), {})

@@ -1,4 +1,4 @@
-"""The pyinfra operations that settle one concern or look at the whole: settle, converged, hash, try, tear down."""
+"""The pyinfra operations that apply one concern or look at the whole: apply, converged, hash, try, tear down."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rackwright.concerns.models import MODELS, hash_changes
 from rackwright.concerns.registry import try_key
 from rackwright.concerns.teardown.marks import Marks, parse, read_script
 from rackwright.concerns.teardown.teardown import NOTHING, Teardown, plan_left_behind, plan_teardown, remains
-from rackwright.effects.lease.check import forget, hold_of
+from rackwright.effects.held_leases import forget, hold_of
 from rackwright.effects.lease.taking import clear_dead
 from rackwright.effects.remote import StepFailedError, command_of, complain, remote, say, tail
 from rackwright.errors import ReadingError, coded
@@ -27,20 +27,20 @@ from rackwright.pyinfra_glue.hostrun import (
     Commands,
     announce_changes,
     commands,
-    decided,
     fail,
-    look,
+    leased_changes,
+    mark_changed,
+    reading_of,
     this_host,
-    touch,
     unreadable,
     was_changed,
 )
 from rackwright.pyinfra_glue.inventories import settings_of
 from rackwright.runs.journal import note
-from rackwright.runs.masking import told
+from rackwright.runs.masking import change_fields
 
 
-def settle(concern: str, name: str, **arguments: Any) -> None:
+def apply_concern(concern: str, name: str, **arguments: Any) -> None:
     """Declare one concern, and make a host match its settings in it.
 
     concern: name of the concern, for example `docker`. name: the operation's, a sentence.
@@ -56,26 +56,26 @@ def match_settings(concern: str) -> Commands:
 
     + concern: name of the concern, for example `docker`
     """
-    yield from _settle(this_host(), by_name(concern))
+    yield from _apply(this_host(), by_name(concern))
 
 
-def _settle(host: Host, concern: Concern[Any, Any]) -> Commands:
+def _apply(host: Host, concern: Concern[Any, Any]) -> Commands:
     settings = settings_of(host)
-    changes = yield from decided(host, lambda seen: concern.pending(settings, seen))
+    changes = yield from leased_changes(host, lambda seen: concern.pending(settings, seen))
     if changes is None:
         return
     _report(host, concern)
     announce_changes(host, changes)
     if changes and host.state.is_executing:
-        note("stage", host=host.name, concern=concern.name, **told(changes, settings))
+        note("stage", host=host.name, concern=concern.name, **change_fields(changes, settings))
     _give_up_early(host, changes)
     for change in changes:
-        touch(host, concern.alone)
+        mark_changed(host, concern.alone)
         yield from commands(change)
 
 
 def _report(host: Host, concern: Concern[Any, Any]) -> None:
-    seen = look(host)
+    seen = reading_of(host)
     if seen is not None and concern.report is not None:
         text = concern.report(concern.wanted(settings_of(host), seen), seen[concern])
         for line in text.splitlines():
@@ -105,10 +105,10 @@ def converged() -> Commands:
     if not host.state.is_executing:
         return
     if not was_changed(host):
-        if (read := look(host)) is not None and hold_of(host.name) is None:
+        if (read := reading_of(host)) is not None and hold_of(host.state, host.name) is None:
             clear_dead(host.state, host, read[LEASED])
         return
-    seen = look(host, whole=True)
+    seen = reading_of(host, whole=True)
     if seen is None:
         yield from unreadable(host)
         return
@@ -149,10 +149,10 @@ def try_registry_keys() -> Commands:
 
 
 def _carry_out(host: Host, decide: Callable[[HostReading], Sequence[Change]]) -> Commands:
-    changes = yield from decided(host, decide)
+    changes = yield from leased_changes(host, decide)
     announce_changes(host, changes or ())
     for change in changes or ():
-        touch(host)
+        mark_changed(host)
         yield from commands(change)
 
 
@@ -183,15 +183,15 @@ def tear_down(purge: bool = False) -> Commands:
         plans.append(plan_teardown(seen, _read_marks(host, record), purge))
         return plans[-1].changes
 
-    changes = yield from decided(host, decide)
+    changes = yield from leased_changes(host, decide)
     if changes is None:
         return
     announce_changes(host, changes)
     for change in changes:
         yield from commands(change)
     if host.state.is_executing:
-        forget(host.name)
-        yield from _look_after(host, plans[-1])
+        forget(host.state, host.name)
+        yield from _check_gone(host, plans[-1])
 
 
 def _read_marks(host: Host, record: Iterable[Owned]) -> Marks:
@@ -205,7 +205,7 @@ def _read_marks(host: Host, record: Iterable[Owned]) -> Marks:
     raise StepFailedError(f"what Rackwright has put on this host could not be read: {tail(output)}", code="RW1103")
 
 
-def _look_after(host: Host, plan: Teardown) -> Commands:
+def _check_gone(host: Host, plan: Teardown) -> Commands:
     """Say what is left, on purpose or not, and fail the host when anything else is, or may be."""
     try:
         still = remains(_read_marks(host, ()), plan.record_stays)

@@ -11,10 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.engines.plan import UNNAMED, plan_of
 from rackwright.proof.basic import Answer, Question, Verdict
 from rackwright.proof.several import Reply, counters, grown, post_several, replies, row_script
-from rackwright.settings.model import EndpointSettings
 
 PROSE = (
     "When the lamp went out, the keeper's daughter climbed the stairs with a lantern and rang the bell until morning, "
@@ -67,11 +65,6 @@ class Way:
     """None where the server does not say."""
     silent: str
     """Why it may not say."""
-
-
-def drafting_of(endpoint: EndpointSettings) -> str:
-    """How an endpoint drafts, in its engine's own word; empty when it does not."""
-    return plan_of(endpoint).drafting or (UNNAMED if endpoint.draft is not None else "")
 
 
 def drafts_accepted(base: str, model: str, engine_kind: str, method: str) -> Question:

@@ -14,7 +14,6 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
-from weakref import WeakKeyDictionary, WeakSet
 
 from pyinfra import host as current_host
 from pyinfra import logger
@@ -25,8 +24,10 @@ from pyinfra.api.state import StateStage
 from pyinfra.context import ctx_config, ctx_host, ctx_inventory, ctx_state
 
 from rackwright.concerns.declared import Declared, problems_of
+from rackwright.effects.run_context import part_of
 from rackwright.errors import SettingsError
 from rackwright.loading.load import InventoryHost, overlaid, standalone
+from rackwright.pyinfra_glue.current_run import current_state, state_beside
 from rackwright.pyinfra_glue.importing import importing_from
 from rackwright.settings.model import HostSettings
 from rackwright.settings.origin import Origin
@@ -43,12 +44,19 @@ class _Noted:
     implied: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass
+class _Deploy:
+    """What the deploy file of a run declares, by host."""
+
+    known: dict[str, Declared] = field(default_factory=dict)
+    """All of it, from before the run."""
+    noted: dict[str, _Noted] = field(default_factory=dict)
+    declares_only: bool = False
+    """Nothing is done in this run but declaring."""
+
+
 WITH_SETTINGS = ("site", "docker", "firewall", "registry", "encodings", "models", "endpoint")
 """Steps that take settings as arguments."""
-_known: dict[str, Declared] = {}
-_noted: WeakKeyDictionary[State, dict[str, _Noted]] = WeakKeyDictionary()
-_passes: WeakSet[State] = WeakSet()
-"""States in which nothing is done but declaring."""
 
 
 @contextmanager
@@ -92,7 +100,8 @@ def _learn(host: Host) -> None:
     Facts that it asks for on the way are the host's own: it is connected by now.
     """
     deploy = host.state.current_deploy_filename
-    if host.name in _known or host.state in _passes or not deploy:
+    run = part_of(host.state, _Deploy)
+    if host.name in run.known or run.declares_only or not deploy:
         return
     real = host.state.inventory.get_host(host.name)
     root = Path(deploy).resolve().parent
@@ -100,28 +109,28 @@ def _learn(host: Host) -> None:
         found = declare(Path(deploy), [(host.name, real.data.dict())], ask=real.get_fact)
     settings = standalone(host.name, found[host.name].arguments, Origin(deploy), root).settings
     _refuse_wrong(Path(deploy), found, {host.name: settings})
-    _known[host.name] = found[host.name]
+    run.known[host.name] = found[host.name]
 
 
 def is_declaring(host: Host) -> bool:
     """Whether its deploy file is only run to learn what it declares."""
-    return host.state in _passes
+    return part_of(host.state, _Deploy).declares_only
 
 
 def declared_of(host: Host) -> Declared:
     """What deploy.py declares for a host of this run: all of it, also while it is still being called."""
-    return _known.get(host.name) or _noted_so_far(host)
+    return part_of(host.state, _Deploy).known.get(host.name) or _noted_so_far(host)
 
 
 def steps_known(host: Host) -> tuple[str, ...]:
     """The steps of a host, when all of them are known before the first runs; none in a deploy of somebody else's."""
-    found = _known.get(host.name)
+    found = part_of(host.state, _Deploy).known.get(host.name)
     return found.steps if found else ()
 
 
 def remember(declared: Mapping[str, Declared]) -> None:
-    """Keep, for this process's one run, what its deploy file declares."""
-    _known.update(declared)
+    """Keep what the deploy file of the current run declares."""
+    part_of(current_state(), _Deploy).known.update(declared)
 
 
 def _noted_so_far(host: Host) -> Declared:
@@ -132,7 +141,7 @@ def _noted_so_far(host: Host) -> Declared:
 
 
 def _of(state: State, host: str) -> _Noted:
-    return _noted.setdefault(state, {}).setdefault(host, _Noted())
+    return part_of(state, _Deploy).noted.setdefault(host, _Noted())
 
 
 def declared_by(root: Path, hosts: Sequence[InventoryHost]) -> dict[str, Declared]:
@@ -149,7 +158,9 @@ def declared_by(root: Path, hosts: Sequence[InventoryHost]) -> dict[str, Declare
 def check_steps(deploy: Path, hosts: Sequence[InventoryHost]) -> dict[str, Declared]:
     """What a deploy file declares, by host. Raises SettingsError when it cannot be carried out as it stands."""
     found = declare(deploy, [(entry.name, entry.data) for entry in hosts])
-    _refuse_wrong(deploy, found, {entry.name: told(entry, found[entry.name], deploy).settings for entry in hosts})
+    _refuse_wrong(
+        deploy, found, {entry.name: overlay_arguments(entry, found[entry.name], deploy).settings for entry in hosts}
+    )
     return found
 
 
@@ -164,7 +175,7 @@ def with_arguments(root: Path, hosts: Sequence[InventoryHost]) -> list[Inventory
     try:
         with importing_from(root):
             found = declare(deploy, [(entry.name, entry.data) for entry in hosts])
-        return [told(entry, found[entry.name], deploy) for entry in hosts]
+        return [overlay_arguments(entry, found[entry.name], deploy) for entry in hosts]
     except SettingsError as error:
         logger.warning(f"{error}\nso its arguments are not known, and the settings in files count alone")
         return list(hosts)
@@ -183,7 +194,7 @@ def _name(call: ast.Call) -> str:
     return str(getattr(call.func, "attr", None) or getattr(call.func, "id", ""))
 
 
-def told(entry: InventoryHost, declared: Declared, deploy: Path) -> InventoryHost:
+def overlay_arguments(entry: InventoryHost, declared: Declared, deploy: Path) -> InventoryHost:
     """A host with what its deploy file says as arguments. Raises InvalidSettingsError with every problem at once."""
     return overlaid(entry, declared.arguments, Origin(str(deploy)))
 
@@ -210,8 +221,8 @@ def declare(
     """
     code = _compiled(deploy)
     inventory = Inventory(([(name, dict(data)) for name, data in hosts], {}))
-    state = State(inventory, Config(), check_for_changes=False)
-    _passes.add(state)
+    state = state_beside(inventory, Config(), check_for_changes=False)
+    part_of(state, _Deploy).declares_only = True
     state.current_deploy_filename = str(deploy)
     state.set_stage(StateStage.Prepare)
     with ctx_state.use(state), ctx_inventory.use(inventory), ctx_config.use(state.config), _quiet():

@@ -20,12 +20,13 @@ from pyinfra.api.state import State
 from pyinfra.context import ctx_host
 
 from rackwright.concerns.lease import LEASED
-from rackwright.effects.lease.check import holds
+from rackwright.effects.held_leases import was_leased
 from rackwright.effects.lease.taking import take
 from rackwright.effects.line import is_lost, tune
-from rackwright.effects.perform import perform, perform_all
 from rackwright.effects.reader import SECONDS, parse_reading, reading_command
 from rackwright.effects.remote import ConnectionLostError, StepFailedError, complain, lost, say
+from rackwright.effects.run_context import part_of
+from rackwright.effects.steps.perform import perform, perform_all
 from rackwright.effects.sudo import PasswordWantedError
 from rackwright.errors import ReadingError, coded
 from rackwright.plan.change import Change, Refuse
@@ -53,9 +54,12 @@ class HostState:
     record: OwnershipRecord = field(default_factory=lambda: OwnershipRecord(frozenset()))
 
 
-_states: dict[str, HostState] = {}
-NAMES = Names()
-"""What tags and revisions are in this run."""
+@dataclass(frozen=True)
+class RunHosts:
+    """What this run knows of its hosts, by name, and of what tags and revisions are."""
+
+    by_name: dict[str, HostState] = field(default_factory=dict)
+    names: Names = field(default_factory=Names)
 
 
 class HostFacts(FactBase[HostReading]):
@@ -83,30 +87,32 @@ def this_host() -> Host:
     return real_host(current_host)
 
 
-def look(host: Host, whole: bool = False) -> HostReading | None:
+def reading_of(host: Host, whole: bool = False) -> HostReading | None:
     """The host's reading for this stage; taken anew when something was changed since that others decide by.
 
     whole: taken anew when anything was changed since. Returns None when the host cannot be read.
     """
-    known = _states.get(host.name)
+    hosts = part_of(host.state, RunHosts).by_name
+    known = hosts.get(host.name)
     if known is not None and known.stage == host.state.is_executing and not (known.stale or (whole and known.behind)):
         return known.reading
     seen = _read(host)
     fresh = HostState(host.state.is_executing, seen, changed=known.changed if known else False)
     if seen is not None:
         fresh.record = OwnershipRecord(seen[RECORD])
-    _states[host.name] = fresh
+    hosts[host.name] = fresh
     return seen
 
 
 def state_of(host: Host) -> HostState:
     """What this run knows of a host that was looked at, as of its newest reading."""
-    return _states[host.name]
+    return part_of(host.state, RunHosts).by_name[host.name]
 
 
 def was_changed(host: Host) -> bool:
     """Whether this run has changed the host."""
-    return host.name in _states and _states[host.name].changed
+    known = part_of(host.state, RunHosts).by_name.get(host.name)
+    return known is not None and known.changed
 
 
 def _read(host: Host) -> HostReading | None:
@@ -125,7 +131,7 @@ def _read(host: Host) -> HostReading | None:
         complain(real, coded("RW1316", "could not be read, so nothing is known of its changes"))
         host.state.failed_hosts.add(real)
         host.state.active_hosts.discard(real)
-    return NAMES.complete(settings_of(real), seen) if seen is not None else None
+    return part_of(host.state, RunHosts).names.complete(settings_of(real), seen) if seen is not None else None
 
 
 def fail(text: str) -> FunctionCommand:
@@ -153,7 +159,7 @@ def announce_changes(host: Host, changes: Sequence[Change]) -> None:
                 say(host, f"  {line}")
 
 
-def decided(
+def leased_changes(
     host: Host, decide: Callable[[HostReading], Sequence[Change]]
 ) -> Generator[PyinfraCommand, None, list[Change] | None]:
     """What is to be changed on a host; its lease is taken before anything is. None when that failed, and was said.
@@ -161,11 +167,11 @@ def decided(
     When somebody else has written to the host since it was read, it is read again and decided anew.
     """
     try:
-        seen = look(host)
+        seen = reading_of(host)
         changes = list(decide(seen)) if seen is not None else []
         if seen is not None and _lease_due(host, changes):
-            _states[host.name].stale = not take(host.state, real_host(host), seen[LEASED]).fresh
-            seen = look(host)
+            state_of(host).stale = not take(host.state, real_host(host), seen[LEASED]).fresh
+            seen = reading_of(host)
             changes = list(decide(seen)) if seen is not None else []
     except StepFailedError as error:
         yield fail(str(error))
@@ -177,7 +183,7 @@ def decided(
 
 
 def _lease_due(host: Host, changes: Sequence[Change]) -> bool:
-    return any(map(_writes, changes)) and host.state.is_executing and host.name not in holds
+    return any(map(_writes, changes)) and host.state.is_executing and not was_leased(host.state, host.name)
 
 
 def _writes(change: Change) -> bool:
@@ -187,9 +193,9 @@ def _writes(change: Change) -> bool:
     return any(not isinstance(step, Refuse) for step in change.steps)
 
 
-def touch(host: Host, alone: bool = False) -> None:
+def mark_changed(host: Host, alone: bool = False) -> None:
     """Note that a host is being changed: its reading is stale from now on, unless no other concern decides by it."""
-    state = _states[host.name]
+    state = state_of(host)
     state.changed = state.behind = host.state.is_executing
     state.stale = host.state.is_executing and (state.stale or not alone)
 

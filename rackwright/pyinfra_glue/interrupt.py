@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType
 
 import click
@@ -14,36 +12,18 @@ import gevent
 from gevent.pool import Pool
 from pyinfra.context import ctx_state
 
+from rackwright.runs.handover import received
+
 STATUS = 130
 """What shells report for a command that SIGINT has ended."""
 WORDS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
-PARENT = "RACKWRIGHT_PARENT"
-"""Environment variable with the process that this pyinfra process must not outlive."""
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, which came to this process alone; a terminal's Ctrl-C comes to its children too."""
-
-
-@contextmanager
-def interrupted_by_sigterm() -> Iterator[None]:
-    """In the block, SIGTERM raises Terminated."""
-    before = signal.signal(signal.SIGTERM, _terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - Python passes both
-    raise Terminated
 
 
 def fail_on_interrupt() -> None:
     """From now on SIGINT and SIGTERM end this pyinfra process with STATUS; so does the death of its rollout."""
     for number in WORDS:
         signal.signal(number, _stop)
-    if os.environ.get(PARENT) == str(os.getppid()):
+    if received().parent == os.getppid():
         gevent.spawn(_end_with, os.getppid())
 
 

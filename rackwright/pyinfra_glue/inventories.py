@@ -1,4 +1,4 @@
-"""The inventories of this process: their hosts with all settings, for whatever asks, within pyinfra or without."""
+"""The inventories of this run: their hosts with all settings, for whatever asks, within pyinfra or without."""
 
 from __future__ import annotations
 
@@ -8,30 +8,28 @@ from pathlib import Path
 
 from pyinfra.api.host import Host
 
+from rackwright.effects.run_context import part_of
 from rackwright.errors import RackwrightError, SettingsError
 from rackwright.loading.ansible_inventory import listing_of
 from rackwright.loading.files import site_root
 from rackwright.loading.load import InventoryHost, load, standalone
-from rackwright.lockfile import Lock, Locks, pinned
+from rackwright.pyinfra_glue.current_run import Inventories, current_state
 from rackwright.pyinfra_glue.declaring import declared_of, is_declaring, with_arguments
 from rackwright.pyinfra_glue.importing import importing_from
 from rackwright.settings.model import HostSettings
 from rackwright.settings.origin import Origin
-
-_loaded: dict[Path, list[InventoryHost]] = {}
-_settings: dict[str, HostSettings] = {}
-_locks: dict[str, Lock] = {}
+from rackwright.sources.lockfile import Lock, Locks, pinned
 
 
 def publish(inventory: Path, hosts: Sequence[InventoryHost]) -> None:
     """Make the hosts of an inventory known, in place of what was known of it."""
-    _loaded[inventory.resolve()] = list(hosts)
+    _inventories().hosts[inventory.resolve()] = list(hosts)
 
 
 def pin(hosts: Sequence[InventoryHost], root: Path) -> None:
     """Let the lock file of a site count for these hosts. root: the site's folder."""
     locks = Locks(root)
-    _locks.update({host.name: locks.of(host.settings) for host in hosts})
+    _inventories().locks.update({host.name: locks.of(host.settings) for host in hosts})
 
 
 def load_inventory(path: str | Path) -> list[InventoryHost]:
@@ -46,7 +44,7 @@ def load_inventory(path: str | Path) -> list[InventoryHost]:
     if inventory.suffix != ".py":
         return with_arguments(site_root(inventory), load(listing_of(inventory)))
     _run(inventory)
-    found = _loaded.get(inventory.resolve())
+    found = _inventories().hosts.get(inventory.resolve())
     if found is None:
         raise SettingsError(
             f"{path} names no hosts: it must say globals().update(build(__file__, {{...}}))", code="RW1307"
@@ -59,29 +57,33 @@ def settings_of(host: Host) -> HostSettings:
 
     Raises SettingsError when they are not valid.
     """
-    if host.name in _settings:  # by name: `pyinfra.host` is one object for all hosts
-        return _settings[host.name]
-    found = pinned(_loaded_settings(host), _locks.get(host.name, Lock()))
+    known = part_of(host.state, Inventories)
+    if host.name in known.settings:  # by name: `pyinfra.host` is one object for all hosts
+        return known.settings[host.name]
+    found = pinned(_loaded_settings(host), known.locks.get(host.name, Lock()))
     if not is_declaring(host):
-        _settings[host.name] = found
+        known.settings[host.name] = found
     return found
 
 
 def groups_of(host: Host) -> tuple[str, ...]:
     """The groups that an inventory itself names for a host; pyinfra adds some of its own."""
-    entries = (entry for entries in _loaded.values() for entry in entries if entry.name == host.name)
-    return next((entry.groups for entry in entries), ())
+    known = part_of(host.state, Inventories).entry(host.name)
+    return known.groups if known else ()
 
 
 def _loaded_settings(host: Host) -> HostSettings:
     """As `check` sees them; for a host of somebody else's inventory, what its deploy file says, and defaults."""
-    entries = (entry for entries in _loaded.values() for entry in entries if entry.name == host.name)
-    known = next(entries, None)
+    known = part_of(host.state, Inventories).entry(host.name)
     if known:
         return known.settings
     deploy = Path(host.state.current_deploy_filename or "deploy.py")
     said = declared_of(host).arguments
     return standalone(host.name, said, Origin(str(deploy)), deploy.resolve().parent).settings
+
+
+def _inventories() -> Inventories:
+    return part_of(current_state(), Inventories)
 
 
 def _run(inventory: Path) -> None:

@@ -19,6 +19,7 @@ from rackwright.effects.line import tune
 from rackwright.errors import RackwrightError
 from rackwright.loading.files import site_root
 from rackwright.loading.load import InventoryHost
+from rackwright.pyinfra_glue.current_run import state_beside
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.pyinfra_glue.terminal import tame_output
 from rackwright.runs.selection import named_by
@@ -76,7 +77,7 @@ def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
     tame_output()
     config = Config()
     config.FAIL_PERCENT = 100
-    state = State(inventory, config)
+    state = state_beside(inventory, config)
     with ctx_state.use(state), ctx_inventory.use(inventory), ctx_config.use(config):
         try:
             connect_all(state)

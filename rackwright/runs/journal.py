@@ -1,6 +1,6 @@
 """The record of a run: one JSON line an event, in `runs/ID.jsonl` of the site. It never holds a secret.
 
-Whoever starts a run names its file in an environment variable; without it nothing is written.
+Whoever starts a run names its file in the handover; without it nothing is written.
 docs/reference/run-record.md has every kind of event.
 """
 
@@ -18,12 +18,8 @@ from typing import Any
 
 from rackwright.errors import RackwrightError
 from rackwright.printable import printable_values
+from rackwright.runs.handover import received
 
-VARIABLE = "RACKWRIGHT_RUN"
-ROLLOUT = "RACKWRIGHT_ROLLOUT"
-"""Set by `rackwright rollout` and `rollback`: waves and bakes, which a plain deploy has not."""
-ORDER = "RACKWRIGHT_ORDER"
-"""As JSON, hosts that go `first` of their shape, because they were found in the middle of their switch, and `last`."""
 FOLDER = "runs"
 FOLDER_VARIABLE = "RACKWRIGHT_RUNS"
 """Names another folder for the records, for example one that several operators share."""
@@ -52,7 +48,7 @@ def note(kind: str, **fields: Any) -> None:
 
 def current_record() -> Path | None:
     """The record of the run that this process belongs to, if any."""
-    path = os.environ.get(VARIABLE)
+    path = received().record
     return Path(path) if path else None
 
 
@@ -105,10 +101,10 @@ def keep_beside(name: str, content: bytes) -> Path | None:
 
     Returns its path; None when there is no record, or when it cannot be written: that must not fail a run.
     """
-    record = os.environ.get(VARIABLE)
-    if not record:
+    record = current_record()
+    if record is None:
         return None
-    path = Path(record).with_suffix("") / re.sub(r"[^\w.-]", "_", name)
+    path = record.with_suffix("") / re.sub(r"[^\w.-]", "_", name)
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         with open(path, "wb", opener=lambda file, flags: os.open(file, flags, 0o600)) as file:

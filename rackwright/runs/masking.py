@@ -55,7 +55,7 @@ def secrets_of(value: Any) -> Iterator[str]:
             yield from secrets_of(inner)
 
 
-def told(changes: Iterable[Change], settings: BaseModel) -> dict[str, Any]:
+def change_fields(changes: Iterable[Change], settings: BaseModel) -> dict[str, Any]:
     """Changes as the record of a run keeps them: sentences, and their diffs as one text; None when there are none."""
     changes, secrets = list(changes), tuple(secrets_of(settings))
     diff = "\n".join(change.diff for change in changes if change.diff)

@@ -58,7 +58,7 @@ class Meter:
         self.last: Progress | None = None
         self.when = 0.0
 
-    def told(self, line: str, now: float) -> Mapping[str, Any] | None:
+    def progress_fields(self, line: str, now: float) -> Mapping[str, Any] | None:
         """Fields of the event for a line, or None. now: seconds of a clock that never goes back."""
         found = parse_line(line)
         if found is None or not self._is_news(found, now):

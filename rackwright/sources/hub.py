@@ -12,10 +12,10 @@ from fnmatch import fnmatch
 from typing import Any
 from urllib.parse import quote, urljoin
 
-from rackwright.lockfile import LockedFile, LockedModel
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import COMMIT, ModelSource
 from rackwright.sources.http import Client, HttpAnswer, SourceError
+from rackwright.sources.lockfile import LockedFile, LockedModel
 
 _NEXT = re.compile(r'<([^>]+)>;\s*rel="next"')
 MOST_PAGES = 1000

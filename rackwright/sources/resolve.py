@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rackwright.concerns.models import name_of, sources_of
-from rackwright.lockfile import Lock, LockedModel
 from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import ModelSource
 from rackwright.sources.http import Client
 from rackwright.sources.hub import model_at_revision
+from rackwright.sources.lockfile import Lock, LockedModel
 from rackwright.sources.registry import digest_of_tag
 
 

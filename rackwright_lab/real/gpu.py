@@ -13,7 +13,6 @@ import importlib.metadata as metadata
 import os
 import re
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -22,11 +21,14 @@ from rackwright_lab.machine import inherited, locks, ubuntu
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import LabError, run
 from rackwright_lab.machine.trees import remove_tree
-from rackwright_lab.real import vllm
+from rackwright_lab.real import image, vllm
 from rackwright_lab.standins import oci, rootfs
 
 VERSION = "0.20.2"
+TITLE = f"vLLM {VERSION} for NVIDIA GPUs, put together by the lab"
 TORCH = "2.11.0"
+GLIBC = 39
+"""Ubuntu 24.04's is 2.39."""
 IMAGE = f"vllm/vllm-openai:v{VERSION}-lab"
 """No published tag: the image is the lab's own, and says so."""
 SITE = "usr/local/lib/python3.12/dist-packages"
@@ -141,13 +143,7 @@ def _make_system(root: Path, cache: Path) -> None:
 
 def _install(root: Path, locked: Path) -> None:
     """Install what is locked, for the image's Python. Raises LabError with pip's own words."""
-    platforms = (f"--platform=manylinux_2_{minor}_x86_64" for minor in range(5, 40))
-    run(
-        sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--no-cache-dir",
-        "--require-hashes", "--only-binary=:all:", "--python-version=3.12", "--implementation=cp", "--abi=cp312",
-        "--abi=abi3", "--abi=none", "--platform=manylinux2014_x86_64", "--platform=manylinux1_x86_64", *platforms,
-        "--target", root / SITE, "--requirement", locked, timeout=3600,
-    )  # fmt: skip
+    image.install(root / SITE, locked, "3.12", ("manylinux1_x86_64", *image.manylinux(GLIBC)))
 
 
 def _lighten(root: Path) -> None:
@@ -169,7 +165,7 @@ def _finish(folder: Path, progress: Progress) -> None:
         layout = oci.Layout(Path(work) / "layout")
         progress.say("writing the image's layers")
         layers = [layout.add_tree(root, base, level=0), layout.add_tree(added, rootfs.files_below(added), level=0)]
-        layout.tag(layout.add_image(layers, "amd64", _config()), IMAGE)
+        layout.tag(layout.add_image(layers, "amd64", image.config(ENVIRONMENT, TITLE)), IMAGE)
         layout.close()
         if not (folder / "models").exists():
             _teach(root, added, folder, progress)
@@ -191,15 +187,6 @@ def _teach(root: Path, added: Path, folder: Path, progress: Progress) -> None:
         finally:
             run("umount", place)
         (Path(work) / "models").rename(folder / "models")
-
-
-def _config() -> dict[str, Any]:
-    return {
-        "Env": [f"{name}={value}" for name, value in ENVIRONMENT.items()],
-        "Entrypoint": ["vllm", "serve"],
-        "WorkingDir": "/vllm-workspace",
-        "Labels": {"org.opencontainers.image.title": f"vLLM {VERSION} for NVIDIA GPUs, put together by the lab"},
-    }
 
 
 def _add_torch(root: Path, progress: Progress) -> None:

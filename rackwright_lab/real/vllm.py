@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,12 @@ from rackwright_lab.machine import locks
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import run
 from rackwright_lab.machine.trees import remove_tree
+from rackwright_lab.real import image
 from rackwright_lab.standins import oci, rootfs
 
 HERE = Path(__file__).parent
 VERSION = "0.14.1"
+TITLE = f"vLLM {VERSION}, built for the CPU"
 IMAGE = f"vllm/vllm-openai:v{VERSION}-cpu"
 """Beside the stand-in's tag, so that no other lab over the same cache pulls 2 GB by mistake."""
 MODEL = "rackwright-lab/tiny-chat"
@@ -46,8 +47,8 @@ ENVIRONMENT = {
     "TORCHDYNAMO_DISABLE": "1",
 }
 """What the CPU build wants to know and no user of a GPU would say: 1 GiB of cache, and one thread a server."""
-_PLATFORMS = ("manylinux2014_x86_64", *(f"manylinux_2_{minor}_x86_64" for minor in range(5, 37)))
-"""What runs on Debian 12, whose glibc is 2.36."""
+GLIBC = 36
+"""Debian 12's is 2.36."""
 VLLM_SCRIPT = """#!/usr/bin/python3
 import sys
 
@@ -118,28 +119,14 @@ def _make(folder: Path, progress: Progress) -> None:
         for kind in sorted(set(KINDS.values())):
             teach(root, made / "models", kind)
         layers = [layout.add_tree(root, base), layout.add_tree(root, added)]
-        layout.tag(layout.add_image(layers, "amd64", _config()), IMAGE)
+        layout.tag(layout.add_image(layers, "amd64", image.config(ENVIRONMENT, TITLE)), IMAGE)
         layout.close()
         made.rename(folder)
 
 
-def _config() -> dict[str, Any]:
-    return {
-        "Env": [f"{name}={value}" for name, value in ENVIRONMENT.items()],
-        "Entrypoint": ["vllm", "serve"],
-        "WorkingDir": "/vllm-workspace",
-        "Labels": {"org.opencontainers.image.title": f"vLLM {VERSION}, built for the CPU"},
-    }
-
-
 def add_packages(root: Path) -> None:
     """Install what is locked, for the image's Python. Raises LabError with pip's own words."""
-    run(
-        sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--no-cache-dir",
-        "--require-hashes", "--only-binary=:all:", "--python-version=3.11", "--implementation=cp", "--abi=cp311",
-        "--abi=abi3", "--abi=none", *(f"--platform={name}" for name in _PLATFORMS),
-        "--target", root / rootfs.SITE, "--requirement", LOCKED, timeout=3600,
-    )  # fmt: skip
+    image.install(root / rootfs.SITE, LOCKED, "3.11", image.manylinux(GLIBC))
 
 
 def lighten(root: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rackwright.engines.schema import Json
+from rackwright.engines.options.schema import Json
 from rackwright.engines.version import parse_version
 from scripts.engine_data import sglang, vllm
 from scripts.engine_data.source import sources

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rackwright.engines.schema import Json
+from rackwright.engines.options.schema import Json
 from rackwright.errors import SettingsError
 from scripts.engine_data.tree import UNKNOWN, Tree, calls, fields, keywords, members, type_name
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from rackwright.engines.schema import EXTENDS, Json, merged_file
+from rackwright.engines.options.schema import EXTENDS, Json, merged_file
 from rackwright.errors import SettingsError
 
 SOURCE = Path("tensorrt_llm/llmapi/llm_args.py")

@@ -23,8 +23,8 @@ from pyinfra.connectors.fake import FakeConnector
 from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 
 from rackwright.concerns.declared import Declared
-from rackwright.effects.lease.check import LOST
-from rackwright.operations import settle
+from rackwright.effects.held_leases import LOST
+from rackwright.operations.steps import apply_concern
 from rackwright.plan.reading import HEAD
 from rackwright.pyinfra_glue.declaring import remember
 
@@ -69,13 +69,13 @@ def run_case(case: dict[str, Any], name: str) -> State:
     responses = {HEAD.strip(): reading_of(case).splitlines(), **{**LEASES, **case.get("answers", {})}}
     responses |= {"patience=": ENDED_JOB, "Start a job": f"started {NONCE}"}
     data = {"fake_responses": responses, "fake_delay": 0, "fake_delay_jitter": 0}
-    remember({f"@fake/{name}": Declared((), arguments={**BASE, **case.get("settings", {})})})
     inventory = Inventory(([(f"@fake/{name}", data)], {}))
     state = State(inventory, Config())
     with ctx_state.use(state), ctx_inventory.use(inventory), ctx_config.use(state.config):
+        remember({f"@fake/{name}": Declared((), arguments={**BASE, **case.get("settings", {})})})
         connect_all(state)
         state.set_stage(StateStage.Prepare)
-        add_op(state, settle, name="Settle", concern=case["concern"])
+        add_op(state, apply_concern, name="Apply", concern=case["concern"])
         state.set_stage(StateStage.Execute)
         run_ops(state)
         state.set_stage(StateStage.Disconnect)

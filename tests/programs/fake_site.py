@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
-OF_A_RUN = ("RACKWRIGHT_RUN", "RACKWRIGHT_RUNS")
+OF_A_RUN = ("RACKWRIGHT_HANDOVER", "RACKWRIGHT_RUNS")
 """Set while a run goes on: a test started from within one must not join it."""
 MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
 

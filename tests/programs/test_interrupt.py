@@ -71,8 +71,9 @@ finally:
 """
 NURSE = """\
 import os, subprocess, sys, time
+from rackwright.runs.handover import Handover
 words = [sys.executable, "-c", sys.argv[1], sys.argv[2]]
-subprocess.Popen(words, env={**os.environ, "RACKWRIGHT_PARENT": str(os.getpid())})
+subprocess.Popen(words, env=Handover(parent=os.getpid()).environment)
 time.sleep(60)
 """
 

@@ -20,8 +20,8 @@ from rackwright.inventory import build
 globals().update(build(__file__, {{"front": {HOSTS}}}))
 """
 DEPLOY = """\
-import json, os
 from pyinfra.api import operation
+from rackwright.runs.handover import received
 from rackwright.runs.journal import note
 from rackwright.pyinfra_glue.hostrun import this_host
 
@@ -31,7 +31,7 @@ def serve():
     if host.state.is_executing:
         note("host", host=host.name, state="switching", before={"llm": "old"})
         note("host", host=host.name, state="switched")
-        note("order", order=json.loads(os.environ.get("RACKWRIGHT_ORDER", "{}")))
+        note("order", order={"first": received().first, "last": received().last})
     yield from ()
 
 serve(name="It serves")

@@ -12,9 +12,9 @@ import yaml
 from rackwright.cli import main
 from rackwright.engines.advice import Load, advise
 from rackwright.engines.data import table
-from rackwright.engines.explain import all_names
-from rackwright.engines.plan import plan_of
-from rackwright.engines.schema import lines
+from rackwright.engines.fit.sizes import plan_of
+from rackwright.engines.options.explain import all_names
+from rackwright.engines.options.schema import lines
 from tests.unit.test_engine_profiles import settings_of
 
 ROOT = Path(__file__).parents[2]

@@ -25,9 +25,9 @@ from rackwright.fleet.inspect.drift import drift_of
 from rackwright.fleet.inspect.grouping import exit_code
 from rackwright.fleet.inspect.plan import plan_host
 from rackwright.fleet.inspect.plan_text import plan_text, plan_values
-from rackwright.fleet.inspect.status import StatusRow, rows_of
-from rackwright.fleet.inspect.status_reading import Asked, parse
-from rackwright.fleet.inspect.status_table import render
+from rackwright.fleet.inspect.status.reading import Asked, parse
+from rackwright.fleet.inspect.status.rows import StatusRow, rows_of
+from rackwright.fleet.inspect.status.table import render
 from rackwright.loading.load import nested
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Shell

@@ -16,7 +16,7 @@ import yaml
 
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.docker.daemon import DAEMON_JSON
-from rackwright.concerns.docker.daemonjob import HOME, Scripts, Stood, joining_job, restart_job
+from rackwright.concerns.docker.daemonjob import HOME, Scripts, ServingEndpoint, joining_job, restart_job
 from rackwright.concerns.dockerd import DOCKERD, parse
 from rackwright.concerns.endpoint import ENDPOINT, Running, SeenEndpoint, takes_capacity
 from rackwright.concerns.endpoint.switch.events import SwitchNews
@@ -25,8 +25,8 @@ from rackwright.concerns.endpoint.switch.transaction import Tried
 from rackwright.effects.jobs import Ended
 from rackwright.effects.reader import parse_reading
 from rackwright.effects.remote import NotStartedError
-from rackwright.effects.switch.dockerd import ConfigurationBackError, ending
-from rackwright.effects.switch.endpoint import NotAdmittedError, NothingServesError
+from rackwright.effects.steps.dockerd import ConfigurationBackError, ending
+from rackwright.effects.steps.endpoint import NotAdmittedError, NothingServesError
 from rackwright.fleet.inspect.drift import drift_of
 from rackwright.fleet.inspect.plan import plan_host
 from rackwright.fleet.inspect.plan_text import summary
@@ -229,12 +229,12 @@ class Machine:
         path.write_text(f"#!/bin/sh\n{text}")
         path.chmod(0o755)
 
-    def stood(self, name: str, **own: Any) -> Stood:
+    def stood(self, name: str, **own: Any) -> ServingEndpoint:
         hooks = {f"{word}_hook": ["sh", "-c", f"echo {word} {name} >>$STAGE/steps"] for word in ("drain", "ready")}
         settings = EndpointSettings.model_validate({"drain_timeout": 0, "load_timeout": 5, **hooks, **own})
-        return Stood(name, settings, 8000, Tried(RUNS, BOUND, "", ()))
+        return ServingEndpoint(name, settings, 8000, Tried(RUNS, BOUND, "", ()))
 
-    def run(self, *stood: Stood, others: tuple[str, ...] = (), **failing: str) -> tuple[int, list[str], str]:
+    def run(self, *stood: ServingEndpoint, others: tuple[str, ...] = (), **failing: str) -> tuple[int, list[str], str]:
         """Exit status, what was done in order, and what was said."""
         steps = self.folder / "steps"
 

@@ -20,8 +20,8 @@ from rackwright.cli import parser
 from rackwright.loading.merge import Layer, merge
 from rackwright.loading.validate import validate
 from rackwright.loading.yaml_file import Ciphertext, Document, parse
-from rackwright.lockfile import FILE, load_lock
 from rackwright.settings.secret import Secret
+from rackwright.sources.lockfile import FILE, load_lock
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]

@@ -34,3 +34,17 @@ def test_an_arrow_that_others_imply_is_left_out(drawings: dict[str, Any]) -> Non
 def test_every_step_of_a_deploy_is_drawn(drawings: dict[str, Any]) -> None:
     called = [line.split("(")[0] for line in (ROOT / "deploy.py").read_text().splitlines() if "()" in line]
     assert [name for name, _ in drawings["steps"]()] == called
+
+
+PACKAGE = ROOT / "rackwright"
+MODULES, FOLDERS, FLOORS = 12, 14, 10
+"""The most that a folder has, that `rackwright/` has, and that stand on each other."""
+
+
+def test_the_floor_plan_stays_small(drawings: dict[str, Any]) -> None:
+    contract = drawings["contract"]()
+    assert len(contract["layers"]) <= FLOORS
+    assert "ignore_imports" not in contract
+    assert len([path for path in PACKAGE.iterdir() if (path / "__init__.py").exists()]) <= FOLDERS
+    sizes = {folder: len([*folder.glob("*.py")]) - 1 for folder in {path.parent for path in PACKAGE.rglob("*.py")}}
+    assert {folder for folder, size in sizes.items() if size > MODULES} == {PACKAGE / "commands"}

@@ -17,11 +17,11 @@ import rackwright_lab
 from rackwright.cli import main
 from rackwright.commands.engine_data import walked
 from rackwright.concerns.options import WantedOptions, walk_script
-from rackwright.engines.exported import file_of, write
+from rackwright.concerns.options.concern import image_program
 from rackwright.engines.finding import Level
-from rackwright.engines.host import check_host
+from rackwright.engines.fit.host import check_host
+from rackwright.engines.options.exported import file_of, write
 from rackwright.errors import SettingsError
-from rackwright.hostside import host_program
 from rackwright.settings.model import SITE, HostSettings
 from rackwright.settings.origin import dotted
 from rackwright_lab.standins.rootfs import SHIMS, put_package
@@ -185,7 +185,7 @@ def test_what_is_no_answer_says_so(answer: str, errors: str, why: str) -> None:
 
 def test_the_program_s_own_text_is_what_travels() -> None:
     script = walk_script(WantedOptions(WANTED, "vllm", gpus=("GPU-1",)))
-    assert base64.b64encode(host_program("walk_options").encode()).decode() in script
+    assert base64.b64encode(image_program("walk_options").encode()).decode() in script
     assert "--network none" in script
     assert "--mount" not in script
 

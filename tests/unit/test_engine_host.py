@@ -10,10 +10,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.engines import Level, check_endpoint, check_host
 from rackwright.engines.data import table
-from rackwright.engines.drafts import drafts
-from rackwright.engines.memory import weights_of
+from rackwright.engines.finding import Level
+from rackwright.engines.fit.drafts import drafts
+from rackwright.engines.fit.host import check_endpoint, check_host
+from rackwright.engines.fit.memory import weights_of
 from rackwright.loading.notes import notes
 from rackwright.loading.validate import validate
 from rackwright.plan.spec import render_engine_yaml, server_command

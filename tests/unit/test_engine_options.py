@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rackwright.engines import Level, check_options, compare, fix
-from rackwright.engines.commandline import by_key
-from rackwright.engines.finding import refused
-from rackwright.engines.plan import Plan
-from rackwright.engines.schema import all_versions, line_for, lines
+from rackwright.engines.finding import Level, refused
+from rackwright.engines.fit.sizes import Plan
+from rackwright.engines.options.check import check_options
+from rackwright.engines.options.commandline import by_key
+from rackwright.engines.options.compare import compare
+from rackwright.engines.options.fix import fix
+from rackwright.engines.options.schema import all_versions, line_for, lines
 from rackwright.engines.version import nearest_line, parse_version
 from rackwright.plan.spec import render_engine_yaml
 from rackwright_lab.standins.engine import gpus

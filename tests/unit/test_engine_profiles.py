@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from rackwright.commands.render import rendered_files
-from rackwright.engines import Level, check_host
-from rackwright.engines.drafts import draft_of
+from rackwright.engines.finding import Level
+from rackwright.engines.fit.drafts import draft_of
+from rackwright.engines.fit.host import check_host
 from rackwright.engines.requests import ignored_parameters
 from rackwright.inventory import build
 from rackwright.plan.spec import server_command

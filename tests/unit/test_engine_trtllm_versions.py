@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from rackwright.engines import check_options
 from rackwright.engines.finding import Level, refused
-from rackwright.engines.schema import line_for, lines
+from rackwright.engines.options.check import check_options
+from rackwright.engines.options.schema import line_for, lines
 from rackwright.settings.origin import dotted
 
 TRT = "tensorrt-llm"

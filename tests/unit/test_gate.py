@@ -16,7 +16,8 @@ from rackwright.fleet.rollout.gate import Bake, Begin, Outcome, TurnQueue
 from rackwright.fleet.rollout.waves import Node, RunLimits
 from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.fault import judged
-from rackwright.runs.journal import VARIABLE, read_record
+from rackwright.runs.handover import VARIABLE, Handover
+from rackwright.runs.journal import read_record
 
 
 def bad(cause: Cause, check: str, serves: bool = True) -> Outcome:
@@ -165,7 +166,7 @@ def test_two_drain_hooks_that_fail_after_a_proven_canary_are_not_the_releases_fa
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = tmp_path / "run.jsonl"
-    monkeypatch.setenv(VARIABLE, str(record))
+    monkeypatch.setenv(VARIABLE, Handover(record=str(record)).text)
     fleet = Fleet([True] * 4, failing=set())
     fleet.gate.limits = RunLimits({"all": 2})
     both = threading.Barrier(2, timeout=5)

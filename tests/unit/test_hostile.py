@@ -31,7 +31,7 @@ from rackwright.concerns.preflight.concern import parse as parse_machine
 from rackwright.effects.jobs import parse_news, parse_started
 from rackwright.errors import RackwrightError, ReadingError
 from rackwright.fleet.inspect.run_script import HostOutput, show
-from rackwright.fleet.inspect.status_reading import parse as parse_glance
+from rackwright.fleet.inspect.status.reading import parse as parse_glance
 from rackwright.hostside import host_script, job_script
 from rackwright.plan.jobstream import LONGEST_LINE, Event, Heard, JobStream, Splitter, parse_frame
 from rackwright.plan.reading import files, lines_of, pairs

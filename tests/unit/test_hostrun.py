@@ -17,7 +17,7 @@ from rackwright.concerns.catalog import ALL
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.pyinfra_glue import hostrun
-from rackwright.pyinfra_glue.hostrun import look, touch, was_changed
+from rackwright.pyinfra_glue.hostrun import mark_changed, reading_of, was_changed
 from rackwright.settings.model import HostSettings
 
 
@@ -30,53 +30,52 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Any:
         found.readings += 1
         return HostReading({RECORD.name: frozenset()})
 
-    monkeypatch.setattr(hostrun, "_states", {})
     monkeypatch.setattr(hostrun, "_read", read)
     return found
 
 
 def test_a_host_that_nothing_changed_is_read_once_a_stage(host: Any) -> None:
     host.state.is_executing = False
-    look(host)
-    look(host, whole=True)
+    reading_of(host)
+    reading_of(host, whole=True)
     assert host.readings == 1
     host.state.is_executing = True
-    look(host)
-    look(host, whole=True)
+    reading_of(host)
+    reading_of(host, whole=True)
     assert host.readings == 2
     assert not was_changed(host)
 
 
 def test_a_change_makes_the_reading_stale(host: Any) -> None:
-    look(host)
-    touch(host)
-    look(host)
+    reading_of(host)
+    mark_changed(host)
+    reading_of(host)
     assert (host.readings, was_changed(host)) == (2, True)
 
 
 def test_what_no_other_concern_decides_by_is_read_at_the_end_only(host: Any) -> None:
-    look(host)
-    touch(host, alone=True)
-    look(host)
+    reading_of(host)
+    mark_changed(host, alone=True)
+    reading_of(host)
     assert host.readings == 1
-    look(host, whole=True)
-    look(host, whole=True)
+    reading_of(host, whole=True)
+    reading_of(host, whole=True)
     assert (host.readings, was_changed(host)) == (2, True)
 
 
 def test_a_change_that_others_see_is_not_forgotten_for_a_later_one_that_they_do_not(host: Any) -> None:
-    look(host)
-    touch(host)
-    touch(host, alone=True)
-    look(host)
+    reading_of(host)
+    mark_changed(host)
+    mark_changed(host, alone=True)
+    reading_of(host)
     assert host.readings == 2
 
 
 def test_looking_ahead_changes_nothing(host: Any) -> None:
     host.state.is_executing = False
-    look(host)
-    touch(host)
-    look(host, whole=True)
+    reading_of(host)
+    mark_changed(host)
+    reading_of(host, whole=True)
     assert (host.readings, was_changed(host)) == (1, False)
 
 
@@ -84,7 +83,6 @@ def test_a_host_is_read_by_its_own_settings_whoever_looks(monkeypatch: pytest.Mo
     own = SimpleNamespace(name="h1")
     monkeypatch.setattr(hostrun, "settings_of", lambda _: HostSettings())
     other: Any = SimpleNamespace(name="h2", state=SimpleNamespace(is_executing=True))
-    monkeypatch.setattr(hostrun, "_states", {})
     monkeypatch.setattr(hostrun, "real_host", lambda host: host)
     monkeypatch.setattr(hostrun, "tune", lambda _: None)
     read_by: list[str] = []
@@ -95,10 +93,10 @@ def test_a_host_is_read_by_its_own_settings_whoever_looks(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(hostrun, "get_fact", get_fact)
     with ctx_host.use(own):
-        look(other)
+        reading_of(other)
         assert pyinfra.host.name == "h1"
-    thread = threading.Thread(target=look, args=(other,))
-    hostrun._states.clear()
+    thread = threading.Thread(target=reading_of, args=(other,))
+    del other.state.rackwright
     thread.start()
     thread.join()
     assert read_by == ["h2", "h2"]

@@ -16,6 +16,7 @@ from rackwright.fleet.view.live_run import GrowingRecord as Growing
 from rackwright.processes import this_process
 from rackwright.runs import journal
 from rackwright.runs.ending import result
+from rackwright.runs.handover import VARIABLE, Handover
 from rackwright.runs.journal import append, chosen_record, new_record, note, read_record, records
 from rackwright.runs.record import hosts_in, record_of
 from rackwright.settings.secret import MASK
@@ -90,7 +91,7 @@ def test_old_records_go_with_all_that_carries_their_name(tmp_path: Path, monkeyp
 def test_a_record_that_cannot_be_written_fails_no_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv(journal.VARIABLE, str(tmp_path / "gone" / "run.jsonl"))
+    monkeypatch.setenv(VARIABLE, Handover(record=str(tmp_path / "gone" / "run.jsonl")).text)
     note("host", host="h1")
     note("host", host="h2")
     assert capsys.readouterr().err.count("has gaps") == 1
@@ -111,11 +112,11 @@ def test_a_record_keeps_no_secret_of_the_command_line(key: str, value: object, k
 
 
 def test_nothing_is_written_outside_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(journal.VARIABLE, raising=False)
+    monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.chdir(tmp_path)
     note("host", host="h1")
     assert list(tmp_path.iterdir()) == []
-    monkeypatch.setenv(journal.VARIABLE, str(tmp_path / "run.jsonl"))
+    monkeypatch.setenv(VARIABLE, Handover(record=str(tmp_path / "run.jsonl")).text)
     note("host", host="h1")
     assert json.loads((tmp_path / "run.jsonl").read_text())["host"] == "h1"
 

@@ -16,15 +16,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.commands.unlock import told
+from rackwright.commands.unlock import lease_lines
 from rackwright.concerns.lease import LEASE, TTL, Owner, SeenLease, parse_lease, parse_seen, read_script, span, whose
-from rackwright.effects.lease.check import fenced, was_refused, why_lost
+from rackwright.effects.held_leases import fenced, was_refused, why_lost
 from rackwright.effects.lease.holder import is_gone, purpose, run_word, this_owner
 from rackwright.effects.lease.taking import Taken, acquire_script, parse_acquired
 from rackwright.hostside import host_script
 from rackwright.paths import RUN, STATE
 from rackwright.processes import started
-from rackwright.runs.journal import VARIABLE
+from rackwright.runs.handover import VARIABLE, Handover
 
 FILE = """\
 id=7.3fa9c1d2
@@ -262,7 +262,7 @@ def test_the_purpose_is_the_run_or_the_deploy_and_never_its_data(monkeypatch: py
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setattr("sys.argv", ["/x/bin/pyinfra", "inventory/lab.py", "deploy.py", "--data", "key=s3cret"])
     assert purpose() == "pyinfra lab.py deploy.py"
-    monkeypatch.setenv(VARIABLE, "/site/runs/20260102-030405-rollout.jsonl")
+    monkeypatch.setenv(VARIABLE, Handover(record="/site/runs/20260102-030405-rollout.jsonl").text)
     assert purpose() == "pyinfra lab.py deploy.py, run 20260102-030405-rollout"
 
 
@@ -279,9 +279,9 @@ def test_unlock_shows_locked_and_unknown_hosts_and_no_others() -> None:
         "d": "cannot be reached",
         "e": seen(1090, ours),
     }
-    assert told(looks, now) == [
+    assert lease_lines(looks, now) == [
         "a: alice@ctl-1 (pyinfra deploy.py) since 11:58:30, 1 min 30 s ago; ends in 30 s unless it is renewed",
         "d: cannot be reached",
         "e: alice@ctl-1 (pyinfra deploy.py) since 11:58:30, 1 min 30 s ago; its process on this machine has ended",
     ]
-    assert told({"c": SeenLease()}, now) == ["no host is locked"]
+    assert lease_lines({"c": SeenLease()}, now) == ["no host is locked"]

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from rackwright.cli import main
-from rackwright.lockfile import FILE, Lock, LockedFile, LockedModel, Locks, load_lock
 from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import Paths
 from rackwright.sources.http import SourceError
+from rackwright.sources.lockfile import FILE, Lock, LockedFile, LockedModel, Locks, load_lock
 from rackwright.sources.resolve import Resolver
 
 IMAGE = "nvcr.io/nvidia/tensorrt-llm/release:1.1.0rc0"

@@ -8,9 +8,19 @@ import pytest
 from rackwright.concerns.image import LocalImage, SeenImages
 from rackwright.concerns.models import SeenModel, SeenModels
 from rackwright.errors import SettingsError
-from rackwright.lockfile import FILE, Lock, LockedFile, LockedModel, joined, load_lock, pinned, recorded, write_lock
 from rackwright.plan.concern import HostReading
 from rackwright.settings.model import HostSettings
+from rackwright.sources.lockfile import (
+    FILE,
+    Lock,
+    LockedFile,
+    LockedModel,
+    joined,
+    load_lock,
+    pinned,
+    recorded,
+    write_lock,
+)
 
 IMAGE = "nvcr.io/nvidia/tensorrt-llm/release:1.1.0rc0"
 OTHER_IMAGE = "nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc1"

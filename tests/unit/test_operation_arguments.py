@@ -11,7 +11,7 @@ import pytest
 from rackwright.errors import SettingsError
 from rackwright.loading.load import InventoryHost, load
 from rackwright.operations import arguments
-from rackwright.pyinfra_glue.declaring import check_steps, declare, says_something, told
+from rackwright.pyinfra_glue.declaring import check_steps, declare, overlay_arguments, says_something
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.origin import origin_of
@@ -67,7 +67,7 @@ def host(site: Path, file: Path, **data: Any) -> InventoryHost:
 
     listing = Listing(site / "inventory/one.py", _groups({"one": ["h1"]}, {}), {"h1": {}}, site)
     [entry] = load(listing, data)
-    return told(entry, check_steps(file, [entry])["h1"], file)
+    return overlay_arguments(entry, check_steps(file, [entry])["h1"], file)
 
 
 def test_an_argument_is_stronger_than_the_settings_and_keeps_the_sections_other_keys(site: Path) -> None:

@@ -20,7 +20,7 @@ from rackwright.commands import in_image
 from rackwright.concerns.endpoint import SeenEndpoint, SeenEndpoints
 from rackwright.concerns.options import (
     ImageVerdict,
-    Refusal,
+    OptionRefusal,
     WantedOptions,
     _wanted,
     changes,
@@ -29,8 +29,9 @@ from rackwright.concerns.options import (
     parse,
     report,
 )
+from rackwright.concerns.options.concern import image_program
 from rackwright.concerns.release import Unresolved
-from rackwright.hostside import helper_script, host_program
+from rackwright.hostside import helper_script, host_script
 from rackwright.plan.change import Change, Job, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.settings.model import HostSettings
@@ -40,7 +41,7 @@ from tests.unit.test_endpoint_changes import WANTED, release
 
 OWN = WantedOptions(WANTED, "tensorrt-llm", gpus=("GPU-1", "GPU-2"))
 KEY = ("llm", f"{WANTED.spec.serving_hash}-2")
-REFUSED = ImageVerdict(True, (Refusal("moe_config.backend", "Input should be 'CUTLASS'"),))
+REFUSED = ImageVerdict(True, (OptionRefusal("moe_config.backend", "Input should be 'CUTLASS'"),))
 
 
 def pending(verdict: ImageVerdict | None, own: WantedOptions = OWN) -> list[Change]:
@@ -181,16 +182,10 @@ class Image:
     ) -> tuple[int, str]:
         own = replace(OWN, engine_kind=engine, arguments=tuple(arguments.split()))
         (self.release / WANTED.spec.engine_file).write_text(yaml)
-        script = helper_script(
-            "check_options",
-            "c",
-            limit=limit,
-            marker=str(self.marker),
-            program=base64.b64encode(host_program("build_options").encode()).decode(),
-            keep=2,
-            run=" ".join(docker_run(own, str(self.release))),
-            next="rackwright check INVENTORY",
-        )
+        program = base64.b64encode(image_program("build_options").encode()).decode()
+        run = " ".join(docker_run(own, str(self.release)))
+        script = helper_script("run_in_image", "c", limit=limit, program=program, run=run)
+        script += host_script("check_options", marker=str(self.marker), keep=2, next="rackwright check INVENTORY")
         return self.run(script, version)
 
     def run(self, script: str, version: str = "1.2.0rc6") -> tuple[int, str]:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rackwright.effects.perform import perform_all
 from rackwright.effects.remote import TakenBackError
+from rackwright.effects.steps.perform import perform_all
 from rackwright.paths import OWNED
 from rackwright.plan.change import Change, Owned, Refuse, Shell, Step, WriteFile
 from rackwright.plan.ownership import OwnershipRecord

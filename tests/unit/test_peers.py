@@ -5,27 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from rackwright.fleet.inspect.status_reading import Asked, Glance, GlancedEndpoint, parse
-from rackwright.fleet.rollout.peers import EndpointOfPeers, differences, lock_of, place_of
-from rackwright.lockfile import Lock, pinned
+from rackwright.fleet.inspect.peers import EndpointOfPeers, differences, lock_of, place_of
+from rackwright.fleet.inspect.status.reading import Asked, EndpointStatus, HostStatus, parse
 from rackwright.settings.model import HostSettings
+from rackwright.sources.lockfile import Lock, pinned
 from tests.unit.test_plan import settings
 from tests.unit.test_status import printed
 
 UNPINNED: dict[str, Any] = {"image_digest": None}
 
 
-def glance() -> Glance:
+def glance() -> HostStatus:
     return parse(printed())
 
 
-def with_spec(seen: Glance, **changed: Any) -> Glance:
+def with_spec(seen: HostStatus, **changed: Any) -> HostStatus:
     own = seen.endpoints["llm"]
     spec = {**own.seen.spec, **changed}
-    return replace(seen, endpoints={"llm": GlancedEndpoint(replace(own.seen, spec=spec))})
+    return replace(seen, endpoints={"llm": EndpointStatus(replace(own.seen, spec=spec))})
 
 
-def back(own: HostSettings, peers: dict[str, Glance]) -> list[str]:
+def back(own: HostSettings, peers: dict[str, HostStatus]) -> list[str]:
     """Why the host would get something else than its peers serve."""
     places = {name: place_of(name, peers) for name in own.all_endpoints}
     lock = lock_of(own.all_endpoints, places)

@@ -22,7 +22,7 @@ from rackwright.fleet.inspect.plan_text import bytes_text, plan_text, plan_value
 from rackwright.plan.change import Change
 from rackwright.plan.concern import HostReading
 from rackwright.plan.release import Release
-from rackwright.runs.masking import mask, secrets_of, told
+from rackwright.runs.masking import change_fields, mask, secrets_of
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import MASK, Secret
 from tests.unit.machines import EVERYTHING
@@ -245,6 +245,8 @@ def test_what_looks_like_a_secret_is_masked(text: str, shown: str) -> None:
 
 def test_the_record_keeps_changes_and_diffs_without_secrets() -> None:
     changes = [Change("write a", "it differs", (), diff="-key: sesame\n+token: abc"), Change("do b", "", ())]
-    kept = told(changes, settings(registry={"host": "nvcr.io", "user": "$oauthtoken", "key": Secret("sesame")}))
+    kept = change_fields(
+        changes, settings(registry={"host": "nvcr.io", "user": "$oauthtoken", "key": Secret("sesame")})
+    )
     assert kept == {"changes": ["write a (it differs)", "do b"], "diff": f"-key: {MASK}\n+token: {MASK}"}
-    assert told(changes[1:], settings())["diff"] is None
+    assert change_fields(changes[1:], settings())["diff"] is None

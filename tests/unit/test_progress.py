@@ -32,11 +32,11 @@ def line(percent: int) -> str:
 
 def test_a_phase_is_told_at_once_and_a_crawling_bar_rarely() -> None:
     meter = Meter()
-    assert meter.told("draining: 1 connections open, waiting up to 30 s", 0.0)
-    assert meter.told("loading, 5 s: x", 0.1)
-    assert not meter.told("loading, 10 s: x", 5.0)
-    assert meter.told("loading, 20 s: x", 15.1)
-    assert not meter.told("nothing of the kind", 99.0)
+    assert meter.progress_fields("draining: 1 connections open, waiting up to 30 s", 0.0)
+    assert meter.progress_fields("loading, 5 s: x", 0.1)
+    assert not meter.progress_fields("loading, 10 s: x", 5.0)
+    assert meter.progress_fields("loading, 20 s: x", 15.1)
+    assert not meter.progress_fields("nothing of the kind", 99.0)
 
 
 @given(st.lists(st.tuples(st.integers(0, 100), st.floats(0, 0.5)), max_size=400))
@@ -44,11 +44,11 @@ def test_no_download_gets_more_than_its_share_of_events(steps: list[tuple[int, f
     meter, now, told = Meter(), 0.0, 0
     for percent, pause in sorted(steps):
         now += pause
-        told += meter.told(line(percent), now) is not None
+        told += meter.progress_fields(line(percent), now) is not None
     assert told <= 52 + now / 15
 
 
 def test_the_end_of_a_download_is_told() -> None:
     meter = Meter()
-    meter.told(line(99), 0.0)
-    assert meter.told(line(100), 1.0) == {"phase": DOWNLOADING, "part": 1.0, "text": line(100)}
+    meter.progress_fields(line(99), 0.0)
+    assert meter.progress_fields(line(100), 1.0) == {"phase": DOWNLOADING, "part": 1.0, "text": line(100)}

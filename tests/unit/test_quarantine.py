@@ -10,14 +10,14 @@ import pytest
 
 from rackwright.commands.quarantine import changed
 from rackwright.errors import RackwrightError
-from rackwright.fleet.rollout.participants import Muster, muster
+from rackwright.fleet.rollout.participants import Participants, choose_participants
 from rackwright.fleet.rollout.quarantine import (
     Quarantined,
     after_run,
     change_quarantine,
     load_quarantine,
     remarks,
-    settle_quarantine,
+    update_quarantine,
 )
 from rackwright.runs.cause import Cause
 from rackwright.runs.journal import Event
@@ -56,12 +56,12 @@ def test_a_run_changes_the_list(before: dict[str, Any], record: Record, after: d
 
 def test_the_list_is_kept_beside_the_records(tmp_path: Path) -> None:
     assert load_quarantine(tmp_path) == {}
-    told = settle_quarantine(tmp_path, run({"h1": "failed", "h2": "switched"}, {"h1": Cause.DISK}))
+    told = update_quarantine(tmp_path, run({"h1": "failed", "h2": "switched"}, {"h1": Cause.DISK}))
     assert told == ["h1 is quarantined (the disk): rollouts leave it aside"]
     assert (tmp_path / "runs" / "quarantine.json").stat().st_mode & 0o777 == 0o600
     assert load_quarantine(tmp_path)["h1"].run == "r1"
-    assert settle_quarantine(tmp_path, run({"h2": "unchanged"})) == []
-    assert settle_quarantine(tmp_path, run({"h1": "switched"})) == ["h1 is well again, and no longer quarantined"]
+    assert update_quarantine(tmp_path, run({"h2": "unchanged"})) == []
+    assert update_quarantine(tmp_path, run({"h1": "switched"})) == ["h1 is well again, and no longer quarantined"]
     change_quarantine(tmp_path, lambda before: changed(before, [], ["h3"], "RMA", "today"))
     assert load_quarantine(tmp_path) == {"h3": Quarantined("today", "RMA")}
     assert remarks(tmp_path, ["h1", "h3"]) == ["h3 is quarantined since today (RMA); this run takes it on all the same"]
@@ -77,11 +77,11 @@ def test_a_list_that_is_none_is_an_error(tmp_path: Path) -> None:
 HOSTS = [f"h{number}" for number in range(1, 11)]
 
 
-def called(*away: str, quorum: str | None, quarantine: dict[str, Quarantined] | None = None) -> Muster:
+def called(*away: str, quorum: str | None, quarantine: dict[str, Quarantined] | None = None) -> Participants:
     def probe(inventory: Path, hosts: Sequence[str], root: Path) -> list[str]:
         return [host for host in hosts if host in away]
 
-    return muster(Path("i.py"), HOSTS, Path(), quarantine or {}, quorum, probe=probe)
+    return choose_participants(Path("i.py"), HOSTS, Path(), quarantine or {}, quorum, probe=probe)
 
 
 def test_who_takes_part() -> None:
@@ -92,7 +92,7 @@ def test_who_takes_part() -> None:
         {"host": "h4", "state": "quarantined", "text": "quarantined since before (the connection)"},
         {"host": "h2", "state": "skipped", "text": "it cannot be reached"},
     ]
-    assert "h2 is skipped" in found.told[1]
+    assert "h2 is skipped" in found.reasons[1]
 
 
 def test_nobody_is_asked_without_the_option() -> None:

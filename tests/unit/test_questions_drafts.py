@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from rackwright.concerns.endpoint.full_gate import drafting_of, full_questions
 from rackwright.proof.basic import Answer, Question, Verdict, judge_safely
-from rackwright.proof.drafts import FOLLOWS, PROMPT, PROSE, drafting_of, drafts_accepted
-from rackwright.proof.full import full_questions, refuses
+from rackwright.proof.drafts import FOLLOWS, PROMPT, PROSE, drafts_accepted
+from rackwright.proof.full import refuses
 from rackwright.settings.model import EndpointSettings
 
 BASE = "http://127.0.0.1:8000"

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rackwright.concerns.endpoint.full_gate import full_questions
 from rackwright.proof import full as fullproof
 from rackwright.proof.basic import Answer, Question, Severity, Verdict, judge_safely
-from rackwright.proof.full import GPU_COUNTERS, compared, full_questions, refuses
+from rackwright.proof.full import GPU_COUNTERS, compared, refuses
 from rackwright.settings.model import EndpointSettings
 
 BASE = "http://127.0.0.1:8000"

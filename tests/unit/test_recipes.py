@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from rackwright.commands.render import rendered_files
-from rackwright.engines import check_host
 from rackwright.engines.data import table
-from rackwright.engines.schema import line_for
+from rackwright.engines.fit.host import check_host
+from rackwright.engines.options.schema import line_for
 from rackwright.engines.version import bare
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright_lab.standins.engine import gpus

@@ -23,10 +23,10 @@ from rackwright.concerns.image import IMAGE
 from rackwright.concerns.release import RELEASE, SeenReleases
 from rackwright.errors import ReadingError
 from rackwright.fleet.inspect.drift import Drift, HostDrift, Verdict, _verdict, drift_of
-from rackwright.fleet.inspect.last_runs import last_runs
-from rackwright.fleet.inspect.status import StatusRow, rows_of, unknown_row, values_of
-from rackwright.fleet.inspect.status_reading import Asked, parse
-from rackwright.fleet.inspect.status_table import duration, render
+from rackwright.fleet.inspect.status.last_runs import last_runs
+from rackwright.fleet.inspect.status.reading import Asked, parse
+from rackwright.fleet.inspect.status.rows import StatusRow, rows_of, unknown_row, values_of
+from rackwright.fleet.inspect.status.table import duration, render
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Change, Owned, Shell
 from rackwright.plan.concern import HostReading

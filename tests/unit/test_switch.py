@@ -21,8 +21,8 @@ from rackwright.concerns.endpoint.switch.events import SwitchNews
 from rackwright.concerns.endpoint.switch.transaction import ALONE
 from rackwright.effects.jobs import Ended
 from rackwright.effects.remote import ConnectionLostError, LeaseLostError, NotStartedError, StepFailedError
-from rackwright.effects.switch import endpoint
-from rackwright.effects.switch.endpoint import (
+from rackwright.effects.steps import endpoint
+from rackwright.effects.steps.endpoint import (
     LOG_BYTES,
     NotAdmittedError,
     NotCommittedError,
@@ -54,7 +54,8 @@ from rackwright.proof.basic import (
     version,
 )
 from rackwright.runs.cause import Cause, Reason
-from rackwright.runs.journal import VARIABLE, read_record
+from rackwright.runs.handover import VARIABLE, Handover
+from rackwright.runs.journal import read_record
 
 # -- the ways out
 
@@ -302,7 +303,7 @@ def test_a_host_that_is_lost_before_the_word_goes_back_alone(attempt: Callable[[
 def test_the_failed_releases_log_comes_into_the_record(
     attempt: Callable[[Host], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "run.jsonl"))
+    monkeypatch.setenv(VARIABLE, Handover(record=str(tmp_path / "run.jsonl")).text)
     with pytest.raises(WentBackError, match=r"the failed release's log: .*/run/h1-llm-abc\.log"):
         attempt(Host(BACK, 3, log=b"boom\n"))
     log = tmp_path / "run" / "h1-llm-abc.log"
@@ -345,7 +346,7 @@ def test_no_event_breaks_the_story(texts: list[str]) -> None:
 def test_only_a_plain_log_of_the_endpoints_own_folder_is_fetched(
     attempt: Callable[[Host], None], path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "run.jsonl"))
+    monkeypatch.setenv(VARIABLE, Handover(record=str(tmp_path / "run.jsonl")).text)
     with pytest.raises(WentBackError):
         attempt(Host((*FAILED, Event("kept", path)), 3, log=b"auth"))
     assert not (tmp_path / "run").exists()
@@ -363,7 +364,7 @@ def test_what_is_printed_is_never_protocol(line: str) -> None:
 def test_a_kept_log_that_unpacks_to_too_much_is_left_on_its_host(
     attempt: Callable[[Host], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "run.jsonl"))
+    monkeypatch.setenv(VARIABLE, Handover(record=str(tmp_path / "run.jsonl")).text)
     with pytest.raises(WentBackError):
         attempt(Host(BACK, 3, log=b"x" * (LOG_BYTES + 1)))
     assert not (tmp_path / "run").exists()
@@ -372,7 +373,7 @@ def test_a_kept_log_that_unpacks_to_too_much_is_left_on_its_host(
 def test_no_escape_of_an_engine_reaches_the_record(
     attempt: Callable[[Host], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "run.jsonl"))
+    monkeypatch.setenv(VARIABLE, Handover(record=str(tmp_path / "run.jsonl")).text)
     evil = "\x1b]52;c;ZXZpbA==\x07\x1b[2Jno\u202e\x9b1m"
     lines = (told("chat", "refused", evil), Event("failed", evil), BACK[-4], Event("back", "1 2"))
     with pytest.raises(WentBackError) as caught:

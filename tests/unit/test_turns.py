@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import threading
 
 import pytest
 
 from rackwright.effects.remote import ConnectionLostError, LeaseLostError, NotStartedError, StepFailedError
-from rackwright.effects.switch.endpoint import (
+from rackwright.effects.steps.endpoint import (
     NotAdmittedError,
     NotCommittedError,
     NothingServesError,
@@ -33,7 +32,7 @@ from rackwright.fleet.rollout.waves import FIRST, LAST
 from rackwright.proof.basic import GPU_ERRORS, Answer
 from rackwright.proof.full import GPU_COUNTERS
 from rackwright.runs.cause import Cause, Reason
-from rackwright.runs.journal import ORDER
+from rackwright.runs.handover import VARIABLE, Handover
 from rackwright.runs.states import RunState
 from rackwright.settings.model import EndpointSettings, HostSettings
 
@@ -130,7 +129,7 @@ def test_who_goes_first_and_last(monkeypatch: pytest.MonkeyPatch) -> None:
         return node_of(member(number, None, canary=canary), "shape", takes_capacity=True).rank
 
     assert (rank(0), rank(1, canary=True)) == (0, FIRST)
-    monkeypatch.setenv(ORDER, json.dumps({"first": ["h2"], "last": ["h3"]}))
+    monkeypatch.setenv(VARIABLE, Handover(first=["h2"], last=["h3"]).text)
     assert (rank(0), rank(1, canary=True), rank(2), rank(3, canary=True)) == (0, FIRST, FIRST, LAST)
     assert [found_switching(f"h{number}") for number in range(4)] == [False, False, True, False]
 

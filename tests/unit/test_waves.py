@@ -15,7 +15,7 @@ from rackwright.fleet.rollout.waves import (
     LAST,
     Node,
     RunLimits,
-    Standing,
+    RunProgress,
     Turn,
     amount,
     bake_due,
@@ -50,7 +50,7 @@ LIMITS = st.builds(
 def test_every_host_switches_once_and_no_limit_is_passed(nodes: list[Node], limits: RunLimits, seed: int) -> None:
     chance, order = random.Random(seed), list[str]()
     by_name = {node.name: node for node in nodes}
-    standing = Standing(dict.fromkeys(by_name, Turn.WAITING))
+    standing = RunProgress(dict.fromkeys(by_name, Turn.WAITING))
     numbers = wave_numbers(nodes, limits.wave)
     while any(turn is not Turn.DONE for turn in standing.turns.values()):
         names = eligible(nodes, standing, limits)
@@ -78,7 +78,7 @@ def test_every_host_switches_once_and_no_limit_is_passed(nodes: list[Node], limi
 
 @given(fleets(), LIMITS)
 def test_the_first_of_each_shape_goes_before_the_others(nodes: list[Node], limits: RunLimits) -> None:
-    standing = Standing({node.name: Turn.WAITING for node in nodes})
+    standing = RunProgress({node.name: Turn.WAITING for node in nodes})
     begun = eligible(nodes, standing, limits)
     first = {shape: next((n.name for n in nodes if n.shape == shape), None) for shape in "ab"}
     assert begun[0] == nodes[0].name
@@ -96,7 +96,7 @@ def row(count: int, serving: bool = True, shape: str = "a") -> list[Node]:
 def test_a_labelled_host_is_the_canary_of_its_shape() -> None:
     nodes = [*row(3), Node("h3", 3, True, "a", rank=FIRST), Node("h4", 4, True, "b")]
     assert wave_numbers(nodes, 2) == {"h3": 0, "h4": 0, "h0": 1, "h1": 1, "h2": 2}
-    standing = Standing({node.name: Turn.WAITING for node in nodes})
+    standing = RunProgress({node.name: Turn.WAITING for node in nodes})
     assert eligible(nodes, standing, RunLimits({"all": 9})) == ["h3", "h4"]
     nodes[0] = replace(nodes[0], rank=LAST)
     assert wave_numbers(nodes, 2) == {"h3": 0, "h4": 0, "h1": 1, "h2": 1, "h0": 2}
@@ -108,18 +108,18 @@ def test_hosts_found_in_their_switch_are_joined_at_once_and_count_as_down() -> N
     limits = RunLimits({"all": 2}, wave=2)
     assert wave_numbers(nodes, 2) == {"h2": 0, "h4": 0, "h0": 1, "h1": 1, "h3": 2}
     turns = {node.name: Turn.WAITING for node in nodes}
-    assert eligible(nodes, Standing(turns), limits) == ["h2", "h4"]
+    assert eligible(nodes, RunProgress(turns), limits) == ["h2", "h4"]
     turns |= {"h2": Turn.RUNNING}
-    assert eligible(nodes, Standing(turns), limits) == ["h4"]
+    assert eligible(nodes, RunProgress(turns), limits) == ["h4"]
     turns |= {"h2": Turn.DONE}
-    assert eligible(nodes, Standing(turns, baked=1), limits) == ["h4", "h0"]
+    assert eligible(nodes, RunProgress(turns, baked=1), limits) == ["h4", "h0"]
     turns |= {"h4": Turn.RUNNING}
-    assert eligible(nodes, Standing(turns, baked=1), limits) == ["h0"]
+    assert eligible(nodes, RunProgress(turns, baked=1), limits) == ["h0"]
 
 
 def test_hosts_that_do_not_serve_go_together_after_the_canary() -> None:
     nodes = row(5, serving=False)
-    standing = Standing({node.name: Turn.WAITING for node in nodes})
+    standing = RunProgress({node.name: Turn.WAITING for node in nodes})
     assert eligible(nodes, standing, RunLimits({})) == ["h0"]
     running = replace(standing, turns={**standing.turns, "h0": Turn.RUNNING})
     assert eligible(nodes, running, RunLimits({})) == []
@@ -131,18 +131,18 @@ def test_a_wave_waits_for_the_bake_of_the_one_before() -> None:
     nodes, limits = row(5), RunLimits({"all": 9}, wave=2)
     assert wave_numbers(nodes, 2) == {"h0": 0, "h1": 1, "h2": 1, "h3": 2, "h4": 2}
     turns = {node.name: Turn.WAITING for node in nodes} | {"h0": Turn.DONE}
-    assert eligible(nodes, Standing(turns), limits) == []
-    assert bake_due(nodes, Standing(turns), 2) == 0
-    assert eligible(nodes, Standing(turns, baked=1), limits) == ["h1", "h2"]
+    assert eligible(nodes, RunProgress(turns), limits) == []
+    assert bake_due(nodes, RunProgress(turns), 2) == 0
+    assert eligible(nodes, RunProgress(turns, baked=1), limits) == ["h1", "h2"]
     turns |= {"h1": Turn.DONE, "h2": Turn.RUNNING}
-    assert bake_due(nodes, Standing(turns, baked=1), 2) is None
+    assert bake_due(nodes, RunProgress(turns, baked=1), 2) is None
 
 
 def test_a_host_that_is_lost_counts_as_down() -> None:
     nodes = row(3)
     turns = {"h0": Turn.DONE, "h1": Turn.FAILED, "h2": Turn.WAITING}
-    assert eligible(nodes, Standing(turns, frozenset({"h1"}), baked=1), RunLimits({})) == []
-    assert eligible(nodes, Standing(turns, frozenset({"h1"}), baked=1), RunLimits({"all": 2})) == ["h2"]
+    assert eligible(nodes, RunProgress(turns, frozenset({"h1"}), baked=1), RunLimits({})) == []
+    assert eligible(nodes, RunProgress(turns, frozenset({"h1"}), baked=1), RunLimits({"all": 2})) == ["h2"]
 
 
 @pytest.mark.parametrize(

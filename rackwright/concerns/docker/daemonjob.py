@@ -34,7 +34,7 @@ _TITLE = "restart dockerd"
 
 
 @dataclass(frozen=True)
-class Stood:
+class ServingEndpoint:
     """An endpoint that serves, and must serve the same release afterwards."""
 
     name: str
@@ -56,7 +56,7 @@ class Scripts:
     """Takes the configuration back when the job is cut."""
 
 
-def restart_job(label: str, scripts: Scripts, stood: Sequence[Stood], others: Sequence[str]) -> Job:
+def restart_job(label: str, scripts: Scripts, stood: Sequence[ServingEndpoint], others: Sequence[str]) -> Job:
     """Drain, stop, restart dockerd, start and prove; when anything fails, the same with the previous configuration.
 
     label: names the new configuration. others: endpoints that run without serving, started again and not asked.
@@ -96,24 +96,24 @@ def joining_job() -> Job:
     return Job(JOB, _TITLE, "exit 0\n", SECONDS, aim=_AIM, alone=ALONE)
 
 
-def _seconds(one: Stood) -> int:
+def _seconds(one: ServingEndpoint) -> int:
     hooks = 3 * one.own.hook_timeout
     return hooks + one.own.drain_timeout + 2 * (start_time(one.own) + proving_time(one.tried.questions))
 
 
-def _prepare(valid: str, stood: Sequence[Stood]) -> str:
+def _prepare(valid: str, stood: Sequence[ServingEndpoint]) -> str:
     there = (host_script("stood_on", endpoint=one.name, unit=_unit_file(one)) for one in stood)
     marks = (f": >{_mark(one)}" for one in stood if one.own.ready_hook)
     drains = (named(one.name, _drain(one)) for one in stood)
     return in_turn([f"mkdir -p {HOME}", valid, *there, *marks, *drains])
 
 
-def _drain(one: Stood) -> str:
+def _drain(one: ServingEndpoint) -> str:
     hook = drain_hook_script(one.name, one.own, one.tried.release)
     return drain_script(one.name, one.port, one.own.drain_timeout, hook)
 
 
-def _around(restart: str, stood: Sequence[Stood], others: Sequence[str]) -> str:
+def _around(restart: str, stood: Sequence[ServingEndpoint], others: Sequence[str]) -> str:
     """Stop what runs, restart dockerd, start it again and wait; loads go on side by side."""
     units = " ".join(map(unit_name, [*(one.name for one in stood), *others]))
     starts = (_start(one) for one in stood)
@@ -123,17 +123,17 @@ def _around(restart: str, stood: Sequence[Stood], others: Sequence[str]) -> str:
     return in_turn([f"systemctl stop {units}", restart, pointed, *starts, *again, *waits])
 
 
-def _wait(one: Stood) -> str:
+def _wait(one: ServingEndpoint) -> str:
     """The last lines of one that dies are those since its start."""
     since = f"since=$(cat {endpoint_dir(one.name)}/switched)\n"
     return since + wait_script(one.name, one.own.load_timeout)
 
 
-def _start(one: Stood) -> str:
+def _start(one: ServingEndpoint) -> str:
     return restart_script(one.name, one.tried.release, one.tried.binding)
 
 
-def _keep_logs(label: str, stood: Sequence[Stood]) -> str:
+def _keep_logs(label: str, stood: Sequence[ServingEndpoint]) -> str:
     """The endpoints' logs since their start, and dockerd's, which says most, last."""
     own = [(unit_name(one.name), endpoint_dir(one.name), "switch") for one in stood]
     return in_turn(
@@ -142,7 +142,7 @@ def _keep_logs(label: str, stood: Sequence[Stood]) -> str:
     )
 
 
-def _ready(stood: Sequence[Stood]) -> str:
+def _ready(stood: Sequence[ServingEndpoint]) -> str:
     """Let clients in again. A hook that fails keeps no other endpoint's clients out; the next run tries it again."""
     hooks = [
         f"(\n{ready_script(one.name, one.own, one.tried.release)}\n) && rm -f {_mark(one)} || failed=1\n"
@@ -152,9 +152,9 @@ def _ready(stood: Sequence[Stood]) -> str:
     return "".join(["failed=0\n", *hooks, "exit $failed\n"])
 
 
-def _mark(one: Stood) -> str:
+def _mark(one: ServingEndpoint) -> str:
     return shlex.quote(f"{endpoint_dir(one.name)}/not-admitted")
 
 
-def _unit_file(one: Stood) -> str:
+def _unit_file(one: ServingEndpoint) -> str:
     return f"{release_dir(one.name, one.tried.release)}/{unit_name(one.name)}"

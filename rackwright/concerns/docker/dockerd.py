@@ -128,7 +128,7 @@ def reconfiguration(asked: WantedDocker, seen: SeenDocker) -> Reconfiguration | 
         return None
     stores = _stores(before, after, moved)
     restart = proxy or bool(stores or moved - RELOADABLE)
-    owns, disowns = _belongings(asked, before, dropin)
+    owns, disowns = _ownership(asked, before, dropin)
     return Reconfiguration(
         before=Configuration(before_text, seen.files.get(DROPIN)),
         after=Configuration(
@@ -220,7 +220,7 @@ def _why(seen: SeenDocker, moved: set[str], stale: bool, proxy: bool, restart: b
     return "; ".join(reasons)
 
 
-def _belongings(
+def _ownership(
     asked: WantedDocker, before: Mapping[str, Any], dropin: str | None
 ) -> tuple[tuple[Owned, ...], tuple[Owned, ...]]:
     """What becomes ours, and what is ours no longer."""

@@ -12,7 +12,7 @@ from typing import Any
 from rackwright.concerns.docker import DOCKER, SeenDocker, WantedDocker
 from rackwright.concerns.docker.concern import TAKES as DOCKER_TAKES
 from rackwright.concerns.docker.concern import refusals
-from rackwright.concerns.docker.daemonjob import HOME, JOB, Scripts, Stood, joining_job, restart_job
+from rackwright.concerns.docker.daemonjob import HOME, JOB, Scripts, ServingEndpoint, joining_job, restart_job
 from rackwright.concerns.docker.dockerd import Reconfiguration, deferred
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, last_switch, tried_of
 from rackwright.concerns.endpoint.switch.events import LastSwitch
@@ -68,7 +68,7 @@ def _joining(asked: WantedDockerd) -> Change:
 
 
 def _restart(asked: WantedDockerd, found: Reconfiguration, last: LastSwitch | None) -> Change:
-    stood = tuple(_stood(asked))
+    stood = tuple(_serving_endpoints(asked))
     names = [one.name for one in stood]
     others = [name for name in asked.docker.serving if name not in names]
     scripts = Scripts(
@@ -90,7 +90,7 @@ def _restart(asked: WantedDockerd, found: Reconfiguration, last: LastSwitch | No
     )
 
 
-def _stood(asked: WantedDockerd) -> list[Stood]:
+def _serving_endpoints(asked: WantedDockerd) -> list[ServingEndpoint]:
     """Endpoints that serve and are wanted, each with the release that it serves."""
     found = []
     for name, own in asked.asked.settings.all_endpoints.items():
@@ -98,7 +98,7 @@ def _stood(asked: WantedDockerd) -> list[Stood]:
         if name in asked.docker.serving and seen.serving and seen.running_hash:
             spec = _spec_of(seen.running_hash, seen)
             tried = tried_of(name, seen.running_hash, spec, seen.binding or asked.bindings[name])
-            found.append(Stood(name, own, spec.get("port", own.port), tried))
+            found.append(ServingEndpoint(name, own, spec.get("port", own.port), tried))
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rackwright.concerns.endpoint.full_gate import compared_questions, full_questions
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.transaction import Tried
 from rackwright.engines.version import bare
@@ -13,7 +14,7 @@ from rackwright.plan.binding import Binding
 from rackwright.plan.release import Release
 from rackwright.plan.spec import served_name, url_of
 from rackwright.proof.basic import Question, chat, gpu_errors, gpus_inside, model_name, release_runs, version
-from rackwright.proof.full import compared_questions, full_questions, gpu_counters
+from rackwright.proof.full import gpu_counters
 from rackwright.settings.model import EndpointSettings
 
 

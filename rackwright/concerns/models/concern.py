@@ -309,7 +309,7 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, image: s
         manifests=MANIFESTS,
         hub_caches=" ".join(_in_all_homes(settings.models.hub_caches)),
         endpoint="" if hub == Mirrors().hub else hub,
-        program=packed("fetch_model"),
+        program=packed("hostside/fetch_model"),
         spec=json.dumps(spec, sort_keys=True),
         **proxy_values(settings),
     )

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rackwright.concerns.endpoint import ENDPOINT
 from rackwright.concerns.release import TAKES as RELEASE_TAKES
 from rackwright.concerns.release import binding_of, wanted_releases
-from rackwright.hostside import helper_script, host_program
+from rackwright.hostside import helper_script, host_program, host_script
 from rackwright.paths import (
     HELPER_LABEL,
     RELEASE_MOUNT,
@@ -33,12 +34,14 @@ from rackwright.settings.model import EndpointSettings, HostSettings
 
 LIMIT = 120
 """Seconds that an image may take to answer; heavy imports included."""
+OURS = re.compile(r"^from (?:__future__|rackwright\.\S+) import .*\n", re.MULTILINE)
+"""Lines that make no sense once a program is one file with what it shares."""
 KEPT = 20
 """Answers that stay on the host, the newest."""
 
 
 @dataclass(frozen=True)
-class Refusal:
+class OptionRefusal:
     """What an engine refuses: the key as it names it, if it does, and its reason."""
 
     key: str
@@ -50,7 +53,7 @@ class ImageVerdict:
     """What an image said of a release, or why it could not be asked."""
 
     checked: bool
-    refused: tuple[Refusal, ...] = ()
+    refused: tuple[OptionRefusal, ...] = ()
     why: str = ""
 
 
@@ -109,7 +112,7 @@ def parse(output: str) -> dict[tuple[str, str], ImageVerdict]:
 def _verdict(text: str) -> ImageVerdict | None:
     try:
         answer = json.loads(text)
-        refused = tuple(Refusal(str(row["key"]), str(row["reason"])) for row in answer["refused"])
+        refused = tuple(OptionRefusal(str(row["key"]), str(row["reason"])) for row in answer["refused"])
         return ImageVerdict(bool(answer["checked"]), refused, str(answer["why"]))
     except (ValueError, KeyError, TypeError):
         return None
@@ -174,16 +177,8 @@ def _ask(own: WantedOptions) -> Change:
 
 def ask_script(own: WantedOptions, folder: str, answer: str) -> str:
     """The script that asks the image about the release in `folder`, and keeps the JSON in the file `answer`."""
-    return helper_script(
-        "check_options",
-        helper_container(own.release.spec.name, "check"),
-        limit=LIMIT,
-        marker=answer,
-        program=base64.b64encode(host_program("build_options").encode()).decode(),
-        keep=KEPT,
-        run=shlex.join(docker_run(own, folder)),
-        next=_next(own),
-    )
+    kept = host_script("check_options", marker=answer, keep=KEPT, next=_next(own))
+    return _run_in_image(own, "build_options", docker_run(own, folder)) + kept
 
 
 def docker_run(own: WantedOptions, folder: str) -> list[str]:
@@ -202,13 +197,18 @@ def docker_run(own: WantedOptions, folder: str) -> list[str]:
 def walk_script(own: WantedOptions) -> str:
     """The script that prints, as a line of JSON, what the image of an endpoint accepts; no file of the host is used."""
     words = [*_alone(own), "--entrypoint", "python3", own.release.spec.image, "-", own.engine_kind]
-    return helper_script(
-        "walk_options",
-        helper_container(own.release.spec.name, "check"),
-        limit=LIMIT,
-        program=base64.b64encode(host_program("walk_options").encode()).decode(),
-        run=shlex.join(words),
-    )
+    return _run_in_image(own, "walk_options", words) + host_script("walk_options")
+
+
+def _run_in_image(own: WantedOptions, program: str, words: Sequence[str]) -> str:
+    packed = base64.b64encode(image_program(program).encode()).decode()
+    container = helper_container(own.release.spec.name, "check")
+    return helper_script("run_in_image", container, limit=LIMIT, program=packed, run=shlex.join(words))
+
+
+def image_program(name: str) -> str:
+    """Text of `NAME.py` with what it shares with the others (in_image.py) in front: an image gets it as one file."""
+    return host_program("in_image") + OURS.sub("", host_program(name))
 
 
 def _alone(own: WantedOptions) -> list[str]:

@@ -104,7 +104,7 @@ def correctable(case: Case) -> Verdicts:
     )
 
 
-def worn(case: Case) -> Verdicts:
+def memory_beyond_repair(case: Case) -> Verdicts:
     """Memory that is beyond repair."""
     return _each(
         case,
@@ -152,7 +152,7 @@ def _fabric_fix(case: Case) -> str:
     return "the fabric manager runs on the switch trays of this rack: look there"
 
 
-def strangers(case: Case) -> Verdicts:
+def foreign_processes(case: Case) -> Verdicts:
     """GPU processes that are not ours take memory that the engine counts on."""
     processes = {process.pid: process for gpu in case.used_gpus for process in gpu.processes if process.computes}
     down = case.docker.daemon == "down"
@@ -210,10 +210,10 @@ GPU = (
     Check("MIG", "stop", mig, "RW3134"),
     Check("ECC uncorrectable", "stop", uncorrectable, "RW3135"),
     Check("ECC corrected", "warn", correctable, "RW3136"),
-    Check("GPU memory health", "stop", worn, "RW3137"),
+    Check("GPU memory health", "stop", memory_beyond_repair, "RW3137"),
     Check("row remap", "stop", remap, "RW3138"),
     Check("recovery action", "stop", recovery, "RW3139"),
     Check("fabric", "stop", fabric, "RW3140"),
-    Check("GPU processes", "stop", strangers, "RW3141"),
+    Check("GPU processes", "stop", foreign_processes, "RW3141"),
     Check("memory for weights", "warn", weights, "RW3142"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 
-from rackwright.concerns.endpoint.switch.foreign_units import how_to_go_on
+from rackwright.concerns.endpoint.switch.foreign_units import next_step
 from rackwright.concerns.preflight.row import Case, Check, figures, version_tuple
 
 Verdicts = Iterator[tuple[bool, str, str]]
@@ -147,7 +147,7 @@ def foreign_units(case: Case) -> Verdicts:
     """No unit or container that somebody made by hand has a name of ours, or `releases.foreign_units` is `aside`."""
     for unit, sentences in case.foreign.items():
         seen = " and ".join(sentences)
-        yield case.aside, f"{seen}{', and is kept aside' if case.aside else ''}", how_to_go_on(unit)
+        yield case.aside, f"{seen}{', and is kept aside' if case.aside else ''}", next_step(unit)
 
 
 SOFTWARE = (

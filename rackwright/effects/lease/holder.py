@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from rackwright.concerns.lease import Owner
 from rackwright.processes import boot, started
-from rackwright.runs.journal import VARIABLE
+from rackwright.runs.journal import current_record
 
 LONGEST = 120
 
@@ -35,8 +35,8 @@ def this_owner() -> Owner:
 def purpose() -> str:
     """What this process is for: the command with its files, and the run's record; never its `--data`."""
     words = [command_name(), *(Path(word).name for word in sys.argv[1:] if word.endswith(".py"))]
-    record = os.environ.get(VARIABLE)
-    return " ".join(words) + (f", run {Path(record).stem}" if record else "")
+    record = current_record()
+    return " ".join(words) + (f", run {record.stem}" if record else "")
 
 
 def command_name() -> str:

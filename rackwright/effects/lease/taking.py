@@ -13,7 +13,7 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
 from rackwright.concerns.lease import FENCE, LEASE, TTL, Lease, Owner, SeenLease, parse_seen, span, whose
-from rackwright.effects.lease.check import Hold, fenced, holds, was_refused, why_lost
+from rackwright.effects.held_leases import Hold, fenced, keep_hold, was_refused, why_lost
 from rackwright.effects.lease.holder import is_gone, run_word, this_owner
 from rackwright.effects.line import is_lost
 from rackwright.effects.remote import (
@@ -131,7 +131,7 @@ def refusal(host: str, held: SeenLease) -> str:
 
 
 def _keep(state: State, host: Host, hold: Hold) -> None:
-    holds[host.name] = hold
+    keep_hold(state, host.name, hold)
     threading.Thread(target=_renew, args=(state, host, hold), daemon=True).start()
     close = host.connector.disconnect
 

@@ -14,8 +14,8 @@ from rackwright.concerns.gpus import GPUS, Gpu, SeenGpus
 from rackwright.concerns.preflight.concern import PREFLIGHT, rows
 from rackwright.concerns.preflight.row import SeenMachine
 from rackwright.concerns.preflight.table import verdict
-from rackwright.engines.plan import plan_of
-from rackwright.engines.schema import line_for
+from rackwright.engines.fit.sizes import plan_of
+from rackwright.engines.options.schema import line_for
 from rackwright.engines.version import bare
 from rackwright.fleet.hardware import allowed
 from rackwright.plan.concern import HostReading

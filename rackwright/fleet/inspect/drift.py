@@ -20,7 +20,7 @@ from rackwright.concerns.preflight.concern import PREFLIGHT
 from rackwright.concerns.release import RELEASE, Unresolved, binding_of, wanted_releases
 from rackwright.concerns.retention import RETENTION
 from rackwright.errors import RackwrightError
-from rackwright.fleet.inspect.endpoint_drift import gone, out_of_place, spoilt
+from rackwright.fleet.inspect.endpoint_drift import damaged_files, gone, out_of_place
 from rackwright.paths import unit_name
 from rackwright.plan.change import Change, Owned, Refuse
 from rackwright.plan.concern import HostReading
@@ -119,7 +119,7 @@ def _endpoints(settings: HostSettings, reading: HostReading) -> Iterator[Drift]:
             yield Drift("endpoint", "asked", f"endpoint {name} is new in the settings")
             continue
         whole = {hash_: text is not None for hash_, text in reading[RELEASE].sums.get(name, {}).items()}
-        yield from (Drift("release", "moved", f"endpoint {name}: {text}") for text in spoilt(own, whole))
+        yield from (Drift("release", "moved", f"endpoint {name}: {text}") for text in damaged_files(own, whole))
         yield from (Drift("endpoint", "moved", f"endpoint {name}: {text}") for text in out_of_place(own))
         if name not in wanted:
             yield Drift("endpoint", "asked", f"endpoint {name} is no longer in the settings")

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from rackwright.concerns.endpoint import SeenEndpoint, foreign
 
 
-def spoilt(own: SeenEndpoint, whole: Mapping[str, bool]) -> Iterator[str]:
+def damaged_files(own: SeenEndpoint, whole: Mapping[str, bool]) -> Iterator[str]:
     """Releases that are pointed to, whose files are not as they were written. `whole`: those there, by hash."""
     for hash_ in dict.fromkeys(filter(None, (own.current, own.proven))):
         if not whole.get(hash_):

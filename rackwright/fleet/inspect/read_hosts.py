@@ -11,12 +11,12 @@ from rackwright.concerns.declared import Declared
 from rackwright.effects.reader import read_host
 from rackwright.errors import ReadingError
 from rackwright.loading.files import site_root
-from rackwright.lockfile import Locks
 from rackwright.plan.concern import HostReading
 from rackwright.plan.reading import Section
-from rackwright.pyinfra_glue.declaring import declared_by, told
+from rackwright.pyinfra_glue.declaring import declared_by, overlay_arguments
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.settings.model import HostSettings
+from rackwright.sources.lockfile import Locks
 from rackwright.sources.names import Names
 
 T = TypeVar("T")
@@ -48,10 +48,12 @@ def survey(inventory: str, limit: Sequence[str], more: More | None = None, only:
     declared = declared_by(root, entries)
     locks = Locks(root)
     deploy = root / "deploy.py"
-    asked = {entry.name: locks.pin(told(entry, declared[entry.name], deploy).settings) for entry in entries}
+    asked = {
+        entry.name: locks.pin(overlay_arguments(entry, declared[entry.name], deploy).settings) for entry in entries
+    }
     names = Names()
     with connected(entries) as hosts:
-        found = in_parallel(hosts, lambda one: _look(one, asked[one.host.name], declared[one.host.name], more, names))
+        found = in_parallel(hosts, lambda one: _read(one, asked[one.host.name], declared[one.host.name], more, names))
     away = "no connection; next: ssh to it by hand, or leave it out by --limit"
     return [
         found.get(entry.name)
@@ -60,7 +62,7 @@ def survey(inventory: str, limit: Sequence[str], more: More | None = None, only:
     ]
 
 
-def _look(one: Connected, settings: HostSettings, declared: Declared, more: More | None, names: Names) -> Surveyed:
+def _read(one: Connected, settings: HostSettings, declared: Declared, more: More | None, names: Names) -> Surveyed:
     try:
         reading, sections = read_host(one.state, one.host, settings, more(settings) if more else None, declared.steps)
     except ReadingError as error:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from rackwright.concerns.endpoint.switch.rollback import BACK
 from rackwright.fleet.rollout.launch import Run, phase
 from rackwright.runs.ending import Result, end_of_rollout
-from rackwright.runs.journal import ORDER
 from rackwright.runs.record import BACKWARD, FORWARD
 from rackwright.runs.states import RunState
 
@@ -28,7 +25,7 @@ def roll_out(
     order: hosts that go `first` of their shape, and `last`.
     """
     run.note("phase", name=FORWARD)
-    status = run.pyinfra(deploy, run.hosts, data, **{ORDER: json.dumps(order)})
+    status = run.pyinfra(deploy, run.hosts, data, **order)
     forward = phase(run, FORWARD)
     leaving = releases_before(forward, earlier or {}) if forward.judgement.is_the_releases else {}
     backward = take_back(run, leaving)
@@ -54,5 +51,5 @@ def take_back(run: Run, releases: Releases) -> Result | None:
 def go_back(run: Run, releases: Releases, hosts: Sequence[str]) -> int:
     """Run the rollback on hosts; `*` among the releases stands for any host or endpoint."""
     with as_file(files("rackwright.operations.deploys") / "rollback.py") as deploy:
-        asked = {BACK: json.dumps({host: dict(endpoints) for host, endpoints in releases.items()})}
-        return run.pyinfra(deploy, hosts, {"rollout.bake": 0, "rollout.wave": "100%"}, **asked)
+        asked = {host: dict(endpoints) for host, endpoints in releases.items()}
+        return run.pyinfra(deploy, hosts, {"rollout.bake": 0, "rollout.wave": "100%"}, releases=asked)

@@ -15,7 +15,7 @@ from rackwright.fleet.rollout.waves import (
     CANARIES,
     Node,
     RunLimits,
-    Standing,
+    RunProgress,
     Turn,
     bake_due,
     eligible,
@@ -158,7 +158,7 @@ class TurnQueue:
         return None
 
     def _task(self) -> Entry | Bake | Begin | None:
-        standing = self._standing()
+        standing = self._progress()
         if names := eligible(self._nodes(), standing, self.limits):
             if self.on_wave and self._wave_of(names[0]) > self.begun:
                 return self._new_wave(self._wave_of(names[0]))
@@ -240,8 +240,8 @@ class TurnQueue:
     def _nodes(self) -> list[Node]:
         return [entry.node for entry in self.entries.values()]
 
-    def _standing(self) -> Standing:
+    def _progress(self) -> RunProgress:
         lost = frozenset(
             name for name, entry in self.entries.items() if entry.turn is Turn.FAILED and not entry.outcome.serves
         )
-        return Standing({name: entry.turn for name, entry in self.entries.items()}, lost, self.baked)
+        return RunProgress({name: entry.turn for name, entry in self.entries.items()}, lost, self.baked)

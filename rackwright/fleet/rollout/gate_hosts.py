@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ from rackwright.concerns.endpoint import ENDPOINT
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.release import binding_of, wanted_releases
 from rackwright.effects.remote import ConnectionLostError, StepFailedError
-from rackwright.effects.switch.endpoint import NotAdmittedError, NothingServesError, StoppedError, WentBackError
+from rackwright.effects.steps.endpoint import NotAdmittedError, NothingServesError, StoppedError, WentBackError
 from rackwright.fleet.rollout.gate import Bake, Outcome
 from rackwright.fleet.rollout.waves import FIRST, LAST, Node, RunLimits, amount
 from rackwright.hostside import host_script
@@ -28,7 +27,8 @@ from rackwright.plan.spec import url_of
 from rackwright.proof.basic import Answer, Question, Verdict
 from rackwright.proof.steps import engine_steps
 from rackwright.runs.cause import Cause, Reason
-from rackwright.runs.journal import ORDER, ROLLOUT, note
+from rackwright.runs.handover import received
+from rackwright.runs.journal import note
 from rackwright.runs.states import RunState
 from rackwright.settings.model import EndpointSettings, HostSettings
 
@@ -90,25 +90,20 @@ def limits_of(members: Iterable[Member], rollout: bool) -> RunLimits:
 
 def in_rollout() -> bool:
     """True below `rackwright rollout` and `rollback`."""
-    return bool(os.environ.get(ROLLOUT))
+    return received().in_waves
 
 
 def node_of(member: Member, shape: str, takes_capacity: bool) -> Node:
     """The node of a host that must switch."""
-    own, asked = FIRST if member.settings.rollout.canary else 0, _asked_order()
+    own = FIRST if member.settings.rollout.canary else 0
     cut = found_switching(member.name)
-    rank = LAST if member.name in asked.get("last", ()) else FIRST if cut else own
+    rank = LAST if member.name in received().last else FIRST if cut else own
     return Node(member.name, member.order, takes_capacity, shape, member.domains, rank, cut)
 
 
 def found_switching(name: str) -> bool:
     """Whether an earlier run was cut in the middle of this host's switch: it counts as down until it has answered."""
-    return name in _asked_order().get("first", ())
-
-
-def _asked_order() -> Mapping[str, Sequence[str]]:
-    found: Mapping[str, Sequence[str]] = json.loads(os.environ.get(ORDER, "{}"))
-    return found
+    return name in received().first
 
 
 def outcome_of(error: BaseException, served: bool) -> Outcome:

@@ -16,13 +16,14 @@ from pydantic import ValidationError
 
 from rackwright.errors import RackwrightError, coded
 from rackwright.fleet.rollout.hooks import FINISH, PLAN, merged, run_hooks
-from rackwright.fleet.rollout.quarantine import settle_quarantine
+from rackwright.fleet.rollout.quarantine import update_quarantine
 from rackwright.fleet.view.live_run import follow, is_terminal
 from rackwright.loading.load import InventoryHost, nested
 from rackwright.processes import module, this_process
 from rackwright.pyinfra_glue.interrupt import STATUS as INTERRUPTED
 from rackwright.runs.ending import Result, result
-from rackwright.runs.journal import ROLLOUT, VARIABLE, append, new_record, read_record
+from rackwright.runs.handover import Handover
+from rackwright.runs.journal import append, new_record, read_record
 from rackwright.runs.masking import mask
 from rackwright.runs.record import record_of
 from rackwright.settings.secret import MASK
@@ -43,16 +44,17 @@ class Run:
     view: bool = False
     """True: the terminal shows where each host stands, instead of what pyinfra prints."""
 
-    def pyinfra(self, deploy: Path, hosts: Sequence[str], data: Mapping[str, Any], **environment: str) -> int:
-        """Run a deploy on some hosts; returns pyinfra's own exit status, which alone proves nothing."""
+    def pyinfra(self, deploy: Path, hosts: Sequence[str], data: Mapping[str, Any], **asked: Any) -> int:
+        """Run a deploy on some hosts; returns pyinfra's own exit status, which alone proves nothing.
+
+        asked: what its handover says besides the record.
+        """
         words = [*module("pyinfra"), str(self.inventory), str(deploy), "-y"]
         words += [word for name in hosts for word in ("--limit", name)]
         words += [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
-        known = {**os.environ, VARIABLE: str(self.record), **environment}
-        if self.in_waves:
-            known[ROLLOUT] = "yes"
+        handover = Handover(record=str(self.record), in_waves=self.in_waves, parent=os.getpid(), **asked)
         try:
-            return follow(words, self.root, known, self.record, self.view)
+            return follow(words, self.root, handover.environment, self.record, self.view)
         except KeyboardInterrupt:
             self.end(INTERRUPTED, "stopped from outside: hosts finish what they have begun; next: rackwright resume")
             raise
@@ -75,7 +77,7 @@ class Run:
         """Write and print how the run ended; returns the exit status."""
         self.note("end", status=status, text=text)
         self._hook(FINISH, status=status, text=text)
-        self._settle_quarantine()
+        self._update_quarantine()
         print(f"rackwright: {text}\nrackwright: the record of this run: {self.record}", flush=True)
         self._report()
         return status
@@ -100,9 +102,9 @@ class Run:
         except RackwrightError as error:
             print(f"rackwright: {error}", file=sys.stderr, flush=True)
 
-    def _settle_quarantine(self) -> None:
+    def _update_quarantine(self) -> None:
         try:
-            for text in settle_quarantine(self.root, record_of(self.record.stem, read_record(self.record))):
+            for text in update_quarantine(self.root, record_of(self.record.stem, read_record(self.record))):
                 print(f"rackwright: {text}", flush=True)
         except RackwrightError as error:
             print(f"rackwright: {error}", file=sys.stderr)

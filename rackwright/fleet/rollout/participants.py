@@ -17,7 +17,7 @@ Offline = Callable[[Path, Sequence[str], Path], list[str]]
 
 
 @dataclass(frozen=True)
-class Muster:
+class Participants:
     """The hosts that take part, and why each of the others does not."""
 
     hosts: tuple[str, ...]
@@ -25,7 +25,7 @@ class Muster:
     skipped: tuple[str, ...] = ()
 
     @property
-    def told(self) -> list[str]:
+    def reasons(self) -> list[str]:
         """What to say of those that are left aside."""
         skipped = [f"{host} is skipped: it cannot be reached; `rackwright resume` takes it on" for host in self.skipped]
         return [f"{host} is left aside: {entry}" for host, entry in self.quarantined.items()] + skipped
@@ -38,7 +38,7 @@ class Muster:
         return [{"host": host, "state": state, "text": text} for host, state, text in aside + away]
 
 
-def muster(
+def choose_participants(
     inventory: Path,
     hosts: Sequence[str],
     root: Path,
@@ -46,7 +46,7 @@ def muster(
     quorum: str | None = None,
     of: int | None = None,
     probe: Offline = offline,
-) -> Muster:
+) -> Participants:
     """Find out who takes part.
 
     quorum: hosts that may be unreachable, as a number or in percent `of` so many; None: nobody is asked beforehand.
@@ -62,7 +62,7 @@ def muster(
         )
     away = probe(inventory, present, root) if quorum is not None else []
     _refuse_too_many(away, len(present), quorum or "0", of or len(hosts))
-    return Muster(tuple(_without(present, away)), aside, tuple(away))
+    return Participants(tuple(_without(present, away)), aside, tuple(away))
 
 
 def _refuse_too_many(away: Sequence[str], present: int, quorum: str, of: int) -> None:

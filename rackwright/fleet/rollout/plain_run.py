@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,24 +16,25 @@ import click
 from pyinfra import logger
 from pyinfra.api.host import Host
 from pyinfra.api.state import State, StateStage
-from pyinfra.context import ctx_state
 
 from rackwright.errors import RackwrightError, coded
 from rackwright.fleet.rollout.launch import beginning
-from rackwright.fleet.rollout.quarantine import remarks, settle_quarantine
+from rackwright.fleet.rollout.quarantine import remarks, update_quarantine
 from rackwright.processes import this_process
+from rackwright.pyinfra_glue.current_run import current_state
 from rackwright.pyinfra_glue.interrupt import STATUS as INTERRUPTED
-from rackwright.runs.journal import VARIABLE, new_record, note, read_record
+from rackwright.runs.handover import VARIABLE, received
+from rackwright.runs.journal import new_record, note, read_record
 from rackwright.runs.record import Record, record_of
 from rackwright.runs.states import ENDED_WELL, RunState
 
 
 def keep_record(inventory: Path, root: Path, hosts: Sequence[str], deploy: Path, data: Mapping[str, Any]) -> None:
     """Keep the record of the pyinfra command that runs now; it ends with the command, however that ends."""
-    own = VARIABLE not in os.environ
+    own = not received().record
     if own:
         try:
-            os.environ[VARIABLE] = str(new_record(root, deploy.stem))
+            os.environ[VARIABLE] = replace(received(), record=str(new_record(root, deploy.stem))).text
         except RackwrightError as error:
             logger.warning(f"this run leaves no record: {error.__cause__}")
             return
@@ -41,7 +43,7 @@ def keep_record(inventory: Path, root: Path, hosts: Sequence[str], deploy: Path,
         _tell_quarantine(root, hosts)
     else:
         note("process", process=this_process())
-    click.get_current_context().with_resource(_Ending(Path(os.environ[VARIABLE]), root, own))
+    click.get_current_context().with_resource(_Ending(Path(received().record), root, own))
 
 
 def _tell_quarantine(root: Path, hosts: Sequence[str]) -> None:
@@ -76,13 +78,13 @@ class _Ending:
                 del os.environ[VARIABLE]
 
     def _end(self, status: int) -> None:
-        state = ctx_state.get() if ctx_state.isset() else None
-        for host, word in last_words(state, self._said()) if state and state.initialised else ():
+        state = current_state()
+        for host, word in last_words(state, self._said()) if state.initialised else ():
             note("host", host=host, state=word)
         if self.own:
-            executed = state is not None and state.current_stage >= StateStage.Execute
+            executed = state.current_stage >= StateStage.Execute
             note("end", status=status, text=sentence(self._record(), status, executed))
-            for text in settle_quarantine(self.root, self._record()):
+            for text in update_quarantine(self.root, self._record()):
                 logger.warning(text)
 
     def _record(self) -> Record:

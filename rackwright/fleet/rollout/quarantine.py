@@ -102,7 +102,7 @@ def _is_cured(record: Record, host: str, entry: Quarantined) -> bool:
     return state == RunState.SWITCHED or (state == RunState.UNCHANGED and entry.cause == CURED_BY_BEING_THERE)
 
 
-def settle_quarantine(root: Path, record: Record) -> list[str]:
+def update_quarantine(root: Path, record: Record) -> list[str]:
     """Bring the list up to date with a run that has ended; returns what to say of it. Raises RackwrightError."""
     before = load_quarantine(root)
     if after_run(before, record, "") == before:

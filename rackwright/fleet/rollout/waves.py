@@ -58,7 +58,7 @@ class RunLimits:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RunProgress:
     """How far a run is."""
 
     turns: Mapping[str, Turn]
@@ -115,7 +115,7 @@ def told_waves(nodes: Collection[Node], limits: RunLimits) -> dict[str, Any]:
     return {"waves": waves, "down": down}
 
 
-def current_wave(nodes: Collection[Node], standing: Standing, size: int | None) -> int | None:
+def current_wave(nodes: Collection[Node], standing: RunProgress, size: int | None) -> int | None:
     """The lowest wave that is not finished; None when all are."""
     numbers = wave_numbers(nodes, size)
     return min((numbers[node.name] for node in nodes if standing.turns[node.name] in _OPEN), default=None)
@@ -124,19 +124,19 @@ def current_wave(nodes: Collection[Node], standing: Standing, size: int | None) 
 _OPEN = (Turn.WAITING, Turn.RUNNING)
 
 
-def bake_due(nodes: Collection[Node], standing: Standing, size: int | None) -> int | None:
+def bake_due(nodes: Collection[Node], standing: RunProgress, size: int | None) -> int | None:
     """The wave that is finished and must be watched before the next begins; None when there is none."""
     wave = current_wave(nodes, standing, size)
     begun = wave is not None and wave > standing.baked
     return standing.baked if begun else None
 
 
-def eligible(nodes: Collection[Node], standing: Standing, limits: RunLimits) -> list[str]:
+def eligible(nodes: Collection[Node], standing: RunProgress, limits: RunLimits) -> list[str]:
     """Hosts that may begin now, beside those that are under way, in inventory order."""
     return list(_eligible(in_order(nodes), standing, limits))
 
 
-def _eligible(nodes: Sequence[Node], standing: Standing, limits: RunLimits) -> Iterator[str]:
+def _eligible(nodes: Sequence[Node], standing: RunProgress, limits: RunLimits) -> Iterator[str]:
     turns, numbers = standing.turns, wave_numbers(nodes, limits.wave)
     proven = {node.shape for node in nodes if turns[node.name] is Turn.DONE}
     tried = {node.shape for node in nodes if turns[node.name] is Turn.RUNNING}
@@ -161,7 +161,7 @@ def _eligible(nodes: Sequence[Node], standing: Standing, limits: RunLimits) -> I
         yield node.name
 
 
-def _down(nodes: Collection[Node], standing: Standing) -> dict[str, int]:
+def _down(nodes: Collection[Node], standing: RunProgress) -> dict[str, int]:
     counts: dict[str, int] = {}
     for node in nodes:
         turn = standing.turns[node.name]

@@ -14,12 +14,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import IO
 
 from rackwright.fleet.view.timeline import Story
 from rackwright.fleet.view.timeline_events import story_of, take
 from rackwright.printable import printable
-from rackwright.pyinfra_glue.interrupt import PARENT, Terminated, interrupted_by_sigterm
 from rackwright.runs.journal import Event, read_record
 from rackwright.runs.states import NOT_REACHED
 
@@ -50,6 +50,24 @@ class GrowingRecord:
                     yield event
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which came to this process alone; a terminal's Ctrl-C comes to its children too."""
+
+
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """In the block, SIGTERM raises Terminated."""
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - Python passes both
+    raise Terminated
+
+
 def is_terminal() -> bool:
     """True when a picture can be drawn, and somebody looks at it."""
     return sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
@@ -60,8 +78,8 @@ def follow(words: Sequence[str], cwd: Path, environment: Mapping[str, str], reco
 
     view: draw the record while it grows, and keep what the command prints in a file beside the record.
     """
-    with interrupted_by_sigterm():
-        return _follow(words, cwd, {**environment, PARENT: str(os.getpid())}, record, view)
+    with _interrupted_by_sigterm():
+        return _follow(words, cwd, environment, record, view)
 
 
 def _follow(words: Sequence[str], cwd: Path, environment: Mapping[str, str], record: Path, view: bool) -> int:

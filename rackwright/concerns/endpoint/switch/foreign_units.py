@@ -25,7 +25,7 @@ def foreigners(unit: str, text: str | None, foreign_container: bool, record: Con
     return found
 
 
-def how_to_go_on(unit: str) -> str:
+def next_step(unit: str) -> str:
     """The next step for somebody whose unit is in the way."""
     return (
         f"set {SETTING} in group_vars, which stops it and keeps it in {ASIDE} until a teardown puts it back; "
@@ -35,7 +35,7 @@ def how_to_go_on(unit: str) -> str:
 
 def refusal(unit: str, found: Sequence[str]) -> Refuse:
     """Refuses to replace what somebody made by hand."""
-    return Refuse(f"{' and '.join(found)}, and would be replaced; next: {how_to_go_on(unit)}", code="RW2405")
+    return Refuse(f"{' and '.join(found)}, and would be replaced; next: {next_step(unit)}", code="RW2405")
 
 
 def kept_aside(unit: str, found: Sequence[str], before: str = "", seconds: int = 0) -> Change:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,17 +18,14 @@ from rackwright.plan.change import Change, Owned, Proved, Refuse
 from rackwright.plan.reading import decode
 from rackwright.settings.model import EndpointSettings, HostSettings
 
-BACK = "RACKWRIGHT_BACK"
-"""What goes back: as JSON, release by endpoint by host; `*` stands for any of them."""
 LAST = "last"
 """Asks for the proven release before the present one."""
 
 
-def releases_asked(host: str, endpoints: list[str]) -> dict[str, str]:
-    """Release by endpoint for a host, as the command that runs this asks for it."""
-    asked = json.loads(os.environ.get(BACK, "{}"))
+def releases_asked(asked: Mapping[str, Mapping[str, str]], host: str, endpoints: list[str]) -> dict[str, str]:
+    """Release by endpoint for a host. asked: the same by host; `*` stands for any host or endpoint."""
     own = asked.get(host, asked.get("*", {}))
-    return {name: own.get(name, own.get("*")) for name in endpoints if name in own or "*" in own}
+    return {name: own[name if name in own else "*"] for name in endpoints if name in own or "*" in own}
 
 
 @dataclass(frozen=True)

@@ -2,40 +2,23 @@
 
 `python3 - KIND MODEL FILE GPUS [WORD...]`, where WORDs are more of the server's command line. The first line of
 standard output is the answer as JSON, the others are for people. Exit status: 0, or 3 when the engine refuses them.
-The image's Python and engine are whatever they are, so nothing but the standard library is taken for granted.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
-import os
 import re
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+from rackwright.concerns.options.host.in_image import first, leave, real_output
 
 REFUSED = 3
 Row = dict[str, str]
-
-
-class NotCheckedError(Exception):
-    """The engine could not be asked; says why."""
-
-
-def first(*names: str) -> Any:
-    """The first of `MODULE:ATTRIBUTE` that this image has. Raises NotCheckedError when it has none."""
-    reasons = []
-    for name in names:
-        module, _, attribute = name.partition(":")
-        try:
-            return getattr(importlib.import_module(module), attribute)
-        except Exception as error:  # an engine's import may fail with anything
-            reasons.append(f"{name}: {type(error).__name__}: {error}")
-    raise NotCheckedError(f"cannot be imported: {'; '.join(reasons)}")
 
 
 def build_trtllm(model: str, file: str, gpus: int, words: Sequence[str]) -> None:
@@ -120,7 +103,7 @@ def answer(kind: str, model: str, file: str, gpus: int, words: Sequence[str] = (
         rows = rows_of(ValueError(f"the server's command line refuses it: {Said.text or error.code}"))
         return {"checked": True, "refused": rows, "why": ""}
     except Exception as error:  # an engine may fail with anything
-        if not isinstance(error, NotCheckedError) and refuses(error):
+        if refuses(error):
             return {"checked": True, "refused": rows_of(error), "why": ""}
         return {"checked": False, "refused": [], "why": f"{type(error).__name__}: {error}".splitlines()[0][:500]}
     return {"checked": True, "refused": [], "why": ""}
@@ -152,20 +135,14 @@ def lines(found: dict[str, Any], file: str) -> list[str]:
     return [f"refused: {name}: {row['key'] or '(no key named)'}: {row['reason']}" for row in found["refused"]]
 
 
-def main(words: Sequence[str]) -> int:
-    """Answer on the real standard output; whatever the engine prints goes to standard error."""
-    # The first process of a container ignores signals that it has no handler for.
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(1))
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
+def main(words: Sequence[str]) -> NoReturn:
+    """Answer on the real standard output."""
+    out = real_output()
     Said.listen()
     kind, model, file, gpus, *more = words
     found = answer(kind, model, file, int(gpus), more)
-    out.write("\n".join([json.dumps(found), *lines(found, file)]) + "\n")
-    out.flush()
-    # Engines leave threads behind that would hold the process.
-    os._exit(REFUSED if found["refused"] else 0)
+    leave(out, "\n".join([json.dumps(found), *lines(found, file)]), REFUSED if found["refused"] else 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

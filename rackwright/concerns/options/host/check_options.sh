@@ -1,29 +1,12 @@
-# Build an endpoint's options inside its image, in a container that serves nothing, and keep the answer beside the release.
-# Parameters: container label (both of remove_helper.sh) limit (seconds) marker program (base64) keep run (the docker
-# command) next (what to type).
-set -u
+# Keep beside the release what its image says of an endpoint's options, and print it for people. It follows run_in_image.sh.
+# Parameters: marker keep next (what to type).
 folder=$(dirname "$marker")
 mkdir -p "$folder"
 find "$folder" -type f -printf '%T@ %p\n' | sort -rn | tail -n "+$keep" | cut -d' ' -f2- | while read -r old; do rm -f "$old"; done
-work=$(mktemp -d)
-trap 'remove_helper; rm -rf "$work"' EXIT
-trap 'exit 143' HUP TERM INT
-remove_helper
-printf %s "$program" | base64 -d >"$work/program"
-eval "timeout -k 5 $limit $run" <"$work/program" >"$work/answer" 2>"$work/errors"
-status=$?
-
-not_run() { # a sentence that needs no escapes in JSON
-  case $status in
-    124 | 137) printf '%s\n' "it took more than $limit s" ;;
-    *) printf '%s\n' "docker run ended with $status: $(grep -v '^$' "$work/errors" | tail -n 1 | tr -cd '[:alnum:] .,:;/_()=-' | cut -c 1-300)" ;;
-  esac
-}
-
 case $status in
   0 | 3) ;;
   *)
-    why=$(not_run)
+    why=$(why_not)
     printf '{"checked": false, "refused": [], "why": "%s"}\nnot checked inside the image: %s\n' "$why" "$why" >"$work/answer"
     ;;
 esac

@@ -1,8 +1,7 @@
 """Runs inside a serving image, alone: walk the engine's own classes, and say as data what options it accepts.
 
 `python3 - KIND`. The only line of standard output is JSON: the engine's version, and its options as sections of keys;
-or `why` it could not be walked. What cannot be told exactly has the type `any`. The image's Python and engine are
-whatever they are, so nothing but the standard library is taken for granted.
+or `why` it could not be walked. What cannot be told exactly has the type `any`.
 """
 
 from __future__ import annotations
@@ -12,31 +11,19 @@ import dataclasses
 import enum
 import importlib
 import json
-import os
-import signal
 import sys
 import types
 import typing
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
+
+from rackwright.concerns.options.host.in_image import first, leave, real_output
 
 Json = dict[str, Any]
 BOUNDS = ("gt", "ge", "lt", "le")
 PLAIN = {bool: "bool", int: "int", float: "float", str: "str"}
 LISTS = {(list, int): "list[int]", (list, float): "list[float]", (set, int): "set[int]"}
 TAG = "decoding_type"
-
-
-def first(*names: str) -> Any:
-    """The first of `MODULE:ATTRIBUTE` that this image has. Raises ImportError with every reason when it has none."""
-    reasons = []
-    for name in names:
-        module, _, attribute = name.partition(":")
-        try:
-            return getattr(importlib.import_module(module), attribute)
-        except Exception as error:  # an engine's import may fail with anything
-            reasons.append(f"{name}: {type(error).__name__}: {error}")
-    raise ImportError("; ".join(reasons))
 
 
 class Models:
@@ -268,16 +255,10 @@ def answer(kind: str) -> Json:
         return {"why": f"{type(error).__name__}: {error}".splitlines()[0][:500]}
 
 
-def main(kind: str) -> None:
-    """Answer on the real standard output; whatever the engine prints goes to standard error."""
-    # The first process of a container ignores signals that it has no handler for.
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(1))
-    out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    out.write(json.dumps(answer(kind), sort_keys=False) + "\n")
-    out.flush()
-    # Engines leave threads behind that would hold the process.
-    os._exit(0)
+def main(kind: str) -> NoReturn:
+    """Answer on the real standard output."""
+    out = real_output()
+    leave(out, json.dumps(answer(kind), sort_keys=False))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from rackwright.engines.data import LOADER
-from rackwright.engines.schema import Json, VersionLine, line_for, line_of
+from rackwright.engines.options.schema import Json, VersionLine, line_for, line_of
 from rackwright.engines.version import bare
 from rackwright.errors import SettingsError
 from rackwright.settings.model import EndpointSettings, HostSettings

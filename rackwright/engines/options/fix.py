@@ -7,8 +7,8 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.engines.check import check_options
 from rackwright.engines.finding import Finding, Level
+from rackwright.engines.options.check import check_options
 from rackwright.settings.key_fix import Move
 from rackwright.settings.origin import KeyPath, dotted
 
@@ -38,21 +38,21 @@ def fix(
     current: dict[str, Any] = deepcopy(dict(options))
     made: list[Fixed] = []
     for _ in range(ROUNDS):
-        due = mendable(check_options(engine_kind, version, current))
+        due = fixable(check_options(engine_kind, version, current))
         if not due:
             break
         for finding, move in due:
-            current = moved(current, finding.path, move)
+            current = with_key_moved(current, finding.path, move)
             made.append(Fixed(finding.path, move, finding.text))
     return current, made
 
 
-def mendable(findings: list[Finding]) -> list[tuple[Finding, Move]]:
+def fixable(findings: list[Finding]) -> list[tuple[Finding, Move]]:
     """Refusals that name their right place."""
     return [(found, found.right) for found in findings if found.level is Level.REFUSE and found.right]
 
 
-def moved(options: Mapping[str, Any], path: KeyPath, move: Move) -> dict[str, Any]:
+def with_key_moved(options: Mapping[str, Any], path: KeyPath, move: Move) -> dict[str, Any]:
     """Options without the key at `path`, and with what `move` puts in its stead, in the same place if it can be."""
     if move.path is not None and move.path[:-1] == path[:-1]:
         return _renamed(options, path, move)

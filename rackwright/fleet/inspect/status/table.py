@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rackwright.fleet.inspect.host_names import hosts_text
-from rackwright.fleet.inspect.status import UNKNOWN, StatusRow, grouped
+from rackwright.fleet.inspect.status.rows import UNKNOWN, StatusRow, grouped
 from rackwright.printable import counted
 
 COLUMNS = ("host", "endpoint", "release", "since", "health", "GPUs", "clients", "drift", "lock", "last run")

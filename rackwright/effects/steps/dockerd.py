@@ -12,7 +12,7 @@ from rackwright.concerns.docker.daemonjob import HOME
 from rackwright.concerns.endpoint.switch.events import SwitchNews
 from rackwright.effects.jobs import Ended
 from rackwright.effects.remote import NotStartedError, StepFailedError, TakenBackError, follow_job
-from rackwright.effects.switch.endpoint import (
+from rackwright.effects.steps.endpoint import (
     NothingServesError,
     WentBackError,
     clock_of,

@@ -6,16 +6,16 @@ import math
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from rackwright.engines.check import check_options
 from rackwright.engines.data import table
-from rackwright.engines.drafts import check_draft
-from rackwright.engines.exported import exported
 from rackwright.engines.finding import Finding, Level
-from rackwright.engines.gpu import capabilities
-from rackwright.engines.known_bad import WAY_OUT, accepted, check_known_bad
-from rackwright.engines.memory import check_memory
-from rackwright.engines.plan import Plan, plan_of
-from rackwright.engines.schema import VersionLine
+from rackwright.engines.fit.drafts import check_draft
+from rackwright.engines.fit.gpu import capabilities
+from rackwright.engines.fit.known_bad import WAY_OUT, accepted, check_known_bad
+from rackwright.engines.fit.memory import check_memory
+from rackwright.engines.fit.sizes import Plan, plan_of
+from rackwright.engines.options.check import check_options
+from rackwright.engines.options.exported import exported
+from rackwright.engines.options.schema import VersionLine
 from rackwright.engines.version import not_before, parse_version
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.origin import KeyPath, dotted

@@ -96,13 +96,13 @@ def load_lock(root: Path, name: str = FILE) -> Lock:
         document = _Document.model_validate(yaml.safe_load(text))
     except (yaml.YAMLError, ValidationError) as error:
         raise SettingsError(
-            f"{path} is not a lock file: {_short(error)}; restore it, or remove it and lock again", code="RW1404"
+            f"{path} is not a lock file: {_short(error)}; restore it, or remove it and lock again", code="RW0916"
         ) from None
     wrong = [name for name, digest in document.images.items() if not DIGEST.match(digest)]
     wrong += [name for name, model in document.models.items() if not COMMIT.match(model.commit)]
     if document.version != 1 or wrong:
         what = f"no digest or commit at {', '.join(wrong)}" if wrong else f"version {document.version} is unknown"
-        raise SettingsError(f"{path}: {what}; restore it, or remove it and lock again", code="RW1404")
+        raise SettingsError(f"{path}: {what}; restore it, or remove it and lock again", code="RW0916")
     return Lock(document.images, document.models)
 
 
@@ -204,7 +204,7 @@ def joined(locks: Iterable[tuple[str, Lock]]) -> Lock:
     if problems:
         text = "\n".join(f"  {problem}" for problem in problems)
         raise SettingsError(
-            f"the hosts do not have the same bytes:\n{text}\nlock those that are right: --limit HOST", code="RW1405"
+            f"the hosts do not have the same bytes:\n{text}\nlock those that are right: --limit HOST", code="RW0917"
         )
     return Lock(
         {name: digest for name, (_, digest) in images.items()}, {name: model for name, (_, model) in models.items()}

@@ -8,7 +8,7 @@ from typing import Any
 
 from rackwright.engines.data import table
 from rackwright.engines.finding import Finding, Level
-from rackwright.engines.plan import Plan
+from rackwright.engines.fit.sizes import Plan
 from rackwright.engines.version import bare, not_before
 from rackwright.settings.key_fix import Move
 from rackwright.settings.model import EndpointSettings

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rackwright.engines.check import PRODUCTS
-from rackwright.engines.commandline import exactly
-from rackwright.engines.data import files, table
-from rackwright.engines.renames import ANY, Form, meanings
-from rackwright.engines.schema import NO_DEFAULT, Key, lines
+from rackwright.engines.data import PRODUCTS, files, table
+from rackwright.engines.options.commandline import exactly
+from rackwright.engines.options.renames import ANY, Form, meanings
+from rackwright.engines.options.schema import NO_DEFAULT, Key, lines
 from rackwright.settings.key_fix import as_yaml
 from rackwright.settings.origin import dotted
 

@@ -8,8 +8,8 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
 from rackwright.effects.remote import StepFailedError, TakenBackError, run_guarded, run_job, run_simple
-from rackwright.effects.switch.dockerd import restart_and_prove
-from rackwright.effects.switch.endpoint import switch_and_prove
+from rackwright.effects.steps.dockerd import restart_and_prove
+from rackwright.effects.steps.endpoint import switch_and_prove
 from rackwright.plan.change import Change, DaemonRestart, Guarded, Job, Proved, Refuse, Shell, Step, WriteFile
 from rackwright.plan.ownership import OwnershipRecord
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rackwright.engines.check import PRODUCTS, check_options
+from rackwright.engines.data import PRODUCTS
 from rackwright.engines.finding import Finding, Level
-from rackwright.engines.schema import NO_DEFAULT, Key, VersionLine, line_for
+from rackwright.engines.options.check import check_options
+from rackwright.engines.options.schema import NO_DEFAULT, Key, VersionLine, line_for
 from rackwright.engines.version import bare
 from rackwright.settings.key_fix import as_yaml
 from rackwright.settings.origin import KeyPath

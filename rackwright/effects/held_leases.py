@@ -1,4 +1,4 @@
-"""The leases that this process holds, and the check that stands in front of every command that changes a host."""
+"""The leases that a run holds, and the check that stands in front of every command that changes a host."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from pyinfra.api.state import State
+
 from rackwright.concerns.lease import LEASE, TTL, UNLOCK, parse_seen, span, whose
+from rackwright.effects.run_context import part_of
 from rackwright.hostside import host_script
 from rackwright.paths import RUN
 
@@ -28,20 +31,33 @@ class Hold:
     """Set when it was given back, or lost: nothing more may be changed by it."""
 
 
-holds: dict[str, Hold] = {}
-"""By host name."""
+@dataclass(frozen=True)
+class HeldLeases:
+    """The leases that a run has taken, by host name."""
+
+    by_host: dict[str, Hold] = field(default_factory=dict)
 
 
-def hold_of(host: str) -> Hold | None:
+def keep_hold(state: State, host: str, hold: Hold) -> None:
+    """Note a lease that was taken on a host."""
+    part_of(state, HeldLeases).by_host[host] = hold
+
+
+def was_leased(state: State, host: str) -> bool:
+    """Whether the run has taken a lease on a host, whatever became of it."""
+    return host in part_of(state, HeldLeases).by_host
+
+
+def hold_of(state: State, host: str) -> Hold | None:
     """The lease held on a host; None without one."""
-    hold = holds.get(host)
+    hold = part_of(state, HeldLeases).by_host.get(host)
     return None if hold is None or hold.ended.is_set() else hold
 
 
-def forget(host: str) -> None:
+def forget(state: State, host: str) -> None:
     """The lease of a host went with everything else there: nothing is to be renewed or given back."""
-    if host in holds:
-        holds[host].ended.set()
+    if hold := hold_of(state, host):
+        hold.ended.set()
 
 
 def fenced(script: str, lease_id: str, writes: bool = True) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rackwright.engines.data import files, table
-from rackwright.engines.schema import VersionLine, lines
+from rackwright.engines.options.schema import VersionLine, lines
 from rackwright.engines.version import not_before
 from rackwright.settings.key_fix import Move
 from rackwright.settings.origin import KeyPath, dotted

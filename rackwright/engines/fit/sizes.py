@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.engines.commandline import by_key, number, parsed
-from rackwright.engines.schema import NO_DEFAULT, line_for
+from rackwright.engines.options.commandline import by_key, number, parsed
+from rackwright.engines.options.schema import NO_DEFAULT, line_for
 from rackwright.engines.version import bare
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.origin import KeyPath

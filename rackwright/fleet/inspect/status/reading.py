@@ -25,7 +25,7 @@ from rackwright.concerns.models import host_path
 from rackwright.concerns.release import bound_to, release_of
 from rackwright.concerns.watch import repairs_file
 from rackwright.errors import ReadingError
-from rackwright.fleet.inspect.endpoint_drift import gone, out_of_place, spoilt
+from rackwright.fleet.inspect.endpoint_drift import damaged_files, gone, out_of_place
 from rackwright.hostside import host_script
 from rackwright.paths import STATE, UNITS
 from rackwright.plan.binding import Binding
@@ -41,7 +41,7 @@ Located = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class GlancedEndpoint:
+class EndpointStatus:
     """One endpoint on the host."""
 
     seen: SeenEndpoint
@@ -52,8 +52,8 @@ class GlancedEndpoint:
 
 
 @dataclass(frozen=True)
-class Glance:
-    """One host at a glance."""
+class HostStatus:
+    """One host, as the script of `rackwright status` reads it."""
 
     uptime: int
     """Seconds since its start."""
@@ -64,7 +64,7 @@ class Glance:
     """Their UUIDs; question marks in those that nobody has used since the driver was loaded."""
     pins: Mapping[str, str]
     """Digest by image reference, as recorded at the first pull."""
-    endpoints: Mapping[str, GlancedEndpoint] = field(default_factory=dict)
+    endpoints: Mapping[str, EndpointStatus] = field(default_factory=dict)
     closed: bool | None = None
     """Whether what keeps others out of the ports stands in the kernel as it was put; None where nothing was."""
     repairs: str = ""
@@ -106,7 +106,7 @@ def _script(endpoints: Mapping[str, EndpointSettings]) -> str:
     return host_script("status_read", endpoints="\n".join(rows), **places)
 
 
-def parse(lines: Iterable[str]) -> Glance:
+def parse(lines: Iterable[str]) -> HostStatus:
     """What the script printed. Raises ReadingError when it broke off or makes no sense."""
     head, *blocks = _blocks(lines)
     values = _values(head)
@@ -117,7 +117,7 @@ def parse(lines: Iterable[str]) -> Glance:
         endpoints = {name: _endpoint(_values(body)) for (_, name), *body in blocks}
     except (KeyError, ValueError, IndexError) as error:
         raise ReadingError(f"the host printed something unexpected: {error!r}", code="RW0802") from error
-    return Glance(
+    return HostStatus(
         uptime,
         lease,
         tuple(values.get("model", ())),
@@ -155,7 +155,7 @@ def _values(rows: Iterable[Row]) -> dict[str, list[str]]:
     return found
 
 
-def _endpoint(values: Mapping[str, list[str]]) -> GlancedEndpoint:
+def _endpoint(values: Mapping[str, list[str]]) -> EndpointStatus:
     def word(key: str) -> str:
         return values.get(key, [""])[0]
 
@@ -178,7 +178,7 @@ def _endpoint(values: Mapping[str, list[str]]) -> GlancedEndpoint:
         held=word("held") == "yes",
         last=last_switch({key: told[0] for key, told in values.items()}),
     )
-    return GlancedEndpoint(
+    return EndpointStatus(
         seen,
         active_since=int(word("ActiveEnterTimestampMonotonic") or 0) // 1_000_000 if seen.active == "active" else 0,
         connections=int(word("connections")) if word("connections") else None,
@@ -193,15 +193,15 @@ def _spec(text: str) -> dict[str, Any]:
 # -- what is to be said of it
 
 
-def moved(own: GlancedEndpoint, glance: Glance) -> list[str]:
+def drift_of(own: EndpointStatus, host_status: HostStatus) -> list[str]:
     """What is not as the last deploy left it, as sentences; packages, rules and models are `rackwright drift`'s."""
     seen = own.seen
-    found = list(spoilt(seen, {hash_: seen.files_whole or hash_ != seen.current for hash_ in _pointers(seen)}))
+    found = list(damaged_files(seen, {hash_: seen.files_whole or hash_ != seen.current for hash_ in _pointers(seen)}))
     found += out_of_place(seen)
-    lost = set(seen.binding.gpus if seen.binding else ()) - set(glance.uuids)
-    if lost and not _unused(glance):
+    lost = set(seen.binding.gpus if seen.binding else ()) - set(host_status.uuids)
+    if lost and not _unused(host_status):
         found.append(gone(lost))
-    if glance.closed is False and not _on_loopback(seen):
+    if host_status.closed is False and not _on_loopback(seen):
         found.append("what keeps others out is not as it was put: the port may be open; next: rackwright firewall show")
     return found
 
@@ -215,20 +215,20 @@ def _pointers(seen: SeenEndpoint) -> list[str]:
     return [hash_ for hash_ in (seen.current, seen.proven) if hash_]
 
 
-def _unused(glance: Glance) -> bool:
+def _unused(host_status: HostStatus) -> bool:
     """Whether the driver does not know all UUIDs yet."""
-    return any("?" in uuid for uuid in glance.uuids)
+    return any("?" in uuid for uuid in host_status.uuids)
 
 
-def wanted_aim(name: str, asked: Asked, own: GlancedEndpoint, glance: Glance) -> Aim | None:
+def wanted_aim(name: str, asked: Asked, own: EndpointStatus, host_status: HostStatus) -> Aim | None:
     """What the settings ask for; None when that cannot be told without a closer look.
 
     A model's branch or tag counts as the commit that serves.
     """
     endpoint, seen = asked.endpoints[name], own.seen
-    digest = endpoint.image_digest or glance.pins.get(endpoint.image)
+    digest = endpoint.image_digest or host_status.pins.get(endpoint.image)
     model, draft = (_located(source, asked.settings, seen.spec) for source in (endpoint.model, endpoint.draft))
-    binding = _binding(endpoint, seen, glance)
+    binding = _binding(endpoint, seen, host_status)
     if digest is None or model is None or (endpoint.draft and draft is None) or not binding:
         return None
     return Aim(asked.release(name, digest, model, draft), binding)
@@ -249,7 +249,7 @@ def _located(source: ModelSource | None, settings: HostSettings, spec: Mapping[s
     return (commit, host_path(settings, source, commit)) if commit else None
 
 
-def _binding(endpoint: EndpointSettings, seen: SeenEndpoint, glance: Glance) -> Binding | None:
-    if _unused(glance) or not glance.uuids:
+def _binding(endpoint: EndpointSettings, seen: SeenEndpoint, host_status: HostStatus) -> Binding | None:
+    if _unused(host_status) or not host_status.uuids:
         return seen.binding
-    return bound_to(endpoint, dict(enumerate(glance.uuids)))
+    return bound_to(endpoint, dict(enumerate(host_status.uuids)))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.engines.schema import Key, VersionLine
+from rackwright.engines.options.schema import Key, VersionLine
 
 SIZE = re.compile(r"^(\d+(?:\.\d+)?)([kmgt]?)$", re.IGNORECASE)
 POWERS = "kmgt"

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rackwright.fleet.inspect.status import ago
+from rackwright.fleet.inspect.status.rows import ago
 from rackwright.runs.journal import SECOND, read_record, records
 from rackwright.runs.record import record_of
 

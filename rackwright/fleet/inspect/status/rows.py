@@ -10,7 +10,7 @@ from typing import Any
 from rackwright.concerns.endpoint import SeenEndpoint, is_deferred
 from rackwright.concerns.endpoint.switch.events import CUT
 from rackwright.concerns.lease import span, whose
-from rackwright.fleet.inspect.status_reading import Asked, Glance, GlancedEndpoint, is_wanted, moved, wanted_aim
+from rackwright.fleet.inspect.status.reading import Asked, EndpointStatus, HostStatus, drift_of, is_wanted, wanted_aim
 
 UNKNOWN = "?"
 
@@ -57,19 +57,21 @@ class StatusRow:
         return None if self.moved is None else bool(self.moved)
 
 
-def rows_of(host: str, asked: Asked, glance: Glance, now: datetime) -> list[StatusRow]:
+def rows_of(host: str, asked: Asked, host_status: HostStatus, now: datetime) -> list[StatusRow]:
     """A row for each endpoint that is wanted, or is there. `now`: this machine's time with its zone."""
     lock = ""
-    if glance.lease.live:
-        lock = whose(glance.lease, now)
-    return [_row(host, name, asked, glance, lock) for name in dict.fromkeys((*asked.endpoints, *glance.endpoints))]
+    if host_status.lease.live:
+        lock = whose(host_status.lease, now)
+    return [
+        _row(host, name, asked, host_status, lock) for name in dict.fromkeys((*asked.endpoints, *host_status.endpoints))
+    ]
 
 
-def _row(host: str, name: str, asked: Asked, glance: Glance, lock: str) -> StatusRow:
-    own = glance.endpoints.get(name, GlancedEndpoint(SeenEndpoint()))
+def _row(host: str, name: str, asked: Asked, host_status: HostStatus, lock: str) -> StatusRow:
+    own = host_status.endpoints.get(name, EndpointStatus(SeenEndpoint()))
     seen = own.seen
     release = seen.running_hash or seen.current
-    aim = wanted_aim(name, asked, own, glance) if release and name in asked.endpoints else None
+    aim = wanted_aim(name, asked, own, host_status) if release and name in asked.endpoints else None
     return StatusRow(
         host=host,
         endpoint=name,
@@ -77,14 +79,14 @@ def _row(host: str, name: str, asked: Asked, glance: Glance, lock: str) -> Statu
         proven=seen.proven is not None and seen.proven == release,
         wanted=is_wanted(aim, seen) if aim else None if name in asked.endpoints else False,
         adopts=aim.release.hash if aim and is_deferred(aim, seen) else None,
-        up_seconds=glance.uptime - own.active_since if own.active_since else None,
+        up_seconds=host_status.uptime - own.active_since if own.active_since else None,
         health=_health(seen),
-        gpus=len(glance.gpus),
-        gpu_model=", ".join(sorted(set(glance.gpus))),
+        gpus=len(host_status.gpus),
+        gpu_model=", ".join(sorted(set(host_status.gpus))),
         connections=own.connections,
-        moved=tuple(moved(own, glance)) if release else None,
+        moved=tuple(drift_of(own, host_status)) if release else None,
         lock=lock,
-        note=_note(seen) or _repaired(glance),
+        note=_note(seen) or _repaired(host_status),
     )
 
 
@@ -120,10 +122,10 @@ def _note(seen: SeenEndpoint) -> str:
     return f"the switch to release {seen.last.release} was cut at {seen.last.time}: {seen.last.reason}; {now}"
 
 
-def _repaired(glance: Glance) -> str:
-    if not glance.repairs:
+def _repaired(host_status: HostStatus) -> str:
+    if not host_status.repairs:
         return ""
-    times, _, why = glance.repairs.partition(" ")
+    times, _, why = host_status.repairs.partition(" ")
     often = "once" if times == "1" else f"{times} times"
     return f"the host has put its firewall rules back {often} within the last hour, the last time because {why}"
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rackwright.engines.commandline import spelled
 from rackwright.engines.finding import Finding, Level
-from rackwright.engines.schema import VersionLine
+from rackwright.engines.options.commandline import spelled
+from rackwright.engines.options.schema import VersionLine
 from rackwright.engines.version import not_before
 from rackwright.settings.key_fix import Move
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rackwright.concerns.models import name_of
-from rackwright.fleet.inspect.status_reading import Asked, Glance
-from rackwright.lockfile import Lock, LockedModel
+from rackwright.fleet.inspect.status.reading import Asked, HostStatus
 from rackwright.plan.specdiff import reasons
 from rackwright.settings.model import EndpointSettings
+from rackwright.sources.lockfile import Lock, LockedModel
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class EndpointOfPeers:
     """Digest by image reference, as the hosts of the group have recorded it."""
 
 
-def place_of(endpoint: str, peers: Mapping[str, Glance]) -> EndpointOfPeers:
+def place_of(endpoint: str, peers: Mapping[str, HostStatus]) -> EndpointOfPeers:
     """What the peers, by name, have proven and serve under an endpoint's name."""
     found: dict[str, Served] = {}
     pins: dict[str, str] = {}

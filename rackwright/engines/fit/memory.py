@@ -11,13 +11,13 @@ import yaml
 
 from rackwright.engines.data import table
 from rackwright.engines.finding import Finding, Level
-from rackwright.engines.gpu import GpuType, gpu_types
-from rackwright.engines.plan import Plan
+from rackwright.engines.fit.gpu import GpuType, gpu_types
+from rackwright.engines.fit.sizes import Plan
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.sections import Hardware
 
 GIB = 1024**3
-FIGURES = Path(__file__).parent.parent / "data" / "preflight.yaml"
+FIGURES = Path(__file__).parents[2] / "data" / "preflight.yaml"
 
 
 def check_memory(endpoint: EndpointSettings, plan: Plan, hardware: Hardware) -> list[Finding]:

@@ -1,0 +1,40 @@
+"""What the programs share that run inside a serving image; it is put in front of each of them.
+
+The image's Python and engine are whatever they are, so nothing but the standard library is taken for granted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+from typing import IO, Any, NoReturn
+
+
+def first(*names: str) -> Any:
+    """The first of `MODULE:ATTRIBUTE` that this image has. Raises ImportError with every reason when it has none."""
+    reasons = []
+    for name in names:
+        module, _, attribute = name.partition(":")
+        try:
+            return getattr(importlib.import_module(module), attribute)
+        except Exception as error:  # an engine's import may fail with anything
+            reasons.append(f"{name}: {type(error).__name__}: {error}")
+    raise ImportError("; ".join(reasons))
+
+
+def real_output() -> IO[str]:
+    """The real standard output; whatever the engine prints goes to standard error from now on."""
+    # The first process of a container ignores signals that it has no handler for.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(1))
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    return out
+
+
+def leave(out: IO[str], text: str, status: int = 0) -> NoReturn:
+    """Write the answer and end the process."""
+    out.write(f"{text}\n")
+    out.flush()
+    # Engines leave threads behind that would hold the process.
+    os._exit(status)

@@ -1,0 +1,17 @@
+# Run a program of ours inside an image: then "$work/answer" has what it printed, and $status says how it ended.
+# Parameters: container label (both of remove_helper.sh) limit (seconds) program (base64) run (the docker command).
+set -u
+work=$(mktemp -d)
+trap 'remove_helper; rm -rf "$work"' EXIT
+trap 'exit 143' HUP TERM INT
+remove_helper
+printf %s "$program" | base64 -d >"$work/program"
+eval "timeout -k 5 $limit $run" <"$work/program" >"$work/answer" 2>"$work/errors"
+status=$?
+
+why_not() { # how it ended, when not by the program itself: a sentence that needs no escapes in JSON
+  case $status in
+    124 | 137) printf '%s\n' "it took more than $limit s" ;;
+    *) printf '%s\n' "docker run ended with $status: $(grep -v '^$' "$work/errors" | tail -n 1 | tr -cd '[:alnum:] .,:;/_()=-' | cut -c 1-300)" ;;
+  esac
+}

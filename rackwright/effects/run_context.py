@@ -1,0 +1,44 @@
+"""What one run remembers from one operation to the next. It lies on pyinfra's State, and ends with it.
+
+Whoever has something to remember says so as a class of its own: a process with two States has two runs, and neither
+sees what the other knows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pyinfra.api.state import State
+
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """The parts of one run, each by its class."""
+
+    parts: dict[type[Any], Any] = field(default_factory=dict)
+
+    def part(self, kind: type[Part]) -> Part:
+        """The run's one object of a class, made when it is first asked for."""
+        if kind not in self.parts:
+            self.parts[kind] = kind()
+        found: Part = self.parts[kind]
+        return found
+
+
+def context_of(state: State) -> RunContext:
+    """What the run of a State remembers."""
+    found: RunContext = vars(state).setdefault("rackwright", RunContext())
+    return found
+
+
+def part_of(state: State, kind: type[Part]) -> Part:
+    """One part of it."""
+    return context_of(state).part(kind)
+
+
+def share(kind: type[Any], giver: State, taker: State) -> None:
+    """Let two runs have one part in common: what is learned offline for a run goes by the run's own settings."""
+    context_of(taker).parts[kind] = part_of(giver, kind)

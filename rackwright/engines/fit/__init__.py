@@ -1,0 +1,1 @@
+"""Whether an endpoint's engine, model, draft and numbers fit together, and fit its host."""

@@ -1,0 +1,61 @@
+"""The hosts of a run that take part in its switches, in the queue of the gate that each passes in its turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyinfra import logger
+from pyinfra.api.host import Host
+
+from rackwright.effects.run_context import part_of
+from rackwright.fleet.rollout.gate import Begin, Outcome, TurnQueue
+from rackwright.fleet.rollout.gate_hosts import Member, Watch, baking, in_rollout, limits_of
+from rackwright.fleet.rollout.hooks import FAILURE, SWITCH, WAVE, merged, run_hooks
+from rackwright.runs.journal import current_record, note
+from rackwright.settings.sections import Hooks
+
+
+@dataclass
+class SwitchQueue:
+    """One run's gate, and who takes part."""
+
+    gate: TurnQueue = field(default_factory=TurnQueue)
+    members: dict[str, Member] = field(default_factory=dict)
+    """By host name, whether they must switch or not."""
+    watches: dict[str, Watch] = field(default_factory=dict)
+    """How a host that has switched is watched while its wave bakes."""
+
+    def add(self, member: Member) -> None:
+        """Let a host count for the limits."""
+        self.members[member.name] = member
+        self.gate.limits = limits_of(self.members.values(), in_rollout())
+
+    def watch(self, host: str, watch: Watch) -> None:
+        """Watch a host after its wave, and let the site's hooks hear of waves and of ends of switches."""
+        self.watches[host] = watch
+        self.gate.bake = baking(max(other.settings.rollout.bake for other in self.members.values()), self.watches)
+        self.gate.on_wave, self.gate.on_end = self._ask_for_wave, self._report_end
+
+    def _ask_for_wave(self, task: Begin) -> str:
+        hooks = merged(member.settings.rollout.hooks for member in self.members.values())
+        why = self._hook(hooks, WAVE, wave=task.wave, hosts=list(task.hosts))
+        if why:
+            note("held", wave=task.wave, text=why)
+        return why
+
+    def _report_end(self, name: str, outcome: Outcome) -> None:
+        hooks = self.members[name].settings.rollout.hooks
+        if outcome.is_well:
+            self._hook(hooks, SWITCH, host=name)
+        for reason in outcome.reasons[:1]:
+            self._hook(hooks, FAILURE, host=name, cause=reason.cause, check=reason.check)
+
+    def _hook(self, hooks: Hooks, event: str, **more: Any) -> str:
+        record, site = current_record(), next(iter(self.members.values())).settings.site
+        return run_hooks(hooks, event, record, site, logger.info, **more) if record else ""
+
+
+def switch_queue_of(host: Host) -> SwitchQueue:
+    """The turns of the run that a host is in."""
+    return part_of(host.state, SwitchQueue)

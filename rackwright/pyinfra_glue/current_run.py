@@ -1,0 +1,44 @@
+"""The run that this process is at now, and what it knows of its inventories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyinfra.api import Config, Inventory, State
+from pyinfra.context import ctx_state
+
+from rackwright.effects.run_context import share
+from rackwright.loading.load import InventoryHost
+from rackwright.settings.model import HostSettings
+from rackwright.sources.lockfile import Lock
+
+BEFORE_PYINFRA = State()
+"""Stands for the run of a command that loads inventories while no pyinfra runs."""
+
+
+@dataclass
+class Inventories:
+    """The inventories of a run, by their files, and what is known of their hosts by name."""
+
+    hosts: dict[Path, list[InventoryHost]] = field(default_factory=dict)
+    settings: dict[str, HostSettings] = field(default_factory=dict)
+    """With `--data` and the lock file: those that are asked for while pyinfra runs."""
+    locks: dict[str, Lock] = field(default_factory=dict)
+
+    def entry(self, host: str) -> InventoryHost | None:
+        """A host, of whichever inventory names it first."""
+        return next((one for hosts in self.hosts.values() for one in hosts if one.name == host), None)
+
+
+def current_state() -> State:
+    """The State of the run that this process is at."""
+    found = ctx_state.get()
+    return found if isinstance(found, State) else BEFORE_PYINFRA
+
+
+def state_beside(inventory: Inventory, config: Config, check_for_changes: bool = True) -> State:
+    """A State of its own that goes by the inventories of the current run."""
+    made = State(inventory, config, check_for_changes=check_for_changes)
+    share(Inventories, current_state(), made)
+    return made

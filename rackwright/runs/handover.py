@@ -1,0 +1,55 @@
+"""What a command hands to the pyinfra process that it starts: one frozen value, as JSON in one environment variable.
+
+It holds no secret, and it is this process's alone: whatever pyinfra starts in turn belongs to the same run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+
+VARIABLE = "RACKWRIGHT_HANDOVER"
+
+
+@dataclass(frozen=True)
+class Handover:
+    """What the run is, and what was asked of it. By default what a plain `pyinfra` command has: nothing."""
+
+    record: str = ""
+    """The file of the run's record; without one nothing is noted."""
+    in_waves: bool = False
+    """Of `rackwright rollout` and `rollback`: waves and bakes, which a plain deploy has not."""
+    parent: int = 0
+    """The process that pyinfra must not outlive."""
+    first: Sequence[str] = ()
+    """Hosts that go first of their shape, because they were found in the middle of their switch."""
+    last: Sequence[str] = ()
+    releases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """What goes back: release by endpoint by host; `*` stands for any of them."""
+    purge: bool = False
+    """A teardown removes models and images too."""
+    steps: Mapping[str, Sequence[str]] | None = None
+    """By host, the steps that deploy.py calls, when a teardown removes only what other steps have left."""
+
+    @property
+    def text(self) -> str:
+        """As the variable has it."""
+        return json.dumps(asdict(self))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment for the process that it is for."""
+        return {**os.environ, VARIABLE: self.text}
+
+
+def received() -> Handover:
+    """What this process was handed."""
+    return _parsed(os.environ.get(VARIABLE, ""))
+
+
+@cache
+def _parsed(text: str) -> Handover:
+    return Handover(**json.loads(text)) if text else Handover()
