@@ -11,6 +11,7 @@ from importlib.metadata import entry_points
 from typing import NoReturn
 
 from rackwright import __version__
+from rackwright.commands.habits import options_told, verb_told
 from rackwright.commands.vault import open_vault
 from rackwright.errors import RackwrightError
 
@@ -54,9 +55,9 @@ class Parser(argparse.ArgumentParser):
     """argparse ends with 2 on a wrong word; here 2 means that changes are pending."""
 
     def error(self, message: str) -> NoReturn:
-        """Print usage and message, exit 1."""
+        """Print usage, message and what is typed here instead of somebody's habit, exit 1."""
         self.print_usage(sys.stderr)
-        self.exit(ERROR, f"{self.prog}: {message}\n")
+        self.exit(ERROR, "".join(f"{self.prog}: {line}\n" for line in (message, *options_told(message))))
 
 
 def parser(verb: str | None = None) -> Parser:
@@ -72,17 +73,29 @@ def parser(verb: str | None = None) -> Parser:
     return found
 
 
+def _verbs() -> list[str]:
+    return [*VERBS, *(brought.name for brought in entry_points(group=GROUP))]
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. What a user can fix is printed as text, never as a traceback."""
     typed = sys.argv[1:] if words is None else words
     # What is loaded stays: looking through it for garbage again and again is an eighth of a verb's start.
     gc.disable()
-    args = parser(typed[0] if typed else None).parse_args(typed)
+    if not typed:
+        parser().print_help()
+        return 0
+    if typed[0] not in VERBS and (text := verb_told(typed, _verbs())):
+        print(f"rackwright: {text}", file=sys.stderr)
+        return ERROR
+    args = parser(typed[0]).parse_args(typed)
     gc.freeze()
     gc.enable()
     handler: Handler = args.handler
     try:
         open_vault(args)
+        if getattr(args, "inventory", "") is None:
+            args.inventory = import_module("rackwright.commands.default_inventory").default_inventory()
         return handler(args)
     except RackwrightError as error:
         print(f"rackwright: {error}", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from rackwright.pyinfra_glue import options as pyinfra_options
 from rackwright.pyinfra_glue.declaring import check_steps, overlay_arguments, remember
 from rackwright.pyinfra_glue.importing import import_from
 from rackwright.pyinfra_glue.interrupt import fail_on_interrupt
-from rackwright.pyinfra_glue.inventories import groups_of, load_inventory, pin, publish, settings_of
+from rackwright.pyinfra_glue.inventories import groups_of, load_inventory, pin, publish, settings_of, tell
 from rackwright.pyinfra_glue.prompt import say_when_nobody_answers
 from rackwright.pyinfra_glue.terminal import tame_output
 from rackwright.settings.groups import ALL, Group, Groups
@@ -31,6 +31,7 @@ __all__ = [
     "from_ansible",
     "groups_of",
     "load_inventory",
+    "refuse_other_formats",
     "settings_of",
     "site_root",
 ]
@@ -71,11 +72,27 @@ def from_ansible(inventory: str, inventory_file: str | None = None) -> PyinfraGr
     return _publish(listing, caller)
 
 
+def refuse_other_formats() -> None:
+    """Say what to type when pyinfra is handed an Ansible inventory: it would run the file as Python, and fail there."""
+    named = pyinfra_options.inventory_named()
+    path = Path(named) if named else None
+    if path is None or path.suffix == ".py" or not path.exists():
+        return
+    raise SettingsError(
+        f"{path} is no Python, and pyinfra reads no other inventory; next: "
+        f"RACKWRIGHT_ANSIBLE_INVENTORY={path} pyinfra inventory/ansible.py deploy.py; "
+        "rackwright's own commands take the file as it is",
+        code="RW1407",
+    )
+
+
 def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
     """Load, guard against options that do harm, and hand the groups to pyinfra."""
     options = pyinfra_options.current()
     chosen = options.chosen(list(listing.hosts), _members(listing, inventory_file)) if options else set()
-    hosts = load(listing, options.data if options else {})
+    loaded = load(listing, pyinfra_options.data_given())
+    tell(loaded.foreign.lines(str(listing.path)))
+    hosts, skipped = loaded.hosts, loaded.foreign.skipped
     unknown = [host.name for host in hosts if host.name in chosen and is_unknown(host.name, host.data)]
     if options and options.connects:
         fail_on_interrupt()
@@ -100,13 +117,16 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
         ]
         publish(inventory_file, hosts)
     everyone: PyinfraGroups = {ALL: [(host.name, host.data) for host in hosts]}
-    return {**_members(listing, inventory_file), **everyone}
+    return {**_members(listing, inventory_file, skipped), **everyone}
 
 
-def _members(listing: Listing, inventory_file: Path) -> PyinfraGroups:
+def _members(listing: Listing, inventory_file: Path, skipped: Collection[str] = ()) -> PyinfraGroups:
+    def kept(hosts: Iterable[str]) -> list[str]:
+        return [host for host in hosts if host not in skipped]
+
     names = [name for name in listing.groups.names if name != ALL]
-    groups: PyinfraGroups = {name: list(listing.groups.members(name)) for name in names}
-    return {**groups, inventory_file.stem: groups.get(inventory_file.stem, list(listing.hosts))}
+    groups: PyinfraGroups = {name: kept(listing.groups.members(name)) for name in names}
+    return {**groups, inventory_file.stem: groups.get(inventory_file.stem, kept(listing.hosts))}
 
 
 def _groups(groups: Mapping[str, GroupEntry], children: Mapping[str, Sequence[str]]) -> Groups:

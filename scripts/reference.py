@@ -77,7 +77,8 @@ def _verb(verb: argparse.ArgumentParser, text: str) -> Iterator[str]:
 def _usage(action: argparse.Action) -> str:
     value = _value(action)
     if not action.option_strings:
-        return f"[{value} ...]" if action.nargs == argparse.REMAINDER else value
+        value = f"{value} ..." if action.nargs == argparse.REMAINDER else value
+        return f"[{value}]" if action.nargs in (argparse.REMAINDER, argparse.OPTIONAL) else value
     word = f"{action.option_strings[-1]} {value}".strip()
     return word if action.required else f"[{word}]{'...' if _repeats(action) else ''}"
 
@@ -112,8 +113,8 @@ PREFLIGHT_HEAD = f"""\
 
 {MADE}
 Preflight asks one question: is this host able to run its endpoints? It reads, and never writes. A row has a name, a
-verdict, what was seen, and, when it is not ok, what to do. The whole table is shown for a new host and whenever a row
-stops it; later runs print one line and the warnings.
+verdict, what was seen, and, when it is not ok, what to do. A run prints one line a host, its warnings, and what stops
+it; with `-v` the whole table.
 
 | verdict | meaning |
 |---|---|

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.commands.fix import fix_files
-from rackwright.commands.inventories import add_inventory, hosts_of
+from rackwright.commands.inventories import add_data, add_inventory, data_of, hosts_of
 from rackwright.commands.version_change import moving
 from rackwright.concerns.declared import Declared
 from rackwright.engines.finding import Level
@@ -18,6 +18,8 @@ from rackwright.loading.load import InventoryHost
 from rackwright.loading.notes import notes
 from rackwright.loading.validate import leaves, masked
 from rackwright.pyinfra_glue.declaring import declared_by, overlay_arguments
+from rackwright.pyinfra_glue.inventories import limited
+from rackwright.pyinfra_glue.options import given
 from rackwright.settings.origin import dotted, origin_of
 
 DERIVED = "derived"
@@ -27,8 +29,10 @@ DERIVED = "derived"
 def add_parser(subparsers: Any) -> None:
     """Add `check` to the command line."""
     parser = subparsers.add_parser("check", help="validate an inventory's settings, offline")
-    add_inventory(parser)
+    add_inventory(parser, default=True)
+    parser.add_argument("--limit", action="append", default=[], metavar="HOST|GROUP", help="as pyinfra's --limit")
     parser.add_argument("--host", metavar="HOST", help="only this host")
+    add_data(parser)
     parser.add_argument("--show-origin", action="store_true", help="print every value and where it comes from")
     parser.add_argument("--fix", action="store_true", help="rewrite keys that this version knows by another name")
     parser.add_argument("--to", metavar="VERSION", help="what would change with another version of the engine")
@@ -43,7 +47,12 @@ def run(args: argparse.Namespace) -> int:
     if args.fix:
         for line in fix_files(args):
             print(line)
-    hosts = hosts_of(args, args.host)
+    with given(data_of(args)):
+        return _check(args)
+
+
+def _check(args: argparse.Namespace) -> int:
+    hosts = limited(hosts_of(args, args.host), args.limit, args.inventory)
     root = site_root(Path(args.inventory).expanduser())
     declared = declared_by(root, hosts)
     hosts = [overlay_arguments(host, declared[host.name], root / "deploy.py") for host in hosts]
@@ -61,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     # Only here: it makes the standard library cooperative, which checks that connect nowhere must not suffer.
     from rackwright.commands.in_image import check_in_image  # noqa: PLC0415
 
-    return check_in_image(args.inventory, [args.host] if args.host else [])
+    return check_in_image(args.inventory, [host.name for host in hosts] if args.host or args.limit else [])
 
 
 def _summary(host: InventoryHost) -> str:

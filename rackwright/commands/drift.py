@@ -18,7 +18,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "drift", help="what moved by itself since the last deploy; 0 nothing, 2 something, 1 not known"
     )
-    add_limit(parser)
+    add_limit(parser, default=True)
     parser.set_defaults(handler=run)
 
 
@@ -53,10 +53,12 @@ def lines(hosts: Sequence[HostDrift]) -> Iterator[str]:
 
 def summed_up(hosts: Sequence[HostDrift]) -> str:
     """One sentence on all hosts; a host that could not be read is counted as such, and never as one that stayed."""
-    moved, unread = sum(host.drifted for host in hosts), sum(bool(host.error) for host in hosts)
+    moved, unread = sum(host.moved for host in hosts), sum(bool(host.error) for host in hosts)
+    unclear = sum(host.drifted and not host.moved for host in hosts)
     read = len(hosts) - unread
-    told = f"{moved} of {counted(read, 'host')} moved" if moved else f"nothing moved on {counted(read, 'host')}"
-    return f"{told}; {unread} could not be read" if unread else told
+    told = [f"{moved} of {counted(read, 'host')} moved" if moved else f"nothing moved on {counted(read, 'host')}"]
+    told += [f"on {counted(unclear, 'host')} what differs moved, or the settings changed"] if unclear else []
+    return "; ".join([*told, *([f"{unread} could not be read"] if unread else [])])
 
 
 def exit_code(hosts: Sequence[HostDrift]) -> int:

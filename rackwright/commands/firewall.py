@@ -24,7 +24,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("firewall", help="how the hosts' rules stand; pause their repair")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     shown = verbs.add_parser("show", help="whether the rules stand, what was put back, and who gets in by a connection")
-    add_limit(shown)
+    add_limit(shown, default=True)
     shown.set_defaults(handler=_show)
     pause = verbs.add_parser("pause", help="put nothing back on these hosts for a while; a reboot ends it, too")
     pause.add_argument("--for", dest="length", required=True, metavar="1h", help="how long: 90s, 30m, 1h; at most 24h")

@@ -12,7 +12,7 @@ from rackwright.errors import RackwrightError
 from rackwright.printable import counted
 from rackwright.settings.schema import json_text
 
-PARTS = ("deploy.py", "inventory", "tasks", "templates", "group_vars")
+PARTS = ("deploy.py", "config.py", "inventory", "tasks", "templates", "group_vars")
 SCHEMA = Path("docs/reference/settings.schema.json")
 """Where the first line of the shipped YAML files looks for it."""
 HOST_VARS = Path("host_vars")

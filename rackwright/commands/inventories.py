@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Sequence
+from typing import Any
 
 from rackwright.commands.vault import PASSWORD_FILE
-from rackwright.errors import SettingsError
+from rackwright.errors import RackwrightError, SettingsError
 from rackwright.loading.load import InventoryHost
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.runs.selection import HELP
 from rackwright.settings.problems import nearest
 
 
-def add_inventory(parser: argparse.ArgumentParser) -> None:
-    """Add INVENTORY and where the vault password comes from to a command."""
-    parser.add_argument("inventory", metavar="INVENTORY", help="inventory/*.py, or an Ansible inventory")
+def add_inventory(parser: argparse.ArgumentParser, default: bool = False) -> None:
+    """Add INVENTORY and where the vault password comes from to a command.
+
+    default: whether it may be left out; not where another word follows, nor where the command takes things away.
+    """
+    own = "; left out: $RACKWRIGHT_INVENTORY, the one in ansible.cfg, or the site's only one"
+    text = f"inventory/*.py, or an Ansible inventory{own if default else ''}"
+    parser.add_argument("inventory", metavar="INVENTORY", nargs="?" if default else None, help=text)
     add_vault(parser)
 
 
@@ -28,9 +35,29 @@ def add_vault(parser: argparse.ArgumentParser) -> None:
     password.add_argument("--ask-vault-pass", action="store_true", help="ask for the vault password once")
 
 
-def add_limit(parser: argparse.ArgumentParser) -> None:
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """Add settings that are stronger than any file."""
+    parser.add_argument("--data", action="append", default=[], metavar="KEY=VALUE", help="as pyinfra's --data")
+
+
+def data_of(args: argparse.Namespace) -> dict[str, Any]:
+    """What `--data` says. Raises RackwrightError for a word that is no KEY=VALUE."""
+    return dict(_pair(text) for text in args.data)
+
+
+def _pair(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise RackwrightError(f"--data {text}: must be KEY=VALUE; nothing was done", code="RW1016")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
+
+
+def add_limit(parser: argparse.ArgumentParser, default: bool = False) -> None:
     """Add the same, and which hosts, to a command that connects to them."""
-    add_inventory(parser)
+    add_inventory(parser, default)
     parser.add_argument("--limit", action="append", default=[], metavar="HOST|GROUP", help="as pyinfra's --limit")
     parser.add_argument("--only", action="append", default=[], metavar="STATE@RUN", help=HELP)
 

@@ -31,7 +31,7 @@ Named = tuple[str, Lock]
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("lock", help="pin image digests and model commits: ask registry and hub, or the hosts")
-    add_limit(parser)
+    add_limit(parser, default=True)
     parser.add_argument(
         "--from-hosts", action="store_true", help="take what the hosts have verified, instead of what the names are now"
     )

@@ -4,28 +4,55 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 
-from rackwright.commands.inventories import add_limit
+from rackwright.commands.inventories import add_data, add_limit, data_of
 from rackwright.fleet.inspect.grouping import exit_code
+from rackwright.fleet.inspect.headline import headline
+from rackwright.fleet.inspect.left_hosts import left_hosts
 from rackwright.fleet.inspect.plan import HostPlan, plan_host
 from rackwright.fleet.inspect.plan_text import plan_text, plan_values
 from rackwright.fleet.inspect.read_hosts import Surveyed, survey
+from rackwright.fleet.rollout.waves import amount
+from rackwright.loading.files import site_root
 from rackwright.printable import paragraph
+from rackwright.pyinfra_glue.options import given
+from rackwright.runs.durations import switch_time
+from rackwright.runs.journal import records
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("plan", help="what a deploy would change; 0 nothing, 2 something, 1 not known")
-    add_limit(parser)
+    add_limit(parser, default=True)
+    add_data(parser)
     parser.add_argument("--json", action="store_true", help="for programs")
     parser.set_defaults(handler=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, plan, print; the exit code says whether changes are pending."""
-    plans = [plan_of(one) for one in survey(arguments.inventory, arguments.limit, only=arguments.only)]
-    print(json.dumps(plan_values(plans), indent=1) if arguments.json else paragraph(plan_text(plans)))
+    with given(data_of(arguments)):
+        hosts = survey(arguments.inventory, arguments.limit, only=arguments.only)
+    plans = [plan_of(one) for one in hosts]
+    first = headline(plans, switch_time(records(site_root(Path(arguments.inventory).expanduser()))), _at_once(hosts))
+    left = [] if arguments.limit or arguments.only else _left(arguments.inventory, [plan.host for plan in plans])
+    if arguments.json:
+        print(json.dumps({**plan_values(plans, first), "left_behind": left}, indent=1))
+    else:
+        print(paragraph("\n".join([plan_text(plans, first), *left])))
     return exit_code(plans)
+
+
+def _left(inventory: str, hosts: Sequence[str]) -> list[str]:
+    root = site_root(Path(inventory).expanduser())
+    return left_hosts(root, Path(inventory).expanduser(), hosts, datetime.now(UTC))
+
+
+def _at_once(hosts: Sequence[Surveyed]) -> int:
+    return min((amount(one.settings.rollout.max_unavailable, len(hosts)) for one in hosts), default=1)
 
 
 def plan_of(one: Surveyed) -> HostPlan:

@@ -17,7 +17,7 @@ from rackwright.settings.problems import nearest
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("quarantine", help="hosts that rollouts leave aside: show, release, add")
-    add_inventory(parser)
+    add_inventory(parser, default=True)
     parser.add_argument("--release", action="append", default=[], metavar="HOST", help="take it off the list")
     parser.add_argument("--add", action="append", default=[], metavar="HOST", help="put it on the list")
     parser.add_argument("--why", default="by hand", metavar="TEXT", help="reason for --add")

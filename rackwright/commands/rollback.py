@@ -26,7 +26,7 @@ from rackwright.runs.record import BY_HAND
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("rollback", help="go back to the proven release before, without a download")
-    add_limit(parser)
+    add_limit(parser, default=True)
     parser.add_argument("--to", metavar="RELEASE", default=LAST, help="a release that the hosts keep")
     parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rackwright.commands.inventories import add_limit
+from rackwright.commands.inventories import add_data, add_limit, data_of
 from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.control import roll_out
 from rackwright.fleet.rollout.launch import begin
@@ -17,6 +19,7 @@ from rackwright.fleet.rollout.participants import choose_participants
 from rackwright.fleet.rollout.quarantine import load_quarantine
 from rackwright.loading.files import site_root
 from rackwright.printable import counted
+from rackwright.processes import module
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.ending import ERROR
 from rackwright.runs.record import FORWARD
@@ -30,12 +33,14 @@ KEYS = {
     "adopt": "rollout.adopt",
 }
 """Options of the command, and the settings that they stand for."""
+PLAN_SECONDS = 300
+"""Longest time for reading a whole fleet before it is asked for yes."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("rollout", help="stage everywhere, then switch in waves behind the full gate")
-    add_limit(parser)
+    add_limit(parser, default=True)
     parser.add_argument("--wave", metavar="N|P%", help="hosts a wave after the canaries (default: the settings')")
     parser.add_argument("--bake", type=int, metavar="SECONDS", help="time to watch a wave before the next")
     parser.add_argument("--max-unavailable", metavar="N|P%", help="serving hosts of a group or rack that may be down")
@@ -44,7 +49,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     adopt = "restart also for what differs in the unit or its helper scripts alone"
     parser.add_argument("--adopt", action="store_const", const=True, help=adopt)
     parser.add_argument("--skip-offline", metavar="N|P%", type=quorum, help="so many unreachable hosts are left aside")
-    parser.add_argument("--data", action="append", default=[], metavar="KEY=VALUE", help="as pyinfra's --data")
+    add_data(parser)
     parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
     parser.set_defaults(handler=run)
@@ -66,7 +71,9 @@ def run(args: argparse.Namespace) -> int:
     )
     number = counted(len(present.hosts), "host")
     print("\n".join(f"rackwright: {text}" for text in [*present.reasons, f"this run has {number}"]))
-    if not args.yes and not agreed(f"This rolls {args.inventory} out on {number}."):
+    if not args.yes and not agreed(
+        f"This rolls {args.inventory} out on {number}: {foretold(args, present.hosts, data)}."
+    ):
         print("nothing was done", file=sys.stderr)
         return ERROR
     asked = {"deploy": str(deploy), "data": data, "skip_offline": args.skip_offline}
@@ -78,29 +85,35 @@ def run(args: argparse.Namespace) -> int:
     return started.end(*roll_out(started, deploy, data))
 
 
+def foretold(args: argparse.Namespace, hosts: Sequence[str], data: Mapping[str, Any]) -> str:
+    """The headline of a plan, read by a process of its own: connecting makes the whole process cooperative."""
+    words = [*module("rackwright"), "plan", args.inventory, "--json"]
+    words += [word for host in hosts for word in ("--limit", host)]
+    words += [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+    try:
+        done = subprocess.run(
+            words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=PLAN_SECONDS, check=False
+        )
+        return str(json.loads(done.stdout)["headline"])
+    except (subprocess.SubprocessError, ValueError, KeyError) as error:
+        return f"what it stops is not known ({type(error).__name__}); to see it: rackwright plan {args.inventory}"
+
+
 def agreed(sentence: str) -> bool:
     """Ask before something is done to a fleet."""
     print(sentence)
     try:
         return input("Type yes to go on: ").strip() == "yes"
     except EOFError:
+        print("\nnobody answers, since standard input is closed; next: the same command with -y", file=sys.stderr)
         return False
 
 
 def given(args: argparse.Namespace) -> dict[str, Any]:
     """The settings that the command line overrides. Raises RackwrightError for a word that is no KEY=VALUE."""
-    found = dict(_pair(text) for text in args.data)
-    return found | {key: getattr(args, option) for option, key in KEYS.items() if getattr(args, option) is not None}
-
-
-def _pair(text: str) -> tuple[str, Any]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise RackwrightError(f"--data {text}: must be KEY=VALUE; nothing was done", code="RW1016")
-    try:
-        return key, json.loads(value)
-    except ValueError:
-        return key, value
+    return data_of(args) | {
+        key: getattr(args, option) for option, key in KEYS.items() if getattr(args, option) is not None
+    }
 
 
 def quorum(text: str) -> str:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import io
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
 from rackwright.loading.files import site_root
 from rackwright.printable import paragraph
 from rackwright.runs.journal import Event, chosen_record, folder_of, read_record, records
 from rackwright.runs.record import Record, record_of
+from rackwright.tables import drawn
 
 QUIET = frozenset({"process", "progress", "waves", "stage"})
 """Kinds that only programs want one by one."""
@@ -78,15 +74,8 @@ def values(record: Record) -> dict[str, Any]:
 
 def table(found: Sequence[Record], width: int = 160) -> str:
     """The runs as aligned columns."""
-    shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in ("run", "who", "what", "hosts", "end"):
-        shown.add_column(name, overflow="fold", no_wrap=name == "run")
-    for one in found:
-        begin = one.begin
-        shown.add_row(one.id, begin.get("who", "?"), begin.get("what", "?"), one.counts(), one.outcome)
-    text = io.StringIO()
-    Console(file=text, width=width, color_system=None, markup=False, emoji=False, highlight=False).print(shown)
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines() if line.strip())
+    rows = [(one.id, one.begin.get("who", "?"), one.begin.get("what", "?"), one.counts(), one.outcome) for one in found]
+    return drawn(("run", "who", "what", "hosts", "end"), rows, width, whole=1)
 
 
 def lines(record: Record, events: Sequence[Event]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from rackwright.commands.inventories import add_limit
 from rackwright.engines.requests import ignored_parameters
 from rackwright.errors import ReadingError
+from rackwright.fleet.inspect.left_hosts import left_hosts
 from rackwright.fleet.inspect.status.last_runs import last_runs
 from rackwright.fleet.inspect.status.reading import Asked, parse
 from rackwright.fleet.inspect.status.rows import StatusRow, rows_of, unknown_row, values_of
@@ -28,7 +29,7 @@ from rackwright.sources.lockfile import Locks
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("status", help="what serves where; 1 when a host cannot be read")
-    add_limit(parser)
+    add_limit(parser, default=True)
     parser.add_argument("--json", action="store_true", help="for programs")
     parser.set_defaults(handler=run)
 
@@ -48,10 +49,12 @@ def run(arguments: argparse.Namespace) -> int:
         for host, own in found.items()
         for row in own
     ]
+    whole = not (arguments.limit or arguments.only)
+    left = left_hosts(root, Path(arguments.inventory), asked.keys(), now) if whole else []
     if arguments.json:
-        print(json.dumps(values_of(rows), indent=1))
+        print(json.dumps({**values_of(rows), "left_behind": left}, indent=1))
     else:
-        print(paragraph("\n".join([render(rows), *ignored_of([*asked.values()])])))
+        print(paragraph("\n".join([render(rows), *ignored_of([*asked.values()]), *left])))
     return 0 if all(row.gpus is not None for row in rows) else 1
 
 

@@ -10,6 +10,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from rackwright.commands.inventories import add_limit
+from rackwright.commands.rollout import agreed
 from rackwright.fleet.rollout.launch import Run, begin, phase
 from rackwright.loading.files import site_root
 from rackwright.processes import module
@@ -90,8 +91,4 @@ def _agreed(hosts: list[str], purge: bool, left_behind: bool) -> bool:
     what = "removes from {} what steps that deploy.py no longer calls have left"
     what = what if left_behind else "stops the endpoints of {} and removes what Rackwright put there"
     print(f"This {what.format(', '.join(hosts))}", end="")
-    print(", models and images included." if purge else "; models and images stay.")
-    try:
-        return input("Type yes to go on: ").strip() == "yes"
-    except EOFError:
-        return False
+    return agreed(", models and images included." if purge else "; models and images stay.")

@@ -18,6 +18,9 @@ from rackwright.plan.change import Job
 BUSY = 75
 """Exit status (EX_TEMPFAIL) when a different job of the same name is under way."""
 
+MISTAKE = 78
+"""Exit status (EX_CONFIG) of a job that only other settings help."""
+
 
 def payload(job: Job) -> str:
     """What the start script reads on standard input: the job's script, then its secrets, all in base64, and `end`."""

@@ -34,10 +34,10 @@ from rackwright.hostside import durable_script, host_script
 from rackwright.paths import guard_file, guard_trial, guard_unit
 from rackwright.plan.change import Guarded, Job, Shell, WriteFile
 from rackwright.plan.jobstream import PROGRESS, Event, Heard, JobStream, text_of
-from rackwright.printable import paragraph, printable
+from rackwright.printable import counted, paragraph, printable
 from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.journal import note
-from rackwright.runs.progress import Meter
+from rackwright.runs.progress import Calm, Meter
 from rackwright.settings.secret import Secret
 
 LOST = (OSError, SSHException, EOFError, ConnectError)
@@ -193,10 +193,18 @@ def run_job(state: State, host: Host, job: Job) -> None:
     """Start or join a job, show what it prints, and wait for its end. Raises StepFailedError."""
 
     def tell(others: int) -> None:
-        say(host, f"  {job.title}: waits for its turn, {others} hosts are at it (downloads.parallel)")
+        say(host, f"  {job.title}: queued: {counted(others, 'download')} running (downloads.parallel)")
+
+    calm = Calm()
+
+    def heed(heard: Heard) -> None:
+        if calm.says(heard):
+            say(host, f"  {text_of(heard)}")
 
     with part_of(state, Slots).one(job.at_once, tell):
-        ended = follow_job(state, host, job, lambda heard: say(host, f"  {text_of(heard)}"))
+        ended = follow_job(state, host, job, heed)
+    if ended.status == jobs.MISTAKE:
+        note("settings", host=host.name, text=job.title)
     if ended.status != 0:
         raise StepFailedError(f"{job.title}: {ended.text}; its last lines are above", code=job.code)
 

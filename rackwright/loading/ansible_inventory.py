@@ -37,7 +37,7 @@ def listing_of(path: Path, root: Path | None = None) -> Listing:
     found = _decrypted(_ask(path, site), path, site)
     hosts_values: Mapping[str, dict[str, Any]] = found.pop("_meta", {}).get("hostvars", {})
     groups = Groups([_group(name, body) for name, body in found.items()])
-    return Listing(path, groups, {host: hosts_values.get(host, {}) for host in groups.hosts}, site)
+    return Listing(path, groups, {host: hosts_values.get(host, {}) for host in groups.hosts}, site, is_ansible=True)
 
 
 def _group(name: str, body: Mapping[str, Any]) -> Group:

@@ -44,6 +44,17 @@ class Site:
 
     root: Path
     inventory: Path
+    is_ansible: bool = False
+    """True for an existing Ansible inventory: its files are mostly for others, and Ansible lets all of them pass."""
+
+    def is_ours(self, folder: Path) -> bool:
+        """Whether the files of a folder are for us: always, but for those beside an existing Ansible inventory."""
+        return not self.is_ansible or (folder == self.root.resolve() and (folder / DEPLOY).is_file())
+
+    @cached_property
+    def _judged(self) -> list[Path]:
+        """Folders in which every file must be right."""
+        return [folder for folder in self.folders if self.is_ours(folder)]
 
     @cached_property
     def folders(self) -> list[Path]:
@@ -75,14 +86,16 @@ class Site:
                 f"no {word} is named {path.stem}{nearest(path.stem, names)}",
                 code="RW0219",
             )
-            for folder in self.folders
+            for folder in self._judged
             for path in _entries(folder / kind)
             if _name(path) not in names and not self._is_mentioned(_name(path)) and not _why_unusable(path)
+            # A site for an Ansible inventory keeps the shipped files of profiles that it has no group for.
+            if not self.is_ansible or nearest(path.stem, names)
         ]
 
     def unusable(self, kind: str) -> list[Problem]:
         """What lies in group_vars or host_vars and is no file to read."""
-        entries = (path for folder in self.folders for path in _entries(folder / kind))
+        entries = (path for folder in self._judged for path in _entries(folder / kind))
         return [
             Problem(Origin(self.display(path)), (), text, code="RW0223")
             for path in entries
@@ -92,7 +105,7 @@ class Site:
     def duplicates(self, kind: str) -> list[Problem]:
         """Files that are never read, since Ansible reads only the first of NAME/, NAME.yml, NAME.yaml."""
         problems, seen = [], dict[tuple[Path, str], Path]()
-        for path in (path for folder in self.folders for path in _entries(folder / kind)):
+        for path in (path for folder in self._judged for path in _entries(folder / kind)):
             first = seen.setdefault((path.parent, _name(path)), path)
             if first is not path:
                 text = f"is never read, because {self.display(first)} is there too: move its lines there"

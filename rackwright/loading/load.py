@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rackwright.loading.files import Site, site_root
+from rackwright.loading.foreign import Foreign, own_keys_in, without_a_model
 from rackwright.loading.merge import Layer, merge
+from rackwright.loading.ssh_config import jump_of
 from rackwright.loading.validate import Known, leaves, validate
 from rackwright.loading.vault import decrypt
 from rackwright.loading.wording import SECRET_PATHS
@@ -36,6 +38,8 @@ class Listing:
     """Hosts in the inventory's order."""
     root: Path | None = None
     """Folder of the site; default: that of the path."""
+    is_ansible: bool = False
+    """True for an existing Ansible inventory: what is not for us is left out, and hosts without a model are."""
 
 
 @dataclass(frozen=True)
@@ -52,24 +56,38 @@ class InventoryHost:
     root: Path = NOWHERE
 
 
-def load(listing: Listing, overrides: Mapping[str, Any] | None = None) -> list[InventoryHost]:
+@dataclass(frozen=True)
+class Loaded:
+    """The hosts of a listing, and what an Ansible inventory has for others."""
+
+    hosts: list[InventoryHost]
+    foreign: Foreign
+
+
+def load(listing: Listing, overrides: Mapping[str, Any] | None = None) -> Loaded:
     """Load and validate the settings of every host of a listing, in its order.
 
     `overrides` are pyinfra's `--data` values, a section's key as `SECTION.KEY`: they count for the typed settings,
     and stay out of `data`.
     Raises InvalidSettingsError with every problem of all files and hosts at once.
     """
-    reader = _Reader(Site(listing.root or site_root(listing.path), listing.path), listing)
+    site = Site(listing.root or site_root(listing.path), listing.path, listing.is_ansible)
+    reader = _Reader(site, listing)
     asked = nested(overrides or {})
-    problems = [*_names(listing), *reader.site_problems, *_command_line(asked)]
-    hosts = [_host(name, reader, asked, problems) for name in listing.hosts]
+    merged = {name: _placed(merge(reader.layers(name)), site.root) for name in listing.hosts}
+    if listing.is_ansible:
+        reader.foreign.skipped = without_a_model({name: own.values for name, own in merged.items()}, asked)
+    names = [name for name in listing.hosts if name not in reader.foreign.skipped]
+    problems = [*_names(listing.path, names), *reader.site_problems, *_command_line(asked)]
+    hosts = [_host(name, merged[name], reader, asked, problems) for name in names]
     if problems:
         raise InvalidSettingsError(problems, f"rackwright check {listing.path}")
-    return [host for host in hosts if host]
+    return Loaded([host for host in hosts if host], reader.foreign)
 
 
-def _host(name: str, reader: _Reader, overrides: Mapping[str, Any], problems: list[Problem]) -> InventoryHost | None:
-    merged = _placed(merge(reader.layers(name)), reader.site.root)
+def _host(
+    name: str, merged: Layer, reader: _Reader, overrides: Mapping[str, Any], problems: list[Problem]
+) -> InventoryHost | None:
     values = _hidden(merged.values)
     ours = Layer(overrides, {(key,): Origin(DATA_OPTION) for key in overrides})
     final = merge([merged, _renamed(ours)])
@@ -77,7 +95,8 @@ def _host(name: str, reader: _Reader, overrides: Mapping[str, Any], problems: li
     problems += found if not reader.site_problems else [problem for problem in found if problem.path]
     if settings is None:
         return None
-    data = {**values, **defaults(name, final.values)}
+    jump = jump_of(name, final.values)
+    data = {**values, **jump, **defaults(name, {**final.values, **jump})}
     layers = Layer(_hidden(merged.values), merged.origins), _renamed(ours)
     return InventoryHost(
         name, tuple(reader.listing.groups.of(name)), data, settings, dict(final.origins), layers, reader.site.root
@@ -110,13 +129,11 @@ def standalone(name: str, arguments: Mapping[str, Any], origin: Origin, root: Pa
     return overlaid(InventoryHost(name, (), {}, plain, {}, root=root), arguments, origin)
 
 
-def _names(listing: Listing) -> list[Problem]:
+def _names(path: Path, names: Iterable[str]) -> list[Problem]:
     """Names that no host can have: they would be words of a command, or folders."""
     text = "is no name of a host: letters, digits and ._- make one"
     return [
-        Problem(Origin(str(listing.path)), (), f"{name!r} {text}", code="RW0222")
-        for name in listing.hosts
-        if not HOST.fullmatch(name)
+        Problem(Origin(str(path)), (), f"{name!r} {text}", code="RW0222") for name in names if not HOST.fullmatch(name)
     ]
 
 
@@ -166,6 +183,7 @@ class _Reader:
         }
         self._documents = _documents({path for paths in self._files.values() for path in paths}, site)
         self._inline = Origin(site.display(listing.path))
+        self.foreign = Foreign(own_keys_in(self._said()))
         self.site_problems = [
             *site.unknown_files("group_vars", [*groups, UNGROUPED]),
             *site.unknown_files("host_vars", list(listing.hosts)),
@@ -175,6 +193,12 @@ class _Reader:
             *site.duplicates("host_vars"),
             *(problem for document in self._documents.values() for problem in document.problems),
         ]
+
+    def _said(self) -> Iterator[Mapping[str, Any]]:
+        """What each file and each entry of the inventory says."""
+        yield from (document.values for document in self._documents.values())
+        yield from (self.listing.groups.values(name) for name in self.listing.groups.names)
+        yield from self.listing.hosts.values()
 
     def layers(self, host: str) -> list[Layer]:
         """Everything that a host is told, the weakest first: Ansible's order of precedence."""
@@ -203,11 +227,16 @@ class _Reader:
         return self._inline_layer({key: value for key, value in values.items() if key != PRIORITY})
 
     def _inline_layer(self, values: Mapping[str, Any]) -> Layer:
-        return _renamed(Layer(values, {(key,): self._inline for key in values}))
+        return self._ours(Layer(values, {(key,): self._inline for key in values}), not self.listing.is_ansible)
 
     def _read(self, folder: Path, kind: str, name: str) -> list[Layer]:
         documents = [self._documents[path] for path in self._files[folder, kind, name]]
-        return [_renamed(Layer(document.values, document.origins)) for document in documents]
+        ours = self.site.is_ours(folder)
+        return [self._ours(Layer(document.values, document.origins), ours) for document in documents]
+
+    def _ours(self, layer: Layer, ours: bool) -> Layer:
+        """A layer in our words, without what an Ansible inventory has for others. ours: whether a file of the site."""
+        return _renamed(self.foreign.without(layer, ours) if self.listing.is_ansible else layer)
 
 
 def _renamed(layer: Layer) -> Layer:

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from rackwright.engines.fit.problems import engine_problems
 from rackwright.loading.wording import explain, is_secret, misplaced, path_of
 from rackwright.loading.yaml_file import OddNumber
-from rackwright.settings import connection
+from rackwright.settings import connection, ssh_args
 from rackwright.settings.connection import Connection
 from rackwright.settings.model import NOWHERE, SITE, EndpointSettings, HostSettings, MisfitError, overlay
 from rackwright.settings.old_keys import MOVED
@@ -26,6 +26,8 @@ OWN_KEYS = "own_keys"
 ENDPOINTS = "endpoints"
 FREE = ("engine", "arguments", "daemon")
 """Keys whose text may hold braces that are not Ansible's."""
+UNDERSTOOD = (*connection.RENAMED, *ssh_args.KEYS)
+"""Variables of Ansible's that count here."""
 JINJA = re.compile(r"\{\{.*\}\}|\{%.*%\}", re.DOTALL)
 
 
@@ -109,6 +111,7 @@ def _unless(told: list[Found], more: list[Found]) -> list[Found]:
 
 def _keys(values: Mapping[str, Any]) -> Iterator[Found]:
     known = [*HostSettings.model_fields, *connection.KEYS]
+    yield from _ssh_words(values)
     for key in values:
         if key in connection.REFUSED:
             yield Found((key,), connection.REFUSED[key], "RW0211")
@@ -116,6 +119,16 @@ def _keys(values: Mapping[str, Any]) -> Iterator[Found]:
             yield Found((key,), f"is now {MOVED[key]}", "RW0211")
         elif key not in known and not key.startswith("ansible_") and not _is_own(key, values):
             yield Found((key,), f"unknown key{nearest(key, known)}", "RW0210")
+
+
+def _ssh_words(values: Mapping[str, Any]) -> Iterator[Found]:
+    """Words for ssh that say more than how a host is reached, or that nobody has tried here."""
+    for key in ssh_args.KEYS:
+        try:
+            ssh_args.options({name: value for name, value in values.items() if name == key})
+        except ValueError as error:
+            text = f"{error} is not understood here: write the same into ~/.ssh/config, which Ansible reads too"
+            yield Found((key,), text, "RW0211")
 
 
 def _is_own(key: str, values: Mapping[str, Any]) -> bool:
@@ -172,7 +185,7 @@ def _over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
 
 def _jinja(values: Mapping[str, Any]) -> Iterator[Found]:
     for key, value in values.items():
-        if key in FREE or _is_own(key, values) or (key.startswith("ansible_") and key not in connection.RENAMED):
+        if key in FREE or _is_own(key, values) or (key.startswith("ansible_") and key not in UNDERSTOOD):
             continue
         for path, text in leaves(value, (key,)):
             if isinstance(text, str) and JINJA.search(text) and not set(path) & set(FREE):

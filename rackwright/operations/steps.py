@@ -36,6 +36,7 @@ from rackwright.pyinfra_glue.hostrun import (
     was_changed,
 )
 from rackwright.pyinfra_glue.inventories import settings_of
+from rackwright.pyinfra_glue.options import is_verbose
 from rackwright.runs.journal import note
 from rackwright.runs.masking import change_fields
 
@@ -76,8 +77,9 @@ def _apply(host: Host, concern: Concern[Any, Any]) -> Commands:
 
 def _report(host: Host, concern: Concern[Any, Any]) -> None:
     seen = reading_of(host)
-    if seen is not None and concern.report is not None:
-        text = concern.report(concern.wanted(settings_of(host), seen), seen[concern])
+    tell = (concern.details if is_verbose() else None) or concern.report
+    if seen is not None and tell is not None:
+        text = tell(concern.wanted(settings_of(host), seen), seen[concern])
         for line in text.splitlines():
             say(host, line)
 

@@ -24,7 +24,8 @@ class Concern(Generic[Wanted, Seen]):
     parse: pure parser of what they printed.
     wanted: what the settings ask for, given the whole reading (a GPU's UUID, an image's digest).
     changes: pure list of what differs; empty on a converged host.
-    report: text to show at every run, if any (preflight's table, a warning that asks for no change).
+    report: text to show at every run, if any (preflight's line, a warning that asks for no change).
+    details: the same with all that there is, for `-v`.
     files: whole files by path as they would land on a bare host, for `rackwright render`; secrets as masks.
     alone: no other concern decides by what this one changes, so a reading stays good for them; it is cheaper so.
     takes: the sections of the settings that it is handed, nothing else being said in them; None for all of them.
@@ -36,6 +37,7 @@ class Concern(Generic[Wanted, Seen]):
     wanted: Callable[[HostSettings, HostReading], Wanted]
     changes: Callable[[Wanted, Seen], Sequence[Change]]
     report: Callable[[Wanted, Seen], str] | None = None
+    details: Callable[[Wanted, Seen], str] | None = None
     files: Callable[[HostSettings], Mapping[str, str]] | None = None
     alone: bool = False
     takes: frozenset[str] | None = None

@@ -25,6 +25,8 @@ class Inventories:
     settings: dict[str, HostSettings] = field(default_factory=dict)
     """With `--data` and the lock file: those that are asked for while pyinfra runs."""
     locks: dict[str, Lock] = field(default_factory=dict)
+    left_out: set[str] = field(default_factory=set)
+    """What was said already of what an Ansible inventory has and Rackwright leaves alone."""
 
     def entry(self, host: str) -> InventoryHost | None:
         """A host, of whichever inventory names it first."""

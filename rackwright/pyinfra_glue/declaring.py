@@ -57,6 +57,10 @@ class _Deploy:
 
 WITH_SETTINGS = ("site", "docker", "firewall", "registry", "encodings", "models", "endpoint")
 """Steps that take settings as arguments."""
+PLAIN = (
+    "the inventory is a plain one of pyinfra's: it does not call build(), so group_vars/ and host_vars/ are not read; "
+    'next, in the inventory: globals().update(build(__file__, {"GROUP": ["HOST"]})), as inventory/b200.py does'
+)
 
 
 @contextmanager
@@ -108,6 +112,8 @@ def _learn(host: Host) -> None:
     with importing_from(root):
         found = declare(Path(deploy), [(host.name, real.data.dict())], ask=real.get_fact)
     settings = standalone(host.name, found[host.name].arguments, Origin(deploy), root).settings
+    if "endpoint" in found[host.name] and not settings.all_endpoints and (root / "group_vars").is_dir():
+        raise SettingsError(f"{deploy}: {PLAIN}", code="RW1317")
     _refuse_wrong(Path(deploy), found, {host.name: settings})
     run.known[host.name] = found[host.name]
 

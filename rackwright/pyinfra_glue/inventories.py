@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import runpy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 
+from pyinfra import logger
 from pyinfra.api.host import Host
 
 from rackwright.effects.run_context import part_of
@@ -16,6 +18,7 @@ from rackwright.loading.load import InventoryHost, load, standalone
 from rackwright.pyinfra_glue.current_run import Inventories, current_state
 from rackwright.pyinfra_glue.declaring import declared_of, is_declaring, with_arguments
 from rackwright.pyinfra_glue.importing import importing_from
+from rackwright.pyinfra_glue.options import data_given
 from rackwright.settings.model import HostSettings
 from rackwright.settings.origin import Origin
 from rackwright.sources.lockfile import Lock, Locks, pinned
@@ -42,7 +45,9 @@ def load_inventory(path: str | Path) -> list[InventoryHost]:
     if not inventory.exists():
         raise SettingsError(f"{path}: there is no such inventory; next: ls {inventory.parent}", code="RW1306")
     if inventory.suffix != ".py":
-        return with_arguments(site_root(inventory), load(listing_of(inventory)))
+        loaded = load(listing_of(inventory), data_given())
+        tell(loaded.foreign.lines(str(path)))
+        return with_arguments(site_root(inventory), loaded.hosts)
     _run(inventory)
     found = _inventories().hosts.get(inventory.resolve())
     if found is None:
@@ -50,6 +55,32 @@ def load_inventory(path: str | Path) -> list[InventoryHost]:
             f"{path} names no hosts: it must say globals().update(build(__file__, {{...}}))", code="RW1307"
         )
     return with_arguments(site_root(inventory), found)
+
+
+def limited(hosts: Sequence[InventoryHost], limit: Sequence[str], inventory: str) -> list[InventoryHost]:
+    """The hosts that a `--limit` names, by group or by name pattern, in their order.
+
+    Raises RackwrightError when a pattern matches nothing.
+    """
+    for pattern in limit:
+        if not any(_matches(entry, pattern) for entry in hosts):
+            raise RackwrightError(
+                f"--limit {pattern}: no host and no group of {inventory} matches; nothing was done", code="RW1312"
+            )
+    return [entry for entry in hosts if not limit or any(_matches(entry, pattern) for pattern in limit)]
+
+
+def _matches(entry: InventoryHost, pattern: str) -> bool:
+    return pattern in entry.groups or fnmatch(entry.name, pattern)
+
+
+def tell(lines: Iterable[str]) -> None:
+    """Say what was left out of an Ansible inventory, once a command however often it is loaded."""
+    said = _inventories().left_out
+    for line in lines:
+        if line not in said:
+            said.add(line)
+            logger.warning(line)
 
 
 def settings_of(host: Host) -> HostSettings:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from typing import Any
@@ -67,6 +68,25 @@ def _no_match(option: str, pattern: str, names: Sequence[str]) -> str:
     return f"{option} {pattern} matches no host and no group{nearest(pattern, names)}; nothing was connected"
 
 
+_given: dict[str, Any] = {}
+
+
+@contextmanager
+def given(data: Mapping[str, Any]) -> Iterator[None]:
+    """Let `--data` of a command that does not run pyinfra count for the inventories that it loads."""
+    _given.update(data)
+    try:
+        yield
+    finally:
+        _given.clear()
+
+
+def data_given() -> dict[str, Any]:
+    """What `--data` says, of pyinfra's command or of ours."""
+    options = current()
+    return options.data if options else dict(_given)
+
+
 def current() -> Options | None:
     """Options of the pyinfra command that is loading an inventory; None when something else loads it."""
     context = click.get_current_context(silent=True)
@@ -83,6 +103,18 @@ def current() -> Options | None:
         connects=tuple(typed["operations"]) != ("debug-inventory",),
         deploy=next((word for word in typed["operations"][:1] if word.endswith(".py")), None),
     )
+
+
+def is_verbose() -> bool:
+    """Whether pyinfra's command was given `-v`."""
+    context = click.get_current_context(silent=True)
+    return bool(context and context.params.get("verbosity"))
+
+
+def inventory_named() -> str:
+    """The inventory of the pyinfra command that runs; empty when something else runs."""
+    context = click.get_current_context(silent=True)
+    return str(context.params.get("inventory") or "") if context else ""
 
 
 def _data(typed: Mapping[str, Any]) -> dict[str, Any]:

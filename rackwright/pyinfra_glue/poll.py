@@ -26,6 +26,7 @@ from pyinfra.connectors.util import make_unix_command_for_host
 
 from rackwright.effects.line import tune
 from rackwright.loading.load import InventoryHost
+from rackwright.pyinfra_glue.terminal import rebuilt
 
 AT_ONCE = 100
 """Logins under way at the same time."""
@@ -77,7 +78,7 @@ def _ask(state: State, host: Host, script: str) -> Reply:
         tune(host)
         return _run(state, host, script)
     except ConnectError as error:
-        return Reply(trouble=f"cannot be reached: {error}", reached=False)
+        return Reply(trouble=f"cannot be reached: {error}{rebuilt(str(error), host.name)}", reached=False)
     except TimeoutError:
         return Reply(trouble=f"it did not answer within {SECONDS} s")
     except (OSError, SSHException, EOFError, PyinfraError) as error:

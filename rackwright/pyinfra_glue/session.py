@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from pathlib import Path
 
 from pyinfra.api import Config, Inventory, State
@@ -20,7 +19,7 @@ from rackwright.errors import RackwrightError
 from rackwright.loading.files import site_root
 from rackwright.loading.load import InventoryHost
 from rackwright.pyinfra_glue.current_run import state_beside
-from rackwright.pyinfra_glue.inventories import load_inventory
+from rackwright.pyinfra_glue.inventories import limited, load_inventory
 from rackwright.pyinfra_glue.terminal import tame_output
 from rackwright.runs.selection import named_by
 
@@ -42,13 +41,7 @@ def chosen_hosts(inventory: str, limit: Sequence[str], only: Sequence[str] = ())
     only: of those, the ones that an earlier run left in a state, as `failed@last`.
     Raises RackwrightError when a pattern matches nothing, or when no host is left.
     """
-    hosts = load_inventory(inventory)
-    for pattern in limit:
-        if not any(_matches(entry, pattern) for entry in hosts):
-            raise RackwrightError(
-                f"--limit {pattern}: no host and no group of {inventory} matches; nothing was done", code="RW1312"
-            )
-    found = [entry for entry in hosts if not limit or any(_matches(entry, pattern) for pattern in limit)]
+    found = limited(load_inventory(inventory), limit, inventory)
     if not only:
         return found
     root = site_root(Path(inventory).expanduser())
@@ -58,10 +51,6 @@ def chosen_hosts(inventory: str, limit: Sequence[str], only: Sequence[str] = ())
             f"--only {', '.join(only)} and --limit together leave no host; nothing was done", code="RW1311"
         )
     return [entry for entry in found if entry.name in names]
-
-
-def _matches(entry: InventoryHost, pattern: str) -> bool:
-    return pattern in entry.groups or fnmatch(entry.name, pattern)
 
 
 @contextmanager

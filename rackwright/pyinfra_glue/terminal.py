@@ -12,6 +12,9 @@ from pyinfra.api.output import set_echo
 
 from rackwright.printable import paragraph
 
+_REINSTALLED = "If the host was reinstalled: rackwright rebuild HOST -i INVENTORY compares the new key, and accepts it"
+_INSTEAD = {"If this is expected, you can remove the bad key using:": _REINSTALLED, "    ssh-keygen -R": ""}
+"""By how pyinfra's lines begin: what is said in their place, or nothing."""
 _COLOUR = re.compile(r"(\x1b\[(?:[01]|3[1-7]|9[0-7])m)")
 """What pyinfra asks click for: bold, and letters that are not black."""
 
@@ -22,11 +25,13 @@ def harmless(text: str) -> str:
 
 
 class _Harmless(logging.Filter):
-    """Lets every record pass, with a harmless text."""
+    """Lets every record pass, with a harmless text; advice that would keep a host from `rackwright rebuild` is ours."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        record.msg, record.args = harmless(record.getMessage()), ()
-        return True
+        text = record.getMessage()
+        text = next((ours for start, ours in _INSTEAD.items() if text.startswith(start)), text)
+        record.msg, record.args = harmless(text), ()
+        return bool(text)
 
 
 _FILTER = _Harmless()
@@ -41,3 +46,8 @@ def tame_output() -> None:
     set_echo(_echo)
     # A logger has each filter once.
     logger.addFilter(_FILTER)
+
+
+def rebuilt(error: str, host: str) -> str:
+    """What to do next where pyinfra says that a host shows another key than before; empty for another error."""
+    return f"; next, if it was reinstalled: rackwright rebuild {host} -i INVENTORY" if "host key error" in error else ""

@@ -12,6 +12,7 @@ from rackwright.runs.journal import Event
 from rackwright.runs.states import HURT, NOT_REACHED, UNTOUCHED, WELL, RunState, known
 
 DONE, ERROR, WENT_BACK, HANDS_NEEDED = 0, 1, 3, 4
+FIX = "fix the settings as the errors above say"
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class Result:
     failures: tuple[Failure, ...] = ()
     held: str = ""
     """Why a hook held the next wave back."""
+    mistaken: bool = False
+    """Whether a host failed by what only other settings help against."""
 
     def named(self, *states: RunState) -> list[str]:
         """Hosts in one of these states."""
@@ -49,7 +52,7 @@ def result(events: Iterable[Event], phase: str) -> Result:
     """What the record says of a phase: each host's last state in it."""
     states: dict[str, RunState] = {}
     before: dict[str, Mapping[str, str]] = {}
-    inside, held = list[Event](), ""
+    inside, held, mistaken = list[Event](), "", False
     for event in _phase(events, phase):
         inside.append(event)
         if event["kind"] == "host" and (state := known(event["state"])):
@@ -57,7 +60,8 @@ def result(events: Iterable[Event], phase: str) -> Result:
             before.setdefault(event["host"], event.get("before", {}))
         elif event["kind"] == "held":
             held = event["text"]
-    return Result(states, before, tuple(failures_in(inside)), held)
+        mistaken = mistaken or event["kind"] == "settings"
+    return Result(states, before, tuple(failures_in(inside)), held, mistaken)
 
 
 def _phase(events: Iterable[Event], phase: str) -> Iterable[Event]:
@@ -86,7 +90,7 @@ def end_of_rollout(
         text = f"stopped: {forward.held}; the change is on {counted(well, 'host')}; next: rackwright resume to go on"
         return ERROR, coded("RW0610", text)
     if not forward.failed and not forward.named(RunState.NOT_SWITCHED):
-        return _untroubled(hosts, status, forward)
+        return _untroubled(inventory, hosts, status, forward)
     if hurt := _hurt(forward, backward, leaving):
         return HANDS_NEEDED, hands_needed(hurt)
     failed = ", ".join(forward.failed)
@@ -144,7 +148,7 @@ def end_of_way_back(
     return (HANDS_NEEDED, hands_needed(bad)) if bad else (WENT_BACK, rolled_back(failed))
 
 
-def _untroubled(hosts: Sequence[str], status: int, forward: Result) -> tuple[int, str]:
+def _untroubled(inventory: str, hosts: Sequence[str], status: int, forward: Result) -> tuple[int, str]:
     """The end where no switch went wrong."""
     pending = forward.named(RunState.NOT_CONVERGED)
     missing = [host for host in hosts if forward.states.get(host) in {None, *NOT_REACHED} and host not in pending]
@@ -156,7 +160,9 @@ def _untroubled(hosts: Sequence[str], status: int, forward: Result) -> tuple[int
         *([f"{', '.join(pending)} did not converge"] if pending else []),
     ]
     what = "; ".join(parts) or "not everything was done"
-    return ERROR, coded("RW0615", f"{what}, see above; {done}; what served goes on serving; next: rackwright resume")
+    anew = f"rackwright rollout {inventory}"
+    again = f"{FIX}, then {anew}" if forward.mistaken else "rackwright resume" if parts else anew
+    return ERROR, coded("RW0615", f"{what}, see above; {done}; what served goes on serving; next: {again}")
 
 
 def end_of_rollback(hosts: Sequence[str], status: int, found: Result) -> tuple[int, str]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from rackwright.plan.jobstream import PROGRESS, Event, Heard
 
 DOWNLOADING, VERIFYING, DRAINING = "downloading", "verifying", "draining"
 LOADING, PROVING, GOING_BACK = "loading", "proving", "going back"
@@ -13,6 +16,9 @@ STEP = 0.02
 """Part of the whole that a bar must grow before it is told again: at most fifty events a download."""
 LEAST, MOST = 1.0, 15.0
 """Seconds between two events of one job, unless its phase changes."""
+
+SELDOM = 30.0
+"""Seconds between two lines of how far a job is, where lines stay on the screen."""
 
 _UNITS = {"MiB": 1 << 20, "GiB": 1 << 30}
 _BYTES = re.compile(r"([\d.]+) (MiB|GiB) of ([\d.]+) (MiB|GiB) \(\d+%\)")
@@ -72,3 +78,23 @@ class Meter:
         grown = (found.part or 0.0) - (self.last.part or 0.0)
         passed = now - self.when
         return passed >= MOST or (passed >= LEAST and (grown >= STEP or found.part == 1.0 != self.last.part))
+
+
+class Calm:
+    """Which of a job's words are printed: all that it says, but how far it is only now and then.
+
+    A download says so every few seconds, and eight hosts download at a time; the live view renews one line a host.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._last = clock, float("-inf")
+
+    def says(self, heard: Heard) -> bool:
+        """Whether this is printed."""
+        if not isinstance(heard, Event) or heard.word != PROGRESS:
+            return True
+        now = self._clock()
+        if now - self._last < SELDOM:
+            return False
+        self._last = now
+        return True

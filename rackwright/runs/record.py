@@ -42,6 +42,8 @@ class Record:
     """What was last said of a host that did not end well."""
     processes: tuple[Mapping[str, Any], ...] = ()
     resumed_by: str | None = None
+    mistaken: frozenset[str] = frozenset()
+    """Hosts that only other settings help: an image or a repository that there is not, or that wants a key."""
 
     @property
     def hosts(self) -> list[str]:
@@ -133,6 +135,7 @@ def record_of(run_id: str, events: Iterable[Event]) -> Record:
         fold.texts,
         tuple(fold.processes),
         fold.resumed_by,
+        frozenset(fold.mistaken),
     )
 
 
@@ -151,6 +154,7 @@ class _Fold:
         self.texts: dict[str, str] = {}
         self.processes: list[Mapping[str, Any]] = []
         self.resumed_by: str | None = None
+        self.mistaken: set[str] = set()
 
     def add(self, event: Event) -> None:
         match event["kind"]:
@@ -169,6 +173,8 @@ class _Fold:
                 self.failures.setdefault(self.phase, []).append(event)
             case "stage" if event.get("changes"):
                 self.touched.add(event["host"])
+            case "settings":
+                self.mistaken.add(event["host"])
             case "end":
                 self.end = event
             case "resumed":

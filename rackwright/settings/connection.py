@@ -31,7 +31,6 @@ RENAMED = {
 
 _PASSWORD = "passwords are refused, since pyinfra prints them at --debug: use an SSH key or an agent"
 _SUDO = "sudo passwords are refused, since they show in the host's process list: allow this user sudo without one"
-_SSH = "is not understood here: write the same into ~/.ssh/config, which Ansible reads too"
 
 REFUSED = {
     "ssh_password": _PASSWORD,
@@ -44,8 +43,6 @@ REFUSED = {
     "ansible_become_pass": _SUDO,
     "ansible_become_password": _SUDO,
     "ansible_sudo_pass": _SUDO,
-    "ansible_ssh_common_args": _SSH,
-    "ansible_ssh_extra_args": _SSH,
     PRIORITY: "counts only in the inventory itself, as in Ansible",
 }
 """Keys that are known and not taken, with the reason."""

@@ -28,6 +28,10 @@ class SourceError(RackwrightError):
     """A registry or hub could not be asked, or said no."""
 
 
+class NotThereError(SourceError):
+    """The server has no such thing, or shows it to nobody without another key."""
+
+
 class UnreachableError(SourceError):
     """There was no answer at all."""
 

@@ -14,7 +14,7 @@ from urllib.parse import quote, urljoin
 
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import COMMIT, ModelSource
-from rackwright.sources.http import Client, HttpAnswer, SourceError
+from rackwright.sources.http import Client, HttpAnswer, NotThereError, SourceError
 from rackwright.sources.lockfile import LockedFile, LockedModel
 
 _NEXT = re.compile(r'<([^>]+)>;\s*rel="next"')
@@ -95,7 +95,7 @@ def _refused(source: ModelSource, answer: HttpAnswer, token: bool) -> SourceErro
     kind, model = answer.headers.get("x-error-code", ""), source.repository
     if kind == "RevisionNotFound":
         text = f"{model} has no revision {source.revision} (404); check model.revision and draft.revision in group_vars"
-        return SourceError(text, code="RW0904")
+        return NotThereError(text, code="RW0904")
     if kind == "GatedRepo":
         text = f"{model} is gated: accept its licence with the account of models.hub_token, and run again"
         return SourceError(text, code="RW0909")
@@ -105,7 +105,7 @@ def _refused(source: ModelSource, answer: HttpAnswer, token: bool) -> SourceErro
             if token
             else "check its name, or set models.hub_token if it is private"
         )
-        return SourceError(f"{model} was not found on the hub ({answer.status}): {hint}", code="RW0910")
+        return NotThereError(f"{model} was not found on the hub ({answer.status}): {hint}", code="RW0910")
     if answer.status == 429:
         return SourceError(
             "the hub limits how often this address or account may ask (429); set models.hub_token, or run again later",

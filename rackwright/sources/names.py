@@ -10,19 +10,27 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, commit_of, name_of, sources_of
 from rackwright.plan.concern import HostReading
 from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import ModelSource
-from rackwright.sources.http import Client, SourceError, UnreachableError
+from rackwright.sources.http import Client, NotThereError, SourceError, UnreachableError
 from rackwright.sources.hub import commit_at_revision
 from rackwright.sources.registry import digest_of_tag
 
 Answer = str | SourceError
 Thing = TypeVar("Thing")
+
+
+class Told(NamedTuple):
+    """What was told by name, why the rest was not, and what of that there is not."""
+
+    known: dict[str, str]
+    unasked: dict[str, str]
+    absent: dict[str, str]
 
 
 class Names:
@@ -38,18 +46,20 @@ class Names:
         seen = dict(reading.seen)
         if reading.managed is not None and reading.manages(IMAGE):
             images = self._images(settings, reading)
-            seen[IMAGE.name] = replace(reading[IMAGE], asked=images[0], unasked=images[1])
+            seen[IMAGE.name] = replace(reading[IMAGE], asked=images.known, unasked=images.unasked, absent=images.absent)
         if reading.managed is not None and reading.manages(MODELS):
             models = self._models(settings, reading)
-            seen[MODELS.name] = replace(reading[MODELS], asked=models[0], unasked=models[1])
+            seen[MODELS.name] = replace(
+                reading[MODELS], asked=models.known, unasked=models.unasked, absent=models.absent
+            )
         return replace(reading, seen=seen)
 
-    def _images(self, settings: HostSettings, reading: HostReading) -> tuple[dict[str, str], dict[str, str]]:
+    def _images(self, settings: HostSettings, reading: HostReading) -> Told:
         endpoints = settings.all_endpoints.values()
         names = {own.image: own.image for own in endpoints if not digest_of(own, reading[IMAGE])}
         return self._told(names, settings, settings.registry, self._digest)
 
-    def _models(self, settings: HostSettings, reading: HostReading) -> tuple[dict[str, str], dict[str, str]]:
+    def _models(self, settings: HostSettings, reading: HostReading) -> Told:
         sources = [source for source in sources_of(settings) if not commit_of(source, reading[MODELS])]
         server = (settings.mirrors.hub, settings.models.hub_token)
         return self._told({name_of(source): source for source in sources}, settings, server, self._commit)
@@ -60,11 +70,14 @@ class Names:
         settings: HostSettings,
         server: object,
         ask: Callable[[HostSettings, Thing], str],
-    ) -> tuple[dict[str, str], dict[str, str]]:
+    ) -> Told:
         way = (server, settings.control_proxy or settings.proxy, settings.paths.private_ca)
         answers = {name: self._once(way, name, partial(ask, settings, thing)) for name, thing in things.items()}
         known = {name: answer for name, answer in answers.items() if isinstance(answer, str)}
-        return known, {name: str(answer) for name, answer in answers.items() if isinstance(answer, SourceError)}
+        unasked = {name: str(answer) for name, answer in answers.items() if isinstance(answer, SourceError)}
+        return Told(
+            known, unasked, {name: unasked[name] for name in unasked if isinstance(answers[name], NotThereError)}
+        )
 
     def _once(self, way: object, name: str, ask: Callable[[], str]) -> Answer:
         with self._lock:

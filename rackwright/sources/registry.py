@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from rackwright.proof.references import HUB, registry_of, repository_of, tag_of
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import Registry
-from rackwright.sources.http import Client, HttpAnswer, SourceError
+from rackwright.sources.http import Client, HttpAnswer, NotThereError, SourceError
 
 HUB_HOST = "registry-1.docker.io"
 KINDS = ", ".join(
@@ -94,5 +94,5 @@ def _refused(reference: str, status: int, key: bool) -> SourceError:
         text = f"{registry} wants a key for {reference} ({status}), and none is set: set registry.key in group_vars"
         return SourceError(text, code="RW0913")
     if status == 404:
-        return SourceError(f"{registry} has no {reference} (404); check image in group_vars", code="RW0914")
+        return NotThereError(f"{registry} has no {reference} (404); check image in group_vars", code="RW0914")
     return SourceError(f"{registry} answers {status} for {reference}; run again later", code="RW0915")

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from rackwright.effects.jobs import MISTAKE
 from rackwright.hostside import store_functions
 from rackwright.hostside.fetch_model.files import is_plain
 from rackwright.hostside.fetch_model.hub import Hub as Repository
@@ -292,7 +293,7 @@ def test_a_hub_that_asks_to_wait_for_long_is_an_error(hub: Hub) -> None:
 )
 def test_each_refusal_has_its_own_text(hub: Hub, repository: str, revision: str, token: str, told: str) -> None:
     code, output = hub.run(repository, token, revision=revision)
-    assert code == 1
+    assert code == MISTAKE
     assert told in output
     assert not hub.complete()
     assert not token or token not in output
@@ -392,7 +393,7 @@ def test_a_branch_that_moved_gets_a_folder_of_its_own(hub: Hub) -> None:
 
 def test_patterns_that_match_nothing_are_an_error(hub: Hub) -> None:
     code, output = hub.run(include=["*.gguf"])
-    assert code == 1
+    assert code == MISTAKE
     assert "no file of" in output
 
 

@@ -108,8 +108,8 @@ def test_a_folder_of_inventories(ini: Path) -> None:
 
 
 def test_problems_name_the_inventory(ini: Path) -> None:
-    (ini / "hosts.ini").write_text("[b200]\nh1 dockr=bob\n")
-    with pytest.raises(SettingsError, match=r"  RW0210: hosts\.ini: dockr: unknown key \(did you mean docker\?\)"):
+    (ini / "hosts.ini").write_text("[b200]\nh1 port=four\n")
+    with pytest.raises(SettingsError, match=r"  RW0212: hosts\.ini: port: must be a whole number, not 'four'"):
         load_inventory("hosts.ini")
 
 

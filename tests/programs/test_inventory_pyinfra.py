@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rackwright.commands import init
 from rackwright.loading.ansible import command
 from tests.programs.fake_site import make_site, started
 
@@ -117,3 +118,22 @@ def test_a_host_whose_key_is_not_known_is_told_before_ssh_refuses(site: Path) ->
     assert status == 1
     (site / "group_vars" / "front.yml").write_text("accept_new_host_keys: true\n")
     assert "known_hosts, so SSH" not in pyinfra(site, "deploy.py", "-y", HOME=str(site))[1]
+
+
+def test_an_inventory_that_pyinfra_cannot_read_gets_an_answer(tmp_path: Path) -> None:
+    init.make_site(tmp_path)
+    (tmp_path / "hosts.ini").write_text("[b200]\n@fake/a\n")
+    status, output = started(tmp_path, "pyinfra", "hosts.ini", "deploy.py", "-y")
+    assert status == 1
+    assert "next: RACKWRIGHT_ANSIBLE_INVENTORY=hosts.ini pyinfra inventory/ansible.py deploy.py" in output
+    assert "exception" not in output
+    named = {"RACKWRIGHT_ANSIBLE_INVENTORY": "hosts.ini"}
+    assert started(tmp_path, "pyinfra", "inventory/ansible.py", "debug-inventory", **named)[0] == 0
+
+
+def test_a_plain_inventory_of_pyinfras_gets_an_answer(tmp_path: Path) -> None:
+    init.make_site(tmp_path)
+    (tmp_path / "plain.py").write_text('hosts = ["@fake/a"]\n')
+    status, output = started(tmp_path, "pyinfra", "plain.py", "deploy.py", "-y")
+    assert status == 1
+    assert "it does not call build(), so group_vars/ and host_vars/ are not read" in output

@@ -66,7 +66,7 @@ def host(site: Path, file: Path, **data: Any) -> InventoryHost:
     from rackwright.loading.load import Listing  # noqa: PLC0415
 
     listing = Listing(site / "inventory/one.py", _groups({"one": ["h1"]}, {}), {"h1": {}}, site)
-    [entry] = load(listing, data)
+    [entry] = load(listing, data).hosts
     return overlay_arguments(entry, check_steps(file, [entry])["h1"], file)
 
 

@@ -205,6 +205,7 @@ def test_json_has_every_host_and_survives_a_round_trip() -> None:
         "what",
         "why",
         "restarts",
+        "stops",
         "download_bytes",
         "download_estimated",
         "diff",

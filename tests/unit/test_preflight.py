@@ -12,7 +12,7 @@ import yaml
 from rackwright.concerns.docker import Package
 from rackwright.concerns.gpus import SeenGpus
 from rackwright.concerns.gpus import parse as parse_gpus
-from rackwright.concerns.preflight.concern import WantedHost, changes, parse, report, rows
+from rackwright.concerns.preflight.concern import PREFLIGHT, WantedHost, changes, details, parse, report, rows
 from rackwright.concerns.preflight.row import Case, CheckRow, Disk, Fetch, Listener, Reach
 from rackwright.concerns.preflight.table import render, summary
 from rackwright.plan.change import Owned, Refuse
@@ -340,11 +340,25 @@ def test_a_stopping_row_is_one_refusal_with_its_fix() -> None:
     assert "architecture" not in step.text, "rows that are ok are not in the refusal"
 
 
-def test_a_new_host_gets_the_whole_table() -> None:
-    new = machine(new="yes")
-    text = report(WantedHost(case(machine=new)), new)
-    assert "architecture" in text
-    assert "GPU model" in text
+def test_rows_that_pass_fold_into_one_line_also_for_a_new_host() -> None:
+    new = machine(new="yes", synchronized="no")
+    asked = WantedHost(case(machine=new, fetches=(Fetch("pull x", "image", 1, True),)))
+    first, *rest = report(asked, new).splitlines()
+    assert first.startswith("preflight: ")
+    assert rest
+    assert all(line.startswith(("warn RW", "  fix: ")) for line in rest), rest
+    whole = details(asked, new)
+    assert "architecture" in whole
+    assert "GPU model" in whole
+    assert PREFLIGHT.details is details
+
+
+def test_no_word_of_a_table_is_broken_where_lines_may_be_long_enough() -> None:
+    digest, command = f"sha256:{'0123456789abcdef' * 4}", "docker.io/a-registry/with/a/long/path/of/an/image:1.2.3"
+    row = CheckRow("image", "warn", False, f"{digest} is not what {command} names now", f"docker pull {command} again")
+    text = render([row])
+    assert text.count(digest) == 1
+    assert text.count(command) == 2
 
 
 def test_the_table_keeps_its_width_and_takes_no_control_characters() -> None:
@@ -352,7 +366,7 @@ def test_the_table_keeps_its_width_and_takes_no_control_characters() -> None:
     text = render([wild])
     assert max(map(len, text.splitlines())) <= 118
     assert "\x1b" not in text
-    assert summary([wild]) == "preflight: 1 checks, 1 stop this host"
+    assert summary([wild]) == "preflight: 1 check, 1 stops this host"
 
 
 def test_the_reading_is_parsed() -> None:

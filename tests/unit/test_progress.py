@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.runs.progress import DOWNLOADING, DRAINING, LOADING, PROVING, Meter, Progress, parse_line
+from rackwright.plan.jobstream import Event
+from rackwright.runs.progress import DOWNLOADING, DRAINING, LOADING, PROVING, Calm, Meter, Progress, parse_line
 
 
 @pytest.mark.parametrize(
@@ -52,3 +53,15 @@ def test_the_end_of_a_download_is_told() -> None:
     meter = Meter()
     meter.progress_fields(line(99), 0.0)
     assert meter.progress_fields(line(100), 1.0) == {"phase": DOWNLOADING, "part": 1.0, "text": line(100)}
+
+
+def test_how_far_a_job_is_is_printed_every_half_minute_and_all_else_at_once() -> None:
+    now = [100.0]
+    calm = Calm(lambda: now[0])
+    said = []
+    for second in range(70):
+        now[0] = 100.0 + second
+        said += [second] if calm.says(Event("progress", f"{second} s")) else []
+        assert calm.says("a line")
+        assert calm.says(Event("row", "a question"))
+    assert said == [0, 30, 60]

@@ -56,11 +56,26 @@ def test_check_of_a_wrong_site_is_text_and_exit_code_1(tmp_path: Path, capsys: p
 
 
 def test_a_wrong_word_exits_1_since_2_means_changes_are_pending(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (["chek"], ["check"], ["check", B200, "--nonsense"]):
+    assert main(["chek"]) == 1
+    for words in (["render"], ["check", B200, "--nonsense"]):
         with pytest.raises(SystemExit) as raised:
             main(words)
         assert raised.value.code == 1
     assert "usage: rackwright" in capsys.readouterr().err
+
+
+def test_check_of_some_hosts_and_with_data(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", B200, "--limit", "b200-01*", "--data", "port=9000", "--data", 'docker.users=["a"]']) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "b200-01.example.com (b200) llm: tensorrt-llm 1.1.0rc0 at 0.0.0.0:9000",
+        f"{B200}: 1 host, the settings are valid",
+    ]
+    assert main(["check", B200, "--limit", "b300"]) == 1
+    assert "RW1312: --limit b300: no host and no group" in capsys.readouterr().err
+    assert main(["check", B200, "--data", "port=four"]) == 1
+    assert "RW0212: --data: port: must be a whole number, not 'four'" in capsys.readouterr().err
+    assert main(["check", B200]) == 0
+    assert "at 0.0.0.0:8000" in capsys.readouterr().out, "what one command was given is gone with it"
 
 
 def test_check_leaves_the_process_as_it_is() -> None:

@@ -87,8 +87,13 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "ssh_password: passwords are refused, since pyinfra prints them at --debug: use an SSH key or an agent",
     ),
     (
-        {"ansible_ssh_common_args": "-o ProxyJump=x"},
-        "ansible_ssh_common_args: is not understood here: write the same into ~/.ssh/config, which Ansible reads too",
+        {"ansible_ssh_common_args": "-L 1:localhost:2"},
+        "ansible_ssh_common_args: -L is not understood here: "
+        "write the same into ~/.ssh/config, which Ansible reads too",
+    ),
+    (
+        {"ansible_ssh_extra_args": "-o ProxyCommand='ssh {{ bastion }}'"},
+        "ansible_ssh_extra_args: Jinja is not evaluated here: write the value itself",
     ),
     ({"image": "{{ registry }}/x:1"}, "image: Jinja is not evaluated here: write the value itself"),
     (

@@ -20,9 +20,11 @@ from rackwright.concerns.firewall import FIREWALL
 from rackwright.concerns.firewall.changes import OWNS as FIREWALL_OWNS
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE
+from rackwright.concerns.models import MODELS
 from rackwright.concerns.release import RELEASE, SeenReleases
 from rackwright.errors import ReadingError
 from rackwright.fleet.inspect.drift import Drift, HostDrift, Verdict, _verdict, drift_of
+from rackwright.fleet.inspect.left_hosts import left_hosts
 from rackwright.fleet.inspect.status.last_runs import last_runs
 from rackwright.fleet.inspect.status.reading import Asked, parse
 from rackwright.fleet.inspect.status.rows import StatusRow, rows_of, unknown_row, values_of
@@ -177,6 +179,46 @@ def test_a_host_that_could_not_be_read_is_none_that_stayed() -> None:
         "nothing moved on 1 host; 1 could not be read"
     )
     assert summed_up([HostDrift("a", "read")]) == "nothing moved on 1 host"
+
+
+def test_after_an_edit_of_the_settings_nothing_has_moved() -> None:
+    """The engine, the ports, who gets in, another model: what a plan has is no drift, and is not counted."""
+    edits: list[dict[str, Any]] = [
+        {"engine": {"max_batch_size": 77}},
+        {"port": 9001},
+        {"allow_from": ["10.0.0.0/8"]},
+        {"model": {"repository": "openai/gpt-oss-20b", "mount": "/config/models/gpt-oss-20b"}, "draft": None},
+    ]
+    before = {one.text for one in drift_of("h", settings(), at_rest(), EVERYTHING).findings if one.verdict == "moved"}
+    for edit in edits:
+        found = drift_of("h", settings(**edit), at_rest(), EVERYTHING)
+        assert {one.text for one in found.findings if one.verdict == "moved"} <= before, edit
+        assert "asked" in {one.verdict for one in found.findings}, edit
+
+
+def test_a_commit_that_the_host_no_longer_knows_has_moved() -> None:
+    reading = at_rest()
+    lost = replace(reading[MODELS], models=())
+    found = said(HostReading({**reading.seen, MODELS.name: lost}))
+    assert [one.verdict for one in found if "no longer known on the host" in one.text] == ["moved"]
+
+
+def test_what_may_be_the_settings_doing_is_not_counted_as_moved() -> None:
+    unclear = HostDrift("a", "read", (Drift("docker", "unclear", "text"),))
+    moved = HostDrift("b", "read", (Drift("docker", "moved", "text"),))
+    assert summed_up([unclear, moved]) == ("1 of 2 hosts moved; on 1 host what differs moved, or the settings changed")
+
+
+def test_boot_units_that_were_disabled_are_drift() -> None:
+    reading = at_rest()
+    boot = {Owned("unit", "rackwright-boot.service")}
+    owned: frozenset[Owned] = reading[RECORD] | boot
+    disabled = replace(reading[ENDPOINT], boot_enabled=False)
+    found = said(HostReading({**reading.seen, RECORD.name: owned, ENDPOINT.name: disabled}))
+    assert [(one.verdict, one.text) for one in found] == [
+        ("moved", "the endpoints do not start at boot any more: rackwright-boot.service is not enabled")
+    ]
+    assert said(HostReading({**reading.seen, RECORD.name: reading[RECORD] - boot, ENDPOINT.name: disabled})) == []
 
 
 # -- status
@@ -376,6 +418,35 @@ def test_the_newest_record_of_a_host_counts(tmp_path: Path) -> None:
     found = last_runs(tmp_path, {"a", "b", "c"}, NOW)
     assert found == {"a": "rollout 30 s ago: failed", "b": "deploy 2 h 0 min ago: switched"}
     assert "rollout 30 s ago" in render([replace(row(), last_run=found["a"])])
+
+
+def test_a_run_that_let_a_host_be_is_not_its_last(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    for name, state in (("20261121-100000-deploy", "switched"), ("20261121-115930-rollout", "quarantined")):
+        append(tmp_path / "runs" / f"{name}.jsonl", "begin", what="run", purpose=name[16:])
+        append(tmp_path / "runs" / f"{name}.jsonl", "host", host="a", state=state)
+    assert last_runs(tmp_path, {"a"}, NOW) == {"a": "deploy 2 h 0 min ago: switched"}
+
+
+def test_a_host_that_left_its_inventory_is_named_until_it_is_torn_down(tmp_path: Path) -> None:
+    own, other = tmp_path / "i.py", tmp_path / "other.py"
+    (tmp_path / "runs").mkdir()
+
+    def ran(name: str, inventory: Path, hosts: str, state: str = "switched") -> None:
+        record = tmp_path / "runs" / f"{name}.jsonl"
+        append(record, "begin", what="run", purpose=name[16:], inventory=str(inventory))
+        for host in hosts:
+            append(record, "host", host=host, state=state)
+
+    ran("20261121-100000-deploy", own, "abcd")
+    ran("20261121-110000-deploy", other, "c")
+    ran("20261121-113000-teardown", own, "d", "done")
+    ran("20261121-115000-rollout", own, "b", "skipped")
+    assert left_hosts(tmp_path, own, {"a"}, NOW) == [
+        f"b is no longer in {own} and was not torn down: deploy 2 h 0 min ago: switched; it may serve still; next: "
+        f"put it back, then rackwright teardown {own} --limit b"
+    ]
+    assert left_hosts(tmp_path, own, {"a", "b"}, NOW) == []
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rackwright.fleet.view.estimate import remaining
 from rackwright.fleet.view.timeline import STAGING, WAITING, HostStory, Story
 from rackwright.fleet.view.timeline_events import story_of, take
+from rackwright.runs.durations import typical_switch
 from rackwright.runs.journal import Event
 from rackwright.runs.progress import DOWNLOADING, DRAINING, GOING_BACK, LOADING, PROVING
 from rackwright.runs.states import RunState
@@ -179,6 +180,18 @@ def test_there_is_no_estimate_before_the_first_switch_has_ended() -> None:
     assert remaining(before, before.now) is None
     assert after.now is not None
     assert remaining(after, after.now) is not None
+
+
+def test_from_the_second_run_on_there_is_an_estimate_from_the_start() -> None:
+    events = made_up(40, wave=10)
+    first = next(number for number, one in enumerate(events) if one.get("state") == "switched")
+    story = story_of(events[:first])
+    assert story.now is not None
+    story.typical = typical_switch([events])
+    estimate, truth = remaining(story, story.now), story_of(events).ended
+    assert estimate is not None
+    assert truth is not None
+    assert abs(estimate - (truth - story.now)) < (truth - story.now) / 2
 
 
 @pytest.mark.parametrize("share", [0.45, 0.6, 0.75, 0.9])

@@ -90,7 +90,12 @@ def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
 
 def _together(group: Exchange, asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
     releases = {name: asked.endpoints[name].release for name in group.coming}
-    unknown = [_unresolved(name, own) for name, own in releases.items() if isinstance(own, Unresolved)]
+    there = seen.endpoints
+    unknown = [
+        _unresolved(name, own, there.get(name, SeenEndpoint()))
+        for name, own in releases.items()
+        if isinstance(own, Unresolved)
+    ]
     return unknown or [replacement(group, asked, seen)]
 
 
@@ -165,7 +170,7 @@ def _boot(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
 
 def _endpoint_changes(name: str, own: WantedEndpoint, seen: SeenEndpoint) -> list[Change]:
     if isinstance(own.release, Unresolved):
-        return [_unresolved(name, own.release)]
+        return [_unresolved(name, own.release, seen)]
     aim = own.aim(own.release)
     due = why_switch(aim, seen) or why_admit(own.settings, seen)
     if due:
@@ -179,12 +184,15 @@ def _other_format(name: str, found: int) -> Change:
     return Change(f"leave endpoint {name} alone", "another version of Rackwright serves it", (refused,))
 
 
-def _unresolved(name: str, release: Unresolved) -> Change:
+def _unresolved(name: str, release: Unresolved, seen: SeenEndpoint) -> Change:
     text = f"endpoint {name} cannot be switched: unknown: {', '.join(release.missing)}"
+    runs = seen.running_hash is not None
     return Change(
-        f"start endpoint {name} and ask it",
+        f"{'switch' if runs else 'start'} endpoint {name} and ask it",
         "its release is known once staged",
         (Refuse(text, final=False, code="RW2404"),),
+        endpoint=name,
+        restarts=f"endpoint {name}" if runs else "",
     )
 
 

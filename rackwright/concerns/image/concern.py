@@ -46,6 +46,8 @@ class SeenImages:
     """Digest by reference, as the control machine was told in this run, for all hosts that know none."""
     unasked: Mapping[str, str] = field(default_factory=dict)
     """By reference, why the control machine was not told."""
+    absent: Mapping[str, str] = field(default_factory=dict)
+    """Of these, what its server says that it does not have, or does not show."""
 
     def has(self, reference: str, digest: str) -> bool:
         """Whether the image of that digest is there."""

@@ -70,6 +70,8 @@ class SeenModels:
     """Commit by `name_of`, as the control machine was told in this run, for all hosts that know none."""
     unasked: Mapping[str, str] = field(default_factory=dict)
     """By `name_of`, why the control machine was not told."""
+    absent: Mapping[str, str] = field(default_factory=dict)
+    """Of these, what its server says that it does not have, or does not show."""
     read_only: bool = False
     """True when the folder of all models cannot be written to: a store that others fill."""
 

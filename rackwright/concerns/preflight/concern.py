@@ -165,13 +165,19 @@ def changes(asked: WantedHost, _: SeenMachine) -> list[Change]:
     return [Change("stop here", f"preflight: {names}", (Refuse(text, code="RW3101"),))]
 
 
-def report(asked: WantedHost, seen: SeenMachine) -> str:
-    """The whole table for a new host or when a row stops; else one line, and the warnings."""
+def report(asked: WantedHost, _: SeenMachine) -> str:
+    """One line, and the warnings; what stops is told by the refusal."""
     found = rows(asked)
-    if "new" in seen.values or any(row.stops for row in found):
-        return f"{table.summary(found)}\n{table.render(found)}"
     warnings = [row for row in found if row.warns]
-    return table.summary(found) + (f"\n{table.render(warnings)}" if warnings else "")
+    return "\n".join(filter(None, [table.summary(found), table.warned(warnings)]))
 
 
-PREFLIGHT: Concern[WantedHost, SeenMachine] = Concern("preflight", read, parse, wanted, changes, report)
+def details(asked: WantedHost, _: SeenMachine) -> str:
+    """The same with every row."""
+    found = rows(asked)
+    return f"{table.summary(found)}\n{table.render(found)}"
+
+
+PREFLIGHT: Concern[WantedHost, SeenMachine] = Concern(
+    "preflight", read, parse, wanted, changes, report, details=details
+)

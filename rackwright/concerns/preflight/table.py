@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from rackwright.concerns.preflight.row import CheckRow
 from rackwright.errors import coded
-from rackwright.printable import printable
+from rackwright.printable import counted, printable
+from rackwright.tables import drawn
 
 WIDTH = 118
 
@@ -23,18 +19,20 @@ def verdict(row: CheckRow) -> str:
 
 def render(rows: Sequence[CheckRow], width: int = WIDTH) -> str:
     """A table: name, verdict, what was seen, fix."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("check", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    table.add_column("seen", ratio=2, overflow="fold")
-    if any(row.fix for row in rows):
-        table.add_column("fix", ratio=3, overflow="fold")
-    for row in rows:
-        cells = (row.name, verdict(row) if row.ok else f"{verdict(row)} {row.code}".rstrip(), row.seen, row.fix)
-        table.add_row(*(_plain(cell) for cell in cells[: len(table.columns)]))
-    text = io.StringIO()
-    Console(file=text, width=width, color_system=None, markup=False, emoji=False, highlight=False).print(table)
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines() if line.strip())
+    heads = ("check", "", "seen", "fix") if any(row.fix for row in rows) else ("check", "", "seen")
+    return drawn(heads, [_cells(row)[: len(heads)] for row in rows], width, whole=2)
+
+
+def _cells(row: CheckRow) -> tuple[str, ...]:
+    word = verdict(row) if row.ok else f"{verdict(row)} {row.code}".rstrip()
+    return tuple(map(_plain, (row.name, word, row.seen, row.fix)))
+
+
+def warned(rows: Sequence[CheckRow]) -> str:
+    """Warnings row by row, as they are read among other lines."""
+    fixes = [f"\n  fix: {row.fix}" if row.fix else "" for row in rows]
+    told = [f"warn {coded(row.code, f'{row.name}: {row.seen}')}" for row in rows]
+    return "\n".join(_plain(line) for text in map(str.__add__, told, fixes) for line in text.split("\n"))
 
 
 def listing(rows: Sequence[CheckRow]) -> str:
@@ -51,6 +49,6 @@ def _plain(text: str) -> str:
 def summary(rows: Sequence[CheckRow]) -> str:
     """One line."""
     stops, warnings = sum(row.stops for row in rows), sum(row.warns for row in rows)
-    trouble = [f"{stops} stop this host"] * bool(stops)
-    trouble += [f"{warnings} warning{'s' * (warnings > 1)}"] * bool(warnings)
-    return f"preflight: {len(rows)} checks, {', '.join(trouble) or 'all good'}"
+    trouble = [f"{stops} stop{'s' * (stops == 1)} this host"] * bool(stops)
+    trouble += [counted(warnings, "warning")] * bool(warnings)
+    return f"preflight: {counted(len(rows), 'check')}, {', '.join(trouble) or 'all good'}"

@@ -16,19 +16,22 @@ from rackwright.concerns.encodings import ENCODINGS
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint
 from rackwright.concerns.firewall import FIREWALL, are_as_left, is_ours
 from rackwright.concerns.gpus import GPUS
+from rackwright.concerns.image import IMAGE, digest_of
+from rackwright.concerns.options import OPTIONS
 from rackwright.concerns.preflight.concern import PREFLIGHT
 from rackwright.concerns.release import RELEASE, Unresolved, binding_of, wanted_releases
 from rackwright.concerns.retention import RETENTION
 from rackwright.errors import RackwrightError
 from rackwright.fleet.inspect.endpoint_drift import damaged_files, gone, out_of_place
-from rackwright.paths import unit_name
+from rackwright.paths import BOOT_UNIT, unit_name
 from rackwright.plan.change import Change, Owned, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.plan.release import Release
 from rackwright.plan.specdiff import reasons
+from rackwright.proof.references import repository_of
 from rackwright.runs.masking import mask, secrets_of
-from rackwright.settings.model import HostSettings
+from rackwright.settings.model import EndpointSettings, HostSettings
 
 Verdict = Literal["moved", "unclear", "asked"]
 """moved: the host is not as the last deploy left it; asked: the settings changed since; unclear: one of the two."""
@@ -55,6 +58,11 @@ class HostDrift:
     """`new`: nothing was ever deployed there, so there is nothing to compare with."""
     findings: tuple[Drift, ...] = ()
     error: str = ""
+
+    @property
+    def moved(self) -> bool:
+        """True when something is known to have moved by itself."""
+        return any(finding.verdict == "moved" for finding in self.findings)
 
     @property
     def drifted(self) -> bool:
@@ -84,14 +92,16 @@ def _around(settings: HostSettings, reading: HostReading, declared: Declared) ->
         if concern.name not in _OWN:
             for change in concern.pending(settings, reading):
                 verdict = _verdict(concern.name, change, owned)
-                if concern.name == FIREWALL.name and is_ours(reading) and not are_as_left(reading[FIREWALL]):
-                    verdict = "moved"
+                if concern.name == FIREWALL.name and is_ours(reading):
+                    verdict = "asked" if are_as_left(reading[FIREWALL]) else "moved"
                 yield Drift(concern.name, verdict, _sentence(change))
 
 
 def _verdict(concern: str, change: Change, owned: frozenset[Owned]) -> Verdict:
     if concern == PREFLIGHT.name:
         return "moved"
+    if concern == OPTIONS.name:
+        return "asked"  # an image is asked once of each release: what is pending is a new one
     if not change.owns:
         return "unclear"
     if not owned.issuperset(change.owns):
@@ -113,6 +123,8 @@ def _endpoints(settings: HostSettings, reading: HostReading) -> Iterator[Drift]:
     if not seen.docker:
         yield Drift("endpoint", "moved", "Docker does not answer, so nothing is known of the containers")
         return
+    if Owned("unit", BOOT_UNIT) in reading[RECORD] and not seen.boot_enabled:
+        yield Drift("endpoint", "moved", f"the endpoints do not start at boot any more: {BOOT_UNIT} is not enabled")
     wanted = wanted_releases(settings, reading)
     for name, own in seen.endpoints.items():
         if own.current is None and Owned("unit", unit_name(name)) not in reading[RECORD]:
@@ -135,12 +147,28 @@ def _against(
     if lost:
         yield Drift("gpus", "moved", f"endpoint {name}: {gone(lost)}")
     if isinstance(release, Unresolved):
-        yield Drift("release", "moved", f"endpoint {name}: no longer known on the host: {', '.join(release.missing)}")
+        yield _not_known(name, settings.all_endpoints[name], own, release, reading)
     elif own.spec.get("serving") != release.spec.serving_hash:
         why = reasons(own.spec, release.spec.as_json()) or "another one"
         yield Drift("endpoint", "asked", f"endpoint {name}: the settings ask for release {release.hash}: {why}")
     elif not lost and own.binding != binding_of(settings.all_endpoints[name], reading):
         yield Drift("endpoint", "asked" if own.binding else "moved", f"endpoint {name}: {_binding_told(own)}")
+
+
+def _not_known(
+    name: str, wanted: EndpointSettings, own: SeenEndpoint, release: Unresolved, reading: HostReading
+) -> Drift:
+    """What a release is made of and the host does not know: it has gone, or the settings ask for something new."""
+    missing = ", ".join(release.missing)
+    sources = {source.repository for source in (wanted.model, wanted.draft) if source}
+    same = str(own.spec.get("image", "")).partition("@")[0] == repository_of(wanted.image)
+    if not same or not sources <= set(own.spec.get("models", {})):
+        return Drift(
+            "release", "asked", f"endpoint {name}: the settings ask for what is not on the host yet: {missing}"
+        )
+    # A release names its image by digest alone, so another tag of it cannot be told from one whose record has gone.
+    verdict: Verdict = "moved" if digest_of(wanted, reading[IMAGE]) else "unclear"
+    return Drift("release", verdict, f"endpoint {name}: no longer known on the host: {missing}")
 
 
 def _binding_told(own: SeenEndpoint) -> str:

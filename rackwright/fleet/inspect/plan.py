@@ -6,11 +6,13 @@ import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from rackwright.concerns.catalog import managed
 from rackwright.concerns.declared import Declared, left_behind
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, adopted_later, deferred_releases
+from rackwright.concerns.image import IMAGE
+from rackwright.concerns.models import MODELS
 from rackwright.concerns.preflight.concern import fetch_of
 from rackwright.concerns.release import RELEASE, Unresolved, wanted_releases
 from rackwright.errors import RackwrightError
@@ -35,6 +37,10 @@ class PlannedChange:
     why: str
     restarts: str = ""
     """What stops and starts again: `endpoint llm`, `dockerd`; empty when nothing does."""
+    down: tuple[str, ...] = ()
+    """Endpoints that serve until it stops them, and start again."""
+    stops: tuple[str, ...] = ()
+    """Endpoints that it stops for good."""
     download: int | None = 0
     """Bytes to fetch; None when it fetches something of unknown size."""
     estimated: bool = False
@@ -78,6 +84,7 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading, declared:
             step.message for _, change in pending for step in change.steps if isinstance(step, Refuse) and step.final
         ]
         changes = tuple(described(concern, change) for concern, change in pending if not _refused(change))
+        refusals += absent(reading)
     except RackwrightError as error:
         return HostPlan(name, "unreadable", error=str(error))
     state: State = "refused" if refusals else "pending" if changes else "converged"
@@ -86,6 +93,16 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading, declared:
     told += left_behind(declared, record)
     masked = tuple(mask(text, described.secrets) for text in refusals)
     return HostPlan(name, state, changes, masked, notes=tuple(told), others=declared.others)
+
+
+def absent(reading: HostReading) -> list[str]:
+    """What registry and hub say that they do not have, or do not show: a deploy would fail when it fetches it."""
+    said = [text for seen in (reading.seen.get(IMAGE.name), reading.seen.get(MODELS.name)) for text in _absent(seen)]
+    return list(dict.fromkeys(said))
+
+
+def _absent(seen: Any) -> Iterable[str]:
+    return seen.absent.values() if seen is not None else ()
 
 
 def _refused(change: Change) -> bool:
@@ -108,15 +125,28 @@ class _Describer:
         alike = tuple(_without_own_words(text, self.hashes) for text in texts)
         what, why, diff = texts
         restarts = self._restarts(change)
-        return PlannedChange(concern, what, why, restarts, size, estimated, diff, alike)
+        down, stops = self._down(change), self._stops(change)
+        return PlannedChange(concern, what, why, restarts, down, stops, size, estimated, diff, alike)
+
+    def _down(self, change: Change) -> tuple[str, ...]:
+        named = [step.endpoints for step in change.steps if isinstance(step, DaemonRestart)]
+        named += [(step.endpoint,) for step in change.steps if isinstance(step, Proved) and step.restarts]
+        named += [(change.endpoint,)] if change.restarts == f"endpoint {change.endpoint}" else []
+        return tuple(name for names in named for name in names if self._runs(name))
+
+    def _stops(self, change: Change) -> tuple[str, ...]:
+        gone = {owned.name for owned in change.disowns}
+        return tuple(name for name in self.seen if unit_name(name) in gone and self._runs(name))
+
+    def _runs(self, name: str) -> bool:
+        return self.seen.get(name, SeenEndpoint()).running_hash is not None
 
     def _restarts(self, change: Change) -> str:
         for step in change.steps:
             if isinstance(step, DaemonRestart):
                 return f"dockerd and endpoint{'s' * (len(step.endpoints) > 1)} {', '.join(step.endpoints)}"
             if isinstance(step, Proved) and step.restarts:
-                running = self.seen.get(step.endpoint, SeenEndpoint()).running_hash is not None
-                return f"endpoint {step.endpoint}" if running else ""
+                return f"endpoint {step.endpoint}" if self._runs(step.endpoint) else ""
         return change.restarts
 
     def _diff(self, concern: str, change: Change) -> str:

@@ -13,11 +13,15 @@ _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 _HEADS = {"refused": "refused", "unreadable": "not known", "unreachable": "cannot be reached"}
 
 
-def plan_text(plans: Sequence[HostPlan]) -> str:
-    """Groups of hosts with their changes, those without any last, and a line of sums."""
+def plan_text(plans: Sequence[HostPlan], first: str = "") -> str:
+    """What stops, groups of hosts with their changes, those without any last, and a line of sums.
+
+    first: the headline.
+    """
     groups = sorted(group(plans), key=lambda one: one.plan.state == "converged")
     lines = [line for one in groups for line in (*_group(one), "")]
-    return "\n".join([*lines, sums(plans)])
+    head = [first, ""] if first and any(plan.state == "pending" for plan in plans) else []
+    return "\n".join([*head, *lines, sums(plans)])
 
 
 def _group(one: AlikeHosts) -> Iterator[str]:
@@ -89,10 +93,11 @@ def sums(plans: Sequence[HostPlan]) -> str:
     return "; ".join([f"hosts: {', '.join(counts) or 'none'}", *(f"all hosts: {text}" for text in _fetched(changes))])
 
 
-def plan_values(plans: Sequence[HostPlan]) -> dict[str, Any]:
+def plan_values(plans: Sequence[HostPlan], first: str = "") -> dict[str, Any]:
     """The same for `--json`; docs/how-to/look-at-a-fleet.md describes it."""
     return {
         "version": 1,
+        "headline": first,
         "hosts": [_host_values(plan) for plan in plans],
         "groups": [{"hosts": list(one.hosts), "summary": summary(one.plan)} for one in group(plans)],
     }
@@ -116,6 +121,7 @@ def _change_values(change: PlannedChange) -> dict[str, Any]:
         "what": change.what,
         "why": change.why,
         "restarts": change.restarts or None,
+        "stops": list(change.stops),
         "download_bytes": change.download,
         "download_estimated": change.estimated,
         "diff": change.diff,

@@ -29,6 +29,7 @@ from rackwright.proof.steps import engine_steps
 from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.handover import received
 from rackwright.runs.journal import note
+from rackwright.runs.progress import SELDOM
 from rackwright.runs.states import RunState
 from rackwright.settings.model import EndpointSettings, HostSettings
 
@@ -167,16 +168,27 @@ def baking(seconds: int, watch: Mapping[str, Watch]) -> Callable[[Bake], dict[st
     def bake(task: Bake) -> dict[str, Outcome]:
         note("bake", wave=task.wave, seconds=seconds, hosts=list(task.hosts))
         logger.info(f"--> Wave {task.wave} is done: watching {', '.join(task.hosts) or 'no host'} for {seconds} s")
-        deadline, last = time.monotonic() + seconds, seconds <= 0
+        told = time.monotonic()
+        deadline, last = told + seconds, seconds <= 0
         while not last:
             time.sleep(min(WATCH_SECONDS, max(0.0, deadline - time.monotonic())))
             last = time.monotonic() >= deadline
             failed = _failed_of(task.hosts, watch, last)
             if failed:
                 return failed
+            told = _count_down(task, deadline, told)
         return {}
 
     return bake
+
+
+def _count_down(task: Bake, deadline: float, told: float) -> float:
+    """Say every half minute how long a wave is still watched; returns when that was said last."""
+    now = time.monotonic()
+    if now - told < SELDOM or deadline - now < 1:
+        return told
+    logger.info(f"    Wave {task.wave}: {round(deadline - now)} s more")
+    return now
 
 
 def _failed_of(hosts: Sequence[str], watch: Mapping[str, Watch], last: bool) -> dict[str, Outcome]:

@@ -23,6 +23,7 @@ from rackwright.fleet.rollout.quarantine import remarks, update_quarantine
 from rackwright.processes import this_process
 from rackwright.pyinfra_glue.current_run import current_state
 from rackwright.pyinfra_glue.interrupt import STATUS as INTERRUPTED
+from rackwright.runs.ending import FIX
 from rackwright.runs.handover import VARIABLE, received
 from rackwright.runs.journal import new_record, note, read_record
 from rackwright.runs.record import Record, record_of
@@ -125,7 +126,8 @@ def sentence(record: Record, status: int, executed: bool) -> str:
     """How a plain run ended, in words."""
     refused = record.has_begun_nothing and RunState.BUSY in record.states.values()
     again = "the same command again, when the other run has ended"
-    next_step = f"next: {again if refused else f'rackwright resume {record.id}'}"
+    usual = f"{FIX}, then the same command again" if record.mistaken else f"rackwright resume {record.id}"
+    next_step = f"next: {again if refused else usual}"
     if status == INTERRUPTED:
         return coded("RW0822", f"stopped from outside, {record.counts()}; {next_step}")
     bad = [host for host in record.hosts if record.states.get(host, RunState.DONE) not in ENDED_WELL]

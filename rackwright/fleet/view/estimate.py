@@ -10,14 +10,14 @@ from rackwright.runs.states import RunState
 
 
 def remaining(story: Story, now: float) -> float | None:
-    """Seconds until the last wave is done, or None before the first switch has been measured.
+    """Seconds until the last wave is done, or None before any switch has been measured, in this run or an earlier one.
 
     now: seconds since 1970.
     """
     measured = [host.took for host in story.hosts.values() if host.took is not None]
-    if not measured or not story.waves:
+    typical = median(measured) if measured else story.typical
+    if typical is None or not story.waves:
         return None
-    typical = median(measured)
     left = [[story.hosts[name] for name in wave if story.hosts[name].is_open] for wave in story.waves]
     waves = [hosts for hosts in left if hosts]
     bake = story.bakes[-1].seconds if story.bakes else 0.0

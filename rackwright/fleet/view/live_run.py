@@ -20,6 +20,7 @@ from typing import IO
 from rackwright.fleet.view.timeline import Story
 from rackwright.fleet.view.timeline_events import story_of, take
 from rackwright.printable import printable
+from rackwright.runs.durations import switch_time
 from rackwright.runs.journal import Event, read_record
 from rackwright.runs.states import NOT_REACHED
 
@@ -93,7 +94,9 @@ def _follow(words: Sequence[str], cwd: Path, environment: Mapping[str, str], rec
         process = subprocess.Popen(
             words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT
         )
-        _draw_safely(process, story_of(known), growing)
+        story = story_of(known)
+        story.typical = switch_time(sorted(one for one in record.parent.glob("*.jsonl") if one != record))
+        _draw_safely(process, story, growing)
         status = _wait(process)
     printed = log.read_bytes()[start:].decode(errors="replace")
     for line in told_after(read_record(record)[len(known) :], status, printed):

@@ -138,6 +138,8 @@ class Story:
     limits: dict[str, Limit] = field(default_factory=dict)
     bakes: list[WatchedWave] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    typical: float | None = None
+    """Seconds that a switch took in earlier runs; None before the first of them."""
 
     def host(self, event: Event) -> HostStory:
         """The host of an event. Raises KeyError or TypeError when it names none."""

@@ -8,6 +8,10 @@ from typing import Any
 
 REPEATED = {"limited", "server", "transient", "route", "stalled"}
 TRIES = 4
+MISTAKES = {"gated", "repository", "revision", "nothing", "moved", "name"}
+"""What only other settings help against."""
+MISTAKE = 78
+"""Exit status (EX_CONFIG) for these."""
 REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
 """What a file system answers root that it lets do nothing more than others."""
 

@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
-from rackwright.hostside.fetch_model.failures import DownloadError, classify, explain
+from rackwright.hostside.fetch_model.failures import MISTAKE, MISTAKES, DownloadError, classify, explain
 from rackwright.hostside.fetch_model.run import Model
 
 TOKEN_FILE = "hub_token"
@@ -33,7 +33,7 @@ def main() -> int:
         failure = classify(error)
         told = explain(failure, model.repository, model.revision, bool(model.token), str(model.target))
         print("\n".join(f"error: {line}" if number == 0 else line for number, line in enumerate(told)), flush=True)
-        return 1
+        return MISTAKE if failure.kind in MISTAKES else 1
     return 0
 
 

@@ -9,6 +9,7 @@ pull=
 trap 'rm -rf "$work"; [ -z "$pull" ] || kill "$pull" 2>/dev/null' EXIT
 trap 'exit 143' TERM INT
 fail() { printf 'error: %s\n' "$@"; exit 1; }
+mistake() { printf 'error: %s\n' "$@"; exit 78; } # what only other settings help against
 said() { grep -Eqi "$1" "$work/out"; }
 lines() { grep -Ec "$1" "$work/out"; }
 root=$(timeout 60 docker info --format '{{.DockerRootDir}}' 2>/dev/null)
@@ -23,7 +24,7 @@ check_machine() { # what the registry says of the image's machines, where this D
 }
 
 wrong_machine() {
-  fail "$reference is for ${1% }, and this host is $machine: nothing was pulled" \
+  mistake "$reference is for ${1% }, and this host is $machine: nothing was pulled" \
     "choose an image with linux/$machine: set image (and image_digest) for this host's group"
 }
 
@@ -60,14 +61,14 @@ explain() {
     fail "the disk is full: $reference does not fit into $root" "$text" "free space there (df -h $root) and run again; what was pulled is kept"
   elif said "$denied"; then
     if [ "$key" = given ]; then
-      fail "$registry refuses the key (registry.key) for $reference" "$text" \
+      mistake "$registry refuses the key (registry.key) for $reference" "$text" \
         "make a new key, or one with access to this image; put it into group_vars (ansible-vault edit) and run again"
     fi
-    fail "$registry wants a key for $reference, and none is set" "$text" "set registry.key in group_vars (ansible-vault encrypt_string) and run again"
+    mistake "$registry wants a key for $reference, and none is set" "$text" "set registry.key in group_vars (ansible-vault encrypt_string) and run again"
   elif said 'no matching manifest|does not match the specified platform'; then
-    fail "$reference has no image for linux/$machine" "$text" "choose another image for this host's group"
+    mistake "$reference has no image for linux/$machine" "$text" "choose another image for this host's group"
   elif said 'manifest unknown|name unknown|not found|NAME_INVALID'; then
-    fail "$registry has no $reference (404)" "$text" "check image and image_digest in group_vars; to follow the tag again: rackwright lock"
+    mistake "$registry has no $reference (404)" "$text" "check image and image_digest in group_vars; to follow the tag again: rackwright lock"
   elif said 'x509|certificate'; then
     fail "$registry's certificate is not trusted here" "$text" "set paths.private_ca if the site has its own authority, and run again"
   elif said 'Cannot connect to the Docker daemon'; then

@@ -8,14 +8,23 @@ from pathlib import Path
 
 from rackwright.fleet.inspect.status.rows import ago
 from rackwright.runs.journal import SECOND, read_record, records
-from rackwright.runs.record import record_of
+from rackwright.runs.record import Record, record_of
+from rackwright.runs.states import LEFT_ASIDE, RunState
 
 MOST = 30
 """Records to look into, the newest first: a host that is in none of them has not been worked on for long."""
 
+NOT_TOUCHED = LEFT_ASIDE | {RunState.NOT_SWITCHED, RunState.BUSY, RunState.UNREACHABLE, RunState.UNSEEN}
+"""States of a host that a run has let be."""
+
+
+def has_touched(record: Record, host: str) -> bool:
+    """Whether a run has worked on a host: changed it, or found it as wanted."""
+    return host in record.touched or record.states.get(host, RunState.UNSEEN) not in NOT_TOUCHED
+
 
 def last_runs(root: Path, hosts: Collection[str], now: datetime) -> dict[str, str]:
-    """`rollout 5 min 3 s ago: switched`, by host; hosts without a record are left out."""
+    """`rollout 5 min 3 s ago: switched`, by host: the last run that touched it; hosts without one are left out."""
     found: dict[str, str] = {}
     for path in records(root)[: -MOST - 1 : -1]:
         if len(found) == len(hosts):
@@ -23,12 +32,12 @@ def last_runs(root: Path, hosts: Collection[str], now: datetime) -> dict[str, st
         told = record_of(path.stem, read_record(path))
         purpose = told.begin.get("purpose") or told.begin.get("what", "run")
         for host, state in told.states.items():
-            if host in hosts and host not in found:
-                found[host] = f"{purpose} {ago(_begun(path.stem, now), now)}: {state}"
+            if host in hosts and host not in found and has_touched(told, host):
+                found[host] = f"{purpose} {ago(begun(path.stem, now), now)}: {state}"
     return found
 
 
-def _begun(run: str, now: datetime) -> datetime:
+def begun(run: str, now: datetime) -> datetime:
     """A record is named by its time."""
     try:
         return datetime.strptime(run[:SECOND], "%Y%m%d-%H%M%S").replace(tzinfo=UTC)

@@ -202,7 +202,9 @@ def drift_of(own: EndpointStatus, host_status: HostStatus) -> list[str]:
     if lost and not _unused(host_status):
         found.append(gone(lost))
     if host_status.closed is False and not _on_loopback(seen):
-        found.append("what keeps others out is not as it was put: the port may be open; next: rackwright firewall show")
+        found.append(
+            "what keeps others out is not as it was put: the port may be open; next: rackwright firewall show INVENTORY"
+        )
     return found
 
 

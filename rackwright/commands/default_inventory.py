@@ -1,0 +1,61 @@
+"""Which inventory is meant when none is named: the site's own choice, or the only one that it has."""
+
+from __future__ import annotations
+
+import configparser
+import os
+from pathlib import Path
+
+from rackwright.errors import SettingsError
+from rackwright.loading.files import site_root
+
+VARIABLE = "RACKWRIGHT_INVENTORY"
+SUFFIXES = (".py", ".ini", ".yml", ".yaml")
+USUAL = ("hosts", "hosts.ini", "hosts.yml", "hosts.yaml", "inventory.py", "inventory.ini")
+"""Names beside deploy.py."""
+
+
+def default_inventory() -> str:
+    """`$RACKWRIGHT_INVENTORY`, the one that the site's ansible.cfg names, or the only one of the site.
+
+    Raises SettingsError with the candidates when there are several, or none.
+    """
+    if named := os.environ.get(VARIABLE):
+        return named
+    root = site_root(Path("site"))
+    if named := _in_ansible_cfg(root / "ansible.cfg"):
+        return _shown(root / named)
+    found = _candidates(root)
+    if len(found) == 1:
+        return _shown(found[0])
+    told = "has several" if found else "has none"
+    some = ", ".join(map(_shown, found)) or "rackwright init DIR makes a site with some"
+    raise SettingsError(
+        f"no inventory is named, and {root} {told}: {some}; next: the same command with one of them, or "
+        f"export {VARIABLE}=FILE",
+        code="RW1018",
+    )
+
+
+def _in_ansible_cfg(file: Path) -> str:
+    """The inventory of Ansible's own configuration; empty where it names none, or several."""
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read(file, encoding="utf-8")
+    except (configparser.Error, UnicodeDecodeError):
+        return ""
+    named = parser.get("defaults", "inventory", fallback="")
+    return "" if "," in named else os.path.expanduser(named)  # noqa: PTH111 - empty stays empty
+
+
+def _candidates(root: Path) -> list[Path]:
+    folder = root / "inventory"
+    inside = sorted(folder.iterdir()) if folder.is_dir() else []
+    files = [path for path in inside if path.is_file() and path.suffix in SUFFIXES]
+    return [*files, *(root / name for name in USUAL if (root / name).is_file())]
+
+
+def _shown(path: Path) -> str:
+    """A path as it is typed from here."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

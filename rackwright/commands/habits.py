@@ -1,0 +1,79 @@
+"""Words that people bring from Ansible, Kamal and kubectl, and what is typed here instead. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
+
+DEPLOY = "pyinfra INVENTORY deploy.py"
+ROLLOUT = "rackwright rollout INVENTORY"
+VERBS = {
+    **dict.fromkeys(
+        ("deploy", "apply", "install", "run", "playbook"),
+        f"a deploy is pyinfra's own command; next: {DEPLOY}, or in waves behind the full gate: {ROLLOUT}",
+    ),
+    **dict.fromkeys(
+        ("setup", "bootstrap", "provision", "up"),
+        f"a deploy takes a host from its bare OS to an endpoint; next: {DEPLOY} (a fresh site: rackwright init DIR)",
+    ),
+    **dict.fromkeys(("redeploy", "update", "upgrade"), f"next: {ROLLOUT}"),
+    **dict.fromkeys(("diff", "preview"), "next: rackwright plan INVENTORY"),
+    **dict.fromkeys(("validate", "lint", "config"), "next: rackwright check INVENTORY --show-origin"),
+    **dict.fromkeys(("ps", "list", "ls", "get", "details", "app", "ping"), "next: rackwright status INVENTORY"),
+    **dict.fromkeys(("remove", "destroy", "uninstall", "down", "delete"), "next: rackwright teardown INVENTORY --dry"),
+    **dict.fromkeys(("ssh", "shell"), "next: rackwright exec INVENTORY -- CMD"),
+    **dict.fromkeys(("undo", "revert"), "next: rackwright rollback INVENTORY"),
+    **dict.fromkeys(("audit", "history"), "next: rackwright runs"),
+    "app logs": "next: rackwright logs INVENTORY",
+    "app exec": "next: rackwright exec INVENTORY -- CMD",
+    "app boot": f"next: {DEPLOY}",
+    "app stop": "next: rackwright exec INVENTORY -- systemctl stop rackwright-NAME",
+    "app remove": "next: rackwright teardown INVENTORY --dry",
+}
+"""By verb, or by verb and the word behind it."""
+OPTIONS = {
+    "-l": "--limit HOST|GROUP",
+    "-t": "pyinfra INVENTORY tasks/STEP.py runs one step alone; all of a host's: leave it out",
+    "--tags": "pyinfra INVENTORY tasks/STEP.py runs one step alone; all of a host's: leave it out",
+    "--skip-tags": "take the step out of deploy.py, for the hosts that shall not have it",
+    "-C": "rackwright plan INVENTORY changes nothing, and shows what would change",
+    "--check": "rackwright plan INVENTORY changes nothing, and shows what would change",
+    "--dry-run": "rackwright plan INVENTORY changes nothing, and shows what would change",
+    "-D": "rackwright plan INVENTORY shows every difference",
+    "--diff": "rackwright plan INVENTORY shows every difference",
+    "-i": "the inventory is the first word: rackwright VERB INVENTORY",
+    "--inventory": "the inventory is the first word: rackwright VERB INVENTORY",
+    "-e": "--data KEY=VALUE, in check, plan and rollout",
+    "--extra-vars": "--data KEY=VALUE, in check, plan and rollout",
+    "-f": "a rollout's waves: --wave N",
+    "--forks": "a rollout's waves: --wave N",
+    "--hosts": "--limit HOST|GROUP",
+    "--force": "rackwright unlock INVENTORY, when another run holds the host",
+    "-b": "nothing: Rackwright works as root through sudo unless the login is root",
+    "--become": "nothing: Rackwright works as root through sudo unless the login is root",
+}
+"""By option that a verb does not have."""
+
+
+def verb_told(words: Sequence[str], known: Collection[str]) -> str:
+    """What to type instead of a verb that there is not; empty when the first word is one, or an option.
+
+    words: what was typed behind `rackwright`.
+    """
+    first = words[0]
+    if first in known or first.startswith("-"):
+        return ""
+    said = VERBS.get(" ".join(words[:2])) or VERBS.get(first)
+    if said:
+        return f"there is no command {first}{'; ' if said.startswith('next: ') else ': '}{said}"
+    meant = get_close_matches(first.casefold(), known, n=1, cutoff=0.6)
+    right = shlex.join(["rackwright", *meant, *words[1:]]) if meant else "rackwright --help"
+    return f"there is no command {first}; next: {right}"
+
+
+def options_told(message: str) -> list[str]:
+    """For each option in argparse's complaint that is somebody's habit, what is typed here."""
+    _, _, words = message.partition("unrecognized arguments: ")
+    names = dict.fromkeys(word.partition("=")[0] for word in words.split())
+    return [f"instead of {name}: {OPTIONS[name]}" for name in names if name in OPTIONS]

@@ -1,0 +1,100 @@
+"""What an Ansible inventory says that is not for us: left out of the layers, counted, and told in one line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, get_origin
+
+from rackwright.loading.merge import Layer
+from rackwright.loading.wording import section
+from rackwright.printable import counted
+from rackwright.settings import connection, ssh_args
+from rackwright.settings.model import HostSettings
+from rackwright.settings.old_keys import MOVED
+
+NEAR = 0.8
+"""How alike a name must be to one of ours: at 0.6, as elsewhere, `docker_version` would be meant for `docker`."""
+SHOWN = 3
+"""Variables and hosts that are named in the line."""
+KEYS = (*HostSettings.model_fields, *connection.KEYS, *connection.RENAMED, *connection.REFUSED, *ssh_args.KEYS)
+MAPPINGS = frozenset(
+    key
+    for key, known in HostSettings.model_fields.items()
+    if section(known.annotation) is not None or get_origin(known.annotation) is dict
+)
+"""Keys of ours whose value is a mapping; elsewhere `environment: production` means something else."""
+
+
+@dataclass
+class Foreign:
+    """What was left out of an inventory. own_keys: patterns of names that the site lets pass."""
+
+    own_keys: Collection[str] = ()
+    ignored: dict[str, None] = field(default_factory=dict)
+    near: dict[str, None] = field(default_factory=dict)
+    """Sentences on variables that may have been meant for us."""
+    skipped: list[str] = field(default_factory=list)
+    """Hosts that nothing gives a model."""
+
+    def without(self, layer: Layer, ours: bool) -> Layer:
+        """A layer with our keys alone. ours: a file of a site of ours, where a near miss is a mistake, and stays."""
+        kept = {key: value for key, value in layer.values.items() if self._is_kept(key, value, ours)}
+        for key in layer.values.keys() - kept.keys():
+            self._leave_out(key, layer, ours)
+        return Layer(kept, {path: origin for path, origin in layer.origins.items() if path[:1] and path[0] in kept})
+
+    def _is_kept(self, key: str, value: Any, ours: bool) -> bool:
+        if any(fnmatchcase(key, pattern) for pattern in self.own_keys) or key.startswith("ansible_"):
+            return True
+        if key in KEYS:
+            return ours or key not in MAPPINGS or value is None or isinstance(value, Mapping)
+        return ours and bool(_meant(key))
+
+    def _leave_out(self, key: str, layer: Layer, ours: bool) -> None:
+        if not ours and (meant := _meant(key)):
+            self.near[f"{layer.origins.get((key,), '')}: {key}: ignored as another program's; {meant}"] = None
+        else:
+            self.ignored[key] = None
+
+    def lines(self, inventory: str) -> list[str]:
+        """What may have been meant for us, line by line, and one line on all the rest."""
+        parts = []
+        if self.ignored:
+            parts.append(f"{counted(len(self.ignored), 'variable')} of other programs ignored ({_some(self.ignored)})")
+        if self.skipped:
+            parts.append(f"skipped, since nothing gives them a model: {', '.join(self.skipped)}")
+        return [*self.near, *([f"{inventory}: {'; '.join(parts)}"] if parts else [])]
+
+
+def _meant(key: str) -> str:
+    """Which key of ours a name may have been meant for; empty when none is near."""
+    if key in MAPPINGS:
+        return f"Rackwright's {key} is a mapping of `key: value` lines"
+    if key in MOVED:
+        return f"Rackwright's key is {MOVED[key]}"
+    found = difflib.get_close_matches(key, [*HostSettings.model_fields, *connection.KEYS], n=1, cutoff=NEAR)
+    return f"did you mean {found[0]}?" if found else ""
+
+
+def _some(names: Iterable[str]) -> str:
+    every = sorted(names)
+    more = f" and {len(every) - SHOWN} more" if len(every) > SHOWN else ""
+    return ", ".join(every[:SHOWN]) + more
+
+
+def own_keys_in(layers: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The patterns that any layer of a site lets pass."""
+    said = [layer.get("own_keys") for layer in layers]
+    return [str(pattern) for patterns in said if isinstance(patterns, list | tuple) for pattern in patterns]
+
+
+def without_a_model(values: Mapping[str, Mapping[str, Any]], asked: Mapping[str, Any]) -> list[str]:
+    """Hosts that nothing gives a model while others have one: a management host among GPU hosts.
+
+    Where nobody has one, deploy.py gives it, or does without. values: by host. asked: what `--data` says.
+    """
+    with_one = [name for name, own in values.items() if {"model", "endpoints"} & {*own, *asked}]
+    return [name for name in values if name not in with_one] if with_one else []

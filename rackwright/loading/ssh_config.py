@@ -1,0 +1,43 @@
+"""An SSH configuration for a host whose inventory says by which jump host it is reached: pyinfra takes only a file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rackwright.settings.connection import STRICT
+from rackwright.settings.known_hosts import DEFAULT_CONFIG
+from rackwright.settings.ssh_args import configuration, options
+
+
+def jump_of(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The key with the file for `ansible_ssh_common_args` and its kin; none where they ask for nothing.
+
+    What the user's own file says of the host counts behind them. Raises ValueError, with what is not understood.
+    """
+    asked = options(values)
+    if not asked:
+        return {}
+    address = str(values.get("ssh_hostname") or name.removeprefix("@ssh/"))
+    checking = str(values.get(STRICT) or ("accept-new" if values.get("accept_new_host_keys") is True else "yes"))
+    own = configuration(address, asked, checking, values.get("ssh_known_hosts_file"))
+    usual = Path(str(values.get("ssh_config_file") or DEFAULT_CONFIG)).expanduser()
+    text = own + (usual.read_text(errors="surrogateescape") if usual.is_file() else "")
+    return {"ssh_config_file": str(_kept(text))}
+
+
+def _kept(text: str) -> Path:
+    """The file with this text, named by it, so that whoever runs beside us finds it whole or not at all."""
+    content = text.encode(errors="surrogateescape")
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "rackwright" / "ssh"
+    path = folder / f"{hashlib.sha256(content).hexdigest()[:16]}.conf"
+    if not path.exists():
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = path.with_suffix(f".{os.getpid()}")
+        new.touch(mode=0o600)
+        new.write_bytes(content)
+        new.replace(path)
+    return path

@@ -1,0 +1,78 @@
+"""Ansible's `ansible_ssh_common_args` and its kin, words for OpenSSH, as lines of an SSH configuration. Pure."""
+
+from __future__ import annotations
+
+import getopt
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+KEYS = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
+"""The variables, in the order in which Ansible puts them before ssh; of two equal options ssh takes the first."""
+CHECKED = ("stricthostkeychecking", "userknownhostsfile", "globalknownhostsfile")
+"""Options that are left out: host keys are checked all the same, by `ssh_strict_host_key_checking` and its kin."""
+_OPTIONS = {"-J": "ProxyJump", "-i": "IdentityFile", "-p": "Port", "-l": "User"}
+_SWITCHES = {"-A": "ForwardAgent yes"}
+_HARMLESS = "46aCgkKnqTtvxXyY"
+"""Switches that change nothing of how a host is reached."""
+_KEYWORD = re.compile(r"(\w+)(?:\s*=\s*|\s+)(\S.*)")
+Option = tuple[str, str]
+"""A keyword of ssh_config, and its value."""
+
+
+def options(values: Mapping[str, Any]) -> list[Option]:
+    """What the variables of a host ask for, without what is said of host keys.
+
+    Raises ValueError, with what is not understood.
+    """
+    said = [option for key in KEYS if key in values for option in parse(str(values[key]))]
+    return [(name, value) for name, value in said if name.lower() not in CHECKED]
+
+
+def parse(text: str) -> list[Option]:
+    """The words of one variable. Raises ValueError, with what is not understood."""
+    if not text.isprintable():
+        raise ValueError("it has a line break or another character that does not print")
+    try:
+        found, rest = getopt.getopt(shlex.split(text), f"{_HARMLESS}Ao:J:i:p:l:")
+    except getopt.GetoptError as error:
+        raise ValueError(f"-{error.opt}" if error.opt else str(error)) from None
+    if rest:
+        raise ValueError(" ".join(rest))
+    return [option for letter, value in found for option in _option(letter, value)]
+
+
+def _option(letter: str, value: str) -> Iterator[Option]:
+    if letter == "-o":
+        yield _keyword(value)
+    elif letter in _OPTIONS:
+        yield _OPTIONS[letter], value
+    elif letter in _SWITCHES:
+        yield _keyword(_SWITCHES[letter])
+
+
+def _keyword(text: str) -> Option:
+    """`Keyword value` or `Keyword=value`. Raises ValueError for another text."""
+    found = _KEYWORD.fullmatch(text.strip())
+    if not found:
+        raise ValueError(f"-o {text}")
+    return found[1], found[2]
+
+
+def configuration(address: str, asked: Sequence[Option], checking: str, known_hosts: str | None) -> str:
+    """The lines for one host, and for the jump hosts before it, whose keys are checked as its own.
+
+    checking: `yes` or `accept-new`. known_hosts: the file with the hosts' keys; None: the usual one.
+    """
+    own = [f"  {name} {value}" for name, value in asked]
+    keys = [f"  StrictHostKeyChecking {checking}", *([f"  UserKnownHostsFile {known_hosts}"] if known_hosts else [])]
+    jumps = [f"Host {hop}\n" + "\n".join(keys) for hop in _hops(asked)]
+    return "\n".join([f"Host {address}", *own, *jumps]) + "\n"
+
+
+def _hops(asked: Sequence[Option]) -> list[str]:
+    """Names of the jump hosts, without login and port."""
+    jumps = next((value for name, value in asked if name.lower() == "proxyjump"), "")
+    hops = [hop.strip().rpartition("@")[2] for hop in jumps.split(",") if hop.strip() not in ("", "none")]
+    return [hop if hop.count(":") > 1 else hop.partition(":")[0] for hop in hops]

@@ -1,0 +1,106 @@
+"""Habits of other programs get a pointer to the right word, and a site may have a usual inventory."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rackwright.cli import VERBS, main, parser
+from rackwright.commands import init
+from rackwright.commands.default_inventory import default_inventory
+from rackwright.commands.habits import OPTIONS, options_told, verb_told
+from rackwright.commands.habits import VERBS as HABITS
+from rackwright.errors import SettingsError
+
+
+def test_bare_rackwright_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    out = capsys.readouterr().out
+    assert {*VERBS} <= set(re.findall(r"^    ([a-z-]+)", out, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["rolout", "inventory/b200.py"], "there is no command rolout; next: rackwright rollout inventory/b200.py"),
+        (["deploy", "x"], "there is no command deploy: a deploy is pyinfra's own command; next: pyinfra INVENTORY"),
+        (["setup"], "next: pyinfra INVENTORY deploy.py (a fresh site: rackwright init DIR)"),
+        (["app", "logs"], "there is no command app; next: rackwright logs INVENTORY"),
+        (["app", "details"], "next: rackwright status INVENTORY"),
+        (["xyzzy"], "there is no command xyzzy; next: rackwright --help"),
+    ],
+)
+def test_a_verb_that_there_is_not(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 1
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["status", "i.py", "-l", "gpu01"], "rackwright: instead of -l: --limit HOST|GROUP"),
+        (["rollout", "i.py", "--tags", "firewall"], "instead of --tags: pyinfra INVENTORY tasks/STEP.py"),
+        (["rollout", "i.py", "--check"], "instead of --check: rackwright plan INVENTORY"),
+        (["plan", "i.py", "--extra-vars=port=1"], "instead of --extra-vars: --data KEY=VALUE"),
+    ],
+)
+def test_an_option_of_another_program(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(words)
+    assert raised.value.code == 1
+    assert told in capsys.readouterr().err
+
+
+def test_the_pointers_lead_to_words_that_there_are() -> None:
+    texts = [*HABITS.values(), *OPTIONS.values()]
+    named = {word for text in texts for word in re.findall(r"rackwright ([a-z][a-z-]*)", text)}
+    assert named <= {*VERBS}
+    assert not {habit for habit in HABITS if habit in VERBS}
+    options = parser().format_help() + "".join(
+        command.format_help()
+        for command in parser()._subparsers._group_actions[0].choices.values()  # type: ignore
+    )
+    assert {word for text in texts for word in re.findall(r"--[a-z-]+", text)} <= set(re.findall(r"--[a-z-]+", options))
+    assert verb_told(["status"], VERBS) == verb_told(["--version"], VERBS) == ""
+    assert options_told("the following arguments are required: INVENTORY") == []
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A site with one inventory, and the user in it."""
+    init.make_site(tmp_path)
+    for path in [*(tmp_path / "inventory").iterdir(), *(tmp_path / "group_vars").iterdir()]:
+        if path.name not in ("b200.py", "b200.yml", "all.yml"):
+            path.unlink()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RACKWRIGHT_INVENTORY", raising=False)
+    return tmp_path
+
+
+def test_the_only_inventory_of_a_site_need_not_be_named(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check"]) == 0
+    assert "inventory/b200.py: 2 hosts, the settings are valid" in capsys.readouterr().out
+
+
+def test_where_there_are_several_one_must_be_chosen(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (site / "hosts.ini").write_text("[b200]\nh1\n")
+    with pytest.raises(SettingsError, match=r"RW1018: .* has several: inventory/b200.py, hosts.ini; next: "):
+        default_inventory()
+    (site / "ansible.cfg").write_text("[defaults]\ninventory = hosts.ini\n")
+    assert default_inventory() == "hosts.ini"
+    monkeypatch.setenv("RACKWRIGHT_INVENTORY", "inventory/b200.py")
+    assert default_inventory() == "inventory/b200.py"
+
+
+def test_a_folder_that_is_no_site_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RACKWRIGHT_INVENTORY", raising=False)
+    with pytest.raises(SettingsError, match="has none: rackwright init DIR makes a site with some"):
+        default_inventory()
+
+
+def test_what_takes_things_away_wants_its_inventory_named(site: Path) -> None:
+    with pytest.raises(SystemExit):
+        main(["teardown", "--dry"])

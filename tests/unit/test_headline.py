@@ -1,0 +1,131 @@
+"""The first line of a plan: what stops and restarts, how long that takes, and what there is not to fetch."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rackwright.commands.rollout import agreed, foretold
+from rackwright.concerns.endpoint import ENDPOINT
+from rackwright.concerns.models import MODELS
+from rackwright.fleet.inspect.headline import headline
+from rackwright.fleet.inspect.plan import HostPlan, plan_host
+from rackwright.fleet.inspect.plan_text import plan_text, plan_values
+from rackwright.plan.concern import HostReading
+from rackwright.runs.durations import typical_switch
+from rackwright.sources.http import NotThereError, SourceError
+from rackwright.sources.names import Names
+from tests.unit.machines import EVERYTHING
+from tests.unit.test_plan import change, recorded, serving, settings
+
+
+def planned(host: str, **changed: Any) -> HostPlan:
+    return plan_host(host, settings(**changed), serving(recorded("converged"), settings()), EVERYTHING)
+
+
+def test_an_option_restarts_every_endpoint_that_serves() -> None:
+    plans = [planned(host, engine={"max_batch_size": 12}) for host in ("a", "b", "c", "d")]
+    assert headline(plans) == "restarts 4 endpoints on 4 hosts"
+    assert headline(plans, typical=300, at_once=1) == "restarts 4 endpoints on 4 hosts, about 20 min"
+    assert headline(plans, typical=30, at_once=2) == "restarts 4 endpoints on 4 hosts, about 60 s"
+    text = plan_text(plans, headline(plans))
+    assert text.startswith("restarts 4 endpoints on 4 hosts\n\n4 hosts (a, b, c, d): ")
+    assert plan_values(plans, headline(plans))["headline"] == "restarts 4 endpoints on 4 hosts"
+
+
+def test_another_model_restarts_what_serves_although_its_release_is_not_known_yet() -> None:
+    model = {"repository": "openai/gpt-oss-20b", "mount": "/config/models/gpt-oss-20b"}
+    plan = planned("a", model=model, draft=None)
+    [endpoint] = [one for one in plan.changes if one.concern == "endpoint"]
+    assert endpoint.what == "switch endpoint llm and ask it"
+    assert (endpoint.restarts, endpoint.down) == ("endpoint llm", ("llm",))
+    assert headline([plan]) == "restarts 1 endpoint on 1 host"
+
+
+def test_what_is_no_longer_in_the_settings_stops() -> None:
+    plan = planned("a", endpoint_name="other", port=9000)
+    assert headline([plan, replace(plan, host="b")]) == "stops llm on 2 hosts (a, b)"
+
+
+def test_where_nothing_serves_yet_nothing_stops() -> None:
+    bare = plan_host("bare", settings(), recorded("bare"), EVERYTHING)
+    assert headline([bare]) == "stops nothing that serves"
+    assert headline([HostPlan("a", "refused", (change(down=("llm",)),))]) == "stops nothing that serves"
+
+
+def test_a_plan_without_changes_has_no_headline() -> None:
+    assert not plan_text([HostPlan("a", "converged")], "stops nothing that serves").startswith("stops")
+
+
+def test_a_switch_takes_as_long_as_it_took() -> None:
+    def event(host: str, second: int, state: str) -> dict[str, Any]:
+        return {"kind": "host", "host": host, "state": state, "time": f"2026-01-01T00:{second:02}:00.000+00:00"}
+
+    run = [event("a", 1, "switching"), event("a", 5, "switched"), event("b", 5, "switching"), event("b", 6, "failed")]
+    assert typical_switch([run]) == 240
+    assert typical_switch([[]]) is None
+
+
+def test_a_repository_that_there_is_not_is_found_by_the_plan() -> None:
+    reading = recorded("bare")
+    said = "RW0910: openai/gpt-oss-120 was not found on the hub (401): check its name"
+    seen = replace(reading[MODELS], absent={"openai/gpt-oss-120": said})
+    plan = plan_host("a", settings(), HostReading({**reading.seen, MODELS.name: seen}), EVERYTHING)
+    assert plan.state == "refused"
+    assert said in plan.refusals
+    assert ENDPOINT.name in {one.concern for one in plan.changes}
+
+
+# -- before rollout asks for yes
+
+
+def test_the_question_of_a_rollout_has_the_headline(monkeypatch: pytest.MonkeyPatch) -> None:
+    words: list[str] = []
+
+    def run(said: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
+        words[:] = said
+        return subprocess.CompletedProcess(said, 2, json.dumps({"headline": "restarts 4 endpoints"}).encode())
+
+    monkeypatch.setattr(subprocess, "run", run)
+    args = argparse.Namespace(inventory="i.py")
+    assert foretold(args, ["a"], {"port": 9000}) == "restarts 4 endpoints"
+    assert words[-6:] == ["i.py", "--json", "--limit", "a", "--data", "port=9000"]
+    broken = subprocess.CompletedProcess(words, 1, b"")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: broken)
+    assert "is not known" in foretold(args, ["a"], {})
+
+
+def test_where_nobody_can_answer_the_option_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def closed(_: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", closed)
+    assert not agreed("This rolls out.")
+    assert "next: the same command with -y" in capsys.readouterr().err
+
+
+class Closed(Names):
+    """Names whose hub says no."""
+
+    def __init__(self, error: SourceError) -> None:
+        super().__init__()
+        self.error = error
+
+    def _asked(self, *_: object) -> SourceError:
+        return self.error
+
+
+@pytest.mark.parametrize(("error", "is_absent"), [(NotThereError, True), (SourceError, False)])
+def test_only_what_a_server_does_not_have_is_absent(error: type[SourceError], is_absent: bool) -> None:
+    """One that limits how often it is asked, or fails, may give it to the host later."""
+    reading = replace(recorded("bare"), managed=frozenset({"image", "models"}))
+    found = Closed(error("so it is", code="RW0910")).complete(settings(), reading)
+    assert bool(found[MODELS].absent) == is_absent
+    assert set(found[MODELS].unasked.values()) == {"RW0910: so it is"}

@@ -1,0 +1,107 @@
+"""`next:` is never wrong: what a run says is what its resume, or the verb that it names, then does."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rackwright.errors import RackwrightError
+from rackwright.fleet.rollout.control import releases_before
+from rackwright.fleet.rollout.plain_run import sentence
+from rackwright.fleet.rollout.resuming import rest_of
+from rackwright.pyinfra_glue.terminal import _Harmless, rebuilt
+from rackwright.runs.cause import Cause
+from rackwright.runs.ending import end_of_rollout, result
+from rackwright.runs.journal import Event
+from rackwright.runs.record import FORWARD, Record, record_of
+from rackwright.runs.states import RunState
+from tests.unit.test_resuming import GONE, HOSTS, begin, event, host, run
+
+NEEDS_HANDS = "RW0812"
+"""What a resume says of hosts that must be repaired first: which, and how to look at them."""
+LAST = st.sampled_from(
+    [
+        (RunState.SWITCHED, None),
+        (RunState.UNCHANGED, None),
+        (RunState.WENT_BACK, Cause.CHECK),
+        (RunState.NOTHING_SERVES, Cause.CHECK),
+        (RunState.AFTERWARDS, Cause.GPU),
+        (RunState.FAILED, Cause.DISK),
+        (RunState.NOT_SWITCHED, None),
+        (RunState.NOT_STAGED, None),
+        (RunState.UNREACHABLE, None),
+        (RunState.SWITCHING, None),
+    ]
+)
+STORY = st.lists(st.tuples(LAST, st.booleans(), st.integers(0, 2)), min_size=1, max_size=len(HOSTS))
+
+
+def told(story: list[tuple[tuple[RunState, Cause | None], bool, int]]) -> Iterator[Event]:
+    """The events of a rollout whose hosts end so. served: whether a release was proven before."""
+    yield event("phase", name=FORWARD)
+    for name, ((state, cause), served, wave) in zip(HOSTS, story, strict=False):
+        if state not in (RunState.UNCHANGED, RunState.NOT_SWITCHED, RunState.NOT_STAGED, RunState.UNREACHABLE):
+            yield event("host", host=name, state="switching", before={"llm": "old"} if served else {})
+        yield host(name, state)
+        if cause:
+            yield event("failure", host=name, cause=cause, check="speed", wave=wave)
+
+
+def resumed(record: Record) -> str:
+    """The hosts that a resume takes on, or the code of its refusal."""
+    try:
+        return " ".join(rest_of(record).hosts)
+    except RackwrightError as error:
+        return error.code
+
+
+@settings(max_examples=400, deadline=None)
+@given(STORY)
+def test_where_a_rollout_says_resume_there_is_something_to_resume(story: list[Any]) -> None:
+    events = list(told(story))
+    names = HOSTS[: len(story)]
+    forward = result(events, FORWARD)
+    leaving = releases_before(forward, {}) if forward.judgement.is_the_releases else {}
+    status, text = end_of_rollout("/s/i.py", names, 1, forward, None, leaving)
+    record = record_of("r", [begin(hosts=names), *events, event("end", status=status, text=text)])
+    if status != 4 and "rackwright resume" not in text:
+        return
+    answer = resumed(record)
+    assert answer
+    assert answer == NEEDS_HANDS or not answer.startswith("RW"), (text, answer)
+
+
+@pytest.mark.parametrize("mistaken", [True, False])
+def test_what_only_other_settings_help_is_not_resumed(mistaken: bool) -> None:
+    own = [event("settings", host="h1", text="pull x")] if mistaken else []
+    events = [event("phase", name=FORWARD), *own, host("h1", "failed before its switch")]
+    _, text = end_of_rollout("/s/i.py", ["h1"], 1, result(events, FORWARD), None)
+    plain = sentence(run(*own, host("h1", "failed before its switch"), plain=True, process=GONE), 1, executed=True)
+    if mistaken:
+        assert text.endswith("next: fix the settings as the errors above say, then rackwright rollout /s/i.py")
+        assert plain.endswith("next: fix the settings as the errors above say, then the same command again")
+    else:
+        assert text.endswith("next: rackwright resume")
+        assert plain.endswith("next: rackwright resume r")
+
+
+def test_a_reinstalled_host_is_rebuilt_and_its_key_is_not_thrown_away() -> None:
+    def shown(text: str) -> str | None:
+        record = logging.LogRecord("pyinfra", logging.WARNING, "", 0, text, (), None)
+        return record.getMessage() if _Harmless().filter(record) else None
+
+    assert shown("    ssh-keygen -R gpu01") is None
+    assert "rackwright rebuild HOST -i INVENTORY" in str(
+        shown("If this is expected, you can remove the bad key using:")
+    )
+    assert (
+        shown("WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!") == "WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!"
+    )
+    error = "SSH host key error (Host key for 192.0.2.1 does not match.)"
+    assert rebuilt(error, "gpu01") == "; next, if it was reinstalled: rackwright rebuild gpu01 -i INVENTORY"
+    assert rebuilt("timed out", "gpu01") == ""

@@ -1,0 +1,89 @@
+"""Words for ssh in an Ansible inventory: which are understood, and the SSH configuration that they become."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import paramiko
+import pytest
+from pyinfra.connectors.sshuserclient.config import SSHConfig
+
+from rackwright.loading.ssh_config import jump_of
+from rackwright.settings.ssh_args import configuration, options, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("-o ProxyJump=ops@bastion:2222", [("ProxyJump", "ops@bastion:2222")]),
+        ("-J ops@bastion", [("ProxyJump", "ops@bastion")]),
+        ("-Jbastion -C -q", [("ProxyJump", "bastion")]),
+        ("-oProxyJump=bastion -A", [("ProxyJump", "bastion"), ("ForwardAgent", "yes")]),
+        (
+            "-o ProxyCommand='ssh -o A=b -W %h:%p -q bastion'",
+            [("ProxyCommand", "ssh -o A=b -W %h:%p -q bastion")],
+        ),
+        (
+            "-o 'ProxyCommand ssh -o A=b -W %h:%p -q bastion'",
+            [("ProxyCommand", "ssh -o A=b -W %h:%p -q bastion")],
+        ),
+        ("-i ~/.ssh/id -p 2222 -l ops", [("IdentityFile", "~/.ssh/id"), ("Port", "2222"), ("User", "ops")]),
+        ("", []),
+    ],
+)
+def test_what_is_understood(text: str, found: list[tuple[str, str]]) -> None:
+    assert parse(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("-L 8000:localhost:8000", "-L"),
+        ("-o ProxyJump", "-o ProxyJump"),
+        ("-o", "-o"),
+        ("bastion", "bastion"),
+        ("-o 'ProxyJump=a\nHost *'", "line break"),
+        ("-o 'ProxyJump=a", "quotation"),
+    ],
+)
+def test_what_is_not_understood_is_named(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        parse(text)
+
+
+def test_host_keys_are_checked_whatever_the_words_say() -> None:
+    words = {"ansible_ssh_common_args": "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -J b"}
+    assert options(words) == [("ProxyJump", "b")]
+
+
+def test_the_words_that_stand_first_before_ssh_count() -> None:
+    said = {"ansible_ssh_extra_args": "-J c", "ansible_ssh_common_args": "-J b", "ansible_ssh_args": "-J a"}
+    assert [value for _, value in options(said)] == ["a", "b", "c"]
+
+
+def test_the_configuration_is_for_the_host_alone_and_its_jump_hosts_are_checked() -> None:
+    text = configuration("192.0.2.1", [("ProxyJump", "ops@b1:2222,b2")], "yes", "/site/known_hosts")
+    config = paramiko.SSHConfig.from_text(text)
+    assert config.lookup("192.0.2.1")["proxyjump"] == "ops@b1:2222,b2"
+    assert "proxyjump" not in config.lookup("192.0.2.2")
+    for hop in ("b1", "b2"):
+        known = config.lookup(hop)
+        assert (known["stricthostkeychecking"], known["userknownhostsfile"]) == ("yes", "/site/known_hosts")
+
+
+def test_the_users_own_configuration_counts_behind_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    (tmp_path / ".ssh").mkdir()
+    own = tmp_path / ".ssh" / "config"
+    own.write_text("Host bastion\n  HostName 192.0.2.250\nHost *\n  User me\n  ProxyJump other\n")
+    values = {"ssh_hostname": "192.0.2.1", "ansible_ssh_common_args": "-J bastion"}
+    file = Path(jump_of("gpu01", values)["ssh_config_file"])
+    assert file.stat().st_mode & 0o777 == 0o600
+    with file.open() as opened:
+        config = SSHConfig()
+        config.parse(opened)
+    assert (config.lookup("192.0.2.1")["proxyjump"], config.lookup("192.0.2.1")["user"]) == ("bastion", "me")
+    assert config.lookup("bastion")["hostname"] == "192.0.2.250"
+    assert jump_of("gpu01", values)["ssh_config_file"] == str(file)
+    assert jump_of("gpu01", {"ansible_ssh_common_args": "-C"}) == {}
