@@ -9,14 +9,14 @@ from pathlib import Path
 from pyinfra.api.command import QuoteString, StringCommand
 
 from rackwright.commands.inventories import add_limit
+from rackwright.concerns.composite import composite, parse_composite
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
 from rackwright.effects.remote import remote, tail
 from rackwright.errors import RackwrightError, ReadingError
 from rackwright.loading.files import site_root
 from rackwright.loading.load import InventoryHost
-from rackwright.plan import reading
-from rackwright.plan.concern import HostReading, parse_all
+from rackwright.plan.concern import HostReading
 from rackwright.printable import counted, printable
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.sources.http import SourceError
@@ -89,10 +89,8 @@ def _from_hosts(entries: Sequence[InventoryHost]) -> list[Named]:
 
 
 def _read(connection: Connected) -> HostReading:
-    settings = connection.entry.settings
-    script = reading.script({concern.name: concern.read(settings) for concern in CONCERNS})
-    command = StringCommand("sh", "-c", QuoteString(script))
+    command = StringCommand("sh", "-c", QuoteString(composite(CONCERNS, connection.entry.settings)))
     ok, output = remote(connection.state, connection.host, command, timeout=120)
     if not ok:
         raise ReadingError(f"{connection.host.name} could not be read: {tail(output)}", code="RW1009")
-    return parse_all(CONCERNS, reading.parse(output.stdout_lines, [concern.name for concern in CONCERNS]))
+    return parse_composite(output.stdout_lines, CONCERNS)

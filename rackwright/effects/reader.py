@@ -9,11 +9,12 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
 from rackwright.concerns.catalog import read_for
+from rackwright.concerns.composite import composite, parse_composite
 from rackwright.effects.line import tune
 from rackwright.effects.remote import StepFailedError, remote, tail
 from rackwright.errors import ReadingError
 from rackwright.plan import reading
-from rackwright.plan.concern import HostReading, parse_all
+from rackwright.plan.concern import HostReading
 from rackwright.plan.reading import Section
 from rackwright.settings.model import HostSettings
 
@@ -25,15 +26,17 @@ def reading_command(
     settings: HostSettings, steps: Collection[str] = (), more: Mapping[str, str] | None = None
 ) -> StringCommand:
     """The command that reads what the steps of a deploy.py need, and sections of `more` by name after that."""
-    sections = {concern.name: concern.read(settings) for concern in read_for(steps)}
-    return StringCommand("sh", "-c", QuoteString(reading.script({**sections, **(more or {})})))
+    return StringCommand("sh", "-c", QuoteString(reading_script(settings, steps, more)))
+
+
+def reading_script(settings: HostSettings, steps: Collection[str] = (), more: Mapping[str, str] | None = None) -> str:
+    """The script that the command carries."""
+    return composite(read_for(steps), settings, more)
 
 
 def parse_reading(lines: Sequence[str], steps: Collection[str] = ()) -> HostReading:
     """What the command printed. Raises ReadingError when it broke off or makes no sense."""
-    concerns = read_for(steps)
-    found = reading.parse(lines, [concern.name for concern in concerns])
-    return parse_all(concerns, found, frozenset(steps) if steps else None)
+    return parse_composite(lines, read_for(steps), frozenset(steps) if steps else None)
 
 
 def read_host(

@@ -85,7 +85,8 @@ def _places() -> dict[str, Path]:
     return {path.name: path for folder in script_folders() for path in folder.glob("*.*")}
 
 
-def script_folders() -> list[Path]:
+@cache
+def script_folders() -> tuple[Path, ...]:
     """The folders with scripts and templates of what lies or runs on a host: this one, and one for each concern."""
     here = Path(__file__).parent
-    return [here, *sorted(path for depth in ("*", "*/*", "*/*/*") for path in here.parent.glob(f"{depth}/host"))]
+    return (here, *sorted(path for depth in ("*", "*/*", "*/*/*") for path in here.parent.glob(f"{depth}/host")))

@@ -1,5 +1,9 @@
 # Functions that name the file system below a folder, the same after a reboot and after another mount of the same share.
 # A device's number is neither: those of network file systems, and of disks that are found in another order, change.
+mount_of() ( # folder; prints the number of its mount, which is another one over the same path
+  [ -r "$1" ] && { exec 9<"$1"; } 2>/dev/null || exit 0
+  while read -r key value; do case $key in mnt_id:) printf %s "$value" ;; esac; done </proc/self/fdinfo/9
+)
 store_of() ( # folder; prints nothing where no name can be trusted
   [ -r "$1" ] && { exec 9<"$1"; } 2>/dev/null || exit 0
   # By the mount's number: a path may have several mounts, one over the other.

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from rackwright.errors import ReadingError
+from rackwright.plan.answers import Answers, parse_answers
 from rackwright.plan.change import Change
 from rackwright.plan.reading import Section
 from rackwright.settings.model import HostSettings
 
 Wanted = TypeVar("Wanted")
 Seen = TypeVar("Seen")
+Parsed = TypeVar("Parsed")
+SHARED = ("units", "engine")
+"""Sections that no concern has for itself."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ class Concern(Generic[Wanted, Seen]):
     files: whole files by path as they would land on a bare host, for `rackwright render`; secrets as masks.
     alone: no other concern decides by what this one changes, so a reading stays good for them; it is cheaper so.
     takes: the sections of the settings that it is handed, nothing else being said in them; None for all of them.
+    units: systemd's units whose state it needs to know, besides the endpoints' own.
+    joined: its own lines with those that follow from what all concerns share, in the words that `parse` reads.
     """
 
     name: str
@@ -41,6 +47,8 @@ class Concern(Generic[Wanted, Seen]):
     files: Callable[[HostSettings], Mapping[str, str]] | None = None
     alone: bool = False
     takes: frozenset[str] | None = None
+    units: tuple[str, ...] = ()
+    joined: Callable[[str, Answers], str] | None = None
 
     def __post_init__(self) -> None:
         """See to it that the concern's functions are handed its own sections alone."""
@@ -77,20 +85,30 @@ def parse_all(
     concerns: Sequence[Concern[Any, Any]], sections: Mapping[str, Section], managed: frozenset[str] | None = None
 ) -> HostReading:
     """Parse every section. Raises ReadingError naming the concern whose lines failed or made no sense."""
-    return HostReading({concern.name: _parse(concern, sections[concern.name]) for concern in concerns}, managed)
+    shared = [_output(name, sections[name]) if name in sections else "" for name in SHARED]
+    answers = _made_of("units and containers", lambda: parse_answers(*shared))
+    seen = {concern.name: _parse(concern, sections[concern.name], answers) for concern in concerns}
+    return HostReading(seen, managed)
 
 
-def _parse(concern: Concern[Any, Seen], section: Section) -> Seen:
-    if section.status != 0:
-        raise ReadingError(
-            f"{concern.name} could not be read (exit {section.status}): {section.error.strip() or 'no text'}",
-            code="RW0501",
-        )
+def _parse(concern: Concern[Any, Seen], section: Section, answers: Answers) -> Seen:
+    own = _output(concern.name, section)
+    joined = concern.joined
+    return _made_of(concern.name, lambda: concern.parse(joined(own, answers) if joined else own))
+
+
+def _output(name: str, section: Section) -> str:
+    if section.status == 0:
+        return section.output
+    raise ReadingError(
+        f"{name} could not be read (exit {section.status}): {section.error.strip() or 'no text'}", code="RW0501"
+    )
+
+
+def _made_of(name: str, parse: Callable[[], Parsed]) -> Parsed:
     try:
-        return concern.parse(section.output)
+        return parse()
     except ReadingError:
         raise
     except (ValueError, KeyError, IndexError) as error:
-        raise ReadingError(
-            f"{concern.name}: the host printed something unexpected: {error!r}", code="RW0502"
-        ) from error
+        raise ReadingError(f"{name}: the host printed something unexpected: {error!r}", code="RW0502") from error

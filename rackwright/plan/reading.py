@@ -3,13 +3,18 @@
 Rules that this file carries (tried on real hosts): empty output never means "absent" unless the section
 ended well, and contents that may hold any byte travel as base64. What begins and ends a section carries a nonce that
 the host makes for this one reading and prints first: no name of a file or a process can know it.
+
+A process costs a host about a millisecond, and a reading looks at some thirty files: their contents travel in one
+archive behind the sections, and `parse` puts each in the place where its section named it.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping
+import io
+import tarfile
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rackwright.errors import ReadingError
@@ -20,13 +25,22 @@ HEAD = "::rackwright-reading:: "
 PRELUDE = """\
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 have() { command -v "$1" >/dev/null 2>&1; }
-show() {
-  if [ ! -e "$1" ]; then printf 'none %s\\n' "$1"; return; fi
-  printf 'file %s ' "$1"; base64 -w0 <"$1" || return 9; echo
+carry() {
+  [ -f "$2" ] && [ -r "$2" ] || { printf '%s\\n' "$2 is no file that can be read" >&2; exit 9; }
+  printf '%s %s:%s\\n' "$1" "$reading_nonce" "$2"; printf '%s\\0' "$2" >&4
 }
+show() {
+  if [ -e "$1" ]; then carry "file $1" "$1"; else printf 'none %s\\n' "$1"; fi
+}
+quote() { printf '%s text %s\\n%s\\n%s end\\n' "$reading_nonce" "$1" "$2" "$reading_nonce"; }
 exec 3>&1
 read -r reading_nonce </proc/sys/kernel/random/uuid
 printf '\\n%s\\n' "::rackwright-reading:: $reading_nonce"
+"""
+ARCHIVE = """\
+} 4>&1 >&3 | tar --create --file=- --null --files-from=- --absolute-names --dereference --hard-dereference \
+  --no-recursion --ignore-failed-read --format=gnu --blocking-factor=1 2>/dev/null | base64 -w0 )
+printf '%s files %s\\n' "$reading_nonce" "$reading_files"
 """
 
 
@@ -39,18 +53,20 @@ class Section:
     error: str
 
 
-def script(sections: Mapping[str, str]) -> str:
+def script(sections: Mapping[str, str], shared: str = "") -> str:
     """Compose the reading: a POSIX sh script that runs each section in a subshell of its own.
 
-    `have NAME` and `show PATH` are at hand in a section; `show` prints a file as base64, read by `files()`.
+    shared: lines that run before the sections and in no subshell, so that what they set is known in each of them.
+    At hand in a section: `have NAME`; `show PATH`, a file, or that there is none, read by `files()`; `carry WORDS
+    PATH`, the words and the file's content as base64; `quote WORDS TEXT`, the same for a text that is known already.
     """
-    parts = [PRELUDE]
+    parts = [PRELUDE, shared.rstrip("\n") + "\n" if shared else "", "reading_files=$( {\n"]
     for name, lines in sections.items():
         parts.append(f"printf '%s begin {name}\\n' \"$reading_nonce\"\n")
         parts.append(f"e=$( {{\n{lines.rstrip()}\n}} 2>&1 >&3 3>&- ); r=$?\n")
         parts.append('[ -z "$e" ] || e=$(printf %s "$e" | base64 -w0)\n')
         parts.append('printf \'\\n%s end %s %s\\n\' "$reading_nonce" "$r" "$e"\n')
-    return "".join(parts)
+    return "".join([*parts, ARCHIVE])
 
 
 def parse(lines: Iterable[str], expected: Iterable[str]) -> dict[str, Section]:
@@ -58,33 +74,69 @@ def parse(lines: Iterable[str], expected: Iterable[str]) -> dict[str, Section]:
 
     Raises ReadingError when a section is missing or cut short: the host is then unknown, never "as if empty".
     """
-    found: dict[str, Section] = {}
     rest = iter(lines)
     nonce = next((line.removeprefix(HEAD) for line in rest if line.startswith(HEAD)), "")
     if not nonce:
         raise ReadingError(f"the reading broke off before: {', '.join(expected) or 'its beginning'}", code="RW0506")
+    bodies, packed = _bodies(rest, nonce)
+    missing = [wanted for wanted in expected if wanted not in bodies]
+    if missing or packed is None:
+        raise ReadingError(f"the reading broke off before: {', '.join(missing) or 'its end'}", code="RW0506")
+    contents = _unpacked(packed)
+    return {name: _section(words, body, nonce, contents) for name, (words, body) in bodies.items()}
+
+
+def _bodies(lines: Iterator[str], nonce: str) -> tuple[dict[str, tuple[list[str], list[str]]], str | None]:
+    """Each section's last words and its lines, and the archive of all files; None when it did not come."""
+    found: dict[str, tuple[list[str], list[str]]] = {}
     name, body = "", list[str]()
-    for line in rest:
+    for line in lines:
         match line.split(" "):
             case [seen, "begin", begun] if seen == nonce:
                 name, body = begun, []
+            case [seen, "text", *words] if seen == nonce:
+                body.append(" ".join([*words, _quoted(lines, nonce)]))
             case [seen, "end", *words] if seen == nonce:
-                found[name] = _section(words, body)
+                found[name] = (words, body)
+            case [seen, "files", packed] if seen == nonce:
+                return found, packed
             case _:
                 body.append(line)
-    missing = [wanted for wanted in expected if wanted not in found]
-    if missing:
-        raise ReadingError(f"the reading broke off before: {', '.join(missing)}", code="RW0506")
-    return found
+    return found, None
 
 
-def _section(words: list[str], body: list[str]) -> Section:
+def _quoted(lines: Iterator[str], nonce: str) -> str:
+    """A text that `quote` printed, as base64."""
+    text = "\n".join(iter(lambda: next(lines, f"{nonce} end"), f"{nonce} end"))
+    return base64.b64encode(text.encode()).decode()
+
+
+def _unpacked(packed: str) -> dict[str, str]:
+    """Contents, as base64, of the files that the host has sent along."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed, validate=True))) as archive:
+            found = {member.name: archive.extractfile(member) for member in archive if member.isreg()}
+            return {name: base64.b64encode(file.read()).decode() for name, file in found.items() if file}
+    except (tarfile.TarError, binascii.Error, ValueError, EOFError) as error:
+        raise ReadingError(f"unreadable files from the host: {error}", code="RW0506") from error
+
+
+def _section(words: list[str], body: list[str], nonce: str, contents: Mapping[str, str]) -> Section:
     if body and body[-1] == "":
         body.pop()
+    output = "\n".join(_with_content(line, nonce, contents) for line in body)
     try:
-        return Section(int(words[0]), "\n".join(body), decode(words[1] if len(words) > 1 else ""))
+        return Section(int(words[0]), output, decode(words[1] if len(words) > 1 else ""))
     except (ValueError, IndexError) as error:
         raise ReadingError(f"a section of the reading has no end: {words!r}", code="RW0506") from error
+
+
+def _with_content(line: str, nonce: str, contents: Mapping[str, str]) -> str:
+    """A line with the content of the file that it names, if it names one."""
+    words, named, path = line.partition(f" {nonce}:")
+    if named and path not in contents:
+        raise ReadingError(f"{path} could not be read", code="RW0506")
+    return f"{words} {contents[path]}" if named else line
 
 
 def lines_of(output: str) -> list[str]:

@@ -53,15 +53,22 @@ def chosen_hosts(inventory: str, limit: Sequence[str], only: Sequence[str] = ())
     return [entry for entry in found if entry.name in names]
 
 
+def _cooperate() -> None:
+    """Make the standard library cooperative; commands that connect nowhere must not be changed by it."""
+    from gevent import events  # noqa: PLC0415
+
+    # At each of some thirty steps, gevent would look through all installed packages for one that wants to be told.
+    vars(events).update(notify_and_call_entry_points=vars(events)["notify"])
+    import pyinfra_cli  # noqa: F401, PLC0415
+
+
 @contextmanager
 def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
     """Connect to hosts side by side; hosts that cannot be reached are left out and have said why.
 
     Raises RackwrightError when none can be reached.
     """
-    # Makes the standard library cooperative, so only here: commands that connect nowhere must not be changed by it.
-    import pyinfra_cli  # noqa: F401, PLC0415
-
+    _cooperate()
     inventory = Inventory(([(entry.name, entry.data) for entry in entries], {}))
     tame_output()
     config = Config()

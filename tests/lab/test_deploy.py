@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,41 @@ def test_a_second_run_changes_nothing_at_the_cost_of_one_command(deployed: Site)
     (table,) = tutorial.blocks(7)
     for name, counts in Run(0, table).table.items():
         assert run.table[name] == tuple(len(deployed.lab.hosts) * count for count in counts), "the tutorial's table"
+
+
+SHIMS = """\
+rm -rf /run/shims /run/started; mkdir /run/shims
+for program in /bin/* /usr/bin/* /usr/sbin/* /usr/local/bin/* /usr/local/sbin/*; do
+  [ -x "$program" ] && [ ! -d "$program" ] || continue
+  printf '#!/bin/sh\\necho %s >>/run/started\\nexec %s "$@"\\n' "${program##*/}" "$program" >"/run/shims/${program##*/}"
+done
+chmod 755 /run/shims/*
+"""
+READING = """\
+from rackwright.effects.reader import reading_script
+from rackwright.pyinfra_glue.session import chosen_hosts
+print(reading_script(chosen_hosts("inventory/lab.py", ())[0].settings))
+"""
+
+
+def started(site: Site, host: Host) -> Counter[str]:
+    """The programs that one reading of a host starts, by name."""
+    script = site.command(sys.executable, "-c", READING).output
+    path = next(line for line in script.splitlines() if line.startswith("export LC_ALL=C PATH="))
+    host.run(SHIMS)
+    host.run("cat >/run/reading.sh", stdin=script.replace(path, "export LC_ALL=C PATH=/run/shims"))
+    host.run("sh /run/reading.sh >/dev/null")
+    found = Counter(host.run("cat /run/started; rm -rf /run/shims /run/started /run/reading.sh").stdout.split())
+    assert found, "nothing was counted"
+    return found
+
+
+def test_a_reading_of_a_converged_host_starts_few_programs(deployed: Site) -> None:
+    found = started(deployed, deployed.lab.hosts[0])
+    assert (found["docker"], found["nvidia-smi"], found["systemctl"], found["dpkg-query"]) == (0, 1, 1, 1), found
+    assert found["curl"] == 2, "Docker's API, and /health"
+    assert found["base64"] <= 2, "all files travel in one archive"
+    assert found.total() <= 55, found
 
 
 def test_looking_ahead_finds_nothing_on_a_converged_host(deployed: Site) -> None:

@@ -12,7 +12,9 @@ from rackwright.plan.concern import HostReading, parse_all
 from rackwright.settings.model import HostSettings
 
 MODEL = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}
-GOOD = "\n".join(f"{file.file} {file.sha256} 644:root" for file in ENCODING_FILES)
+GOOD = "\n".join(
+    [f"{file.sha256}  {file.file}" for file in ENCODING_FILES] + [f"{file.file} 644:root" for file in ENCODING_FILES]
+)
 
 
 def host(**keys: Any) -> HostSettings:
@@ -42,9 +44,9 @@ def test_a_mirror_and_a_proxy_are_used() -> None:
 
 def test_a_wrong_hash_is_fetched_again_and_a_wrong_mode_put_right() -> None:
     rows = GOOD.splitlines()
-    (fetch,) = pending("\n".join([rows[0].replace("446a", "0000"), rows[1]]))
+    (fetch,) = pending("\n".join([rows[0].replace("446a", "0000"), *rows[1:]]))
     assert "its SHA-256 is not the published one" in fetch.why
-    (mode,) = pending("\n".join([rows[0].replace("644:root", "600:ops"), rows[1]]))
+    (mode,) = pending("\n".join([*rows[:2], rows[2].replace("644:root", "600:ops"), rows[3]]))
     assert isinstance(mode.steps[0], Shell)
 
 

@@ -30,11 +30,13 @@ from rackwright.concerns.endpoint import (
     waits,
     why_switch,
 )
+from rackwright.concerns.endpoint.seen import joined
 from rackwright.concerns.endpoint.switch.events import LastSwitch
 from rackwright.concerns.release import Unresolved, payload
 from rackwright.hostside import durable_script, host_script
 from rackwright.paths import BOOT_UNIT, unit_name
 from rackwright.plan import reading
+from rackwright.plan.answers import Answers, Container
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Change, Job, Owned, Proved, Refuse, Shell, WriteFile
 from rackwright.plan.release import SUMS, Release, build_release
@@ -388,14 +390,15 @@ def block(**values: str) -> str:
     rows = {"ActiveState": "active", "SubState": "running", "Result": "success", "NeedDaemonReload": "no"}
     labels = f"{WANTED.hash} {WANTED.spec.serving_hash} {BOUND.hash}"
     rows |= {"UnitFileState": "enabled", "running": labels, "current": WANTED.hash, "proven": WANTED.hash}
-    rows |= {"health": "200", "unit": "same", "files": "whole", **values}
+    rows |= {"health": "200", "files": "whole", **values}
     return "\n".join(f"value {key}={value}" for key, value in rows.items())
 
 
 def printed(body: str) -> str:
     boot = "\n".join(f"file /etc/systemd/system/{name} {line(text)}" for name, text in BOOT.items())
     spec, bound = line(WANTED.files["spec.json"]), line(BOUND.text)
-    files = f"unit {line(WANTED.unit)}\nspec {spec}\nbinding {bound}\nproven_binding {bound}"
+    unit = f"unit {line(WANTED.unit)}\ncurrent_unit {line(WANTED.unit)}"
+    files = f"{unit}\nspec {spec}\nbinding {bound}\nproven_binding {bound}"
     return f"docker=up\n{boot}\nboot=enabled\nendpoint llm\n{body}\n{files}\n"
 
 
@@ -427,10 +430,28 @@ def test_a_spoilt_spec_counts_as_none(text: str) -> None:
 
 def test_the_reading_runs_on_a_machine_without_docker(tmp_path: Path) -> None:
     lines = host_script("read_endpoints", units=str(tmp_path), home=str(tmp_path), urls="llm http://127.0.0.1:1")
-    done = subprocess.run(["sh", "-c", reading.script({"endpoint": lines})], capture_output=True, text=True, check=True)
+    shared = host_script("shared_read", reading_asked="docker.service", reading_home=str(tmp_path))
+    script = reading.script({"endpoint": lines}, shared)
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
     section = reading.parse(done.stdout.splitlines(), ["endpoint"])["endpoint"]
     assert section.status == 0
-    assert parse(section.output).endpoints["llm"].running_hash is None
+    seen = parse(joined(section.output, Answers()))
+    assert not seen.docker
+    assert seen.endpoints["llm"].running_hash is None
+
+
+def test_what_systemd_and_docker_say_stands_with_the_endpoint_that_it_is_of() -> None:
+    states = {"ActiveState": "active", "SubState": "running", "NeedDaemonReload": "yes"}
+    labels = {"rackwright.endpoint": "b", **{f"rackwright.{part}": part for part in ("release", "serving", "binding")}}
+    ours, other = Container("1", "rackwright-b", "i", True, labels), Container("2", "rackwright-a", "i", True)
+    answers = Answers({"rackwright-b.service": states}, {}, (ours, other), ())
+    seen = parse(joined("endpoint a\nvalue current=x\nendpoint b\nvalue current=y", answers))
+    assert (seen.docker, seen.endpoints["a"].foreign_container, seen.endpoints["a"].active) == (True, True, "inactive")
+    found = seen.endpoints["b"]
+    assert (found.active, found.needs_reload, found.current) == ("active", True, "y")
+    assert (found.foreign_container, found.running) == (False, Running("release", "serving", "binding"))
+    stopped = replace(answers, containers=(replace(ours, running=False),))
+    assert parse(joined("endpoint b", stopped)).endpoints["b"].running is None
 
 
 # -- questions, differences, files

@@ -311,7 +311,7 @@ def test_a_name_with_a_line_break_is_one_entry(tmp_path: Path, monkeypatch: pyte
     settings = machine_settings(models={"folder": str(tmp_path / "store")})
     lines = run(f"show() {{ :; }}\n{read_models(settings)}").stdout.splitlines()
     assert [line.split(" ")[0] for line in lines] == ["record", "entry", "entry", "marked", "marked"], lines
-    assert lines[0].split(" ")[4] == str(model)
+    assert lines[0].split(" ")[-1] == str(model)
 
 
 # -- unpacking

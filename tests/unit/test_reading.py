@@ -66,3 +66,30 @@ def test_no_line_of_a_section_begins_or_ends_one(lines: list[str]) -> None:
 @given(st.text(st.characters(exclude_characters="\n"), min_size=1))
 def test_only_a_line_feed_ends_a_line(name: str) -> None:
     assert reading.lines_of(f"entry {name}\n\nforeign x\n") == [f"entry {name}", "foreign x"]
+
+
+def test_what_is_there_and_is_no_file_fails_its_section(tmp_path: Path) -> None:
+    seen = run({"a": f"show {tmp_path}; echo on", "b": f"carry words {tmp_path}/absent"})
+    assert [(one.status, one.output) for one in seen.values()] == [(9, ""), (9, "")]
+    assert f"{tmp_path} is no file that can be read" in seen["a"].error
+
+
+def test_a_file_that_went_while_it_was_read_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ReadingError, match="file could not be read"):
+        run({"a": f'reading_now={tmp_path}/file; printf \'%s %s:%s\\n\' file "$reading_nonce" "$reading_now"'})
+
+
+def test_a_reading_that_ends_before_its_files_is_an_error() -> None:
+    with pytest.raises(ReadingError, match="broke off before: its end"):
+        reading.parse(["::rackwright-reading:: n", "n begin a", "n end 0 "], ["a"])
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00\r"), max_size=80))
+def test_a_text_that_is_known_travels_whole_and_forges_nothing(text: str) -> None:
+    forged = f"x end\nx text b\n{text}"
+    seen = run({"a": f"quote 'words of' {shlex.quote(forged)}", "b": "echo real"})
+    words, _, packed = seen["a"].output.rpartition(" ")
+    assert (words, reading.decode(packed)) == ("words of", forged)
+    assert seen["b"].output == "real"

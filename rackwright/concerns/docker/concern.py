@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from rackwright.concerns.docker import apt
 from rackwright.concerns.docker.daemon import DAEMON_JSON, BrokenDaemonJsonError, parse_daemon_json
-from rackwright.concerns.docker.daemonjob import JOB
 from rackwright.concerns.docker.dockerd import daemon_changes, enable_changes, forget_changes, start_changes
 from rackwright.concerns.docker.files import AUTHORITY, file_changes, paths
 from rackwright.concerns.docker.holds import hold_changes
 from rackwright.concerns.docker.install import cannot_install, install_changes
-from rackwright.concerns.docker.seen import SeenDocker, parse
+from rackwright.concerns.docker.seen import READ_UNITS, SeenDocker, joined, parse
 from rackwright.concerns.docker.users import user_changes
 from rackwright.concerns.docker.wanted import WantedDocker, wanted
 from rackwright.hostside import host_script
-from rackwright.paths import STATE, job_unit
 from rackwright.plan.change import Change, Refuse
 from rackwright.plan.concern import Concern
 from rackwright.settings.model import ENDPOINTS, HostSettings
@@ -23,12 +21,9 @@ def read(settings: HostSettings) -> str:
     """State of packages, daemon, files and users."""
     return host_script(
         "docker_read",
-        packages=" ".join(apt.PACKAGES),
-        endpoints=" ".join(settings.all_endpoints),
+        packages="\n".join(apt.PACKAGES),
         users=" ".join(settings.docker.users),
-        state=STATE,
         authority=AUTHORITY,
-        job=job_unit(JOB),
         paths=" ".join(paths(settings)),
     )
 
@@ -69,4 +64,6 @@ def refusals(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
 
 TAKES = frozenset({ENDPOINTS, "docker", "firewall", "registry", "mirrors", "proxy", "paths"})
 """Sections of the settings that it is handed."""
-DOCKER: Concern[WantedDocker, SeenDocker] = Concern("docker", read, parse, wanted, changes, takes=TAKES)
+DOCKER: Concern[WantedDocker, SeenDocker] = Concern(
+    "docker", read, parse, wanted, changes, takes=TAKES, units=READ_UNITS, joined=joined
+)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rackwright.concerns.docker.apt import OperatingSystem
+from rackwright.concerns.docker.daemonjob import JOB
+from rackwright.paths import endpoint_of, job_unit
+from rackwright.plan.answers import Answers
 from rackwright.plan.reading import decode, files, lines_of, pairs
+
+SERVICE = "docker.service"
+READ_UNITS = (SERVICE, job_unit(JOB))
+"""Units whose state is read."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,18 @@ class SeenDocker:
     def unfinished(self, name: str) -> bool:
         """Whether dpkg was cut in the middle of that package."""
         return any(entry.split(" ")[0] == name for entry in self.broken)
+
+
+def joined(output: str, answers: Answers) -> str:
+    """The reading's own lines, what Docker says of itself, and what systemd says of it and of the endpoints."""
+    keys = ("LoadState", "ActiveState", "UnitFileState", "NeedDaemonReload")
+    found = [f"unit.{key}={answers.unit(SERVICE, key)}" for key in keys]
+    if answers.is_active(job_unit(JOB)):
+        found.append("restarting=yes")
+    if answers.info is not None:
+        found.append(f"info {base64.b64encode(json.dumps(answers.info).encode()).decode()}")
+    serving = (endpoint_of(unit) for unit in answers.units if answers.is_active(unit))
+    return "\n".join([output, *found, *(f"serving {name}" for name in serving if name)])
 
 
 def parse(output: str) -> SeenDocker:

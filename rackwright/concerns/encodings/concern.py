@@ -59,16 +59,17 @@ def read(settings: HostSettings) -> str:
     names = " ".join(encoding.file for encoding in ENCODING_FILES)
     return f"""\
 cd '{settings.encodings.folder}' 2>/dev/null || exit 0
-for f in {names}; do
-  [ -f "$f" ] && printf '%s\\n' "$f $(sha256sum <"$f" | cut -d' ' -f1) $(stat -c %a:%U "$f")"
-done
+set --
+for f in {names}; do [ ! -f "$f" ] || set -- "$@" "$f"; done
+[ "$#" = 0 ] || {{ sha256sum "$@"; stat -c '%n %a:%U' "$@"; }}
 exit 0"""
 
 
 def parse(output: str) -> SeenEncodings:
-    """Parse `NAME SHA256 MODE` lines."""
-    rows = (line.split(" ") for line in lines_of(output))
-    return {name: SeenFile(sha256, mode) for name, sha256, mode in rows}
+    """Parse the lines: SHA256 and name of each file, then name and mode."""
+    hashed = [line.split("  ", 1) for line in lines_of(output) if "  " in line]
+    modes = dict(line.split(" ", 1) for line in lines_of(output) if "  " not in line)
+    return {name: SeenFile(sha256, modes[name]) for sha256, name in hashed}
 
 
 def wanted(settings: HostSettings, _: HostReading) -> WantedEncodings:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rackwright.concerns.endpoint import formats
 from rackwright.concerns.endpoint.questions import questions, questions_after, questions_before
-from rackwright.concerns.endpoint.seen import BOOT_UNITS, SeenEndpoint, SeenEndpoints, parse, read
+from rackwright.concerns.endpoint.seen import BOOT_UNITS, SeenEndpoint, SeenEndpoints, joined, parse, read
 from rackwright.concerns.endpoint.switch.conflicts import Exchange
 from rackwright.concerns.endpoint.switch.foreign_units import foreigners, kept_aside, refusal
 from rackwright.concerns.endpoint.switch.job import (
@@ -281,5 +281,5 @@ def boot_files(_: HostSettings) -> dict[str, str]:
 TAKES = RELEASE_TAKES | {"releases", "rollout"}
 """Sections of the settings that it is handed."""
 ENDPOINT: Concern[WantedEndpoints, SeenEndpoints] = Concern(
-    "endpoint", read, parse, wanted, changes, files=boot_files, takes=TAKES
+    "endpoint", read, parse, wanted, changes, files=boot_files, takes=TAKES, units=(BOOT_UNIT,), joined=joined
 )

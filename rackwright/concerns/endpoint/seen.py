@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from rackwright.concerns.endpoint.formats import format_of, readable
 from rackwright.concerns.endpoint.switch.events import LastSwitch
 from rackwright.hostside import host_script
-from rackwright.paths import BOOT_UNIT, RESTORE_UNIT, STATE, TARGET, UNITS
+from rackwright.paths import BOOT_UNIT, ENDPOINT_LABEL, RESTORE_UNIT, STATE, TARGET, UNITS, container_name, unit_name
+from rackwright.plan.answers import Answers
 from rackwright.plan.binding import Binding, parse_binding
 from rackwright.plan.reading import decode, files, pairs
 from rackwright.plan.spec import FORMAT, local_url
 from rackwright.settings.model import HostSettings
 
-FILES = ("unit ", "spec ", "proven_spec ", "binding ", "proven_binding ")
+FILES = ("unit ", "current_unit ", "spec ", "proven_spec ", "binding ", "proven_binding ")
 """Begin lines of the reading that carry a whole file."""
+RUNNING_PARTS = ("release", "serving", "binding")
+"""What a container says, by its labels, that it was started with."""
 BOOT_UNITS = (TARGET, BOOT_UNIT, RESTORE_UNIT)
 
 
@@ -101,9 +104,34 @@ class SeenEndpoints:
 
 
 def read(settings: HostSettings) -> str:
-    """State of every endpoint that is wanted or there: unit, container, health, pointers."""
+    """State of every endpoint that is wanted or there: unit, health, pointers; its container is Docker's answer."""
     urls = "\n".join(f"{name} {local_url(endpoint)}" for name, endpoint in settings.all_endpoints.items())
     return host_script("read_endpoints", units=UNITS, home=f"{STATE}/endpoints", urls=urls)
+
+
+def joined(output: str, answers: Answers) -> str:
+    """The reading's own lines, and behind each endpoint's name what systemd and Docker say of it."""
+    docker = "down" if answers.containers is None else "up"
+    found = [f"docker={docker}", f"boot={answers.unit(BOOT_UNIT, 'UnitFileState')}"]
+    for line in output.split("\n"):
+        found.append(line)
+        if line.startswith("endpoint "):
+            found += _told(line.removeprefix("endpoint "), answers)
+    return "\n".join(found)
+
+
+def _told(name: str, answers: Answers) -> Iterator[str]:
+    for key in ("ActiveState", "SubState", "Result", "NeedDaemonReload", "UnitFileState"):
+        if key in answers.units.get(unit_name(name), {}):
+            yield f"value {key}={answers.unit(unit_name(name), key)}"
+    container = answers.named(container_name(name))
+    if container is None:
+        return
+    # A container of that name without our label is somebody else's.
+    if not container.labels.get(ENDPOINT_LABEL):
+        yield "value container=foreign"
+    if container.running:
+        yield f"value running={' '.join(container.labels.get(f'rackwright.{part}', '') for part in RUNNING_PARTS)}"
 
 
 def parse(output: str) -> SeenEndpoints:
@@ -132,7 +160,7 @@ def _endpoint(block: str) -> tuple[str, SeenEndpoint]:
     spec = readable(current)
     return name, SeenEndpoint(
         unit=decode(files["unit"]) if "unit" in files else None,
-        unit_same=values.get("unit") == "same",
+        unit_same="unit" in files and files["unit"] == files.get("current_unit"),
         active=values.get("ActiveState", "inactive"),
         sub=values.get("SubState", "dead"),
         result=values.get("Result", "success"),

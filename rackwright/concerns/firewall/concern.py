@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from rackwright.concerns.firewall.changes import OWNS, changes, report
 from rackwright.concerns.firewall.place import Place, each_once, listeners
-from rackwright.concerns.firewall.seen import SeenFirewall, parse, read
+from rackwright.concerns.firewall.seen import READ_UNITS, SeenFirewall, joined, parse, read
 from rackwright.concerns.firewall.wanted import WantedFirewall, for_listeners
 from rackwright.plan.change import Change, Owned
 from rackwright.plan.concern import Concern, HostReading
@@ -71,9 +71,9 @@ def moved(reading: HostReading, places: Mapping[str, Place]) -> dict[str, Place]
 TAKES = frozenset({ENDPOINTS, "firewall", "docker", "releases"})
 """Sections of the settings that it is handed."""
 FIREWALL: Concern[WantedFirewall, SeenFirewall] = Concern(
-    "firewall", read, parse, wanted, changes, report, alone=True, takes=TAKES
+    "firewall", read, parse, wanted, changes, report, alone=True, takes=TAKES, units=READ_UNITS, joined=joined
 )
 FIREWALL_AS_SERVED: Concern[WantedFirewall, SeenFirewall] = Concern(
-    "firewall", read, parse, wanted_as_served, changes, report, alone=True, takes=TAKES
+    "firewall", read, parse, wanted_as_served, changes, report, alone=True, takes=TAKES, units=READ_UNITS, joined=joined
 )
 """The same, once a host has had its turn: what nothing listens on is closed again."""

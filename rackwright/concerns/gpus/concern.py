@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from xml.etree import ElementTree
+
+import yaml
 
 from rackwright.concerns.inflate import inflate
 from rackwright.errors import ReadingError
 from rackwright.hostside import host_script
+from rackwright.plan.answers import Answers
 from rackwright.plan.concern import Concern
 from rackwright.plan.reading import decode, lines_of
 from rackwright.settings.model import HostSettings
@@ -84,6 +89,19 @@ class SeenGpus:
     """Version of the loaded kernel module."""
     error: str = ""
     """nvidia-smi's own words when it failed; empty otherwise."""
+
+
+@cache
+def capabilities() -> Mapping[str, str]:
+    """Compute capability by GPU's name: data/gpus.yaml."""
+    found: dict[str, str] = yaml.safe_load((resources.files("rackwright") / "data" / "gpus.yaml").read_text())
+    return found
+
+
+def joined(output: str, answers: Answers) -> str:
+    """The reading's own lines, and the names of our containers that run."""
+    ours = (one for one in answers.containers or () if one.running and "rackwright-" in one.name)
+    return "\n".join([output, *(f"container {one.id} {one.name}" for one in ours)])
 
 
 def parse(output: str) -> SeenGpus:
@@ -163,11 +181,12 @@ def _gpu(
         return _value(node.findtext(path))
 
     uuid = text("uuid") or ""
-    index, capability = table.get(uuid, (place, None))
+    name = text("product_name") or "unknown"
+    index, capability = table.get(uuid, (place, capabilities().get(name)))
     return Gpu(
         index=index,
         uuid=uuid,
-        name=text("product_name") or "unknown",
+        name=name,
         bus_id=node.get("id", ""),
         memory_mib=_number(text("fb_memory_usage/total")),
         compute_capability=capability,
@@ -215,7 +234,7 @@ def _switch(text: str | None) -> bool | None:
 
 
 def _read(_: HostSettings) -> str:
-    return host_script("gpus_read")
+    return host_script("gpus_read", known="\n".join(capabilities()))
 
 
 GPUS: Concern[None, SeenGpus] = Concern(
@@ -225,4 +244,5 @@ GPUS: Concern[None, SeenGpus] = Concern(
     wanted=lambda _settings, _reading: None,
     changes=lambda _wanted, _seen: [],
     takes=frozenset(),
+    joined=joined,
 )

@@ -14,6 +14,7 @@ from rackwright.concerns.downloads import proxy_values
 from rackwright.concerns.registry import CONFIG, REGISTRY, at_rest, config_of
 from rackwright.hostside import job_script
 from rackwright.paths import RUN, STATE
+from rackwright.plan.answers import Answers
 from rackwright.plan.change import Change, Job, Owned, WriteFile
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.reading import lines_of
@@ -84,16 +85,19 @@ def digest_of(endpoint: EndpointSettings, seen: SeenImages) -> str | None:
 
 
 def read(_: HostSettings) -> str:
-    """List the images with their digests, and the records."""
+    """The records; the images are Docker's answer."""
     return f"""\
-cat {PINS}/* 2>/dev/null | sed 's/^/pin /'
-if have docker; then
-  if out=$(docker image ls --digests --format '{{{{.Repository}}}} {{{{.Tag}}}} {{{{.Digest}}}}' 2>/dev/null); then
-    echo known
-    printf '%s\\n' "$out" | sed '/^$/d; s/^/image /'
-  fi
-fi
+for pin in {PINS}/*; do
+  [ ! -f "$pin" ] || first_lines 1 'pin ' "$pin"
+done
 exit 0"""
+
+
+def joined(output: str, answers: Answers) -> str:
+    """The records, and the images that Docker lists; without its answer none is known."""
+    if answers.images is None:
+        return output
+    return "\n".join([output, "known", *(f"image {' '.join(row)}" for row in answers.images)])
 
 
 def parse(output: str) -> SeenImages:
@@ -202,7 +206,9 @@ def report(wanted: WantedImages, seen: SeenImages) -> str:
 
 TAKES = frozenset({ENDPOINTS, "registry", "downloads", "proxy"})
 """Sections of the settings that it is handed."""
-IMAGE: Concern[WantedImages, SeenImages] = Concern("image", read, parse, wanted, changes, report, takes=TAKES)
+IMAGE: Concern[WantedImages, SeenImages] = Concern(
+    "image", read, parse, wanted, changes, report, takes=TAKES, joined=joined
+)
 
 
 def not_asked(name: str, why: str) -> str:

@@ -155,20 +155,27 @@ def read(settings: HostSettings) -> str:
     )
     return f"""\
 {store_functions()}
+known= store=
+set --
 for m in '{MANIFESTS}'/*.json; do
   [ -f "$m" ] || continue
-  name=${{m##*/}} own='{settings.models.folder}'/${{m##*/}}
+  own='{settings.models.folder}'/${{m##*/}}
   own=${{own%.json}}
   [ -d "$own" ] || continue
   show "$m"
-  closed=yes
-  [ -z "$(find "$own" \\( ! -uid 0 -o -perm /022 \\) ! -type l -print -quit)" ] || closed=no
-  printf '%s\\n' "record $(store_of "$own") $closed $m $own"
-  find "$own" -type f -printf 'entry %s %T@ %C@ %i %p\\0' | tr '\\n\\0' '\\001\\n'
+  number=$(mount_of "$own")
+  [ -n "$number" ] && [ "$number" = "$known" ] || {{ store=$(store_of "$own"); known=$number; }}
+  printf '%s\\n' "record $store $m $own"
+  set -- "$@" "$own"
 done
-for m in '{settings.models.folder}'/*/{MANIFEST}; do
-  [ ! -f "$m" ] || printf 'marked %s\\0' "${{m%/*}}" | tr '\\n\\0' '\\001\\n'
-done
+{{
+  [ "$#" = 0 ] ||
+    find "$@" ! -type l \\( ! -uid 0 -o -perm /022 \\) -printf 'open %H\\0' , \\
+      -type f -printf 'entry %s %T@ %C@ %i %p\\0'
+  for m in '{settings.models.folder}'/*/{MANIFEST}; do
+    [ ! -f "$m" ] || printf 'marked %s\\0' "${{m%/*}}"
+  done
+}} | tr '\\n\\0' '\\001\\n'
 [ ! -d '{settings.models.folder}' ] || [ -w '{settings.models.folder}' ] || echo readonly=yes
 {foreign}exit 0"""
 
@@ -177,10 +184,10 @@ def parse(output: str) -> SeenModels:
     """Parse records and listings. One that cannot be read or does not count is ignored: its folder is verified anew."""
     entries = dict(_entry(line) for line in lines_of(output) if line.startswith("entry "))
     records = files(output)
-    noted = [line.split(" ", 4)[1:] for line in lines_of(output) if line.startswith("record ")]
-    found = (
-        _model(_Folder(path, store, closed == "yes"), records.get(m) or "", entries) for store, closed, m, path in noted
-    )
+    noted = [line.split(" ", 3)[1:] for line in lines_of(output) if line.startswith("record ")]
+    opened = {line.split(" ", 1)[1] for line in lines_of(output) if line.startswith("open ")}
+    folders = ((_Folder(path, store, path not in opened), m) for store, m, path in noted)
+    found = (_model(folder, records.get(m) or "", entries) for folder, m in folders)
     models = tuple(model for model in found if model is not None)
     there = {line.split(" ", 1)[1] for line in lines_of(output) if line.startswith(("foreign ", "marked "))}
     foreign = there - {model.path for model in models}

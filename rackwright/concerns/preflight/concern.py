@@ -34,12 +34,14 @@ from rackwright.concerns.preflight.software import SOFTWARE
 from rackwright.concerns.preflight.storage import STORAGE
 from rackwright.hostside import host_script
 from rackwright.paths import STATE
+from rackwright.plan.answers import Answers
 from rackwright.plan.change import Change, Job, Refuse, Step
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.plan.reading import files, lines_of, pairs
 from rackwright.settings.model import HostSettings
 
+FABRIC = "nvidia-fabricmanager.service"
 TOOLKIT_CONFIG = "/etc/nvidia-container-runtime/config.toml"
 FETCHING: tuple[Concern[Any, Any], ...] = (IMAGE, MODELS, ENCODINGS)
 FETCHING_KINDS: Mapping[str, Kind] = {"image": "image", "models": "model", "encodings": "encoding"}
@@ -69,6 +71,21 @@ def read(settings: HostSettings) -> str:
         urls=" ".join(f"{name}={url}" for name, url in _urls(settings).items()),
         proxies=" ".join(f"{key}={value}" for key, value in proxies.items() if value),
     )
+
+
+def joined(output: str, answers: Answers) -> str:
+    """The reading's own lines, with Docker's names of containers, and the fabric manager's state."""
+    lines = [_named(line, answers) if line.startswith("port ") else line for line in output.split("\n")]
+    return "\n".join([*lines, *(f"fabric.{key}={answers.unit(FABRIC, key)}" for key in ("LoadState", "ActiveState"))])
+
+
+def _named(line: str, answers: Answers) -> str:
+    """A listener with its container's name: that of its process, or else that of what publishes the port."""
+    words = line.split(" ")
+    running = [one for one in answers.containers or () if one.running]
+    named = [one.name for one in running if one.id == words[4]]
+    named += [one.name for one in running if int(words[1]) in one.ports]
+    return " ".join([*words[:4], named[0] if named else "-", *words[5:]])
 
 
 def _urls(settings: HostSettings) -> dict[str, str]:
@@ -179,5 +196,5 @@ def details(asked: WantedHost, _: SeenMachine) -> str:
 
 
 PREFLIGHT: Concern[WantedHost, SeenMachine] = Concern(
-    "preflight", read, parse, wanted, changes, report, details=details
+    "preflight", read, parse, wanted, changes, report, details=details, units=(FABRIC,), joined=joined
 )

@@ -15,6 +15,7 @@ from rackwright.concerns.release import TAKES as RELEASE_TAKES
 from rackwright.concerns.release import wanted_releases
 from rackwright.hostside import host_script
 from rackwright.paths import STATE
+from rackwright.plan.answers import Answers
 from rackwright.plan.change import Change, Owned, Shell
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD
@@ -53,14 +54,20 @@ class WantedRetention:
 
 
 def read(_: HostSettings) -> str:
-    """Print what every release on the host needs, and the image of every container."""
+    """Print what every release on the host needs."""
     return f"""\
 for release in {STATE}/endpoints/*/releases/*/; do
-  [ -f "$release/spec.json" ] && printf '%s\\n' "$(basename "$release") $(base64 -w0 <"$release/{NEEDS}" 2>/dev/null)"
+  [ -f "$release/spec.json" ] || continue
+  release=${{release%/}}
+  if [ -f "$release/{NEEDS}" ]; then carry "${{release##*/}}" "$release/{NEEDS}"
+  else printf '%s \\n' "${{release##*/}}"; fi
 done
-# Any docker command would start a stopped dockerd through its socket, and a reading changes nothing.
-if systemctl is-active --quiet docker.service; then docker ps --all --format 'used {{{{.Image}}}}' 2>/dev/null; fi
 exit 0"""
+
+
+def joined(output: str, answers: Answers) -> str:
+    """The releases, and the image of every container."""
+    return "\n".join([output, *(f"used {one.image}" for one in answers.containers or () if one.image)])
 
 
 def parse(output: str) -> SeenRetention:
@@ -139,4 +146,6 @@ def _remove_image(image: LocalImage) -> Change:
 
 TAKES = RELEASE_TAKES | {"releases"}
 """Sections of the settings that it is handed."""
-RETENTION: Concern[WantedRetention, SeenRetention] = Concern("retention", read, parse, wanted, changes, takes=TAKES)
+RETENTION: Concern[WantedRetention, SeenRetention] = Concern(
+    "retention", read, parse, wanted, changes, takes=TAKES, joined=joined
+)

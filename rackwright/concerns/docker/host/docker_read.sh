@@ -1,34 +1,28 @@
-# Docker Engine and NVIDIA's container toolkit: packages, daemon, its configuration, users, and who serves.
-# Parameters: packages, endpoints, users, state, authority, job (the unit that restarts it), and the paths to show: paths.
+# Docker Engine and NVIDIA's container toolkit: packages, its configuration, and users.
+# Parameters: packages (what we ask about, one a line), users, authority, and the paths to show: paths.
 [ -r /etc/os-release ] && . /etc/os-release
-printf '%s\n' "os=${ID:-}"
-printf '%s\n' "like=${ID_LIKE:-}"
-printf '%s\n' "codename=${UBUNTU_CODENAME:-${VERSION_CODENAME:-}}"
-printf '%s\n' "os_version=${VERSION_ID:-}"
-printf '%s\n' "arch=$(dpkg --print-architecture 2>/dev/null)"
+printf '%s\n' "os=${ID:-}" "like=${ID_LIKE:-}" "codename=${UBUNTU_CODENAME:-${VERSION_CODENAME:-}}" "os_version=${VERSION_ID:-}"
 have apt-get && echo apt=yes
 have dockerd && echo engine=yes
 have curl && echo curl=yes
 have iptables && echo iptables=yes
 have nvidia-container-runtime && echo toolkit=yes
-[ "$(cat /sys/module/apparmor/parameters/enabled 2>/dev/null)" = Y ] && ! have apparmor_parser && echo apparmor=missing
+answer=
+[ ! -r /sys/module/apparmor/parameters/enabled ] || read -r answer </sys/module/apparmor/parameters/enabled
+[ "$answer" = Y ] && ! have apparmor_parser && echo apparmor=missing
 store=/etc/ssl/certs name=${authority##*/}
 [ -e "$store/${name%.crt}.pem" ] && ! [ "$authority" -nt "$store/ca-certificates.crt" ] && echo authority=trusted
-dpkg-query -W -f '${Package} ${db:Status-Want} ${db:Status-Status} ${Version}\n' $packages 2>/dev/null | sed 's/^/package /'
-dpkg-query -W -f '${db:Status-Status} ${Package}\n' 2>/dev/null |
-  sed -n '/^installed /d; /^config-files /d; /^not-installed /d; s/^\([^ ]*\) \(.*\)/broken \2 \1/p'
-ls /var/lib/dpkg/updates 2>/dev/null | grep -q '^[0-9]' && echo "broken dpkg interrupted"
-systemctl show docker.service --property=LoadState,ActiveState,UnitFileState,NeedDaemonReload | sed 's/^/unit./'
-systemctl is-active --quiet "$job" && echo restarting=yes
-# Any docker command would start a stopped dockerd through its socket, and a reading changes nothing.
-if systemctl is-active --quiet docker.service; then
-  printf '%s\n' "info $(timeout 10 docker info --format '{{json .}}' 2>/dev/null | base64 -w0)"
-fi
+# All packages at once, those that were only asked for as well: dpkg's list is read once.
+dpkg-query -W -f '${Package} ${db:Status-Want} ${db:Status-Status} ${Version} ${Architecture}\n' '*' 2>/dev/null |
+  awk -v packages="$packages" 'BEGIN { split(packages, names, "\n"); for (place in names) ours[names[place]] }
+    $1 == "dpkg" { print "arch=" $NF }
+    $1 in ours { print "package " $1 " " $2 " " $3 " " (NF > 4 ? $4 : "") }
+    $3 !~ /^(installed|config-files|not-installed)$/ { print "broken " $1 " " $3 }'
+for path in /var/lib/dpkg/updates/[0-9]*; do
+  if [ -e "$path" ]; then echo "broken dpkg interrupted"; break; fi
+done
 for path in $paths; do show "$path"; done
 for user in $users; do
-  getent passwd "$user" >/dev/null && printf '%s\n' "user $user $(id -nG "$user" 2>/dev/null)"
-done
-for name in $(printf '%s\n' $endpoints; ls "$state/endpoints" 2>/dev/null); do
-  systemctl is-active --quiet "rackwright-$name.service" && printf '%s\n' "serving $name"
+  groups=$(id -nG "$user" 2>/dev/null) && printf '%s\n' "user $user $groups"
 done
 exit 0

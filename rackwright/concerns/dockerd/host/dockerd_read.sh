@@ -1,3 +1,3 @@
 # How the last restart of dockerd under its endpoints ended. Parameters: home.
-[ -f "$home/last-switch" ] && sed -n '1,4s/^/last_/p' "$home/last-switch"
+[ ! -f "$home/last-switch" ] || first_lines 4 last_ "$home/last-switch"
 exit 0

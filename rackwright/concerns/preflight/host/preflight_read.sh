@@ -1,55 +1,87 @@
 # What a machine is and has, as far as preflight judges it and no other concern reads it.
 # Parameters: paths (folders whose file systems matter), ports, endpoints, state, urls (NAME=URL), proxies.
-# A process chooses its own name, which may hold line breaks.
-named() { tr -d '\n' <"/proc/$1/comm" 2>/dev/null | tr -c '[:graph:]' _; }
-printf '%s\n' "architecture=$(uname -m)"
-printf '%s\n' "kernel=$(uname -r)"
-printf '%s\n' "init=$(cat /proc/1/comm)"
-printf '%s\n' "uid=$(id -u)"
-sed -n 's/^\(MemTotal\|MemAvailable\|SwapTotal\): *\([0-9]*\) kB/\1=\2/p' /proc/meminfo
+# A process chooses its own name, which may hold line breaks and blanks.
+named() { # a process; sets `name`
+  name=
+  [ ! -r "/proc/$1/comm" ] || read -r name <"/proc/$1/comm"
+  while :; do case $name in *[![:graph:]]*) name=${name%%[![:graph:]]*}_${name#*[![:graph:]]} ;; *) return ;; esac; done
+} 2>/dev/null
+# shellcheck disable=SC2046 - two words
+set -- $(uname -rm)
+read -r init </proc/1/comm
+printf '%s\n' "architecture=${2:-}" "kernel=${1:-}" "init=$init"
+while read -r key _ value _; do case $key in Uid:) printf '%s\n' "uid=$value"; break ;; esac; done </proc/self/status
+while read -r key value _; do
+  case $key in MemTotal: | MemAvailable: | SwapTotal:) printf '%s\n' "${key%:}=$value" ;; esac
+  [ "$key" != SwapTotal: ] || break
+done </proc/meminfo
+clock() { # as timedatectl tells it, which starts a daemon to ask: the kernel's greatest error of the clock, below 16 s
+  case $1 in x86_64) call=159 ;; aarch64) call=171 ;; *) return 1 ;; esac
+  have perl && perl -e '$time = "\0" x 256; exit 1 if syscall($ARGV[0], $time) < 0; print unpack("x24q", $time) < 16000000 ? "yes" : "no"' "$call" 2>/dev/null
+}
 if [ -e /run/systemd/timesync/synchronized ]; then echo synchronized=yes
+elif said=$(clock "${2:-}"); then printf '%s\n' "synchronized=$said"
 elif have timedatectl; then printf '%s\n' "synchronized=$(timeout 2 timedatectl show --property=NTPSynchronized --value 2>/dev/null)"; fi
-for unit in nvidia-fabricmanager.service; do
-  systemctl show "$unit" --property=LoadState,ActiveState | sed 's/^/fabric./'
-done
-have nv-fabricmanager && printf '%s\n' "fabric.version=$(timeout 5 nv-fabricmanager --version 2>/dev/null | tr -dc '0-9.:' | sed 's/.*://')"
+if have nv-fabricmanager; then
+  said=$(timeout 5 nv-fabricmanager --version 2>/dev/null)
+  for word in ${said##*:}; do case $word in [0-9]*.*) printf '%s\n' "fabric.version=$word"; break ;; esac; done
+fi
 show /etc/nvidia-container-runtime/config.toml
-have nvidia-ctk && printf '%s\n' "toolkit=$(timeout 5 nvidia-ctk --version 2>/dev/null | sed -n 's/.*version \([0-9.]*\).*/\1/p' | head -n 1)"
-who=$(find /proc/[0-9]*/fd \( -lname /var/lib/dpkg/lock-frontend -o -lname /var/lib/dpkg/lock \) 2>/dev/null | head -n 1)
+if have nvidia-ctk; then
+  said=$(timeout 5 nvidia-ctk --version 2>/dev/null)
+  case $said in *'version '*) said=${said#*version }; printf '%s\n' "toolkit=${said%%[!0-9.]*}" ;; esac
+fi
+# Whoever holds dpkg's lock has locked some file; the others need not be looked at.
+lockers=$(sed -n 's,^[0-9]*: POSIX  *[A-Z]*  *WRITE  *\([0-9]*\) .*,/proc/\1/fd,p' /proc/locks 2>/dev/null)
+# shellcheck disable=SC2086 - a list of folders
+who=$([ -z "$lockers" ] || find $lockers \( -lname /var/lib/dpkg/lock-frontend -o -lname /var/lib/dpkg/lock \) -print -quit 2>/dev/null)
 if [ -n "$who" ]; then
   pid=${who#/proc/}; pid=${pid%%/*}
-  printf '%s\n' "locked=$pid ($(named "$pid"))"
+  named "$pid"; printf '%s\n' "locked=$pid ($name)"
 fi
-root=$(sed -n 's/.*"data-root"[: ]*"\([^"]*\)".*/\1/p' /etc/docker/daemon.json 2>/dev/null)
-for path in $paths "${root:-/var/lib/docker}" /var/lib/containerd; do
-  there=$path
-  while [ ! -e "$there" ]; do there=${there%/*}; [ -n "$there" ] || there=/; done
-  timeout 5 df -k --output=avail,iavail,fstype,source,target "$there" 2>/dev/null | {
-    read -r _ && read -r avail inodes type source target &&
-      printf '%s\n' "disk $path $avail $inodes $type $source $target"
-  }
-done
-daemon=$(systemctl show docker.service --property=MainPID --value 2>/dev/null)
-if [ "${daemon:-0}" != 0 ] && [ -r "/proc/$daemon/limits" ]; then
-  sed -n 's/^Max locked memory  *[^ ]* *\([^ ]*\).*/memlock=\1/p; s/^Max open files  *[^ ]* *\([^ ]*\).*/nofile=\1/p' "/proc/$daemon/limits"
-  sed -n 's/^CapEff:[[:space:]]*/capabilities=/p' "/proc/$daemon/status"
-fi
-containers=
-if systemctl is-active --quiet docker.service; then
-  containers=$(timeout 5 docker ps --no-trunc --format '{{.ID}} {{.Names}} {{.Ports}}' 2>/dev/null)
-fi
-have ss || echo ss=missing
-for port in $ports; do
-  for pid in $(ss -Hltnp "sport = :$port" 2>/dev/null | grep -o 'pid=[0-9]*' | sort -u); do
-    pid=${pid#pid=}
-    inside=$(sed -n 's/.*\([0-9a-f]\{64\}\).*/\1/p' "/proc/$pid/cgroup" 2>/dev/null | head -n 1)
-    name=
-    [ -n "$inside" ] && name=$(printf '%s\n' "$containers" | sed -n "s/^$inside \([^ ]*\) .*/\1/p")
-    [ -n "$name" ] || name=$(printf '%s\n' "$containers" | sed -n "s/^[^ ]* \([^ ]*\) .*:$port->.*/\1/p" | head -n 1)
-    unit=$(sed -n 's,.*/\(rackwright-[^/]*\.service\)$,\1,p' "/proc/$pid/cgroup" 2>/dev/null | head -n 1)
-    printf '%s\n' "port $port $pid $(named "$pid") ${name:--} $unit"
+root=
+[ ! -f /etc/docker/daemon.json ] || root=$(sed -n 's/.*"data-root"[: ]*"\([^"]*\)".*/\1/p' /etc/docker/daemon.json 2>/dev/null)
+folders="$paths ${root:-/var/lib/docker} /var/lib/containerd"
+space() { timeout 5 df -k --output=avail,iavail,fstype,source,target "$@" 2>/dev/null; }
+disks() { # the folders that were asked for, in that order; what df says of each is read
+  read -r _
+  for path in $1; do
+    read -r avail inodes type source target && printf '%s\n' "disk $path $avail $inodes $type $source $target"
   done
+}
+set --
+for path in $folders; do
+  while [ ! -e "$path" ]; do path=${path%/*}; [ -n "$path" ] || path=/; done
+  set -- "$@" "$path"
 done
+if rows=$(space "$@"); then printf '%s\n' "$rows" | disks "$folders"
+else # one that hangs must not hide the others
+  for path in $folders; do
+    if rows=$(space "$1"); then printf '%s\n' "$rows" | disks "$path"; fi
+    shift
+  done
+fi
+daemon=$reading_daemon
+if [ "$daemon" != 0 ] && [ -r "/proc/$daemon/limits" ]; then
+  sed -n 's/^Max locked memory  *[^ ]* *\([^ ]*\).*/memlock=\1/p; s/^Max open files  *[^ ]* *\([^ ]*\).*/nofile=\1/p
+    s/^CapEff:[[:space:]]*/capabilities=/p' "/proc/$daemon/limits" "/proc/$daemon/status"
+fi
+if ! have ss; then echo ss=missing
+elif [ -n "$ports" ]; then
+  filter=
+  for port in $ports; do filter="${filter:+$filter or }sport = :$port"; done
+  told=' '
+  ss -Hltnp "$filter" 2>/dev/null | while read -r _ _ _ here _ users; do
+    while :; do
+      case $users in *pid=[0-9]*) users=${users#*pid=} pid=${users%%[!0-9]*} ;; *) break ;; esac
+      case $told in *" ${here##*:}:$pid "*) continue ;; esac
+      told="$told${here##*:}:$pid "
+      belongs "$pid"
+      named "$pid"
+      printf '%s\n' "port ${here##*:} $pid $name ${inside:--} $unit"
+    done
+  done
+fi
 # A host whose endpoints have all been proven fetches nothing, so nobody needs to be reachable.
 new=
 for name in $endpoints; do [ -e "$state/endpoints/$name/proven" ] || new=yes; done

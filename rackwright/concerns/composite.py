@@ -1,0 +1,39 @@
+"""The one command that reads several concerns of a host, and what it printed, parsed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rackwright.hostside import host_script
+from rackwright.paths import STATE, unit_name
+from rackwright.plan import reading
+from rackwright.plan.concern import SHARED, Concern, HostReading, parse_all
+from rackwright.settings.model import HostSettings
+
+SOCKET = "/var/run/docker.sock"
+
+
+def composite(
+    concerns: Sequence[Concern[Any, Any]], settings: HostSettings, more: Mapping[str, str] | None = None
+) -> str:
+    """The script that reads the concerns, and sections of `more` by name after that."""
+    shared = {name: host_script(f"{name}_read") for name in SHARED}
+    own = {concern.name: concern.read(settings) for concern in concerns}
+    return reading.script({**shared, **own, **(more or {})}, _shared(concerns, settings))
+
+
+def _shared(concerns: Sequence[Concern[Any, Any]], settings: HostSettings) -> str:
+    own = [unit for concern in concerns for unit in concern.units]
+    asked = dict.fromkeys(["docker.service", *own, *map(unit_name, settings.all_endpoints)])
+    home = f"{STATE}/endpoints"
+    units = host_script("shared_read", reading_asked=" ".join(asked), reading_home=home)
+    return units + host_script("engine_ask", reading_socket=SOCKET)
+
+
+def parse_composite(
+    lines: Iterable[str], concerns: Sequence[Concern[Any, Any]], managed: frozenset[str] | None = None
+) -> HostReading:
+    """What the script printed of the concerns. Raises ReadingError when it broke off or makes no sense."""
+    names = [*SHARED, *(concern.name for concern in concerns)]
+    return parse_all(concerns, reading.parse(lines, names), managed)

@@ -1,0 +1,2 @@
+# What Docker answered.
+printf '%s\n' "$reading_engine"

@@ -1,0 +1,59 @@
+# What several sections of a reading decide by, asked once: the state of all units, and which releases are whole.
+# It runs in the reading's own shell, so every name that it sets begins with `reading_`.
+# Parameters: reading_asked (units, docker.service first), reading_home (of the endpoints).
+reading_units=$reading_asked reading_whole=
+for reading_own in "$reading_home"/*/; do
+  [ -d "$reading_own" ] || continue
+  reading_own=${reading_own%/} reading_unit=rackwright-${reading_own##*/}.service
+  case " $reading_units " in *" $reading_unit "*) ;; *) reading_units="$reading_units $reading_unit" ;; esac
+  for reading_release in "$reading_own"/releases/*/; do
+    [ -f "${reading_release}SHA256SUMS" ] || continue
+    (cd "$reading_release" && sha256sum --check --strict --status SHA256SUMS 2>/dev/null) &&
+      reading_whole="$reading_whole$reading_release "
+  done
+done
+# shellcheck disable=SC2086 - a list of units
+reading_states=$(systemctl show --property=LoadState,ActiveState,SubState,Result,NeedDaemonReload,UnitFileState,MainPID \
+  $reading_units 2>/dev/null); reading_told=$?
+# Without systemd there is nothing to ask; where it is and does not answer, nothing is known.
+[ -d /run/systemd/system ] || reading_told=0
+
+# Of all that, this is what a script needs: dockerd's process, and which units are up.
+reading_daemon=0 reading_active=
+set -f
+# shellcheck disable=SC2086 - a list of units
+set -- $reading_units
+set +f
+while IFS= read -r reading_line; do
+  case $reading_line in
+  ActiveState=active | ActiveState=reloading | ActiveState=refreshing) reading_active="$reading_active$1 " ;;
+  MainPID=*) [ "$1" != docker.service ] || reading_daemon=${reading_line#*=} ;;
+  '') shift ;;
+  esac
+done <<END
+$reading_states
+END
+is_active() { case " $reading_active" in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
+# What a process belongs to, by its control group: sets `inside`, the container's identifier, and `unit`, a unit whose name
+# begins as ours do. Both are empty where it belongs to none.
+belongs() { # a process
+  inside= unit=
+  [ -r "/proc/$1/cgroup" ] || return 0
+  while IFS= read -r place; do
+    while [ -n "$place" ]; do
+      word=${place%%/*}
+      case $place in */*) place=${place#*/} ;; *) place= ;; esac
+      case $word in rackwright-*.service) unit=${unit:-$word} ;; esac
+      # A runtime puts words around it: docker-ID.scope, cri-containerd-ID.scope.
+      word=${word%.scope} word=${word##*[-:]}
+      case $word in *[!0-9a-f]*) continue ;; esac
+      [ "${#word}" != 64 ] || inside=${inside:-$word}
+    done
+  done 2>/dev/null <"/proc/$1/cgroup"
+}
+first_lines() { # how many lines, what to put before each, a file
+  reading_left=$1
+  while [ "$reading_left" -gt 0 ] && IFS= read -r reading_line; do
+    printf '%s\n' "$2$reading_line"; reading_left=$((reading_left - 1))
+  done <"$3"
+}

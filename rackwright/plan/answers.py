@@ -1,0 +1,133 @@
+"""What a host is asked once for all concerns: systemd's units, and Docker Engine's own API. Values, parsers; pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rackwright.errors import ReadingError
+
+RUNNING = frozenset({"running", "paused", "restarting"})
+"""States in which Docker counts a container as one that runs."""
+LISTS = ("containers", "images")
+NONE = "<none>"
+"""What Docker prints in place of a tag or a digest."""
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container as Docker lists it."""
+
+    id: str
+    name: str
+    image: str
+    """As it was asked for."""
+    running: bool
+    labels: Mapping[str, str] = field(default_factory=dict)
+    ports: frozenset[int] = frozenset()
+    """Published on the host."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the sections of a reading share. Of Docker, None is what it did not answer: unknown, and never nothing."""
+
+    units: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """systemd's properties by unit."""
+    info: Mapping[str, Any] | None = None
+    containers: tuple[Container, ...] | None = None
+    images: tuple[tuple[str, str, str], ...] | None = None
+    """Repository, tag and digest of each image, as `docker image ls --digests` lists them."""
+
+    def unit(self, name: str, key: str) -> str:
+        """A property of a unit; empty where systemd has none."""
+        return self.units.get(name, {}).get(key, "")
+
+    def is_active(self, name: str) -> bool:
+        """Whether a unit is up."""
+        return self.unit(name, "ActiveState") in ("active", "reloading", "refreshing")
+
+    def named(self, name: str) -> Container | None:
+        """The container of that name."""
+        return next((one for one in self.containers or () if one.name == name), None)
+
+
+def parse_answers(units: str, engine: str) -> Answers:
+    """Parse both sections. Raises ReadingError when what came is not what was asked for."""
+    found = dict(_bodies(engine))
+    containers, images = found.get("containers"), found.get("images")
+    return Answers(
+        parse_units(units),
+        found.get("info"),
+        None if containers is None else tuple(map(_container, containers)),
+        None if images is None else tuple(row for image in images for row in image_rows(image)),
+    )
+
+
+def parse_units(output: str) -> dict[str, dict[str, str]]:
+    """systemd's properties by unit, from the names in a line and a block for each."""
+    names, _, text = output.partition("\n")
+    blocks = text.strip("\n").split("\n\n") if text.strip("\n") else []
+    if blocks and len(blocks) != len(names.split()):
+        raise ReadingError(f"systemd told of {len(blocks)} units, and was asked for: {names}", code="RW0502")
+    rows = (dict(line.split("=", 1) for line in block.split("\n") if "=" in line) for block in blocks)
+    return dict(zip(names.split(), rows, strict=False))
+
+
+def _bodies(output: str) -> Iterator[tuple[str, Any]]:
+    """What Docker answered well, by the last part of its path: info, containers, images."""
+    body: list[str] = []
+    for line in output.split("\n"):
+        words = line.split(" ")
+        if words[0] != "answer" or len(words) != 3:
+            body.append(line)
+            continue
+        _, status, url = words
+        if status == "200":
+            part = url.partition("?")[0].removesuffix("/json").rpartition("/")[2]
+            yield part, _json("\n".join(body), url, list if part in LISTS else dict)
+        body = []
+
+
+def _json(text: str, url: str, kind: type) -> Any:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, kind):
+        raise ReadingError(f"Docker answered {url} with something unexpected: {text[:80]!r}", code="RW0502")
+    return found
+
+
+def _container(entry: Mapping[str, Any]) -> Container:
+    names = [name.removeprefix("/") for name in entry.get("Names") or ()]
+    own = next((name for name in names if "/" not in name), "")
+    ports = frozenset(port["PublicPort"] for port in entry.get("Ports") or () if port.get("PublicPort"))
+    running = entry.get("State") in RUNNING
+    return Container(entry["Id"], own, entry.get("Image") or "", running, entry.get("Labels") or {}, ports)
+
+
+def image_rows(image: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """An image as `docker image ls --digests` lists it: a row a tag and digest of one repository."""
+    digests = _by_repository(image.get("RepoDigests") or (), "@")
+    for repository, tags in _by_repository(image.get("RepoTags") or (), ":").items():
+        for digest in digests.pop(repository, None) or (NONE,):
+            yield from ((repository, tag, digest) for tag in tags)
+    for repository, left in digests.items():
+        yield from ((repository, NONE, digest) for digest in left)
+
+
+def _by_repository(references: Sequence[str], mark: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for reference in references:
+        repository, _, rest = reference.rpartition(mark)
+        if repository != NONE:
+            found.setdefault(_familiar(repository), []).append(rest)
+    return found
+
+
+def _familiar(repository: str) -> str:
+    """A repository in the form in which Docker lists it."""
+    return repository.removeprefix("docker.io/").removeprefix("library/")
