@@ -10,7 +10,7 @@ from typing import Any
 from pyinfra import logger
 
 from rackwright.errors import SettingsError, coded
-from rackwright.loading.ansible_inventory import listing_of
+from rackwright.loading.ansible.listing import listing_of
 from rackwright.loading.files import site_root
 from rackwright.loading.load import InventoryHost, Listing, load
 from rackwright.pyinfra_glue import options as pyinfra_options

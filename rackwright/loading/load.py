@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rackwright.loading.ansible.foreign import Foreign, own_keys_in, without_a_model
+from rackwright.loading.ansible.ssh_config import jump_of
 from rackwright.loading.files import Site, site_root
-from rackwright.loading.foreign import Foreign, own_keys_in, without_a_model
 from rackwright.loading.merge import Layer, merge
-from rackwright.loading.ssh_config import jump_of
 from rackwright.loading.validate import Known, leaves, validate
 from rackwright.loading.vault import decrypt
 from rackwright.loading.wording import SECRET_PATHS

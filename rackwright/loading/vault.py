@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from rackwright.errors import SettingsError
-from rackwright.loading.ansible import command, environment, first_error
+from rackwright.loading.ansible.command import command, environment, first_error
 from rackwright.loading.yaml_file import Ciphertext
 
 POLL = 0.002

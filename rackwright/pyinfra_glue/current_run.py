@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pyinfra.api import Config, Inventory, State
 from pyinfra.context import ctx_state
@@ -24,6 +25,8 @@ class Inventories:
     hosts: dict[Path, list[InventoryHost]] = field(default_factory=dict)
     settings: dict[str, HostSettings] = field(default_factory=dict)
     """With `--data` and the lock file: those that are asked for while pyinfra runs."""
+    data: dict[str, Any] = field(default_factory=dict)
+    """`--data` of a command of ours."""
     locks: dict[str, Lock] = field(default_factory=dict)
     left_out: set[str] = field(default_factory=set)
     """What was said already of what an Ansible inventory has and Rackwright leaves alone."""

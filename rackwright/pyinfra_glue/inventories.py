@@ -12,7 +12,7 @@ from pyinfra.api.host import Host
 
 from rackwright.effects.run_context import part_of
 from rackwright.errors import RackwrightError, SettingsError
-from rackwright.loading.ansible_inventory import listing_of
+from rackwright.loading.ansible.listing import listing_of
 from rackwright.loading.files import site_root
 from rackwright.loading.load import InventoryHost, load, standalone
 from rackwright.pyinfra_glue.current_run import Inventories, current_state

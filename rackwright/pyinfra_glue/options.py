@@ -10,7 +10,9 @@ from typing import Any
 
 import click
 
+from rackwright.effects.run_context import part_of
 from rackwright.errors import SettingsError
+from rackwright.pyinfra_glue.current_run import Inventories, current_state
 from rackwright.settings.problems import nearest
 
 
@@ -68,23 +70,21 @@ def _no_match(option: str, pattern: str, names: Sequence[str]) -> str:
     return f"{option} {pattern} matches no host and no group{nearest(pattern, names)}; nothing was connected"
 
 
-_given: dict[str, Any] = {}
-
-
 @contextmanager
 def given(data: Mapping[str, Any]) -> Iterator[None]:
     """Let `--data` of a command that does not run pyinfra count for the inventories that it loads."""
-    _given.update(data)
+    known = part_of(current_state(), Inventories)
+    known.data.update(data)
     try:
         yield
     finally:
-        _given.clear()
+        known.data.clear()
 
 
 def data_given() -> dict[str, Any]:
     """What `--data` says, of pyinfra's command or of ours."""
     options = current()
-    return options.data if options else dict(_given)
+    return options.data if options else dict(part_of(current_state(), Inventories).data)
 
 
 def current() -> Options | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rackwright.commands import init
-from rackwright.loading.ansible import command
+from rackwright.loading.ansible.command import command
 from tests.programs.fake_site import make_site, started
 
 INVENTORY = """\

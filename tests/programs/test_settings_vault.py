@@ -14,7 +14,7 @@ import pytest
 from rackwright.cli import main
 from rackwright.commands import init
 from rackwright.errors import SettingsError
-from rackwright.loading.ansible import command
+from rackwright.loading.ansible.command import command
 from rackwright.loading.vault import decrypt
 from rackwright.loading.yaml_file import Ciphertext
 from rackwright.settings.origin import Origin

@@ -11,7 +11,7 @@ import pytest
 
 from rackwright.concerns.docker.wanted import wanted
 from rackwright.errors import SettingsError
-from rackwright.loading.ansible import command
+from rackwright.loading.ansible.command import command
 from rackwright.loading.files import site_root
 from rackwright.plan.concern import HostReading
 from rackwright.pyinfra_glue.inventories import load_inventory

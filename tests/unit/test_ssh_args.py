@@ -8,7 +8,7 @@ import paramiko
 import pytest
 from pyinfra.connectors.sshuserclient.config import SSHConfig
 
-from rackwright.loading.ssh_config import jump_of
+from rackwright.loading.ansible.ssh_config import jump_of
 from rackwright.settings.ssh_args import configuration, options, parse
 
 

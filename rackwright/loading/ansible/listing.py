@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.errors import SettingsError
-from rackwright.loading.ansible import command, environment, first_error
+from rackwright.loading.ansible.command import command, environment, first_error
 from rackwright.loading.files import site_root
 from rackwright.loading.load import Listing
 from rackwright.loading.vault import decrypt
