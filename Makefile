@@ -43,7 +43,7 @@ real: setup
 real-gpu: setup
 	@scripts/real-gpu run
 
-## proof: every case of the products of which `make test` runs a few; forty hosts under constant load (two hours on two cores)
+## proof: the tests and cases that `make test` leaves out; forty hosts under constant load (two to three hours on two cores)
 proof: setup
 	@scripts/run-tests proof
 	@RACKWRIGHT_FLEET_HOSTS=$${RACKWRIGHT_FLEET_HOSTS:-40} $(BIN)/python -m pytest -v tests/lab/fleet

@@ -17,6 +17,7 @@ from rackwright_lab.lab import Lab
 from rackwright_lab.machine.paths import STATE_ROOT
 from rackwright_lab.machine.shell import LabError
 from tests.lab.calm import distrust, settle
+from tests.lab.products import without_reason
 
 ROOT = Path(__file__).parents[2]
 ARTEFACTS = ROOT / "artefacts"
@@ -27,27 +28,32 @@ LATE = 124
 """The status of a run that was ended for its time, as `timeout` has it."""
 collect_ignore = [] if os.environ.get("RACKWRIGHT_SOAK_MINUTES") else ["soak"]
 LONG = (
-    "test_endpoint.py",
-    "test_cuts.py",
+    "test_host.py",
+    "test_blame.py",
     "test_rollout.py",
-    "test_rollout_under_load.py",
     "test_staging.py",
-    "test_profiles.py",
     "test_ssh_faults.py",
+    "test_firewall.py",
     "test_ubuntu.py",
     "test_leaks.py",
-    "test_host.py",
-    "test_firewall.py",
-    "test_firewall_among_others.py",
+    "test_profiles.py",
     "test_teardown.py",
-    "test_gate_order.py",
     "test_deploy.py",
+    "test_several_endpoints.py",
+    "test_endpoint.py",
+    "test_firewall_among_others.py",
+    "test_switch.py",
+    "test_healing.py",
+    "test_trials.py",
+    "test_cuts.py",
 )
 """Files that take minutes, the longest first: begun first, so that labs side by side end at about the same time."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the long files first; within a file nothing moves."""
+    """Put the long files first; within a file nothing moves. What is left to `make proof` has its reason."""
+    if bare := without_reason(items):
+        raise pytest.UsageError(f"a mark `proof` without a word why: {', '.join(bare)}")
     items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
 
 

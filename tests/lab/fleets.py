@@ -65,3 +65,9 @@ def assert_all_serve(site: Site, releases: list[str]) -> None:
     assert running(site.lab.hosts) == proven(site.lab.hosts) == releases
     for host in site.lab.hosts:
         assert host.run("curl -fs http://127.0.0.1:8000/health", check=False).returncode == 0
+
+
+def engine_of(host: Host) -> dict[str, int]:
+    """The options with which a rollout asks for what this host serves already."""
+    found = re.search(r"^stream_interval: (\d+)$", host.run(f"cat {HOME}/proven/eagle.yaml").stdout, re.MULTILINE)
+    return {"stream_interval": int(found[1])} if found else {}

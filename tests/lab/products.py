@@ -1,4 +1,4 @@
-"""Products of cases that say much the same: `make test` runs a few of each, `make proof` the rest as well."""
+"""What `make test` leaves to `make proof`, each with its reason: most cases of a product, and tests of a kin."""
 
 from __future__ import annotations
 
@@ -8,12 +8,27 @@ from typing import Any
 import pytest
 
 
-def with_proof(cases: Iterable[Any], few: Collection[Any]) -> list[Any]:
-    """Cases for `parametrize`: all but a few have the mark `proof`. Raises when one of the few is no case."""
+def in_proof(why: str) -> pytest.MarkDecorator:
+    """Mark a test or a case for `make proof` only; why: where `make test` sees what it promises."""
+    return pytest.mark.proof(why)
+
+
+def with_proof(cases: Iterable[Any], few: Collection[Any], why: str) -> list[Any]:
+    """Cases for `parametrize`: all but a few have the mark `proof`, and why. Raises when one of the few is no case."""
     cases = list(cases)
     if strangers := [case for case in few if case not in cases]:
         raise ValueError(f"no such case: {strangers}")
-    return [pytest.param(*_values(case), marks=() if case in few else pytest.mark.proof) for case in cases]
+    return [pytest.param(*_values(case), marks=() if case in few else in_proof(why)) for case in cases]
+
+
+def without_reason(items: Iterable[pytest.Item]) -> list[str]:
+    """Tests that are left to `make proof` without a word why."""
+    return [
+        item.nodeid
+        for item in items
+        for mark in item.iter_markers("proof")
+        if not (mark.args and isinstance(mark.args[0], str) and mark.args[0].strip())
+    ]
 
 
 def _values(case: Any) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -10,10 +11,13 @@ import pytest
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from tests.lab.conftest import BIN, Site
-from tests.lab.fleets import assert_all_serve, begin, proven, rollout, switches, three_hosts, words
+from tests.lab.fleets import assert_all_serve, begin, engine_of, proven, rollout, switches, three_hosts, words
+from tests.lab.products import in_proof
 from tests.lab.running import Running
 
 pytestmark = pytest.mark.lab
+
+DROPS_TOOLS = 3
 
 
 @pytest.fixture(scope="module")
@@ -56,18 +60,30 @@ def test_drain_hooks_that_fail_behind_a_proven_canary_take_nothing_back(fleet: S
     assert_all_serve(fleet, after)
 
 
+def last_run(fleet: Site, verb: str) -> str:
+    """The id of the last run of that verb."""
+    records = json.loads(fleet.rackwright("runs", "--json").output)
+    return str([one["run"] for one in records if one["what"].startswith(f"{verb} ")][-1])
+
+
 def test_a_killed_rollout_is_resumed_as_one_past_a_deploy_that_the_lease_refused(fleet: Site) -> None:
     canary, second, third = fleet.lab.hosts
-    second.set_engine_faults({"fault": "load_seconds", "value": 90, "when": {"option.stream_interval": 22}})
+    before = proven(fleet.lab.hosts)
+    second.set_engine_faults({"fault": "never_ready", "when": {"option.stream_interval": 22}})
     killed = Running(fleet, str(BIN / "rackwright"), "rollout", "inventory/lab.py", *words(stream_interval=22))
     try:
         assert killed.until(f"[{second.name}]   switching to release") is not None, killed.output
         refused = fleet.deploy()
         assert refused.status == 1, refused.output
         assert "another run writes to this host" in refused.output
+        early = fleet.rackwright("resume", last_run(fleet, "rollout"), "-y")
+        assert early.status == 1
+        assert "is still under way" in early.output
     finally:
         killed.stop()
-    cut, deploy = [one["run"] for one in json.loads(fleet.rackwright("runs", "--json").output)][-2:]
+        second.set_engine_faults()
+    assert "was cut; next: rackwright resume" in fleet.rackwright("runs").output
+    cut, deploy = last_run(fleet, "rollout"), last_run(fleet, "deploy")
     named = fleet.rackwright("resume", deploy, "-y")
     assert named.status == 1
     assert f"run {deploy} (deploy inventory/lab.py) was refused before it did anything" in named.output
@@ -84,21 +100,26 @@ def test_a_killed_rollout_is_resumed_as_one_past_a_deploy_that_the_lease_refused
         "rollout.bake": 1,
         "gate.level": "full",
     }
-    assert canary.name not in switches(run)
+    began = re.findall(r"^.*\[(\S+)\] .*switch endpoint llm to release", run.output, re.MULTILINE)
+    assert canary.name not in [*began, *switches(run)], "what has ended well is left alone"
     assert third.name in switches(run)
     after = proven(fleet.lab.hosts)
+    assert not set(before) & set(after)
     assert len(set(after)) == 1
     assert_all_serve(fleet, after)
+    again = fleet.rackwright("resume", "-y")
+    assert again.status == 1
+    assert "nothing is left of run" in again.output
+    assert third.name in fleet.rackwright("runs", "last").output
 
 
 def test_where_rolling_back_failed_hands_are_needed_and_resume_says_so(fleet: Site) -> None:
     canary, *others = fleet.lab.hosts
-    assert rollout(fleet, stream_interval=22).status == 0
-    before = proven(fleet.lab.hosts)
+    before, serves = proven(fleet.lab.hosts), engine_of(canary).get("stream_interval")
     canary.run("systemctl stop rackwright-llm")
     bad = {"fault": "drop_tool_calls", "when": {"option.stream_interval": 23}}
     worse = {"fault": "wrong_answers", "when": {"option.stream_interval": 23}}
-    broken = {"fault": "die_at_end_of_load", "when": {"option.stream_interval": 22}}
+    broken = {"fault": "die_at_end_of_load", "when": {"option.stream_interval": serves}}
     canary.set_engine_faults(bad, worse, broken)
     run = rollout(fleet, stream_interval=23)
     assert run.status == 4, run.output
@@ -114,3 +135,67 @@ def test_where_rolling_back_failed_hands_are_needed_and_resume_says_so(fleet: Si
     assert again.status == 3, again.output
     assert "was rolled back: what served serves its last good release" in again.output
     assert_all_serve(fleet, before)
+
+
+@in_proof("a killed rollout is resumed above, and tests/unit/test_resuming.py has one that was cut on its way back")
+def test_killed_while_it_takes_a_release_back_and_resumed(fleet: Site) -> None:
+    canary, second, _third = fleet.lab.hosts
+    before = proven(fleet.lab.hosts)
+    second.set_engine_faults({"fault": "drop_tool_calls", "when": {"option.stream_interval": DROPS_TOOLS}})
+    words = ("-y", "--bake", "1", "--wave", "1", "--data", "engine=" + json.dumps({"stream_interval": DROPS_TOOLS}))
+    bad = Running(fleet, str(BIN / "rackwright"), "rollout", "inventory/lab.py", *words)
+    try:
+        assert bad.until(f"the release is at fault: {canary.name} go back as well") is not None, bad.output
+    finally:
+        bad.stop()
+        second.set_engine_faults()
+    assert proven([canary]) != before[:1]
+    run = fleet.rackwright("resume", "-y")
+    assert run.status == 3, run.output
+    assert f"the change failed on {second.name} and was rolled back" in run.output
+    assert_all_serve(fleet, before)
+    again = fleet.rackwright("resume", "-y")
+    assert again.status == 1
+    assert "nothing is left" in again.output
+
+
+def test_a_dark_host_is_skipped_picked_up_and_quarantined_when_it_goes_dark_again(fleet: Site) -> None:
+    *others, dark = fleet.lab.hosts
+    before = proven(fleet.lab.hosts)
+    dark.cut_network()
+    try:
+        refused = rollout(fleet, "--skip-offline", "10%", stream_interval=12)
+        assert refused.status == 1, refused.output
+        assert f"allows 0 of 3: {dark.name}; nothing was done" in refused.output
+        assert proven(others) == before[:2]
+        run = rollout(fleet, "--skip-offline", "34%", stream_interval=12)
+    finally:
+        dark.restore_network()
+    assert run.status == 0, run.output
+    assert f"{dark.name} is skipped" in run.output
+    assert "done: 2 switched" in run.output
+    assert proven([dark]) == before[2:]
+    resumed = Running(fleet, str(BIN / "rackwright"), "resume", "-y")
+    try:
+        assert resumed.until(f"[{dark.name}]   switching to release") is not None, resumed.output
+        dark.cut_network()
+        lost = resumed.end()
+    finally:
+        resumed.stop()
+        dark.restore_network()
+    assert lost.status == 3, lost.output
+    assert f"{dark.name} is quarantined (the connection)" in lost.output
+    listed = fleet.rackwright("status", "inventory/lab.py", "--only", "failed@last")
+    assert "(quarantined)" in listed.output
+    assert others[0].name not in listed.output
+    others_only = rollout(fleet, stream_interval=12)
+    assert others_only.status == 0, others_only.output
+    assert f"{dark.name} is left aside: quarantined since" in others_only.output
+    assert "done: 0 switched, 2 unchanged" in others_only.output
+    again = fleet.rackwright("resume", "-y")
+    assert again.status == 0, again.output
+    assert f"{dark.name} is well again, and no longer quarantined" in again.output
+    after = proven(fleet.lab.hosts)
+    assert not set(before) & set(after)
+    assert_all_serve(fleet, after)
+    assert "no host is quarantined" in fleet.rackwright("quarantine", "inventory/lab.py").output

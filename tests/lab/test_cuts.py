@@ -15,7 +15,7 @@ from rackwright_lab import faults
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from tests.lab.conftest import Site
-from tests.lab.products import with_proof
+from tests.lab.products import in_proof, with_proof
 from tests.lab.running import deploying
 from tests.lab.test_deploy import ask
 
@@ -87,9 +87,14 @@ def _plain(line: str) -> str:
     return re.sub(r"[0-9a-f]{8,}|[0-9]+", "#", line)
 
 
+MORE_CUTS = (
+    "test_a_fresh_host_is_cut_where_it_is_worst has kills and power cuts, fewer of them, and sees the same afterwards"
+)
+
+
+@in_proof(MORE_CUTS)
 @pytest.mark.parametrize(
-    ("every", "least"),
-    [pytest.param(1, 15, marks=pytest.mark.proof, id="each command"), pytest.param(12, 3, id="each dozen lines")],
+    ("every", "least"), [pytest.param(1, 15, id="each command"), pytest.param(12, 3, id="each dozen lines")]
 )
 def test_killed_before_and_in_commands_of_a_fresh_host(site: Site, lived: Host, every: int, least: int) -> None:
     """every: new lines of commands from one kill to the next; least: kills that there must be at the least."""
@@ -127,21 +132,17 @@ POINTS = {
     "proved: GPUs",
 }
 
-WORST = {"installing docker", "pull nvcr.io/", "switching to release"}
-
 
 def is_at(points: set[str], line: str) -> bool:
     """Whether the deploy says that it has come to one of these points."""
     return any(point in line for point in points)
 
 
-@pytest.mark.parametrize(
-    "points", [pytest.param(POINTS, marks=pytest.mark.proof, id="each"), pytest.param(WORST, id="worst")]
-)
-def test_power_lost_at_each_stage(site: Site, worker_lab: Lab, points: set[str]) -> None:
+@in_proof(MORE_CUTS)
+def test_power_lost_at_each_stage(site: Site, worker_lab: Lab) -> None:
     host = worker_lab.host("bare1")
     host.reset()
-    left = set(points)
+    left = set(POINTS)
     while left:
         with deploying(site, host.name) as running:
             line = running.until(partial(is_at, left))
@@ -151,6 +152,35 @@ def test_power_lost_at_each_stage(site: Site, worker_lab: Lab, points: set[str])
             running.stop()
             host.start()
     assert_converged(site, host)
+
+
+WORST = {
+    "set the firewall rules": signal.SIGKILL,
+    "pull nvcr.io/": None,
+    "asking the hub for openai/gpt-oss-120b": signal.SIGINT,
+    "write release": signal.SIGKILL,
+    "switching to release": None,
+}
+"""Where a fresh host is cut, in this order: by a signal to the control process, or by the loss of its power.
+
+test_host.py cuts the power while packages are installed, test_trials.py in each phase of a switch.
+"""
+
+
+def test_a_fresh_host_is_cut_where_it_is_worst(site: Site, lived: Host) -> None:
+    lived.reset()
+    faults.forget_requests(site.lab.paths.web)
+    for point, number in WORST.items():
+        with deploying(site, lived.name) as running:
+            assert running.until(point) is not None, f"never reached: {point}\n{running.output}"
+            if number is None:
+                lived.kill_power()
+            run = running.stop(number or signal.SIGKILL)
+            assert run.status != 0
+        if number is None:
+            lived.start()
+    assert_converged(site, lived)
+    assert {path: times for path, times in fetched(site.lab).items() if times > 1} == {}
 
 
 def damage(host: Host) -> None:
@@ -163,7 +193,11 @@ def damage(host: Host) -> None:
 
 @pytest.mark.parametrize(
     "point",
-    with_proof(["asking the hub", "write release", "switching to release", "ready after"], {"switching to release"}),
+    with_proof(
+        ["asking the hub", "write release", "switching to release", "ready after"],
+        {"switching to release"},
+        "what is told is the same",
+    ),
 )
 def test_cable_cut_fails_with_what_to_do_and_heals(site: Site, lived: Host, point: str) -> None:
     site.deploy("-y", limit=[lived.name])

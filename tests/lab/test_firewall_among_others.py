@@ -11,6 +11,7 @@ from rackwright.concerns.lease import LEASE
 from rackwright.concerns.watch import WATCH_SERVICE, WATCH_TIMER
 from tests.lab.calm import settle
 from tests.lab.firewall_scene import FRIEND_ONLY, Scene, raised
+from tests.lab.products import in_proof
 
 pytestmark = pytest.mark.lab
 
@@ -51,7 +52,11 @@ OLDER = {
 
 QUICK = {("nft", "iptables-restore"), ("mangle", "a flush")}
 CASES = [
-    pytest.param(means, how, marks=() if (means, how) in QUICK else pytest.mark.proof)
+    pytest.param(
+        means,
+        how,
+        marks=() if (means, how) in QUICK else in_proof("both means and both ways are tried, not each with each"),
+    )
     for means in ("nft", "mangle")
     for how in OLDER
 ]
@@ -90,7 +95,11 @@ TOOLS = {
 
 
 @pytest.mark.parametrize(
-    "tool", [pytest.param(tool, marks=() if tool == "ufw" else pytest.mark.proof) for tool in TOOLS]
+    "tool",
+    [
+        pytest.param(tool, marks=() if tool == "ufw" else in_proof("another tool with the same effect"))
+        for tool in TOOLS
+    ],
 )
 def test_a_tool_that_reloads_its_own_rules_lets_no_stranger_in(scene: Scene, tool: str) -> None:
     start, reload, stop = TOOLS[tool]

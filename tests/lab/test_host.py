@@ -88,7 +88,9 @@ GPU_FAULTS: dict[str, tuple[dict[str, Any], str, str]] = {
 }
 
 
-@pytest.mark.parametrize("fault", with_proof(GPU_FAULTS, {"too few", "uncorrected errors", "no fabric"}))
+@pytest.mark.parametrize(
+    "fault", with_proof(GPU_FAULTS, {"too few", "uncorrected errors", "no fabric"}, "each is one row of preflight")
+)
 def test_gpus_that_stop_a_host(site: Site, bare: Host, fault: str) -> None:
     switches, row, fix = GPU_FAULTS[fault]
     bare.gpu.set(**switches)

@@ -11,7 +11,7 @@ import pytest
 from rackwright_lab.lab import Lab
 from tests.lab.conftest import Run, Site
 from tests.lab.products import with_proof
-from tests.lab.test_endpoint import HOME, Scene, interval
+from tests.lab.scene import HOME, Scene, interval
 
 pytestmark = pytest.mark.lab
 
@@ -31,7 +31,6 @@ EVIL = {
 def hostile(worker_lab: Lab) -> Scene:
     """A host that serves, with a login of root's that nobody may see."""
     host = worker_lab.host("lived2")
-    host.reset()
     scene = Scene(Site(worker_lab), host)
     run = scene.deploy()
     assert run.status == 0, run.output
@@ -40,7 +39,9 @@ def hostile(worker_lab: Lab) -> Scene:
     return scene
 
 
-@pytest.mark.parametrize("case", with_proof(EVIL, {"a chat answer for a shell's echo"}))
+@pytest.mark.parametrize(
+    "case", with_proof(EVIL, {"a chat answer for a shell's echo"}, "tests/unit/test_hostile.py has each word")
+)
 def test_what_an_engine_answers_is_never_obeyed(hostile: Scene, site: Site, case: str) -> None:
     fault, value = EVIL[case]
     number = 40 + list(EVIL).index(case)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rackwright_lab.hosts.host import Host
+from tests.lab import tutorial
 from tests.lab.conftest import ARTEFACTS, Site
 
 pytestmark = pytest.mark.lab
@@ -55,6 +56,11 @@ def test_looking_at_a_bare_host_writes_nothing(site: Site) -> None:
     assert sum(change["download_bytes"] or 0 for change in host["changes"]) > 2**30
     assert site.rackwright("drift", "inventory/lab.py", "--limit", bare.name).status == 0
     assert site.rackwright("status", "inventory/lab.py", "--limit", bare.name).status == 0
+    ahead = site.deploy("--dry", limit=[bare.name])
+    assert ahead.status == 0, ahead.output
+    for sentence in ("install", "pull", "fetch", "write release", "start endpoint llm"):
+        assert f"would {sentence}" in ahead.output, sentence
+    assert tutorial.missing(4, ahead.output, bare.name) == []
     assert listing(bare) == before
 
 

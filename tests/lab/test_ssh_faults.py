@@ -237,7 +237,7 @@ def test_a_dead_runs_lease_ends_by_itself_or_at_once_on_its_own_machine(
     run = site.deploy("-y", limit=[well.name])
     assert run.status == 0, run.output
     assert f"(process {fetching.process.pid} of this machine), which has ended" in run.output
-    damage(well)
+    well.run(f"systemctl stop {UNIT}")
     well.run(f"printf 'id=1.0\\nuser=ghost\\nplace=elsewhere\\ntaken=0\\nexpires=1\\n' >{LEASE}")
     assert_converged(site, well)
     mine = f"place={this_owner().place}\\nstarted=1"

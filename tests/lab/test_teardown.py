@@ -12,6 +12,7 @@ import pytest
 from rackwright.plan.change import Owned
 from rackwright_lab.hosts.host import Host
 from tests.lab.conftest import BIN, Site
+from tests.lab.products import with_proof
 from tests.lab.running import Running, deploying
 
 pytestmark = pytest.mark.lab
@@ -34,41 +35,45 @@ def state(host: Host) -> dict[str, Any]:
     return {name: json.loads(text) if name.endswith(".json") and text.strip() else text for name, text in found.items()}
 
 
-def test_what_was_there_before_is_there_after(site: Site) -> None:
-    for host in site.lab.hosts:
-        host.reset()
-    before = {host.name: state(host) for host in site.lab.hosts}
-    assert site.deploy().status == 0
-    run = site.rackwright("teardown", "inventory/lab.py", "-y")
+@pytest.mark.parametrize(
+    "name", with_proof(["lived2", "bare1"], {"lived2"}, "test_ubuntu.py deploys onto a bare host and tears it down")
+)
+def test_what_was_there_before_is_there_after(site: Site, name: str) -> None:
+    host = site.lab.host(name)
+    host.reset()
+    before = state(host)
+    assert site.deploy("-y", limit=[host.name]).status == 0
+    run = site.rackwright("teardown", "inventory/lab.py", "-y", "--limit", host.name)
     assert run.status == 0, run.output
     assert "left on the host: image" in run.output
     assert "gone, but for what is left on purpose" in run.output
-    lived, bare = site.lab.host("lived2"), site.lab.host("bare1")
-    assert state(lived) == before[lived.name]
-    after = state(bare)
-    assert after["packages"] == before[bare.name]["packages"]
-    assert after["units"] == before[bare.name]["units"]
-    assert host_has(lived, "/srv/models/gpt-oss-120b"), "a foreign half-downloaded model stays"
+    if host.kind == "lived":
+        assert state(host) == before
+        assert host_has(host, "/srv/models/gpt-oss-120b"), "a foreign half-downloaded model stays"
+    after = state(host)
+    assert (after["packages"], after["units"]) == (before["packages"], before["units"])
 
-    again = site.deploy()
+    again = site.deploy("-y", limit=[host.name])
     assert again.status == 0, again.output
-    assert site.deploy().changed == []
+    assert site.deploy("-y", limit=[host.name]).changed == []
+    if host.kind == "bare":  # the lived-in one is purged below
+        purged = site.rackwright("teardown", "inventory/lab.py", "-y", "--purge", "--limit", host.name)
+        assert purged.status == 0, purged.output
+        assert_purged(host)
 
-    purged = site.rackwright("teardown", "inventory/lab.py", "-y", "--purge")
-    assert purged.status == 0, purged.output
-    assert "left on the host: image" not in purged.output
-    for host in site.lab.hosts:
-        assert not host_has(host, "/var/lib/rackwright")
-        assert not host.run("ls /srv/models | grep -- --", check=False).stdout
-    images = lived.run("docker image ls --format '{{json .}}'").stdout.splitlines()
+
+def assert_purged(host: Host) -> None:
+    """Nothing of ours is left on a host, what teardown leaves unless it purges included."""
+    assert traces(host) == []
+    assert not host_has(host, "/var/lib/rackwright")
+    assert not host.run("ls /srv/models | grep -- --", check=False).stdout
+    images = host.run("docker image ls --format '{{json .}}'", check=False).stdout.splitlines()
     assert not [image for image in images if json.loads(image)["Repository"].startswith("nvcr.io")]
 
 
 def host_has(host: Host, path: str) -> bool:
     return host.run(f"test -e {path}", check=False).returncode == 0
 
-
-# -- without its record
 
 OWN_TRACES = """
 ls -d /etc/systemd/system/rackwright* /var/lib/rackwright /etc/rackwright /run/rackwright 2>/dev/null
@@ -85,55 +90,45 @@ def traces(host: Host) -> list[str]:
     return [line for line in host.run(OWN_TRACES).stdout.splitlines() if "rackwright-lab" not in line]
 
 
-def test_without_its_record_a_serving_host_is_cleared_by_marks_and_the_rest_is_said(site: Site) -> None:
+# -- cut
+
+GPASSWD = """#!/bin/sh
+touch /run/at-it
+until [ -e /run/let-go ]; do sleep 0.2; done
+exec /usr/bin/gpasswd.real "$@"
+"""
+
+
+def test_killed_between_a_removal_and_its_record_and_in_a_teardown_nothing_is_orphaned(site: Site) -> None:
     host = site.lab.host("lived2")
-    host.reset()
-    assert site.deploy(limit=[host.name]).status == 0
-    assert traces(host)
-    host.run("rm -rf /var/lib/rackwright")
-    run = site.rackwright("teardown", "inventory/lab.py", "--limit", host.name, "-y")
-    assert run.status == 1, run.output
-    assert "nothing of it is left" not in run.output
-    assert "/var/lib/rackwright/owned.json is gone, and it alone names which packages, holds" in run.output
-    assert "not everything is gone, or known to be gone" in run.output
-    assert traces(host) == [], run.output
-    again = site.rackwright("teardown", "inventory/lab.py", "--limit", host.name, "-y")
-    assert (again.status, "nothing of Rackwright was found" in again.output) == (0, True), again.output
-
-
-# -- cut between a removal and its record
-
-
-def test_killed_between_a_removal_and_its_record_nothing_is_orphaned(site: Site) -> None:
-    host = site.lab.host("lived2")
-    host.reset()
     host.run("id extra >/dev/null 2>&1 || useradd --create-home extra")
     more = ("--data", 'docker.users=["extra"]')
     assert site.deploy("-y", *more, limit=[host.name]).status == 0
     assert "extra" in host.run("getent group docker").stdout
     assert Owned("group_member", "docker:extra") in record_on(host)
     # What the run removes is held up there until the run has been killed.
-    host.run("mv /usr/bin/gpasswd /usr/bin/gpasswd.real")
-    host.run("printf '#!/bin/sh\ntouch /run/at-it; sleep 4; exec /usr/bin/gpasswd.real \"$@\"\n' >/usr/bin/gpasswd")
-    host.run("chmod 0755 /usr/bin/gpasswd")
+    host.run(
+        "mv /usr/bin/gpasswd /usr/bin/gpasswd.real; cat >/usr/bin/gpasswd; chmod 0755 /usr/bin/gpasswd", stdin=GPASSWD
+    )
     with deploying(site, host.name) as running:
-        deadline = time.monotonic() + 120
-        while host.run("test -e /run/at-it", check=False).returncode and time.monotonic() < deadline:
-            time.sleep(0.2)
+        wait_for(host, "test -e /run/at-it")
         run = running.stop(signal.SIGKILL)
     assert run.status != 0
     assert Owned("group_member", "docker:extra") in record_on(host), "recorded until it is known to be gone"
-    time.sleep(6)
-    host.run("mv /usr/bin/gpasswd.real /usr/bin/gpasswd; rm -f /run/at-it")
+    host.run("touch /run/let-go")
+    wait_for(host, "! pgrep -x gpasswd && ! pgrep -x gpasswd.real")
+    host.run("mv /usr/bin/gpasswd.real /usr/bin/gpasswd; rm -f /run/at-it /run/let-go")
     healed = site.deploy("-y", limit=[host.name])
     assert healed.status == 0, healed.output
     assert Owned("group_member", "docker:extra") not in record_on(host)
     assert "extra" not in host.run("getent group docker").stdout
     assert site.deploy("-y", limit=[host.name]).changed == []
-    purged = site.rackwright("teardown", "inventory/lab.py", "--limit", host.name, "-y", "--purge")
-    assert purged.status == 0, purged.output
-    assert traces(host) == []
-    assert not host.run("ls /srv/models | grep -- --", check=False).stdout
+    purge_with_kills(site, host)
+    assert_purged(host)
+
+
+def wait_for(host: Host, line: str) -> None:
+    host.run(f"for i in $(seq 600); do {{ {line}; }} && exit 0; sleep 0.2; done; exit 1", timeout=130)
 
 
 def record_on(host: Host) -> frozenset[Owned]:
@@ -141,10 +136,8 @@ def record_on(host: Host) -> frozenset[Owned]:
     return frozenset(Owned(**entry) for entry in found)
 
 
-def test_killed_in_a_teardown_the_next_one_ends_it(site: Site) -> None:
-    host = site.lab.host("lived2")
-    host.reset()
-    assert site.deploy("-y", limit=[host.name]).status == 0
+def purge_with_kills(site: Site, host: Host) -> None:
+    """A teardown that is killed twice; the third one ends it."""
     words = (BIN / "rackwright", "teardown", "inventory/lab.py", "--limit", host.name, "-y", "--purge")
     for sentence in ("stop and remove rackwright-llm.service", "remove the model"):
         running = Running(site, *map(str, words))
@@ -153,8 +146,6 @@ def test_killed_in_a_teardown_the_next_one_ends_it(site: Site) -> None:
         running.stop(signal.SIGKILL)
     run = site.command(*words)
     assert run.status == 0, run.output
-    assert traces(host) == []
-    assert not host.run("ls /srv/models | grep -- --", check=False).stdout
 
 
 # -- made by hand
@@ -171,7 +162,8 @@ WantedBy=multi-user.target
 
 def test_a_unit_made_by_hand_is_refused_or_kept_aside_and_put_back(site: Site) -> None:
     host = site.lab.host("lived2")
-    host.reset()
+    if traces(host) or host.run("ls /srv/models | grep -- --", check=False).stdout:
+        host.reset()
     path = "/etc/systemd/system/rackwright-llm.service"
     host.run(f"printf '%s' '{BY_HAND}' >{path}; systemctl daemon-reload; systemctl enable --now --quiet rackwright-llm")
     before = state(host)
@@ -199,3 +191,21 @@ def test_a_unit_made_by_hand_is_refused_or_kept_aside_and_put_back(site: Site) -
         "enabled",
     ]
     host.run(f"systemctl disable --now --quiet rackwright-llm; rm -f {path}; systemctl daemon-reload")
+
+
+# -- without its record, which leaves models that are nobody's: last
+
+
+def test_without_its_record_a_serving_host_is_cleared_by_marks_and_the_rest_is_said(site: Site) -> None:
+    host = site.lab.host("lived2")
+    assert site.deploy("-y", limit=[host.name]).status == 0
+    assert traces(host)
+    host.run("rm -rf /var/lib/rackwright")
+    run = site.rackwright("teardown", "inventory/lab.py", "--limit", host.name, "-y")
+    assert run.status == 1, run.output
+    assert "nothing of it is left" not in run.output
+    assert "/var/lib/rackwright/owned.json is gone, and it alone names which packages, holds" in run.output
+    assert "not everything is gone, or known to be gone" in run.output
+    assert traces(host) == [], run.output
+    again = site.rackwright("teardown", "inventory/lab.py", "--limit", host.name, "-y")
+    assert (again.status, "nothing of Rackwright was found" in again.output) == (0, True), again.output

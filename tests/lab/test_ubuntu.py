@@ -13,10 +13,16 @@ from rackwright_lab.lab import Lab
 from rackwright_lab.machine.shell import LabError
 from rackwright_lab.machine.ubuntu import SEED
 from tests.lab.conftest import Site
+from tests.lab.running import deploying
 
 pytestmark = pytest.mark.lab
 
-FIRST_BOOT = "#cloud-config\nruncmd:\n- touch /root/first-boot-begins\n- sleep 25\n- touch /root/first-boot-ends\n"
+FIRST_BOOT = """#cloud-config
+runcmd:
+- touch /root/first-boot-begins
+- until [ -e /root/let-go ]; do sleep 0.5; done
+- touch /root/first-boot-ends
+"""
 PACKAGES = r"dpkg-query -W -f '${Package} ${db:Status-Status}\n' docker.io containerd runc nvidia-container-toolkit"
 
 
@@ -52,9 +58,11 @@ def test_a_fresh_ubuntu_is_waited_for_deployed_rebooted_and_left_as_it_was(lab: 
     (host,) = lab.hosts
     site = Site(lab)
     begin_first_boot(host)
-    run = site.deploy()
+    with deploying(site, host.name) as running:
+        assert running.until("waiting for cloud-init") is not None, running.output
+        host.run("touch /root/let-go")
+        run = running.end()
     assert run.status == 0, run.output
-    assert "waiting for cloud-init" in run.output
     assert (host.root / "root/first-boot-ends").exists()
     assert "is answered with '42'" in run.output
     assert host.run("docker info --format '{{.OperatingSystem}}'").stdout.startswith("Ubuntu 24.04")

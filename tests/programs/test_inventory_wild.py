@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from rackwright.cli import main
+from rackwright.effects.run_context import part_of
 from rackwright.errors import SettingsError
-from rackwright.pyinfra_glue import inventories
+from rackwright.pyinfra_glue.current_run import Inventories, current_state
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.settings.ssh_args import options
 from tests.programs.fake_site import make_site, started
@@ -73,7 +74,7 @@ def wild(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("RACKWRIGHT_SITE", str(tmp_path / "site"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(inventories, "_told", set())
+    part_of(current_state(), Inventories).left_out.clear()
     (tmp_path / "site" / "group_vars").mkdir(parents=True)
     (tmp_path / "site" / "deploy.py").touch()
     (tmp_path / "site" / "group_vars" / "kube_node.yml").write_text(MODEL)

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 import pytest
 
 from tests.lab.conftest import BIN, Run
-from tests.lab.fleet.conftest import DOWN, HOSTS, LIMIT, Fleet, Watched, switches_of
+from tests.lab.fleet.conftest import DOWN, HOSTS, LIMIT, Fleet
 from tests.lab.fleet.told import failed_outside
+from tests.lab.fleet.watching import Watched, switches_of
 from tests.lab.running import Running
 from tests.lab.test_rebuild import fingerprint
 

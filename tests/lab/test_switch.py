@@ -1,0 +1,167 @@
+"""A switch that is cut, one that waits, one with hooks, and one that nobody watches, on a real host."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rackwright_lab.lab import Lab
+from tests.lab.conftest import Site
+from tests.lab.scene import HOME, Scene, interval, serving
+
+pytestmark = pytest.mark.lab
+
+
+@pytest.fixture
+def scene(site: Site, worker_lab: Lab, request: pytest.FixtureRequest) -> Scene:
+    """The lived-in host, which serves."""
+    return serving(site, worker_lab.host("lived2"), request)
+
+
+def test_a_run_killed_while_the_endpoint_loads_is_proven_by_the_next(scene: Scene) -> None:
+    before = scene.starts()
+    with scene.faults({"fault": "never_ready", "when": {"option.stream_interval": 22}}):
+        with scene.deploying(engine=interval(22)) as running:
+            scene.wait("activating")
+            running.stop()
+        with scene.deploying(engine=interval(22)) as running:
+            assert running.until("was never proven") is not None, running.output
+            scene.host.set_engine_faults()
+            run = running.end()
+    assert run.status == 0, run.output
+    assert "proved: a chat answer" in run.output
+    assert scene.starts() == before + 1
+    assert scene.runs() == scene.proven()
+
+
+def test_a_gpu_that_fails_during_the_switch_is_seen(scene: Scene) -> None:
+    line = "NVRM: Xid (PCI:0000:1b:00): 79, pid=1234, GPU has fallen off the bus."
+    with (
+        scene.faults({"fault": "never_ready", "when": {"option.stream_interval": 24}}),
+        scene.deploying(engine=interval(24)) as running,
+    ):
+        assert running.until("switching to release") is not None, running.output
+        scene.wait("activating")
+        scene.host.run(f"logger -t kernel '{line}'")
+        scene.host.set_engine_faults()
+        run = running.end()
+    assert run.status != 0
+    assert f"GPU errors since the switch: {line}" in run.output
+    assert "serves its last proven release again" in run.output
+
+
+def test_an_open_stream_is_let_finish(scene: Scene) -> None:
+    body = {
+        "model": "gpt-oss-120b",
+        "messages": [{"role": "user", "content": "Tell me a long story."}],
+        "max_tokens": 200,
+        "stream": True,
+    }
+    with scene.faults({"fault": "slow_factor", "value": 1000}):
+        scene.host.run("cat >/root/body.json", stdin=json.dumps(body))
+        scene.host.run(
+            "systemd-run --quiet --collect --unit=reader sh -c 'curl -sN -H Content-Type:application/json "
+            "-d @/root/body.json http://127.0.0.1:8000/v1/chat/completions >/root/stream.txt'"
+        )
+        scene.host.run("for i in $(seq 50); do [ -s /root/stream.txt ] && exit 0; sleep 0.2; done; exit 1")
+        with scene.deploying(engine=interval(23), drain_timeout=120) as running:
+            # It goes on as fast as ever once the deploy waits for it, so the machine's pace decides nothing.
+            seen = running.until("draining: 1 connections open")
+            scene.host.set_engine_faults()
+            run = running.end()
+    assert run.status == 0, run.output
+    assert seen, run.output
+    assert "[DONE]" in scene.host.run("cat /root/stream.txt").stdout
+
+
+# -- hooks, and nobody watching
+
+
+HOOK = """#!/bin/sh
+active=$(systemctl is-active rackwright-llm)
+echo "$1 $RACKWRIGHT_ENDPOINT $RACKWRIGHT_PORT $active $RACKWRIGHT_RELEASE" >>/root/balancer.log
+[ ! -e /root/refuse-$1 ]
+"""
+
+
+def test_hooks_take_it_out_and_let_it_in_again(scene: Scene) -> None:
+    good, before = scene.proven(), scene.starts()
+    scene.host.run("cat >/root/balancer; chmod 755 /root/balancer; touch /root/refuse-drain", stdin=HOOK)
+    hooks = {name: ["/root/balancer", name.removesuffix("_hook")] for name in ("drain_hook", "ready_hook")}
+    run = scene.deploy(engine=interval(25), **hooks)
+    assert run.status != 0
+    assert "it serves what it served: the drain_hook ended with status 1: /root/balancer drain" in run.output
+    assert (scene.runs(), scene.starts()) == (good, before)
+    scene.host.run("rm /root/refuse-drain; touch /root/refuse-ready")
+    run = scene.deploy(engine=interval(25), **hooks)
+    assert run.status != 0
+    assert "clients are not let in again: the ready_hook ended with status 1" in run.output
+    new = scene.proven()
+    assert new != good
+    scene.host.run("rm /root/refuse-ready")
+    run = scene.deploy(engine=interval(25), **hooks)
+    assert run.status == 0, run.output
+    assert "clients were not let in again after its last switch" in run.output
+    assert scene.starts() == before + 1
+    assert scene.deploy(engine=interval(25), **hooks).changed == []
+    assert scene.host.run("cat /root/balancer.log").stdout.splitlines() == [
+        f"drain llm 8000 active {new}",
+        f"ready llm 8000 active {good}",
+        f"drain llm 8000 active {new}",
+        f"ready llm 8000 active {new}",
+        f"ready llm 8000 active {new}",
+    ]
+
+
+def ended(scene: Scene, outcome: str) -> str:
+    """Wait until the host's switch has ended so, with nobody watching; returns the reason that the host remembers."""
+    line = f"grep -qx outcome={outcome} {HOME}/llm/last-switch"
+    scene.host.run(f"for i in $(seq 200); do {line} && exit 0; sleep 0.3; done; cat {HOME}/llm/last-switch; exit 1")
+    return scene.host.run(f"sed -n s/^reason=//p {HOME}/llm/last-switch").stdout.strip()
+
+
+def test_a_host_that_is_cut_off_during_its_switch_commits_alone(scene: Scene) -> None:
+    good = scene.proven()
+    scene.host.run(f"rm -f {HOME}/llm/last-switch")
+    with scene.deploying(engine=interval(26)) as running:
+        assert running.until("switching to release") is not None, running.output
+        scene.host.cut_network()
+        try:
+            assert ended(scene, "committed") == ""
+            assert scene.proven() == scene.runs() != good
+            run = running.end()
+        finally:
+            scene.host.restore_network()
+    assert run.status == 1
+    assert "the host finishes the switch by itself, or goes back" in run.output
+    assert scene.deploy(engine=interval(26)).changed == []
+
+
+def test_with_the_control_process_killed_before_its_word_the_host_goes_back_alone(scene: Scene) -> None:
+    good = scene.proven()
+    scene.host.run(f"rm -f {HOME}/llm/last-switch")
+    options: dict[str, Any] = {"engine": interval(27), "gate": {"level": "full", "commit_deadline": 6}}
+    with scene.deploying(**options) as running:
+        assert running.until("basic proof passed") is not None, running.output
+        running.stop()
+    assert ended(scene, "went-back").startswith("no word came within 6 s (gate.commit_deadline)")
+    assert scene.proven() == scene.runs() == good
+    assert "42" in scene.ask()
+    again = scene.deploy("--dry", engine=interval(27))
+    assert "it was tried here at" in again.output
+
+
+def test_a_host_that_waits_for_a_killed_control_process_gets_the_word_of_the_next(scene: Scene) -> None:
+    before = scene.starts()
+    options: dict[str, Any] = {"engine": interval(28), "gate": {"level": "full", "commit_deadline": 120}}
+    with scene.deploying(**options) as running:
+        assert running.until("basic proof passed") is not None, running.output
+        running.stop()
+    run = scene.deploy(**options)
+    assert run.status == 0, run.output
+    assert "already under way on the host, joining it" in run.output
+    assert "proved: a tool call" in run.output
+    assert scene.starts() == before + 1
+    assert scene.proven() == scene.runs()
