@@ -23,6 +23,7 @@ SELDOM = 30.0
 _UNITS = {"MiB": 1 << 20, "GiB": 1 << 30}
 _BYTES = re.compile(r"([\d.]+) (MiB|GiB) of ([\d.]+) (MiB|GiB) \(\d+%\)")
 _LAYERS = re.compile(r"layers: (\d+) of (\d+) fetched, (\d+) unpacked")
+_HOW_FAR = ("verifying ", "draining: ", "loading, ")
 _PHASES = {
     "verifying ": VERIFYING,
     "draining: ": DRAINING,
@@ -87,14 +88,22 @@ class Calm:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._last = clock, float("-inf")
+        self._clock, self._last = clock, dict[str, float]()
 
     def says(self, heard: Heard) -> bool:
         """Whether this is printed."""
-        if not isinstance(heard, Event) or heard.word != PROGRESS:
+        phase = _repeated(heard.text) if isinstance(heard, Event) and heard.word == PROGRESS else None
+        if phase is None:
             return True
         now = self._clock()
-        if now - self._last < SELDOM:
+        if now - self._last.get(phase, float("-inf")) < SELDOM:
             return False
-        self._last = now
+        self._last[phase] = now
         return True
+
+
+def _repeated(line: str) -> str | None:
+    """The phase of which a line says only how far it is; None for news, as a stall is, or a try that begins."""
+    found = parse_line(line)
+    again = found is not None and (found.part is not None or line.strip().startswith(_HOW_FAR))
+    return found.phase if found is not None and again else None

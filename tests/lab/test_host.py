@@ -333,7 +333,7 @@ def test_the_toolkit_follows_its_pin(site: Site, lived: Host) -> None:
     assert lived.run(installed).stdout == "1.17.8-1"
     again = settle(site, lived, docker={"toolkit_version": "1.17.8-1"})
     assert again.changed == []
-    assert re.search(r"container toolkit\s+warn", again.output)
+    assert re.search(r"warn RW\d+: container toolkit", again.output)
     run = settle(site, lived, docker={"toolkit_version": "9.9-1"})
     assert run.status == 1
     assert "the repository has no 9.9-1; it has: 1.17.8-1" in run.output

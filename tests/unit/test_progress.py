@@ -61,7 +61,9 @@ def test_how_far_a_job_is_is_printed_every_half_minute_and_all_else_at_once() ->
     said = []
     for second in range(70):
         now[0] = 100.0 + second
-        said += [second] if calm.says(Event("progress", f"{second} s")) else []
+        said += [second] if calm.says(Event("progress", f"loading, {second} s: x")) else []
+        assert calm.says(Event("progress", "no byte came for 10 s; trying again"))
+        assert calm.says(Event("progress", "ready after 5 s"))
         assert calm.says("a line")
         assert calm.says(Event("row", "a question"))
     assert said == [0, 30, 60]
