@@ -3,6 +3,8 @@ SHELL := /bin/sh
 BIN := .venv/bin
 LAB := demo
 BENCH_HOSTS := 100
+# An installed package has its bytecode beside it; with this variable, each process would compile a checkout's anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo demo-down test quick unit programs browser lab real real-gpu proof soak bench lint types lock setup clean
 
