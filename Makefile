@@ -54,10 +54,13 @@ proof: setup
 soak: setup
 	@RACKWRIGHT_SOAK_MINUTES=$${RACKWRIGHT_SOAK_MINUTES:-60} $(BIN)/python -m pytest -v -s tests/lab/soak
 
-## bench: `rackwright status` against bare SSH, on 100 lab hosts (bench/README.md)
+## bench: `rackwright status` against bare SSH, and a converged run against Ansible, on BENCH_HOSTS lab hosts (bench/README.md)
 bench: setup
 	@$(BIN)/rackwright lab up --id bench --hosts $(BENCH_HOSTS) --bare $(BENCH_HOSTS)
-	@status=0; RACKWRIGHT_LAB_ID=bench $(BIN)/python bench/status_floor.py inventory/lab.py --rounds 5 --cpu --ssh || status=$$?; \
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements/bench.txt
+	@status=0; export RACKWRIGHT_LAB_ID=bench PYINFRA_PROGRESS=off; \
+	  { $(BIN)/python bench/status_floor.py inventory/lab.py --rounds 5 --cpu --ssh && $(BIN)/pyinfra inventory/lab.py deploy.py -y \
+	  && $(BIN)/python bench/converge.py inventory/lab.py; } || status=$$?; \
 	  $(BIN)/rackwright lab down --id bench; exit $$status
 
 lint: setup
@@ -72,6 +75,8 @@ types: setup
 lock:
 	@$(BIN)/uv pip compile -q --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --python-version 3.11 \
 	  pyproject.toml requirements/dev.in -o requirements/dev.txt
+	@$(BIN)/uv pip compile -q --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --python-version 3.11 \
+	  requirements/bench.in -o requirements/bench.txt
 	@cd rackwright_lab/real && ../../$(BIN)/uv pip compile -q --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --python-version 3.11 \
 	  --python-platform x86_64-manylinux_2_28 --only-binary :all: --exclude-newer 2026-02-01 --override overrides.txt requirements.in -o vllm-0.14.1.txt
 
