@@ -77,7 +77,7 @@ def test_a_table_with_a_change_an_error_or_a_host_too_few_is_not(outcome: Outcom
         tools.table_unchanged(outcome, HOSTS)
 
 
-@pytest.mark.parametrize("output", ["no json", '{"c-bare1": "half a reading"}', "{}"])
+@pytest.mark.parametrize("output", ["no json", '{"c-bare1": "half", "c-bare2": "half"}', "{}"])
 def test_a_reading_that_broke_off_or_did_not_come_is_not(output: str) -> None:
     with pytest.raises(tools.ChangedError):
         tools.readings_whole(Outcome(0, output), HOSTS)
