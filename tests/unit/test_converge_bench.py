@@ -185,5 +185,13 @@ def test_a_picture_has_a_line_a_tool_and_panel_and_fetches_nothing() -> None:
     assert drawn.replace("http://www.w3.org/2000/svg", "").count("http") == 0
 
 
-def test_the_plot_is_what_the_kept_figures_give() -> None:
-    assert converge.PLOT.read_text() == picture(converge.kept(), tools.OURS), "next: python bench/converge.py --keep"
+def test_keeping_a_sitting_replaces_the_one_of_as_many_hosts_and_draws_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(converge, "KEPT", tmp_path / "figures" / "converge.json")
+    monkeypatch.setattr(converge, "PLOT", tmp_path / "converge.svg")
+    more = Sitting(16, 3, 31, SITTING.figures)
+    for done in (more, Sitting(4, 1, 31, SITTING.figures), SITTING):
+        converge.keep(done)
+    assert converge.kept() == [SITTING, more]
+    assert converge.PLOT.read_text() == picture([SITTING, more], tools.OURS)
