@@ -104,14 +104,25 @@ def test_a_good_change_goes_through(site: Site) -> None:
     assert [ask(host) for host in site.lab.hosts] == ["42", "42"]
 
 
-@pytest.mark.skipif(not BUILD.drafts, reason=f"vLLM {BUILD.version} drafts on no CPU")
+on_builds_that_draft = pytest.mark.skipif(not BUILD.drafts, reason=f"vLLM {BUILD.version} drafts on no CPU")
+
+
+@on_builds_that_draft
 def test_drafts_are_counted_where_they_are_accepted(site: Site) -> None:
-    # Greedily: at another temperature a CPU build answers nonsense (https://github.com/vllm-project/vllm/issues/55005).
-    greedy = json.dumps({"temperature": 0})
-    run = rollout(site, engine={"speculative-config": NGRAM, "override-generation-config": greedy})
+    run = rollout(site, engine={"speculative-config": NGRAM, "override-generation-config": '{"temperature": 0}'})
     assert run.status == 0, run.output
     assert len(re.findall(r"proved: accepted drafts: \d+ of \d+ draft tokens accepted", run.output)) == 2, run.output
     assert [ask(host) for host in site.lab.hosts] == ["42", "42"]
+
+
+@on_builds_that_draft
+def test_drafts_that_spoil_the_answers_go_back(site: Site) -> None:
+    # At another temperature than 0 this build samples nonsense: https://github.com/vllm-project/vllm/issues/55005
+    before = proven(site.lab.hosts)
+    run = rollout(site, engine={"speculative-config": NGRAM})
+    assert run.status not in (0, 1), run.output
+    assert "refused: a tool call" in run.output, run.output
+    assert proven(site.lab.hosts) == running(site.lab.hosts) == before
 
 
 def test_a_model_that_repeats_itself_goes_back(site: Site) -> None:
