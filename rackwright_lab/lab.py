@@ -8,6 +8,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from rackwright_lab.machine import cgroups, locks, network, prerequisites
 from rackwright_lab.machine.paths import STATE_ROOT, Paths, cache_root, default_id
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import LabError, run
-from rackwright_lab.real import gpu, vllm
+from rackwright_lab.real import builds, gpu, vllm
 from rackwright_lab.servers import certificates, debianrepo, dockerrepo, image, names, proxy, toolkit
 from rackwright_lab.servers.registry import DOCKER_HUB, HOST, MIRROR, USER, Registry
 from rackwright_lab.servers.server import Server
@@ -67,6 +68,12 @@ class Lab:
         record = self.record()
         return [self._host(row, record) for row in record["hosts"]]
 
+    @property
+    def real(self) -> str | None:
+        """The version of the real vLLM that it offers; of several, the last. Raises LabError when no lab is up."""
+        found: str | None = self.record().get("real")
+        return found
+
     def host(self, name: str) -> Host:
         """One host by its name, or by the end of it ("bare1"). Raises LabError when there is none."""
         for host in self.hosts:
@@ -98,15 +105,15 @@ class Lab:
         hosts: int = 2,
         bare: int = 1,
         ubuntu: int = 0,
-        real: bool = False,
+        real: str | None = None,
         gpus: str = POSED_GPUS,
         offline: bool = False,
     ) -> list[Host]:
         """Boot `hosts` hosts, the first `bare` of them bare, the next `ubuntu` a bare Ubuntu; others are lived-in.
 
-        Those that exist already stay as they are. With `real` its Docker Hub has a real vLLM and its hub a real model.
-        With `gpus` HOST_GPUS its hosts have this machine's own GPUs, the real vLLM is a build for them, and the
-        stand-ins of engines are left out. `offline`: the hosts install packages from what the cache holds.
+        Those that exist already stay as they are. With `real`, a version, its Docker Hub has that real vLLM and its hub
+        a real model. With `gpus` HOST_GPUS its hosts have this machine's own GPUs, the real vLLM is a build for them,
+        and the stand-ins of engines are left out. `offline`: the hosts install packages from what the cache holds.
 
         Returns the hosts. Raises LabError with what failed and what to type.
         """
@@ -114,6 +121,7 @@ class Lab:
             raise LabError(
                 f"a lab has 1 to {MOST_HOSTS} hosts and no more bare ones than hosts, not {hosts} and {bare + ubuntu}"
             )
+        make_engine = _maker(real, on_gpus=gpus == HOST_GPUS) if real is not None else None
         found = host_gpus.find() if gpus == HOST_GPUS else None
         if found is not None:
             self.progress.say(host_gpus.described(found))
@@ -121,11 +129,12 @@ class Lab:
         with locks.only_one(self.paths.id):
             rows = self._rows(hosts, {"bare": bare, "ubuntu": ubuntu})
             bases = self._make_ready({row["kind"] for row in rows}, posed=found is None)
-            record = self._write_record(rows, bases, {"devices": _nodes(found), "offline": offline})
+            ways = {"devices": _nodes(found), "offline": offline, "real": real or (self.real if self.is_up else None)}
+            record = self._write_record(rows, bases, ways)
             self._set_up_network(record)
             self._serve(posed=found is None)
-            if real:
-                self._offer_real_engine(gpu.build if found is not None else vllm.build)
+            if make_engine is not None:
+                self._offer_real_engine(make_engine)
             self._layers(record, found)
             self._boot([self._host(row, record) for row in rows])
         return self.hosts
@@ -270,8 +279,8 @@ class Lab:
             image.ensure(layout, lambda name: not image.of_hub(name), login, self.progress)
             image.ensure(layout, image.of_hub, image.Login(hub, trust), self.progress)
 
-    def _offer_real_engine(self, build: Callable[[Path, Progress], Path]) -> None:
-        made = build(cache_root(), self.progress)
+    def _offer_real_engine(self, make: Callable[[Path, Progress], Path]) -> None:
+        made = make(cache_root(), self.progress)
         server = self.docker_hub.server
         with locks.only_one("registry"):
             login = image.Login(f"{server.address}:{server.port}", self.paths.pki / "ca.crt")
@@ -344,6 +353,17 @@ class Lab:
         top = cgroups.unified_root() / self.paths.tag
         for group in (*top.glob("*/machine"), top):
             cgroups.end(group)
+
+
+def _maker(version: str, on_gpus: bool) -> Callable[[Path, Progress], Path]:
+    """What makes the image of a real vLLM. Raises LabError when there is none of that version."""
+    if not on_gpus:
+        return partial(vllm.ensure, builds.named(version))
+    if version != gpu.VERSION:
+        raise LabError(
+            f"on this machine's own GPUs the vLLM is {gpu.VERSION}, not {version}: leave --engine-version out"
+        )
+    return gpu.build
 
 
 def _nodes(gpus: host_gpus.HostGpus | None) -> list[str]:

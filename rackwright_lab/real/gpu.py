@@ -22,6 +22,7 @@ from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import LabError, run
 from rackwright_lab.machine.trees import remove_tree
 from rackwright_lab.real import image, vllm
+from rackwright_lab.real.builds import ENDPOINT, ENGINE, HERE, NGRAM
 from rackwright_lab.standins import oci, rootfs
 
 VERSION = "0.20.2"
@@ -32,8 +33,8 @@ GLIBC = 39
 IMAGE = f"vllm/vllm-openai:v{VERSION}-lab"
 """No published tag: the image is the lab's own, and says so."""
 SITE = "usr/local/lib/python3.12/dist-packages"
-LOCKED = vllm.HERE / f"vllm-{VERSION}-gpu.txt"
-LOCKED_TORCH = vllm.HERE / f"torch-{TORCH}.txt"
+LOCKED = HERE / f"vllm-{VERSION}-gpu.txt"
+LOCKED_TORCH = HERE / f"torch-{TORCH}.txt"
 TORCH_FOLDER = "RACKWRIGHT_REAL_TORCH"
 PACKAGES = ("python3", "python3-dev", "gcc", "libc6-dev", "ca-certificates", "libnuma1", "libgomp1")
 LEFT_OUT = (
@@ -62,15 +63,14 @@ ENVIRONMENT = {
     "HOME": "/tmp",
 }
 SCRIPTS = vllm.SCRIPTS
-SPECULATIVE = '{"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 3, "prompt_lookup_min": 1}'
 SETTINGS: dict[str, Any] = {
-    **vllm.SETTINGS,
+    **ENDPOINT,
     "image": IMAGE,
     "engine": {
-        **vllm.SETTINGS["engine"],
+        **ENGINE,
         "attention-backend": "TRITON_ATTN",
         "gpu-memory-utilization": 0.05,
-        "speculative-config": SPECULATIVE,
+        "speculative-config": NGRAM,
     },
     # DeepGEMM compiles its kernels with CUDA's compiler, which is not in the image: without this the engine dies as it
     # warms up on Hopper (vllm/model_executor/warmup/deep_gemm_warmup.py of 0.20.2).
@@ -85,7 +85,7 @@ FORMAT = 1
 def key() -> str:
     """Name the contents: another lock, lesson or recipe gives another key."""
     digest = hashlib.sha256(repr((FORMAT, PACKAGES, LEFT_OUT, ENVIRONMENT, SCRIPTS, vllm.KINDS)).encode())
-    for source in (LOCKED, LOCKED_TORCH, vllm.HERE / "teach.py"):
+    for source in (LOCKED, LOCKED_TORCH, HERE / "teach.py"):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:12]
 

@@ -9,6 +9,7 @@ import pytest
 
 from rackwright_lab.lab import Lab
 from tests.lab.conftest import end_labs_of_killed_runs, pytest_runtest_makereport, site
+from tests.real.chosen import BUILD
 
 __all__ = ["pytest_runtest_makereport", "site"]
 
@@ -25,6 +26,6 @@ def worker_lab() -> Iterator[Lab]:
     """One bare and one lived-in host, in a lab that offers the real engine."""
     end_labs_of_killed_runs()
     lab = Lab.open(f"t{os.getpid()}")
-    lab.up(hosts=2, bare=1, real=True)
+    lab.up(hosts=2, bare=1, real=BUILD.version)
     yield lab
     lab.down()

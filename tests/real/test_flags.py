@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from rackwright_lab.lab import Lab
-from rackwright_lab.real.vllm import IMAGE
 from rackwright_lab.standins.hub_content import Store
 from tests.programs.standin_process import Bench
+from tests.real import moved
+from tests.real.chosen import BUILD
 
 pytestmark = pytest.mark.lab
 
@@ -118,7 +119,7 @@ def real(worker_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         host.run(f"cat >/tmp/flags/{file.name}", stdin=file.read_text())
     host.run("cat >/tmp/flags/try.py", stdin=TRY)
     asked = json.dumps([command_line(name, "/tmp/flags") for name in CASES])
-    run = f"docker run --rm -i -v /tmp/flags:/tmp/flags:ro --entrypoint python3 {IMAGE} /tmp/flags/try.py"
+    run = f"docker run --rm -i -v /tmp/flags:/tmp/flags:ro --entrypoint python3 {BUILD.image} /tmp/flags/try.py"
     return outcomes(host.run(run, stdin=asked, timeout=900).stdout)
 
 
@@ -140,6 +141,7 @@ def test_both_read_a_command_line_alike(
     real: dict[str, tuple[int, str]], ours: dict[str, tuple[int, str]], name: str
 ) -> None:
     (theirs, their_words), (own, own_words) = real[name], ours[name]
-    assert own == theirs, f"the real one says:\n{their_words}\nthe stand-in:\n{own_words}"
+    alike = name not in moved.COMMAND_LINES.get(BUILD.version, {})
+    assert (own == theirs) is alike, f"the real one says:\n{their_words}\nthe stand-in:\n{own_words}"
     for words in (their_words, own_words):
         assert CASES[name].named in words

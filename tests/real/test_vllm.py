@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from rackwright_lab.hosts.host import Host
-from rackwright_lab.real.vllm import SETTINGS, VERSION
+from rackwright_lab.real.builds import NGRAM
 from tests.lab.conftest import BIN, Run, Site
 from tests.lab.fleets import proven, running, switches
+from tests.real.chosen import BUILD
 
 pytestmark = pytest.mark.lab
 
@@ -50,7 +51,7 @@ def rollout(site: Site, **settings: Any) -> Run:
 
 def revision(name: str) -> dict[str, str]:
     """The model's settings with another revision."""
-    return {**SETTINGS["model"], "revision": name}
+    return {**BUILD.settings["model"], "revision": name}
 
 
 def get(host: Host, path: str) -> str:
@@ -86,7 +87,7 @@ def test_a_bare_and_a_lived_in_host_pass_the_full_gate(site: Site) -> None:
     for row in ROWS:
         assert len(re.findall(f"proved: {row}: ", run.output)) == 2, f"{row}:\n{run.output}"
     for host in site.lab.hosts:
-        assert json.loads(get(host, "/version")) == {"version": VERSION}
+        assert json.loads(get(host, "/version")) == {"version": BUILD.version}
         assert "vllm:generation_tokens_total" in get(host, "/metrics")
         assert ask(host) == "42"
     assert deploy(site).changed == []
@@ -101,6 +102,27 @@ def test_a_good_change_goes_through(site: Site) -> None:
     assert not set(before) & set(after)
     assert running(site.lab.hosts) == after
     assert [ask(host) for host in site.lab.hosts] == ["42", "42"]
+
+
+on_builds_that_draft = pytest.mark.skipif(not BUILD.drafts, reason=f"vLLM {BUILD.version} drafts on no CPU")
+
+
+@on_builds_that_draft
+def test_drafts_are_counted_where_they_are_accepted(site: Site) -> None:
+    run = rollout(site, engine={"speculative-config": NGRAM, "override-generation-config": '{"temperature": 0}'})
+    assert run.status == 0, run.output
+    assert len(re.findall(r"proved: accepted drafts: \d+ of \d+ draft tokens accepted", run.output)) == 2, run.output
+    assert [ask(host) for host in site.lab.hosts] == ["42", "42"]
+
+
+@on_builds_that_draft
+def test_drafts_that_spoil_the_answers_go_back(site: Site) -> None:
+    # At another temperature than 0 this build samples nonsense: https://github.com/vllm-project/vllm/issues/55005
+    before = proven(site.lab.hosts)
+    run = rollout(site, engine={"speculative-config": NGRAM})
+    assert run.status not in (0, 1), run.output
+    assert "refused: a tool call" in run.output, run.output
+    assert proven(site.lab.hosts) == running(site.lab.hosts) == before
 
 
 def test_a_model_that_repeats_itself_goes_back(site: Site) -> None:
