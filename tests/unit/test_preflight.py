@@ -240,7 +240,12 @@ def test_toolkit_versions_and_modes() -> None:
     [
         ({"memlock": "8388608", "capabilities": "000001fffeffffff"}, {"locked memory"}),
         ({"memlock": "8388608", "capabilities": "000001ffffffffff"}, set()),
+        ({"memlock": "8388608", "capabilities": "none"}, {"locked memory"}),
+        ({"memlock": "8388608", "capabilities": ""}, {"locked memory"}),
         ({"nofile": "1024"}, {"open files"}),
+        ({"nofile": "9" * 5000}, set()),
+        ({"MemTotal": "9" * 5000}, set()),
+        ({"toolkit": f"{'9' * 5000}.1"}, {"container toolkit"}),
     ],
 )
 def test_limits_are_those_of_containers(values: dict[str, str], warned: set[str]) -> None:
