@@ -346,7 +346,7 @@ def test_a_stopping_row_is_one_refusal_with_its_fix() -> None:
 
 
 def test_rows_that_pass_fold_into_one_line_also_for_a_new_host() -> None:
-    new = machine(new="yes", synchronized="no")
+    new = machine(synchronized="no")
     asked = WantedHost(case(machine=new, fetches=(Fetch("pull x", "image", 1, True),)))
     first, *rest = report(asked, new).splitlines()
     assert first.startswith("preflight: ")
