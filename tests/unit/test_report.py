@@ -14,7 +14,7 @@ from rackwright.errors import RackwrightError
 from rackwright.fleet.view.blame import clock, states, tone, worst_first
 from rackwright.fleet.view.report import page, write
 from rackwright.fleet.view.report.figures import bars, changed, row_sums, ticks, wave_marks
-from rackwright.fleet.view.timeline_events import story_of
+from rackwright.fleet.view.timeline_events import timeline_of
 from rackwright.runs.journal import Event, append, new_record
 from rackwright.runs.states import RunState
 from tests.unit.made_up_runs import event, made_up, recorded
@@ -40,7 +40,7 @@ class Reader(HTMLParser):
 
 
 def test_a_good_rollout_on_one_page() -> None:
-    read = Reader(page(story_of(recorded("good")), "20261121-115735-rollout"))
+    read = Reader(page(timeline_of(recorded("good")), "20261121-115735-rollout"))
     text = "".join(read.texts)
     assert read.hosts() == ["lab-lived1", "lab-lived2", "lab-lived3"]
     for expected in ("exit 0", "done: 3 switched", "wave 2", "ms a token", "+stream_interval: 2", "3 hosts"):
@@ -49,49 +49,49 @@ def test_a_good_rollout_on_one_page() -> None:
 
 
 def test_failures_come_first_with_their_reasons() -> None:
-    story = story_of(recorded("went-back"))
-    assert [host.name for host in worst_first(story)] == ["lab-lived2", "lab-lived3", "lab-lived1"]
-    text = "".join(Reader(page(story, "r")).texts)
+    timeline = timeline_of(recorded("went-back"))
+    assert [host.name for host in worst_first(timeline)] == ["lab-lived2", "lab-lived3", "lab-lived1"]
+    text = "".join(Reader(page(timeline, "r")).texts)
     assert text.index("What went wrong") < text.index("no tool call came back") < text.index("Hosts and phases")
     assert "the release's" in text
-    assert states(story) == [("went back", "warn", 1), ("not switched", "warn", 1), ("taken back", "warn", 1)]
+    assert states(timeline) == [("went back", "warn", 1), ("not switched", "warn", 1), ("taken back", "warn", 1)]
 
 
 def test_a_rollback_by_hand_is_no_trouble() -> None:
-    story = story_of([event(0, "phase", name="rollback"), event(1, "host", host="h1", state="switched")])
-    assert tone(story, story.hosts["h1"].state) == "good"
+    timeline = timeline_of([event(0, "phase", name="rollback"), event(1, "host", host="h1", state="switched")])
+    assert tone(timeline, timeline.hosts["h1"].state) == "good"
 
 
 def test_a_host_that_was_cut_while_switching_is_bad() -> None:
     events = [event(0, "begin", hosts=["h1"]), event(1, "host", host="h1", state="switching")]
-    assert tone(story_of(events), RunState.SWITCHING) == "busy"
-    assert tone(story_of([*events, event(2, "end", status=4, text="x")]), RunState.SWITCHING) == "bad"
+    assert tone(timeline_of(events), RunState.SWITCHING) == "busy"
+    assert tone(timeline_of([*events, event(2, "end", status=4, text="x")]), RunState.SWITCHING) == "bad"
 
 
 def test_bars_lie_within_the_run() -> None:
-    story = story_of(made_up(30, bad=2))
-    for host in story.hosts.values():
-        found = bars(story, host)
+    timeline = timeline_of(made_up(30, bad=2))
+    for host in timeline.hosts.values():
+        found = bars(timeline, host)
         assert [bar.phase for bar in found if bar.phase != "waiting"][:3] == ["downloading", "draining", "loading"]
         assert all(bar.left >= 0 and bar.left + bar.width <= 100.1 for bar in found)
-    assert [name for _, name in wave_marks(story)] == ["canaries", "wave 1", "wave 2"]
-    assert ticks(story)[0] == (0.0, "0 s")
-    assert len(ticks(story)) <= 9
+    assert [name for _, name in wave_marks(timeline)] == ["canaries", "wave 1", "wave 2"]
+    assert ticks(timeline)[0] == (0.0, "0 s")
+    assert len(ticks(timeline)) <= 9
 
 
 def test_a_row_is_summed_over_its_hosts() -> None:
-    speed = next(row for row in row_sums(story_of(made_up(30, bad=2))) if row.name == "speed")
+    speed = next(row for row in row_sums(timeline_of(made_up(30, bad=2))) if row.name == "speed")
     assert speed.marks == (("proved", "good", 30),)
     assert speed.now.startswith("8.")
     assert "ms a token (8." in speed.now
     assert speed.before == "7.9 ms a token"
     assert speed.change.startswith("+")
-    refused = next(row for row in row_sums(story_of(made_up(30, bad=2))) if row.name == "a tool call")
+    refused = next(row for row in row_sums(timeline_of(made_up(30, bad=2))) if row.name == "a tool call")
     assert [name for name, _ in refused.worst] == ["gpu029", "gpu030"]
 
 
 def test_equal_changes_are_shown_once() -> None:
-    groups = changed(story_of(made_up(30)))
+    groups = changed(timeline_of(made_up(30)))
     assert [len(group.hosts) for group in groups] == [30]
     assert "write release … of endpoint llm (it is not on the host)" in groups[0].changes
     assert groups[0].diff == (("-stream_interval: 1", "removed"), ("+stream_interval: 2", "added"))
@@ -129,7 +129,7 @@ def hostile(text: str) -> list[Event]:
 @given(NASTY)
 @settings(max_examples=40)
 def test_no_text_of_a_record_becomes_part_of_the_page(text: str) -> None:
-    plain, read = (Reader(page(story_of(hostile(word)), word)) for word in ("word", text))
+    plain, read = (Reader(page(timeline_of(hostile(word)), word)) for word in ("word", text))
     assert {tag for tag, _ in read.tags} <= {tag for tag, _ in plain.tags}
     for tag in ("script", "style", "meta", "link", "body"):
         assert [one for one, _ in read.tags].count(tag) == [one for one, _ in plain.tags].count(tag)
@@ -144,7 +144,7 @@ ATTRIBUTES = {
 
 
 def test_nothing_is_fetched_from_anywhere() -> None:
-    read = Reader(page(story_of(made_up(3, bad=1)), "r"))
+    read = Reader(page(timeline_of(made_up(3, bad=1)), "r"))
     links = [value for _, attributes in read.tags for name, value in attributes.items() if name in ("href", "src")]
     assert all(link is not None and link.startswith(("#", "data:,")) for link in links)
     policy = next(attributes["content"] for _, attributes in read.tags if "http-equiv" in attributes)
@@ -153,7 +153,7 @@ def test_nothing_is_fetched_from_anywhere() -> None:
 
 
 def test_five_hundred_hosts_stay_a_file_that_opens() -> None:
-    text = page(story_of(made_up(500, bad=5)), "r")
+    text = page(timeline_of(made_up(500, bad=5)), "r")
     assert len(Reader(text).hosts()) == 500
     assert len(text) < 3_000_000
 
