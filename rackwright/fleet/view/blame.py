@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from rackwright.fleet.view.timeline import ASIDE, WELL, HostTimeline, Timeline
 from rackwright.runs.record import BY_HAND
 from rackwright.runs.states import LEFT_ASIDE, OPEN, RunState
@@ -12,6 +10,8 @@ GOOD, BAD, WARN, BUSY, IDLE = "good", "bad", "warn", "busy", "idle"
 TROUBLE = (BAD, WARN)
 CONSEQUENCES = LEFT_ASIDE | {RunState.NOT_SWITCHED, RunState.WAITING, RunState.UNSEEN, RunState.TAKEN_BACK}
 """States that hosts are in because of other hosts, or because of an earlier run."""
+UNASKED = frozenset({RunState.UNCHANGED, RunState.DONE})
+"""States of hosts that the run had no reason to ask anything: well, and not proven by it."""
 RANK = (BAD, WARN, BUSY, IDLE, GOOD)
 
 
@@ -21,9 +21,17 @@ def tone(timeline: Timeline, state: RunState) -> str:
         if timeline.ended is not None:
             return BAD if state is RunState.SWITCHING else WARN
         return IDLE if state is RunState.UNSEEN else BUSY
+    if state in UNASKED:
+        return IDLE
     if state is RunState.TAKEN_BACK:
         return GOOD if timeline.phase == BY_HAND else WARN
     return GOOD if state in WELL else WARN if state in ASIDE else BAD
+
+
+def tone_of(timeline: Timeline, host: HostTimeline) -> str:
+    """How good a host's state is: a release that serves is well only when a row of the gate has proven it."""
+    kind = tone(timeline, host.state)
+    return WARN if kind == GOOD and not any(row.mark == "proved" for row in host.rows.values()) else kind
 
 
 def worst_first(timeline: Timeline) -> list[HostTimeline]:
@@ -52,8 +60,10 @@ def consequences(timeline: Timeline) -> dict[RunState, list[str]]:
 
 def states(timeline: Timeline) -> list[tuple[RunState, str, int]]:
     """Each state with its tone and how many hosts are in it, the worst first."""
-    counts = Counter(host.state for host in worst_first(timeline))
-    return [(state, tone(timeline, state), count) for state, count in counts.items()]
+    found: dict[RunState, list[str]] = {}
+    for host in worst_first(timeline):
+        found.setdefault(host.state, []).append(tone_of(timeline, host))
+    return [(state, min(kinds, key=RANK.index), len(kinds)) for state, kinds in found.items()]
 
 
 def clock(seconds: float) -> str:

@@ -17,6 +17,8 @@ MARKS = {"proved": GOOD, "refused": BAD, "warning": WARN, "not measured": WARN}
 THIN = 0.002
 """Part of the run's time below which a bar is left out: it could not be seen."""
 TICKS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400)
+LANES, CHARACTER = 3, 1.0
+"""Lines for the labels of waves, and the width of a character in percent of a narrow window's track."""
 
 _OWN_WORDS = re.compile(r"GPU-[0-9a-fA-F-]{36}|(?<=release )[0-9a-f]{12}\b")
 
@@ -72,12 +74,29 @@ def ticks(timeline: Timeline) -> list[tuple[float, str]]:
     return [(round(100 * at / whole, 2), clock(at)) for at in range(0, int(whole) + 1, step)] if whole > 0 else []
 
 
-def wave_marks(timeline: Timeline) -> list[tuple[float, str]]:
-    """Where the switching of each wave began, and where the run went back: percentage of its time, and the name."""
+@dataclass(frozen=True)
+class WaveMark:
+    """Where a wave began to switch, or the run to go back, as a percentage of the run's time."""
+
+    left: float
+    name: str
+    lane: int | None
+    """The line that its label stands on, counted from the top; None where no line has room for it."""
+
+
+def wave_marks(timeline: Timeline) -> list[WaveMark]:
+    """The marks of the time axis; labels that would cover each other stand on lines of their own."""
     if timeline.began is None or timeline.duration <= 0:
         return []
-    found = [(round(100 * (at - timeline.began) / timeline.duration, 2), name) for name, at in timeline.marks]
-    return [(at, name) for at, name in found if 0 <= at <= 100]
+    places = [(round(100 * (at - timeline.began) / timeline.duration, 2), name) for name, at in timeline.marks]
+    found, ends = list[WaveMark](), [0.0] * LANES
+    for left, name in sorted(places):
+        if 0 <= left <= 100:
+            lane = next((lane for lane, end in enumerate(ends) if end <= left), None)
+            if lane is not None:
+                ends[lane] = left + (len(name) + 1) * CHARACTER
+            found.append(WaveMark(left, name, lane))
+    return found
 
 
 # -- the gate
@@ -110,7 +129,14 @@ def _row_sum(name: str, timeline: Timeline) -> RowSum:
     now = [row.figure for _, row in rows if row.figure is not None]
     before = [row.figure_before for _, row in rows if row.figure_before is not None]
     worst = tuple((host, row) for host, row in rows if row.mark != "proved")
-    return RowSum(name, marks, _spread(name, now), _spread(name, before), _growth(now, before), worst)
+    told = _spread(name, before) or _same([row.before for _, row in rows if row.before])
+    return RowSum(name, marks, _spread(name, now), told, _growth(name, now, before), worst)
+
+
+def _same(answers: list[str]) -> str:
+    """What the release before answered in words."""
+    each = set(answers)
+    return answers[0] if len(each) == 1 else f"{len(each)} different answers" if each else ""
 
 
 def _spread(name: str, figures: list[float]) -> str:
@@ -126,10 +152,16 @@ def figure(name: str, value: float) -> str:
     return number(value * UNITS.get(name, (1.0, ""))[0])
 
 
-def _growth(now: list[float], before: list[float]) -> str:
-    if not now or not before or median(before) == 0:
+def _growth(name: str, now: list[float], before: list[float]) -> str:
+    if not now or not before:
         return ""
-    return f"{100 * (median(now) / median(before) - 1):+.0f} %"
+    new, old = median(now), median(before)
+    if new == old:
+        return "none"
+    if old == 0:
+        return f"{'+' if new > 0 else ''}{figure(name, new)}"
+    percent = round(100 * (new / old - 1))
+    return f"{percent:+} %" if percent else "0 %"
 
 
 def number(value: float) -> str:

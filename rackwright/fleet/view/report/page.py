@@ -42,12 +42,14 @@ def page(timeline: Timeline, run: str, logs: Mapping[str, str] | None = None) ->
         failures={one.host: [of for of in timeline.failures if of.host == one.host] for one in timeline.failures},
         judgement=judged(timeline.failures),
         states=blame.states(timeline),
-        verdict=VERDICTS.get(timeline.status, blame.BAD) if timeline.status is not None else blame.BUSY,
+        verdict=_verdict(timeline),
         rows=figures.row_sums(timeline),
         changed=figures.changed(timeline),
         ticks=figures.ticks(timeline),
         wave_marks=figures.wave_marks(timeline),
+        lanes=1 + max((mark.lane or 0 for mark in figures.wave_marks(timeline)), default=0),
         tone=lambda state: blame.tone(timeline, state),
+        tone_of=lambda host: blame.tone_of(timeline, host),
         bars=lambda host: figures.bars(timeline, host),
         marks=figures.MARKS,
         clock=blame.clock,
@@ -56,6 +58,14 @@ def page(timeline: Timeline, run: str, logs: Mapping[str, str] | None = None) ->
         at=_at,
         version=__version__,
     )
+
+
+def _verdict(timeline: Timeline) -> str:
+    """How good the run's end is; not well while a release serves that nothing has proven."""
+    if timeline.status is None:
+        return blame.BUSY
+    unproven = any(blame.tone_of(timeline, host) == blame.WARN for host in timeline.hosts.values())
+    return blame.WARN if timeline.status == 0 and unproven else VERDICTS.get(timeline.status, blame.BAD)
 
 
 def _own(name: str) -> str:
