@@ -26,8 +26,8 @@ from rich.console import Console
 
 from rackwright.fleet.view.report import page
 from rackwright.fleet.view.screen import draw
-from rackwright.fleet.view.timeline import Story
-from rackwright.fleet.view.timeline_events import story_of, take
+from rackwright.fleet.view.timeline import Timeline
+from rackwright.fleet.view.timeline_events import add_event, timeline_of
 from rackwright.runs.journal import Event, read_record
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
@@ -47,7 +47,7 @@ def main() -> None:
         keep(record)
     record = kept()
     LIVE.write_text(live_view(read_record(record)))
-    photograph(page(story_of(read_record(record)), record.stem), REPORT)
+    photograph(page(timeline_of(read_record(record)), record.stem), REPORT)
     for path in (LIVE, REPORT):
         print(f"{path}: {path.stat().st_size} bytes")
 
@@ -77,18 +77,18 @@ def live_view(events: list[Event]) -> str:
     """The product's own screen at the fullest moment of a run, as SVG that asks for nothing."""
     size = {"width": COLUMNS, "height": LINES}
     console = Console(record=True, file=io.StringIO(), color_system="truecolor", no_color=False, **size)
-    story = story_of(events[: fullest(events) + 1])
-    console.print(draw(story, story.now or 0.0, LINES))
-    return without_fonts(console.export_svg(title=story.what, unique_id="rollout"))
+    timeline = timeline_of(events[: fullest(events) + 1])
+    console.print(draw(timeline, timeline.now or 0.0, LINES))
+    return without_fonts(console.export_svg(title=timeline.what, unique_id="rollout"))
 
 
 def fullest(events: list[Event]) -> int:
     """The last event after which the hosts do as many different things as they ever do."""
-    story, best, most = Story(), 0, 0
+    timeline, best, most = Timeline(), 0, 0
     for number, event in enumerate(events):
-        take(story, event)
-        words = {host.phase or host.state for host in story.hosts.values()}
-        if story.waves and len(words) >= most:
+        add_event(timeline, event)
+        words = {host.phase or host.state for host in timeline.hosts.values()}
+        if timeline.waves and len(words) >= most:
             best, most = number, len(words)
     return best
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rackwright.commands.siteupdate import Copy, Fate, copies
+from rackwright.commands.siteupdate import Copy, UpdateAction, copies
 from rackwright.errors import RackwrightError
 from rackwright.printable import counted
 from rackwright.settings.schema import json_text
@@ -73,8 +73,8 @@ def update(site: Path) -> int:
     _carry_out(site, found)
     for copy in found:
         _tell(copy)
-    both = [copy for copy in found if copy.fate is Fate.BOTH]
-    changed = sum(copy.fate in (Fate.WRITE, Fate.REMOVE) for copy in found)
+    both = [copy for copy in found if copy.action is UpdateAction.BOTH]
+    changed = sum(copy.action in (UpdateAction.WRITE, UpdateAction.REMOVE) for copy in found)
     print(f"{site}: {counted(changed, 'file')} brought to the installed version, {len(both)} changed on both sides")
     if both:
         print("next: take over what you want of the changes above by hand; the same command shows them once only")
@@ -82,9 +82,9 @@ def update(site: Path) -> int:
 
 
 def _carry_out(site: Path, found: list[Copy]) -> None:
-    _write(site, {copy.path: copy.now or b"" for copy in found if copy.fate is Fate.WRITE})
+    _write(site, {copy.path: copy.now or b"" for copy in found if copy.action is UpdateAction.WRITE})
     for copy in found:
-        if copy.fate is Fate.REMOVE:
+        if copy.action is UpdateAction.REMOVE:
             (site / copy.path).unlink()
         if copy.now is None:
             (site / KEPT / copy.path).unlink(missing_ok=True)
@@ -93,14 +93,14 @@ def _carry_out(site: Path, found: list[Copy]) -> None:
 
 def _tell(copy: Copy) -> None:
     words = {
-        Fate.WRITE: "updated" if copy.mine is not None else "new",
-        Fate.REMOVE: "removed: it is shipped no longer",
-        Fate.GONE: "stays away, as you have removed it",
-        Fate.BOTH: "changed on both sides, and left as it is:",
+        UpdateAction.WRITE: "updated" if copy.mine is not None else "new",
+        UpdateAction.REMOVE: "removed: it is shipped no longer",
+        UpdateAction.GONE: "stays away, as you have removed it",
+        UpdateAction.BOTH: "changed on both sides, and left as it is:",
     }
-    if copy.fate in words:
-        print(f"{copy.path}: {words[copy.fate]}")
-    if copy.fate is Fate.BOTH:
+    if copy.action in words:
+        print(f"{copy.path}: {words[copy.action]}")
+    if copy.action is UpdateAction.BOTH:
         print("\n".join(f"  {line}" for line in copy.diff.splitlines()))
 
 

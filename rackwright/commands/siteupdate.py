@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 
-class Fate(StrEnum):
+class UpdateAction(StrEnum):
     """What becomes of one file."""
 
     SAME = "same"
@@ -38,15 +38,15 @@ class Copy:
     now: bytes | None
 
     @property
-    def fate(self) -> Fate:
+    def action(self) -> UpdateAction:
         """What becomes of it."""
         if self.mine == self.now or (self.before == self.now and self.mine is not None):
-            return Fate.SAME
+            return UpdateAction.SAME
         if self.mine is None:
-            return Fate.WRITE if self.before is None else Fate.GONE
+            return UpdateAction.WRITE if self.before is None else UpdateAction.GONE
         if self.mine == self.before:
-            return Fate.WRITE if self.now is not None else Fate.REMOVE
-        return Fate.BOTH
+            return UpdateAction.WRITE if self.now is not None else UpdateAction.REMOVE
+        return UpdateAction.BOTH
 
     @property
     def diff(self) -> str:

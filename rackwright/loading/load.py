@@ -24,6 +24,9 @@ from rackwright.settings.problems import InvalidSettingsError, Problem
 from rackwright.settings.secret import Secret
 
 DATA_OPTION = "--data"
+SIZE = 1 << 20
+"""Bytes of a settings file at most: a hundred hosts' settings have a tenth of it."""
+TOO_LARGE = "is larger than 1 MiB, and no file of settings is: is it another program's?"
 HOST = re.compile(r"@[a-z]+(/[A-Za-z0-9._:/-]+)?|[A-Za-z0-9_:][A-Za-z0-9._:-]*")
 """A host's name: one of DNS, an address, or one of pyinfra's with its connector."""
 
@@ -262,6 +265,9 @@ def _texts(paths: set[Path], site: Site) -> tuple[dict[Path, str], dict[Path, Do
     texts, broken = dict[Path, str](), dict[Path, Document]()
     for path in sorted(paths):
         try:
+            if path.stat().st_size > SIZE:
+                broken[path] = _broken(Origin(site.display(path)), TOO_LARGE, "RW0224")
+                continue
             texts[path] = path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             line = path.read_bytes()[: error.start].count(b"\n") + 1
@@ -271,8 +277,8 @@ def _texts(paths: set[Path], site: Site) -> tuple[dict[Path, str], dict[Path, Do
     return texts, broken
 
 
-def _broken(where: Origin, text: str) -> Document:
-    return Document({}, {}, (Problem(where, (), text, code="RW0223"),))
+def _broken(where: Origin, text: str, code: str = "RW0223") -> Document:
+    return Document({}, {}, (Problem(where, (), text, code=code),))
 
 
 def _decrypted(documents: Mapping[Path, Document], site: Site) -> dict[Path, Document]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -133,7 +132,7 @@ def _ssh_words(values: Mapping[str, Any]) -> Iterator[Found]:
 
 def _is_own(key: str, values: Mapping[str, Any]) -> bool:
     patterns = values.get(OWN_KEYS)
-    return isinstance(patterns, list | tuple) and any(fnmatchcase(key, str(pattern)) for pattern in patterns)
+    return isinstance(patterns, list | tuple) and connection.is_own(key, patterns)
 
 
 def _connection(values: Mapping[str, Any]) -> Iterator[Found]:

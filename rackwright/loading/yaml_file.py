@@ -18,8 +18,11 @@ DIGITS = 300
 """Of a number at most: Python refuses to read some thousands."""
 DEPTH = 100
 """Of mappings and lists within each other at most: nothing that is meant goes as deep, and Python's stack ends."""
-NODES = 100_000
+NODES = 20_000
 """Values of a file at most, each counted as often as an alias names it: ten lines of aliases make a billion."""
+TOO_MANY = f"more than {NODES} values, each counted as often as an alias names it"
+TEXT = 64
+"""Characters that count as a value: an alias may stand for a long text, too."""
 PLAIN = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 """A number as people write it."""
 
@@ -58,11 +61,15 @@ class _Loader(yaml.SafeLoader):
     """YAML as Ansible reads it: `!vault` stays encrypted, `!unsafe` is plain text."""
 
     file = ""
-    depth = 0
+    depth = composed = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """Compose a value and what is in it, down to a depth at which Python's stack is far from its end."""
         self.depth += 1
+        self.composed += 1
+        if self.composed > NODES:
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.MarkedYAMLError(problem=TOO_MANY, problem_mark=mark)
         if self.depth > DEPTH:
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
             raise yaml.MarkedYAMLError(problem=f"more than {DEPTH} values in each other", problem_mark=mark)
@@ -107,9 +114,7 @@ def parse(text: str, file: str) -> Document:
 def _weigh(root: yaml.Node | None) -> None:
     """Raise YAMLError for a value within itself, and for more values than a file of settings has."""
     if root is not None and _weight(root, {}, set()) > NODES:
-        raise yaml.MarkedYAMLError(
-            problem=f"its aliases stand for more than {NODES} values", problem_mark=root.start_mark
-        )
+        raise yaml.MarkedYAMLError(problem=TOO_MANY, problem_mark=root.start_mark)
 
 
 def _weight(node: yaml.Node, known: dict[int, int], above: set[int]) -> int:
@@ -119,7 +124,8 @@ def _weight(node: yaml.Node, known: dict[int, int], above: set[int]) -> int:
     if id(node) not in known:
         pairs = node.value if isinstance(node, yaml.CollectionNode) else ()
         below = [child for pair in pairs for child in (pair if isinstance(pair, tuple) else (pair,))]
-        known[id(node)] = 1 + sum(_weight(child, known, above | {id(node)}) for child in below)
+        text = len(node.value) // TEXT if isinstance(node, yaml.ScalarNode) else 0
+        known[id(node)] = 1 + text + sum(_weight(child, known, above | {id(node)}) for child in below)
     return known[id(node)]
 
 

@@ -29,6 +29,7 @@ from rackwright.fleet.inspect.plan import plan_host
 from rackwright.fleet.rollout.gate import Outcome
 from rackwright.fleet.rollout.gate_hosts import (
     Member,
+    bake_rows,
     domains_of,
     found_switching,
     in_rollout,
@@ -37,7 +38,6 @@ from rackwright.fleet.rollout.gate_hosts import (
     serves,
     shape_of,
     state_after,
-    watched_rows,
 )
 from rackwright.operations.switch_queue import switch_queue_of
 from rackwright.plan.change import Change, DaemonRestart, Job, Proved, Refuse, Shell
@@ -124,7 +124,7 @@ def _queue(host: Host, seen: HostReading, changes: Sequence[Change], diff: str =
     turn = HostTurn(changes, before, member.serving, diff, moves and is_ours(seen))
     turns.gate.announce(node, lambda: _switch_host(host, turn))
     if in_rollout():
-        turns.watch(host.name, lambda last: _watch_host(host, last))
+        turns.bake(host.name, lambda last: _bake_host(host, last))
 
 
 @dataclass(frozen=True)
@@ -207,13 +207,13 @@ def _perform(host: Host, changes: Sequence[Change]) -> None:
         carry_out(host, change)
 
 
-def _watch_host(host: Host, last: bool) -> Outcome:
+def _bake_host(host: Host, last: bool) -> Outcome:
     """Whether a host that has switched still serves what it was switched to; asked for a token the last time."""
     seen, own = reading_of(host), settings_of(host).all_endpoints
     for name, endpoint in seen[ENDPOINT].endpoints.items() if seen else ():
         if endpoint.proven is None or not endpoint.spec:
             continue
-        rows = watched_rows(name, endpoint.proven, endpoint.spec, own.get(name) if last else None)
+        rows = bake_rows(name, endpoint.proven, endpoint.spec, own.get(name) if last else None)
         try:
             ask_all(host.state, host, rows, again=True)
         except StepFailedError as error:

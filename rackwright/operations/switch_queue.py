@@ -10,7 +10,7 @@ from pyinfra.api.host import Host
 
 from rackwright.effects.run_context import part_of
 from rackwright.fleet.rollout.gate import Begin, Outcome, TurnQueue
-from rackwright.fleet.rollout.gate_hosts import Member, Watch, baking, in_rollout, limits_of
+from rackwright.fleet.rollout.gate_hosts import BakeCheck, Member, baking, in_rollout, limits_of
 from rackwright.fleet.rollout.hooks import FAILURE, SWITCH, WAVE, merged, run_hooks
 from rackwright.runs.journal import current_record, note
 from rackwright.settings.sections import Hooks
@@ -23,7 +23,7 @@ class SwitchQueue:
     gate: TurnQueue = field(default_factory=TurnQueue)
     members: dict[str, Member] = field(default_factory=dict)
     """By host name, whether they must switch or not."""
-    watches: dict[str, Watch] = field(default_factory=dict)
+    bake_checks: dict[str, BakeCheck] = field(default_factory=dict)
     """How a host that has switched is watched while its wave bakes."""
 
     def add(self, member: Member) -> None:
@@ -31,10 +31,10 @@ class SwitchQueue:
         self.members[member.name] = member
         self.gate.limits = limits_of(self.members.values(), in_rollout())
 
-    def watch(self, host: str, watch: Watch) -> None:
-        """Watch a host after its wave, and let the site's hooks hear of waves and of ends of switches."""
-        self.watches[host] = watch
-        self.gate.bake = baking(max(other.settings.rollout.bake for other in self.members.values()), self.watches)
+    def bake(self, host: str, check: BakeCheck) -> None:
+        """BakeCheck a host after its wave, and let the site's hooks hear of waves and of ends of switches."""
+        self.bake_checks[host] = check
+        self.gate.bake = baking(max(other.settings.rollout.bake for other in self.members.values()), self.bake_checks)
         self.gate.on_wave, self.gate.on_end = self._ask_for_wave, self._report_end
 
     def _ask_for_wave(self, task: Begin) -> str:

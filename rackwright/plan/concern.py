@@ -110,5 +110,5 @@ def _made_of(name: str, parse: Callable[[], Parsed]) -> Parsed:
         return parse()
     except ReadingError:
         raise
-    except (ValueError, KeyError, IndexError) as error:
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise ReadingError(f"{name}: the host printed something unexpected: {error!r}", code="RW0502") from error

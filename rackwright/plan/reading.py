@@ -171,3 +171,9 @@ def files(output: str) -> dict[str, str | None]:
 def pairs(output: str) -> dict[str, str]:
     """`key=value` lines as a mapping; lines without `=` are left out."""
     return dict(line.split("=", 1) for line in lines_of(output) if "=" in line)
+
+
+def whole_number(text: object) -> int | None:
+    """A whole number as a host prints it; None for all else, and for one that no machine counts to."""
+    word = str(text)
+    return int(word) if word.isascii() and word.isdigit() and len(word) < 19 else None

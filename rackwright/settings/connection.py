@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from fnmatch import translate
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -51,6 +54,9 @@ REFUSED = {
 HOSTNAME = r"^[A-Za-z0-9_:][A-Za-z0-9._:%-]*$"
 """A name of DNS, or an address: nothing that ssh would take for an option."""
 
+PATTERNS = 200
+"""Patterns of `own_keys` at most: each is tried on each key of a site."""
+
 
 class Connection(Frozen):
     """How a host is reached, and what the loader itself needs to know."""
@@ -83,7 +89,7 @@ class Connection(Frozen):
     shell_executable: str | None = Field(default=None, alias="_shell_executable")
     accept_new_host_keys: bool = False
     """True takes the key of a host that is not in known_hosts yet. A changed key is refused all the same."""
-    own_keys: tuple[str, ...] = ()
+    own_keys: tuple[str, ...] = Field(default=(), max_length=PATTERNS)
     """Names of your own, patterns allowed (`ntp_*`), that pass into host.data unread."""
 
 
@@ -142,3 +148,16 @@ def login(name: str, values: Mapping[str, Any]) -> str:
         if user:
             return str(user)
     return getpass.getuser()
+
+
+# -- names of the site's own
+
+
+def is_own(key: str, patterns: Sequence[object]) -> bool:
+    """Whether `own_keys` lets a key pass; it lets none where it has more patterns than it may."""
+    return len(patterns) <= PATTERNS and _any_of(tuple(map(str, patterns))).fullmatch(key) is not None
+
+
+@cache
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(translate, patterns)) or "(?!)")

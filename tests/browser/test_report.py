@@ -13,7 +13,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
 from rackwright.fleet.view.report import page
-from rackwright.fleet.view.timeline_events import story_of
+from rackwright.fleet.view.timeline_events import timeline_of
 from tests.unit.made_up_runs import made_up, recorded
 from tests.unit.test_report import hostile
 
@@ -76,7 +76,7 @@ def console(browser: Chrome) -> list[str]:
 
 
 def test_it_opens_from_disk_and_asks_for_nothing(browser: Chrome, tmp_path: Path) -> None:
-    opened(browser, tmp_path, page(story_of(recorded("went-back")), "run"))
+    opened(browser, tmp_path, page(timeline_of(recorded("went-back")), "run"))
     assert shown(browser) == ["lab-lived2", "lab-lived3", "lab-lived1"]
     assert "exit 3" in browser.title
     bars = browser.find_elements(By.CSS_SELECTOR, ".bar.going-back")
@@ -88,7 +88,7 @@ def test_it_opens_from_disk_and_asks_for_nothing(browser: Chrome, tmp_path: Path
 
 
 def test_two_hundred_hosts_are_there_and_can_be_filtered(browser: Chrome, tmp_path: Path) -> None:
-    opened(browser, tmp_path, page(story_of(made_up(200, bad=3)), "run"))
+    opened(browser, tmp_path, page(timeline_of(made_up(200, bad=3)), "run"))
     assert len(shown(browser)) == 200
     field = browser.find_element(By.ID, "filter")
     field.send_keys("gpu19")
@@ -108,7 +108,7 @@ def test_two_hundred_hosts_are_there_and_can_be_filtered(browser: Chrome, tmp_pa
 
 
 def test_a_host_opens_to_its_rows_and_steps(browser: Chrome, tmp_path: Path) -> None:
-    opened(browser, tmp_path, page(story_of(made_up(20)), "run"))
+    opened(browser, tmp_path, page(timeline_of(made_up(20)), "run"))
     host = hosts(browser)[4]
     assert not host.find_element(By.CSS_SELECTOR, "table.rows").is_displayed()
     host.find_element(By.TAG_NAME, "summary").click()
@@ -119,12 +119,12 @@ def test_a_host_opens_to_its_rows_and_steps(browser: Chrome, tmp_path: Path) -> 
 
 
 def test_a_link_to_a_host_opens_it(browser: Chrome, tmp_path: Path) -> None:
-    opened(browser, tmp_path, page(story_of(made_up(60)), "run"), "#host-gpu044")
+    opened(browser, tmp_path, page(timeline_of(made_up(60)), "run"), "#host-gpu044")
     assert [host.get_attribute("data-name") for host in hosts(browser) if host.get_attribute("open")] == ["gpu044"]
 
 
 def test_hostile_texts_stay_texts(browser: Chrome, tmp_path: Path) -> None:
-    opened(browser, tmp_path, page(story_of(hostile(NASTY)), NASTY))
+    opened(browser, tmp_path, page(timeline_of(hostile(NASTY)), NASTY))
     assert browser.title.startswith(NASTY[:20])
     assert shown(browser) == [NASTY]
     assert browser.find_element(By.TAG_NAME, "h1").text == NASTY
@@ -137,14 +137,14 @@ def test_nothing_sticks_out_sideways(browser: Chrome, tmp_path: Path, width: int
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
     )
-    opened(browser, tmp_path, page(story_of(made_up(30, bad=1)), "run"))
+    opened(browser, tmp_path, page(timeline_of(made_up(30, bad=1)), "run"))
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_it_reads_without_its_script_too(browser: Chrome, tmp_path: Path) -> None:
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    opened(browser, tmp_path, page(story_of(made_up(5)), "run"))
+    opened(browser, tmp_path, page(timeline_of(made_up(5)), "run"))
     assert len(shown(browser)) == 5
     assert not browser.find_element(By.CSS_SELECTOR, ".tools").is_displayed()
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
@@ -155,6 +155,6 @@ def test_it_has_a_dark_face(browser: Chrome, tmp_path: Path) -> None:
     for scheme in ("light", "dark"):
         feature = {"name": "prefers-color-scheme", "value": scheme}
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
-        opened(browser, tmp_path, page(story_of(made_up(3)), "run"))
+        opened(browser, tmp_path, page(timeline_of(made_up(3)), "run"))
         grounds.append(browser.execute_script("return getComputedStyle(document.body).backgroundColor"))
     assert grounds == ["rgb(246, 247, 249)", "rgb(20, 23, 28)"]

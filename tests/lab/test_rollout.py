@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rackwright.fleet.view.timeline import WAITING, wave_name
-from rackwright.fleet.view.timeline_events import story_of
+from rackwright.fleet.view.timeline_events import timeline_of
 from rackwright.runs.progress import LOADING, PROVING
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
@@ -183,10 +183,10 @@ def assert_each_run_has_its_record(served: Site) -> None:
 def assert_a_record_tells_what_a_view_and_a_report_need(served: Site) -> None:
     records = json.loads(served.rackwright("runs", "--json").output)
     name = next(one["run"] for one in records if one["what"] == "rollout inventory/lab.py" and one["status"] == 0)
-    story = story_of(json.loads(served.rackwright("runs", name, "--json").output)["events"])
-    canary = story.hosts[served.lab.hosts[0].name]
-    assert [wave_name(number) for number in range(3)] == [mark for mark, _ in story.marks]
-    assert {limit.most for limit in story.limits.values()} == {1}
+    timeline = timeline_of(json.loads(served.rackwright("runs", name, "--json").output)["events"])
+    canary = timeline.hosts[served.lab.hosts[0].name]
+    assert [wave_name(number) for number in range(3)] == [mark for mark, _ in timeline.marks]
+    assert {limit.most for limit in timeline.limits.values()} == {1}
     assert {WAITING, LOADING, PROVING} <= {span.phase for span in canary.spans}
     assert canary.rows["speed"].figure_before is not None
     assert any("stream_interval" in diff for diff in canary.diffs)

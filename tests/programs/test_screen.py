@@ -20,24 +20,24 @@ from rich.console import Console
 
 from rackwright.fleet.view.live_run import GrowingRecord, follow, told_after
 from rackwright.fleet.view.screen import chosen, draw, facts, headline, tightest
-from rackwright.fleet.view.timeline import Story
-from rackwright.fleet.view.timeline_events import story_of, take
+from rackwright.fleet.view.timeline import Timeline
+from rackwright.fleet.view.timeline_events import add_event, timeline_of
 from rackwright.runs.journal import Event, append, new_record
 from tests.unit.made_up_runs import event, made_up, recorded
 
 
-def picture(story: Story, height: int = 24, width: int = 120, now: float | None = None) -> list[str]:
+def picture(timeline: Timeline, height: int = 24, width: int = 120, now: float | None = None) -> list[str]:
     text = io.StringIO()
     console = Console(file=text, width=width, height=height, force_terminal=True, color_system=None)
-    console.print(draw(story, story.now or 0.0 if now is None else now, height))
+    console.print(draw(timeline, timeline.now or 0.0 if now is None else now, height))
     return text.getvalue().splitlines()
 
 
-def part_of(events: list[Event], until: str, **fields: object) -> Story:
-    """The story up to the first event of a kind with these fields."""
+def part_of(events: list[Event], until: str, **fields: object) -> Timeline:
+    """The timeline up to the first event of a kind with these fields."""
     for number, one in enumerate(events, 1):
         if one["kind"] == until and all(one.get(key) == value for key, value in fields.items()):
-            return story_of(events[:number])
+            return timeline_of(events[:number])
     raise AssertionError(until)
 
 
@@ -50,8 +50,8 @@ def test_a_download_is_a_bar() -> None:
 
 
 def test_a_wave_is_in_the_header() -> None:
-    story = part_of(made_up(40, wave=10), "progress", phase="loading", host="gpu012")
-    lines = picture(story)
+    timeline = part_of(made_up(40, wave=10), "progress", phase="loading", host="gpu012")
+    lines = picture(timeline)
     assert "wave 2 of 4 · 11 of 40 hosts are through" in lines[0]
     assert "to go" in lines[1]
     assert "down 4 of at most 4 (b200)" in lines[1]
@@ -60,47 +60,47 @@ def test_a_wave_is_in_the_header() -> None:
 
 def test_canaries_and_bakes_have_their_words() -> None:
     events = recorded("good")
-    story = part_of(events, "waves")
-    assert headline(story) == "canaries, then 2 waves · 0 of 3 hosts are through"
+    timeline = part_of(events, "waves")
+    assert headline(timeline) == "canaries, then 2 waves · 0 of 3 hosts are through"
     baking = part_of(events, "bake")
     assert baking.now is not None
     assert "watching canaries for 2 s more" in list(facts(baking, baking.now))
-    assert headline(story_of(recorded("went-back"))).startswith("going back")
+    assert headline(timeline_of(recorded("went-back"))).startswith("going back")
 
 
 def test_the_tightest_limit_is_told() -> None:
     down = {"all": {"limit": 9, "hosts": ["h1", "h2"]}, "rack:1": {"limit": 1, "hosts": ["h1"]}}
-    story = story_of([event(0, "waves", waves=[["h1"], ["h2"]], down=down)])
-    assert tightest(story) == "down 0 of at most 1 (rack:1)"
-    take(story, event(1, "host", host="h1", state="switching"))
-    assert tightest(story) == "down 1 of at most 1 (rack:1)"
-    assert tightest(Story()) == ""
+    timeline = timeline_of([event(0, "waves", waves=[["h1"], ["h2"]], down=down)])
+    assert tightest(timeline) == "down 0 of at most 1 (rack:1)"
+    add_event(timeline, event(1, "host", host="h1", state="switching"))
+    assert tightest(timeline) == "down 1 of at most 1 (rack:1)"
+    assert tightest(Timeline()) == ""
 
 
 def test_where_not_all_fit_failed_and_busy_hosts_go_first() -> None:
-    story = part_of(made_up(200, bad=2), "host", host="gpu199", state="went back")
-    shown, rest = chosen(story, 15)
+    timeline = part_of(made_up(200, bad=2), "host", host="gpu199", state="went back")
+    shown, rest = chosen(timeline, 15)
     assert (len(shown), len(rest)) == (14, 186)
     names = [host.name for host in shown]
     assert names == sorted(names)
     assert "gpu199" in names
     busy = [host for host in [*shown, *rest] if host.state == "switching"]
     assert {host.name for host in busy} <= set(names)
-    assert picture(story)[-2].startswith("and 183 more: ")
+    assert picture(timeline)[-2].startswith("and 183 more: ")
 
 
 @given(st.integers(1, 60), st.integers(8, 50), st.integers(30, 200), st.floats(0, 1))
 def test_it_always_fits_the_terminal(hosts: int, height: int, width: int, share: float) -> None:
     events = made_up(hosts, bad=1)
-    lines = picture(story_of(events[: int(len(events) * share)]), height, width)
+    lines = picture(timeline_of(events[: int(len(events) * share)]), height, width)
     assert len(lines) < height
     assert all(len(line) <= width for line in lines)
 
 
 @given(st.text(max_size=40))
 def test_no_text_of_a_host_moves_the_cursor(text: str) -> None:
-    story = story_of([event(0, "begin", what=text, hosts=[text]), event(1, "stage", host=text, changes=[text])])
-    assert all(char.isprintable() for line in picture(story) for char in line)
+    timeline = timeline_of([event(0, "begin", what=text, hosts=[text]), event(1, "stage", host=text, changes=[text])])
+    assert all(char.isprintable() for line in picture(timeline) for char in line)
 
 
 def test_a_record_is_read_as_it_grows(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import httpx2
 import pytest
 
 from rackwright.proof.drafts import drafts_accepted
-from rackwright.proof.full import refuses
+from rackwright.proof.full import channels, refuses
 from rackwright.proof.steps import engine_steps
 from rackwright_lab.standins.hub_content import Store
 from tests.programs.standin_process import EAGLE, GPT_OSS, LLAMA, WEATHER, Bench, Running, ask_row
@@ -33,7 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, store: Store, encodings: Pa
     base, draft = made.model(GPT_OSS, MODEL), made.model(EAGLE, "eagle3")
     file = made.yaml(
         f"speculative-algorithm: EAGLE3\nspeculative-draft-model-path: {draft}\nspeculative-num-steps: 3\n"
-        "enable-metrics: true\ntrust-remote-code: false\ntool-call-parser: gpt-oss\n"
+        "enable-metrics: true\ntrust-remote-code: false\nreasoning-parser: gpt-oss\ntool-call-parser: gpt-oss\n"
     )
     running = made.start("--model-path", base, "--served-model-name", MODEL, "--config", file)
     running.wait_ready()
@@ -103,22 +104,85 @@ def test_its_health_goes(server: Running) -> None:
     server.set_faults()
 
 
-def test_it_listens_while_it_loads_and_says_503(bench: Bench) -> None:
+def test_it_is_silent_while_it_loads_and_says_503_while_it_warms_up(bench: Bench) -> None:
     slow = ({"fault": "load_seconds", "value": 4},)
     running = bench.start("--model-path", bench.model(LLAMA, "llama"), faults=slow)
-    until, seen = time.monotonic() + 30, set[int]()
-    while 503 not in seen and time.monotonic() < until:
+    until, seen = time.monotonic() + 40, list[int]()
+    while 200 not in seen and time.monotonic() < until:
         try:
-            seen.add(running.get("/health").status_code)
+            seen.append(running.get("/health").status_code)
+            assert "Model init total" in running.log.read_text()
         except httpx2.TransportError:
+            assert not seen, f"refused after {seen}"
             time.sleep(0.05)
-    assert seen == {503}
-    assert running.chat("What is 17 + 25?", "llama").status_code == 503
-    running.wait_ready()
+    assert (seen[0], set(seen)) == (503, {503, 200})
     assert running.get("/metrics").status_code == 404
-    answer = running.chat("What is the weather in Oslo?", "llama", tools=[WEATHER]).json()["choices"][0]
-    assert (answer["message"]["tool_calls"], answer["finish_reason"]) == ([], "stop")
+    assert running.get("/model_info").json()["is_generation"] is True
     assert running.end() == 0
+
+
+def test_without_its_warm_up_it_is_healthy_at_once(bench: Bench) -> None:
+    running = bench.start("--model-path", bench.model(LLAMA, "llama"), "--skip-server-warmup")
+    seen = list[int]()
+    while not seen:
+        assert running.process.poll() is None, running.log.read_text()
+        with contextlib.suppress(httpx2.TransportError):
+            seen.append(running.get("/health").status_code)
+    assert seen == [200]
+
+
+@pytest.fixture(scope="module", params=["", "reasoning-parser: gpt-oss", "tool-call-parser: gpt-oss"])
+def unparsed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, store: Store, encodings: Path
+) -> Iterator[tuple[str, Running]]:
+    """A server of gpt-oss that lacks one parser or both."""
+    made = Bench(tmp_path_factory.mktemp("sglang"), "sglang", store, encodings)
+    parser = request.param
+    file = made.yaml(f"served-model-name: {MODEL}\nskip-server-warmup: true\n{parser}\n")
+    running = made.start("--model-path", made.model(GPT_OSS, MODEL), "--config", file)
+    running.wait_ready()
+    yield parser.partition("-")[0], running
+    made.end_all()
+
+
+def test_without_a_parser_content_is_what_the_model_wrote(unparsed: tuple[str, Running]) -> None:
+    parser, running = unparsed
+    choice = running.chat("What is 17 + 25?", MODEL).json()["choices"][0]
+    said = choice["message"]
+    final = "<|start|>assistant<|channel|>final<|message|>42"
+    if parser == "reasoning":
+        assert (said["content"], bool(said["reasoning_content"])) == ("42", True)
+    else:
+        assert said["content"].startswith("<|channel|>analysis<|message|>")
+        assert (said["content"].endswith(f"<|end|>{final}"), said["reasoning_content"]) == (True, None)
+    marks = channels(running.url, MODEL)
+    assert refuses(marks, None, ask_row(marks)) == (parser != "reasoning")
+    *events, _, _ = running.chat("What is 17 + 25?", MODEL, stream=True).text.split("\n\n")
+    deltas = [json.loads(event.removeprefix("data: "))["choices"][0]["delta"] for event in events]
+    assert "".join(delta.get("content") or "" for delta in deltas) == said["content"]
+
+
+def test_without_a_parser_a_tool_call_stays_text(unparsed: tuple[str, Running]) -> None:
+    parser, running = unparsed
+    choice = running.chat("What is the weather in Oslo?", MODEL, tools=[WEATHER]).json()["choices"][0]
+    said = choice["message"]
+    if parser == "tool":
+        (call,) = said["tool_calls"]
+        assert (json.loads(call["function"]["arguments"]), said["content"]) == ({"city": "Oslo"}, None)
+        assert (choice["finish_reason"], said["reasoning_content"]) == ("tool_calls", None)
+        return
+    assert (said["tool_calls"], choice["finish_reason"]) == (None, "stop")
+    call = '<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city": "Oslo"}'
+    assert said["content"].endswith(call)
+    assert said["content"].startswith("<|channel|>analysis") == (parser == "")
+
+
+def test_other_models_too_need_a_parser_of_tool_calls(bench: Bench) -> None:
+    running = bench.start("--model-path", bench.model(LLAMA, "llama"), "--skip-server-warmup")
+    running.wait_ready()
+    answer = running.chat("What is the weather in Oslo?", "llama", tools=[WEATHER]).json()["choices"][0]
+    assert (answer["message"]["tool_calls"], answer["finish_reason"]) == (None, "stop")
+    assert json.loads(answer["message"]["content"]) == {"name": "get_weather", "parameters": {"city": "Oslo"}}
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rackwright.errors import RackwrightError, SettingsError
+from rackwright.loading.load import SIZE
 from rackwright.pyinfra_glue.inventories import load_inventory
 
 MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
@@ -152,6 +153,37 @@ HEAVY = {
     "a bomb": "engine:\n  a: &a [x, x, x, x, x, x, x, x, x, x]\n"
     + "".join(f"  {chr(98 + n)}: &{chr(98 + n)} [{', '.join([f'*{chr(97 + n)}'] * 10)}]\n" for n in range(12)),
 }
+
+
+def many(count: int) -> str:
+    return "".join(f"k{number}: 1\n" for number in range(count))
+
+
+HEAVY |= {
+    "fifty thousand keys": many(49_000),
+    "as many patterns as keys": f"own_keys: [{', '.join(f'p{number}' for number in range(6000))}]\n{many(6000)}",
+    "own keys that hold a bomb of text": f"own_keys: [x_*]\nx_a: &a {'y' * 200_000}\nx_b: [{', '.join(['*a'] * 900)}]",
+    "own keys that are a bomb": "own_keys:\n- &a [x, x, x, x, x, x, x, x, x, x]\n"
+    + "".join(f"- &{chr(98 + n)} [{', '.join([f'*{chr(97 + n)}'] * 10)}]\n" for n in range(12)),
+    "a long text": f"x_a: {'y' * (1 << 20)}",
+}
+
+
+def test_a_file_has_a_size_that_it_may_not_pass(site: Path) -> None:
+    (site / "group_vars/rack.yml").write_text("# " + "x" * (SIZE - 3) + "\n")
+    assert load_inventory(str(site / "inventory/x.py"))[0].name == "gpu01"
+    (site / "group_vars/rack.yml").write_text("# " + "x" * (SIZE - 2) + "\n")
+    assert "RW0224: group_vars/rack.yml: is larger than 1 MiB" in refusal(site)
+
+
+def test_own_keys_are_patterns_and_not_too_many(site: Path) -> None:
+    write_inventory(site, repr({"rack": ["gpu01"]}))
+    (site / "group_vars/rack.yml").write_text("own_keys: [ntp_*, 'x?', plain]\nntp_a: 1\nx1: 1\nplain: 1\n")
+    assert load_inventory(str(site / "inventory/x.py"))[0].name == "gpu01"
+    (site / "group_vars/rack.yml").write_text("own_keys: [ntp_*, 'x?', plain]\nntp: 1\n")
+    assert "ntp: unknown key" in refusal(site)
+    (site / "group_vars/rack.yml").write_text(f"own_keys: [{', '.join(['a*'] * 201)}]\n")
+    assert "group_vars/rack.yml:1: own_keys: must be" in refusal(site)
 
 
 @pytest.mark.parametrize("name", HEAVY)

@@ -24,8 +24,8 @@ from rackwright.fleet.hardware import allowed, newest_with_rows, write_bundle, w
 from rackwright.fleet.hardware.bundle import Member, bundle
 from rackwright.fleet.hardware.page import page, values
 from rackwright.fleet.inspect.read_hosts import Surveyed
-from rackwright.fleet.view.timeline import HostStory, Story
-from rackwright.fleet.view.timeline_events import story_of
+from rackwright.fleet.view.timeline import HostTimeline, Timeline
+from rackwright.fleet.view.timeline_events import timeline_of
 from rackwright.loading.load import InventoryHost
 from rackwright.plan.concern import HostReading
 from rackwright.runs.journal import append, new_record
@@ -62,8 +62,8 @@ def own_settings(**more: Any) -> HostSettings:
 
 
 @cache
-def rollout() -> Story:
-    return story_of(recorded("good"))
+def rollout() -> Timeline:
+    return timeline_of(recorded("good"))
 
 
 @cache
@@ -156,8 +156,8 @@ def poisoned(value: Any, poison: Callable[[str], str]) -> Any:
 
 
 def hostile(poison: Callable[[str], str]) -> Member:
-    """A host all of whose words are poisoned: its reading, its story, its groups."""
-    clean, story = member(), member().story
+    """A host all of whose words are poisoned: its reading, its timeline, its groups."""
+    clean, timeline = member(), member().timeline
     assert clean.reading is not None
     seen = {**clean.reading.seen}
     for concern in (GPUS, DOCKER):
@@ -166,9 +166,11 @@ def hostile(poison: Callable[[str], str]) -> Member:
     # What preflight computes with stays a number.
     seen[PREFLIGHT.name] = replace(read, values={key: poison(text) for key, text in read.values.items()})
     seen[DOCKER.name] = replace(seen[DOCKER.name], daemon="up", files={})
-    rows = {poison(name): poisoned(row, poison) for name, row in story.rows.items()}
-    kept = {name: poisoned(row, poison) for name, row in story.rows.items()}
-    lied = HostStory(poison(story.name), story.state, spans=poisoned(story.spans, poison), rows={**rows, **kept})
+    rows = {poison(name): poisoned(row, poison) for name, row in timeline.rows.items()}
+    kept = {name: poisoned(row, poison) for name, row in timeline.rows.items()}
+    lied = HostTimeline(
+        poison(timeline.name), timeline.state, spans=poisoned(timeline.spans, poison), rows={**rows, **kept}
+    )
     return Member(lied, clean.settings, [poison(name) for name in clean.groups], HostReading(seen))
 
 
@@ -198,7 +200,9 @@ SHAPES: tuple[Callable[[str, str], str], ...] = (
 @pytest.mark.parametrize("secret", OWNER)
 @pytest.mark.parametrize("shape", range(len(SHAPES)))
 def test_no_secret_of_a_host_comes_out(secret: str, shape: int) -> None:
-    text = page(bundle(Story(who=secret, what=secret, text=secret), [hostile(lambda own: SHAPES[shape](own, secret))]))
+    text = page(
+        bundle(Timeline(who=secret, what=secret, text=secret), [hostile(lambda own: SHAPES[shape](own, secret))])
+    )
     assert secret not in text
 
 
@@ -287,4 +291,4 @@ def test_an_inventory_without_those_hosts_is_refused(site: Path, monkeypatch: py
 def test_a_text_without_values_is_no_bundle() -> None:
     with pytest.raises(ValueError, match="no JSON"):
         values("# Something else")
-    assert values(page(bundle(Story(), [])))["hosts"] == []
+    assert values(page(bundle(Timeline(), [])))["hosts"] == []

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from pyinfra import logger
 from pyinfra.api import output
 
+from rackwright.concerns.endpoint.formats import readable
 from rackwright.concerns.endpoint.switch.events import parse_row
 from rackwright.concerns.gpus import parse as parse_gpus
 from rackwright.concerns.image import parse as parse_images
@@ -28,15 +29,19 @@ from rackwright.concerns.models import concern as models
 from rackwright.concerns.models import parse as parse_models
 from rackwright.concerns.models import read as read_models
 from rackwright.concerns.preflight.concern import parse as parse_machine
+from rackwright.concerns.teardown.marks import parse as parse_marks
 from rackwright.effects.jobs import parse_news, parse_started
 from rackwright.errors import RackwrightError, ReadingError
 from rackwright.fleet.inspect.run_script import HostOutput, show
 from rackwright.fleet.inspect.status.reading import parse as parse_glance
 from rackwright.hostside import host_script, job_script
+from rackwright.plan.concern import SHARED, parse_all
 from rackwright.plan.jobstream import LONGEST_LINE, Event, Heard, JobStream, Splitter, parse_frame
-from rackwright.plan.reading import files, lines_of, pairs
+from rackwright.plan.reading import Section, files, lines_of, pairs, whole_number
+from rackwright.plan.spec import FORMAT
 from rackwright.printable import LONGEST, paragraph, printable, printable_values
 from rackwright.pyinfra_glue.terminal import harmless, tame_output
+from tests.unit.machines import docker
 from tests.unit.machines import settings as machine_settings
 
 NONCE = "0b7f3c1e-7f0b-4d57-8a51-6f1f3f2f6f10"
@@ -267,12 +272,45 @@ def test_no_parser_is_surprised(text: str) -> None:
         lambda: parse_started(some),
         lambda: parse_row(text),
         lambda: parse_glance(some),
+        lambda: parse_marks([*some, "end"]),
         lambda: inflate(text, 100),
     ):
         with suppress(ReadingError):
             parse()
     assert parse_seen(some).fence >= 0
     assert isinstance(pairs(text), dict)
+
+
+@pytest.mark.parametrize("line", ["rules filter", "rules filter many", "file a b", "unit a", "container a b", "docker"])
+def test_spoilt_marks_are_an_error(line: str) -> None:
+    with pytest.raises(ReadingError, match="marks"):
+        parse_marks([line, "end"])
+
+
+@pytest.mark.parametrize("told", ["[1]", '[{"Id": 1, "Names": 3}]', '[{"Id": "x", "Names": [1]}]', "[null]"])
+def test_containers_that_docker_would_never_list_are_an_error(told: str) -> None:
+    answer = f"{told}\nanswer 200 http://docker/containers/json?all=1"
+    sections = {name: Section(0, answer if name == "engine" else "", "") for name in SHARED}
+    with pytest.raises(ReadingError, match="something unexpected"):
+        parse_all([], sections)
+
+
+@pytest.mark.parametrize("told", ["many", [1], {"a": 1}, "9" * 5000, None, -1, True])
+def test_docker_may_say_anything_of_itself(told: object) -> None:
+    spoilt = docker(info={"ServerVersion": "28.0.1", "ContainersRunning": told, "Runtimes": told})
+    assert (spoilt.others_running, spoilt.runtimes <= {"a"}) == (0, True)
+
+
+@pytest.mark.parametrize("port", ["8000x", None, [8000], True, "9" * 5000])
+def test_a_spec_whose_port_is_none_says_nothing(port: object) -> None:
+    whole = dict.fromkeys(("hash", "serving", "image", "address", "mounts", "served_name"), "x") | {"format": FORMAT}
+    assert readable({**whole, "port": 8000})["port"] == 8000
+    assert readable({**whole, "port": port}) == {}
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "٣", "-1", "1.0", "x", "", " 1"])
+def test_what_is_no_whole_number_is_none(text: str) -> None:
+    assert (whole_number(text), whole_number("12")) == (None, 12)
 
 
 @pytest.mark.parametrize("figure", ["NaN", "Infinity", "-Infinity", "1e999", '"x"', "[]"])

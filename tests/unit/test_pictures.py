@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rackwright.fleet.view.timeline_events import story_of
+from rackwright.fleet.view.timeline_events import timeline_of
 from rackwright.runs.journal import read_record
 
 ROOT = Path(__file__).parents[2]
@@ -28,10 +28,10 @@ def test_the_live_view_is_what_the_screen_draws_today(pictures: dict[str, Any]) 
 
 
 def test_the_record_is_of_a_rollout_that_went_well(pictures: dict[str, Any]) -> None:
-    story = story_of(read_record(pictures["kept"]()))
-    assert story.status == 0
-    assert len(story.waves) == 3
-    assert {str(host.state) for host in story.hosts.values()} == {"switched"}
+    timeline = timeline_of(read_record(pictures["kept"]()))
+    assert timeline.status == 0
+    assert len(timeline.waves) == 3
+    assert {str(host.state) for host in timeline.hosts.values()} == {"switched"}
 
 
 def test_a_record_is_kept_without_its_machine(pictures: dict[str, Any]) -> None:

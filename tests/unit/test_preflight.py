@@ -240,7 +240,12 @@ def test_toolkit_versions_and_modes() -> None:
     [
         ({"memlock": "8388608", "capabilities": "000001fffeffffff"}, {"locked memory"}),
         ({"memlock": "8388608", "capabilities": "000001ffffffffff"}, set()),
+        ({"memlock": "8388608", "capabilities": "none"}, {"locked memory"}),
+        ({"memlock": "8388608", "capabilities": ""}, {"locked memory"}),
         ({"nofile": "1024"}, {"open files"}),
+        ({"nofile": "9" * 5000}, set()),
+        ({"MemTotal": "9" * 5000}, set()),
+        ({"toolkit": f"{'9' * 5000}.1"}, {"container toolkit"}),
     ],
 )
 def test_limits_are_those_of_containers(values: dict[str, str], warned: set[str]) -> None:
@@ -341,7 +346,7 @@ def test_a_stopping_row_is_one_refusal_with_its_fix() -> None:
 
 
 def test_rows_that_pass_fold_into_one_line_also_for_a_new_host() -> None:
-    new = machine(new="yes", synchronized="no")
+    new = machine(synchronized="no")
     asked = WantedHost(case(machine=new, fetches=(Fetch("pull x", "image", 1, True),)))
     first, *rest = report(asked, new).splitlines()
     assert first.startswith("preflight: ")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
+from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,10 +14,10 @@ from hypothesis import strategies as st
 
 from rackwright.cli import main
 from rackwright.errors import RackwrightError
-from rackwright.fleet.view.blame import clock, states, tone, worst_first
+from rackwright.fleet.view.blame import clock, states, tone, tone_of, worst_first
 from rackwright.fleet.view.report import page, write
 from rackwright.fleet.view.report.figures import bars, changed, row_sums, ticks, wave_marks
-from rackwright.fleet.view.timeline_events import story_of
+from rackwright.fleet.view.timeline_events import timeline_of
 from rackwright.runs.journal import Event, append, new_record
 from rackwright.runs.states import RunState
 from tests.unit.made_up_runs import event, made_up, recorded
@@ -40,7 +43,7 @@ class Reader(HTMLParser):
 
 
 def test_a_good_rollout_on_one_page() -> None:
-    read = Reader(page(story_of(recorded("good")), "20261121-115735-rollout"))
+    read = Reader(page(timeline_of(recorded("good")), "20261121-115735-rollout"))
     text = "".join(read.texts)
     assert read.hosts() == ["lab-lived1", "lab-lived2", "lab-lived3"]
     for expected in ("exit 0", "done: 3 switched", "wave 2", "ms a token", "+stream_interval: 2", "3 hosts"):
@@ -49,49 +52,128 @@ def test_a_good_rollout_on_one_page() -> None:
 
 
 def test_failures_come_first_with_their_reasons() -> None:
-    story = story_of(recorded("went-back"))
-    assert [host.name for host in worst_first(story)] == ["lab-lived2", "lab-lived3", "lab-lived1"]
-    text = "".join(Reader(page(story, "r")).texts)
+    timeline = timeline_of(recorded("went-back"))
+    assert [host.name for host in worst_first(timeline)] == ["lab-lived2", "lab-lived3", "lab-lived1"]
+    text = "".join(Reader(page(timeline, "r")).texts)
     assert text.index("What went wrong") < text.index("no tool call came back") < text.index("Hosts and phases")
     assert "the release's" in text
-    assert states(story) == [("went back", "warn", 1), ("not switched", "warn", 1), ("taken back", "warn", 1)]
+    assert states(timeline) == [("went back", "warn", 1), ("not switched", "warn", 1), ("taken back", "warn", 1)]
 
 
 def test_a_rollback_by_hand_is_no_trouble() -> None:
-    story = story_of([event(0, "phase", name="rollback"), event(1, "host", host="h1", state="switched")])
-    assert tone(story, story.hosts["h1"].state) == "good"
+    timeline = timeline_of([event(0, "phase", name="rollback"), event(1, "host", host="h1", state="switched")])
+    assert tone(timeline, timeline.hosts["h1"].state) == "good"
 
 
 def test_a_host_that_was_cut_while_switching_is_bad() -> None:
     events = [event(0, "begin", hosts=["h1"]), event(1, "host", host="h1", state="switching")]
-    assert tone(story_of(events), RunState.SWITCHING) == "busy"
-    assert tone(story_of([*events, event(2, "end", status=4, text="x")]), RunState.SWITCHING) == "bad"
+    assert tone(timeline_of(events), RunState.SWITCHING) == "busy"
+    assert tone(timeline_of([*events, event(2, "end", status=4, text="x")]), RunState.SWITCHING) == "bad"
 
 
 def test_bars_lie_within_the_run() -> None:
-    story = story_of(made_up(30, bad=2))
-    for host in story.hosts.values():
-        found = bars(story, host)
+    timeline = timeline_of(made_up(30, bad=2))
+    for host in timeline.hosts.values():
+        found = bars(timeline, host)
         assert [bar.phase for bar in found if bar.phase != "waiting"][:3] == ["downloading", "draining", "loading"]
         assert all(bar.left >= 0 and bar.left + bar.width <= 100.1 for bar in found)
-    assert [name for _, name in wave_marks(story)] == ["canaries", "wave 1", "wave 2"]
-    assert ticks(story)[0] == (0.0, "0 s")
-    assert len(ticks(story)) <= 9
+    assert [mark.name for mark in wave_marks(timeline)] == ["canaries", "wave 1", "wave 2"]
+    assert ticks(timeline)[0] == (0.0, "0 s")
+    assert len(ticks(timeline)) <= 9
 
 
 def test_a_row_is_summed_over_its_hosts() -> None:
-    speed = next(row for row in row_sums(story_of(made_up(30, bad=2))) if row.name == "speed")
+    speed = next(row for row in row_sums(timeline_of(made_up(30, bad=2))) if row.name == "speed")
     assert speed.marks == (("proved", "good", 30),)
     assert speed.now.startswith("8.")
     assert "ms a token (8." in speed.now
     assert speed.before == "7.9 ms a token"
     assert speed.change.startswith("+")
-    refused = next(row for row in row_sums(story_of(made_up(30, bad=2))) if row.name == "a tool call")
+    refused = next(row for row in row_sums(timeline_of(made_up(30, bad=2))) if row.name == "a tool call")
     assert [name for name, _ in refused.worst] == ["gpu029", "gpu030"]
 
 
+@pytest.mark.parametrize(("count", "wave"), [(4, 20), (40, 10), (500, 20), (500, 1)])
+def test_labels_of_waves_do_not_overlap(count: int, wave: int) -> None:
+    marks = wave_marks(timeline_of(made_up(count, wave)))
+    assert [mark.name for mark in marks[:2]] == ["canaries", "wave 1"]
+    for lane in {mark.lane for mark in marks} - {None}:
+        own = [mark for mark in marks if mark.lane == lane]
+        for first, then in pairwise(own):
+            # 7 of a track's 700 pixels a character.
+            assert first.left + len(first.name) <= then.left, (first, then)
+    read = Reader(page(timeline_of(made_up(count, wave)), "r"))
+    labels = [attributes for _, attributes in read.tags if attributes.get("class") == "wave"]
+    assert len(labels) == sum(mark.lane is not None for mark in marks) > 1
+    assert all(f"{mark.name} begin" in {tag.get("title") for _, tag in read.tags} for mark in marks)
+
+
+def gate_rows(*rows: dict[str, object]) -> list[Event]:
+    """A run of one host that was asked these rows."""
+    told = [event(2, "row", host="h1", **{"mark": "proved", "seen": "x", **row}) for row in rows]
+    return [event(0, "begin", hosts=["h1"]), *told, event(9, "end", status=0, text="done")]
+
+
+def gate_table(*rows: dict[str, object]) -> list[str]:
+    """The cells of the gate's table."""
+    text = page(timeline_of(gate_rows(*rows)), "r")
+    return "|".join(Reader(text[text.index('<section id="gate">') :]).texts).split("|")
+
+
+def test_figures_without_an_earlier_one_have_no_empty_columns() -> None:
+    first = gate_table({"row": "speed", "figure": 0.008}, {"row": "a chat answer"})
+    assert ("before" in first, "change" in first) == (False, False)
+    later = gate_table({"row": "speed", "figure": 0.008, "figure_before": 0.004}, {"row": "a chat answer"})
+    assert ("before" in later, "change" in later, "+100 %" in later, later.count("–")) == (True, True, True, 3)
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "change"),
+    [(0, 0, "none"), (3, 0, "+3"), (2.66, 2.66, "none"), (0.79, 0.791, "0 %"), (4, 2, "+100 %")],
+)
+def test_every_pair_of_figures_has_a_change(now: float, before: float, change: str) -> None:
+    (row,) = row_sums(timeline_of(gate_rows({"row": "x", "figure": now, "figure_before": before})))
+    assert row.change == change
+
+
+def test_what_the_release_before_answered_is_shown_without_a_figure() -> None:
+    (row,) = row_sums(timeline_of(gate_rows({"row": "a tool call", "before": "no tool call came back"})))
+    assert row.before == "no tool call came back"
+
+
+@pytest.mark.parametrize("state", ["unchanged", "done", "switched", "taken back"])
+def test_nothing_is_green_that_was_not_proven(state: str) -> None:
+    events = [
+        event(0, "begin", hosts=["h1"]),
+        event(1, "host", host="h1", state=state),
+        event(9, "end", status=0, text="x"),
+    ]
+    read = Reader(page(timeline_of(events), "r"))
+    badges = {
+        str(tag["class"])
+        for name, tag in read.tags
+        if "badge" in str(tag.get("class")) or "chip" in str(tag.get("class"))
+    }
+    headers = [tag["class"] for name, tag in read.tags if name == "header"]
+    assert {badge for badge in badges if "good" in badge} <= ({"badge good"} if headers == ["top good"] else set())
+    if state in ("switched", "taken back"):
+        assert headers == ["top warn"]
+    proven = [*events[:1], event(0.5, "row", host="h1", row="a chat answer", mark="proved", seen="42"), *events[1:]]
+    assert tone_of(timeline_of(proven), timeline_of(proven).hosts["h1"]) == TONES[state]
+
+
+TONES = {"unchanged": "idle", "done": "idle", "switched": "good", "taken back": "warn"}
+
+
+def test_asking_is_not_drawn_in_the_colour_of_what_is_proven() -> None:
+    style = (files("rackwright.fleet.view.report") / "page.css").read_text()
+    for colour in re.findall(r"--proving: #(\w{6})", style):
+        red, green, blue = (int(colour[at : at + 2], 16) for at in (0, 2, 4))
+        assert green < max(red, blue), colour
+
+
 def test_equal_changes_are_shown_once() -> None:
-    groups = changed(story_of(made_up(30)))
+    groups = changed(timeline_of(made_up(30)))
     assert [len(group.hosts) for group in groups] == [30]
     assert "write release … of endpoint llm (it is not on the host)" in groups[0].changes
     assert groups[0].diff == (("-stream_interval: 1", "removed"), ("+stream_interval: 2", "added"))
@@ -129,7 +211,7 @@ def hostile(text: str) -> list[Event]:
 @given(NASTY)
 @settings(max_examples=40)
 def test_no_text_of_a_record_becomes_part_of_the_page(text: str) -> None:
-    plain, read = (Reader(page(story_of(hostile(word)), word)) for word in ("word", text))
+    plain, read = (Reader(page(timeline_of(hostile(word)), word)) for word in ("word", text))
     assert {tag for tag, _ in read.tags} <= {tag for tag, _ in plain.tags}
     for tag in ("script", "style", "meta", "link", "body"):
         assert [one for one, _ in read.tags].count(tag) == [one for one, _ in plain.tags].count(tag)
@@ -144,7 +226,7 @@ ATTRIBUTES = {
 
 
 def test_nothing_is_fetched_from_anywhere() -> None:
-    read = Reader(page(story_of(made_up(3, bad=1)), "r"))
+    read = Reader(page(timeline_of(made_up(3, bad=1)), "r"))
     links = [value for _, attributes in read.tags for name, value in attributes.items() if name in ("href", "src")]
     assert all(link is not None and link.startswith(("#", "data:,")) for link in links)
     policy = next(attributes["content"] for _, attributes in read.tags if "http-equiv" in attributes)
@@ -153,7 +235,7 @@ def test_nothing_is_fetched_from_anywhere() -> None:
 
 
 def test_five_hundred_hosts_stay_a_file_that_opens() -> None:
-    text = page(story_of(made_up(500, bad=5)), "r")
+    text = page(timeline_of(made_up(500, bad=5)), "r")
     assert len(Reader(text).hosts()) == 500
     assert len(text) < 3_000_000
 

@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 
 from rackwright.cli import main
 from rackwright.commands import init
-from rackwright.commands.siteupdate import Copy, Fate
+from rackwright.commands.siteupdate import Copy, UpdateAction
 
 TEXTS = st.none() | st.sampled_from([b"one\n", b"two\n", b"three\n"])
 
 
 @given(TEXTS, TEXTS, TEXTS)
 def test_what_the_site_has_edited_is_never_lost(before: bytes | None, mine: bytes | None, now: bytes | None) -> None:
-    fate = Copy(Path("f"), before, mine, now).fate
-    if fate in (Fate.WRITE, Fate.REMOVE):
+    action = Copy(Path("f"), before, mine, now).action
+    if action in (UpdateAction.WRITE, UpdateAction.REMOVE):
         assert mine in (before, None)
     if mine == before and before is not None:
-        after = {Fate.WRITE: now, Fate.REMOVE: None}.get(fate, mine)
+        after = {UpdateAction.WRITE: now, UpdateAction.REMOVE: None}.get(action, mine)
         assert after == now
-    assert (fate is Fate.BOTH) == (mine is not None and mine not in (before, now) and before != now)
+    assert (action is UpdateAction.BOTH) == (mine is not None and mine not in (before, now) and before != now)
 
 
 @pytest.fixture

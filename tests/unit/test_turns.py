@@ -18,6 +18,7 @@ from rackwright.effects.steps.endpoint import (
 from rackwright.fleet.rollout.gate import Bake, Outcome
 from rackwright.fleet.rollout.gate_hosts import (
     Member,
+    bake_rows,
     baking,
     domains_of,
     found_switching,
@@ -25,8 +26,7 @@ from rackwright.fleet.rollout.gate_hosts import (
     node_of,
     outcome_of,
     state_after,
-    watched,
-    watched_rows,
+    still_serving,
 )
 from rackwright.fleet.rollout.waves import FIRST, LAST
 from rackwright.proof.basic import GPU_ERRORS, Answer
@@ -142,7 +142,7 @@ def test_a_host_without_a_group_is_in_all() -> None:
     ("body", "passed"), [("active 0 abc 200", True), ("active 1 abc 200", False), ("activating 0 - 000", False)]
 )
 def test_a_bake_notices_a_restart(body: str, passed: bool) -> None:
-    assert watched("llm", "abc", "http://127.0.0.1:8000").judge(Answer(0, body, 0)).passed is passed
+    assert still_serving("llm", "abc", "http://127.0.0.1:8000").judge(Answer(0, body, 0)).passed is passed
 
 
 def test_a_bake_looks_at_its_hosts_side_by_side_and_names_who_failed() -> None:
@@ -172,5 +172,5 @@ def test_the_last_look_of_a_bake_asks_for_a_token() -> None:
     assert not any(looks[:-1])
     spec = {"address": "0.0.0.0", "port": 8000, "served_name": "m"}
     own = EndpointSettings(engine_kind="vllm")
-    rows = [[row.name for row in watched_rows("llm", "abc", spec, last)] for last in (None, own)]
+    rows = [[row.name for row in bake_rows("llm", "abc", spec, last)] for last in (None, own)]
     assert rows == [["still serving"], ["still serving", "engine steps"]]

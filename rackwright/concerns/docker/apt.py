@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rackwright.plan.reading import whole_number
 from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import Proxy
 
@@ -39,8 +40,7 @@ class OperatingSystem:
     @property
     def major(self) -> int:
         """First number of the release; 0 when there is none."""
-        number = self.version.split(".")[0]
-        return int(number) if number.isdecimal() else 0
+        return whole_number(self.version.split(".")[0]) or 0
 
 
 @dataclass(frozen=True)

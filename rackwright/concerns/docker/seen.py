@@ -12,7 +12,7 @@ from rackwright.concerns.docker.apt import OperatingSystem
 from rackwright.concerns.docker.daemonjob import JOB
 from rackwright.paths import endpoint_of, job_unit
 from rackwright.plan.answers import Answers
-from rackwright.plan.reading import decode, files, lines_of, pairs
+from rackwright.plan.reading import decode, files, lines_of, pairs, whole_number
 
 SERVICE = "docker.service"
 READ_UNITS = (SERVICE, job_unit(JOB))
@@ -64,12 +64,13 @@ class SeenDocker:
     @property
     def runtimes(self) -> frozenset[str]:
         """Container runtimes that the running daemon knows."""
-        return frozenset(self.info.get("Runtimes") or {})
+        found = self.info.get("Runtimes")
+        return frozenset(found if isinstance(found, dict) else ())
 
     @property
     def others_running(self) -> int:
         """Running containers that are none of our serving endpoints."""
-        return max(0, int(self.info.get("ContainersRunning") or 0) - len(self.serving))
+        return max(0, (whole_number(self.info.get("ContainersRunning")) or 0) - len(self.serving))
 
     def installed(self, name: str) -> bool:
         """Whether dpkg has that package, configured."""
@@ -131,5 +132,5 @@ def _info(encoded: str) -> dict[str, Any]:
 
 
 def _version(text: str) -> tuple[int, ...]:
-    numbers = text.split("+", maxsplit=1)[0].split("-", maxsplit=1)[0].split(".")
-    return tuple(int(number) for number in numbers if number.isdecimal())
+    numbers = map(whole_number, text.split("+", maxsplit=1)[0].split("-", maxsplit=1)[0].split("."))
+    return tuple(number for number in numbers if number is not None)

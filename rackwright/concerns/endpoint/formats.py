@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rackwright.plan.reading import whole_number
 from rackwright.plan.spec import FORMAT
 
 _KEYS = frozenset({"hash", "serving", "image", "address", "port", "mounts", "served_name"})
@@ -20,7 +21,8 @@ def format_of(spec: Mapping[str, Any]) -> int:
 
 def readable(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     """A spec.json that this version reads, or nothing."""
-    return spec if format_of(spec) == FORMAT and spec.keys() >= _KEYS else {}
+    whole = format_of(spec) == FORMAT and spec.keys() >= _KEYS and whole_number(spec["port"]) is not None
+    return spec if whole else {}
 
 
 def foreign(found: int) -> str:

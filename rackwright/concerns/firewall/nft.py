@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from rackwright.plan.reading import whole_number
+
 OURS = "inet rackwright"
 IPTABLES = {f"{family} {name}" for family in ("ip", "ip6") for name in ("filter", "nat", "raw", "mangle", "security")}
 """Tables that iptables shows itself."""
@@ -58,7 +60,7 @@ def _may_close(line: str, port: int) -> bool:
     if not CLOSES.search(line) or SETTLED.search(f"{line} "):
         return False
     said = PORT.search(line)
-    return said is None or (said[1] in ("tcp", "th") and int(said[2]) == port)
+    return said is None or (said[1] in ("tcp", "th") and whole_number(said[2]) == port)
 
 
 def _tables(ruleset: str) -> Iterator[tuple[str, dict[str, Chain]]]:

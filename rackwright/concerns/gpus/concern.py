@@ -16,7 +16,7 @@ from rackwright.errors import ReadingError
 from rackwright.hostside import host_script
 from rackwright.plan.answers import Answers
 from rackwright.plan.concern import Concern
-from rackwright.plan.reading import decode, lines_of
+from rackwright.plan.reading import decode, lines_of, whole_number
 from rackwright.settings.model import HostSettings
 
 ABSENT = frozenset({"", "N/A", "[N/A]", "None", "Requested functionality has been deprecated"})
@@ -225,8 +225,7 @@ def _value(text: str | None) -> str | None:
 
 
 def _number(text: str | None) -> int | None:
-    word = (text or "").split(" ")[0]
-    return int(word) if word.isdecimal() else None
+    return whole_number((text or "").split(" ")[0])
 
 
 def _switch(text: str | None) -> bool | None:

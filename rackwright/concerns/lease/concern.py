@@ -14,7 +14,7 @@ from rackwright.errors import ReadingError
 from rackwright.hostside import host_script
 from rackwright.paths import RUN, STATE
 from rackwright.plan.concern import Concern
-from rackwright.plan.reading import decode, lines_of, pairs
+from rackwright.plan.reading import decode, lines_of, pairs, whole_number
 from rackwright.settings.model import HostSettings
 
 LEASE = f"{RUN}/lease"
@@ -120,7 +120,7 @@ def parse_lease(text: str) -> Lease | None:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+    return whole_number(text) or 0
 
 
 LEASED: Concern[None, SeenLease] = Concern(

@@ -38,7 +38,7 @@ from rackwright.plan.answers import Answers
 from rackwright.plan.change import Change, Job, Refuse, Step
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD
-from rackwright.plan.reading import files, lines_of, pairs
+from rackwright.plan.reading import files, lines_of, pairs, whole_number
 from rackwright.settings.model import HostSettings
 
 FABRIC = "nvidia-fabricmanager.service"
@@ -112,7 +112,7 @@ def parse(output: str) -> SeenMachine:
 def _disk(words: list[str]) -> Disk:
     path, *rest = [word for word in words if word]
     free, inodes, kind, source, mount = rest[:5]
-    return Disk(path, int(free) * 1024, int(inodes) if inodes.isdecimal() else None, kind, source, mount)
+    return Disk(path, int(free) * 1024, whole_number(inodes), kind, source, mount)
 
 
 def _listener(words: list[str]) -> Listener:

@@ -13,6 +13,7 @@ import yaml
 from rackwright.concerns.docker import SeenDocker
 from rackwright.concerns.gpus import Gpu, SeenGpus
 from rackwright.plan.change import Owned
+from rackwright.plan.reading import whole_number
 from rackwright.settings.model import EndpointSettings, HostSettings
 
 Severity = Literal["stop", "warn", "info"]
@@ -98,8 +99,7 @@ class SeenMachine:
 
     def number(self, key: str) -> int | None:
         """A value as a number; None when it is absent or none."""
-        text = self.values.get(key, "")
-        return int(text) if text.isdecimal() else None
+        return whole_number(self.values.get(key))
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,8 @@ def figures() -> Mapping[str, Any]:
 
 def version_tuple(text: str) -> tuple[int, ...]:
     """Numbers of a dotted version, as far as they are numbers."""
-    return tuple(int(part) for part in text.split("-", maxsplit=1)[0].split(".") if part.isdecimal())
+    numbers = map(whole_number, text.split("-", maxsplit=1)[0].split("."))
+    return tuple(number for number in numbers if number is not None)
 
 
 def gib(size: float) -> str:

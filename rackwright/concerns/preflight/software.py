@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
 
 from rackwright.concerns.endpoint.switch.foreign_units import next_step
 from rackwright.concerns.preflight.row import Case, Check, figures, version_tuple
+from rackwright.plan.reading import whole_number
 
 Verdicts = Iterator[tuple[bool, str, str]]
 CAP_SYS_RESOURCE = 24
+CAPABILITIES = re.compile(r"[0-9a-fA-F]{1,16}")
 
 
 def docker(case: Case) -> Verdicts:
@@ -127,7 +130,8 @@ def locked_memory(case: Case) -> Verdicts:
     limit = case.machine.values.get("memlock")
     if limit is None:
         return
-    may_raise = int(case.machine.values.get("capabilities", "0"), 16) >> CAP_SYS_RESOURCE & 1 == 1
+    capabilities = CAPABILITIES.fullmatch(case.machine.values.get("capabilities", ""))
+    may_raise = capabilities is not None and int(capabilities[0], 16) >> CAP_SYS_RESOURCE & 1 == 1
     good = limit == figures()["containers"]["memlock"] or may_raise
     seen = "unlimited" if limit == "unlimited" else f"{limit} bytes{', dockerd may raise it' if may_raise else ''}"
     yield good, seen, "systemctl edit docker.service: add LimitMEMLOCK=infinity under [Service]; then restart docker"
@@ -139,7 +143,8 @@ def open_files(case: Case) -> Verdicts:
     if limit is None:
         return
     least = int(figures()["containers"]["open_files"])
-    good = not limit.isdecimal() or int(limit) >= least
+    number = whole_number(limit)
+    good = number is None or number >= least
     yield good, limit, f"systemctl edit docker.service: LimitNOFILE at least {least}; then restart docker"
 
 

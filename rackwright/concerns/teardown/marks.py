@@ -76,13 +76,20 @@ def read_script(record: Iterable[Owned], models_dir: str) -> str:
 
 
 def parse(lines: Iterable[str]) -> Marks:
-    """Parse what the script printed. Raises ReadingError when it broke off."""
+    """Parse what the script printed. Raises ReadingError when it broke off or makes no sense."""
     rows = [line.split(" ") for line in lines if line.strip()]
     if ["end"] not in rows:
         raise ReadingError("the reading of Rackwright's marks broke off", code="RW3501")
     by_kind: dict[str, list[list[str]]] = defaultdict(list)
     for kind, *words in rows:
         by_kind[kind].append(words)
+    try:
+        return _marks_of(by_kind)
+    except (ValueError, IndexError) as error:
+        raise ReadingError(f"the reading of Rackwright's marks broke off: {error}", code="RW3501") from error
+
+
+def _marks_of(by_kind: Mapping[str, list[list[str]]]) -> Marks:
     return Marks(
         record=["yes"] in by_kind["record"],
         docker=_docker(by_kind["docker"]),

@@ -10,7 +10,7 @@ from rackwright import __version__
 from rackwright.fleet.hardware import allowed
 from rackwright.fleet.hardware.readings import Json, endpoints_of, known, profile_of, told_of
 from rackwright.fleet.view.report.figures import MARKS
-from rackwright.fleet.view.timeline import PHASES, AskedRow, HostStory, Story
+from rackwright.fleet.view.timeline import PHASES, AskedRow, HostTimeline, Timeline
 from rackwright.plan.concern import HostReading
 from rackwright.proof.codes import CODES
 from rackwright.runs.states import RunState
@@ -21,24 +21,24 @@ FORMAT = "rackwright-hardware/1"
 
 @dataclass(frozen=True)
 class Member:
-    """One host of the run: its story, its settings, its groups, and its reading; None where it could not be read."""
+    """One host of the run: its timeline, its settings, its groups, and its reading; None where it could not be read."""
 
-    story: HostStory
+    timeline: HostTimeline
     settings: HostSettings
     groups: Sequence[str]
     reading: HostReading | None
 
 
-def bundle(story: Story, members: Sequence[Member]) -> Json:
+def bundle(timeline: Timeline, members: Sequence[Member]) -> Json:
     """The whole bundle. Hosts have numbers in their inventory's order, and no names."""
     return {
         "format": FORMAT,
         "rackwright": __version__,
         "run": known(
-            day=day(story.began),
-            status=allowed.whole(story.status, 255),
-            seconds=allowed.whole(round(story.duration)),
-            hosts=len(story.hosts),
+            day=day(timeline.began),
+            status=allowed.whole(timeline.status, 255),
+            seconds=allowed.whole(round(timeline.duration)),
+            hosts=len(timeline.hosts),
         ),
         "hosts": [{"host": number, **_host(member)} for number, member in enumerate(members, 1)],
     }
@@ -50,7 +50,7 @@ def day(began: float | None) -> str | None:
 
 
 def _host(member: Member) -> Json:
-    own = member.story
+    own = member.timeline
     return {
         "state": allowed.word(own.state, tuple(RunState)),
         **profile_of(member.groups),
@@ -70,7 +70,7 @@ def gate_of(rows: Mapping[str, AskedRow]) -> list[Json]:
     ]
 
 
-def seconds_of(host: HostStory) -> Json:
+def seconds_of(host: HostTimeline) -> Json:
     """Seconds by phase, and of the whole switch."""
     found: dict[str, float] = {}
     for span in host.spans:

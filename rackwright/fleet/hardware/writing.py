@@ -11,8 +11,8 @@ from rackwright.fleet.hardware.bundle import Member, bundle
 from rackwright.fleet.hardware.page import page
 from rackwright.fleet.inspect.read_hosts import Surveyed, survey
 from rackwright.fleet.view.report.writing import write_privately
-from rackwright.fleet.view.timeline import Story
-from rackwright.fleet.view.timeline_events import story_of
+from rackwright.fleet.view.timeline import Timeline
+from rackwright.fleet.view.timeline_events import timeline_of
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.journal import Event, folder_of, read_record, records
 
@@ -34,8 +34,8 @@ def write_bundle(record: Path, out: Path | None = None) -> Path:
     out: the file to write; by default the record's name with `.hardware.md`.
     """
     events = read_record(record)
-    story = story_of(events)
-    text = page(bundle(story, members(story, _begin(events), record.stem)))
+    timeline = timeline_of(events)
+    text = page(bundle(timeline, members(timeline, _begin(events), record.stem)))
     target = out or record.with_suffix(".hardware.md")
     try:
         write_privately(target, text)
@@ -48,9 +48,9 @@ def _begin(events: Sequence[Event]) -> Event:
     return next((event for event in events if event["kind"] == "begin"), {})
 
 
-def members(story: Story, begin: dict[str, Any], run: str) -> list[Member]:
+def members(timeline: Timeline, begin: dict[str, Any], run: str) -> list[Member]:
     """The hosts of a run that the gate asked and its inventory still has, each with a fresh reading."""
-    inventory, asked = str(begin.get("inventory", "")), [host.name for host in story.hosts.values() if host.rows]
+    inventory, asked = str(begin.get("inventory", "")), [host.name for host in timeline.hosts.values() if host.rows]
     if not asked:
         raise RackwrightError(f"run {run} asked no endpoint anything; next: rackwright runs", code="RW0825")
     groups = {entry.name: entry.groups for entry in chosen_hosts(inventory, ()) if entry.name in asked}
@@ -58,8 +58,8 @@ def members(story: Story, begin: dict[str, Any], run: str) -> list[Member]:
         raise RackwrightError(
             f"{inventory} has none of the hosts of run {run}; next: rackwright runs {run}", code="RW0826"
         )
-    return [_member(story, found, groups[found.name]) for found in survey(inventory, list(groups))]
+    return [_member(timeline, found, groups[found.name]) for found in survey(inventory, list(groups))]
 
 
-def _member(story: Story, found: Surveyed, groups: Sequence[str]) -> Member:
-    return Member(story.hosts[found.name], found.settings, groups, found.reading)
+def _member(timeline: Timeline, found: Surveyed, groups: Sequence[str]) -> Member:
+    return Member(timeline.hosts[found.name], found.settings, groups, found.reading)

@@ -49,11 +49,10 @@ class Outcome:
 
 @dataclass
 class Entry:
-    """One announced host. `work` switches and proves it, `watch` looks at it while its wave is baked."""
+    """One announced host. `work` switches and proves it."""
 
     node: Node
     work: Work
-    watch: Work | None = None
     turn: Turn = Turn.WAITING
     outcome: Outcome = field(default_factory=Outcome)
 
@@ -98,9 +97,9 @@ class TurnQueue:
     """Why no further wave begins."""
     changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def announce(self, node: Node, work: Work, watch: Work | None = None) -> None:
+    def announce(self, node: Node, work: Work) -> None:
         """Put a host into the queue."""
-        self.entries[node.name] = Entry(node, work, watch)
+        self.entries[node.name] = Entry(node, work)
 
     def failed(self) -> list[str]:
         """Names of hosts whose switch failed, in inventory order."""
@@ -114,7 +113,7 @@ class TurnQueue:
             if isinstance(task, Begin):
                 self._begin(task)
             elif isinstance(task, Bake):
-                outcomes = self._watch(task)
+                outcomes = self._bake_wave(task)
                 self._finish_bake(outcomes)
                 self._tell_ends(outcomes)
             else:
@@ -192,7 +191,7 @@ class TurnQueue:
         done = [name for name, entry in self.entries.items() if entry.turn is Turn.DONE and numbers[name] <= wave]
         return Bake(wave, tuple(done))
 
-    def _watch(self, task: Bake) -> dict[str, Outcome]:
+    def _bake_wave(self, task: Bake) -> dict[str, Outcome]:
         try:
             return self.bake(task) if self.bake else {}
         except BaseException:

@@ -139,7 +139,7 @@ def state_after(error: StepFailedError, served: bool) -> RunState:
     return RunState.WENT_BACK if isinstance(error, WentBackError) else RunState.FAILED
 
 
-def watched(endpoint: str, spec_hash: str, health_url: str) -> Question:
+def still_serving(endpoint: str, spec_hash: str, health_url: str) -> Question:
     """The cheap row of a bake: the unit runs, has not restarted by itself, runs this release, and answers /health."""
 
     def judge(answer: Answer) -> Verdict:
@@ -148,21 +148,21 @@ def watched(endpoint: str, spec_hash: str, health_url: str) -> Question:
         return Verdict(seen == wanted, f"unit, restarts, release, health: {seen}")
 
     words = {"unit": unit_name(endpoint), "container": container_name(endpoint), "url": f"{health_url}/health"}
-    return Question("still serving", host_script("watch", **words) + "\nprintf '\\n0 0'", judge, timeout=60)
+    return Question("still serving", host_script("still_serving", **words) + "\nprintf '\\n0 0'", judge, timeout=60)
 
 
-def watched_rows(name: str, proven: str, spec: Mapping[str, Any], last: EndpointSettings | None) -> list[Question]:
+def bake_rows(name: str, proven: str, spec: Mapping[str, Any], last: EndpointSettings | None) -> list[Question]:
     """The rows of a bake for one endpoint. last: its settings when it is asked for the last time: then for a token."""
     base = url_of(spec["address"], spec["port"])
-    cheap = watched(name, proven, base)
+    cheap = still_serving(name, proven, base)
     return [cheap] if last is None else [cheap, engine_steps(base, spec["served_name"], last.engine_kind)]
 
 
-Watch = Callable[[bool], Outcome]
+BakeCheck = Callable[[bool], Outcome]
 """Looks at a host while its wave is baked; told whether it is the last time."""
 
 
-def baking(seconds: int, watch: Mapping[str, Watch]) -> Callable[[Bake], dict[str, Outcome]]:
+def baking(seconds: int, checks: Mapping[str, BakeCheck]) -> Callable[[Bake], dict[str, Outcome]]:
     """The watching of a finished wave for some seconds; ends at the first host that no longer serves."""
 
     def bake(task: Bake) -> dict[str, Outcome]:
@@ -173,7 +173,7 @@ def baking(seconds: int, watch: Mapping[str, Watch]) -> Callable[[Bake], dict[st
         while not last:
             time.sleep(min(WATCH_SECONDS, max(0.0, deadline - time.monotonic())))
             last = time.monotonic() >= deadline
-            failed = _failed_of(task.hosts, watch, last)
+            failed = _failed_of(task.hosts, checks, last)
             if failed:
                 return failed
             told = _count_down(task, deadline, told)
@@ -191,7 +191,7 @@ def _count_down(task: Bake, deadline: float, told: float) -> float:
     return now
 
 
-def _failed_of(hosts: Sequence[str], watch: Mapping[str, Watch], last: bool) -> dict[str, Outcome]:
+def _failed_of(hosts: Sequence[str], checks: Mapping[str, BakeCheck], last: bool) -> dict[str, Outcome]:
     with ThreadPoolExecutor(WATCHED_AT_ONCE) as pool:
-        outcomes = zip(hosts, pool.map(lambda name: watch[name](last), hosts), strict=True)
+        outcomes = zip(hosts, pool.map(lambda name: checks[name](last), hosts), strict=True)
         return {name: outcome for name, outcome in outcomes if not outcome.is_well}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
-from rackwright.fleet.view.timeline import ASIDE, WELL, HostStory, Story
+from rackwright.fleet.view.timeline import ASIDE, WELL, HostTimeline, Timeline
 from rackwright.runs.record import BY_HAND
 from rackwright.runs.states import LEFT_ASIDE, OPEN, RunState
 
@@ -12,48 +10,60 @@ GOOD, BAD, WARN, BUSY, IDLE = "good", "bad", "warn", "busy", "idle"
 TROUBLE = (BAD, WARN)
 CONSEQUENCES = LEFT_ASIDE | {RunState.NOT_SWITCHED, RunState.WAITING, RunState.UNSEEN, RunState.TAKEN_BACK}
 """States that hosts are in because of other hosts, or because of an earlier run."""
+UNASKED = frozenset({RunState.UNCHANGED, RunState.DONE})
+"""States of hosts that the run had no reason to ask anything: well, and not proven by it."""
 RANK = (BAD, WARN, BUSY, IDLE, GOOD)
 
 
-def tone(story: Story, state: RunState) -> str:
+def tone(timeline: Timeline, state: RunState) -> str:
     """How good a state is in a run."""
     if state in OPEN:
-        if story.ended is not None:
+        if timeline.ended is not None:
             return BAD if state is RunState.SWITCHING else WARN
         return IDLE if state is RunState.UNSEEN else BUSY
+    if state in UNASKED:
+        return IDLE
     if state is RunState.TAKEN_BACK:
-        return GOOD if story.phase == BY_HAND else WARN
+        return GOOD if timeline.phase == BY_HAND else WARN
     return GOOD if state in WELL else WARN if state in ASIDE else BAD
 
 
-def worst_first(story: Story) -> list[HostStory]:
+def tone_of(timeline: Timeline, host: HostTimeline) -> str:
+    """How good a host's state is: a release that serves is well only when a row of the gate has proven it."""
+    kind = tone(timeline, host.state)
+    return WARN if kind == GOOD and not any(row.mark == "proved" for row in host.rows.values()) else kind
+
+
+def worst_first(timeline: Timeline) -> list[HostTimeline]:
     """Hosts with failures before those that went well, each kind in inventory order."""
 
-    def rank(host: HostStory) -> tuple[int, bool, bool]:
-        return RANK.index(tone(story, host.state)), host.state in CONSEQUENCES, host.state is RunState.TAKEN_BACK
+    def rank(host: HostTimeline) -> tuple[int, bool, bool]:
+        return RANK.index(tone(timeline, host.state)), host.state in CONSEQUENCES, host.state is RunState.TAKEN_BACK
 
-    return sorted(story.hosts.values(), key=rank)
+    return sorted(timeline.hosts.values(), key=rank)
 
 
-def culprits(story: Story) -> list[HostStory]:
+def culprits(timeline: Timeline) -> list[HostTimeline]:
     """Hosts on which something went wrong, without those that only bear the consequences."""
-    bad = [host for host in worst_first(story) if tone(story, host.state) in TROUBLE]
+    bad = [host for host in worst_first(timeline) if tone(timeline, host.state) in TROUBLE]
     return [host for host in bad if host.state not in CONSEQUENCES]
 
 
-def consequences(story: Story) -> dict[RunState, list[str]]:
+def consequences(timeline: Timeline) -> dict[RunState, list[str]]:
     """Hosts that were left or taken out because of others, by their state."""
     found: dict[RunState, list[str]] = {}
-    for host in worst_first(story):
-        if host.state in CONSEQUENCES and tone(story, host.state) in TROUBLE:
+    for host in worst_first(timeline):
+        if host.state in CONSEQUENCES and tone(timeline, host.state) in TROUBLE:
             found.setdefault(host.state, []).append(host.name)
     return found
 
 
-def states(story: Story) -> list[tuple[RunState, str, int]]:
+def states(timeline: Timeline) -> list[tuple[RunState, str, int]]:
     """Each state with its tone and how many hosts are in it, the worst first."""
-    counts = Counter(host.state for host in worst_first(story))
-    return [(state, tone(story, state), count) for state, count in counts.items()]
+    found: dict[RunState, list[str]] = {}
+    for host in worst_first(timeline):
+        found.setdefault(host.state, []).append(tone_of(timeline, host))
+    return [(state, min(kinds, key=RANK.index), len(kinds)) for state, kinds in found.items()]
 
 
 def clock(seconds: float) -> str:

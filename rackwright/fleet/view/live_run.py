@@ -17,8 +17,8 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from rackwright.fleet.view.timeline import Story
-from rackwright.fleet.view.timeline_events import story_of, take
+from rackwright.fleet.view.timeline import Timeline
+from rackwright.fleet.view.timeline_events import add_event, timeline_of
 from rackwright.printable import printable
 from rackwright.runs.durations import switch_time
 from rackwright.runs.journal import Event, read_record
@@ -33,13 +33,13 @@ HOSTS, LINES = 10, 25
 
 
 class GrowingRecord:
-    """A record that grows: each look gives the events that are new. A line that is not whole yet waits."""
+    """A record that grows. A line that is not whole yet waits."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.offset = path, 0
 
     def news(self) -> Iterator[Event]:
-        """Events since the last look."""
+        """Events since the last call."""
         with self.path.open("rb") as file:
             file.seek(self.offset)
             whole, _, _ = file.read().rpartition(b"\n")
@@ -94,9 +94,9 @@ def _follow(words: Sequence[str], cwd: Path, environment: Mapping[str, str], rec
         process = subprocess.Popen(
             words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT
         )
-        story = story_of(known)
-        story.typical = switch_time(sorted(one for one in record.parent.glob("*.jsonl") if one != record))
-        _draw_safely(process, story, growing)
+        timeline = timeline_of(known)
+        timeline.typical = switch_time(sorted(one for one in record.parent.glob("*.jsonl") if one != record))
+        _draw_safely(process, timeline, growing)
         status = _wait(process)
     printed = log.read_bytes()[start:].decode(errors="replace")
     for line in told_after(read_record(record)[len(known) :], status, printed):
@@ -131,10 +131,10 @@ def _private(path: Path) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _draw_safely(process: subprocess.Popen[bytes], story: Story, growing: GrowingRecord) -> None:
+def _draw_safely(process: subprocess.Popen[bytes], timeline: Timeline, growing: GrowingRecord) -> None:
     """A picture that cannot be drawn is no reason to end a rollout."""
     try:
-        _draw(process, story, growing)
+        _draw(process, timeline, growing)
     except KeyboardInterrupt as error:
         _end(process, error)
         raise
@@ -142,7 +142,7 @@ def _draw_safely(process: subprocess.Popen[bytes], story: Story, growing: Growin
         print(f"rackwright: the view has ended ({type(error).__name__}: {error}), the run goes on", flush=True)
 
 
-def _draw(process: subprocess.Popen[bytes], story: Story, growing: GrowingRecord) -> None:
+def _draw(process: subprocess.Popen[bytes], timeline: Timeline, growing: GrowingRecord) -> None:
     """Draw until the end; nothing before the first word of a host, since a password may be asked for until then."""
     from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
     from rich.live import Live  # noqa: PLC0415
@@ -151,21 +151,22 @@ def _draw(process: subprocess.Popen[bytes], story: Story, growing: GrowingRecord
 
     console = Console()
 
-    def look() -> bool:
+    def add_news() -> bool:
+        """Add what is new; whether a host is named in it."""
         news = list(growing.news())
         for event in news:
-            take(story, event)
+            add_event(timeline, event)
         return any("host" in event for event in news)
 
-    while not look():
+    while not add_news():
         if _ended(process):
             return
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
         over = False
         while not over:
             over = _ended(process)
-            look()
-            live.update(draw(story, time.time(), console.height), refresh=True)
+            add_news()
+            live.update(draw(timeline, time.time(), console.height), refresh=True)
 
 
 def _ended(process: subprocess.Popen[bytes]) -> bool:

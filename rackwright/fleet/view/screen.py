@@ -13,7 +13,7 @@ from rich.text import Text
 
 from rackwright.fleet.view.blame import BAD, BUSY, GOOD, IDLE, RANK, WARN, clock, tone
 from rackwright.fleet.view.estimate import remaining
-from rackwright.fleet.view.timeline import HostStory, Story, wave_name
+from rackwright.fleet.view.timeline import HostTimeline, Timeline, wave_name
 from rackwright.printable import printable
 from rackwright.runs.record import BACKWARD
 from rackwright.runs.states import RunState
@@ -25,10 +25,10 @@ BAR = 12
 """Columns of a download's bar."""
 
 
-def draw(story: Story, now: float, height: int) -> RenderableType:
+def draw(timeline: Timeline, now: float, height: int) -> RenderableType:
     """The view. now: seconds since 1970. height: lines of the terminal."""
-    shown, rest = chosen(story, max(1, height - AROUND - 1))
-    parts: list[RenderableType] = [_title(story), _sums(story, now), Text(""), _table(story, shown, now)]
+    shown, rest = chosen(timeline, max(1, height - AROUND - 1))
+    parts: list[RenderableType] = [_title(timeline), _sums(timeline, now), Text(""), _table(timeline, shown, now)]
     if rest:
         counts = Counter(host.state for host in rest)
         parts.append(_line(f"and {len(rest)} more: " + ", ".join(f"{n} {state}" for state, n in counts.items()), "dim"))
@@ -36,89 +36,93 @@ def draw(story: Story, now: float, height: int) -> RenderableType:
     return Group(*parts, Text(""))
 
 
-def chosen(story: Story, room: int) -> tuple[list[HostStory], list[HostStory]]:
+def chosen(timeline: Timeline, room: int) -> tuple[list[HostTimeline], list[HostTimeline]]:
     """Hosts that get a line, and the others; both in inventory order.
 
     Where not all have room, failed hosts go before those under way, and these before those that wait or are done.
     """
-    hosts = list(story.hosts.values())
+    hosts = list(timeline.hosts.values())
     if len(hosts) <= room:
         return hosts, []
-    urgent = sorted(hosts, key=partial(_urgency, story))[: max(1, room - 1)]
+    urgent = sorted(hosts, key=partial(_urgency, timeline))[: max(1, room - 1)]
     names = {host.name for host in urgent}
     return [host for host in hosts if host.name in names], [host for host in hosts if host.name not in names]
 
 
-def _urgency(story: Story, host: HostStory) -> tuple[int, int]:
+def _urgency(timeline: Timeline, host: HostTimeline) -> tuple[int, int]:
     active = 0 if host.state in (RunState.SWITCHING, RunState.STAGING) else 1
-    kind = tone(story, host.state)
+    kind = tone(timeline, host.state)
     return (RANK.index(kind) if kind in (BAD, WARN) else len(RANK)), active
 
 
-def headline(story: Story) -> str:
+def headline(timeline: Timeline) -> str:
     """Where the run is: its phase, its wave, and how many hosts are through."""
-    over = [host for host in story.hosts.values() if not host.is_open]
-    through = f"{len(over)} of {len(story.hosts)} hosts are through"
-    if story.phase == BACKWARD:
+    over = [host for host in timeline.hosts.values() if not host.is_open]
+    through = f"{len(over)} of {len(timeline.hosts)} hosts are through"
+    if timeline.phase == BACKWARD:
         return f"going back · {through}"
-    if story.wave is None:
-        return f"{'staging' if not story.waves else 'all waves are through'} · {through}"
-    last = len(story.waves) - 1
+    if timeline.wave is None:
+        return f"{'staging' if not timeline.waves else 'all waves are through'} · {through}"
+    last = len(timeline.waves) - 1
     where = (
-        f"{wave_name(story.wave)} of {last}" if story.wave else "canaries" + (f", then {last} waves" if last else "")
+        f"{wave_name(timeline.wave)} of {last}"
+        if timeline.wave
+        else "canaries" + (f", then {last} waves" if last else "")
     )
     return f"{where} · {through}"
 
 
-def facts(story: Story, now: float) -> Iterator[str]:
+def facts(timeline: Timeline, now: float) -> Iterator[str]:
     """What else the header says: time, estimate, how many are down, bake, failures."""
-    yield f"{clock(max(0.0, now - (story.began or now)))} so far"
-    left = remaining(story, now)
+    yield f"{clock(max(0.0, now - (timeline.began or now)))} so far"
+    left = remaining(timeline, now)
     yield "no estimate yet" if left is None else f"about {clock(round(left))} to go" if left >= 1 else "nearly done"
-    if down := tightest(story):
+    if down := tightest(timeline):
         yield down
-    bake = story.bakes[-1] if story.bakes else None
+    bake = timeline.bakes[-1] if timeline.bakes else None
     if bake is not None and now < bake.start + bake.seconds:
         yield f"watching {wave_name(bake.wave)} for {clock(round(bake.start + bake.seconds - now))} more"
-    bad = sum(tone(story, host.state) == BAD or host.state is RunState.WENT_BACK for host in story.hosts.values())
+    bad = sum(tone(timeline, host.state) == BAD or host.state is RunState.WENT_BACK for host in timeline.hosts.values())
     if bad:
         yield f"{bad} failed"
 
 
-def tightest(story: Story) -> str:
+def tightest(timeline: Timeline) -> str:
     """The group or rack that is nearest to its limit, and how many are down there; empty when none is limited."""
-    down = {host.name for host in story.hosts.values() if host.state in (RunState.SWITCHING, RunState.NOTHING_SERVES)}
-    counts = [(len(limit.hosts & down), limit.most, domain) for domain, limit in story.limits.items()]
+    down = {
+        host.name for host in timeline.hosts.values() if host.state in (RunState.SWITCHING, RunState.NOTHING_SERVES)
+    }
+    counts = [(len(limit.hosts & down), limit.most, domain) for domain, limit in timeline.limits.items()]
     if not counts:
         return ""
     count, most, domain = min(counts, key=lambda one: (one[1] - one[0], one[2]))
     return f"down {count} of at most {most} ({printable(domain)})"
 
 
-def _title(story: Story) -> Text:
-    return _line(f"{story.what or 'a run'}   ", "bold").append(headline(story), "bold cyan")
+def _title(timeline: Timeline) -> Text:
+    return _line(f"{timeline.what or 'a run'}   ", "bold").append(headline(timeline), "bold cyan")
 
 
-def _sums(story: Story, now: float) -> Text:
-    return _line(" · ".join(facts(story, now)), "dim")
+def _sums(timeline: Timeline, now: float) -> Text:
+    return _line(" · ".join(facts(timeline, now)), "dim")
 
 
 def _line(text: str, style: str) -> Text:
     return Text(printable(text), style, no_wrap=True, overflow="ellipsis")
 
 
-def _table(story: Story, hosts: Sequence[HostStory], now: float) -> Table:
+def _table(timeline: Timeline, hosts: Sequence[HostTimeline], now: float) -> Table:
     table = Table.grid(padding=(0, 2), expand=True)
     for name, least, ratio in (("host", 8, None), ("state", 10, None), ("bar", BAR, None), ("time", 6, None)):
         table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=least, ratio=ratio)
     table.add_column("said", no_wrap=True, overflow="ellipsis", ratio=1)
     for host in hosts:
-        table.add_row(*_cells(story, host, now))
+        table.add_row(*_cells(timeline, host, now))
     return table
 
 
-def _cells(story: Story, host: HostStory, now: float) -> tuple[RenderableType, ...]:
-    style = STYLES[tone(story, host.state)]
+def _cells(timeline: Timeline, host: HostTimeline, now: float) -> tuple[RenderableType, ...]:
+    style = STYLES[tone(timeline, host.state)]
     word = host.phase if host.is_open and host.phase else host.state
     bar: RenderableType = "" if host.part is None else ProgressBar(1.0, host.part, width=BAR)
     seconds = now - host.since if host.since is not None else host.took

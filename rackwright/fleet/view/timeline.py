@@ -1,6 +1,6 @@
-"""What a run's record tells, event by event: where each host stands now, and how it came there. Pure.
+"""A run by its record: where each host stands now, and how it came there. Pure.
 
-The live view and the report both draw a `Story`; story_events.py goes on with it.
+The live view and the report both draw a `Timeline`; timeline_events.py adds to it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class AskedRow:
 
 
 @dataclass
-class HostStory:
+class HostTimeline:
     """One host's part of a run."""
 
     name: str
@@ -117,7 +117,7 @@ class WatchedWave:
 
 
 @dataclass
-class Story:
+class Timeline:
     """One run, as far as its record goes."""
 
     who: str = ""
@@ -130,7 +130,7 @@ class Story:
     text: str = ""
     phase: str = ""
     phases: list[tuple[str, float]] = field(default_factory=list)
-    hosts: dict[str, HostStory] = field(default_factory=dict)
+    hosts: dict[str, HostTimeline] = field(default_factory=dict)
     waves: list[list[str]] = field(default_factory=list)
     """Names by wave, in the phase that goes on; the canaries first."""
     marks: list[tuple[str, float]] = field(default_factory=list)
@@ -141,12 +141,12 @@ class Story:
     typical: float | None = None
     """Seconds that a switch took in earlier runs; None before the first of them."""
 
-    def host(self, event: Event) -> HostStory:
+    def host(self, event: Event) -> HostTimeline:
         """The host of an event. Raises KeyError or TypeError when it names none."""
         name = event["host"]
         if not isinstance(name, str):
             raise TypeError(name)
-        return self.hosts.setdefault(name, HostStory(name))
+        return self.hosts.setdefault(name, HostTimeline(name))
 
     @property
     def wave(self) -> int | None:

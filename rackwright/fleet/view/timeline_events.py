@@ -1,4 +1,4 @@
-"""Goes on with a run's story, event by event of its record. Pure.
+"""Adds the events of a run's record to its timeline. Pure.
 
 Events of a kind that is not known here, and broken ones, change nothing: a view must never be what ends a rollout.
 """
@@ -15,9 +15,9 @@ from rackwright.fleet.view.timeline import (
     STAGING,
     WAITING,
     AskedRow,
-    HostStory,
+    HostTimeline,
     Limit,
-    Story,
+    Timeline,
     WatchedWave,
     wave_name,
 )
@@ -30,41 +30,41 @@ from rackwright.runs.states import RunState
 _DOWNLOADS = ("pull-", "model-", "fetch-")
 
 
-def story_of(events: Iterable[Event]) -> Story:
-    """The story of all these events."""
-    story = Story()
+def timeline_of(events: Iterable[Event]) -> Timeline:
+    """The timeline of all these events."""
+    timeline = Timeline()
     for event in events:
-        take(story, event)
-    return story
+        add_event(timeline, event)
+    return timeline
 
 
-def take(story: Story, event: Event) -> None:
-    """Go on by one event."""
+def add_event(timeline: Timeline, event: Event) -> None:
+    """Add one event."""
     # A record may be of another version, or half of it lost: what cannot be read is left out.
     with suppress(KeyError, TypeError, ValueError, AttributeError, OverflowError):
         now = datetime.fromisoformat(event["time"]).timestamp()
         handler = _HANDLERS.get(event["kind"])
         if handler is not None:
-            handler(story, event, now)
-            story.now = max(now, story.now or now)
+            handler(timeline, event, now)
+            timeline.now = max(now, timeline.now or now)
 
 
-def _begin(story: Story, event: Event, now: float) -> None:
-    story.began, story.who, story.what = now, str(event.get("who", "")), str(event.get("what", ""))
+def _begin(timeline: Timeline, event: Event, now: float) -> None:
+    timeline.began, timeline.who, timeline.what = now, str(event.get("who", "")), str(event.get("what", ""))
     for name in event.get("hosts", []):
-        story.host({"host": name})
+        timeline.host({"host": name})
 
 
-def _phase(story: Story, event: Event, now: float) -> None:
-    story.phase = str(event["name"])
-    if story.phases:
-        story.waves, story.limits = [], {}
-        story.marks.append((story.phase, now))
-    story.phases.append((story.phase, now))
+def _phase(timeline: Timeline, event: Event, now: float) -> None:
+    timeline.phase = str(event["name"])
+    if timeline.phases:
+        timeline.waves, timeline.limits = [], {}
+        timeline.marks.append((timeline.phase, now))
+    timeline.phases.append((timeline.phase, now))
 
 
-def _stage(story: Story, event: Event, now: float) -> None:
-    host = story.host(event)
+def _stage(timeline: Timeline, event: Event, now: float) -> None:
+    host = timeline.host(event)
     host.state = RunState.STAGING
     changes = [str(text) for text in event.get("changes", [])]
     host.enter(STAGING, now, str(event.get("concern", "")))
@@ -74,12 +74,12 @@ def _stage(story: Story, event: Event, now: float) -> None:
         host.diffs.append(str(event["diff"]))
 
 
-def _job(story: Story, event: Event, now: float) -> None:
-    host = story.host(event)
+def _job(timeline: Timeline, event: Event, now: float) -> None:
+    host = timeline.host(event)
     job, title = str(event["job"]), str(event.get("title", ""))
     if event["state"] == "began":
         host.said = title
-        host.enter(GOING_BACK if story.phase == BACKWARD else _phase_of(job), now, title)
+        host.enter(GOING_BACK if timeline.phase == BACKWARD else _phase_of(job), now, title)
     elif host.state == RunState.SWITCHING:
         host.enter(GOING_BACK if host.phase == GOING_BACK else PROVING, now)
     else:
@@ -92,8 +92,8 @@ def _phase_of(job: str) -> str:
     return LOADING if job.startswith(("switch-", "wait-", "dockerd")) else STAGING
 
 
-def _progress(story: Story, event: Event, now: float) -> None:
-    host = story.host(event)
+def _progress(timeline: Timeline, event: Event, now: float) -> None:
+    host = timeline.host(event)
     host.said = str(event.get("text", ""))
     phase = str(event["phase"])
     if phase in PHASES and host.phase != GOING_BACK:
@@ -102,25 +102,25 @@ def _progress(story: Story, event: Event, now: float) -> None:
     host.part = min(1.0, max(0.0, float(part))) if part is not None else None
 
 
-def _waves(story: Story, event: Event, now: float) -> None:
+def _waves(timeline: Timeline, event: Event, now: float) -> None:
     waves = [[str(name) for name in names] for names in event["waves"]]
-    forward = len(story.phases) <= 1
+    forward = len(timeline.phases) <= 1
     for number, names in enumerate(waves):
         for name in names:
-            host = story.host({"host": name})
+            host = timeline.host({"host": name})
             host.wave, host.state = number if forward else host.wave, RunState.WAITING
             host.said = f"waits for its turn: {wave_name(number)}"
             host.enter(WAITING, now)
-    story.waves = waves
-    story.limits = {
+    timeline.waves = waves
+    timeline.limits = {
         domain: Limit(int(limit["limit"]), frozenset(limit["hosts"])) for domain, limit in event.get("down", {}).items()
     }
 
 
-def _host(story: Story, event: Event, now: float) -> None:
-    host, state = story.host(event), RunState(event["state"])
+def _host(timeline: Timeline, event: Event, now: float) -> None:
+    host, state = timeline.host(event), RunState(event["state"])
     if state is RunState.SWITCHING:
-        _mark_wave(story, host, now)
+        _mark_wave(timeline, host, now)
         host.began, host.state = now, state
         host.enter(PROVING, now, "what serves now is asked first")
         host.changes += [str(text) for text in event.get("changes", [])]
@@ -129,21 +129,21 @@ def _host(story: Story, event: Event, now: float) -> None:
         return
     if host.state == RunState.SWITCHING and host.began is not None:
         host.took = max(0.0, now - host.began)
-    host.state = taken_back(state) if story.phase in (BACKWARD, BY_HAND) else state
+    host.state = taken_back(state) if timeline.phase in (BACKWARD, BY_HAND) else state
     host.leave(now)
     if event.get("text"):
         host.said = str(event["text"]).splitlines()[0]
         _complain(host, str(event["text"]))
 
 
-def _mark_wave(story: Story, host: HostStory, now: float) -> None:
+def _mark_wave(timeline: Timeline, host: HostTimeline, now: float) -> None:
     """Note the first switch of each wave; on the way back the waves are of no interest."""
-    if host.wave is not None and len(story.phases) <= 1 and wave_name(host.wave) not in dict(story.marks):
-        story.marks.append((wave_name(host.wave), now))
+    if host.wave is not None and len(timeline.phases) <= 1 and wave_name(host.wave) not in dict(timeline.marks):
+        timeline.marks.append((wave_name(host.wave), now))
 
 
-def _row(story: Story, event: Event, now: float) -> None:
-    host = story.host(event)
+def _row(timeline: Timeline, event: Event, now: float) -> None:
+    host = timeline.host(event)
     row = AskedRow(
         str(event["row"]),
         str(event["mark"]),
@@ -152,7 +152,7 @@ def _row(story: Story, event: Event, now: float) -> None:
         str(event.get("before") or ""),
         _number(event.get("figure_before")),
     )
-    if host.phase != GOING_BACK or story.phase == BACKWARD:
+    if host.phase != GOING_BACK or timeline.phase == BACKWARD:
         # What the earlier release answers must not stand where the answers of the failed one are looked for.
         host.rows[row.name] = row
     host.said = f"{row.mark}: {row.name}: {row.seen}"
@@ -164,18 +164,18 @@ def _number(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _bake(story: Story, event: Event, now: float) -> None:
-    story.bakes.append(WatchedWave(int(event["wave"]), now, float(event["seconds"])))
+def _bake(timeline: Timeline, event: Event, now: float) -> None:
+    timeline.bakes.append(WatchedWave(int(event["wave"]), now, float(event["seconds"])))
 
 
-def _failure(story: Story, event: Event, now: float) -> None:  # noqa: ARG001 - all handlers are called alike
-    story.host(event)
-    if story.phase != BACKWARD:
-        story.failures += failures_in([event])
+def _failure(timeline: Timeline, event: Event, now: float) -> None:  # noqa: ARG001 - all handlers are called alike
+    timeline.host(event)
+    if timeline.phase != BACKWARD:
+        timeline.failures += failures_in([event])
 
 
-def _error(story: Story, event: Event, now: float) -> None:
-    host, text = story.host(event), str(event["text"])
+def _error(timeline: Timeline, event: Event, now: float) -> None:
+    host, text = timeline.host(event), str(event["text"])
     host.said = (text.splitlines() or [""])[0]
     _complain(host, text)
     if host.state in (RunState.UNSEEN, RunState.STAGING, RunState.WAITING):
@@ -183,19 +183,19 @@ def _error(story: Story, event: Event, now: float) -> None:
         host.leave(now)
 
 
-def _complain(host: HostStory, text: str) -> None:
+def _complain(host: HostTimeline, text: str) -> None:
     if text not in host.errors:
         host.errors.append(text)
 
 
-def _log(story: Story, event: Event, now: float) -> None:  # noqa: ARG001 - all handlers are called alike
-    story.host(event).logs.append(str(event["file"]))
+def _log(timeline: Timeline, event: Event, now: float) -> None:  # noqa: ARG001 - all handlers are called alike
+    timeline.host(event).logs.append(str(event["file"]))
 
 
-def _end(story: Story, event: Event, now: float) -> None:
-    story.ended, story.text = now, str(event.get("text", ""))
-    story.status = int(event["status"])
-    for host in story.hosts.values():
+def _end(timeline: Timeline, event: Event, now: float) -> None:
+    timeline.ended, timeline.text = now, str(event.get("text", ""))
+    timeline.status = int(event["status"])
+    for host in timeline.hosts.values():
         host.leave(now)
 
 

@@ -36,7 +36,7 @@ def cached(folders: Sequence[Path], repository: str, commit: str, file: File) ->
     return None
 
 
-def copy(source: Path, target: Path, beat: Callable[[], None]) -> None:
+def copy(source: Path, target: Path, still_working: Callable[[], None]) -> None:
     """Copy a file's bytes; where the file system can share blocks, that takes no time and no room."""
     with os.fdopen(os.open(source, os.O_RDONLY | os.O_NOFOLLOW), "rb") as there, target.open("wb") as here:
         with suppress(OSError):
@@ -44,4 +44,4 @@ def copy(source: Path, target: Path, beat: Callable[[], None]) -> None:
             return
         while piece := there.read(PIECE):
             here.write(piece)
-            beat()
+            still_working()

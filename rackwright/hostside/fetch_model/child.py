@@ -21,11 +21,11 @@ TELL = 2.0
 """Seconds between two lines of progress."""
 
 
-class Watch:
-    """What the parent looks at while a child works.
+class Supervisor:
+    """Waits for a child: ends one that stalls, and holds one that is faster than it may.
 
     stall: seconds without progress after which the child is ended. rate: bytes a second, or None.
-    amount: bytes that are there. beat: a number that changes while work goes on. tell: prints a line of progress.
+    amount: bytes that are there. last_work: a number that changes while work goes on. tell: prints a line of progress.
     """
 
     def __init__(
@@ -33,21 +33,21 @@ class Watch:
         stall: float,
         rate: float | None,
         amount: Callable[[], int] = lambda: 0,
-        beat: Callable[[], int] = lambda: 0,
+        last_work: Callable[[], int] = lambda: 0,
         tell: Callable[[int, float], None] = lambda _bytes, _rate: None,
     ) -> None:
-        self.stall, self.rate, self.amount, self.beat, self.tell = stall, rate, amount, beat, tell
+        self.stall, self.rate, self.amount, self.last_work, self.tell = stall, rate, amount, last_work, tell
 
     def __call__(self, child: int) -> None:
-        """Watch a child until it ends. Raises DownloadError("stalled")."""
+        """Wait until a child ends. Raises DownloadError("stalled")."""
         start = told = moved = time.monotonic()
         first = before = last = self.amount()
-        beat, paused = self.beat(), False
+        worked, paused = self.last_work(), False
         while not _ended(child):
             time.sleep(TICK)
-            now, here, beating = time.monotonic(), self.amount(), self.beat()
-            if here != before or beating != beat or paused:
-                moved, before, beat = now, here, beating
+            now, here, working = time.monotonic(), self.amount(), self.last_work()
+            if here != before or working != worked or paused:
+                moved, before, worked = now, here, working
             elif now - moved > self.stall:
                 raise DownloadError("stalled", f"{self.stall:.0f} s")
             if now - told >= TELL:
@@ -63,14 +63,14 @@ class Watch:
         return ahead
 
 
-def in_child(task: Callable[[], Any], watch: Watch) -> Any:
+def in_child(task: Callable[[], Any], supervisor: Supervisor) -> Any:
     """What a task returns, as JSON values, run in a child process. Raises DownloadError as the child met it."""
     with tempfile.TemporaryFile() as answer:
         child = os.fork()
         if child == 0:
             os._exit(_work(task, answer.fileno()))
         try:
-            watch(child)
+            supervisor(child)
         finally:
             _end(child)
         answer.seek(0)

@@ -18,18 +18,18 @@ LATELY = 600
 """Seconds by which a server's clock may differ from ours."""
 
 
-def digests(path: Path, beat: Callable[[], None]) -> tuple[str, str]:
+def digests(path: Path, still_working: Callable[[], None]) -> tuple[str, str]:
     """SHA-256, and git's blob hash, which is what the hub publishes of small files."""
     sha256, blob = hashlib.sha256(), hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
     with path.open("rb") as handle:
         while piece := handle.read(PIECE):
             sha256.update(piece)
             blob.update(piece)
-            beat()
+            still_working()
     return sha256.hexdigest(), blob.hexdigest()
 
 
-def verified(file: File, path: Path, beat: Callable[[], None]) -> File | None:
+def verified(file: File, path: Path, still_working: Callable[[], None]) -> File | None:
     """What the manifest says of a file whose bytes are the published ones, or None.
 
     Times and inode are those from before the reading: a write meanwhile, or later, does not go unseen.
@@ -37,7 +37,7 @@ def verified(file: File, path: Path, beat: Callable[[], None]) -> File | None:
     if path.is_symlink() or not path.is_file() or path.stat().st_size != file["size"]:
         return None
     seen = _seen(path)
-    sha256, blob = digests(path, beat)
+    sha256, blob = digests(path, still_working)
     right = sha256 == file["sha256"] if file["sha256"] else blob == file["blob"]
     return {**file, "sha256": sha256, **seen} if right else None
 

@@ -18,6 +18,9 @@ from rackwright.hostside.fetch_model.files import close, moved, unchanged, verif
 from rackwright.hostside.fetch_model.hub import File, Hub
 from rackwright.hostside.fetch_model.records import Records
 
+HEARTBEAT = "beat"
+"""File beside the parts whose time is that of the last work; other versions of Rackwright know it by this name."""
+
 
 class Partial:
     """TARGET.partial: verified files in their places, others in .parts."""
@@ -65,14 +68,14 @@ class Partial:
         """Let others in."""
         self.handle.close()
 
-    def beat(self) -> None:
+    def note_work(self) -> None:
         """Say that work goes on although no byte arrives: a large file is being hashed."""
-        (self.parts / "beat").touch()
+        (self.parts / HEARTBEAT).touch()
 
-    def beaten(self) -> int:
+    def last_work(self) -> int:
         """When work last went on, as a number that changes."""
-        beat = self.parts / "beat"
-        return beat.stat().st_mtime_ns if beat.exists() else 0
+        noted = self.parts / HEARTBEAT
+        return noted.stat().st_mtime_ns if noted.exists() else 0
 
     def bytes(self) -> int:
         """Bytes that are here, of all files."""
@@ -90,7 +93,7 @@ class Partial:
     def accept(self, file: File, part: Path) -> bool:
         """Move a file into its place and note it, if its bytes are the published ones; otherwise it is removed."""
         close(part)
-        found = verified(file, part, self.beat)
+        found = verified(file, part, self.note_work)
         if found is None:
             part.unlink()
             return False
@@ -124,7 +127,7 @@ class Partial:
         source = cached(caches(), repository, commit, file)
         if source is None:
             return False
-        copy(source, part, self.beat)
+        copy(source, part, self.note_work)
         return self.accept(file, part)
 
     def move_in(self, target: Path) -> Path | None:

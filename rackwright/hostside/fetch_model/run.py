@@ -1,4 +1,4 @@
-"""The story of one model: what is there, what is wanted, fetch the difference, verify, move into place."""
+"""One model from end to end: what is there, what is wanted, fetch the difference, verify, move into place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from rackwright.hostside.fetch_model.child import Watch, in_child
+from rackwright.hostside.fetch_model.child import Supervisor, in_child
 from rackwright.hostside.fetch_model.failures import REPEATED, TRIES, DownloadError
 from rackwright.hostside.fetch_model.files import (
     close,
@@ -90,8 +90,8 @@ class Model:
         """Commit and files as the hub has them."""
         revision = self.spec["commit"] or self.revision
         say(f"asking the hub for {self.repository} at {revision}")
-        watch = Watch(max(60.0, float(self.spec["stall"])), None)
-        found = self._again(lambda: Hub(self.repository, self.token, slow=False).resolve(revision), watch)
+        supervisor = Supervisor(max(60.0, float(self.spec["stall"])), None)
+        found = self._again(lambda: Hub(self.repository, self.token, slow=False).resolve(revision), supervisor)
         files = self._chosen(found["files"])
         wrong = self._against_the_lock(files)
         if wrong:
@@ -178,8 +178,8 @@ class Model:
             done = max(0, min(total, total - missing + resumed + now - before))
             say(f"{gib(done)} of {gib(total)} ({100 * done // max(1, total)}%), {rate / (1 << 20):.1f} MiB/s")
 
-        watch = Watch(float(self.spec["stall"]), self.rate, partial.bytes, partial.beaten, tell)
-        self._again(lambda: self._fetch_all(commit, files, partial), watch)
+        supervisor = Supervisor(float(self.spec["stall"]), self.rate, partial.bytes, partial.last_work, tell)
+        self._again(lambda: self._fetch_all(commit, files, partial), supervisor)
 
     def _fetch_all(self, commit: str, files: list[File], partial: Partial) -> None:
         """In the child: all files that are not done yet, some at a time."""
@@ -200,11 +200,11 @@ class Model:
         if more + SPARE > free:
             raise DownloadError("full", f"It needs {gib(more)} more of its {gib(total)}, and {gib(free)} are free.")
 
-    def _again(self, task: Callable[[], Any], watch: Watch) -> Any:
+    def _again(self, task: Callable[[], Any], supervisor: Supervisor) -> Any:
         """Try, wait as the hub asks or a little longer each time, and try again. Raises the last DownloadError."""
         for number in range(1, TRIES + 1):
             try:
-                return in_child(task, watch)
+                return in_child(task, supervisor)
             except DownloadError as failure:
                 wait = failure.wait or self.pause * number * number
                 if failure.kind not in REPEATED or number == TRIES or wait > LONGEST_WAIT:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any, get_origin
 
 from rackwright.loading.merge import Layer
@@ -32,7 +31,7 @@ MAPPINGS = frozenset(
 class Foreign:
     """What was left out of an inventory. own_keys: patterns of names that the site lets pass."""
 
-    own_keys: Collection[str] = ()
+    own_keys: Sequence[str] = ()
     ignored: dict[str, None] = field(default_factory=dict)
     near: dict[str, None] = field(default_factory=dict)
     """Sentences on variables that may have been meant for us."""
@@ -47,7 +46,7 @@ class Foreign:
         return Layer(kept, {path: origin for path, origin in layer.origins.items() if path[:1] and path[0] in kept})
 
     def _is_kept(self, key: str, value: Any, ours: bool) -> bool:
-        if any(fnmatchcase(key, pattern) for pattern in self.own_keys) or key.startswith("ansible_"):
+        if key.startswith("ansible_") or connection.is_own(key, self.own_keys):
             return True
         if key in KEYS:
             return ours or key not in MAPPINGS or value is None or isinstance(value, Mapping)

@@ -40,6 +40,8 @@ class Token:
 
     part: Part
     text: str
+    raw: str
+    """What the model wrote, harmony's marks included."""
 
 
 class Dialect(Protocol):
@@ -69,8 +71,8 @@ class Plain:
     def tokens(self, reply: Reply) -> list[Token]:
         """Return the text's pieces, or those of a tool call's arguments."""
         if reply.call is not None:
-            return [Token("tool", piece) for piece in pieces(reply.call.arguments)]
-        return [Token("content", piece) for piece in pieces(reply.text)]
+            return [Token("tool", piece, piece) for piece in pieces(reply.call.arguments)]
+        return [Token("content", piece, piece) for piece in pieces(reply.text)]
 
 
 class Harmony:
@@ -97,7 +99,8 @@ class Harmony:
         for token in encoding.encode(_written(reply), allowed_special="all"):
             parser.process(token)
             delta = parser.last_content_delta or ""
-            made.append(Token(_part(parser.current_channel, parser.current_recipient) if delta else "frame", delta))
+            part = _part(parser.current_channel, parser.current_recipient) if delta else "frame"
+            made.append(Token(part, delta, encoding.decode([token])))
         return made
 
 

@@ -1,4 +1,4 @@
-"""The HTTP face of SGLang's server, which listens while the model still loads."""
+"""The HTTP face of SGLang's server, which listens once the model has loaded, and then warms up."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from ..common.bodies import Conversations, OpenChatRequest, OpenCompletionRequest, Texts
+from ..common.bodies import OpenChatRequest, OpenCompletionRequest, Texts
 from ..common.counting import CountingEngine, prometheus
 from ..engine.reply import completion
 from ..engine.serve.app import Server
 from ..engine.serve.generation import generation_of, plain_tokens
 from . import __version__
+from .bodies import SglangConversations
 
 _DEFAULT_TOKENS = 128
 
 
 class SglangServer(Server):
-    """Handlers over one engine; `ready` is set once it has loaded and answered its own first request."""
+    """Handlers over one engine; `ready` is set once it has answered its own first request."""
 
     engine: CountingEngine
     ready = False
 
     def __init__(self, engine: CountingEngine) -> None:
         super().__init__(engine)
-        self._chats = Conversations(bool(engine.served["tool_call_parser"]))
+        self._chats = SglangConversations(engine.served)
         self._said: set[str] = set()
 
     def invalid(self, error: ValidationError) -> Response:
@@ -41,7 +42,7 @@ class SglangServer(Server):
         return _failure(str(error))
 
     async def health(self, _: Request) -> Response:
-        """Answer 200 after one generated token; 503 while loading and when ill."""
+        """Answer 200 after one generated token; 503 while it warms up (http_server.py:466) and when ill."""
         if not self.ready or not self.healthy():
             return Response(status_code=503)
         await self.engine.pace(1)
@@ -77,8 +78,6 @@ class SglangServer(Server):
 
     async def generate(self, request: Request) -> Response:
         """Continue a text, in SGLang's own form."""
-        if not self.ready:
-            return _failure("The server is still loading.", 503)
         self.engine.count_request()
         body = json.loads(await request.body())
         limit = (body.get("sampling_params") or {}).get("max_new_tokens", _DEFAULT_TOKENS)
@@ -101,20 +100,16 @@ class SglangServer(Server):
 
     async def chat(self, request: Request) -> Response:
         """Answer a conversation."""
-        if not self.ready:
-            return _failure("The server is still loading.", 503)
         return await self.answer(request, OpenChatRequest, self._chats)
 
     async def complete(self, request: Request) -> Response:
         """Continue a text."""
-        if not self.ready:
-            return _failure("The server is still loading.", 503)
         return await self.answer(request, OpenCompletionRequest, Texts())
 
 
-def _failure(message: str, code: int = 400) -> Response:
-    body = {"object": "error", "message": message, "type": "BadRequest", "param": None, "code": code}
-    return JSONResponse(body, status_code=code)
+def _failure(message: str) -> Response:
+    body = {"object": "error", "message": message, "type": "BadRequest", "param": None, "code": 400}
+    return JSONResponse(body, status_code=400)
 
 
 def application(server: SglangServer) -> Starlette:
@@ -125,6 +120,7 @@ def application(server: SglangServer) -> Starlette:
         Route("/get_server_info", server.server_info),
         Route("/server_info", server.server_info),
         Route("/get_model_info", server.model_info),
+        Route("/model_info", server.model_info),
         Route("/v1/models", server.models),
         Route("/generate", server.generate, methods=["POST"]),
         Route("/v1/completions", server.complete, methods=["POST"]),

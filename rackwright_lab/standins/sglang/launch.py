@@ -1,4 +1,9 @@
-"""`python3 -m sglang.launch_server --model-path MODEL [FLAGS]`: listens at once and says 503 until it has loaded."""
+"""`python3 -m sglang.launch_server --model-path MODEL [FLAGS]`: loads, listens, warms up.
+
+In 0.5.8 `launch_server` (entrypoints/http_server.py:1698) has `_launch_subprocesses` wait for the model
+(`_wait_for_scheduler_ready`, entrypoints/engine.py:1013) and binds its port only then, in `uvicorn.run` (:1795); until
+its own first request is answered (`_wait_and_warmup`, :1649) /health says 503 (:466), while all else is answered.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,8 @@ import threading
 import time
 import traceback
 from typing import Any
+
+import uvicorn
 
 from ..common.counting import CountingEngine
 from ..engine import gpus, log
@@ -23,6 +30,7 @@ from .app import SglangServer, application
 from .server_args import prepare_server_args
 
 _STAGES = ("Load weight begin", "Capture cuda graph begin", "Warm up")
+_WARM_UP_SECONDS = 1
 
 
 def _form(text: str, level: str) -> str:
@@ -30,7 +38,19 @@ def _form(text: str, level: str) -> str:
     return f"[{time.strftime('%Y-%m-%d %H:%M:%S')}] {mark}{text}"
 
 
-def _engine(options: dict[str, Any], base: Checkpoint) -> CountingEngine:
+def _faults(options: dict[str, Any]) -> Faults:
+    facts = {f"option.{key}": value for key, value in options.items()}
+    drafting = options["speculative_algorithm"] is not None
+    return Faults(
+        facts | {"version": __version__, "port": options["port"], "model": _name(options), "drafting": drafting}
+    )
+
+
+def _name(options: dict[str, Any]) -> str:
+    return str(options["served_model_name"] or options["model_path"])
+
+
+def _engine(options: dict[str, Any], base: Checkpoint, faults: Faults) -> CountingEngine:
     algorithm = options["speculative_algorithm"]
     drafted = {"max_draft_len": options["speculative_num_steps"] or 3, "decoding_type": algorithm} if algorithm else {}
     settings = {
@@ -39,34 +59,38 @@ def _engine(options: dict[str, Any], base: Checkpoint) -> CountingEngine:
         "stream_interval": options["stream_interval"],
         "speculative_config": drafted,
     }
-    name = options["served_model_name"] or options["model_path"]
-    facts = {f"option.{key}": value for key, value in options.items()}
-    drafting = algorithm is not None
-    facts |= {"version": __version__, "port": options["port"], "model": name, "drafting": drafting}
     dialect = Harmony() if base.is_gpt_oss else Plain()
-    return CountingEngine(name, settings, dialect, Faults(facts), served=options)
+    return CountingEngine(_name(options), settings, dialect, faults, served=options)
 
 
-def _load(server: SglangServer, base: Checkpoint, options: dict[str, Any]) -> None:
+def _load(base: Checkpoint, options: dict[str, Any], faults: Faults) -> None:
     models = [base]
     if options["speculative_draft_model_path"]:
         eagle = options["speculative_algorithm"].startswith("EAGLE")
         models.append(open_draft(options["speculative_draft_model_path"], base, eagle))
     for checkpoint in models:
         load_weights(checkpoint)
-    take_time(base.bytes_on_disk(), server.engine.faults, _STAGES)
-    log.line("The server is fired up and ready to roll!")
-    server.ready = True
+    take_time(base.bytes_on_disk(), faults, _STAGES)
 
 
-def _load_or_die(server: SglangServer, base: Checkpoint, options: dict[str, Any]) -> None:
-    """Load in a thread of its own: the real one's scheduler is a process, whose end ends the server."""
+def _load_or_die(base: Checkpoint, options: dict[str, Any], faults: Faults) -> None:
+    """Load as the real one's scheduler does: a process of its own, whose end ends the server."""
     try:
-        _load(server, base, options)
+        _load(base, options, faults)
     except Exception:
         log.line(f"Scheduler hit an exception: {traceback.format_exc()}", "E")
         log.line("Received sigquit from a child process. It usually means the child failed.", "E")
         os._exit(1)
+
+
+def _warm_up(server: SglangServer, web: uvicorn.Server) -> None:
+    """Be ready once it listens and has answered a request of its own, if it was not told to skip that."""
+    if not server.engine.served["skip_server_warmup"]:
+        while not web.started:
+            time.sleep(0.1)
+        time.sleep(_WARM_UP_SECONDS)
+    server.ready = True
+    log.line("The server is fired up and ready to roll!")
 
 
 def _check_gpus(options: dict[str, Any]) -> None:
@@ -87,8 +111,10 @@ def main() -> None:
     options = dataclasses.asdict(args)
     _check_gpus(options)
     base = open_checkpoint(resolve(args.model_path))
-    server = SglangServer(_engine(options, base))
-    bound = listen.bound(args.host, args.port)
+    faults = _faults(options)
+    _load_or_die(base, options, faults)
+    server = SglangServer(_engine(options, base, faults))
     listen.arm_death(server.engine)
-    threading.Thread(target=_load_or_die, args=(server, base, options), daemon=True).start()
-    listen.server(application(server)).run(sockets=[bound])
+    web = listen.server(application(server))
+    threading.Thread(target=_warm_up, args=(server, web), daemon=True).start()
+    web.run(sockets=[listen.bound(args.host, args.port)])

@@ -83,10 +83,9 @@ elif [ -n "$ports" ]; then
   done
 fi
 # A host whose endpoints have all been proven fetches nothing, so nobody needs to be reachable.
-new=
-for name in $endpoints; do [ -e "$state/endpoints/$name/proven" ] || new=yes; done
-[ -n "$new" ] && echo new=yes
-if [ -n "$new" ] && have curl; then
+unproven=
+for name in $endpoints; do [ -e "$state/endpoints/$name/proven" ] || unproven=yes; done
+if [ -n "$unproven" ] && have curl; then
   for pair in $proxies; do export "$pair"; done
   echo asked=yes
   for pair in $urls; do

@@ -1,4 +1,4 @@
-"""A run as one HTML file that needs nothing else: `make` draws a story, `write` puts it beside the run's record."""
+"""A run as one HTML file that needs nothing else: `make` draws a timeline, `write` puts it beside the run's record."""
 
 from rackwright.fleet.view.report.page import page
 from rackwright.fleet.view.report.writing import write

@@ -1,4 +1,4 @@
-"""What the report shows of a story, as plain values: bars, sums of the gate's rows, and equal changes once. Pure."""
+"""What the report shows of a timeline, as plain values: bars, sums of the gate's rows, and equal changes once. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from rackwright.fleet.view.blame import BAD, GOOD, WARN, clock, worst_first
-from rackwright.fleet.view.timeline import AskedRow, HostStory, Span, Story
+from rackwright.fleet.view.timeline import AskedRow, HostTimeline, Span, Timeline
 
 UNITS = {"speed": (1000.0, " ms a token"), "accepted drafts": (1.0, " tokens a step")}
 """How people read the figures of a row: factor and unit."""
@@ -17,6 +17,8 @@ MARKS = {"proved": GOOD, "refused": BAD, "warning": WARN, "not measured": WARN}
 THIN = 0.002
 """Part of the run's time below which a bar is left out: it could not be seen."""
 TICKS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400)
+LANES, CHARACTER = 3, 1.0
+"""Lines for the labels of waves, and the width of a character in percent of a narrow window's track."""
 
 _OWN_WORDS = re.compile(r"GPU-[0-9a-fA-F-]{36}|(?<=release )[0-9a-f]{12}\b")
 
@@ -36,16 +38,16 @@ class Bar:
         return self.phase.replace(" ", "-")
 
 
-def bars(story: Story, host: HostStory) -> list[Bar]:
+def bars(timeline: Timeline, host: HostTimeline) -> list[Bar]:
     """The bars of a host; neighbours of one phase are drawn as one."""
-    if story.began is None or story.duration <= 0:
+    if timeline.began is None or timeline.duration <= 0:
         return []
-    end, whole = story.began + story.duration, story.duration
+    end, whole = timeline.began + timeline.duration, timeline.duration
     found = []
     for span in _joined(host.spans):
-        start, stop = max(span.start, story.began), min(span.end or end, end)
+        start, stop = max(span.start, timeline.began), min(span.end or end, end)
         if stop - start >= THIN * whole:
-            left, width = 100 * (start - story.began) / whole, 100 * (stop - start) / whole
+            left, width = 100 * (start - timeline.began) / whole, 100 * (stop - start) / whole
             found.append(Bar(span.phase, round(left, 2), round(width, 2), _title(span, stop - start)))
     return found
 
@@ -65,19 +67,36 @@ def _title(span: Span, seconds: float) -> str:
     return f"{span.phase} {clock(seconds)}" + (f": {span.text}" if span.text else "")
 
 
-def ticks(story: Story) -> list[tuple[float, str]]:
+def ticks(timeline: Timeline) -> list[tuple[float, str]]:
     """Marks of the time axis: percentage of the run's time, and the time since its begin."""
-    whole = story.duration
+    whole = timeline.duration
     step = next((step for step in TICKS if whole / step <= 8), max(TICKS[-1], int(whole / 8)))
     return [(round(100 * at / whole, 2), clock(at)) for at in range(0, int(whole) + 1, step)] if whole > 0 else []
 
 
-def wave_marks(story: Story) -> list[tuple[float, str]]:
-    """Where the switching of each wave began, and where the run went back: percentage of its time, and the name."""
-    if story.began is None or story.duration <= 0:
+@dataclass(frozen=True)
+class WaveMark:
+    """Where a wave began to switch, or the run to go back, as a percentage of the run's time."""
+
+    left: float
+    name: str
+    lane: int | None
+    """The line that its label stands on, counted from the top; None where no line has room for it."""
+
+
+def wave_marks(timeline: Timeline) -> list[WaveMark]:
+    """The marks of the time axis; labels that would cover each other stand on lines of their own."""
+    if timeline.began is None or timeline.duration <= 0:
         return []
-    found = [(round(100 * (at - story.began) / story.duration, 2), name) for name, at in story.marks]
-    return [(at, name) for at, name in found if 0 <= at <= 100]
+    places = [(round(100 * (at - timeline.began) / timeline.duration, 2), name) for name, at in timeline.marks]
+    found, ends = list[WaveMark](), [0.0] * LANES
+    for left, name in sorted(places):
+        if 0 <= left <= 100:
+            lane = next((lane for lane, end in enumerate(ends) if end <= left), None)
+            if lane is not None:
+                ends[lane] = left + (len(name) + 1) * CHARACTER
+            found.append(WaveMark(left, name, lane))
+    return found
 
 
 # -- the gate
@@ -97,20 +116,27 @@ class RowSum:
     """Hosts whose answer was not `proved`, with it."""
 
 
-def row_sums(story: Story) -> list[RowSum]:
+def row_sums(timeline: Timeline) -> list[RowSum]:
     """Every question of the gate, in the order in which they were asked first."""
-    names = dict.fromkeys(name for host in story.hosts.values() for name in host.rows)
-    return [_row_sum(name, story) for name in names]
+    names = dict.fromkeys(name for host in timeline.hosts.values() for name in host.rows)
+    return [_row_sum(name, timeline) for name in names]
 
 
-def _row_sum(name: str, story: Story) -> RowSum:
-    rows = [(host.name, host.rows[name]) for host in worst_first(story) if name in host.rows]
+def _row_sum(name: str, timeline: Timeline) -> RowSum:
+    rows = [(host.name, host.rows[name]) for host in worst_first(timeline) if name in host.rows]
     counts = Counter(row.mark for _, row in rows)
     marks = tuple((mark, MARKS.get(mark, WARN), count) for mark, count in counts.items())
     now = [row.figure for _, row in rows if row.figure is not None]
     before = [row.figure_before for _, row in rows if row.figure_before is not None]
     worst = tuple((host, row) for host, row in rows if row.mark != "proved")
-    return RowSum(name, marks, _spread(name, now), _spread(name, before), _growth(now, before), worst)
+    told = _spread(name, before) or _same([row.before for _, row in rows if row.before])
+    return RowSum(name, marks, _spread(name, now), told, _growth(name, now, before), worst)
+
+
+def _same(answers: list[str]) -> str:
+    """What the release before answered in words."""
+    each = set(answers)
+    return answers[0] if len(each) == 1 else f"{len(each)} different answers" if each else ""
 
 
 def _spread(name: str, figures: list[float]) -> str:
@@ -126,10 +152,16 @@ def figure(name: str, value: float) -> str:
     return number(value * UNITS.get(name, (1.0, ""))[0])
 
 
-def _growth(now: list[float], before: list[float]) -> str:
-    if not now or not before or median(before) == 0:
+def _growth(name: str, now: list[float], before: list[float]) -> str:
+    if not now or not before:
         return ""
-    return f"{100 * (median(now) / median(before) - 1):+.0f} %"
+    new, old = median(now), median(before)
+    if new == old:
+        return "none"
+    if old == 0:
+        return f"{'+' if new > 0 else ''}{figure(name, new)}"
+    percent = round(100 * (new / old - 1))
+    return f"{percent:+} %" if percent else "0 %"
 
 
 def number(value: float) -> str:
@@ -152,10 +184,10 @@ class Changed:
     """Lines with their class: added, removed, where, or empty."""
 
 
-def changed(story: Story) -> list[Changed]:
+def changed(timeline: Timeline) -> list[Changed]:
     """What changed, equal things once, those of most hosts first."""
-    found: dict[tuple[tuple[str, ...], str], list[HostStory]] = {}
-    for host in story.hosts.values():
+    found: dict[tuple[tuple[str, ...], str], list[HostTimeline]] = {}
+    for host in timeline.hosts.values():
         if host.changes:
             diff = "\n".join(dict.fromkeys(_general(text) for text in host.diffs))
             found.setdefault((tuple(dict.fromkeys(map(_general, host.changes))), diff), []).append(host)

@@ -1,4 +1,4 @@
-"""A story as one HTML page. Every text of the record is escaped, and the page's own rules allow no request at all."""
+"""A timeline as one HTML page: every text of the record is escaped, and the page's own rules allow no request."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from markupsafe import Markup
 from rackwright import __version__
 from rackwright.fleet.view import blame
 from rackwright.fleet.view.report import figures
-from rackwright.fleet.view.timeline import PHASES, Story, wave_name
+from rackwright.fleet.view.timeline import PHASES, Timeline, wave_name
 from rackwright.runs.fault import judged
 
 VERDICTS = {0: blame.GOOD, 3: blame.WARN}
 
 
-def page(story: Story, run: str, logs: Mapping[str, str] | None = None) -> str:
+def page(timeline: Timeline, run: str, logs: Mapping[str, str] | None = None) -> str:
     """The whole page.
 
     run: the run's name. logs: what the failed releases said last, by host.
@@ -31,24 +31,26 @@ def page(story: Story, run: str, logs: Mapping[str, str] | None = None) -> str:
     return _template().render(
         run=run,
         logs=logs or {},
-        story=story,
+        timeline=timeline,
         style=Markup(style),
         script=Markup(script),
         policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:",
         phases=PHASES,
-        hosts=blame.worst_first(story),
-        culprits=blame.culprits(story),
-        consequences=blame.consequences(story),
-        failures={one.host: [of for of in story.failures if of.host == one.host] for one in story.failures},
-        judgement=judged(story.failures),
-        states=blame.states(story),
-        verdict=VERDICTS.get(story.status, blame.BAD) if story.status is not None else blame.BUSY,
-        rows=figures.row_sums(story),
-        changed=figures.changed(story),
-        ticks=figures.ticks(story),
-        wave_marks=figures.wave_marks(story),
-        tone=lambda state: blame.tone(story, state),
-        bars=lambda host: figures.bars(story, host),
+        hosts=blame.worst_first(timeline),
+        culprits=blame.culprits(timeline),
+        consequences=blame.consequences(timeline),
+        failures={one.host: [of for of in timeline.failures if of.host == one.host] for one in timeline.failures},
+        judgement=judged(timeline.failures),
+        states=blame.states(timeline),
+        verdict=_verdict(timeline),
+        rows=figures.row_sums(timeline),
+        changed=figures.changed(timeline),
+        ticks=figures.ticks(timeline),
+        wave_marks=figures.wave_marks(timeline),
+        lanes=1 + max((mark.lane or 0 for mark in figures.wave_marks(timeline)), default=0),
+        tone=lambda state: blame.tone(timeline, state),
+        tone_of=lambda host: blame.tone_of(timeline, host),
+        bars=lambda host: figures.bars(timeline, host),
         marks=figures.MARKS,
         clock=blame.clock,
         figure=figures.figure,
@@ -56,6 +58,14 @@ def page(story: Story, run: str, logs: Mapping[str, str] | None = None) -> str:
         at=_at,
         version=__version__,
     )
+
+
+def _verdict(timeline: Timeline) -> str:
+    """How good the run's end is; not well while a release serves that nothing has proven."""
+    if timeline.status is None:
+        return blame.BUSY
+    unproven = any(blame.tone_of(timeline, host) == blame.WARN for host in timeline.hosts.values())
+    return blame.WARN if timeline.status == 0 and unproven else VERDICTS.get(timeline.status, blame.BAD)
 
 
 def _own(name: str) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rackwright.errors import RackwrightError
 from rackwright.fleet.view.report.page import page
-from rackwright.fleet.view.timeline import Story
-from rackwright.fleet.view.timeline_events import story_of
+from rackwright.fleet.view.timeline import Timeline
+from rackwright.fleet.view.timeline_events import timeline_of
 from rackwright.runs.journal import read_record
 
 HOSTS, LINES = 20, 200
@@ -22,8 +22,8 @@ def write(record: Path, out: Path | None = None) -> Path:
     """
     target = out or record.with_suffix(".html")
     try:
-        story = story_of(read_record(record))
-        text = page(story, record.stem, _logs(story, record))
+        timeline = timeline_of(read_record(record))
+        text = page(timeline, record.stem, _logs(timeline, record))
         write_privately(target, text)
     except OSError as error:
         raise RackwrightError(f"the report of {record.stem} could not be written: {error}", code="RW0820") from error
@@ -39,10 +39,10 @@ def write_privately(target: Path, text: str) -> None:
     new.replace(target)
 
 
-def _logs(story: Story, record: Path) -> dict[str, str]:
+def _logs(timeline: Timeline, record: Path) -> dict[str, str]:
     """The end of each kept log that lies in the run's own folder, where it should."""
     folder, found = record.with_suffix("").resolve(), dict[str, str]()
-    for host in [host for host in story.hosts.values() if host.logs][:HOSTS]:
+    for host in [host for host in timeline.hosts.values() if host.logs][:HOSTS]:
         path = Path(host.logs[-1]).resolve()
         if path.is_file() and folder in path.parents:
             found[host.name] = "\n".join(path.read_text(errors="replace").splitlines()[-LINES:])

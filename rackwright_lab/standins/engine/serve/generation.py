@@ -71,13 +71,14 @@ def _until_stop(tokens: list[Token], words: list[str]) -> list[Token]:
         ends = [said.index(word) for word in words if word and word in said]
         if ends:
             keep = len(token.text) - (len(said) - min(ends))
-            return [*tokens[:index], Token("content", token.text[: max(keep, 0)])]
+            text = token.text[: max(keep, 0)]
+            return [*tokens[:index], Token("content", text, text)]
     return tokens
 
 
 def plain_tokens(text: str) -> list[Token]:
     """Return text as content tokens."""
-    return [Token("content", piece) for piece in pieces(text)]
+    return [Token("content", piece, piece) for piece in pieces(text)]
 
 
 def tool_call(generation: Generation, arguments: str) -> dict[str, Any]:

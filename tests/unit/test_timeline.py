@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rackwright.fleet.view.estimate import remaining
-from rackwright.fleet.view.timeline import STAGING, WAITING, HostStory, Story
-from rackwright.fleet.view.timeline_events import story_of, take
+from rackwright.fleet.view.timeline import STAGING, WAITING, HostTimeline, Timeline
+from rackwright.fleet.view.timeline_events import add_event, timeline_of
 from rackwright.runs.durations import typical_switch
 from rackwright.runs.journal import Event
 from rackwright.runs.progress import DOWNLOADING, DRAINING, GOING_BACK, LOADING, PROVING
@@ -19,52 +19,52 @@ from rackwright.runs.states import RunState
 from tests.unit.made_up_runs import event, made_up, recorded
 
 
-def phases(host: HostStory) -> list[str]:
+def phases(host: HostTimeline) -> list[str]:
     found = [span.phase for span in host.spans]
     return [phase for number, phase in enumerate(found) if number == 0 or found[number - 1] != phase]
 
 
 def test_a_good_rollout_of_a_lab() -> None:
-    story = story_of(recorded("good"))
-    assert [host.state for host in story.hosts.values()] == ["switched"] * 3
-    assert [host.wave for host in story.hosts.values()] == [0, 1, 2]
-    assert phases(story.hosts["lab-lived2"]) == [STAGING, WAITING, PROVING, LOADING, PROVING]
-    assert all(span.end is not None for host in story.hosts.values() for span in host.spans)
-    assert [name for name, _ in story.marks] == ["canaries", "wave 1", "wave 2"]
-    assert story.hosts["lab-lived1"].rows["speed"].figure_before is not None
-    assert "stream_interval" in story.hosts["lab-lived1"].diffs[0]
-    assert (story.status, story.wave) == (0, None)
-    assert 50 < story.duration < 60
+    timeline = timeline_of(recorded("good"))
+    assert [host.state for host in timeline.hosts.values()] == ["switched"] * 3
+    assert [host.wave for host in timeline.hosts.values()] == [0, 1, 2]
+    assert phases(timeline.hosts["lab-lived2"]) == [STAGING, WAITING, PROVING, LOADING, PROVING]
+    assert all(span.end is not None for host in timeline.hosts.values() for span in host.spans)
+    assert [name for name, _ in timeline.marks] == ["canaries", "wave 1", "wave 2"]
+    assert timeline.hosts["lab-lived1"].rows["speed"].figure_before is not None
+    assert "stream_interval" in timeline.hosts["lab-lived1"].diffs[0]
+    assert (timeline.status, timeline.wave) == (0, None)
+    assert 50 < timeline.duration < 60
 
 
 def test_a_first_rollout_shows_its_downloads() -> None:
-    host = story_of(recorded("first")).hosts["lab-lived1"]
+    host = timeline_of(recorded("first")).hosts["lab-lived1"]
     assert phases(host)[:3] == [STAGING, DOWNLOADING, STAGING]
     assert any(change.startswith("install") for change in host.changes)
 
 
 def test_a_release_that_is_taken_back() -> None:
-    story = story_of(recorded("went-back"))
-    assert {name: host.state for name, host in story.hosts.items()} == {
+    timeline = timeline_of(recorded("went-back"))
+    assert {name: host.state for name, host in timeline.hosts.items()} == {
         "lab-lived1": RunState.TAKEN_BACK,
         "lab-lived2": "went back",
         "lab-lived3": "not switched",
     }
-    assert phases(story.hosts["lab-lived2"])[-1] == GOING_BACK
-    assert phases(story.hosts["lab-lived1"])[-1] == GOING_BACK
-    assert story.hosts["lab-lived1"].wave == 0
-    assert story.hosts["lab-lived2"].rows["a tool call"].mark == "refused"
-    assert "no tool call came back" in story.hosts["lab-lived2"].errors[0]
-    assert [name for name, _ in story.marks] == ["canaries", "wave 1", "going back"]
+    assert phases(timeline.hosts["lab-lived2"])[-1] == GOING_BACK
+    assert phases(timeline.hosts["lab-lived1"])[-1] == GOING_BACK
+    assert timeline.hosts["lab-lived1"].wave == 0
+    assert timeline.hosts["lab-lived2"].rows["a tool call"].mark == "refused"
+    assert "no tool call came back" in timeline.hosts["lab-lived2"].errors[0]
+    assert [name for name, _ in timeline.marks] == ["canaries", "wave 1", "going back"]
 
 
 def test_where_a_host_stands_while_it_switches() -> None:
     job = {"host": "h1", "job": "switch-llm", "title": "switch endpoint llm"}
-    story = story_of([event(0, "begin", hosts=["h1", "h2"]), event(1, "waves", waves=[["h1"], ["h2"]])])
-    host = story.hosts["h1"]
+    timeline = timeline_of([event(0, "begin", hosts=["h1", "h2"]), event(1, "waves", waves=[["h1"], ["h2"]])])
+    host = timeline.hosts["h1"]
 
     def after(*args: Any, **fields: Any) -> tuple[str, str]:
-        take(story, event(*args, **fields))
+        add_event(timeline, event(*args, **fields))
         return host.state, host.phase
 
     assert after(2, "host", host="h1", state="switching") == (RunState.SWITCHING, PROVING)
@@ -80,43 +80,45 @@ def test_where_a_host_stands_while_it_switches() -> None:
     assert after(6, "job", **job, state="done") == (RunState.SWITCHING, PROVING)
     assert after(7, "progress", host="h1", job="switch-llm", phase=GOING_BACK, text="going back")[1] == GOING_BACK
     assert after(8, "progress", host="h1", job="switch-llm", phase=LOADING, text="loading, 5 s")[1] == GOING_BACK
-    take(story, event(9, "row", host="h1", row="a chat answer", mark="proved"))
+    add_event(timeline, event(9, "row", host="h1", row="a chat answer", mark="proved"))
     assert (host.phase, host.rows) == (GOING_BACK, {})
     assert host.said.startswith("proved: a chat answer")
     assert after(10, "host", host="h1", state="went back", text="why\nmore") == ("went back", "")
     assert (host.took, host.said, host.errors) == (8, "why", ["why\nmore"])
-    assert story.hosts["h2"].state == WAITING
-    assert story.wave == 1
+    assert timeline.hosts["h2"].state == WAITING
+    assert timeline.wave == 1
 
 
 def test_a_bar_goes_with_its_download() -> None:
-    story = story_of([event(0, "job", host="h1", job="pull-x", title="pull x", state="began")])
-    take(story, event(1, "progress", host="h1", job="pull-x", phase=DOWNLOADING, part=0.4, text="40%"))
-    assert (story.hosts["h1"].part, story.hosts["h1"].phase) == (0.4, DOWNLOADING)
-    take(story, event(2, "job", host="h1", job="pull-x", title="pull x", state="done"))
-    assert (story.hosts["h1"].part, story.hosts["h1"].phase) == (None, "")
+    timeline = timeline_of([event(0, "job", host="h1", job="pull-x", title="pull x", state="began")])
+    add_event(timeline, event(1, "progress", host="h1", job="pull-x", phase=DOWNLOADING, part=0.4, text="40%"))
+    assert (timeline.hosts["h1"].part, timeline.hosts["h1"].phase) == (0.4, DOWNLOADING)
+    add_event(timeline, event(2, "job", host="h1", job="pull-x", title="pull x", state="done"))
+    assert (timeline.hosts["h1"].part, timeline.hosts["h1"].phase) == (None, "")
 
 
 def test_an_error_while_staging_is_a_host_s_last_word() -> None:
-    story = story_of([event(0, "stage", host="h1", concern="image", changes=["pull x"])])
-    take(story, event(1, "error", host="h1", text="pull x: failed\nthe disk is full"))
-    assert story.hosts["h1"].state == RunState.FAILED
-    assert story.hosts["h1"].is_bad
-    take(story, event(2, "host", host="h1", state="failed before its switch", text="pull x: failed\nthe disk is full"))
-    assert story.hosts["h1"].errors == ["pull x: failed\nthe disk is full"]
+    timeline = timeline_of([event(0, "stage", host="h1", concern="image", changes=["pull x"])])
+    add_event(timeline, event(1, "error", host="h1", text="pull x: failed\nthe disk is full"))
+    assert timeline.hosts["h1"].state == RunState.FAILED
+    assert timeline.hosts["h1"].is_bad
+    add_event(
+        timeline, event(2, "host", host="h1", state="failed before its switch", text="pull x: failed\nthe disk is full")
+    )
+    assert timeline.hosts["h1"].errors == ["pull x: failed\nthe disk is full"]
 
 
 def test_a_run_that_was_cut_has_open_ends() -> None:
     events = recorded("good")
-    story = story_of(events[: len(events) // 2])
-    assert story.ended is None
-    assert any(host.phase for host in story.hosts.values())
-    assert story.duration > 0
+    timeline = timeline_of(events[: len(events) // 2])
+    assert timeline.ended is None
+    assert any(host.phase for host in timeline.hosts.values())
+    assert timeline.duration > 0
 
 
 def test_a_host_that_nothing_is_said_of_is_there() -> None:
-    story = story_of([event(0, "begin", hosts=["h1"]), event(1, "end", status=1, text="x")])
-    assert story.hosts["h1"].state == RunState.UNSEEN
+    timeline = timeline_of([event(0, "begin", hosts=["h1"]), event(1, "end", status=1, text="x")])
+    assert timeline.hosts["h1"].state == RunState.UNSEEN
 
 
 JSON = st.recursive(
@@ -142,24 +144,24 @@ KEYS = ("host", "state", "hosts", "waves", "down", "job", "title", "phase", "par
 )
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 def test_no_event_breaks_a_story(events: list[Event]) -> None:
-    story = story_of([*made_up(3)[:20], *events])
-    take(story, event(999, "host", host="gpu001", state="switched"))
-    assert story.hosts["gpu001"].state in ("switched", RunState.TAKEN_BACK)
+    timeline = timeline_of([*made_up(3)[:20], *events])
+    add_event(timeline, event(999, "host", host="gpu001", state="switched"))
+    assert timeline.hosts["gpu001"].state in ("switched", RunState.TAKEN_BACK)
 
 
 @given(st.permutations(made_up(4, wave=2, bad=1)))
 def test_any_order_gives_spans_that_do_not_run_backwards(events: list[Event]) -> None:
-    story = story_of(events)
-    assert len(story.hosts) == 4
-    for host in story.hosts.values():
+    timeline = timeline_of(events)
+    assert len(timeline.hosts) == 4
+    for host in timeline.hosts.values():
         assert all(span.end is None or span.end >= span.start for span in host.spans)
 
 
 @given(st.integers(0, 400))
 def test_a_cut_line_is_left_out(cut: int) -> None:
     lines = [json.dumps(one) for one in made_up(2)]
-    whole = story_of(json.loads(line) for line in lines[:-1])
-    assert story_of([*map(json.loads, lines[:-1]), *_parsed(lines[-1][:cut])]).hosts.keys() == whole.hosts.keys()
+    whole = timeline_of(json.loads(line) for line in lines[:-1])
+    assert timeline_of([*map(json.loads, lines[:-1]), *_parsed(lines[-1][:cut])]).hosts.keys() == whole.hosts.keys()
 
 
 def _parsed(text: str) -> list[Event]:
@@ -175,7 +177,7 @@ def _parsed(text: str) -> list[Event]:
 def test_there_is_no_estimate_before_the_first_switch_has_ended() -> None:
     events = made_up(40, wave=10)
     first = next(number for number, one in enumerate(events) if one.get("state") == "switched")
-    before, after = story_of(events[:first]), story_of(events[: first + 1])
+    before, after = timeline_of(events[:first]), timeline_of(events[: first + 1])
     assert before.now is not None
     assert remaining(before, before.now) is None
     assert after.now is not None
@@ -185,20 +187,20 @@ def test_there_is_no_estimate_before_the_first_switch_has_ended() -> None:
 def test_from_the_second_run_on_there_is_an_estimate_from_the_start() -> None:
     events = made_up(40, wave=10)
     first = next(number for number, one in enumerate(events) if one.get("state") == "switched")
-    story = story_of(events[:first])
-    assert story.now is not None
-    story.typical = typical_switch([events])
-    estimate, truth = remaining(story, story.now), story_of(events).ended
+    timeline = timeline_of(events[:first])
+    assert timeline.now is not None
+    timeline.typical = typical_switch([events])
+    estimate, truth = remaining(timeline, timeline.now), timeline_of(events).ended
     assert estimate is not None
     assert truth is not None
-    assert abs(estimate - (truth - story.now)) < (truth - story.now) / 2
+    assert abs(estimate - (truth - timeline.now)) < (truth - timeline.now) / 2
 
 
 @pytest.mark.parametrize("share", [0.45, 0.6, 0.75, 0.9])
 def test_an_estimate_is_near_what_it_takes(share: float) -> None:
     events = made_up(40, wave=10)
-    whole = story_of(events)
-    part = story_of(events[: int(len(events) * share)])
+    whole = timeline_of(events)
+    part = timeline_of(events[: int(len(events) * share)])
     assert part.now is not None
     assert whole.ended is not None
     estimate, truth = remaining(part, part.now), whole.ended - part.now
@@ -207,7 +209,7 @@ def test_an_estimate_is_near_what_it_takes(share: float) -> None:
 
 
 def test_nothing_remains_at_the_end() -> None:
-    story = story_of(recorded("good"))
-    assert isinstance(story, Story)
-    assert story.now is not None
-    assert remaining(story, story.now + 100) == 0
+    timeline = timeline_of(recorded("good"))
+    assert isinstance(timeline, Timeline)
+    assert timeline.now is not None
+    assert remaining(timeline, timeline.now + 100) == 0
