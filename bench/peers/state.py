@@ -12,16 +12,15 @@ from typing import Any
 from rackwright_lab import Host
 
 CURRENT = "/var/lib/rackwright/endpoints/llm/current"
-BINDING = "/var/lib/rackwright/endpoints/llm/binding"
 UNITS = "/etc/systemd/system"
 TOPICS = {
     "repositories": "/etc/apt/keyrings/rackwright-*.asc /etc/apt/sources.list.d/rackwright-*.list",
     "docker": "/etc/docker/daemon.json",
     "firewall": f"/etc/rackwright/firewall {UNITS}/rackwright-firewall.service {UNITS}/rackwright-watch.*",
-    "release": f"$(readlink -f {CURRENT})/* {BINDING}",
+    "release": f"$(readlink -f {CURRENT})/*",
     "units": f"{UNITS}/rackwright-llm.service {UNITS}/rackwright.target",
 }
-"""Globs of the files that are compared, by the playbook's tasks."""
+"""Globs of the files that are compared, by the playbook's tasks; the binding differs by host, and is left out."""
 PACKAGES = ("docker.io", "docker-ce", "docker-ce-cli", "containerd.io", "nvidia-container-toolkit", "curl", "iptables")
 SERVICES = ["rackwright-llm.service", "rackwright-watch.timer"]
 PYTHON = "command -v python3 >/dev/null && python3 -c 'import apt' || apt-get -qq install -y python3 python3-apt"
@@ -35,7 +34,7 @@ def written(host: Host, folder: Path) -> None:
         "gpu_count": len(host.run("nvidia-smi -L").stdout.splitlines()),
         "packages": _packages(host),
         "files": {topic: _files(host, globs, folder) for topic, globs in TOPICS.items()},
-        "docker_users": host.run("getent group docker").stdout.strip().rpartition(":")[2].split(","),
+        "docker_users": _names(host.run("getent group docker").stdout.strip().rpartition(":")[2]),
         "rules": _rules(host),
         "image": spec["image"],
         "checksums": [_sums(host, path) for path in _folders(spec)],
@@ -51,6 +50,10 @@ def tasks_of(state: dict[str, Any]) -> int:
     loops = [*state["files"].values(), state["docker_users"], state["rules"], state["checksums"], state["services"]]
     alone = ("GPUs", "packages", "Docker's service", "image", "current release", "health")
     return len(alone) + sum(map(len, loops))
+
+
+def _names(listed: str) -> list[str]:
+    return [name for name in listed.split(",") if name]
 
 
 def _packages(host: Host) -> list[str]:
