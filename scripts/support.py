@@ -64,6 +64,10 @@ REAL = {
         "vllm",
         "0.20.2",
     ): "seen: the real engine on one H200, with a release that `rackwright render` wrote; no profile ships it",
+    (
+        "vllm",
+        "0.32.0",
+    ): "seen: whole deploys of the real engine on a CPU, all rows of the full gate (`make real`); no profile ships it",
 }
 """Real engines that the product has asked, by hand."""
 STANDIN = "stand-in: whole deploys (`tests/lab/test_profiles.py`); the real engine was not met"
