@@ -33,7 +33,7 @@ class Sitting:
 
     @property
     def as_json(self) -> dict[str, Any]:
-        """Plain values, rounded to what can be told apart."""
+        """Plain values, rounded to their measuring accuracy."""
         told = {
             name: {key: round(value, 2) for key, value in asdict(one).items()} for name, one in self.figures.items()
         }

@@ -1,7 +1,7 @@
 """What a program on this machine costs together with the lab hosts that it works on: clock, CPU, memory, commands.
 
 The program and all its children run in a control group of their own, so that what detaches itself (an OpenSSH master)
-counts as well. Hosts and program share the machine, and so does whatever else runs there: that is told as well.
+counts as well. Hosts and program share the machine, and so does whatever else runs there: that is reported too.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ ROUNDS = 32
 def fix_files(args: argparse.Namespace) -> Iterator[str]:
     """Rewrite the files of an inventory's site, and say every edit.
 
-    Ends when nothing is left that is sure; what needs a person is told by the check that follows.
+    Ends when no certain fix is left; the check that follows lists what needs a person.
     """
     root = site_root(Path(args.inventory))
     for _ in range(ROUNDS):

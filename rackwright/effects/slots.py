@@ -1,4 +1,4 @@
-"""How many hosts of a run fetch at the same time: the line of a site, its mirror, and its registry have an end."""
+"""Limits how many hosts of a run download at once: a site's line, its mirror and its registry have limits."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Slots:
-    """Counts who is at it. Its condition variable is gevent's under pyinfra, which patches threading."""
+    """A counting semaphore. Its condition variable is gevent's under pyinfra, which patches threading."""
 
     busy: int = 0
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     @contextmanager
     def one(self, most: int | None, wait: Callable[[int], None]) -> Iterator[None]:
-        """Hold a slot of `most` (None: of any number). `wait` is told once how many are at it when all are taken."""
+        """Hold a slot of `most` (None: of any number). `wait` is called once with their number when all are taken."""
         with self.changed:
             if most is not None and self.busy >= most:
                 wait(self.busy)

@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parent.parent / "data" / "engines"
 
 @cache
 def table(name: str) -> Any:
-    """Content of one file, by its name without `.yaml`. Raises FileNotFoundError for a name that is none."""
+    """Content of one file, by its name without `.yaml`. Raises FileNotFoundError for an unknown name."""
     return yaml.load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"), Loader=LOADER)
 
 

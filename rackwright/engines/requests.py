@@ -1,4 +1,4 @@
-"""What an endpoint takes in a request and ignores, so that its users can be told."""
+"""What an endpoint accepts in a request and ignores, for its users to know."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ class _Reader:
         self.listing = listing
         self.known = Known(site.root)
         self._groups: dict[tuple[str, ...], Layer] = {}
-        """What hosts of the same groups are told alike."""
+        """The variables that hosts of the same groups share."""
         groups = listing.groups.names
         self._files = {
             (folder, kind, name): site.files(folder, kind, name)
@@ -204,7 +204,7 @@ class _Reader:
         yield from self.listing.hosts.values()
 
     def layers(self, host: str) -> list[Layer]:
-        """Everything that a host is told, the weakest first: Ansible's order of precedence."""
+        """All of a host's variables, the weakest first: Ansible's order of precedence."""
         groups = tuple(self.listing.groups.of(host))
         if groups not in self._groups:
             self._groups[groups] = merge(self._group_layers(groups))

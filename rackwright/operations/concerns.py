@@ -1,6 +1,6 @@
 """The operations for a deploy of one's own: each applies one concern, by its own keyword arguments.
 
-In a site they are called by tasks/, and what they are told is stronger than the settings and weaker than `--data`. In
+In a site they are called by tasks/, and their arguments are stronger than the settings and weaker than `--data`. In
 somebody else's deploy, with an inventory that knows nothing of Rackwright, arguments and defaults are all there is;
 host data is never read. The whole deploy file is looked at before the first of them acts, so that a mistake in the
 last call is reported before anything is written, and `models()` knows what `endpoint()` serves.

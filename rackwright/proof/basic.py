@@ -73,7 +73,7 @@ class Question:
 
 @dataclass(frozen=True)
 class RowRule:
-    """A row as plain data, so that a host can be told which rows to judge: a name in RULES, and its arguments."""
+    """A row as plain data, to tell a host which rows to judge: a name in RULES, and its arguments."""
 
     name: str
     arguments: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: what goes on by itself is told, leases are given back, the exit is 130; pyinfra alone exits 0."""
+"""Ctrl-C and SIGTERM: what keeps running is named, leases are released, the exit is 130; pyinfra alone exits 0."""
 
 from __future__ import annotations
 

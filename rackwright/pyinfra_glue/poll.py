@@ -66,7 +66,7 @@ def _read_keys(state: State, entries: Sequence[InventoryHost]) -> None:
         get_host_keys((os.path.expanduser(file),))  # noqa: PTH111 - the very words that pyinfra looks it up by
     for name in {entry.data["ssh_key"]: entry.name for entry in entries if entry.data.get("ssh_key")}.values():
         prepare: Any = getattr(state.inventory.get_host(name).connector, "make_paramiko_kwargs", None)
-        # A key that cannot be read is told by the row of each host that wants it.
+        # An unreadable key is reported in the row of each host that wants it.
         with suppress(PyinfraError, OSError, SSHException):
             if prepare is not None:
                 prepare()

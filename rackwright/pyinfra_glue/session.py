@@ -57,7 +57,7 @@ def _cooperate() -> None:
     """Make the standard library cooperative; commands that connect nowhere must not be changed by it."""
     from gevent import events  # noqa: PLC0415
 
-    # At each of some thirty steps, gevent would look through all installed packages for one that wants to be told.
+    # At each of some thirty steps, gevent would look through all installed packages for one with a hook.
     vars(events).update(notify_and_call_entry_points=vars(events)["notify"])
     import pyinfra_cli  # noqa: F401, PLC0415
 

@@ -1,4 +1,4 @@
-"""Which hosts cannot be reached, found out by connecting as a run does: same connector, keys and options.
+"""Which hosts cannot be reached, by connecting as a run does: same connector, keys and options.
 
 It runs as a process of its own, `python -m rackwright.pyinfra_glue.unreachable INVENTORY`, with the hosts' names as
 JSON on standard input, because connecting makes the whole process cooperative (gevent), and a rollout's must stay as
@@ -36,9 +36,7 @@ def offline(inventory: Path, hosts: Sequence[str], root: Path) -> list[str]:
         )
         reached = set(json.loads(done.stdout))
     except (subprocess.SubprocessError, ValueError) as error:
-        raise RackwrightError(
-            f"which hosts can be reached could not be found out: {error}; nothing was done", code="RW1315"
-        ) from error
+        raise RackwrightError(f"the reachability probe failed: {error}; nothing was done", code="RW1315") from error
     return [host for host in hosts if host not in reached]
 
 

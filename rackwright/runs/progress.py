@@ -13,7 +13,7 @@ from rackwright.plan.jobstream import PROGRESS, Event, Heard
 DOWNLOADING, VERIFYING, DRAINING = "downloading", "verifying", "draining"
 LOADING, PROVING, GOING_BACK = "loading", "proving", "going back"
 STEP = 0.02
-"""Part of the whole that a bar must grow before it is told again: at most fifty events a download."""
+"""Share by which a bar must grow before it is reported again: at most fifty events a download."""
 LEAST, MOST = 1.0, 15.0
 """Seconds between two events of one job, unless its phase changes."""
 
@@ -59,7 +59,7 @@ def _part(done: float, total: float) -> float | None:
 
 
 class Meter:
-    """Keeps the events of one job few: a line is told when its phase is new, its bar has grown, or time has passed."""
+    """Keeps the events of one job few: a line is for a new phase, a bar that has grown, or time that has passed."""
 
     def __init__(self) -> None:
         self.last: Progress | None = None

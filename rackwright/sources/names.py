@@ -26,7 +26,7 @@ Thing = TypeVar("Thing")
 
 
 class Told(NamedTuple):
-    """What was told by name, why the rest was not, and what of that there is not."""
+    """What was resolved by name, why the rest was not, and which of it does not exist."""
 
     known: dict[str, str]
     unasked: dict[str, str]

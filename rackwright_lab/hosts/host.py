@@ -266,7 +266,7 @@ class Host:
     # -- its network and its identity
 
     def cut_network(self) -> None:
-        """Unplug its cable: packets are lost, nobody is told."""
+        """Unplug its cable: packets are dropped in silence."""
         run("ip", "link", "set", self._link(), "nomaster")
 
     def restore_network(self) -> None:

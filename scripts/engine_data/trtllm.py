@@ -138,7 +138,7 @@ def line_of(source: Classes, version: str) -> Json:
 
 
 def _decoding(source: Classes) -> str:
-    """How a wrong speculative_config is told: by pydantic's tagged union, or by the classes' own dispatch."""
+    """How a wrong speculative_config is refused: by pydantic's tagged union, or by the classes' own dispatch."""
     if any("discriminator" in ast.unparse(node) for node in source.aliases.values()):
         return "discriminated"
     eagle = source.classes.get("EagleDecodingConfig")

@@ -58,7 +58,7 @@ def fetched(lab: Lab) -> Counter[str]:
 class Cutter:
     """Ends runs each time before a command that no run was ended before so far.
 
-    A command is told by its text, of which a lease's and a process's numbers are no part: one is new as soon as it has
+    A command is known by its text, of which a lease's and a process's numbers are no part: one is new as soon as it has
     a line that no command had before it.
     """
 

@@ -71,7 +71,7 @@ CASES = {
     "a dotted flag": Case(("--override-generation-config.temperature", "0")),
     "an unknown flag": Case(("--nonsense", "1"), named="nonsense"),
     "a word for a number": Case(("--max-model-len", "many"), named="max-model-len"),
-    "a choice that is none": Case(("--kv-cache-dtype", "fp9"), named="kv-cache-dtype"),
+    "an unknown choice": Case(("--kv-cache-dtype", "fp9"), named="kv-cache-dtype"),
     "a flag without its value": Case(("--max-model-len",), named="max-model-len"),
     "a mapping that is no JSON": Case(("--override-generation-config", "{temperature"), named="override-generation"),
     "a value for a flag without one": Case(("--enforce-eager=yes",), named="enforce-eager"),

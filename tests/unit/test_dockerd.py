@@ -1,4 +1,4 @@
-"""A restart of dockerd under serving endpoints: what is planned, what the host's job does, and how its end is told."""
+"""A restart of dockerd under serving endpoints: what is planned, what the host's job does, and its end."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_a_view_counts_it_as_loading() -> None:
     assert _phase_of(joining_job().name) == LOADING
 
 
-# -- the host's job, with systemd and Docker that are told what to say
+# -- the host's job, with scripted systemd and Docker
 
 
 SYSTEMCTL = """\
@@ -364,7 +364,7 @@ def test_scripts_in_turn_end_with_the_first_that_fails(shell: str) -> None:
         assert (done.returncode, done.stdout.split()) == (status, said.split())
 
 
-# -- how its end is told
+# -- how its end is reported
 
 
 STEP = DaemonRestart(("llm", "second"), "conf", Job("dockerd", "restart dockerd", "true"), serving=True)

@@ -1,4 +1,4 @@
-"""What apt is told: which packages make an engine, where they come from, and through which proxy. Pure."""
+"""apt's configuration: which packages make an engine, where they come from, and through which proxy. Pure."""
 
 from __future__ import annotations
 

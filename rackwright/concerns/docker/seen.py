@@ -69,7 +69,7 @@ class SeenDocker:
 
     @property
     def others_running(self) -> int:
-        """Running containers that are none of our serving endpoints."""
+        """Running containers other than our serving endpoints."""
         return max(0, (whole_number(self.info.get("ContainersRunning")) or 0) - len(self.serving))
 
     def installed(self, name: str) -> bool:

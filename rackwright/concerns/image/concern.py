@@ -44,7 +44,7 @@ class SeenImages:
     pins: Mapping[str, str]
     """Digest by reference, as recorded at the first pull."""
     asked: Mapping[str, str] = field(default_factory=dict)
-    """Digest by reference, as the control machine was told in this run, for all hosts that know none."""
+    """Digest by reference, as the control machine resolved it in this run, for all hosts that know none."""
     unasked: Mapping[str, str] = field(default_factory=dict)
     """By reference, why the control machine was not told."""
     absent: Mapping[str, str] = field(default_factory=dict)

@@ -67,7 +67,7 @@ class SeenModels:
     models: tuple[SeenModel, ...]
     foreign: frozenset[str]
     asked: Mapping[str, str] = field(default_factory=dict)
-    """Commit by `name_of`, as the control machine was told in this run, for all hosts that know none."""
+    """Commit by `name_of`, as the control machine resolved it in this run, for all hosts that know none."""
     unasked: Mapping[str, str] = field(default_factory=dict)
     """By `name_of`, why the control machine was not told."""
     absent: Mapping[str, str] = field(default_factory=dict)
@@ -289,7 +289,7 @@ def _wanted(settings: HostSettings, source: ModelSource, image: str | None, seen
 
 
 def fetch_job(settings: HostSettings, source: ModelSource, commit: str, image: str) -> Job:
-    """The job that completes one folder. Its name is the folder's: the second to ask joins, or is told to wait."""
+    """The job that completes one folder. Its name is the folder's: a second caller joins it, or waits."""
     place = source.directory or f"{folder_name(source)}-{hashlib.sha256(source.revision.encode()).hexdigest()[:8]}"
     name = f"model-{slug(place)}"
     spec = {

@@ -183,7 +183,7 @@ def changes(asked: WantedHost, _: SeenMachine) -> list[Change]:
 
 
 def report(asked: WantedHost, _: SeenMachine) -> str:
-    """One line, and the warnings; what stops is told by the refusal."""
+    """One line, and the warnings; the refusal names what stops."""
     found = rows(asked)
     warnings = [row for row in found if row.warns]
     return "\n".join(filter(None, [table.summary(found), table.warned(warnings)]))

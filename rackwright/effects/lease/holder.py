@@ -51,7 +51,7 @@ def _plain(text: str) -> str:
 
 @cache
 def place() -> str:
-    """Machine, boot and process namespace; empty where that cannot be told (no Linux)."""
+    """Machine, boot and process namespace; empty where unknown (not Linux)."""
     try:
         # Containers of one machine may share its name, and its boot, but not their processes.
         namespace = Path("/proc/self/ns/pid").readlink()
@@ -61,5 +61,5 @@ def place() -> str:
 
 
 def is_gone(owner: Owner) -> bool:
-    """Whether the owner was a process of this machine and has ended; False when that cannot be told."""
+    """Whether the owner was a process of this machine and has ended; False when unknown."""
     return bool(owner.place) and owner.place == place() and started(owner.pid) != owner.started

@@ -80,7 +80,7 @@ def parse_acquired(lines: Sequence[str]) -> Taken | SeenLease:
             return Taken(words[2], words[3] == "fresh")
         if words[:2] == ["lease", "held"]:
             return parse_seen(lines[number + 1 :])
-    raise ValueError("no lease was told of")
+    raise ValueError("no lease in the reply")
 
 
 def ask_for(state: State, host: Host, script: str) -> Taken | SeenLease:

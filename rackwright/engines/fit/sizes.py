@@ -100,7 +100,7 @@ class Plan:
         return None if key is None or key.default is NO_DEFAULT else key.default
 
     def number(self, name: str, otherwise: int = 1) -> int:
-        """A whole number of at least 1; `otherwise` for anything else, which was told before."""
+        """A whole number of at least 1; `otherwise` for anything else, which was reported before."""
         found = number(self.effective(name))
         return found if found is not None and found >= 1 else otherwise
 

@@ -45,7 +45,7 @@ def exported(settings: HostSettings, endpoint: EndpointSettings) -> VersionLine 
     """The options of the very image that an endpoint will run, where the site has them; None elsewhere.
 
     The digest is the settings' own or the lock file's; without either, the last export of the same image counts.
-    Raises SettingsError for a file that is none of ours.
+    Raises SettingsError for a file that is not one of ours.
     """
     folder = settings.site / FOLDER
     if not folder.is_dir():

@@ -161,7 +161,7 @@ def _line(engine: str, name: str) -> VersionLine:
 
 
 def line_of(engine: str, name: str, raw: Json) -> VersionLine:
-    """A line from its data, whole. Raises KeyError or TypeError for data that is none."""
+    """A line from its data, whole. Raises KeyError or TypeError for malformed data."""
     return VersionLine(
         engine=engine,
         name=name,

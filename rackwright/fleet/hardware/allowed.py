@@ -1,6 +1,6 @@
 """What may go out: numbers within bounds, versions, and words of closed lists. Everything else has no way out. Pure.
 
-Nothing here looks for secrets: a text that is none of these is dropped, whatever it says. A version has three parts at
+Nothing here looks for secrets: any other text is dropped, whatever it says. A version has three parts at
 most, so no address is one; a number has seven digits at most, so no serial number is one.
 """
 

@@ -36,7 +36,7 @@ def page(bundle: Json) -> str:
 
 
 def values(text: str) -> Json:
-    """The values of a page. Raises ValueError for a text that is none."""
+    """The values of a page. Raises ValueError for a malformed text."""
     _, fence, rest = text.partition(f"{FENCE}json\n")
     if not fence:
         raise ValueError("no bundle: it has no JSON")

@@ -1,4 +1,4 @@
-"""What is told of a host: its machine, its GPUs, preflight's rows and its endpoints, field by field. Pure.
+"""What the record says of a host: its machine, its GPUs, preflight's rows and its endpoints, field by field. Pure.
 
 Fields are named one by one: what a later version reads of a host stays at home until it is named here.
 """
@@ -34,7 +34,7 @@ ACTIVITY = ("active", "inactive", "failed", "activating")
 
 
 def told_of(reading: HostReading, settings: HostSettings) -> Json:
-    """All that is told of a reading, and of what preflight makes of it."""
+    """What the record says of a reading, and of preflight's verdict on it."""
     gpus, docker, machine = reading[GPUS], reading[DOCKER], reading[PREFLIGHT]
     return {
         "machine": machine_of(machine, docker, gpus),

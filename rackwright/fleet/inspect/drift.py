@@ -166,7 +166,7 @@ def _not_known(
         return Drift(
             "release", "asked", f"endpoint {name}: the settings ask for what is not on the host yet: {missing}"
         )
-    # A release names its image by digest alone, so another tag of it cannot be told from one whose record has gone.
+    # A release names its image by digest alone, so another tag of it looks like one whose record has gone.
     verdict: Verdict = "moved" if digest_of(wanted, reading[IMAGE]) else "unclear"
     return Drift("release", verdict, f"endpoint {name}: no longer known on the host: {missing}")
 

@@ -48,7 +48,7 @@ def keep_record(inventory: Path, root: Path, hosts: Sequence[str], deploy: Path,
 
 
 def _tell_quarantine(root: Path, hosts: Sequence[str]) -> None:
-    """A plain run does what it was told; it only says which of its hosts a rollout would leave aside."""
+    """A plain run takes every host it was given; it only names those that a rollout would skip."""
     try:
         told = remarks(root, hosts)
     except RackwrightError as error:

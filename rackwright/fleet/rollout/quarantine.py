@@ -41,7 +41,7 @@ class Quarantined:
 
 
 def remarks(root: Path, hosts: Sequence[str]) -> list[str]:
-    """What a run that does what it was told says of its quarantined hosts. Raises RackwrightError."""
+    """What a plain run says of its quarantined hosts. Raises RackwrightError."""
     listed = load_quarantine(root)
     return [f"{host} is {listed[host]}; this run takes it on all the same" for host in hosts if host in listed]
 

@@ -29,7 +29,7 @@ REFRESH = 0.25
 PATIENCE = (10.0, 10.0)
 """Seconds for pyinfra to give its leases back before it is sent the signal (again), and until it is ended."""
 HOSTS, LINES = 10, 25
-"""Failed hosts that are told of after the view, and lines of each."""
+"""Failed hosts that are listed after the view, and lines of each."""
 
 
 class GrowingRecord:

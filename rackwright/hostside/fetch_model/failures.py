@@ -1,4 +1,4 @@
-"""What can go wrong, as kinds; which of them are worth another try; and what people are told."""
+"""What can go wrong, as kinds; which of them are worth a retry; and the message for each."""
 
 from __future__ import annotations
 

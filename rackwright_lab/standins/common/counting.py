@@ -1,4 +1,4 @@
-"""A serving engine that counts what Prometheus is told: requests, tokens, drafted and accepted tokens."""
+"""A serving engine that keeps Prometheus counters: requests, tokens, drafted and accepted tokens."""
 
 from __future__ import annotations
 

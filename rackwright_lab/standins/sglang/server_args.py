@@ -83,7 +83,7 @@ ServerArgs: Any = dataclasses.make_dataclass(
 def prepare_server_args(words: Sequence[str]) -> Any:
     """Return the options of a command line; what it says wins over the file that --config names.
 
-    Raises ValueError for a file that is none and for options that do not fit; argparse ends the process with 2.
+    Raises ValueError for a malformed file and for options that do not fit; argparse ends the process with 2.
     """
     parser = argparse.ArgumentParser(prog="launch_server.py", allow_abbrev=False)
     ServerArgs.add_cli_args(parser)

@@ -34,14 +34,14 @@ def test_a_good_change_rolls_through_and_no_client_notices(fleet: Fleet, load: W
 
 @dataclass(frozen=True)
 class Bad:
-    """A change that must not go through: the engine's fault, the command line, and what is told."""
+    """A change that must not go through: the engine's fault, the command line, and the message."""
 
     told: str
     faults: Sequence[dict[str, Any]] = ()
     options: Sequence[str] = ()
     engine: dict[str, Any] = field(default_factory=dict)
     switches: bool = True
-    """False when it is found out before anything is switched."""
+    """False when it is refused before anything is switched."""
 
 
 BAD = {

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.lab, LIMIT, pytest.mark.skipif(HOSTS < 10, reason="mak
 
 LONG = 200.0 + 60 * HOSTS
 KILLED_AT = ("write release", "switching to release", "proved: a chat answer", "is done: watching")
-"""What is told in each phase of a rollout: staging, the canary's switch, its proof, and a bake."""
+"""The words that announce each phase of a rollout: staging, the canary's switch, its proof, and a bake."""
 
 
 LIMITS = ["--max-unavailable", str(DOWN), "--wave", "25%", "--bake", "2"]

@@ -78,7 +78,7 @@ def rows_of(error: BaseException) -> list[Row]:
 
 
 def key_in(text: str) -> str:
-    """The key that a refusal names, as far as it can be told from its text."""
+    """The key that a refusal names, as far as its text shows it."""
     found = re.search(r'no field "(\w+)"|--([\w-]+)|\b([a-z]+(?:_[a-z0-9]+)+)\b', text)
     return next(filter(None, found.groups()), "") if found else ""
 

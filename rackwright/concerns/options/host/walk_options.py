@@ -1,7 +1,7 @@
 """Runs inside a serving image, alone: walk the engine's own classes, and say as data what options it accepts.
 
 `python3 - KIND`. The only line of standard output is JSON: the engine's version, and its options as sections of keys;
-or `why` it could not be walked. What cannot be told exactly has the type `any`.
+or `why` it could not be walked. What has no exact type here is `any`.
 """
 
 from __future__ import annotations

@@ -223,7 +223,7 @@ def _unused(host_status: HostStatus) -> bool:
 
 
 def wanted_aim(name: str, asked: Asked, own: EndpointStatus, host_status: HostStatus) -> Aim | None:
-    """What the settings ask for; None when that cannot be told without a closer look.
+    """What the settings ask for; None when that takes a closer look.
 
     A model's branch or tag counts as the commit that serves.
     """
