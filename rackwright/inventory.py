@@ -18,8 +18,8 @@ from rackwright.pyinfra_glue.declaring import check_steps, overlay_arguments, re
 from rackwright.pyinfra_glue.importing import import_from
 from rackwright.pyinfra_glue.interrupt import fail_on_interrupt
 from rackwright.pyinfra_glue.inventories import groups_of, load_inventory, pin, publish, settings_of, tell
-from rackwright.pyinfra_glue.prompt import say_when_nobody_answers
-from rackwright.pyinfra_glue.terminal import tame_output
+from rackwright.pyinfra_glue.ssh_client import use_patient_client
+from rackwright.pyinfra_glue.terminal import say_when_nobody_answers, tame_output
 from rackwright.settings.groups import ALL, Group, Groups
 from rackwright.settings.known_hosts import advice, is_unknown
 from rackwright.settings.problems import nearest
@@ -98,6 +98,7 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
         fail_on_interrupt()
         say_when_nobody_answers()
         tame_output()
+        use_patient_client()
     if unknown and options and options.connects:
         logger.warning(coded("RW1406", advice(unknown)))
     if options and options.connects and options.deploy and not options.dry:

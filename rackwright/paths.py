@@ -18,6 +18,21 @@ ETC = "/etc/rackwright"
 MANIFESTS = f"{STATE}/manifests"
 """What this host has verified of each model folder, as NAME.json: only root may write there."""
 UNITS = "/etc/systemd/system"
+DOCKER_SOCKET = "/var/run/docker.sock"
+"""Where Docker is asked: never by a context, nor by what an environment says."""
+DOCKER_HOST = f"unix://{DOCKER_SOCKET}"
+"""The same in Docker's own words; before it no context counts."""
+DOCKER_MISLEADING = (
+    "DOCKER_API_VERSION",
+    "DOCKER_CERT_PATH",
+    "DOCKER_CONFIG",
+    "DOCKER_CONTENT_TRUST",
+    "DOCKER_CONTEXT",
+    "DOCKER_DEFAULT_PLATFORM",
+    "DOCKER_TLS",
+    "DOCKER_TLS_VERIFY",
+)
+"""Variables of a login, or of systemd, by which Docker's client would ask another daemon, or ask for something else."""
 ASIDE = f"{STATE}/aside"
 """Units of our name that somebody made by hand, kept until a teardown puts them back."""
 

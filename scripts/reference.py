@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rackwright.cli import parser
+from rackwright.concerns.preflight.docker import DOCKER
 from rackwright.concerns.preflight.gpu import GPU
 from rackwright.concerns.preflight.machine import MACHINE
 from rackwright.concerns.preflight.network import NETWORK
@@ -128,6 +129,7 @@ while something must still be fetched from them.
 """
 GROUPS = {
     "The machine": MACHINE,
+    "Docker": DOCKER,
     "Software": SOFTWARE,
     "GPUs": GPU,
     "File systems": STORAGE,

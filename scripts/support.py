@@ -47,6 +47,9 @@ SYSTEMS = (
     ("DGX OS and others by descent (`ID_LIKE`)", "expected; preflight takes them (`tests/unit/test_preflight.py`)"),
     ("any other family", "refused: `operating system`"),
     ("PID 1 is not systemd", "refused: `systemd`"),
+    ("an image as its root: ostree, NixOS, Flatcar, Ubuntu Core", "refused: `immutable system`"),
+    ("root, `/etc` or the units' folder read-only", "refused: `read-only` (`tests/lab/test_field.py`)"),
+    ("cgroup v1", "`warn`: `cgroup`; nothing of ours needs v2, and systemd and Docker give v1 up"),
 )
 DOCKER = (
     ("20.10, Debian 12's `docker.io`", "seen (`tests/lab/test_deploy.py`)"),
@@ -57,6 +60,14 @@ DOCKER = (
     ),
     ("newer ones", "expected; preflight asks for no version"),
     ("masked, or none and no apt", "refused: `Docker`"),
+    (
+        "under another context of root's, with DOCKER_HOST in `/etc/environment` or systemd's DefaultEnvironment",
+        "seen: it is asked by `/var/run/docker.sock` all the same (`tests/lab/test_field.py`)",
+    ),
+    ("with `userns-remap`", "seen: our containers use the host's user namespace (`tests/lab/test_field.py`)"),
+    ("listening on TCP alone", "refused: `Docker's socket` (`tests/lab/test_field.py`)"),
+    ("as a snap", "refused: `Docker as a snap`"),
+    ("rootless", "refused: `rootless Docker`"),
 )
 REAL = {
     ("vllm", "0.14.1"): "seen: the real engine on a CPU, all rows of the full gate; whole deploys with a stand-in",

@@ -22,6 +22,7 @@ from rackwright.loading.files import site_root
 from rackwright.loading.load import InventoryHost
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.pyinfra_glue.poll import poll
+from rackwright.pyinfra_glue.ssh_client import line_to
 from rackwright.runs.ending import DONE, ERROR
 from rackwright.settings import known_hosts
 from rackwright.settings.groups import ALL
@@ -138,7 +139,8 @@ def _new_keys(
     entry: InventoryHost, place: known_hosts.HostKeyPlace, fingerprint: str | None, yes: bool
 ) -> list[HostKey]:
     """The keys to accept; none when the host still has a known one. Raises RackwrightError for a wrong key."""
-    known, offered = hostkeys.known(place), hostkeys.offered(entry.name, entry.data, place)
+    offered = hostkeys.offered(entry.name, place, lambda: line_to(entry.data, place))
+    known = hostkeys.known(place)
     for word, keys in (("known  ", known), ("offered", offered)):
         for key in keys:
             print(f"{entry.name}: {word} {key.fingerprint} ({key.kind})")

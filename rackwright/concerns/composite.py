@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rackwright.hostside import host_script
-from rackwright.paths import STATE, unit_name
+from rackwright.hostside import DOCKER_ENVIRONMENT, host_script
+from rackwright.paths import DOCKER_SOCKET, STATE, unit_name
 from rackwright.plan import reading
 from rackwright.plan.concern import SHARED, Concern, HostReading, parse_all
 from rackwright.settings.model import HostSettings
-
-SOCKET = "/var/run/docker.sock"
 
 
 def composite(
@@ -27,8 +25,17 @@ def _shared(concerns: Sequence[Concern[Any, Any]], settings: HostSettings) -> st
     own = [unit for concern in concerns for unit in concern.units]
     asked = dict.fromkeys(["docker.service", *own, *map(unit_name, settings.all_endpoints)])
     home = f"{STATE}/endpoints"
+    folders = " ".join(folders_of(settings))
+    mounts = host_script("mounts_ask", reading_folders=folders)
     units = host_script("shared_read", reading_asked=" ".join(asked), reading_home=home)
-    return units + host_script("engine_ask", reading_socket=SOCKET)
+    return DOCKER_ENVIRONMENT + mounts + units + host_script("engine_ask", reading_socket=DOCKER_SOCKET)
+
+
+def folders_of(settings: HostSettings) -> list[str]:
+    """The folders of the settings that may lie on a file system of another machine's."""
+    sources = [source for own in settings.all_endpoints.values() for source in (own.model, own.draft)]
+    paths = [source.path for source in sources if source and source.path]
+    return list(dict.fromkeys([settings.models.folder, settings.encodings.folder, *paths]))
 
 
 def parse_composite(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 import paramiko
 from paramiko.hostkeys import HostKeyEntry
 from pyinfra.api.exceptions import PyinfraError
-from pyinfra.connectors.sshuserclient import SSHClient
 
 from rackwright.errors import RackwrightError
 from rackwright.one_writer import one_writer
@@ -43,12 +41,15 @@ def _of(key: paramiko.PKey) -> HostKey:
 # -- offered
 
 
-def offered(name: str, data: Mapping[str, Any], place: HostKeyPlace) -> list[HostKey]:
-    """The keys that the host shows, none of them trusted. Raises RackwrightError when it shows none."""
+def offered(name: str, place: HostKeyPlace, line: Callable[[], Any]) -> list[HostKey]:
+    """The keys that the host shows, none of them trusted. Raises RackwrightError when it shows none.
+
+    line: makes a connection to its sshd, through its jump hosts.
+    """
     found: list[HostKey] = []
     for kind in KINDS:
         try:
-            found.append(_shown(data, place, kind))
+            found.append(_shown(line(), kind))
         except paramiko.SSHException:
             continue  # it has no key of this kind
         except (OSError, EOFError, PyinfraError) as error:
@@ -64,21 +65,14 @@ def offered(name: str, data: Mapping[str, Any], place: HostKeyPlace) -> list[Hos
     return found
 
 
-def _shown(data: Mapping[str, Any], place: HostKeyPlace, kind: str) -> HostKey:
-    transport = paramiko.Transport(_line(data, place))
+def _shown(line: Any, kind: str) -> HostKey:
+    transport = paramiko.Transport(line)
     try:
         transport.get_security_options().key_types = (kind,)
         transport.start_client(timeout=SECONDS)
         return _of(transport.get_remote_server_key())
     finally:
         transport.close()
-
-
-def _line(data: Mapping[str, Any], place: HostKeyPlace) -> Any:
-    """A connection to sshd, through the jump hosts that the SSH configuration names."""
-    stated = str(data.get("ssh_hostname") or place.address)
-    config = SSHClient().parse_config(stated, {"port": place.port}, ssh_config_file=data.get("ssh_config_file"))[1]
-    return config.get("sock") or socket.create_connection((place.address, place.port), timeout=SECONDS)
 
 
 # -- known

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rackwright.errors import ReadingError
-from rackwright.hostside import host_script
+from rackwright.hostside import DOCKER_ENVIRONMENT, host_script
 from rackwright.paths import RUN, job_folder, job_unit
 from rackwright.plan.change import Job
 
@@ -24,7 +24,7 @@ MISTAKE = 78
 
 def payload(job: Job) -> str:
     """What the start script reads on standard input: the job's script, then its secrets, all in base64, and `end`."""
-    lines = [f"script - {_b64(job.script)}"]
+    lines = [f"script - {_b64(DOCKER_ENVIRONMENT + job.script)}"]
     lines += [f"secret {key} {_b64(value.unmask())}" for key, value in sorted(job.secrets.items())]
     return "\n".join([*lines, "end"]) + "\n"
 

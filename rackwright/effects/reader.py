@@ -11,6 +11,7 @@ from pyinfra.api.state import State
 from rackwright.concerns.catalog import read_for
 from rackwright.concerns.composite import composite, parse_composite
 from rackwright.effects.line import tune
+from rackwright.effects.login import why_unread
 from rackwright.effects.remote import StepFailedError, remote, tail
 from rackwright.errors import ReadingError
 from rackwright.plan import reading
@@ -52,12 +53,14 @@ def read_host(
     """
     tune(host)
     try:
-        ok, output = remote(state, host, reading_command(settings, steps, more), timeout=SECONDS)
+        ok, output = remote(state, host, reading_command(settings, steps, more), timeout=SECONDS, twice=True)
     except StepFailedError as error:
         raise ReadingError(error.text, code=error.code) from error
     except TimeoutError as error:
         raise ReadingError(f"it did not read itself within {SECONDS} s", code="RW0711") from error
+    lines = list(output.stdout_lines)
+    if why := why_unread(ok, lines, output.stderr_lines):
+        raise ReadingError(why[1], code=why[0])
     if not ok:
         raise ReadingError(f"it could not be read: {tail(output)}", code="RW0710")
-    lines = list(output.stdout_lines)
     return parse_reading(lines, steps), reading.parse(lines, more or ())

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
@@ -25,12 +26,12 @@ from pyinfra.connectors.util import CommandOutput
 
 from rackwright.effects import jobs
 from rackwright.effects.held_leases import fenced, hold_of, was_refused, why_lost
-from rackwright.effects.line import is_lost
+from rackwright.effects.line import is_lost, tune
 from rackwright.effects.run_context import part_of
 from rackwright.effects.slots import Slots
 from rackwright.effects.sudo import PasswordWantedError, refuse_passwords
 from rackwright.errors import RackwrightError, ReadingError
-from rackwright.hostside import durable_script, host_script
+from rackwright.hostside import DOCKER_ENVIRONMENT, durable_script, host_script
 from rackwright.paths import guard_file, guard_trial, guard_unit
 from rackwright.plan.change import Guarded, Job, Shell, WriteFile
 from rackwright.plan.jobstream import PROGRESS, Event, Heard, JobStream, text_of
@@ -42,6 +43,8 @@ from rackwright.settings.secret import Secret
 
 LOST = (OSError, SSHException, EOFError, ConnectError)
 """What the transport raises when the connection is gone."""
+RECONNECT = (1.0, 3.0, 6.0)
+"""Seconds before each try to make a lost connection anew."""
 
 refuse_passwords()
 
@@ -86,7 +89,7 @@ class ConnectionLostError(StepFailedError):
 def command_of(step: Shell | WriteFile) -> StringCommand:
     """The pyinfra command of a simple step. File contents and secrets travel by standard input only."""
     step = _shell_of(step)
-    words = ["timeout", "-k", "10", str(step.timeout), "sh", "-c", QuoteString(step.script)]
+    words = ["timeout", "-k", "10", str(step.timeout), "sh", "-c", QuoteString(DOCKER_ENVIRONMENT + step.script)]
     if step.stdin is None:
         return StringCommand(*words)
     text = step.stdin.unmask() if isinstance(step.stdin, Secret) else step.stdin
@@ -106,12 +109,42 @@ def _encoded(content: str | Secret) -> Secret:
 
 
 def remote(
-    state: State, host: Host, command: StringCommand, timeout: int | None = None, quiet: bool = False
+    state: State,
+    host: Host,
+    command: StringCommand,
+    timeout: int | None = None,
+    quiet: bool = False,
+    twice: bool = False,
 ) -> tuple[bool, CommandOutput]:
     """Run one command on a host with the host's own arguments (sudo and the like).
 
-    quiet: not shown even with -vv. Raises ConnectionLostError, with what that means.
+    quiet: not shown even with -vv. twice: it may run twice, so a lost connection is made anew, and it is asked again
+    before anybody is blamed. Raises ConnectionLostError, with what that means.
     """
+    try:
+        ok, output = _run(state, host, command, timeout, quiet)
+        if ok or not twice or output.output_lines:
+            return ok, output
+    except ConnectionLostError:
+        if not (twice and reconnected(host)):
+            raise
+    return _run(state, host, command, timeout, quiet)
+
+
+def reconnected(host: Host) -> bool:
+    """Whether a lost connection could be made anew, within seconds."""
+    for pause in RECONNECT:
+        time.sleep(pause)
+        with suppress(*LOST):
+            host.connector.connect()
+            tune(host)
+            return True
+    return False
+
+
+def _run(
+    state: State, host: Host, command: StringCommand, timeout: int | None, quiet: bool
+) -> tuple[bool, CommandOutput]:
     connector = _global_arguments(state, host)
     connector.update(command.connector_arguments)
     if timeout:
@@ -133,18 +166,24 @@ def remote(
 
 
 def under_lease(
-    state: State, host: Host, step: Shell | WriteFile, writes: bool = True, timeout: int | None = None
+    state: State,
+    host: Host,
+    step: Shell | WriteFile,
+    writes: bool = True,
+    timeout: int | None = None,
+    twice: bool = False,
 ) -> tuple[bool, CommandOutput]:
     """Run a step that the host refuses unless this run still holds its lease; renews it.
 
-    writes: False when the step only follows what the host does by itself. Raises LeaseLostError.
+    writes: False when the step only follows what the host does by itself. twice: as `remote` has it. Raises
+    LeaseLostError.
     """
     hold = hold_of(state, host.name)
     if hold is None:
         raise LeaseLostError("this run holds no lease on the host any more, so nothing more was changed here")
     shell = _shell_of(step)
     script = fenced(shell.script, hold.id, writes)
-    ok, output = remote(state, host, command_of(replace(shell, script=script)), timeout=timeout)
+    ok, output = remote(state, host, command_of(replace(shell, script=script)), timeout=timeout, twice=twice)
     if not ok and was_refused(output.stderr_lines):
         hold.ended.set()
         raise LeaseLostError(why_lost(output.stderr_lines, datetime.now().astimezone()))
@@ -227,7 +266,11 @@ def follow_job(state: State, host: Host, job: Job, heed: Callable[[Heard], None]
 def _start(state: State, host: Host, job: Job) -> str:
     """Returns the job's nonce."""
     start = Shell(jobs.start_script(job), stdin=Secret(jobs.payload(job)))
-    ok, output = remote(state, host, command_of(start)) if job.waits else under_lease(state, host, start)
+    # One that has begun already is joined.
+    if job.waits:
+        ok, output = remote(state, host, command_of(start), twice=True)
+    else:
+        ok, output = under_lease(state, host, start, twice=True)
     if not ok:
         raise NotStartedError(f"{job.title}: could not be started: {tail(output)}", code="RW0715")
     try:
@@ -265,9 +308,9 @@ def _news(state: State, host: Host, job: Job, stream: JobStream) -> jobs.JobNews
     follow = Shell(jobs.follow_script(job.name, stream.nonce, stream.log_bytes, stream.event_bytes), timeout=60)
     try:
         if job.waits:
-            ok, output = remote(state, host, command_of(follow), timeout=60)
+            ok, output = remote(state, host, command_of(follow), timeout=60, twice=True)
         else:
-            ok, output = under_lease(state, host, follow, writes=False, timeout=60)
+            ok, output = under_lease(state, host, follow, writes=False, timeout=60, twice=True)
     except ConnectionLostError as error:
         raise ConnectionLostError(f"{job.title}: {error.text}: {job.alone}") from error
     if not ok:
@@ -280,7 +323,7 @@ def _news(state: State, host: Host, job: Job, stream: JobStream) -> jobs.JobNews
 
 def run_guarded(state: State, host: Host, step: Guarded) -> None:
     """Make a change that the host takes back unless a new connection confirms it. Raises StepFailedError."""
-    arm = Shell(_arm(step), stdin=f"{step.undo.rstrip()}\n", timeout=step.seconds + 60)
+    arm = Shell(_arm(step), stdin=undo_script(step), timeout=step.seconds + 60)
     ok, output = under_lease(state, host, arm)
     if not ok:
         raise TakenBackError(f"{step.name}: the change failed and was taken back: {tail(output)}", code="RW0716")
@@ -292,14 +335,15 @@ def run_guarded(state: State, host: Host, step: Guarded) -> None:
         )
 
 
-def _undo(step: Guarded) -> str:
+def undo_script(step: Guarded) -> str:
+    """What the host runs to take a guarded change back, from a timer of systemd's."""
     # pyinfra ends standard input with a line break, which counts for the digest.
-    return f"{step.undo.rstrip()}\n"
+    return f"{DOCKER_ENVIRONMENT}{step.undo.rstrip()}\n"
 
 
 def _arm(step: Guarded) -> str:
     unit, undo = guard_unit(step.name), guard_file(step.name)
-    digest = hashlib.sha256(_undo(step).encode()).hexdigest()
+    digest = hashlib.sha256(undo_script(step).encode()).hexdigest()
     words = {"unit": unit, "folder": undo.rpartition("/")[0], "undo": undo, "sum": digest}
     trial = {"trial": guard_trial(step.name), "trying": step.trial}
     return durable_script("guard_arm", **words, **trial, seconds=step.seconds, change=step.script)

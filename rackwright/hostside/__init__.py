@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from rackwright.paths import HELPER_LABEL
+from rackwright.paths import DOCKER_HOST, DOCKER_MISLEADING, HELPER_LABEL
+
+DOCKER_ENVIRONMENT = f"export DOCKER_HOST={DOCKER_HOST}\nunset {' '.join(DOCKER_MISLEADING)}\n"
+"""Stands in front of all that is run on a host: a login's environment, and systemd's, may name another Docker."""
 
 
 def host_script(name: str, **values: str | int) -> str:

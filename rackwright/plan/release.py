@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rackwright.paths import container_name, endpoint_dir, release_dir, unit_name
+from rackwright.paths import DOCKER_HOST, DOCKER_MISLEADING, container_name, endpoint_dir, release_dir, unit_name
 from rackwright.plan.binding import binding_path
 from rackwright.plan.render import render, systemd_command
 from rackwright.plan.spec import FORMAT, EndpointSpec
@@ -97,6 +97,8 @@ def _render_files(spec: EndpointSpec, endpoint: EndpointSettings, site: Path) ->
         "scratch": f"{endpoint_dir(spec.name)}/scratch",
         "container": container_name(spec.name),
         "limits": limits(endpoint),
+        "docker_host": DOCKER_HOST,
+        "docker_misleading": " ".join(DOCKER_MISLEADING),
         "docker_run": systemd_command(spec.docker_run(SELF)),
     }
     return {

@@ -114,6 +114,8 @@ class EndpointSpec:
                 Expanded("rackwright.binding=${BINDING}"),
             ],
             ["--log-driver", "none"],
+            # Where dockerd maps users (userns-remap), neither the host's namespaces nor our folders could be used.
+            ["--userns", "host"],
             ["--runtime", "nvidia", "--env", Expanded("NVIDIA_VISIBLE_DEVICES=${GPUS}")],
             ["--ipc=host", "--ulimit", "memlock=-1", "--ulimit", "stack=67108864", "--oom-score-adj", "500"],
             self._network_words(),

@@ -210,19 +210,34 @@ Others may be the program's own, or its end (45 follows every kill): they are sh
 """
 
 
+FALLEN = "NVRM: .*fallen off the bus"
+"""What the driver says of a GPU that is gone; not always with an Xid (NVIDIA/NVSentinel#155)."""
+HARDWARE = rf"NVRM: Xid \([^)]*\): ({'|'.join(map(str, sorted(HARDWARE_XIDS)))})([^0-9]|$)|{FALLEN}"
+"""Lines of the kernel that tell of broken hardware, as `grep -E` and Python both read it."""
+
+
 @host_rule
 def gpu_errors(home: str) -> Question:
-    """Xid lines of the kernel since the last switch of the endpoint whose folder is `home` (DECISIONS 29)."""
+    """What the kernel said of GPUs since the last switch of the endpoint whose folder is `home` (DECISIONS 29).
+
+    Since then by the clock that nobody steps; by the host's own where an earlier version has switched it.
+    """
 
     def judge(answer: Answer) -> Verdict:
         lines = [line for line in answer.body.splitlines() if line.strip()]
-        numbers = {int(found) for found in re.findall(r"NVRM: Xid \([^)]*\): (\d+)", answer.body)}
-        return Verdict(not numbers & HARDWARE_XIDS, lines[-1] if lines else "none")
+        broken = [line for line in lines if re.search(HARDWARE, line)]
+        return Verdict(not broken, (broken or lines or ["none"])[-1])
 
     script = (
+        f"at=$(tr '\\n' ' ' <{home}/switched-at 2>/dev/null)\n"
         f"since=$(cat {home}/switched 2>/dev/null || date -d '10 minutes ago' '+%F %T')\n"
-        'journalctl --identifier kernel --since "$since" --no-pager --output cat 2>/dev/null |'
-        " grep 'NVRM: Xid' | tail -n 20\nprintf '\\n0 0'"
+        "read -r boot </proc/sys/kernel/random/boot_id\n"
+        # After a reboot all that this boot has said came later.
+        'case $at in "$boot "*) from=${at#* } ;; *) from=0 ;; esac\n'
+        'if [ -n "$at" ]; then journalctl --boot --identifier kernel --no-pager --output short-monotonic 2>/dev/null |'
+        " awk -v from=\"$from\" 'substr($0, 2) + 0 >= from'\n"
+        'else journalctl --identifier kernel --since "$since" --no-pager --output cat 2>/dev/null; fi |'
+        f" sed 's/.* NVRM: /NVRM: /' | grep -E 'NVRM: Xid|{FALLEN}' | tail -n 20\nprintf '\\n0 0'"
     )
     return Question(GPU_ERRORS, script, judge, timeout=60)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 HUB = "docker.io"
+HUB_HOST = "registry-1.docker.io"
+"""Where Docker Hub's registry answers."""
 
 
 def registry_of(reference: str) -> str:

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyinfra import host as current_host
-from pyinfra.api import FactBase, FactProcessError, FunctionCommand, StringCommand
+from pyinfra.api import FunctionCommand
 from pyinfra.api.command import PyinfraCommand
-from pyinfra.api.facts import get_fact
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 from pyinfra.context import ctx_host
@@ -22,12 +21,10 @@ from pyinfra.context import ctx_host
 from rackwright.concerns.lease import LEASED
 from rackwright.effects.held_leases import was_leased
 from rackwright.effects.lease.taking import take
-from rackwright.effects.line import is_lost, tune
-from rackwright.effects.reader import SECONDS, parse_reading, reading_command
-from rackwright.effects.remote import ConnectionLostError, StepFailedError, complain, lost, say
+from rackwright.effects.reader import read_host
+from rackwright.effects.remote import StepFailedError, complain, say
 from rackwright.effects.run_context import part_of
 from rackwright.effects.steps.perform import perform, perform_all
-from rackwright.effects.sudo import PasswordWantedError
 from rackwright.errors import ReadingError, coded
 from rackwright.plan.change import Change, Refuse
 from rackwright.plan.concern import HostReading
@@ -60,19 +57,6 @@ class RunHosts:
 
     by_name: dict[str, HostState] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
-
-
-class HostFacts(FactBase[HostReading]):
-    """Everything that Rackwright needs to know of a host, read by one command."""
-
-    def command(self) -> StringCommand:
-        return reading_command(settings_of(this_host()), steps_known(this_host()))
-
-    def process(self, output: list[str]) -> HostReading:
-        try:
-            return parse_reading(output, steps_known(this_host()))
-        except ReadingError as error:
-            raise FactProcessError(str(error)) from error
 
 
 def real_host(host: Host) -> Host:
@@ -117,16 +101,13 @@ def was_changed(host: Host) -> bool:
 
 def _read(host: Host) -> HostReading | None:
     real = real_host(host)
-    tune(real)
     seen: HostReading | None = None
     # Whoever watches a wave looks at other hosts than its own, and each is read by its own settings.
     with ctx_host.use(real):
         try:
-            seen = get_fact(host.state, real, HostFacts, kwargs={"_timeout": SECONDS}, apply_failed_hosts=False)
-        except PasswordWantedError as error:
+            seen, _ = read_host(host.state, real, settings_of(real), steps=steps_known(real))
+        except ReadingError as error:
             complain(real, str(error))
-    if seen is None and is_lost(real):
-        complain(real, coded(ConnectionLostError.code, lost("closed")))
     if seen is None and not host.state.is_executing:
         complain(real, coded("RW1316", "could not be read, so nothing is known of its changes"))
         host.state.failed_hosts.add(real)

@@ -26,6 +26,7 @@ from pyinfra.connectors.util import make_unix_command_for_host
 
 from rackwright.effects.line import tune
 from rackwright.loading.load import InventoryHost
+from rackwright.pyinfra_glue.ssh_client import use_patient_client
 from rackwright.pyinfra_glue.terminal import rebuilt
 
 AT_ONCE = 100
@@ -47,6 +48,7 @@ def poll(entries: Sequence[InventoryHost], script: Callable[[InventoryHost], str
     """Run each host's script, as root; replies by host name, one for every host."""
     if not entries:
         return {}
+    use_patient_client()
     inventory = Inventory(([(entry.name, entry.data) for entry in entries], {}))
     state = State(inventory, Config())
     _read_keys(state, entries)

@@ -20,6 +20,7 @@ from rackwright.loading.files import site_root
 from rackwright.loading.load import InventoryHost
 from rackwright.pyinfra_glue.current_run import state_beside
 from rackwright.pyinfra_glue.inventories import limited, load_inventory
+from rackwright.pyinfra_glue.ssh_client import use_patient_client
 from rackwright.pyinfra_glue.terminal import tame_output
 from rackwright.runs.selection import named_by
 
@@ -69,6 +70,7 @@ def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
     Raises RackwrightError when none can be reached.
     """
     _cooperate()
+    use_patient_client()
     inventory = Inventory(([(entry.name, entry.data) for entry in entries], {}))
     tame_output()
     config = Config()

@@ -1,7 +1,11 @@
-"""What pyinfra itself shows of hosts (-v, failed facts), made harmless: colours of its own stay, nothing else."""
+"""What pyinfra itself shows of hosts (-v, failed facts), made harmless: colours of its own stay, nothing else.
+
+Its "Press enter" where nobody can press it is one line with the next command, in place of a traceback.
+"""
 
 from __future__ import annotations
 
+import builtins
 import logging
 import re
 from typing import Any
@@ -10,6 +14,7 @@ import click
 from pyinfra import logger
 from pyinfra.api.output import set_echo
 
+from rackwright.errors import RackwrightError
 from rackwright.printable import paragraph
 
 _REINSTALLED = "If the host was reinstalled: rackwright rebuild HOST -i INVENTORY compares the new key, and accepts it"
@@ -51,3 +56,22 @@ def tame_output() -> None:
 def rebuilt(error: str, host: str) -> str:
     """What to do next where pyinfra says that a host shows another key than before; empty for another error."""
     return f"; next, if it was reinstalled: rackwright rebuild {host} -i INVENTORY" if "host key error" in error else ""
+
+
+def _ask(prompt: object = "") -> str:
+    try:
+        return builtins.input(prompt)
+    except EOFError:
+        raise RackwrightError(
+            "nobody answers, since standard input is closed: what the lines above ask for was not done; next: the same "
+            "command on a terminal, or with -y, which goes on without the hosts that failed",
+            code="RW1313",
+        ) from None
+
+
+def say_when_nobody_answers() -> None:
+    """From now on a question of pyinfra's to a closed standard input ends it with that line."""
+    # Imported here, since it patches the whole process for gevent: right in pyinfra's own command, wrong in ours.
+    from pyinfra_cli import cli  # noqa: PLC0415
+
+    setattr(cli, "input", _ask)  # noqa: B010 - pyinfra's module has no such name: it uses the built-in one

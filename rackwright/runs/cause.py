@@ -14,6 +14,8 @@ class Cause(StrEnum):
     CONNECTION = "connection"
     GPU = "gpu"
     DISK = "disk"
+    DOCKER = "docker"
+    """dockerd does not answer, so nothing of its containers is known."""
     HOOK = "hook"
     """One of the site's hooks failed."""
     LEASE = "lease"
@@ -25,7 +27,7 @@ class Cause(StrEnum):
     @property
     def is_hosts(self) -> bool:
         """True for what is wrong with the host itself."""
-        return self in (Cause.CONNECTION, Cause.GPU, Cause.DISK)
+        return self in (Cause.CONNECTION, Cause.GPU, Cause.DISK, Cause.DOCKER)
 
 
 @dataclass(frozen=True, order=True)

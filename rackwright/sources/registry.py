@@ -10,12 +10,11 @@ import hashlib
 import re
 from urllib.parse import urlencode
 
-from rackwright.proof.references import HUB, registry_of, repository_of, tag_of
+from rackwright.proof.references import HUB, HUB_HOST, registry_of, repository_of, tag_of
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import Registry
 from rackwright.sources.http import Client, HttpAnswer, NotThereError, SourceError
 
-HUB_HOST = "registry-1.docker.io"
 KINDS = ", ".join(
     (
         "application/vnd.oci.image.index.v1+json",

@@ -13,8 +13,11 @@ import pytest
 from rackwright.concerns.endpoint.switch.transaction import faults_script
 
 SHELLS = [shell for shell in ("dash", "busybox", "bash") if shutil.which(shell)]
-XID = "NVRM: Xid (PCI:0000:1b:00): {}, pid=1234, GPU has fallen off the bus."
-KERNEL = "journalctl --identifier kernel --since 2026-01-31 10:15:00 --no-pager --output cat"
+XID = "NVRM: Xid (PCI:0000:1b:00): {}, pid=1234, it went wrong"
+FALLEN = "NVRM: GPU 0000:1b:00.0: GPU has fallen off the bus."
+KERNEL = "journalctl --boot --identifier kernel --no-pager --output short-monotonic"
+BEGAN = 5000.25
+"""Seconds since the boot, when the job began."""
 Measure = Callable[..., str]
 
 
@@ -27,20 +30,21 @@ def measure(request: pytest.FixtureRequest, tmp_path: Path) -> Measure:
     shell = [request.param, "sh"] if request.param == "busybox" else [request.param]
     own = {"PATH": f"{programs}:{os.environ['PATH']}", "JOB": str(job), "cause": str(job / "cause")}
 
-    def measured(before: dict[str, str], after: dict[str, str]) -> str:
+    def measured(before: dict[str, str], after: dict[str, str], asks: bool = True) -> str:
         for moment, stand_ins in (("before", before), ("after", after)):
             for name, text in stand_ins.items():
                 (programs / name).write_text(f"#!/bin/sh\n{text}\n")
                 (programs / name).chmod(0o755)
-            env = {**os.environ, **own, "moment": moment, "begun": "2026-01-31 10:15:00"}
-            subprocess.run([*shell, "-c", faults_script(str(home))], env=env, check=True, timeout=60)
+            (job / "began").write_text(f"{BEGAN}\n")
+            env = {**os.environ, **own, "moment": moment}
+            subprocess.run([*shell, "-c", faults_script(str(home), asks)], env=env, check=True, timeout=60)
         cause = job / "cause"
         return cause.read_text().strip() if cause.exists() else ""
 
     return measured
 
 
-QUIET = {"journalctl": "true", "docker": "false", "nvidia-smi": "printf '0, 0, No\\n0, [N/A], No\\n'"}
+QUIET = {"journalctl": "true", "docker": "true", "nvidia-smi": "printf '0, 0, No\\n0, [N/A], No\\n'"}
 
 
 def test_a_host_that_is_well_blames_itself_for_nothing(measure: Measure) -> None:
@@ -66,10 +70,32 @@ def test_gpus_that_did_not_answer_before_either_are_no_news(measure: Measure) ->
     assert measure(broken, QUIET) == ""
 
 
-@pytest.mark.parametrize(("number", "cause"), [(79, "gpu"), (48, "gpu"), (45, ""), (790, "")])
-def test_the_kernels_lines_since_the_switch_began(measure: Measure, number: int, cause: str) -> None:
-    said = f'[ "$0 $*" = "${{0%/*}}/{KERNEL}" ] && echo "{XID.format(number)}"'
-    assert measure(QUIET, {"journalctl": said}) == cause
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (XID.format(79), "gpu"),
+        (XID.format(48), "gpu"),
+        (XID.format(45), ""),
+        (XID.format(790), ""),
+        (FALLEN, "gpu"),
+        ("usb 1-1: a mouse has fallen off the bus", ""),
+    ],
+)
+@pytest.mark.parametrize("after", [0.5, -0.5])
+def test_the_kernels_lines_since_the_switch_began_by_no_clock_that_is_stepped(
+    measure: Measure, text: str, cause: str, after: float
+) -> None:
+    line = f"[{BEGAN + after:12.6f}] gpu01 kernel: {text}"
+    said = f'[ "$0 $*" = "${{0%/*}}/{KERNEL}" ] && echo "{line}"'
+    assert measure(QUIET, {"journalctl": said}) == (cause if after > 0 else "")
+
+
+def test_a_dockerd_that_does_not_answer_is_the_hosts_own(measure: Measure) -> None:
+    assert measure(QUIET, {"docker": "exit 1"}) == "docker"
+
+
+def test_a_dockerd_that_was_to_change_is_no_fault_of_the_host(measure: Measure) -> None:
+    assert measure(QUIET, {"docker": "exit 1"}, asks=False) == ""
 
 
 @pytest.mark.parametrize("free", [16383, 0])

@@ -18,6 +18,7 @@ from rackwright.commands.rebuild import _compared, _new_keys
 from rackwright.effects.hostkeys import HostKey, accept, known, offered, without
 from rackwright.errors import RackwrightError
 from rackwright.loading.load import InventoryHost
+from rackwright.pyinfra_glue.ssh_client import line_to
 from rackwright.settings.known_hosts import HostKeyPlace, place_of
 from tests.unit.test_plan import settings
 
@@ -146,7 +147,7 @@ def test_a_new_key_is_accepted_only_as_the_user_says(server: int, tmp_path: Path
     entry = entry_at(server, tmp_path / "known_hosts")
     at = place_of(entry.name, entry.data)
     assert at.entry == f"[127.0.0.1]:{server}"
-    assert offered("h", entry.data, at) == [of(NEW)]
+    assert offered("h", at, lambda: line_to(entry.data, at)) == [of(NEW)]
     assert _new_keys(entry, at, None, yes=False) == [of(NEW)]
     assert _new_keys(entry, at, of(NEW).fingerprint, yes=True) == [of(NEW)]
     with pytest.raises(RackwrightError, match="only with --fingerprint"):
@@ -159,8 +160,9 @@ def test_a_new_key_is_accepted_only_as_the_user_says(server: int, tmp_path: Path
 
 def test_a_host_that_does_not_answer_is_said_and_nothing_changes(tmp_path: Path) -> None:
     entry = entry_at(1, tmp_path / "known_hosts")
+    at = place_of("h", entry.data)
     with pytest.raises(RackwrightError, match="does not answer"):
-        offered("h", entry.data, place_of("h", entry.data))
+        offered("h", at, lambda: line_to(entry.data, at))
 
 
 def test_only_the_compared_key_is_accepted() -> None:

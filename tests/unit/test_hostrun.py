@@ -84,14 +84,14 @@ def test_a_host_is_read_by_its_own_settings_whoever_looks(monkeypatch: pytest.Mo
     monkeypatch.setattr(hostrun, "settings_of", lambda _: HostSettings())
     other: Any = SimpleNamespace(name="h2", state=SimpleNamespace(is_executing=True))
     monkeypatch.setattr(hostrun, "real_host", lambda host: host)
-    monkeypatch.setattr(hostrun, "tune", lambda _: None)
+    monkeypatch.setattr(hostrun, "steps_known", lambda _: ())
     read_by: list[str] = []
 
-    def get_fact(*_: Any, **__: Any) -> HostReading:
+    def read_host(*_: Any, **__: Any) -> tuple[HostReading, dict[str, Any]]:
         read_by.append(pyinfra.host.name)
-        return HostReading({RECORD.name: frozenset()})
+        return HostReading({RECORD.name: frozenset()}), {}
 
-    monkeypatch.setattr(hostrun, "get_fact", get_fact)
+    monkeypatch.setattr(hostrun, "read_host", read_host)
     with ctx_host.use(own):
         reading_of(other)
         assert pyinfra.host.name == "h1"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rackwright.effects import jobs
-from rackwright.hostside import host_script
+from rackwright.hostside import DOCKER_ENVIRONMENT, host_script
 from rackwright.plan.change import Job
 from rackwright.settings.secret import Secret
 
@@ -42,7 +42,7 @@ def test_a_whole_job_is_started_with_its_secrets_in_files(tmp_path: Path, starte
     assert jobs.parse_started(done.stdout.splitlines()) == jobs.Started(False, nonce)
     assert len(nonce) == 36
     assert nonce not in started.read_text(), "no command line and no environment has it"
-    assert (tmp_path / "jobs/fetch/script").read_text() == JOB.script
+    assert (tmp_path / "jobs/fetch/script").read_text() == DOCKER_ENVIRONMENT + JOB.script
     assert (tmp_path / "secrets/fetch/token").read_text() == "hf_known"
     assert (tmp_path / "secrets/fetch/token").stat().st_mode & 0o777 == 0o600
     assert "hf_known" not in started.read_text()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +17,7 @@ from hypothesis import strategies as st
 
 from rackwright.concerns.endpoint import Running, SeenEndpoint
 from rackwright.concerns.endpoint.switch.rollback import LAST, WayBack, back_changes, parse_kept, target_of
+from rackwright.hostside import host_script
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Proved, Refuse
 from rackwright.settings.model import HostSettings
@@ -113,6 +117,37 @@ def test_a_release_whose_weights_are_gone_is_refused() -> None:
     step = change("aaa", serving("bbb"), kept("aaa", "bbb", gone={"aaa": "/srv/models/a"}))
     assert isinstance(step, Refuse)
     assert "/srv/models/a" in step.text
+
+
+def listed(tmp_path: Path, docker: str) -> WayBack:
+    """What the host's own script lists of two releases, with this for a `docker`."""
+    for release in ("aaa", "bbb"):
+        folder = tmp_path / "endpoints/llm/releases" / release
+        folder.mkdir(parents=True)
+        (folder / "spec.json").write_text(json.dumps(spec(release)))
+        (folder / "needs").write_text("image x@y\n")
+    (tmp_path / "endpoints/llm/history").write_text("aaa\nbbb\n")
+    program = tmp_path / "docker"
+    program.write_text(f"#!/bin/sh\n{docker}\n")
+    program.chmod(0o755)
+    script = host_script("kept_releases", home=f"{tmp_path}/endpoints")
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["sh", "-c", script], env=env, stdout=subprocess.PIPE, text=True, check=True)
+    return parse_kept(done.stdout.splitlines())["llm"]
+
+
+def test_a_dockerd_that_is_down_has_lost_no_image(tmp_path: Path) -> None:
+    there = listed(tmp_path, "echo 'Cannot connect to the Docker daemon'; exit 1")
+    assert (there.gone, there.docker) == ({}, False)
+    step = change("aaa", serving("bbb"), there)
+    assert isinstance(step, Refuse)
+    assert "Docker does not answer, so nobody knows" in step.text
+    assert "gone" not in step.text
+
+
+def test_an_image_that_docker_does_not_have_is_gone(tmp_path: Path) -> None:
+    there = listed(tmp_path, '[ "$1" = version ] || { echo "Error: No such image: x@y" >&2; exit 1; }')
+    assert (there.gone, there.docker) == ({"aaa": "x@y", "bbb": "x@y"}, True)
 
 
 def test_what_runs_already_is_no_change() -> None:

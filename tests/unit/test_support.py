@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
+from rackwright.concerns.preflight.docker import DOCKER
 from rackwright.concerns.preflight.machine import MACHINE
 from rackwright.concerns.preflight.software import SOFTWARE
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "support.md").read_text()
-SEVERITIES = {check.name: check.severity for check in (*MACHINE, *SOFTWARE)}
+SEVERITIES = {check.name: check.severity for check in (*MACHINE, *DOCKER, *SOFTWARE)}
 PROFILES = sorted((ROOT / "group_vars").glob("*.yml"))
 
 
@@ -46,8 +47,8 @@ def test_every_profile_is_there_with_its_driver_and_its_engine(profile: Path) ->
 
 
 def test_every_check_is_one_and_as_severe_as_said() -> None:
-    refusing = re.findall(r"refused: `([a-z A-Z]+)`", PAGE)
-    warning = re.findall(r"`warn`: `([a-z A-Z]+)`", PAGE)
+    refusing = re.findall(r"refused: `([^`]+)`", PAGE)
+    warning = re.findall(r"`warn`: `([^`]+)`", PAGE)
     assert len(refusing) > 5
     assert {SEVERITIES[name] for name in refusing} == {"stop"}
     assert {SEVERITIES[name] for name in warning} == {"warn"}

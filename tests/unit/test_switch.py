@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
@@ -91,7 +92,7 @@ class Host:
         if self.word_error:
             raise self.word_error
 
-    def remote(self, _state: Any, _host: Any, _command: Any) -> tuple[bool, Any]:
+    def remote(self, _state: Any, _host: Any, _command: Any, **_more: Any) -> tuple[bool, Any]:
         text = base64.b64encode(gzip.compress(self.log)).decode() if self.log is not None else ""
         return self.log is not None, SimpleNamespace(stdout_lines=[text])
 
@@ -170,6 +171,7 @@ def test_all_wrong_answers_are_named(attempt: Callable[[Host], None]) -> None:
     [
         ("start", Reason(Cause.CHECK, "the start")),
         ("disk", Reason(Cause.DISK, "the disk")),
+        ("docker", Reason(Cause.DOCKER, "Docker")),
         ("gpu", Reason(Cause.GPU, "the GPUs")),
         ("moonlight", Reason(Cause.OTHER, "the switch")),
     ],
@@ -472,13 +474,40 @@ def test_another_release_or_none_is_no_proof() -> None:
         ("", True, "none"),
         ("NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.", False, "fallen off"),
         ("NVRM: Xid (PCI:0000:1b:00): 45, pid=1, Ch 00000010", True, "Xid (PCI:0000:1b:00): 45"),
-        ("NVRM: Xid (PCI:0000:1b:00): 48, pid=1, DBE\nNVRM: Xid (PCI:0000:1b:00): 45, pid=1, Ch 0", False, "45"),
+        ("NVRM: Xid (PCI:0000:1b:00): 48, pid=1, DBE\nNVRM: Xid (PCI:0000:1b:00): 45, pid=1, Ch 0", False, "48"),
+        ("NVRM: GPU 0000:1b:00.0: GPU has fallen off the bus.", False, "fallen off the bus"),
     ],
 )
 def test_errors_of_the_hardware_refuse_and_those_of_programs_are_shown(body: str, passed: bool, seen: str) -> None:
     verdict = gpu_errors("/var/lib/rackwright/endpoints/llm").judge(Answer(0, body, 0))
     assert verdict.passed == passed
     assert seen in verdict.seen
+
+
+SAYS = """\
+[  100.000000] gpu01 kernel: NVRM: Xid (PCI:0000:1b:00): 79, pid=1, long ago
+[ 2000.500000] gpu01 kernel: NVRM: GPU 0000:1b:00.0: GPU has fallen off the bus.
+"""
+"""What the kernel said in this boot, by the clock that nobody steps."""
+
+
+@pytest.mark.parametrize(
+    ("boot", "uptime", "heard"),
+    [("this", 1000, ["fallen"]), ("this", 3000, []), ("another", 3000, ["long ago", "fallen"])],
+)
+def test_a_clock_that_is_stepped_back_hides_no_error(tmp_path: Path, boot: str, uptime: int, heard: list[str]) -> None:
+    journal = tmp_path / "journalctl"
+    journal.write_text(f"#!/bin/sh\ncase $* in *--since*) ;; *) printf '%s' '{SAYS}' ;; esac\n")
+    journal.chmod(0o755)
+    own = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    (tmp_path / "switched").write_text("2099-01-01 00:00:00\n")
+    (tmp_path / "switched-at").write_text(f"{own if boot == 'this' else boot}\n{uptime}.00\n")
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["sh", "-c", gpu_errors(str(tmp_path)).script], env=env, stdout=subprocess.PIPE, text=True, check=True
+    )
+    lines = parse_answer(done.stdout.splitlines()).body.split("\n")
+    assert [text for text in ("long ago", "fallen") if text in "".join(lines)] == heard
 
 
 def test_every_gpu_must_be_listed_inside() -> None:

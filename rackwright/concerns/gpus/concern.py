@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from xml.etree import ElementTree
@@ -23,6 +23,8 @@ ABSENT = frozenset({"", "N/A", "[N/A]", "None", "Requested functionality has bee
 """What nvidia-smi prints where there is no value; it is never a failure by itself."""
 MOST = 16 << 20
 """Bytes of nvidia-smi's XML that are taken: eight GPUs have 100 KiB, and each process a few hundred bytes."""
+SLOWDOWNS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
+"""Reasons of low clocks that tell of heat or of a power supply."""
 VERSION = re.compile(r"(?<![\d.])(\d{3,4}\.\d+(?:\.\d+)?)(?![\d.])")
 LIBRARY = re.compile(r"NVML library version: (\S+)")
 
@@ -75,6 +77,10 @@ class Gpu:
     fabric_health: str | None
     recovery: str | None
     """What the driver asks for: Reset, Reboot, Drain P2P, ..."""
+    persistence: bool | None = None
+    """Whether the driver keeps it awake without a user."""
+    throttled: tuple[str, ...] = ()
+    """What keeps its clocks down now, of heat and power: `hw thermal slowdown`."""
     processes: tuple[GpuProcess, ...] = ()
 
 
@@ -89,6 +95,8 @@ class SeenGpus:
     """Version of the loaded kernel module."""
     error: str = ""
     """nvidia-smi's own words when it failed; empty otherwise."""
+    fallen: str = ""
+    """What the kernel last said of a GPU that has fallen off the bus; asked only where one is missing."""
 
 
 @cache
@@ -107,15 +115,15 @@ def joined(output: str, answers: Answers) -> str:
 def parse(output: str) -> SeenGpus:
     """Parse the reading. Raises ReadingError when nvidia-smi ended well, but printed something else."""
     lines = list(_words(output))
-    first = {kind: rest for kind, rest in lines if kind in ("module", "status", "xml")}
-    module = _version(decode(first.get("module", "")))
+    first = {kind: rest for kind, rest in lines if kind in ("module", "status", "xml", "fallen")}
+    module, fallen = _version(decode(first.get("module", ""))), decode(first.get("fallen", "")).strip()
     if "status" not in first:
         return SeenGpus(module=module, error="nvidia-smi is not installed")
     text = _unpack(first["xml"])
     if first["status"] != "0":
         found = LIBRARY.search(text)
-        return SeenGpus((), found[1] if found else None, module, _said(text, first["status"]))
-    return _parse_xml(text, module, _table(lines), _owners(lines))
+        return SeenGpus((), found[1] if found else None, module, _said(text, first["status"]), fallen)
+    return replace(_parse_xml(text, module, _table(lines), _owners(lines)), fallen=fallen)
 
 
 def _words(output: str) -> Iterator[tuple[str, str]]:
@@ -201,6 +209,8 @@ def _gpu(
         fabric_status=text("fabric/status"),
         fabric_health=text("fabric/health/summary"),
         recovery=text("gpu_recovery_action"),
+        persistence=_switch(text("persistence_mode")),
+        throttled=_throttled(node),
         processes=tuple(_process(entry, owners) for entry in node.findall("processes/process_info")),
     )
 
@@ -211,6 +221,15 @@ def _process(entry: ElementTree.Element, owners: Mapping[int, tuple[str, str, bo
     user, container, inside = owners.get(pid, ("", "", False))
     name, kind = entry.findtext("process_name") or "?", entry.findtext("type") or "C"
     return GpuProcess(pid, name, memory, user, container, kind, inside)
+
+
+def _throttled(node: ElementTree.Element) -> tuple[str, ...]:
+    """Reasons of harm alone: an idle GPU, or a cap of power that somebody set, is none. Old drivers say `throttle`."""
+    reasons = [
+        child for tag in ("clocks_event_reasons", "clocks_throttle_reasons") for child in node.findall(f"{tag}/*")
+    ]
+    named = {child.tag.split("_reason_", 1)[-1]: _value(child.text) for child in reasons}
+    return tuple(reason.replace("_", " ") for reason in SLOWDOWNS if named.get(reason) == "Active")
 
 
 def _errors(node: ElementTree.Element, kind: str) -> int:

@@ -74,6 +74,10 @@ class SeenModels:
     """Of these, what its server says that it does not have, or does not show."""
     read_only: bool = False
     """True when the folder of all models cannot be written to: a store that others fill."""
+    hangs: bool = False
+    """True when it lies on a file system that does not answer: nothing is known of any model."""
+    opened: frozenset[str] = frozenset()
+    """Folders of which others than root may change something."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +158,7 @@ def read(settings: HostSettings) -> str:
         f"[ -d '{place}' ] && [ ! -f '{place}/{MANIFEST}' ] && echo 'foreign {place}'\n" for place in places
     )
     return f"""\
+hangs '{settings.models.folder}' && {{ echo hangs=yes; exit 0; }}
 {store_functions()}
 known= store=
 set --
@@ -191,7 +196,14 @@ def parse(output: str) -> SeenModels:
     models = tuple(model for model in found if model is not None)
     there = {line.split(" ", 1)[1] for line in lines_of(output) if line.startswith(("foreign ", "marked "))}
     foreign = there - {model.path for model in models}
-    return SeenModels(models, frozenset(foreign), read_only="readonly=yes" in lines_of(output))
+    lines = lines_of(output)
+    return SeenModels(
+        models,
+        frozenset(foreign),
+        read_only="readonly=yes" in lines,
+        hangs="hangs=yes" in lines,
+        opened=frozenset(opened),
+    )
 
 
 @dataclass(frozen=True)
@@ -338,9 +350,20 @@ def _in_all_homes(caches: Sequence[str]) -> Iterator[str]:
 
 def changes(wanted: WantedModels, seen: SeenModels) -> list[Change]:
     """Fetch what is missing, put right what is damaged, adopt what somebody else fetched."""
+    if seen.hangs:
+        return [_hung(model) for model in wanted]
     by_path = {model.path: model for model in seen.models}
     found = (_change(model, by_path.get(model.place), seen) for model in wanted)
     return [change for change in found if change is not None]
+
+
+def _hung(wanted: WantedModel) -> Change:
+    folder = wanted.place.rpartition("/")[0]
+    text = (
+        f"the file system of {folder} does not answer, so nothing is known of its models; next, on the host: findmnt "
+        f"--target {folder}; then see to the server that it names"
+    )
+    return Change(f"look at {wanted.source.repository}", f"{folder} hangs", (Refuse(text, code="RW2905"),))
 
 
 def _change(wanted: WantedModel, there: SeenModel | None, seen: SeenModels) -> Change | None:

@@ -13,8 +13,9 @@ from rackwright.concerns.endpoint import ENDPOINT, foreign_units
 from rackwright.concerns.firewall import FIREWALL
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE
-from rackwright.concerns.models import MODELS
+from rackwright.concerns.models import MODELS, SeenModels
 from rackwright.concerns.preflight import table
+from rackwright.concerns.preflight.docker import DOCKER as DOCKERS_OWN
 from rackwright.concerns.preflight.gpu import GPU
 from rackwright.concerns.preflight.machine import MACHINE
 from rackwright.concerns.preflight.network import NETWORK
@@ -39,6 +40,7 @@ from rackwright.plan.change import Change, Job, Refuse, Step
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.plan.reading import files, lines_of, pairs, whole_number
+from rackwright.proof.references import HUB, HUB_HOST, registry_of
 from rackwright.settings.model import HostSettings
 
 FABRIC = "nvidia-fabricmanager.service"
@@ -46,7 +48,7 @@ TOOLKIT_CONFIG = "/etc/nvidia-container-runtime/config.toml"
 FETCHING: tuple[Concern[Any, Any], ...] = (IMAGE, MODELS, ENCODINGS)
 FETCHING_KINDS: Mapping[str, Kind] = {"image": "image", "models": "model", "encodings": "encoding"}
 """What each of those concerns fetches."""
-CHECKS: tuple[Check, ...] = (*MACHINE, *SOFTWARE, *GPU, *STORAGE, *NETWORK)
+CHECKS: tuple[Check, ...] = (*MACHINE, *DOCKERS_OWN, *SOFTWARE, *GPU, *STORAGE, *NETWORK)
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def read(settings: HostSettings) -> str:
         ports=" ".join(sorted({str(endpoint.port) for endpoint in settings.all_endpoints.values()})),
         endpoints=" ".join(settings.all_endpoints),
         state=STATE,
-        urls=" ".join(f"{name}={url}" for name, url in _urls(settings).items()),
+        urls=" ".join(f"{name}={url}" for name, url in _urls(settings)),
         proxies=" ".join(f"{key}={value}" for key, value in proxies.items() if value),
     )
 
@@ -88,13 +90,22 @@ def _named(line: str, answers: Answers) -> str:
     return " ".join([*words[:4], named[0] if named else "-", *words[5:]])
 
 
-def _urls(settings: HostSettings) -> dict[str, str]:
-    encodings = settings.mirrors.encodings.rstrip("/")
-    return {
-        "registry": f"https://{settings.registry.host}/v2/",
-        "hub": settings.mirrors.hub,
-        "encodings": f"{encodings}/o200k_base.tiktoken",
-    }
+def _urls(settings: HostSettings) -> Iterator[tuple[str, str]]:
+    """What each kind of download asks first; every image its own registry."""
+    images = (own.image for own in settings.all_endpoints.values())
+    for registry in dict.fromkeys(registry_of(image) for image in images):
+        yield "registry", f"{_asked_at(settings, registry)}/v2/"
+    yield "hub", settings.mirrors.hub
+    yield "encodings", f"{settings.mirrors.encodings.rstrip('/')}/o200k_base.tiktoken"
+
+
+def _asked_at(settings: HostSettings, registry: str) -> str:
+    """Where dockerd asks for a registry's images: those of Docker Hub at its own mirror first, if it has one."""
+    if registry != HUB:
+        return f"https://{registry}"
+    mirrors = settings.docker.daemon.get("registry-mirrors")
+    known = [str(mirror) for mirror in mirrors] if isinstance(mirrors, list | tuple) else []
+    return (known or [f"https://{HUB_HOST}"])[0].rstrip("/")
 
 
 def parse(output: str) -> SeenMachine:
@@ -106,7 +117,14 @@ def parse(output: str) -> SeenMachine:
         listeners=tuple(_listener(words[1:]) for words in lines if words[0] == "port"),
         reached=tuple(Reach(w[1], int(w[2]), int(w[3] or 0), w[4]) for w in lines if w[0] == "reach" and len(w) == 5),
         toolkit_config=files(output).get(TOOLKIT_CONFIG),
+        readonly=frozenset(_named_by("readonly", lines)),
+        hung=_named_by("hung", lines),
+        rootless=tuple(sorted(_named_by("rootless", lines))),
     )
+
+
+def _named_by(word: str, lines: list[list[str]]) -> tuple[str, ...]:
+    return tuple(words[1] for words in lines if words[0] == word and len(words) == 2)
 
 
 def _disk(words: list[str]) -> Disk:
@@ -127,13 +145,22 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedHost:
     fetches = tuple(_fetches(settings, reading))
     foreign = foreign_units(settings.all_endpoints, reading[ENDPOINT], reading[RECORD])
     formats = {name: own.format for name, own in reading[ENDPOINT].endpoints.items()}
-    seen = (reading[PREFLIGHT], reading[GPUS], reading[DOCKER])
-    closes = reading.manages(FIREWALL)
-    return WantedHost(Case(settings, *seen, fetches, reading[RECORD], foreign, formats, closes, _read_only(reading)))
-
-
-def _read_only(reading: HostReading) -> bool:
-    return MODELS.name in reading.seen and reading[MODELS].read_only
+    models = reading[MODELS] if MODELS.name in reading.seen else SeenModels((), frozenset())
+    return WantedHost(
+        Case(
+            settings,
+            reading[PREFLIGHT],
+            reading[GPUS],
+            reading[DOCKER],
+            fetches,
+            reading[RECORD],
+            foreign,
+            formats,
+            reading.manages(FIREWALL),
+            models.read_only,
+            tuple(sorted({model.path for model in models.models} & models.opened)),
+        )
+    )
 
 
 def _fetches(settings: HostSettings, reading: HostReading) -> Iterator[Fetch]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from rackwright.concerns.gpus import Gpu, GpuProcess
 from rackwright.concerns.preflight.row import Case, Check, figures, gib, uses
+from rackwright.concerns.preflight.software import lost
 from rackwright.settings.model import EndpointSettings
 
 Verdicts = Iterator[tuple[bool, str, str]]
@@ -34,11 +35,11 @@ def count(case: Case) -> Verdicts:
     if case.gpus.error:
         return
     least = 1 if asked is None else asked
-    lost = (
+    find = (
         f"{case.settings.hardware.machine} has {least}; find the lost ones: lspci -d 10de:; journalctl -k --grep NVRM"
     )
     other = "; if this host has no more, give it a profile for as many (a GB200 tray with 4: group gb200_tray)"
-    yield there >= least, f"{there}", lost + (other if there else "")
+    yield there >= least, f"{there}{lost(case.gpus)}", find + (other if there else "")
 
 
 def capability(case: Case) -> Verdicts:
@@ -131,6 +132,16 @@ def recovery(case: Case) -> Verdicts:
     )
 
 
+def throttled(case: Case) -> Verdicts:
+    """Clocks that heat or a power supply keeps down: the endpoint is slow, whatever its release."""
+    return _each(
+        case,
+        lambda gpu: f"slowed down by {', '.join(gpu.throttled)}" if gpu.throttled else "",
+        "none",
+        lambda gpus: f"see to cooling and power: nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER -i {_list(gpus)}",
+    )
+
+
 def fabric(case: Case) -> Verdicts:
     """NVLink's fabric, where there is one."""
     if any(gpu.fabric_state for gpu in case.used_gpus):
@@ -214,6 +225,7 @@ GPU = (
     Check("row remap", "stop", remap, "RW3138"),
     Check("recovery action", "stop", recovery, "RW3139"),
     Check("fabric", "stop", fabric, "RW3140"),
+    Check("throttling", "warn", throttled, "RW3157"),
     Check("GPU processes", "stop", foreign_processes, "RW3141"),
     Check("memory for weights", "warn", weights, "RW3142"),
 )

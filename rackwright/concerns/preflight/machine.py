@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from rackwright.concerns.docker import WantedDocker, install_plan, was_cut
 from rackwright.concerns.endpoint import foreign, way_out
 from rackwright.concerns.preflight.row import Case, Check, gib
+from rackwright.paths import STATE
 
 Verdicts = Iterator[tuple[bool, str, str]]
 
@@ -44,6 +45,30 @@ def root(case: Case) -> Verdicts:
     """Everything is read and done as root."""
     seen = case.machine.values.get("uid", "")
     yield seen == "0", f"uid {seen}", "log in as root, or set _sudo: true for this host and allow the user sudo"
+
+
+IMAGE_BASED = frozenset({"bottlerocket", "coreos", "fedora-coreos", "flatcar", "nixos", "talos", "ubuntu-core"})
+"""Systems (`ID` of os-release) whose root is an image."""
+WRITTEN = ("/", "/etc", "/etc/systemd/system", "/var/lib", STATE)
+"""Folders in which something of ours is written, or which nothing else can stand on."""
+
+
+def immutable(case: Case) -> Verdicts:
+    """A system whose root is an image: packages do not stay, and units may not either."""
+    system = case.docker.system.id
+    kind = case.machine.values.get("immutable") or (system if system in IMAGE_BASED else "")
+    lacks = _must_install(case) and "/usr" in case.machine.readonly
+    if kind or lacks:
+        seen = f"this system is an image ({kind})" if kind else "/usr takes no writes, and packages are missing"
+        yield False, seen, "install Debian or Ubuntu as an ordinary system; nothing can be installed into an image"
+
+
+def writable(case: Case) -> Verdicts:
+    """A file system that became read-only lets a switch begin, and neither end nor go back."""
+    readonly = [place for place in WRITTEN if place in case.machine.readonly]
+    fix = "journalctl -k --grep 'remount|I/O error'; when the disk is well: mount -o remount,rw PLACE"
+    seen = f"read-only: {', '.join(readonly)}" if readonly else "root, /etc and the units' folder take writes"
+    yield not readonly, seen, fix.replace("PLACE", readonly[0] if readonly else "/")
 
 
 def clock(case: Case) -> Verdicts:
@@ -102,6 +127,8 @@ MACHINE = (
     Check("systemd", "stop", systemd, "RW3113"),
     Check("Rackwright", "stop", rackwright, "RW3114"),
     Check("root rights", "stop", root, "RW3115"),
+    Check("immutable system", "stop", immutable, "RW3154"),
+    Check("read-only", "stop", writable, "RW3153"),
     Check("time", "warn", clock, "RW3116"),
     Check("packages", "stop", dpkg, "RW3117"),
     Check("package lock", "warn", dpkg_lock, "RW3118"),

@@ -96,6 +96,12 @@ class SeenMachine:
     listeners: tuple[Listener, ...] = ()
     reached: tuple[Reach, ...] = ()
     toolkit_config: str | None = None
+    readonly: frozenset[str] = frozenset()
+    """Folders that take no writes."""
+    hung: tuple[str, ...] = ()
+    """Folders on a file system that does not answer."""
+    rootless: tuple[str, ...] = ()
+    """Users who run a dockerd of their own."""
 
     def number(self, key: str) -> int | None:
         """A value as a number; None when it is absent or none."""
@@ -130,6 +136,8 @@ class Case:
     """Whether deploy.py calls firewall() for the host."""
     read_only_models: bool = False
     """Whether the folder of all models is a store that cannot be written to: nothing comes there."""
+    open_models: tuple[str, ...] = ()
+    """Folders of models of which others than root may change something."""
 
     @property
     def used_gpus(self) -> tuple[Gpu, ...]:

@@ -1,4 +1,4 @@
-"""Checks of the software below an endpoint: Docker, the driver, the container toolkit, the fabric manager."""
+"""Checks of the software below an endpoint: the driver, the container toolkit, the fabric manager."""
 
 from __future__ import annotations
 
@@ -7,31 +7,13 @@ import tomllib
 from collections.abc import Iterator
 
 from rackwright.concerns.endpoint.switch.foreign_units import next_step
+from rackwright.concerns.gpus import SeenGpus
 from rackwright.concerns.preflight.row import Case, Check, figures, version_tuple
 from rackwright.plan.reading import whole_number
 
 Verdicts = Iterator[tuple[bool, str, str]]
 CAP_SYS_RESOURCE = 24
 CAPABILITIES = re.compile(r"[0-9a-fA-F]{1,16}")
-
-
-def docker(case: Case) -> Verdicts:
-    """Docker Engine, or the means to install it."""
-    seen = case.docker
-    if seen.daemon == "up":
-        yield True, f"Docker Engine {'.'.join(map(str, seen.version))}", ""
-    elif seen.daemon == "down":
-        yield (
-            seen.load_state != "masked",
-            "installed, does not answer; it will be started",
-            "systemctl unmask docker.service",
-        )
-    else:
-        yield (
-            "apt" in seen.has,
-            "none yet; it will be installed",
-            "install Docker Engine by hand: this host has no apt-get",
-        )
 
 
 def driver_answers(case: Case) -> Verdicts:
@@ -46,7 +28,12 @@ def driver_answers(case: Case) -> Verdicts:
     elif seen.module is None:
         yield False, seen.error, _install_driver(case)
     else:
-        yield False, seen.error, "journalctl -k --grep NVRM; nvidia-smi"
+        yield False, f"{seen.error}{lost(seen)}", "journalctl -k --grep NVRM; nvidia-smi"
+
+
+def lost(seen: SeenGpus) -> str:
+    """What the kernel said of a GPU that is gone, to follow what was seen; not always with an Xid."""
+    return f"; the kernel: {seen.fallen}" if seen.fallen else ""
 
 
 def _install_driver(case: Case) -> str:
@@ -125,6 +112,24 @@ def fabric_manager(case: Case) -> Verdicts:
         yield version == driver, f"version {version}, driver {driver}", fix
 
 
+def persistence(case: Case) -> Verdicts:
+    """Without it the driver unloads between two users of a GPU: starts take long, and its settings are lost."""
+    off = [gpu.index for gpu in case.used_gpus if gpu.persistence is False]
+    if any(gpu.persistence is not None for gpu in case.used_gpus):
+        seen = f"off on GPU {', '.join(map(str, off))}" if off else "on"
+        fix = "systemctl enable --now nvidia-persistenced; without that unit, until the next boot: nvidia-smi -pm 1"
+        yield not off, seen, fix
+
+
+def cgroups(case: Case) -> Verdicts:
+    """With cgroup v1 a container's limits and its devices are kept by rules that systemd and Docker give up."""
+    version = case.machine.values.get("cgroup")
+    if version is None:
+        return
+    fix = "boot without systemd.unified_cgroup_hierarchy=0 on the kernel's command line: /etc/default/grub; update-grub"
+    yield version == "v2", version, fix
+
+
 def locked_memory(case: Case) -> Verdicts:
     """What a container may lock is what dockerd may give it, never a login's limit."""
     limit = case.machine.values.get("memlock")
@@ -156,7 +161,6 @@ def foreign_units(case: Case) -> Verdicts:
 
 
 SOFTWARE = (
-    Check("Docker", "stop", docker, "RW3120"),
     Check("driver", "stop", driver_answers, "RW3121"),
     Check("driver module", "stop", module, "RW3122"),
     Check("driver version", "stop", driver_minimum, "RW3123"),
@@ -164,6 +168,8 @@ SOFTWARE = (
     Check("toolkit mode", "stop", toolkit_mode, "RW3125"),
     Check("fabric manager", "stop", fabric_manager, "RW3126"),
     Check("locked memory", "warn", locked_memory, "RW3127"),
+    Check("persistence mode", "warn", persistence, "RW3156"),
+    Check("cgroup", "warn", cgroups, "RW3155"),
     Check("open files", "warn", open_files, "RW3128"),
     Check("foreign units", "stop", foreign_units, "RW3129"),
 )

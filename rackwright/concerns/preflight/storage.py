@@ -37,6 +37,21 @@ def inodes(case: Case) -> Verdicts:
             yield disk.inodes >= least, f"{disk.mount}: {disk.inodes} free", f"df -i {disk.mount}"
 
 
+def answering(case: Case) -> Verdicts:
+    """A share whose server is gone lets every look at it wait, and every start of an engine."""
+    for folder in case.machine.hung:
+        fix = f"findmnt --target {folder}; see to the server that it names, or on this host: umount -f -l {folder}"
+        yield False, f"the file system of {folder} does not answer", fix
+
+
+def closed(case: Case) -> Verdicts:
+    """What others may write, an engine may load: weights are trusted because only root can change them."""
+    if case.open_models:
+        folders = " ".join(case.open_models)
+        fix = f"chown -R root:root {folders}; chmod -R go-w {folders}; the next run verifies them once more"
+        yield False, f"others than root may write in {', '.join(case.open_models)}", fix
+
+
 def _fix(disk: Disk) -> str:
     return f"make room or set models.folder to another disk; what takes it: du -xh -d2 {disk.mount} | sort -h | tail"
 
@@ -75,5 +90,7 @@ def image_root(case: Case) -> str:
 STORAGE = (
     Check("disk", "stop", space, "RW3143"),
     Check("disk estimate", "warn", space_estimated, "RW3144"),
+    Check("hanging file system", "stop", answering, "RW3158"),
+    Check("model files", "warn", closed, "RW3159"),
     Check("inodes", "stop", inodes, "RW3145"),
 )

@@ -201,12 +201,13 @@ def failure_of(news: SwitchNews) -> StepFailedError:
 _SAID = {
     "gpu": Reason(Cause.GPU, "the GPUs"),
     "disk": Reason(Cause.DISK, "the disk"),
+    "docker": Reason(Cause.DOCKER, "Docker"),
     "hook": Reason(Cause.HOOK, "the drain hook"),
     "start": Reason(Cause.CHECK, "the start"),
     "check": Reason(Cause.CHECK, "the proof"),
 }
 """What a host says of its own failure, in a word (concerns/endpoint/switch/host/transaction.sh)."""
-_CODES = {"gpu": "RW0728", "disk": "RW0729", "hook": "RW0730", "start": "RW0731"}
+_CODES = {"gpu": "RW0728", "disk": "RW0729", "hook": "RW0730", "start": "RW0731", "docker": "RW0732"}
 """The codes of these words."""
 
 
@@ -241,7 +242,7 @@ def fetch_log(state: State, host: Host, news: SwitchNews, release: str) -> str |
         return None
     try:
         script = host_script("print_log", folder=news.logs, file=news.kept, most=LOG_BYTES)
-        ok, output = remote(state, host, command_of(Shell(script, timeout=60)))
+        ok, output = remote(state, host, command_of(Shell(script, timeout=60)), twice=True)
         if not ok or not output.stdout_lines:
             return None
         text = paragraph(inflate(output.stdout_lines[-1], LOG_BYTES).decode(errors="replace"))
@@ -287,7 +288,8 @@ def _values(verdict: Verdict, earlier: Verdict | None) -> dict[str, object]:
 
 def ask(state: State, host: Host, question: Question) -> Verdict:
     """One question, asked on the host over SSH."""
-    ok, output = remote(state, host, command_of(Shell(question.script, stdin=question.stdin, timeout=question.timeout)))
+    asking = Shell(question.script, stdin=question.stdin, timeout=question.timeout)
+    ok, output = remote(state, host, command_of(asking), twice=True)
     if not ok or not output.stdout_lines:
         return Verdict(False, f"could not be asked: {tail(output)}")
     try:

@@ -41,6 +41,8 @@ class WayBack:
     """Endpoints that serve in its place; empty for one that serves itself."""
     binding: Binding | None = None
     """With which it was proven last."""
+    docker: bool = True
+    """False where Docker did not answer: nothing is known of the images."""
 
 
 def read_script() -> str:
@@ -55,6 +57,7 @@ def parse_kept(lines: list[str]) -> dict[str, WayBack]:
     gone: dict[str, dict[str, str]] = {}
     replaced: dict[str, frozenset[str]] = {}
     bindings: dict[str, Binding | None] = {}
+    known = "docker unknown" not in lines
     for line in lines:
         kind, endpoint, *words = line.split()
         if kind == "history":
@@ -74,6 +77,7 @@ def parse_kept(lines: list[str]) -> dict[str, WayBack]:
             gone.get(name, {}),
             replaced.get(name, frozenset()),
             bindings.get(name),
+            known,
         )
         for name in history
     }
@@ -125,8 +129,8 @@ def back_changes(
             found.append(_not_done(name, f"back to release {target}", refusal(name, other)))
         elif not bindings[name].gpus:
             found.append(_not_done(name, f"back to release {target}", f"endpoint {name}: {_NO_GPUS}"))
-        elif missing := kept[name].gone.get(target):
-            found.append(_missing(name, target, missing))
+        elif refused := _lacking(name, target, kept[name]):
+            found.append(refused)
         elif not (now.running_hash == now.current == now.proven == target and now.serving):
             found.append(_back(name, target, own, settings.releases.keep, now, kept[name], bindings[name]))
     return found
@@ -152,8 +156,8 @@ def _in_place_of(name: str, settings: HostSettings, seen: Mapping[str, SeenEndpo
     own = next((known[one] for one in (name, *others) if one in known), next(iter(known.values())))
     if kept.binding is None or not readable(spec):
         return Change(what, "asked for", (Refuse(f"endpoint {name}: {_UNKNOWN}", code="RW2407"),))
-    if missing := kept.gone.get(target):
-        return _missing(name, target, missing)
+    if refused := _lacking(name, target, kept):
+        return refused
     placed = {"network": spec["network"], "bind": spec["address"], "port": spec["port"]}
     basic = {"gate": own.gate.model_copy(update={"level": "basic"})}
     coming = Coming(name, own.model_copy(update={**placed, **basic}), tried_of(name, target, spec, kept.binding))
@@ -170,6 +174,10 @@ def _in_place_of(name: str, settings: HostSettings, seen: Mapping[str, SeenEndpo
     return Change(what, "asked for", (step,), (Owned("unit", unit_name(name)),), units, endpoint=name)
 
 
+_DOCKER_DOWN = (
+    "Docker does not answer, so nobody knows whether its image is still there; next, on the host: systemctl restart "
+    "docker; journalctl -u docker --lines 50"
+)
 _UNKNOWN = (
     "not enough is known of it to start it again; next: put it into the settings, and pyinfra INVENTORY deploy.py"
 )
@@ -183,9 +191,15 @@ def _refused(name: str, asked: str, kept: WayBack) -> Change:
     return _not_done(name, "back", text)
 
 
-def _missing(name: str, target: str, missing: str) -> Change:
-    text = f"endpoint {name}: release {target} would need what is gone: {missing}; next: pyinfra INVENTORY deploy.py"
-    return _not_done(name, f"back to release {target}", text)
+def _lacking(name: str, target: str, kept: WayBack) -> Change | None:
+    """Why a kept release cannot start again; None when all that it needs is there."""
+    if missing := kept.gone.get(target):
+        text = f"release {target} would need what is gone: {missing}; next: pyinfra INVENTORY deploy.py"
+    elif not kept.docker:
+        text = _DOCKER_DOWN
+    else:
+        return None
+    return _not_done(name, f"back to release {target}", f"endpoint {name}: {text}")
 
 
 def _not_done(name: str, where: str, text: str) -> Change:

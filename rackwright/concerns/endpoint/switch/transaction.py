@@ -23,7 +23,7 @@ from rackwright.paths import (
 )
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Job
-from rackwright.proof.basic import HARDWARE_XIDS, Question
+from rackwright.proof.basic import HARDWARE, Question
 from rackwright.proof.full import COUNTERS
 from rackwright.settings.model import EndpointSettings
 
@@ -128,10 +128,13 @@ def trial_values(endpoint: str, new: Tried, previous: Tried | None, decided: str
     }
 
 
-def faults_script(home: str) -> str:
-    """Measure whether the host itself is at fault. home: the folder of what is switched."""
-    xids = "|".join(map(str, sorted(HARDWARE_XIDS)))
-    return host_script("host_faults", home=home, xids=xids, counters=COUNTERS, room=ROOM)
+def faults_script(home: str, asks: bool = True) -> str:
+    """Measure whether the host itself is at fault.
+
+    home: the folder of what is switched. asks: whether dockerd must answer; False where it is what changes.
+    """
+    words = {"hardware": HARDWARE, "counters": COUNTERS, "asks": "yes" if asks else "no"}
+    return host_script("host_faults", home=home, room=ROOM, **words)
 
 
 def prove_script(endpoint: str, tried: Tried) -> str:

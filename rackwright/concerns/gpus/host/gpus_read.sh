@@ -11,10 +11,11 @@ if have nvidia-smi; then
   printf 'xml %s\n' "$(printf %s "$xml" | sed '/<supported_clocks>/,/<\/supported_clocks>/d' | gzip -c | base64 -w0)"
   # The shell's own patterns take seconds for a text of this length.
   told=$(printf '%s\n' "$xml" | sed -n 's/.*<product_name>\(.*\)<.*/name \1/p; s/.*<pid>\([0-9][0-9]*\)<.*/pid \1/p')
-  other= pids=
+  other= pids= names=0
   while read -r key value; do
     case $key in
-    name) case "
+    name) names=$((names + 1))
+      case "
 $known
 " in *"
 $value
@@ -24,6 +25,13 @@ $value
   done <<END
 $told
 END
+  drivers=0
+  for gpu in /proc/driver/nvidia/gpus/*/; do [ ! -d "$gpu" ] || drivers=$((drivers + 1)); done
+  # The kernel's log is long, and only a GPU that is missing makes it worth a look: not all such lines have an Xid.
+  if [ "$status" != 0 ] || [ "$names" -lt "$drivers" ]; then
+    fallen=$(timeout 10 journalctl --boot --identifier kernel --no-pager --output cat 2>/dev/null | grep -E 'NVRM: .*fallen off the bus' | tail -n 1)
+    [ -z "$fallen" ] || quote fallen "$fallen"
+  fi
   [ -z "$other" ] || timeout 30 nvidia-smi --query-gpu=uuid,index,compute_cap --format=csv,noheader 2>/dev/null | sed 's/^/gpu /'
   for pid in $pids; do
     belongs "$pid"

@@ -41,6 +41,10 @@ if [ -n "$who" ]; then
 fi
 root=
 [ ! -f /etc/docker/daemon.json ] || root=$(sed -n 's/.*"data-root"[: ]*"\([^"]*\)".*/\1/p' /etc/docker/daemon.json 2>/dev/null)
+own=$paths paths=
+for path in $own; do
+  if hangs "$path"; then printf '%s\n' "hung $path"; else paths="$paths $path"; fi
+done
 folders="$paths ${root:-/var/lib/docker} /var/lib/containerd"
 space() { timeout 5 df -k --output=avail,iavail,fstype,source,target "$@" 2>/dev/null; }
 disks() { # the folders that were asked for, in that order; what df says of each is read
@@ -61,10 +65,21 @@ else # one that hangs must not hide the others
     shift
   done
 fi
+# Of an ordinary file system the kernel says at once whether it takes writes, of root's too.
+for path in / /etc /etc/systemd/system /usr /var/lib "$state"; do
+  [ ! -e "$path" ] || [ -w "$path" ] || printf '%s\n' "readonly $path"
+done
+if [ -e /run/ostree-booted ]; then echo immutable=ostree; elif [ -e /etc/NIXOS ]; then echo immutable=NixOS; fi
+if [ -e /sys/fs/cgroup/cgroup.controllers ]; then echo cgroup=v2; else echo cgroup=v1; fi
+[ ! -e /snap/docker/current ] || echo snap.docker=yes
+for path in /run/user/*/docker.sock; do
+  [ ! -S "$path" ] || printf '%s\n' "rootless $(stat -c %U "$path")"
+done
 daemon=$reading_daemon
 if [ "$daemon" != 0 ] && [ -r "/proc/$daemon/limits" ]; then
   sed -n 's/^Max locked memory  *[^ ]* *\([^ ]*\).*/memlock=\1/p; s/^Max open files  *[^ ]* *\([^ ]*\).*/nofile=\1/p
-    s/^CapEff:[[:space:]]*/capabilities=/p' "/proc/$daemon/limits" "/proc/$daemon/status"
+    s/^CapEff:[[:space:]]*/capabilities=/p; /\x00/{s/\x00/ /g; s/^/dockerd=/p}' \
+    "/proc/$daemon/limits" "/proc/$daemon/status" "/proc/$daemon/cmdline"
 fi
 if ! have ss; then echo ss=missing
 elif [ -n "$ports" ]; then

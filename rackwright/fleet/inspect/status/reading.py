@@ -27,7 +27,7 @@ from rackwright.concerns.watch import repairs_file
 from rackwright.errors import ReadingError
 from rackwright.fleet.inspect.endpoint_drift import damaged_files, gone, out_of_place
 from rackwright.hostside import host_script
-from rackwright.paths import STATE, UNITS
+from rackwright.paths import DOCKER_SOCKET, STATE, UNITS
 from rackwright.plan.binding import Binding
 from rackwright.plan.reading import decode
 from rackwright.plan.release import Release
@@ -35,7 +35,6 @@ from rackwright.plan.spec import Resolved, local_url
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.sections import ModelSource
 
-DOCKER = "/var/run/docker.sock"
 Located = tuple[str, str]
 """A model's commit and its folder on the host."""
 
@@ -101,7 +100,7 @@ class Asked:
 
 def _script(endpoints: Mapping[str, EndpointSettings]) -> str:
     rows = [f"{name} {own.port:04X} {local_url(own)}/health" for name, own in endpoints.items()]
-    places = {"home": f"{STATE}/endpoints", "images": PINS, "units": UNITS, "lease": LEASE, "docker": DOCKER}
+    places = {"home": f"{STATE}/endpoints", "images": PINS, "units": UNITS, "lease": LEASE, "docker": DOCKER_SOCKET}
     places |= {"rules": SCRIPT, "left": LEFT, "repairs": repairs_file(GUARD)}
     return host_script("status_read", endpoints="\n".join(rows), **places)
 

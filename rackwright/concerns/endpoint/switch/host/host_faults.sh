@@ -1,7 +1,7 @@
-# Measure whether this host is itself at fault for a failed switch; the file $cause gets `gpu` or `disk` then.
-# Parameters: home; xids (numbers of errors of the hardware, separated by |); counters (names of nvidia-smi's);
-# room (KiB that must be free). From outside: begun (when the switch began, by the host's clock) and moment: `before`
-# only keeps the GPUs' error counters.
+# Measure whether this host is itself at fault for a failed switch; the file $cause gets `gpu`, `disk` or `docker` then.
+# Parameters: home; hardware (a pattern for what the kernel says of broken hardware); counters (names of nvidia-smi's);
+# room (KiB that must be free); asks ("yes": dockerd was not what was to change, so it must answer).
+# From outside: moment: `before` only keeps the GPUs' error counters.
 count() { # errors of all GPUs, or `gone` when a GPU does not answer; nothing where none can be counted
   command -v nvidia-smi >/dev/null || return 0
   told=$(timeout 30 nvidia-smi --query-gpu="$counters" --format=csv,noheader 2>/dev/null)
@@ -11,9 +11,9 @@ count() { # errors of all GPUs, or `gone` when a GPU does not answer; nothing wh
     *) echo gone ;;
   esac
 }
-xid() { # whether the kernel has told of broken hardware since the switch began
-  journalctl --identifier kernel --since "$begun" --no-pager --output cat 2>/dev/null |
-    grep -qE "NVRM: Xid \\([^)]*\\): ($xids)([^0-9]|\$)"
+told() { # whether the kernel has told of broken hardware since the job began, by the clock that nobody steps
+  journalctl --boot --identifier kernel --no-pager --output short-monotonic 2>/dev/null |
+    awk -v from="$(cat "$JOB/began")" 'substr($0, 2) + 0 >= from' | grep -qE "$hardware"
 }
 grown() {
   before=$(cat "$JOB/gpu-errors" 2>/dev/null)
@@ -36,9 +36,9 @@ if [ "$moment" = before ]; then
   count >"$JOB/gpu-errors"
   exit 0
 fi
-docker_root=$(timeout 10 docker info --format '{{.DockerRootDir}}' 2>/dev/null)
+docker_root=$(timeout 25 docker info --format '{{.DockerRootDir}}' 2>/dev/null) || [ "$asks" != yes ] || printf 'docker\n' >"$cause"
 for folder in "$home" "$JOB" "$docker_root"; do
   if [ -d "$folder" ] && spoilt "$folder"; then printf 'disk\n' >"$cause"; fi
 done
-if xid || grown; then printf 'gpu\n' >"$cause"; fi
+if told || grown; then printf 'gpu\n' >"$cause"; fi
 exit 0

@@ -1,5 +1,13 @@
 # List what an endpoint could go back to. Parameters: home (the folder of all endpoints).
 # A line a release: endpoint, hash, spec.json as base64, and "ok" or what is no longer on the host.
+# "docker unknown": Docker did not answer, so nothing is known of any image, and none is called gone.
+known=yes
+timeout 25 docker version >/dev/null 2>&1 || { known=no; echo 'docker unknown'; }
+has() { # an image; one of which Docker says nothing may be there
+  [ "$known" = yes ] || return 0
+  said=$(timeout 60 docker image inspect --format . "$1" 2>&1) && return
+  case $said in *'No such image'*) return 1 ;; esac
+}
 for folder in "$home"/*/; do
   [ -d "$folder/releases" ] || continue
   endpoint=$(basename "$folder")
@@ -12,7 +20,7 @@ for folder in "$home"/*/; do
     gone=
     [ -f "$release/needs" ] && while read -r kind name; do
       case $kind in
-        image) timeout 60 docker image inspect "$name" >/dev/null 2>&1 || gone="$gone $name" ;;
+        image) has "$name" || gone="$gone $name" ;;
         path) [ -e "$name" ] || gone="$gone $name" ;;
       esac
     done <"$release/needs"

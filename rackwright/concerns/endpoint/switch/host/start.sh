@@ -2,6 +2,8 @@
 # started already (nvidia-container-toolkit#48). Parameters: unit home release (its hash).
 set -e
 date '+%F %T.%6N' | durable_file "$home/switched"
+# The same by the clock that nobody steps, and whose it is; after a power cut it is another boot's either way.
+{ cat /proc/sys/kernel/random/boot_id; cut -d' ' -f1 /proc/uptime; } >"$home/switched-at"
 event progress "switching to release $release"
 systemctl reset-failed "$unit" 2>/dev/null || true
 systemctl start --no-block "$unit"

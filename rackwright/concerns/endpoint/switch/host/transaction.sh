@@ -7,7 +7,7 @@
 # the host runs it when this is cut. after: a script that follows the commit; what it does not get done, the next run does.
 # Ends 0 committed, 3 went back, 4 nothing serves, 5 not switched, 6 it answers but is not committed.
 # A part that fails says why in $reason, and in $cause what kind of failure it is, where it knows: check, start, hook.
-export reason="$JOB/reason" cause="$JOB/cause" begun="$(date '+%F %T')"
+export reason="$JOB/reason" cause="$JOB/cause"
 run() { # a part, from a file: it may be longer than an argument can be
   printf '%s\n' "$1" >"$JOB/part" && sh "$JOB/part"
 }

@@ -1,0 +1,88 @@
+"""Checks of Docker: that it is there or can come, and that it is the one that answers on the host's own socket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from rackwright.concerns.preflight.row import Case, Check
+from rackwright.paths import DOCKER_HOST, DOCKER_SOCKET
+
+Verdicts = Iterator[tuple[bool, str, str]]
+DAEMON_JSON = "/etc/docker/daemon.json"
+OWN = ("fd://", f"unix://{DOCKER_SOCKET}", "unix:///run/docker.sock")
+"""Addresses by which dockerd can be asked at its usual socket."""
+SNAP = "/var/snap/docker/"
+
+
+def docker(case: Case) -> Verdicts:
+    """Docker Engine, or the means to install it."""
+    seen = case.docker
+    if seen.daemon == "up":
+        yield True, f"Docker Engine {'.'.join(map(str, seen.version))}", ""
+    elif seen.daemon == "down":
+        yield (
+            seen.load_state != "masked",
+            "installed, does not answer; it will be started",
+            "systemctl unmask docker.service",
+        )
+    else:
+        yield (
+            "apt" in seen.has,
+            "none yet; it will be installed",
+            "install Docker Engine by hand: this host has no apt-get",
+        )
+
+
+def snap(case: Case) -> Verdicts:
+    """The snap's Docker sees little of the host's files, has no container toolkit, and moves by itself."""
+    answers = case.docker.root_dir.startswith(SNAP)
+    alone = "snap.docker" in case.machine.values and case.docker.daemon == "absent"
+    if answers or alone:
+        fix = "move its containers away, then: snap remove docker; the next run installs Docker Engine"
+        yield False, "Docker is the snap, which does not see the folders of models, nor the container toolkit", fix
+
+
+def rootless(case: Case) -> Verdicts:
+    """A dockerd of an ordinary user's has neither the rights nor the network that endpoints need."""
+    users = case.machine.rootless
+    answers = any("name=rootless" in str(option) for option in case.docker.info.get("SecurityOptions") or ())
+    if answers or (users and case.docker.daemon != "up"):
+        who = f" (of user {', '.join(users)})" if users else ""
+        fix = "as that user: dockerd-rootless-setuptool.sh uninstall; the next run installs or starts Docker Engine"
+        yield False, f"Docker is rootless{who}, and endpoints need root's", fix
+
+
+def socket(case: Case) -> Verdicts:
+    """A dockerd that listens elsewhere alone answers nobody on this host's socket."""
+    if case.docker.daemon != "down":
+        return
+    places = listens(case)
+    if places and not any(place in OWN for place in places):
+        fix = f"add {DOCKER_HOST} to `hosts` in {DAEMON_JSON}, or -H {DOCKER_HOST} to dockerd's unit; restart docker"
+        yield False, f"dockerd listens on {', '.join(places)} alone, and not on {DOCKER_SOCKET}", fix
+
+
+def listens(case: Case) -> list[str]:
+    """Where the running dockerd was told to listen, by its command line or its file; empty: nowhere, or none runs."""
+    words = case.machine.values.get("dockerd", "").split()
+    said = [place for place, word in zip([*words[1:], ""], words, strict=False) if word in ("-H", "--host")]
+    said += [word.split("=", 1)[1] for word in words if word.startswith(("-H=", "--host="))]
+    return said + (_in_file(case.docker.files.get(DAEMON_JSON)) if words else [])
+
+
+def _in_file(text: str | None) -> list[str]:
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return []
+    hosts = found.get("hosts") if isinstance(found, dict) else None
+    return [str(place) for place in hosts] if isinstance(hosts, Sequence) and not isinstance(hosts, str) else []
+
+
+DOCKER = (
+    Check("Docker", "stop", docker, "RW3120"),
+    Check("Docker as a snap", "stop", snap, "RW3150"),
+    Check("rootless Docker", "stop", rootless, "RW3151"),
+    Check("Docker's socket", "stop", socket, "RW3152"),
+)

@@ -1,0 +1,48 @@
+"""A login that does not run what it is sent: what it printed, as one sentence that names the cause. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rackwright.plan.reading import HEAD
+
+_TRY = "next, from here: ssh LOGIN@HOST sudo -n sh -c id"
+_CAUSES = (
+    (
+        "must have a tty",
+        "RW0733",
+        "sudo on this host wants a terminal (requiretty in its sudoers), and none is opened; next, on the host, LOGIN "
+        "being its name: echo 'Defaults:LOGIN !requiretty' | sudo tee /etc/sudoers.d/LOGIN-tty",
+    ),
+    (
+        "is not in the sudoers file",
+        "RW0708",
+        "the login may not use sudo; next, on the host, LOGIN being its name: echo 'LOGIN ALL=(ALL) NOPASSWD: ALL' | "
+        "sudo tee /etc/sudoers.d/LOGIN",
+    ),
+)
+NOEXEC = (
+    "RW0734",
+    "sudo on this host lets no program start another one (noexec in its sudoers), so nothing can be read; next, on the "
+    "host, LOGIN being its name: echo 'Defaults:LOGIN !noexec' | sudo tee /etc/sudoers.d/LOGIN-exec",
+)
+REPLACED = (
+    "RW0735",
+    "the login's shell did not run what it was sent: a start file of it (~/.bashrc, ~/.zshenv) replaces the "
+    f"shell, or ends it; next: let that file do so only where a person types (case $- in *i*)); {_TRY}",
+)
+
+
+def why_unread(ok: bool, output: Sequence[str], errors: Sequence[str]) -> tuple[str, str] | None:
+    """Code and sentence of the cause, where what a login printed of a reading tells it; None for another one."""
+    for word, code, text in _CAUSES:
+        if any(word in line for line in errors):
+            return code, text
+    if any(_starts_nothing(line) for line in errors):
+        return NOEXEC
+    return REPLACED if ok and not any(line.startswith(HEAD) for line in output) else None
+
+
+def _starts_nothing(line: str) -> bool:
+    """Whether a shell, or `timeout`, says that it could not start a program that everybody may start."""
+    return line.endswith(tuple(f": {program}: Permission denied" for program in ("sh", "base64", "timeout")))

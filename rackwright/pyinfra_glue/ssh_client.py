@@ -1,0 +1,140 @@
+"""pyinfra's SSH client where bastions and small sshd limits are: strict keys on every hop, and patience.
+
+pyinfra connects to the jump hosts of an SSH configuration with no word of how keys are checked, and of where they
+lie; and whoever is refused by sshd's own limits (MaxStartups on a bastion, MaxSessions on a host) is lost to it.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from paramiko import ChannelException, SSHException
+from pyinfra.connectors import ssh
+from pyinfra.connectors.sshuserclient import client
+from pyinfra.connectors.sshuserclient.client import SSHClient
+
+from rackwright.effects.hostkeys import SECONDS
+from rackwright.settings.connection import STRICT
+from rackwright.settings.known_hosts import HostKeyPlace
+
+PAUSES = (0.5, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0)
+"""Seconds, about, between two tries at a bastion that lets nobody in for now."""
+TURNS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 3.2)
+"""Seconds between two tries at a host that has no session left."""
+
+
+@dataclass(frozen=True)
+class Checking:
+    """How a host's keys are checked, and so those of every hop before it."""
+
+    strict: str | None
+    known_hosts: str | None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The same as pyinfra's client is told it."""
+        return {f"{_OURS}strict_host_key_checking": self.strict or "yes", f"{_OURS}known_hosts_file": self.known_hosts}
+
+
+class HopRefusedError(SSHException):
+    """A jump host ended the connection before it said who it is: most likely too many come at once."""
+
+
+_OURS = "_pyinfra_ssh_"
+"""Begins pyinfra's own arguments of a connection."""
+_OUTER: ContextVar[Checking | None] = ContextVar("rackwright_ssh_checking", default=None)
+"""Of the host that a connection is for; set while its hops are connected to."""
+
+
+class PatientClient(SSHClient):
+    """pyinfra's client; a hop's keys are checked as its host's, and what is refused for now is tried again."""
+
+    def connect(self, hostname: str, **arguments: Any) -> None:  # type: ignore[override]
+        """Connect to a host, or, from within such a call, to a hop before it."""
+        outer = _OUTER.get()
+        if outer is not None:
+            self._connect_hop(hostname, {**arguments, **outer.arguments})
+            return
+        own = Checking(arguments.get(f"{_OURS}strict_host_key_checking"), arguments.get(f"{_OURS}known_hosts_file"))
+        with checked_by(own):
+            patiently(lambda: super(PatientClient, self).connect(hostname, **arguments))  # type: ignore[no-untyped-call]
+
+    def _connect_hop(self, hostname: str, arguments: Mapping[str, Any]) -> None:
+        try:
+            super().connect(hostname, **arguments)  # type: ignore[no-untyped-call]
+        except (SSHException, EOFError, ConnectionResetError) as error:
+            if isinstance(error, SSHException) and "banner" not in str(error):
+                raise
+            why = str(error) or type(error).__name__
+            raise HopRefusedError(f"jump host {hostname} lets nobody in for now ({why}); its MaxStartups?") from error
+
+    def gateway(self, hostname: str, host_port: int, target: str, target_port: int, timeout: Any = None) -> Any:
+        """The way from this hop to the next one, or to the host."""
+        try:
+            return super().gateway(hostname, host_port, target, target_port, timeout=timeout)  # type: ignore[no-untyped-call]
+        except ChannelException as error:
+            text = f"the jump host does not get through to {target} port {target_port}: {error.text}"
+            raise SSHException(text) from error
+
+    def exec_command(self, *args: Any, **arguments: Any) -> Any:
+        """Start a command; where sshd lets no other session in (MaxSessions), the one before is given time to end."""
+        for pause in TURNS:
+            try:
+                return super().exec_command(*args, **arguments)
+            except ChannelException:
+                time.sleep(pause)
+        return super().exec_command(*args, **arguments)
+
+
+@contextmanager
+def checked_by(checking: Checking) -> Iterator[None]:
+    """Within it every hop is checked so."""
+    token = _OUTER.set(checking)
+    try:
+        yield
+    finally:
+        _OUTER.reset(token)
+
+
+def checking_of(data: Mapping[str, Any]) -> Checking:
+    """How a host's data say that its keys are checked."""
+    known_hosts = data.get("ssh_known_hosts_file")
+    return Checking(str(data.get(STRICT) or "yes"), str(known_hosts) if known_hosts else None)
+
+
+def patiently(connect: Callable[[], None]) -> None:
+    """Connect, again and again while a bastion lets nobody in; at random moments, as the others wait as well."""
+    for pause in PAUSES:
+        try:
+            return connect()
+        except HopRefusedError:
+            time.sleep(pause * random.uniform(0.5, 1.5))
+    return connect()
+
+
+def line_to(data: Mapping[str, Any], place: HostKeyPlace) -> Any:
+    """A connection to a host's sshd, through the jump hosts that the SSH configuration names; nobody logs in there."""
+    use_patient_client()
+    found: list[Any] = []
+    stated, file = str(data.get("ssh_hostname") or place.address), data.get("ssh_config_file")
+
+    def hop() -> None:
+        client: Any = PatientClient()
+        found.append(client.parse_config(stated, {"port": place.port}, ssh_config_file=file)[1].get("sock"))
+
+    with checked_by(checking_of(data)):
+        patiently(hop)
+    return found[-1] or socket.create_connection((place.address, place.port), timeout=SECONDS)
+
+
+def use_patient_client() -> None:
+    """From now on pyinfra connects by it, hops included. Safe to repeat."""
+    vars(ssh)["SSHClient"] = PatientClient
+    vars(client)["SSHClient"] = PatientClient

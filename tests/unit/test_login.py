@@ -1,0 +1,36 @@
+"""A login that runs nothing of what it is sent: the cause in one sentence, and none where it is another one."""
+
+from __future__ import annotations
+
+import pytest
+
+from rackwright.effects.login import why_unread
+from rackwright.plan.reading import HEAD
+
+READ = [f"{HEAD}3f1c", "3f1c begin units"]
+
+
+@pytest.mark.parametrize(
+    ("ok", "output", "errors", "code"),
+    [
+        (False, [], ["sudo: sorry, you must have a tty to run sudo"], "RW0733"),
+        (False, [], ["ops is not in the sudoers file.  This incident will be reported."], "RW0708"),
+        (True, READ, ["sh: 412: base64: Permission denied"], "RW0734"),
+        (False, [], ["sh: 1: sh: Permission denied"], "RW0734"),
+        (True, [], [], "RW0735"),
+        (True, ["Welcome to fish"], [], "RW0735"),
+    ],
+)
+def test_the_cause_is_named(ok: bool, output: list[str], errors: list[str], code: str) -> None:
+    found = why_unread(ok, output, errors)
+    assert found is not None
+    assert found[0] == code
+    assert "next" in found[1]
+
+
+@pytest.mark.parametrize(
+    ("ok", "output", "errors"),
+    [(True, ["Welcome", *READ], []), (False, [], ["Killed"]), (True, READ, ["sh: 4: thing: Permission denied"])],
+)
+def test_what_is_none_of_these_is_not_called_so(ok: bool, output: list[str], errors: list[str]) -> None:
+    assert why_unread(ok, output, errors) is None

@@ -1,0 +1,221 @@
+"""Preflight's rows on hosts as they are found: Docker in other shapes, disks that take no writes, shares that hang."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from rackwright.concerns.composite import folders_of
+from rackwright.concerns.docker.apt import OperatingSystem
+from rackwright.concerns.gpus import SeenGpus
+from rackwright.concerns.gpus import parse as parse_gpus
+from rackwright.concerns.image import SeenImages
+from rackwright.concerns.models import MODELS, SeenModels
+from rackwright.concerns.preflight.concern import PREFLIGHT, parse
+from rackwright.concerns.preflight.docker import DAEMON_JSON
+from rackwright.concerns.preflight.row import Case, Fetch, Reach
+from rackwright.plan.change import Refuse
+from rackwright.plan.concern import HostReading
+from tests.unit.machines import DGX_B200, case, docker, gpu_output, gpus, machine, settings
+from tests.unit.test_preflight import judged, stops, warns
+
+DEBIAN_DOCKERD = "/usr/sbin/dockerd -H fd:// --containerd=/run/containerd/containerd.sock "
+
+
+def seen_of(found: Case, row: str) -> str:
+    (only,) = judged(found)[row]
+    return f"{only.seen}\n{only.fix}"
+
+
+# -- Docker in other shapes
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        ("/usr/sbin/dockerd -H tcp://127.0.0.1:2375 ", None),
+        ("/usr/sbin/dockerd --host=tcp://127.0.0.1:2375 ", None),
+        ("/usr/sbin/dockerd ", {"hosts": ["tcp://127.0.0.1:2375"]}),
+    ],
+)
+def test_a_dockerd_on_tcp_alone_is_named(command: str, file: dict[str, Any] | None) -> None:
+    seen = docker(daemon="down", info={}, files={DAEMON_JSON: json.dumps(file) if file else None})
+    found = case(docker=seen, machine=machine(dockerd=command))
+    assert stops(found) == {"Docker's socket"}
+    assert "listens on tcp://127.0.0.1:2375 alone" in seen_of(found, "Docker's socket")
+    assert "-H unix:///var/run/docker.sock" in seen_of(found, "Docker's socket")
+
+
+@pytest.mark.parametrize(
+    "command", [DEBIAN_DOCKERD, "/usr/bin/dockerd ", "/usr/bin/dockerd -H unix:///run/docker.sock "]
+)
+def test_a_dockerd_on_the_socket_that_does_not_answer_is_only_down(command: str) -> None:
+    found = case(docker=docker(daemon="down", info={}), machine=machine(dockerd=command))
+    assert stops(found) == set()
+
+
+def test_the_snap_is_named_where_it_is_alone_or_answers() -> None:
+    alone = case(docker=docker(daemon="absent", info={}), machine=machine(**{"snap.docker": "yes"}))
+    answers = case(docker=docker(info={"ServerVersion": "28.0", "DockerRootDir": "/var/snap/docker/common/docker"}))
+    for found in (alone, answers):
+        assert stops(found) == {"Docker as a snap"}
+        assert "snap remove docker" in seen_of(found, "Docker as a snap")
+    beside = case(machine=machine(**{"snap.docker": "yes"}))
+    assert stops(beside) == set(), "Docker Engine itself answers"
+
+
+def test_a_rootless_dockerd_is_named_with_its_user() -> None:
+    alone = replace(machine(), rootless=("anna",))
+    found = case(docker=docker(daemon="absent", info={}), machine=alone)
+    assert stops(found) == {"rootless Docker"}
+    assert "of user anna" in seen_of(found, "rootless Docker")
+    linked = {**docker().info, "SecurityOptions": ["name=seccomp,profile=builtin", "name=rootless"]}
+    assert stops(case(docker=docker(info=linked))) == {"rootless Docker"}
+    assert stops(case(machine=alone)) == set(), "somebody's own dockerd beside the host's"
+
+
+# -- disks and systems
+
+
+@pytest.mark.parametrize("place", ["/", "/etc", "/etc/systemd/system", "/var/lib/rackwright"])
+def test_a_folder_that_takes_no_writes_stops_the_host_before_a_switch_can_begin(place: str) -> None:
+    found = case(machine=replace(machine(), readonly=frozenset({place})))
+    assert stops(found) == {"read-only"}
+    assert f"read-only: {place}" in seen_of(found, "read-only")
+    assert f"mount -o remount,rw {place}" in seen_of(found, "read-only")
+
+
+@pytest.mark.parametrize(
+    ("found", "kind"),
+    [
+        (case(machine=machine(immutable="ostree")), "ostree"),
+        (case(docker=docker(system=OperatingSystem("flatcar", (), "", "4081", "amd64"))), "flatcar"),
+    ],
+)
+def test_a_system_that_is_an_image_is_named(found: Case, kind: str) -> None:
+    assert "immutable system" in stops(found)
+    assert kind in seen_of(found, "immutable system")
+
+
+def test_a_read_only_usr_stops_only_what_must_be_installed() -> None:
+    sealed = replace(machine(), readonly=frozenset({"/usr"}))
+    assert stops(case(machine=sealed)) == set()
+    assert stops(case(machine=sealed, docker=docker(daemon="absent", info={}))) == {"immutable system"}
+
+
+def test_a_share_that_hangs_stops_the_host_and_nothing_is_said_of_its_models() -> None:
+    found = case(machine=replace(machine(), hung=("/srv/models",)))
+    assert stops(found) == {"hanging file system"}
+    assert "findmnt --target /srv/models" in seen_of(found, "hanging file system")
+    seen = MODELS.parse("hangs=yes\n")
+    (change,) = MODELS.changes(MODELS.wanted(found.settings, cast(HostReading, Reading(seen))), seen)
+    (step,) = change.steps
+    assert isinstance(step, Refuse)
+    assert step.final
+    assert "/srv/models does not answer" in step.text
+
+
+class Reading:
+    """A host's reading as far as models look at it."""
+
+    def __init__(self, models: SeenModels) -> None:
+        self.models = models
+
+    def __getitem__(self, concern: object) -> Any:
+        return self.models if concern is MODELS else SeenImages(True, (), {})
+
+
+def test_the_folders_that_may_hang_are_those_of_the_settings() -> None:
+    own = {"model": {"repository": "a/b", "path": "/mnt/weights/b", "mount": "/config/models/b"}}
+    assert folders_of(settings(**own)) == ["/srv/models", "/srv/encodings", "/mnt/weights/b"]
+
+
+def test_models_that_others_may_write_warn() -> None:
+    found = replace(case(), open_models=("/srv/models/a--b",))
+    assert warns(found) == {"model files"}
+    assert "chmod -R go-w /srv/models/a--b" in seen_of(found, "model files")
+
+
+# -- GPUs
+
+
+def test_persistence_mode_off_warns_and_none_says_nothing() -> None:
+    off = case(gpus=gpus("b200", persistence_mode="Disabled"))
+    assert warns(off) == {"persistence mode"}
+    assert "off on GPU 0" in seen_of(off, "persistence mode")
+    assert "nvidia-persistenced" in seen_of(off, "persistence mode")
+    no_word = case(gpus=gpus("h200", persistence_mode="N/A"), settings=settings(hardware={"gpu_models": ["H200"]}))
+    assert "persistence mode" not in judged(no_word)
+
+
+@pytest.mark.parametrize("reason", ["hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown"])
+def test_a_gpu_that_is_too_hot_or_short_of_power_warns(reason: str) -> None:
+    slow = gpus("b200", **{f"clocks_event_reasons__clocks_event_reason_{reason}": "Active"})
+    found = case(gpus=slow)
+    assert warns(found) == {"throttling"}
+    assert f"GPU 0: slowed down by {reason.replace('_', ' ')}" in seen_of(found, "throttling")
+
+
+@pytest.mark.parametrize("reason", ["gpu_idle", "sw_power_cap", "applications_clocks_setting"])
+def test_a_gpu_that_is_idle_or_capped_is_well(reason: str) -> None:
+    assert warns(case(gpus=gpus("b200", **{f"clocks_event_reasons__clocks_event_reason_{reason}": "Active"}))) == set()
+
+
+FALLEN = "NVRM: GPU 0000:5d:00.0: GPU has fallen off the bus."
+
+
+def test_a_gpu_that_has_fallen_off_the_bus_is_said_in_the_kernels_words() -> None:
+    missing = replace(gpus("b200"), gpus=gpus("b200").gpus[:7], fallen=FALLEN)
+    assert FALLEN in seen_of(case(gpus=missing), "GPU count")
+    failing = SeenGpus(error="Unable to determine the device handle", module="580", fallen=FALLEN)
+    assert FALLEN in seen_of(case(gpus=failing), "driver")
+
+
+def test_the_kernels_line_is_read() -> None:
+    line = f"fallen {base64.b64encode(FALLEN.encode()).decode()}\n"
+    assert parse_gpus(line + gpu_output()).fallen == FALLEN
+    assert parse_gpus(gpu_output()).fallen == ""
+
+
+def test_cgroup_v1_warns() -> None:
+    assert warns(case(machine=machine(cgroup="v1"))) == {"cgroup"}
+    assert warns(case(machine=machine(cgroup="v2"))) == set()
+
+
+# -- the image's own registry
+
+
+@pytest.mark.parametrize(
+    ("image", "daemon", "asked"),
+    [
+        ("vllm/vllm-openai:v0.14.1", {}, "registry=https://registry-1.docker.io/v2/"),
+        ("vllm/vllm-openai:v0.14.1", {"registry-mirrors": ["https://hub.site/"]}, "registry=https://hub.site/v2/"),
+        ("nvcr.io/nvidia/tensorrt-llm/release:1.1.0rc0", {}, "registry=https://nvcr.io/v2/"),
+        ("harbor.site:8443/ai/engine:1", {}, "registry=https://harbor.site:8443/v2/"),
+    ],
+)
+def test_an_images_own_registry_is_asked(image: str, daemon: dict[str, Any], asked: str) -> None:
+    own = settings(image=image, docker={"daemon": daemon})
+    said = [word for word in PREFLIGHT.read(own).replace("'", " ").split() if "registry=" in word]
+    assert [word.removeprefix("urls=") for word in said] == [asked]
+
+
+def test_a_registry_that_is_away_is_named_by_its_address() -> None:
+    away = replace(machine(), reached=(Reach("registry", 28, 0, "https://registry-1.docker.io/v2/"),))
+    found = case(machine=away, fetches=(Fetch("i", "image", 1, True),), settings=settings(hardware=DGX_B200))
+    assert "registry https://registry-1.docker.io/v2/: no answer" in seen_of(found, "reachable")
+
+
+def test_what_the_reading_prints_of_such_hosts_is_parsed() -> None:
+    seen = parse(
+        "uid=0\nreadonly /etc\nreadonly /usr\nhung /srv/models\nrootless anna\ncgroup=v2\nsnap.docker=yes\n"
+        "dockerd=/usr/bin/dockerd -H tcp://0.0.0.0:2375 \n"
+    )
+    assert seen.readonly == {"/etc", "/usr"}
+    assert seen.hung == ("/srv/models",)
+    assert seen.rootless == ("anna",)
+    assert seen.values["dockerd"] == "/usr/bin/dockerd -H tcp://0.0.0.0:2375 "

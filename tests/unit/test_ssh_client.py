@@ -1,0 +1,182 @@
+"""Bastions and small limits: strict keys on every hop, patience with refusals, a lost connection asked once more."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import paramiko
+import pytest
+from pyinfra.connectors import ssh
+from pyinfra.connectors.sshuserclient import client
+from pyinfra.connectors.util import CommandOutput
+
+from rackwright.effects import remote as effects
+from rackwright.effects.remote import ConnectionLostError
+from rackwright.pyinfra_glue import ssh_client
+from rackwright.pyinfra_glue.ssh_client import Checking, HopRefusedError, PatientClient, checked_by, use_patient_client
+
+AUTH_SUCCESSFUL = 0
+"""Of paramiko.common, which has no types."""
+OWN, OTHER = (paramiko.ECDSAKey.generate() for _ in range(2))
+Handler = Callable[[socket.socket, int], None]
+
+
+class _Everybody(paramiko.ServerInterface):
+    def check_auth_none(self, username: str) -> int:
+        return AUTH_SUCCESSFUL
+
+    def get_allowed_auths(self, username: str) -> str:
+        return "none,publickey"
+
+    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
+        return AUTH_SUCCESSFUL
+
+    def check_channel_direct_tcpip_request(self, *_: Any) -> int:
+        return 0
+
+
+@contextmanager
+def sshd(refuses: int = 0) -> Iterator[tuple[int, list[int]]]:
+    """A server with the key OWN that ends its first connections before its greeting; its port, and who came."""
+    listener, came, kept = socket.create_server(("127.0.0.1", 0)), list[int](), list[Any]()
+
+    def serve() -> None:
+        while True:
+            try:
+                line, _ = listener.accept()
+            except OSError:
+                return
+            came.append(1)
+            if len(came) <= refuses:
+                line.close()
+                continue
+            transport = paramiko.Transport(line)
+            transport.add_server_key(OWN)
+            transport.start_server(event=threading.Event(), server=_Everybody())
+            kept.append(transport)
+
+    threading.Thread(target=serve, daemon=True).start()
+    try:
+        yield listener.getsockname()[1], came
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        for one in kept:
+            one.close()
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ssh_client, "PAUSES", (0.01, 0.01))
+    monkeypatch.setattr(ssh_client, "TURNS", (0.01, 0.01))
+    monkeypatch.setattr(effects, "RECONNECT", (0.0, 0.0))
+    # Both are put back by monkeypatch, whatever the call below does to them.
+    monkeypatch.setattr(client, "SSHClient", client.SSHClient)
+    monkeypatch.setattr(ssh, "SSHClient", ssh.SSHClient)
+    use_patient_client()
+
+
+def hop(tmp_path: Path, port: int, key: paramiko.PKey | None, strict: str = "yes") -> None:
+    """Go through a bastion at a port to a host behind it; key: what known_hosts has of the bastion."""
+    config, known = tmp_path / f"config-{port}", tmp_path / f"known-{port}"
+    config.write_text(f"Host behind\n  ProxyJump anna@127.0.0.1:{port}\n")
+    lines = f"[127.0.0.1]:{port} {key.get_name()} {key.get_base64()}\n" if key else ""
+    known.write_text(lines)
+    hopping: Any = PatientClient()
+    with checked_by(Checking(strict, str(known))):
+        ssh_client.patiently(lambda: hopping.parse_config("behind", {"port": 22}, ssh_config_file=str(config)))
+
+
+@pytest.fixture
+def _with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever logs in has a key, and nobody looks for others."""
+    real = PatientClient._connect_hop
+    own = {"pkey": OTHER, "allow_agent": False, "look_for_keys": False}
+    monkeypatch.setattr(PatientClient, "_connect_hop", lambda self, name, more: real(self, name, {**more, **own}))
+
+
+@pytest.mark.usefixtures("_with_a_key")
+def test_a_bastion_whose_key_is_known_to_the_host_is_gone_through(tmp_path: Path) -> None:
+    with sshd() as (port, _):
+        hop(tmp_path, port, OWN)
+
+
+@pytest.mark.usefixtures("_with_a_key")
+def test_a_bastion_whose_key_is_unknown_is_refused(tmp_path: Path) -> None:
+    with sshd() as (port, came), pytest.raises(paramiko.SSHException, match="No host key for"):
+        hop(tmp_path, port, None)
+    assert len(came) == 1, "that does not pass by waiting"
+
+
+@pytest.mark.usefixtures("_with_a_key")
+def test_a_bastion_with_another_key_is_refused(tmp_path: Path) -> None:
+    with sshd() as (port, _), pytest.raises(paramiko.BadHostKeyException):
+        hop(tmp_path, port, OTHER)
+
+
+@pytest.mark.usefixtures("_with_a_key")
+def test_a_bastion_that_lets_nobody_in_for_now_is_tried_again(tmp_path: Path) -> None:
+    with sshd(refuses=2) as (port, came):
+        hop(tmp_path, port, OWN)
+    assert len(came) == 3
+    with sshd(refuses=9) as (port, _), pytest.raises(HopRefusedError, match="lets nobody in for now"):
+        hop(tmp_path, port, OWN)
+
+
+def test_a_session_too_many_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def exec_command(_: Any, command: str, **__: Any) -> str:
+        asked.append(command)
+        if len(asked) < 3:
+            raise paramiko.ChannelException(1, "Administratively prohibited")
+        return "started"
+
+    monkeypatch.setattr(paramiko.SSHClient, "exec_command", exec_command)
+    assert PatientClient().exec_command("true") == "started"
+    asked.clear()
+    monkeypatch.setattr(ssh_client, "TURNS", (0.0,))
+    with pytest.raises(paramiko.ChannelException):
+        PatientClient().exec_command("true")
+
+
+class _Host:
+    """A host whose connection breaks so many times."""
+
+    def __init__(self, breaks: int, comes_back: bool = True) -> None:
+        self.name, self.breaks, self.connected, self.asked = "h1", breaks, 0, 0
+        self.connector = SimpleNamespace(connect=self._connect, client=None)
+        self.comes_back = comes_back
+
+    def _connect(self) -> None:
+        self.connected += 1
+        if not self.comes_back:
+            raise OSError("no route")
+
+    def run(self, *_: Any) -> tuple[bool, CommandOutput]:
+        self.asked += 1
+        if self.asked <= self.breaks:
+            raise ConnectionLostError("gone")
+        return True, CommandOutput([])
+
+
+@pytest.mark.parametrize(("twice", "comes_back", "asked"), [(True, True, 2), (False, True, 1), (True, False, 1)])
+def test_what_may_run_twice_is_asked_again_over_a_new_connection(
+    monkeypatch: pytest.MonkeyPatch, twice: bool, comes_back: bool, asked: int
+) -> None:
+    host: Any = _Host(1, comes_back)
+    monkeypatch.setattr(effects, "_run", host.run)
+    command: Any = "true"
+    state: Any = None
+    if asked == 2:
+        assert effects.remote(state, host, command, twice=twice)[0]
+    else:
+        with pytest.raises(ConnectionLostError):
+            effects.remote(state, host, command, twice=twice)
+    assert host.asked == asked
