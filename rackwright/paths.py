@@ -39,7 +39,9 @@ ASIDE = f"{STATE}/aside"
 RELEASE_MOUNT = "/config/release"
 ENCODINGS_MOUNT = "/config/encodings"
 SCRATCH_MOUNT = "/scratch"
-IN_CONTAINER = (RELEASE_MOUNT, ENCODINGS_MOUNT, SCRATCH_MOUNT)
+KEYED_MOUNT = "/config/keyed"
+"""The engine's YAML with the endpoint's key in it."""
+IN_CONTAINER = (RELEASE_MOUNT, ENCODINGS_MOUNT, SCRATCH_MOUNT, KEYED_MOUNT)
 """Folders of ours in an endpoint's container."""
 
 WRITTEN = "Written by Rackwright"
@@ -75,6 +77,16 @@ def endpoint_dir(endpoint: str) -> str:
 def release_dir(endpoint: str, spec_hash: str) -> str:
     """Folder of one release, named by its content."""
     return f"{endpoint_dir(endpoint)}/releases/{spec_hash}"
+
+
+def keys_dir(endpoint: str) -> str:
+    """Folder with the keys that an endpoint's clients send, each by its digest, as a header line; root's alone."""
+    return f"{endpoint_dir(endpoint)}/keys"
+
+
+def keyed_dir(endpoint: str) -> str:
+    """Folder with the engine's YAML and the key in it, made at each start; the container's user reads it."""
+    return f"{endpoint_dir(endpoint)}/keyed"
 
 
 def failed_dir(home: str) -> str:

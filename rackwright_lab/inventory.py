@@ -43,6 +43,7 @@ def settings(lab: Lab) -> dict[str, Any]:
         "paths": {"lock_file": "rackwright.lock.lab.yml", "private_ca": str(lab.paths.pki / "ca.crt")},
         # The hosts need no proxy; this machine finds the lab's names through it.
         "control_proxy": {"http": lab.proxy.url},
+        "mirrors": {f"{name}_keys": list(keys) for name, keys in lab.apt_keys().items()},
         "registry": {"key": Secret(found["registry-key"])},
         "models": {"hub_token": Secret(found["hub-token"])},
     }

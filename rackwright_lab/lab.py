@@ -23,7 +23,7 @@ from rackwright_lab.machine.paths import STATE_ROOT, Paths, cache_root, default_
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import LabError, run
 from rackwright_lab.real import builds, gpu, vllm
-from rackwright_lab.servers import certificates, debianrepo, dockerrepo, image, names, proxy, toolkit
+from rackwright_lab.servers import aptrepo, certificates, debianrepo, dockerrepo, image, names, proxy, toolkit
 from rackwright_lab.servers.registry import DOCKER_HUB, HOST, MIRROR, USER, Registry
 from rackwright_lab.servers.server import Server
 from rackwright_lab.servers.web import WEB_HOSTS
@@ -286,6 +286,15 @@ class Lab:
             login = image.Login(f"{server.address}:{server.port}", self.paths.pki / "ca.crt")
             image.ensure(made / "layout", image.of_hub, login, self.progress)
         vllm.put_models(made, self.paths.web / OWN_FOLDER)
+
+    def apt_keys(self) -> dict[str, tuple[str, ...]]:
+        """Fingerprints of the keys that sign the lab's apt repositories: the lab makes keys of its own."""
+        static = self.paths.web / "static"
+        files = {
+            "container_toolkit": static / "nvidia.github.io/libnvidia-container/gpgkey",
+            "docker": static / "download.docker.com/linux/debian/gpg",
+        }
+        return {name: aptrepo.fingerprints(file) for name, file in files.items() if file.exists()}
 
     def _start_web(self) -> None:
         static = self.paths.web / "static"

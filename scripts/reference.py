@@ -15,6 +15,7 @@ from rackwright.concerns.preflight.docker import DOCKER
 from rackwright.concerns.preflight.gpu import GPU
 from rackwright.concerns.preflight.machine import MACHINE
 from rackwright.concerns.preflight.network import NETWORK
+from rackwright.concerns.preflight.rights import RIGHTS
 from rackwright.concerns.preflight.row import Check, figures, gib
 from rackwright.concerns.preflight.software import SOFTWARE
 from rackwright.concerns.preflight.storage import STORAGE
@@ -134,6 +135,7 @@ GROUPS = {
     "GPUs": GPU,
     "File systems": STORAGE,
     "Network": NETWORK,
+    "Containers": RIGHTS,
 }
 
 

@@ -7,10 +7,11 @@ import json
 
 from rackwright.commands.inventories import add_limit
 from rackwright.effects.remote import command_of, remote
+from rackwright.paths import endpoint_dir
 from rackwright.plan.change import Shell
 from rackwright.plan.spec import local_url, served_name
 from rackwright.printable import ASKED_FOR, paragraph
-from rackwright.proof.basic import Answer, http, parse_answer
+from rackwright.proof.basic import Answer, http, login_script, parse_answer
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.settings.model import EndpointSettings
 
@@ -31,20 +32,20 @@ def run(arguments: argparse.Namespace) -> int:
     with connected(entries) as hosts:
         for one in hosts:
             for name, endpoint in one.entry.settings.all_endpoints.items():
-                text, answered = ask(one, endpoint, arguments.question, arguments.max_tokens)
+                text, answered = ask(one, name, endpoint, arguments.question, arguments.max_tokens)
                 print(f"{one.host.name} {name}: {paragraph(text, ASKED_FOR)}")
                 well = well and answered
     return 0 if well and len(hosts) == len(entries) else 1
 
 
-def ask(one: Connected, endpoint: EndpointSettings, question: str, max_tokens: int) -> tuple[str, bool]:
+def ask(one: Connected, name: str, endpoint: EndpointSettings, question: str, max_tokens: int) -> tuple[str, bool]:
     """The endpoint's answer as text, and whether it is one."""
     body = {
         "model": served_name(endpoint),
         "messages": [{"role": "user", "content": question}],
         "max_tokens": max_tokens,
     }
-    script = http(f"{local_url(endpoint)}/v1/chat/completions", 120, post=True)
+    script = login_script(endpoint_dir(name)) + http(f"{local_url(endpoint)}/v1/chat/completions", 120, post=True)
     ok, output = remote(one.state, one.host, command_of(Shell(script, stdin=json.dumps(body), timeout=130)))
     if not ok or not output.stdout_lines:
         return "could not be asked", False

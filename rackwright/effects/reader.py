@@ -10,6 +10,7 @@ from pyinfra.api.state import State
 
 from rackwright.concerns.catalog import read_for
 from rackwright.concerns.composite import composite, parse_composite
+from rackwright.effects.by_input import Unshown, framed, receiver
 from rackwright.effects.line import tune
 from rackwright.effects.login import why_unread
 from rackwright.effects.remote import StepFailedError, remote, tail
@@ -19,6 +20,8 @@ from rackwright.plan.concern import HostReading
 from rackwright.plan.reading import Section
 from rackwright.settings.model import HostSettings
 
+TITLE = f"{reading.HEAD.strip()} what Rackwright reads of a host"
+"""What `ps` on a host shows of its reading."""
 SECONDS = 120
 """Within which a host must have read itself."""
 
@@ -27,7 +30,8 @@ def reading_command(
     settings: HostSettings, steps: Collection[str] = (), more: Mapping[str, str] | None = None
 ) -> StringCommand:
     """The command that reads what the steps of a deploy.py need, and sections of `more` by name after that."""
-    return StringCommand("sh", "-c", QuoteString(reading_script(settings, steps, more)))
+    script = reading_script(settings, steps, more)
+    return StringCommand("sh", "-c", QuoteString(receiver(script, TITLE)), _stdin=Unshown(framed(script)))
 
 
 def reading_script(settings: HostSettings, steps: Collection[str] = (), more: Mapping[str, str] | None = None) -> str:

@@ -25,6 +25,7 @@ from pyinfra.api.state import State
 from pyinfra.connectors.util import CommandOutput
 
 from rackwright.effects import jobs
+from rackwright.effects.by_input import MOST, Unshown, framed, receiver
 from rackwright.effects.held_leases import fenced, hold_of, was_refused, why_lost
 from rackwright.effects.line import is_lost, tune
 from rackwright.effects.run_context import part_of
@@ -89,11 +90,12 @@ class ConnectionLostError(StepFailedError):
 def command_of(step: Shell | WriteFile) -> StringCommand:
     """The pyinfra command of a simple step. File contents and secrets travel by standard input only."""
     step = _shell_of(step)
-    words = ["timeout", "-k", "10", str(step.timeout), "sh", "-c", QuoteString(DOCKER_ENVIRONMENT + step.script)]
-    if step.stdin is None:
-        return StringCommand(*words)
     text = step.stdin.unmask() if isinstance(step.stdin, Secret) else step.stdin
-    return StringCommand(*words, _stdin=text)
+    script = DOCKER_ENVIRONMENT + step.script
+    if step.unseen or len(script.encode()) > MOST:
+        text, script = f"{framed(script)}{text or ''}", receiver(script, "a script of Rackwright's, by standard input")
+    words = ["timeout", "-k", "10", str(step.timeout), "sh", "-c", QuoteString(script)]
+    return StringCommand(*words) if text is None else StringCommand(*words, _stdin=Unshown(text))
 
 
 def _shell_of(step: Shell | WriteFile) -> Shell:
@@ -323,8 +325,10 @@ def _news(state: State, host: Host, job: Job, stream: JobStream) -> jobs.JobNews
 
 def run_guarded(state: State, host: Host, step: Guarded) -> None:
     """Make a change that the host takes back unless a new connection confirms it. Raises StepFailedError."""
-    arm = Shell(_arm(step), stdin=undo_script(step), timeout=step.seconds + 60)
+    arm = Shell(_arm(step), stdin=undo_script(step), timeout=step.seconds + 60, unseen=True)
     ok, output = under_lease(state, host, arm)
+    if not ok and GUARD_BEGAN not in output.stdout_lines:
+        raise StepFailedError(f"{step.name}: could not begin, so nothing was changed: {tail(output)}", code="RW0740")
     if not ok:
         raise TakenBackError(f"{step.name}: the change failed and was taken back: {tail(output)}", code="RW0716")
     if not _confirm(state, host, step):
@@ -333,6 +337,10 @@ def run_guarded(state: State, host: Host, step: Guarded) -> None:
             "the host takes it back by itself",
             code="RW0717",
         )
+
+
+GUARD_BEGAN = "the change begins"
+"""What guard_arm.sh prints when the way back is armed."""
 
 
 def undo_script(step: Guarded) -> str:

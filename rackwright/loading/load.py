@@ -14,7 +14,7 @@ from rackwright.loading.files import Site, site_root
 from rackwright.loading.merge import Layer, merge
 from rackwright.loading.validate import Known, leaves, validate
 from rackwright.loading.vault import decrypt
-from rackwright.loading.wording import SECRET_PATHS
+from rackwright.loading.wording import is_secret
 from rackwright.loading.yaml_file import VAULT_HEADER, Ciphertext, Document, parse
 from rackwright.settings.connection import defaults, placed, rename
 from rackwright.settings.groups import ALL, PRIORITY, UNGROUPED, Groups
@@ -164,7 +164,7 @@ def _command_line(overrides: Mapping[str, Any]) -> list[Problem]:
         Problem(Origin(DATA_OPTION), path, text, code="RW0221")
         for key, value in overrides.items()
         for path, leaf in leaves(value, (key,))
-        if path in SECRET_PATHS and leaf
+        if is_secret(path) and leaf
     ]
 
 
@@ -320,4 +320,4 @@ def _hidden(values: Mapping[str, Any]) -> dict[str, Any]:
 def _hide(path: KeyPath, value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _hide((*path, key), below) for key, below in value.items()}
-    return Secret(value) if path in SECRET_PATHS and isinstance(value, str) else value
+    return Secret(value) if is_secret(path) and isinstance(value, str) else value

@@ -97,7 +97,7 @@ def _invalid(path: KeyPath, model: type[BaseModel], detail: ErrorDetails) -> Fou
 def _code(detail: ErrorDetails) -> str:
     if detail["type"] == "extra_forbidden":
         return "RW0210"
-    if isinstance(detail.get("input"), Secret):
+    if isinstance(detail.get("input"), Secret) and not is_secret(path_of(detail)):
         return "RW0216"
     fits = detail["loc"] and not isinstance(detail.get("ctx", {}).get("error"), MisfitError)
     return "RW0212" if fits else "RW0213"

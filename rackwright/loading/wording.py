@@ -19,18 +19,29 @@ from rackwright.settings.sections import (
     AMOUNT,
     BLOB,
     CACHE,
+    CAPABILITY,
+    FINGERPRINT,
     FOLDER,
+    HTTPS,
     IMAGE,
     NAME,
     REGISTRY,
     REPOSITORY,
     SHA256,
+    SHM,
     SOME,
+    USER,
     VARIABLE,
     YAML_FILE,
 )
 
-SECRET_PATHS: tuple[KeyPath, ...] = (("registry", "key"), ("models", "hub_token"))
+SECRET_PATHS: tuple[KeyPath, ...] = (
+    ("registry", "key"),
+    ("models", "hub_token"),
+    ("api_key",),
+    ("endpoints", "NAME", "api_key"),
+)
+"""`NAME` stands for any."""
 KINDS = {
     "bool_parsing": "true or false",
     "bool_type": "true or false",
@@ -55,6 +66,11 @@ PATTERNS = {
     FOLDER: "a name of small letters, digits and ._- of at most 63",
     NAME: "a name of small letters, digits and _- of at most 63",
     CACHE: "an absolute path, or one that begins with ~/ for every user's home",
+    FINGERPRINT: "the fingerprint of a key: 40 digits and capital letters A to F, without blanks",
+    HTTPS: "an address that begins with https://",
+    CAPABILITY: "a capability without CAP_, as SYS_PTRACE",
+    SHM: "a size in m or g, as 16g",
+    USER: "numbers of user and group, as 1000:1000",
     SHA256: "a SHA-256: 64 hexadecimal digits",
     BLOB: "git's hash of a file: 40 hexadecimal digits",
     REPOSITORY: "a repository of the hub, as openai/gpt-oss-120b",
@@ -76,6 +92,8 @@ def explain(model: type[BaseModel], detail: ErrorDetails) -> str:
     path, value, kind = path_of(detail), detail.get("input"), detail["type"]
     if kind == "extra_forbidden":
         return f"unknown key{nearest(str(path[-1]), _fields(model, path[:-1]))}"
+    if isinstance(value, Secret) and is_secret(path):
+        return _asked(detail)
     if isinstance(value, Secret):
         return misplaced(path)
     if kind == "string_type":
@@ -121,11 +139,15 @@ def section(annotation: Any) -> type[BaseModel] | None:
 
 def is_secret(path: KeyPath) -> bool:
     """True where the settings take a secret."""
-    return path in SECRET_PATHS
+    return any(
+        len(path) == len(one) and all(word in ("NAME", part) for word, part in zip(one, path, strict=True))
+        for one in SECRET_PATHS
+    )
 
 
 def misplaced(path: KeyPath) -> str:
     """What to say of a vault value at a path that shows its value."""
     shown = "`docker inspect`" if "environment" in path else "files and messages"
-    places = " and ".join(".".join(map(str, place)) for place in SECRET_PATHS)
+    *names, last = (".".join(map(str, place)) for place in SECRET_PATHS if "NAME" not in place)
+    places = f"{', '.join(names)} and {last}"
     return f"a vault value is not taken here, since it would show in {shown}; secrets go into {places}"

@@ -33,6 +33,7 @@ class DockerArguments(TypedDict, total=False):
     daemon: Mapping[str, Any]
     toolkit_version: str
     hold_packages: bool
+    hold_existing: bool
 
 
 class FirewallArguments(TypedDict, total=False):
@@ -67,7 +68,7 @@ class ModelsArguments(TypedDict, total=False):
 
 
 class EndpointArguments(TypedDict, total=False):
-    """The keys of an endpoint."""
+    """The keys of an endpoint. A key comes out of a vault or an environment variable, never out of a file in clear."""
 
     endpoint_name: str
     endpoints: Mapping[str, Mapping[str, Any]]
@@ -81,6 +82,7 @@ class EndpointArguments(TypedDict, total=False):
     engine_file: str
     environment: Mapping[str, str]
     arguments: Sequence[str]
+    api_key: str
     sizes_on_command_line: bool
     port: int
     network: Literal["bridge", "host"]
@@ -97,5 +99,6 @@ class EndpointArguments(TypedDict, total=False):
     hook_timeout: int
     restart_delay: int
     start_limit: int
+    container: Mapping[str, Any]
     gate: Mapping[str, Any]
     accept_known_bad: bool

@@ -7,11 +7,17 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 
 from rackwright.paths import endpoint_dir
+from rackwright.settings.secret import Secret
 
 HASH = "BINDING"
 """The variable with the hash over all the others: the container carries it as a label."""
+KEY = "KEY"
+"""The variable with the digest of the endpoint's key."""
+_ROUNDS = 50_000
+"""A binding is no secret, so that a key that somebody made up must not be guessed from its digest."""
 
 
 @dataclass(frozen=True)
@@ -20,11 +26,13 @@ class Binding:
 
     gpus: tuple[str, ...]
     """UUIDs of its GPUs; indices move with the PCI order, UUIDs do not."""
+    key: str = ""
+    """Digest of the key that its clients send: the name of the key's file. Empty: they need none."""
 
     @property
     def values(self) -> str:
         """The lines that the hash is over."""
-        return f"GPUS={','.join(self.gpus)}\n"
+        return f"GPUS={','.join(self.gpus)}\n" + (f"{KEY}={self.key}\n" if self.key else "")
 
     @property
     def hash(self) -> str:
@@ -37,6 +45,12 @@ class Binding:
         return f"{self.values}{HASH}={self.hash}\n"
 
 
+@cache
+def key_digest(key: Secret) -> str:
+    """What a binding says of an endpoint's key: 12 hexadecimal digits, the same on every host."""
+    return hashlib.pbkdf2_hmac("sha256", key.unmask().encode(), b"rackwright endpoint key", _ROUNDS).hex()[:12]
+
+
 def binding_path(endpoint: str) -> str:
     """Where an endpoint's binding lies on the host."""
     return f"{endpoint_dir(endpoint)}/binding"
@@ -45,5 +59,5 @@ def binding_path(endpoint: str) -> str:
 def parse_binding(text: str) -> Binding | None:
     """The binding that a file gives; None for one that was changed by hand."""
     values = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
-    found = Binding(tuple(filter(None, values.get("GPUS", "").split(","))))
+    found = Binding(tuple(filter(None, values.get("GPUS", "").split(","))), values.get(KEY, ""))
     return found if found.text == text else None

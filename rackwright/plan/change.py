@@ -19,11 +19,13 @@ class Shell:
     """A POSIX sh script, run as root. It must be safe to run twice.
 
     `stdin` is where secrets go; `timeout` (seconds) ends the script on the host itself.
+    `unseen`: the script itself holds what `ps` must not show, such as a proxy's password, so it goes there as well.
     """
 
     script: str
     stdin: Secret | str | None = None
     timeout: int = 300
+    unseen: bool = False
 
 
 @dataclass(frozen=True)

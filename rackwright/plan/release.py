@@ -9,7 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rackwright.paths import DOCKER_HOST, DOCKER_MISLEADING, container_name, endpoint_dir, release_dir, unit_name
+from rackwright.errors import SettingsError
+from rackwright.paths import (
+    DOCKER_HOST,
+    DOCKER_MISLEADING,
+    container_name,
+    endpoint_dir,
+    keyed_dir,
+    keys_dir,
+    release_dir,
+    unit_name,
+)
 from rackwright.plan.binding import binding_path
 from rackwright.plan.render import render, systemd_command
 from rackwright.plan.spec import FORMAT, EndpointSpec
@@ -69,6 +79,11 @@ class Release:
 def build_release(spec: EndpointSpec, endpoint: EndpointSettings, site: Path) -> Release:
     """Render every file of a release from the templates of a site. Raises SettingsError when one lacks a value."""
     drafted = _render_files(spec, endpoint, site)
+    if spec.key_option and keyed_dir(spec.name) not in drafted["before-start"]:
+        text = (
+            "templates/before-start.j2 is older than api_key, and leaves the key out; next: rackwright init --update ."
+        )
+        raise SettingsError(text, code="RW0508")
     own = hash_of(drafted)
     return Release(spec, own, {name: text.replace(SELF, own) for name, text in drafted.items()})
 
@@ -95,14 +110,18 @@ def _render_files(spec: EndpointSpec, endpoint: EndpointSettings, site: Path) ->
         "release": release_dir(spec.name, SELF),
         "binding": binding_path(spec.name),
         "scratch": f"{endpoint_dir(spec.name)}/scratch",
+        "caches": f"{endpoint_dir(spec.name)}/caches/{spec.image.rpartition(':')[2][:12]}",
         "container": container_name(spec.name),
         "limits": limits(endpoint),
         "docker_host": DOCKER_HOST,
         "docker_misleading": " ".join(DOCKER_MISLEADING),
         "docker_run": systemd_command(spec.docker_run(SELF)),
+        "keys": keys_dir(spec.name),
+        "keyed": keyed_dir(spec.name),
     }
     return {
         spec.engine_file: spec.engine_yaml,
+        **spec.files,
         "before-start": render("before-start.j2", site, **values),
         "wait-ready": render("wait-ready.j2", site, **values),
         unit_name(spec.name): render("endpoint.service.j2", site, **values),

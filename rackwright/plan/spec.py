@@ -9,14 +9,24 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
-from rackwright.paths import ENCODINGS_MOUNT, RELEASE_MOUNT, SCRATCH_MOUNT, container_name, endpoint_dir, release_dir
+from rackwright.paths import (
+    ENCODINGS_MOUNT,
+    KEYED_MOUNT,
+    RELEASE_MOUNT,
+    SCRATCH_MOUNT,
+    container_name,
+    endpoint_dir,
+    keyed_dir,
+    release_dir,
+)
 from rackwright.plan.render import Expanded
 from rackwright.settings.model import EndpointSettings
+from rackwright.settings.sections import Container
 
 FORMAT = 2
 """Of spec.json. 1 had the GPUs in the release."""
@@ -54,6 +64,23 @@ class Resolved:
 
 
 @dataclass(frozen=True)
+class Added:
+    """What the tables of rackwright/data/engines add to an endpoint's settings."""
+
+    environment: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    """More files of the release, by name."""
+    key_option: str = ""
+    """The name of the endpoint's key in the engine's YAML."""
+    rights: tuple[str, ...] = ()
+    """Words of `docker run` for what the container may do."""
+    pids_limit: int = 0
+
+
+NOTHING_ADDED = Added()
+
+
+@dataclass(frozen=True)
 class EndpointSpec:
     """All that one endpoint serves: a running container with another serving hash must be restarted."""
 
@@ -71,6 +98,15 @@ class EndpointSpec:
     """Commit by repository."""
     served_name: str
     """The name that /v1/models answers."""
+    key_option: str = ""
+    """The engine's option for the key that clients must send (which one is the binding's); empty: they need none."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """More files of the release that the engine reads."""
+    rights: tuple[str, ...] = ()
+    """Words of `docker run` for what the container may do."""
+    pids_limit: int = 0
+    container: Container = field(default_factory=Container)
+    """What the settings say of that."""
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for spec.json and for the serving hash."""
@@ -85,7 +121,10 @@ class EndpointSpec:
             "port": self.port,
             "models": dict(sorted(self.models.items())),
             "served_name": self.served_name,
-            "files": {self.engine_file: self.engine_yaml},
+            "files": {self.engine_file: self.engine_yaml, **self.files},
+            # Named only where there is something to say: an upgrade of ours must not restart what serves.
+            **({"keyed": True} if self.key_option else {}),
+            **({"container": self.container.model_dump(mode="json")} if self.container != Container() else {}),
         }
 
     @property
@@ -93,6 +132,11 @@ class EndpointSpec:
         """First 12 hexadecimal digits of the SHA-256 over the canonical JSON."""
         text = json.dumps(self.as_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def has_options(self) -> bool:
+        """Whether the engine's YAML says anything."""
+        return self.engine_yaml != render_engine_yaml({})
 
     @property
     def health_url(self) -> str:
@@ -117,13 +161,17 @@ class EndpointSpec:
             # Where dockerd maps users (userns-remap), neither the host's namespaces nor our folders could be used.
             ["--userns", "host"],
             ["--runtime", "nvidia", "--env", Expanded("NVIDIA_VISIBLE_DEVICES=${GPUS}")],
-            ["--ipc=host", "--ulimit", "memlock=-1", "--ulimit", "stack=67108864", "--oom-score-adj", "500"],
+            [*self._shared_memory(), "--ulimit", "memlock=-1", "--ulimit", "stack=67108864", "--oom-score-adj", "500"],
+            *([list(self.rights)] if self.rights else []),
             self._network_words(),
         ]
         mounts = (*self.mounts, Mount(release_dir(self.name, release), RELEASE_MOUNT))
         groups += [["--volume", mount.argument] for mount in mounts]
         groups += [["--env", f"{key}={value}"] for key, value in sorted(self.environment.items())]
         return [*groups, [self.image], list(self.command)]
+
+    def _shared_memory(self) -> list[str]:
+        return ["--shm-size", self.container.shm_size] if self.container.shm_size else ["--ipc=host"]
 
     def _network_words(self) -> list[str]:
         if self.network == "host":
@@ -154,8 +202,10 @@ def last_part(path: str) -> str:
     return path.rstrip("/").rsplit("/", 1)[1]
 
 
-def endpoint_spec(name: str, endpoint: EndpointSettings, encodings_dir: str, resolved: Resolved) -> EndpointSpec:
-    """Everything about one endpoint, from its settings and from what was resolved for it."""
+def endpoint_spec(
+    name: str, endpoint: EndpointSettings, encodings_dir: str, resolved: Resolved, added: Added = NOTHING_ADDED
+) -> EndpointSpec:
+    """Everything about one endpoint, from its settings, what was resolved for it, and what its engine's data add."""
     assert endpoint.model is not None
     models = {endpoint.model.repository: resolved.model_commit}
     mounts = [Mount(resolved.model_path, endpoint.model.mount)]
@@ -165,11 +215,13 @@ def endpoint_spec(name: str, endpoint: EndpointSettings, encodings_dir: str, res
     if endpoint.harmony:
         mounts.append(Mount(encodings_dir, ENCODINGS_MOUNT))
     mounts.append(Mount(f"{endpoint_dir(name)}/scratch", SCRATCH_MOUNT, writable=True))
+    if endpoint.api_key is not None:
+        mounts.append(Mount(keyed_dir(name), KEYED_MOUNT))
     return EndpointSpec(
         name=name,
         image=f"{endpoint.image.rsplit(':', 1)[0]}@{resolved.image_digest}",
         command=tuple(server_command(endpoint)),
-        environment=environment(endpoint),
+        environment={**added.environment, **environment(endpoint)},
         mounts=tuple(mounts),
         network=endpoint.network,
         address=endpoint.address,
@@ -178,6 +230,11 @@ def endpoint_spec(name: str, endpoint: EndpointSettings, encodings_dir: str, res
         engine_yaml=render_engine_yaml(endpoint.engine),
         models=models,
         served_name=served_name(endpoint),
+        key_option=added.key_option,
+        files=added.files,
+        rights=added.rights,
+        pids_limit=added.pids_limit,
+        container=endpoint.container,
     )
 
 
@@ -209,6 +266,8 @@ def _sglang(endpoint: EndpointSettings, where: list[str]) -> list[str]:
 
 
 def _config(endpoint: EndpointSettings) -> list[str]:
+    if endpoint.api_key is not None:
+        return ["--config", f"{KEYED_MOUNT}/{endpoint.engine_file}"]
     return ["--config", f"{RELEASE_MOUNT}/{endpoint.engine_file}"] if endpoint.engine else []
 
 
@@ -228,6 +287,9 @@ def environment(endpoint: EndpointSettings) -> dict[str, str]:
         ours["TIKTOKEN_ENCODINGS_BASE"] = ENCODINGS_MOUNT
     if endpoint.engine_kind == "vllm":
         ours["VLLM_CACHE_ROOT"] = f"{SCRATCH_MOUNT}/vllm"
+    if endpoint.container.user or endpoint.container.read_only:
+        # A user by number has no home, and a home in the image cannot be written to.
+        ours["HOME"] = f"{SCRATCH_MOUNT}/home"
     return ours | endpoint.environment
 
 

@@ -15,6 +15,9 @@ from functools import wraps
 from inspect import signature
 from typing import Any, ParamSpec
 
+THREADS = "threads in the container"
+FULL = 0.8
+"""Part of the pids limit from which on a peak is worth a warning."""
 GPU_ERRORS = "GPU errors since the switch"
 GPUS_INSIDE = "GPUs inside the container"
 
@@ -128,11 +131,28 @@ def judge_safely(question: Question, answer: Answer) -> Verdict:
         )
 
 
+LOGIN = '${rackwright_login:+--header "@$rackwright_login"}'
+"""What every request of a row carries: curl reads the header from a file, so that `ps` shows no key."""
+
+
+def login_script(home: str) -> str:
+    """Shell lines before a row's own: which key the endpoint of this folder asks for now, if any."""
+    return (
+        f"rackwright_login={home}/keys/$(sed -n 's/^KEY=//p' {home}/binding 2>/dev/null)\n"
+        '[ -f "$rackwright_login" ] || rackwright_login=\n'
+    )
+
+
+def with_login(home: str, question: Question) -> Question:
+    """A row whose requests carry the key of the endpoint in this folder."""
+    return replace(question, script=login_script(home) + question.script)
+
+
 def http(url: str, timeout: int, post: bool) -> str:
     """Shell line that asks over HTTP on the host itself; without an answer, curl's own words and status 0."""
     body = "--header 'Content-Type: application/json' --data-binary @- " if post else ""
     return (
-        f"curl --silent --show-error --noproxy '*' --max-time {timeout} {body}"
+        f"curl --silent --show-error --noproxy '*' --max-time {timeout} {LOGIN} {body}"
         f"--write-out '\\n%{{http_code}} %{{time_total}}' {shlex.quote(url)} 2>&1 || printf '\\n0 0'"
     )
 
@@ -158,6 +178,19 @@ def model_name(base: str, expected: str) -> Question:
         return Verdict(expected in names, f"/v1/models answers {', '.join(names) or 'nothing'}, expected {expected}")
 
     return Question("the model's name", http(f"{base}/v1/models", 30, post=False), answered(judge), timeout=40)
+
+
+@host_rule
+def asks_for_key(base: str) -> Question:
+    """An endpoint that is to ask for a key must refuse who sends none."""
+
+    def judge(answer: Answer) -> Verdict:
+        refused = answer.status in (401, 403)
+        seen = f"without it /v1/models answers {answer.status}"
+        return Verdict(refused, seen if refused else f"{seen}, expected 401: anybody is let in")
+
+    script = "rackwright_login=\n" + http(f"{base}/v1/models", 30, post=False)
+    return Question("its key is asked for", script, answered(judge), timeout=40)
 
 
 @host_rule
@@ -201,6 +234,33 @@ def gpus_inside(container: str, count: int) -> Question:
 
     script = f"o=$(docker exec {container} nvidia-smi -L 2>&1); r=$?; printf '%s\\n%s 0' \"$o\" $r"
     return Question(GPUS_INSIDE, script, judge, timeout=60)
+
+
+@host_rule
+def threads(container: str, limit: int) -> Question:
+    """The most processes and threads that the container has had, against its limit: past that nothing new starts."""
+
+    def judge(answer: Answer) -> Verdict:
+        found = re.findall(r"^(\d+) (\d+)$", answer.body, re.MULTILINE)
+        if not found:
+            return Verdict(False, "not measurable on this host: its control group has no pids", measured=False)
+        most, refused = map(int, found[-1])
+        seen = f"{most} at most of {limit}" + (f", and {refused} were refused" if refused else "")
+        way_out = "" if most < FULL * limit and not refused else "; raise container.pids_limit"
+        return Verdict(not way_out, seen + way_out, figure=float(most))
+
+    # The kernel counts the peak from 6.1 on; before, the present number has to do.
+    script = (
+        f"p=$(docker inspect --format '{{{{.State.Pid}}}}' {container} 2>/dev/null)\n"
+        "v2=/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/$p/cgroup 2>/dev/null)\n"
+        "v1=/sys/fs/cgroup/pids$(sed -n 's/^[0-9]*:pids://p' /proc/$p/cgroup 2>/dev/null)\n"
+        'for g in "$v2" "$v1"; do\n'
+        '  [ -n "$p" ] && [ -r "$g/pids.max" ] || continue\n'
+        '  n=$(cat "$g/pids.peak" 2>/dev/null || cat "$g/pids.current")\n'
+        '  printf \'%s %s\\n\' "$n" "$(sed -n \'s/^max //p\' "$g/pids.events" 2>/dev/null | grep . || echo 0)"\n'
+        "  break\ndone\nprintf '\\n0 0'"
+    )
+    return Question(THREADS, script, judge, timeout=60, severity=Severity.WARN)
 
 
 HARDWARE_XIDS = frozenset({48, 62, 64, 74, 79, 95, 119, 120, 140})

@@ -19,6 +19,8 @@ CODES = {
     "speed": "RW0412",
     "GPU error counters": "RW0413",
     "engine steps": "RW0414",
+    "its key is asked for": "RW0415",
+    "threads in the container": "RW0416",
 }
 OTHER = "RW0400"
 """Of a row that this version does not know: a host may finish the switch of another one."""

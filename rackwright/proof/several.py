@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.proof.basic import Answer
+from rackwright.proof.basic import LOGIN, Answer
 
 COUNTER = re.compile(r"^(before|after) ([\w:]+?)(?:_total)?(?:\{.*\})? ([\d.e+]+)$", re.MULTILINE)
 
@@ -17,7 +17,7 @@ COUNTER = re.compile(r"^(before|after) ([\w:]+?)(?:_total)?(?:\{.*\})? ([\d.e+]+
 def post_several(url: str, times: int, seconds: int) -> str:
     """Shell line that sends $body so often, for at most `seconds` each; after each answer a line `STATUS SECONDS`."""
     return (
-        f"for i in $(seq {times}); do printf '%s' \"$body\" | curl --silent --noproxy '*' --max-time {seconds} "
+        f"for i in $(seq {times}); do printf '%s' \"$body\" | curl --silent --noproxy '*' --max-time {seconds} {LOGIN} "
         "--header 'Content-Type: application/json' --data-binary @- "
         f"--write-out '\\n%{{http_code}} %{{time_total}}\\n' {shlex.quote(url)}; done"
     )
@@ -25,7 +25,7 @@ def post_several(url: str, times: int, seconds: int) -> str:
 
 def counters(base: str, names: str, when: str) -> str:
     """Shell line that prints the counters of /metrics whose names match, each with a word in front of it."""
-    curl = f"curl --silent --noproxy '*' --max-time 20 {shlex.quote(f'{base}/metrics')}"
+    curl = f"curl --silent --noproxy '*' --max-time 20 {LOGIN} {shlex.quote(f'{base}/metrics')}"
     return f"{curl} | grep -E {shlex.quote(f'^({names})')} | sed 's/^/{when} /'"
 
 

@@ -11,7 +11,7 @@ import json
 import re
 import shlex
 
-from rackwright.proof.basic import Answer, Question, Verdict
+from rackwright.proof.basic import LOGIN, Answer, Question, Verdict
 from rackwright.proof.several import counters, grown, post_several, replies, row_script
 
 SECONDS = 60
@@ -53,7 +53,7 @@ def _around(base: str, engine_kind: str, post: str) -> list[str]:
 
 def _info(base: str) -> str:
     """SGLang's scheduler itself answers /server_info, which older versions name /get_server_info (http_server.py)."""
-    curl = "curl --silent --noproxy '*' --max-time 20 --output /dev/null --write-out 'info %{http_code}\\n'"
+    curl = f"curl --silent --noproxy '*' --max-time 20 {LOGIN} --output /dev/null --write-out 'info %{{http_code}}\\n'"
     first, older = (shlex.quote(f"{base}/{name}") for name in ("server_info", "get_server_info"))
     return f"told=$({curl} {first})\n[ \"$told\" = 'info 404' ] && told=$({curl} {older})\nprintf '%s\\n' \"$told\""
 

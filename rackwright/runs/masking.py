@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pydantic import BaseModel
 
 from rackwright.plan.change import Change
-from rackwright.settings.secret import MASK, Secret
-
-_LOGIN_IN_URL = re.compile(r"(://)[^/\s@\"']+@")
-_LOGIN_IN_HEADER = re.compile(r"(?i)\b((?:bearer|basic)[ \t]+)[\w.~+/=-]{8,}")
-_KNOWN = re.compile(r"\b(?:sk-|hf_|nvapi-|ghp_|glpat-)[\w-]{8,}")
-"""Keys that say by their beginning what they are."""
-_OPTION = re.compile(
-    r"(?i)(--[\w-]*(?:token|secret|password|passwd|api[_-]?key)\b[\"']?(?:[ \t]*,)?[ \t\n]+(?:- )?)"
-    r"(?!-|\d+\b|true\b|false\b)(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"',]+)"
-)
-"""An option and its value as two words: on a command line, in a list of JSON, below each other in YAML."""
-_KEYED = re.compile(
-    r"(?i)([\w-]*(?:token|secret|password|passwd|api[_-]?key)[\"']?\s*[:=]\s*)"
-    r"(?!\d+\b|true\b|false\b|null\b)(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"',]+)"
-)
+from rackwright.settings.secret import MASK, Secret, without_secrets
 
 
 def mask(text: str, secrets: Iterable[str] = ()) -> str:
-    """`text` with secrets, logins in URLs and headers, and values of telling keys and options as a mask.
-
-    Keys that only count (`max_num_tokens: 8192`) are left alone.
-    """
+    """`text` with these secrets, and with all that looks like one, as a mask."""
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, MASK)
-    text = _LOGIN_IN_URL.sub(rf"\g<1>{MASK}@", text)
-    for pattern in (_LOGIN_IN_HEADER, _OPTION, _KEYED):
-        text = pattern.sub(rf"\g<1>{MASK}", text)
-    return _KNOWN.sub(MASK, text)
+    return without_secrets(text)
 
 
 def secrets_of(value: Any) -> Iterator[str]:

@@ -7,6 +7,7 @@ host is (`HostSettings`, which takes the endpoint's keys at top level too, as th
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from rackwright.paths import reserved
+from rackwright.settings.secret import Secret
 from rackwright.settings.sections import (
     DIGEST,
     IMAGE,
@@ -24,6 +26,7 @@ from rackwright.settings.sections import (
     YAML_FILE,
     Address,
     AllowFrom,
+    Container,
     Docker,
     Downloads,
     Encodings,
@@ -49,6 +52,9 @@ SITE = "site"
 """In the context of a validation: the site's folder."""
 NOWHERE = Path("/")
 """The folder of settings that come from no site: a host of an inventory that does not call build()."""
+
+
+API_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~+/=-]{15,511}\Z")
 
 
 class MisfitError(ValueError):
@@ -79,9 +85,11 @@ class EndpointSettings(Frozen):
     engine_file: str = Field(default="engine.yaml", pattern=YAML_FILE)
     """Name of the YAML file in the release, for example `eagle.yaml`."""
     environment: dict[Annotated[str, Field(pattern=VARIABLE)], Line] = Field(default_factory=dict)
-    """Environment of the container. No secrets: they would show in `docker inspect`."""
+    """Environment of the container. Secrets are refused: they would show in `docker inspect` and in the unit."""
     arguments: tuple[Line, ...] = ()
-    """More words for the server's command line."""
+    """More words for the server's command line. Secrets are refused: they would show in `ps`."""
+    api_key: Secret | None = None
+    """Key that clients must send as `Authorization: Bearer KEY`; on the host it lies in a file of root's (0600)."""
     sizes_on_command_line: bool = False
     """True for TensorRT-LLM 1.1.0rc0, where the command line could override the YAML's three sizes."""
     port: Port = 8000
@@ -122,9 +130,18 @@ class EndpointSettings(Frozen):
     """Seconds between a crash and the next start."""
     start_limit: int = Field(default=3, ge=1)
     """Starts that may fail before the unit gives up."""
+    container: Container = Container()
     gate: Gate = Gate()
     accept_known_bad: bool = False
     """True deploys a combination that is known not to work."""
+
+    @field_validator("api_key")
+    @classmethod
+    def _key(cls, value: Secret | None) -> Secret | None:
+        """What a Bearer header carries (RFC 6750), begun as no option is, and long enough not to be guessed."""
+        if value is not None and not API_KEY.match(value.unmask()):
+            raise ValueError("must be 16 to 512 letters, digits and ._~+/=-, and begin with a letter or a digit")
+        return value
 
     @field_validator("image_digest")
     @classmethod
@@ -280,14 +297,18 @@ def replicas(name: str, endpoint: EndpointSettings, at: tuple[str, ...]) -> list
 
 
 def overlay(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """`own` over `base` key by key; so is the section `gate`, and `engine` alone is merged deep (DECISIONS 37)."""
+    """`own` over `base` key by key.
+
+    So are the sections `gate` and `container`, and `engine` alone is merged deep (DECISIONS 37).
+    """
     merged = {**base, **own}
     if "engine" in base and "engine" in own:
         merged["engine"] = deep_merge(base["engine"], own["engine"])
-    weaker = base.get("gate")
-    weaker = weaker.model_dump(exclude_unset=True) if isinstance(weaker, Gate) else weaker
-    if isinstance(weaker, dict) and isinstance(own.get("gate"), dict):
-        merged["gate"] = {**weaker, **own["gate"]}
+    for section in ("gate", "container"):
+        weaker = base.get(section)
+        weaker = weaker.model_dump(exclude_unset=True) if isinstance(weaker, Frozen) else weaker
+        if isinstance(weaker, dict) and isinstance(own.get(section), dict):
+            merged[section] = {**weaker, **own[section]}
     return merged
 
 

@@ -66,9 +66,9 @@ Values come from `group_vars/all.yml`, `group_vars/GROUP.yml` and `host_vars/HOS
 folder of YAML files, beside `deploy.py` and beside the inventory. The precedence is Ansible's: all, then groups by
 depth, `ansible_group_priority` and name, then the host; files beside `deploy.py` are stronger than those beside the
 inventory, and `--data KEY=VALUE` is stronger than any file. A stronger key replaces a weaker one as a whole; so it
-does within a section (`docker`, `rollout`, ...), whose other keys stay. `engine` alone is merged deep. It and `gate`
-are merged at top level and, where two files describe the same endpoint, within `endpoints.NAME`. On the command line
-a section's key is `SECTION.KEY`: `--data docker.users=["ops"]`.
+does within a section (`docker`, `rollout`, ...), whose other keys stay. `engine` alone is merged deep. It, `gate` and
+`container` are merged at top level and, where two files describe the same endpoint, within `endpoints.NAME`. On the
+command line a section's key is `SECTION.KEY`: `--data docker.users=["ops"]`.
 `rackwright check INVENTORY --show-origin` says where each value comes from.
 
 Secrets are [ansible-vault](https://docs.ansible.com/ansible/latest/vault_guide/) values, or keys of a wholly encrypted

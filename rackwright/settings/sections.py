@@ -41,6 +41,11 @@ YAML_FILE = r"^[\w.-]+\.ya?ml$"
 AMOUNT = r"^(\d+|100%|\d{1,2}%)$"
 SOME = r"^([1-9]\d*|100%|[1-9]\d?%)$"
 REGISTRY = r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:\d{1,5})?$"
+HTTPS = r"^https://[^\s\"'<>]+$"
+FINGERPRINT = r"^[0-9A-F]{40}$"
+CAPABILITY = r"^[A-Z][A-Z_]*$"
+SHM = r"^[1-9]\d{0,6}[mg]$"
+USER = r"^\d{1,10}(:\d{1,10})?$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 """A name of the environment."""
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -316,6 +321,8 @@ class Docker(Frozen):
     """
     hold_packages: bool = True
     """Hold the packages that we install, so that unattended upgrades do not move them under a server."""
+    hold_existing: bool = False
+    """Hold a Docker Engine that was there before, and the NVIDIA driver, too."""
 
 
 class Firewall(Frozen):
@@ -382,6 +389,9 @@ class Proxy(Frozen):
     """Names, suffixes, addresses and networks that are reached directly."""
 
 
+Fingerprint = Annotated[str, Field(pattern=FINGERPRINT)]
+
+
 class Mirrors(Frozen):
     """Where things come from when their public addresses are not to be used."""
 
@@ -389,10 +399,14 @@ class Mirrors(Frozen):
     """Where the tiktoken encodings lie."""
     hub: str = "https://huggingface.co"
     """The model hub, or what speaks its API."""
-    container_toolkit: str = "https://nvidia.github.io/libnvidia-container"
+    container_toolkit: str = Field(default="https://nvidia.github.io/libnvidia-container", pattern=HTTPS)
     """NVIDIA's apt repository."""
-    docker: str = "https://download.docker.com"
+    container_toolkit_keys: tuple[Fingerprint, ...] = ("C95B321B61E88C1809C4F759DDCAE044F796ECB0",)
+    """Fingerprints of the keys that may sign it: a key file with any other one is not taken."""
+    docker: str = Field(default="https://download.docker.com", pattern=HTTPS)
     """Docker's own apt repository, for `docker.source: docker`."""
+    docker_keys: tuple[Fingerprint, ...] = ("9DC858229FC7DD38854AE2D88D81803C0EBFCD88",)
+    """The same for Docker's."""
 
 
 def _words(value: object) -> object:
@@ -462,6 +476,26 @@ class Releases(Frozen):
     `refuse` stops the deploy before anything is written. `aside` stops it, keeps it in /var/lib/rackwright/aside, and
     a teardown puts it back as it was found.
     """
+
+
+class Container(Frozen):
+    """What an endpoint's container may do; what its engine needs besides is data, and is given to it."""
+
+    capabilities: Literal["default", "none"] = "default"
+    """`default`: Docker's own less NET_RAW, MKNOD, AUDIT_WRITE and SETFCAP, with what the engine's backend needs.
+
+    `none` gives none but `add_capabilities`.
+    """
+    add_capabilities: tuple[Annotated[str, Field(pattern=CAPABILITY)], ...] = ()
+    """More capabilities, for example `SYS_PTRACE`."""
+    pids_limit: int | None = Field(default=None, ge=1024, le=4194304)
+    """Processes and threads that it may have together; default: 32768."""
+    shm_size: str | None = Field(default=None, pattern=SHM)
+    """Size of a /dev/shm of its own, for example `16g`, instead of the host's (`--ipc=host`)."""
+    user: str | None = Field(default=None, pattern=USER)
+    """User and group by number, for example `1000:1000`, instead of the image's; models must be readable for it."""
+    read_only: bool = False
+    """True: nothing of the image can be written to; /scratch and /tmp remain."""
 
 
 class Gate(Frozen):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from rackwright_lab.machine.shell import run
@@ -44,6 +47,19 @@ def index(base: Path, pool: str, lists: str) -> None:
     (base / lists).mkdir(parents=True, exist_ok=True)
     found = run("sh", "-c", 'cd "$1" && apt-ftparchive packages "$2"', "-", base, pool).stdout
     (base / lists / "Packages").write_text(found)
+
+
+@cache
+def fingerprints(public_key: Path) -> tuple[str, ...]:
+    """Fingerprints of the primary keys in a key file."""
+    with tempfile.TemporaryDirectory(prefix="rackwright-gnupg.") as home:
+        told = run("gpg", "--homedir", home, "--batch", "--quiet", "--show-keys", "--with-colons", public_key).stdout
+    lines = [line.split(":") for line in told.splitlines()]
+    return tuple(
+        after[9]
+        for line, after in pairwise([line for line in lines if line[0] in ("pub", "sub", "fpr")])
+        if line[0] == "pub" and after[0] == "fpr"
+    )
 
 
 def sign(folder: Path, name: str, origin: Sequence[str], public_key: Path, home: Path) -> None:

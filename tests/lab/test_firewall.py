@@ -13,6 +13,7 @@ from rackwright.concerns.firewall import remove_script
 from rackwright.concerns.firewall.kept import SCRIPT, UNIT, UNIT_FILE
 from tests.lab.calm import settle
 from tests.lab.firewall_scene import EVERYBODY, FRIEND_ONLY, Client, Scene, raised
+from tests.lab.products import in_proof
 
 pytestmark = pytest.mark.lab
 
@@ -39,6 +40,20 @@ def test_only_the_allowed_reach_a_published_port(scene: Scene) -> None:
     assert scene.container_reaches(scene.lab.servers()[0], 443)
     assert scene.deploy(allow_from="any").status == 0
     assert scene.who_gets_in() == EVERYBODY
+
+
+@in_proof("tests/unit/test_by_input.py shows that nothing of it is an argument")
+def test_many_networks_of_many_endpoints_fit(scene: Scene) -> None:
+    """Beyond the 128 KiB that Linux takes as one argument."""
+    networks = [f"10.{number}.{part}.0/24" for number in range(200, 208) for part in range(0, 16, 2)]
+    own = {
+        f"e{number}": {"port": 8000 + number, "gpus": [number], "allow_from": [*networks, *scene.friends]}
+        for number in range(8)
+    }
+    run = scene.deploy(endpoints=own)
+    assert run.status == 0, run.output
+    assert scene.who_gets_in() == FRIEND_ONLY
+    assert scene.deploy(endpoints=own).changed == []
 
 
 def test_without_a_word_only_private_networks_get_in(scene: Scene) -> None:

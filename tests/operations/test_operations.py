@@ -47,7 +47,9 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
     answer = FakeConnector.run_shell_command
 
     def record(self: FakeConnector, command: Any, *args: Any, **kwargs: Any) -> Any:
-        commands.append(str(command))
+        # A script that travels by standard input stands there before anything else.
+        script, whole, _ = "".join(kwargs.get("_stdin") or "").partition("\n# whole")
+        commands.append(f"{command}\n{script}" if whole else str(command))
         return answer(self, command, *args, **kwargs)
 
     monkeypatch.setattr(FakeConnector, "run_shell_command", record)

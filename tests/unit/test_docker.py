@@ -311,9 +311,37 @@ def test_a_user_who_does_not_exist_is_named() -> None:
 
 def test_a_hold_of_ours_that_was_released_comes_back() -> None:
     loose = docker(packages={**docker().packages, "docker.io": Package(False, True, "20.10")})
-    (change,) = pending(asked(Owned("hold", "docker.io")), loose)
+    (change,) = pending(asked(Owned("hold", "docker.io"), Owned("package", "docker.io")), loose)
     assert change.what == "hold docker.io"
     assert pending(asked(), loose) == [], "a package that somebody else installed is theirs to hold"
+
+
+DRIVER_PACKAGE = "nvidia-driver-580-server-open"
+FOUND = docker(
+    packages={
+        **docker().packages,
+        "docker.io": Package(False, True, "20.10"),
+        DRIVER_PACKAGE: Package(False, True, "580.95"),
+    }
+)
+
+
+def test_what_was_there_before_is_held_by_setting_and_released_again() -> None:
+    assert pending(asked(), FOUND) == []
+    (change,) = pending(asked(docker={"hold_existing": True}), FOUND)
+    assert change.what == f"hold docker.io, {DRIVER_PACKAGE}"
+    assert change.owns == (Owned("hold", "docker.io"), Owned("hold", DRIVER_PACKAGE))
+    held = replace(FOUND, packages={name: replace(one, held=True) for name, one in FOUND.packages.items()})
+    assert pending(asked(*change.owns, docker={"hold_existing": True}), held) == []
+    (release,) = pending(asked(*change.owns), held)
+    assert release.what == f"release docker.io, {DRIVER_PACKAGE}"
+    assert release.disowns == change.owns
+
+
+def test_our_own_packages_are_no_business_of_that_setting() -> None:
+    ours = (Owned("hold", "docker.io"), Owned("package", "docker.io"))
+    held = {**docker().packages, "docker.io": Package(True, True, "20.10")}
+    assert pending(asked(*ours), docker(packages=held)) == []
 
 
 def test_holds_go_when_they_are_no_longer_wanted() -> None:

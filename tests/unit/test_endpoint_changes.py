@@ -462,7 +462,9 @@ def test_what_systemd_and_docker_say_stands_with_the_endpoint_that_it_is_of() ->
 
 def test_every_engine_is_asked_and_sglang_has_no_version() -> None:
     names = [question.name for question in questions(WANTED, BOUND, settings())]
-    assert names[-2:] == ["a chat answer", "GPU errors since the switch"], "errors are looked for after the work"
+    assert names[-3:] == ["a chat answer", "threads in the container", "GPU errors since the switch"], (
+        "errors and peaks are looked for after the work"
+    )
     assert "the engine's version" in names
     assert "the engine's version" not in [q.name for q in questions(WANTED, BOUND, settings(engine_kind="sglang"))]
 

@@ -156,7 +156,7 @@ def test_no_start_with_a_binding_that_was_changed_by_hand(tmp_path: Path, text: 
         place.write_text(f"{text}BINDING={bound.hash}\n")
     script = WANTED.files["before-start"].replace(WANTED.path, str(folder))
     script = script.replace("/var/lib/rackwright/endpoints/llm/binding", str(place))
-    script = script.replace("/var/lib/rackwright/endpoints/llm/scratch", str(tmp_path / "scratch"))
+    script = script.replace("/var/lib/rackwright/endpoints/llm", str(tmp_path))
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in ("docker", "nvidia-smi"):

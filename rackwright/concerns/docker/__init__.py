@@ -3,6 +3,7 @@ under an endpoint that serves."""
 
 from rackwright.concerns.docker.concern import DOCKER, changes
 from rackwright.concerns.docker.files import AUTHORITY, DROPIN
+from rackwright.concerns.docker.holds import existing
 from rackwright.concerns.docker.install import install_plan, was_cut
 from rackwright.concerns.docker.seen import Package, SeenDocker, parse
 from rackwright.concerns.docker.wanted import WantedDocker, wanted
@@ -15,6 +16,7 @@ __all__ = [
     "SeenDocker",
     "WantedDocker",
     "changes",
+    "existing",
     "install_plan",
     "parse",
     "wanted",

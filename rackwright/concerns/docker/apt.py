@@ -16,6 +16,8 @@ TOOLKIT_FAMILY = (TOOLKIT, "nvidia-container-toolkit-base", "libnvidia-container
 BASICS = ("ca-certificates", "curl", "iptables", "apparmor")
 PACKAGES = (*ENGINES, *TOOLKIT_FAMILY, *BASICS)
 """All packages whose state is read."""
+DRIVER = "nvidia-(driver|dkms|kernel|open|headless|fabricmanager|imex)|cuda-drivers|libnvidia-compute"
+"""How the names of the packages of NVIDIA's driver begin, as an expression of awk's and of Python's."""
 FAMILIES = ("debian", "ubuntu")
 DEBIAN_WITH_DOCKER_CLI = 13
 """From this release on Debian's docker.io only recommends its command line client."""
@@ -50,6 +52,8 @@ class Repository:
     name: str
     key: str
     source: str
+    fingerprints: tuple[str, ...]
+    """Keys that may sign it."""
 
     @property
     def files(self) -> tuple[str, str]:
@@ -61,14 +65,16 @@ def toolkit_repository(settings: HostSettings) -> Repository:
     """NVIDIA's, or the mirror. apt itself replaces `$(ARCH)`."""
     base = settings.mirrors.container_toolkit.rstrip("/")
     signed = "signed-by=/etc/apt/keyrings/rackwright-container-toolkit.asc"
-    return Repository("container-toolkit", f"{base}/gpgkey", f"deb [{signed}] {base}/stable/deb/$(ARCH) /")
+    source = f"deb [{signed}] {base}/stable/deb/$(ARCH) /"
+    return Repository("container-toolkit", f"{base}/gpgkey", source, settings.mirrors.container_toolkit_keys)
 
 
 def docker_repository(settings: HostSettings, system: OperatingSystem) -> Repository:
     """Docker's, or the mirror."""
     base = f"{settings.mirrors.docker.rstrip('/')}/linux/{system.family}"
     options = f"arch={system.architecture} signed-by=/etc/apt/keyrings/rackwright-docker.asc"
-    return Repository("docker", f"{base}/gpg", f"deb [{options}] {base} {system.codename} stable")
+    source = f"deb [{options}] {base} {system.codename} stable"
+    return Repository("docker", f"{base}/gpg", source, settings.mirrors.docker_keys)
 
 
 def engine_packages(source: str, system: OperatingSystem) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ def read(settings: HostSettings) -> str:
     return host_script(
         "docker_read",
         packages="\n".join(apt.PACKAGES),
+        driver=apt.DRIVER,
         users=" ".join(settings.docker.users),
         authority=AUTHORITY,
         paths=" ".join(paths(settings)),

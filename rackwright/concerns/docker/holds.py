@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+from rackwright.concerns.docker import apt
 from rackwright.concerns.docker.seen import SeenDocker
 from rackwright.concerns.docker.wanted import WantedDocker
 from rackwright.plan.change import Change, Owned, Shell
 
 
 def hold_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
-    """Packages of ours that somebody released again, and holds of ours that are no longer asked for."""
+    """Packages of ours that somebody released again, others that are to be held, and holds no longer asked for."""
+    there, settings = existing(asked, seen), asked.settings.docker
     ours = {name for name in asked.names("hold") if seen.installed(name)}
-    if not asked.settings.docker.hold_packages:
-        return [_unhold(sorted(ours))] if ours else []
-    loose = sorted(name for name in ours if not seen.packages[name].held)
-    if not loose:
-        return []
-    script = f"apt-mark hold {' '.join(loose)} >/dev/null"
-    return [Change(f"hold {', '.join(loose)}", "unattended upgrades would move them", (Shell(script),))]
+    over = (set() if settings.hold_packages else ours - there) | (set() if settings.hold_existing else ours & there)
+    found = [_unhold(sorted(over))] if over else []
+    wanted = (ours - over) | (there if settings.hold_existing else set())
+    loose = sorted(name for name in wanted if not seen.packages[name].held)
+    return [*found, *([_hold(loose, ours)] if loose else [])]
+
+
+def existing(asked: WantedDocker, seen: SeenDocker) -> set[str]:
+    """Packages under a serving endpoint that somebody else has installed: the driver, and Docker Engine."""
+    engine = () if asked.names("package") & set(apt.ENGINES) else apt.ENGINES
+    return {name for name in seen.packages if seen.installed(name) and (name in engine or re.match(apt.DRIVER, name))}
+
+
+def _hold(names: Sequence[str], ours: set[str]) -> Change:
+    script = f"apt-mark hold {' '.join(names)} >/dev/null"
+    new = tuple(Owned("hold", name) for name in names if name not in ours)
+    return Change(f"hold {', '.join(names)}", "unattended upgrades would move them", (Shell(script),), owns=new)
 
 
 def _unhold(names: Sequence[str]) -> Change:
     script = f"apt-mark unhold {' '.join(names)} >/dev/null"
     owned = tuple(Owned("hold", name) for name in names)
-    return Change(f"release {', '.join(names)}", "docker.hold_packages is off", (Shell(script),), disowns=owned)
+    return Change(f"release {', '.join(names)}", "they are no longer to be held", (Shell(script),), disowns=owned)

@@ -53,6 +53,8 @@ class SeenDocker:
     restarting: bool = False
     """True while a restart of dockerd under its endpoints is under way, which an earlier run has started."""
     apparmor_missing: bool = False
+    unattended: bool = False
+    """True when unattended-upgrades runs by itself."""
     authority_trusted: bool = False
     """True when the system's trust store is not older than the site's authority."""
 
@@ -121,6 +123,7 @@ def parse(output: str) -> SeenDocker:
         serving=tuple(sorted({words[1] for words in lines if words[0] == "serving"})),
         restarting=values.get("restarting") == "yes",
         apparmor_missing=values.get("apparmor") == "missing",
+        unattended=values.get("unattended") == "yes",
         authority_trusted=values.get("authority") == "trusted",
     )
 

@@ -13,7 +13,18 @@ from rackwright.paths import container_name, endpoint_dir
 from rackwright.plan.binding import Binding
 from rackwright.plan.release import Release
 from rackwright.plan.spec import served_name, url_of
-from rackwright.proof.basic import Question, chat, gpu_errors, gpus_inside, model_name, release_runs, version
+from rackwright.proof.basic import (
+    Question,
+    asks_for_key,
+    chat,
+    gpu_errors,
+    gpus_inside,
+    model_name,
+    release_runs,
+    threads,
+    version,
+    with_login,
+)
 from rackwright.proof.full import gpu_counters
 from rackwright.settings.model import EndpointSettings
 
@@ -28,8 +39,14 @@ def tried_of(name: str, release: str, spec: Mapping[str, Any], binding: Binding)
 def questions(release: Release, binding: Binding, settings: EndpointSettings) -> tuple[Question, ...]:
     """The basic proof of an endpoint: identity, GPUs, and a chat answer that is read and checked."""
     rows = basic_questions(release.spec.name, release.facts, binding)
-    errors = gpu_errors(endpoint_dir(release.spec.name))
-    return (*rows[:-1], *_version(release.spec.health_url, settings), rows[-1], errors)
+    home = endpoint_dir(release.spec.name)
+    last = (threads(container_name(release.spec.name), release.spec.pids_limit), gpu_errors(home))
+    return (*rows[:-1], *_version(release.spec.health_url, settings), rows[-1], *last)
+
+
+def keyed(name: str, spec: Mapping[str, Any], rows: tuple[Question, ...]) -> tuple[Question, ...]:
+    """Rows that carry the endpoint's key, where a spec.json says that it asks for one."""
+    return tuple(with_login(endpoint_dir(name), row) for row in rows) if spec.get("keyed") else rows
 
 
 def questions_after(release: Release, settings: EndpointSettings) -> tuple[Question, ...]:
@@ -37,7 +54,7 @@ def questions_after(release: Release, settings: EndpointSettings) -> tuple[Quest
     if settings.gate.level == "basic":
         return ()
     rows = full_questions(release.spec.health_url, served_name(settings), settings)
-    return (*rows, gpu_errors(endpoint_dir(release.spec.name)))
+    return (*keyed(release.spec.name, release.facts, rows), gpu_errors(endpoint_dir(release.spec.name)))
 
 
 def questions_before(settings: EndpointSettings, seen: SeenEndpoint) -> tuple[Question, ...]:
@@ -47,17 +64,18 @@ def questions_before(settings: EndpointSettings, seen: SeenEndpoint) -> tuple[Qu
     if not seen.serving or not seen.spec:
         return (gpu_counters(),)
     base = url_of(seen.spec["address"], seen.spec["port"])
-    return compared_questions(base, seen.spec["served_name"], settings)
+    return keyed(seen.spec["name"], seen.spec, compared_questions(base, seen.spec["served_name"], settings))
 
 
 def basic_questions(name: str, spec: Mapping[str, Any], binding: Binding) -> tuple[Question, ...]:
     """What any release must answer, from its spec.json alone, so that an old one can be asked as well."""
     base, container, model = url_of(spec["address"], spec["port"]), container_name(name), spec["served_name"]
+    asked = (asks_for_key(base),) if spec.get("keyed") else ()
     return (
         release_runs(container, spec["hash"], binding.hash),
         gpus_inside(container, len(binding.gpus)),
-        model_name(base, model),
-        chat(base, model),
+        *asked,
+        *keyed(name, spec, (model_name(base, model), chat(base, model))),
     )
 
 

@@ -71,7 +71,7 @@ def why_switch(aim: Aim, seen: SeenEndpoint) -> Due | None:
         return Due(f"it runs, but /health answers {seen.health or 'nothing'}", keep_log=True)
     if seen.running_hash != meant:
         return Due(_why_adopt(seen))
-    return None if seen.has_proven(meant, aim.binding) else Due(_unproven(meant, seen), restart=False)
+    return None if seen.has_proven(meant, aim.binding) else Due(_unproven(meant, aim, seen), restart=False)
 
 
 def _starts(meant: str, aim: Aim, seen: SeenEndpoint) -> bool:
@@ -84,8 +84,15 @@ def _starts(meant: str, aim: Aim, seen: SeenEndpoint) -> bool:
 def _what_differs(aim: Aim, seen: SeenEndpoint) -> str:
     assert seen.running is not None
     found = [reasons(seen.spec, aim.release.spec.as_json())]
-    found += ["its GPUs changed"] if seen.running.binding != aim.binding.hash else []
+    found += [_what_is_bound(aim, seen)] if seen.running.binding != aim.binding.hash else []
     return ", ".join(filter(None, found)) or f"it runs release {seen.running_hash}"
+
+
+def _what_is_bound(aim: Aim, seen: SeenEndpoint) -> str:
+    """What of the host's own differs; a container says no more of it than a hash."""
+    assert seen.running is not None
+    known = [own for own in (seen.binding, seen.proven_binding) if own and own.hash == seen.running.binding]
+    return "its key changed" if known and known[0].gpus == aim.binding.gpus else "its GPUs changed"
 
 
 def _why_adopt(seen: SeenEndpoint) -> str:
@@ -99,8 +106,9 @@ def _why_adopt(seen: SeenEndpoint) -> str:
     return "its unit or its helper scripts differ, and --adopt asks for them"
 
 
-def _unproven(meant: str, seen: SeenEndpoint) -> str:
-    with_these = " with these GPUs" if seen.proven == meant else ""
+def _unproven(meant: str, aim: Aim, seen: SeenEndpoint) -> str:
+    own = aim.binding.gpus == seen.proven_binding.gpus if seen.proven_binding else False
+    with_these = (" with this key" if own else " with these GPUs") if seen.proven == meant else ""
     return f"it runs, but was never proven{with_these}"
 
 
@@ -113,7 +121,9 @@ def why_admit(settings: EndpointSettings, seen: SeenEndpoint) -> Due | None:
 
 def _swapped(aim: Aim, seen: SeenEndpoint) -> str:
     """What a start with the binding that lies there would fail at."""
-    return ", and its GPUs changed" if seen.binding not in (None, aim.binding) else ""
+    if seen.binding in (None, aim.binding):
+        return ""
+    return ", and its key changed" if seen.binding.gpus == aim.binding.gpus else ", and its GPUs changed"
 
 
 def _why_not_running(seen: SeenEndpoint) -> str:

@@ -19,6 +19,7 @@ from rackwright.concerns.preflight.docker import DOCKER as DOCKERS_OWN
 from rackwright.concerns.preflight.gpu import GPU
 from rackwright.concerns.preflight.machine import MACHINE
 from rackwright.concerns.preflight.network import NETWORK
+from rackwright.concerns.preflight.rights import RIGHTS
 from rackwright.concerns.preflight.row import (
     Case,
     Check,
@@ -48,7 +49,7 @@ TOOLKIT_CONFIG = "/etc/nvidia-container-runtime/config.toml"
 FETCHING: tuple[Concern[Any, Any], ...] = (IMAGE, MODELS, ENCODINGS)
 FETCHING_KINDS: Mapping[str, Kind] = {"image": "image", "models": "model", "encodings": "encoding"}
 """What each of those concerns fetches."""
-CHECKS: tuple[Check, ...] = (*MACHINE, *DOCKERS_OWN, *SOFTWARE, *GPU, *STORAGE, *NETWORK)
+CHECKS: tuple[Check, ...] = (*MACHINE, *DOCKERS_OWN, *SOFTWARE, *GPU, *STORAGE, *NETWORK, *RIGHTS)
 
 
 @dataclass(frozen=True)

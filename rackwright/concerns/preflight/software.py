@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 
+from rackwright.concerns.docker import WantedDocker, existing
 from rackwright.concerns.endpoint.switch.foreign_units import next_step
 from rackwright.concerns.gpus import SeenGpus
 from rackwright.concerns.preflight.row import Case, Check, figures, version_tuple
@@ -14,6 +15,18 @@ from rackwright.plan.reading import whole_number
 Verdicts = Iterator[tuple[bool, str, str]]
 CAP_SYS_RESOURCE = 24
 CAPABILITIES = re.compile(r"[0-9a-fA-F]{1,16}")
+
+
+def upgrades(case: Case) -> Verdicts:
+    """What moves the driver or Docker under an endpoint that serves."""
+    if not case.docker.unattended:
+        return
+    there = existing(WantedDocker(case.settings, None, case.owned), case.docker)
+    loose = sorted(name for name in there if not case.docker.packages[name].held)
+    if case.settings.docker.hold_existing:
+        loose = []
+    seen = f"unattended-upgrades may move {', '.join(loose)}" if loose else "nothing that serves can be moved"
+    yield not loose, seen, "docker.hold_existing: true, or on the host: apt-mark hold " + " ".join(loose)
 
 
 def driver_answers(case: Case) -> Verdicts:
@@ -172,4 +185,5 @@ SOFTWARE = (
     Check("cgroup", "warn", cgroups, "RW3155"),
     Check("open files", "warn", open_files, "RW3128"),
     Check("foreign units", "stop", foreign_units, "RW3129"),
+    Check("unattended upgrades", "warn", upgrades, "RW3162"),
 )

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, commit_of, host_path
+from rackwright.concerns.release.keys import KEY_LINES, SeenKeys, key_changes, parse_keys, read_keys
+from rackwright.engines.api_key import key_option, quiet
+from rackwright.engines.rights import pids_limit, rights
 from rackwright.hostside import durable_script
-from rackwright.paths import STATE, endpoint_dir
-from rackwright.plan.binding import Binding, binding_path
+from rackwright.paths import RELEASE_MOUNT, STATE, endpoint_dir
+from rackwright.plan.binding import Binding, binding_path, key_digest
 from rackwright.plan.change import Change, Owned, Refuse, Shell
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.reading import decode, lines_of
 from rackwright.plan.release import SUMS, Release, build_release
-from rackwright.plan.spec import Resolved, endpoint_spec
+from rackwright.plan.spec import Added, Resolved, endpoint_spec
 from rackwright.settings.model import ENDPOINTS, EndpointSettings, HostSettings
-from rackwright.settings.sections import ModelSource
+from rackwright.settings.secret import Secret
+from rackwright.settings.sections import Hardware, ModelSource
 
 
 @dataclass(frozen=True)
@@ -34,9 +38,15 @@ class SeenReleases:
     """Release folders on the host by endpoint: hash to the text of SHA256SUMS, or None when files differ from it."""
 
     sums: Mapping[str, Mapping[str, str | None]]
+    keys: SeenKeys = field(default_factory=SeenKeys)
 
 
-WantedReleases = Mapping[str, "Release | Unresolved"]
+@dataclass(frozen=True)
+class WantedReleases:
+    """Each endpoint's release, and the key that its clients send, where they need one."""
+
+    releases: Mapping[str, Release | Unresolved]
+    keys: Mapping[str, Secret] = field(default_factory=dict)
 
 
 def wanted_releases(settings: HostSettings, reading: HostReading) -> dict[str, Release | Unresolved]:
@@ -72,10 +82,16 @@ def wanted_release(
 def release_of(name: str, endpoint: EndpointSettings, settings: HostSettings, resolved: Resolved) -> Release:
     """An endpoint's release; rendered once for all hosts that ask for the same by the same templates."""
     site, encodings = settings.site, settings.encodings.folder
-    key = (name, endpoint.model_dump_json(), encodings, site, _templates(site), resolved)
+    key = (name, endpoint.model_dump_json(), settings.hardware, encodings, site, _templates(site), resolved)
     if key not in _rendered:
-        _rendered[key] = build_release(endpoint_spec(name, endpoint, encodings, resolved), endpoint, site)
+        spec = endpoint_spec(name, endpoint, encodings, resolved, _added(endpoint, settings.hardware))
+        _rendered[key] = build_release(spec, endpoint, site)
     return _rendered[key]
+
+
+def _added(endpoint: EndpointSettings, hardware: Hardware) -> Added:
+    environment, files = quiet(endpoint, RELEASE_MOUNT)
+    return Added(environment, files, key_option(endpoint), rights(endpoint, hardware), pids_limit(endpoint))
 
 
 _rendered: dict[tuple[object, ...], Release] = {}
@@ -95,7 +111,12 @@ def binding_of(endpoint: EndpointSettings, reading: HostReading) -> Binding:
 def bound_to(endpoint: EndpointSettings, there: Mapping[int, str]) -> Binding:
     """The binding with a host's GPUs, UUIDs by index; with none of them when one is missing."""
     chosen = sorted(there if endpoint.gpus == "all" else set(endpoint.gpus))
-    return Binding(tuple(there[index] for index in chosen) if there.keys() >= set(chosen) else ())
+    gpus = tuple(there[index] for index in chosen) if there.keys() >= set(chosen) else ()
+    return Binding(gpus, _key(endpoint))
+
+
+def _key(endpoint: EndpointSettings) -> str:
+    return key_digest(endpoint.api_key) if endpoint.api_key else ""
 
 
 def _located(source: ModelSource | None, settings: HostSettings, reading: HostReading) -> tuple[str, str] | None:
@@ -111,22 +132,24 @@ for d in {STATE}/endpoints/*/releases/*/; do
   case " $reading_whole" in *" $d "*) ok=ok ;; *) ok=bad ;; esac
   carry "$ok $d" "${{d}}{SUMS}"
 done
+{read_keys(f"{STATE}/endpoints")}
 exit 0"""
 
 
 def parse(output: str) -> SeenReleases:
     """Parse the listing."""
     sums: dict[str, dict[str, str | None]] = {}
-    for state, folder, text in (line.split(" ") for line in lines_of(output)):
+    lines = lines_of(output)
+    for state, folder, text in (line.split(" ") for line in lines if not line.startswith(KEY_LINES)):
         endpoint, release = folder.rstrip("/").split("/")[-3::2]
         sums.setdefault(endpoint, {})[release] = decode(text) if state == "ok" else None
-    return SeenReleases(sums)
+    return SeenReleases(sums, parse_keys(lines))
 
 
 def changes(wanted: WantedReleases, seen: SeenReleases) -> list[Change]:
     """Write each release that is not there, or not as it was written."""
-    found: list[Change] = []
-    for name, release in wanted.items():
+    found = key_changes(wanted.keys, seen.keys)
+    for name, release in wanted.releases.items():
         if isinstance(release, Unresolved):
             found.append(_unresolved(name, release))
         elif seen.sums.get(name, {}).get(release.hash) != release.sums:
@@ -177,7 +200,7 @@ def rendered(settings: HostSettings) -> dict[str, str]:
 
 def _unseen_binding(endpoint: EndpointSettings, settings: HostSettings) -> Binding:
     chosen = range(settings.hardware.gpu_count or 1) if endpoint.gpus == "all" else endpoint.gpus
-    return Binding(tuple(f"UUID-OF-GPU-{index}" for index in chosen))
+    return Binding(tuple(f"UUID-OF-GPU-{index}" for index in chosen), _key(endpoint))
 
 
 def unseen(endpoint: EndpointSettings, settings: HostSettings) -> Resolved:
@@ -195,8 +218,14 @@ def unseen(endpoint: EndpointSettings, settings: HostSettings) -> Resolved:
     )
 
 
+def wanted_files(settings: HostSettings, reading: HostReading) -> WantedReleases:
+    """What of each endpoint lies on the host: its release, and the key that its clients send."""
+    keys = {name: own.api_key for name, own in settings.all_endpoints.items() if own.api_key}
+    return WantedReleases(wanted_releases(settings, reading), keys)
+
+
 TAKES = frozenset({ENDPOINTS, "models", "encodings", "hardware"})
 """Sections of the settings that it is handed."""
 RELEASE: Concern[WantedReleases, SeenReleases] = Concern(
-    "release", read, parse, wanted_releases, changes, files=rendered, alone=True, takes=TAKES
+    "release", read, parse, wanted_files, changes, files=rendered, alone=True, takes=TAKES
 )

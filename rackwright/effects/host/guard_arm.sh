@@ -15,7 +15,11 @@ if [ -n "$trying" ]; then
   printf %s "$trying" | durable_file "$trial" 0600 || exit 1
 fi
 systemd-run --quiet --collect --on-active="$seconds" --timer-property=AccuracySec=100ms --unit="$unit" /bin/sh -c 'sh "$1"; rm -f "$2"' undo "$undo" "$trial" || exit 1
-sh -c "$change" && exit 0
+# In a file, since it may be longer than an argument can be.
+printf '%s\n' "$change" >"$undo.change" || exit 1
+echo "the change begins"
+sh "$undo.change" </dev/null && { rm -f "$undo.change"; exit 0; }
+rm -f "$undo.change"
 systemctl stop "$unit.timer"
 sh "$undo"
 rm -f "$trial"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
+from rackwright.engines.api_key import check_api_key
 from rackwright.engines.data import table
 from rackwright.engines.finding import Finding, Level
 from rackwright.engines.fit.drafts import check_draft
@@ -13,9 +14,11 @@ from rackwright.engines.fit.gpu import capabilities
 from rackwright.engines.fit.known_bad import WAY_OUT, accepted, check_known_bad
 from rackwright.engines.fit.memory import check_memory
 from rackwright.engines.fit.sizes import Plan, plan_of
+from rackwright.engines.in_clear import check_secrets
 from rackwright.engines.options.check import check_options
 from rackwright.engines.options.exported import exported
 from rackwright.engines.options.schema import VersionLine
+from rackwright.engines.rights import check_rights
 from rackwright.engines.version import not_before, parse_version
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.origin import KeyPath, dotted
@@ -55,6 +58,9 @@ def check_endpoint(
         *_parallel(name, endpoint, plan, hardware),
         *_sizes(endpoint, plan),
         *_command_line(endpoint),
+        *check_api_key(endpoint),
+        *check_secrets(endpoint),
+        *check_rights(endpoint, hardware),
         *check_draft(endpoint, plan),
         *check_memory(endpoint, plan, hardware),
         *(map(accepted, bad) if endpoint.accept_known_bad else bad),

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyinfra import logger
 
-from rackwright.concerns.endpoint import ENDPOINT
+from rackwright.concerns.endpoint import ENDPOINT, keyed
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.release import binding_of, wanted_releases
 from rackwright.effects.remote import ConnectionLostError, StepFailedError
@@ -155,7 +155,9 @@ def bake_rows(name: str, proven: str, spec: Mapping[str, Any], last: EndpointSet
     """The rows of a bake for one endpoint. last: its settings when it is asked for the last time: then for a token."""
     base = url_of(spec["address"], spec["port"])
     cheap = still_serving(name, proven, base)
-    return [cheap] if last is None else [cheap, engine_steps(base, spec["served_name"], last.engine_kind)]
+    if last is None:
+        return [cheap]
+    return [cheap, *keyed(name, spec, (engine_steps(base, spec["served_name"], last.engine_kind),))]
 
 
 BakeCheck = Callable[[bool], Outcome]

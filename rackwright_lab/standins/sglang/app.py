@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from ..common.bodies import OpenChatRequest, OpenCompletionRequest, Texts
 from ..common.counting import CountingEngine, prometheus
+from ..common.guard import guard
 from ..engine.reply import completion
 from ..engine.serve.app import Server
 from ..engine.serve.generation import generation_of, plain_tokens
@@ -20,6 +21,7 @@ from . import __version__
 from .bodies import SglangConversations
 
 _DEFAULT_TOKENS = 128
+_OPEN = ("/health", "/metrics")
 
 
 class SglangServer(Server):
@@ -128,4 +130,6 @@ def application(server: SglangServer) -> Starlette:
     ]
     if server.engine.served["enable_metrics"]:
         routes.append(Route("/metrics", server.metrics))
-    return Starlette(routes=routes)
+    # decide_request_auth (srt/utils/auth.py) leaves nothing open but health and metrics.
+    key = server.engine.served["api_key"]
+    return guard(Starlette(routes=routes), [key] if key else [], lambda path: not path.startswith(_OPEN))

@@ -106,8 +106,10 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, exit_at_once)
     log.use(_form)
+    log.configure(os.environ.get("SGLANG_LOGGING_CONFIG_PATH"))
     args = prepare_server_args(sys.argv[1:])
-    log.line(f"server_args={args}")
+    # The real one writes its key there too (sgl-project/sglang#37457).
+    log.named_line("sglang.srt.entrypoints.engine", f"server_args={args}")
     options = dataclasses.asdict(args)
     _check_gpus(options)
     base = open_checkpoint(resolve(args.model_path))

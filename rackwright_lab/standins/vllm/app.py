@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from ..common.bodies import UnknownModelError
 from ..common.counting import CountingEngine, prometheus
+from ..common.guard import guard
 from ..engine.serve.app import Server
 from ..engine.serve.generation import Generation
 from . import __version__
@@ -138,4 +139,6 @@ def application(engine: CountingEngine) -> Starlette:
         Route("/v1/completions", server.complete, methods=["POST"]),
         Route("/v1/chat/completions", server.chat, methods=["POST"]),
     ]
-    return Starlette(routes=routes, exception_handlers={HTTPException: _no_route})
+    made = Starlette(routes=routes, exception_handlers={HTTPException: _no_route})
+    # AuthenticationMiddleware (entrypoints/openai/api_server.py) guards what begins with /v1 alone.
+    return guard(made, engine.served["api_key"] or [], lambda path: path.startswith("/v1"))

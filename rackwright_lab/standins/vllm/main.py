@@ -75,7 +75,9 @@ def serve(args: argparse.Namespace) -> None:
     bound = listen.bound(args.host or "0.0.0.0", args.port)
     log.line(f"vLLM API server version {__version__}")
     config = AsyncEngineArgs.from_cli_args(args).create_engine_config()
-    log.line(f"non-default args: {config.options}")
+    # Up to 0.29 the real one writes its key there too (vllm-project/vllm#52523).
+    told = {**config.options, **({"api_key": args.api_key} if args.api_key else {})}
+    log.named_line("vllm.entrypoints.utils", f"non-default args: {told}")
     faults = Faults(_facts(args, config))
     _load(config, faults)
     served = {**vars(args), "model": args.model}
@@ -90,6 +92,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, exit_at_once)
     log.use(_form)
+    log.configure(os.environ.get("VLLM_LOGGING_CONFIG_PATH"))
     if sys.argv[1:2] != ["serve"]:
         sys.exit("usage: vllm serve [model_tag] [options]")
     parser = make_arg_parser(FlexibleArgumentParser(prog="vllm serve"))

@@ -96,14 +96,63 @@ no_key() {
   fail "$next"
 }
 
-# A third party's repository: name, key address, sources line.
+# The fingerprints of all primary keys in an armoured key file, one a line; nothing for what is none. A bare host has no gpg.
+# A fingerprint of version 4 is the SHA-1 over 0x99, two bytes of length and the key's packet (RFC 4880, 12.2).
+fingerprints() {
+  bytes=$1.bytes
+  [ "$(grep -c 'BEGIN PGP PUBLIC KEY' "$1")" = 1 ] || return 0
+  tr -d '\r' <"$1" | sed -n '/BEGIN PGP PUBLIC KEY/,/END PGP PUBLIC KEY/p' |
+    awk 'body && !/^[-=]/ { print } /^$/ { body = 1 }' | base64 -d >"$bytes" 2>/dev/null || return 0
+  od -An -v -tu1 "$bytes" | tr -s ' ' '\n' | awk '$1 != "" { b[n++] = $1 }
+    function four(i) { return ((b[i] * 256 + b[i + 1]) * 256 + b[i + 2]) * 256 + b[i + 3] }
+    END {
+      for (i = 0; i < n; i += head + size) {
+        if (b[i] >= 192) {
+          type = b[i] - 192; one = b[i + 1]
+          if (one < 192) { head = 2; size = one }
+          else if (one < 224) { head = 3; size = (one - 192) * 256 + b[i + 2] + 192 }
+          else if (one == 255) { head = 6; size = four(i + 2) }
+          else { print "unknown"; exit }
+        } else if (b[i] >= 128 && b[i] % 4 < 3) {
+          type = int((b[i] - 128) / 4); kind = b[i] % 4
+          if (kind == 0) { head = 2; size = b[i + 1] }
+          else if (kind == 1) { head = 3; size = b[i + 1] * 256 + b[i + 2] }
+          else { head = 5; size = four(i + 1) }
+        } else { print "unknown"; exit }
+        if (type == 6) print (b[i + head] == 4 && size < 65536) ? i + head " " size : "unknown"
+      }
+    }' | while read -r at size; do
+    if [ "$at" = unknown ]; then echo unknown; continue; fi
+    {
+      printf '\231'
+      # shellcheck disable=SC2059 - two bytes, as octal escapes
+      printf "$(printf '\\%03o\\%03o' $((size / 256)) $((size % 256)))"
+      tail -c +$((at + 1)) "$bytes" | head -c "$size"
+    } | sha1sum | cut -c1-40 | tr a-f A-F
+  done
+  rm -f "$bytes"
+}
+
+# Every key in the file must be one of the pinned: apt would trust each of them. File, its address, fingerprints.
+only_pinned() {
+  found=$(fingerprints "$1")
+  [ -n "$found" ] || fail "$2 answered something that is no key"
+  for one in $found; do
+    case " $3 " in *" $one "*) continue ;; esac
+    rm -f "$1"
+    printf '%s\n' "the key from $2 has the fingerprint $one, which is not pinned (pinned: $3), so it is not trusted"
+    fail "compare it with what its owner publishes; only then write it into mirrors.docker_keys or mirrors.container_toolkit_keys"
+  done
+}
+
+# A third party's repository: name, key address, sources line, fingerprints of its keys.
 add_repository() {
   keyring=/etc/apt/keyrings/rackwright-$1.asc sources=/etc/apt/sources.list.d/rackwright-$1.list
   printf '%s\n' "adding the repository $1"
   mkdir -p -m 0755 /etc/apt/keyrings
-  curl -fsSL --retry 3 --max-time 60 -o "$keyring.new" "$2" 2>"$log" ||
+  curl -fsSL --proto '=https' --proto-redir '=https' --retry 3 --max-time 60 -o "$keyring.new" "$2" 2>"$log" ||
     no_key "$2" "$(grep -m 1 '^curl:' "$log")"
-  grep -q 'BEGIN PGP PUBLIC KEY' "$keyring.new" || fail "$2 answered something that is no key"
+  only_pinned "$keyring.new" "$2" "$4"
   chmod 0644 "$keyring.new" && mv -f "$keyring.new" "$keyring"
   printf '%s\n' "$3" >"$sources.new" && chmod 0644 "$sources.new" && mv -f "$sources.new" "$sources"
   refresh_one "$sources"

@@ -1,5 +1,5 @@
 # Install what is missing, prerequisites first. Parameters (empty: not wanted): basics, toolkit, toolkit_key,
-# toolkit_source, toolkit_pin, engine, engine_key, engine_source, hold, trust, finish, http_proxy, https_proxy, no_proxy.
+# toolkit_source, toolkit_fingerprints, toolkit_pin, engine, engine_key, engine_source, engine_fingerprints, hold, trust, finish, http_proxy, https_proxy, no_proxy.
 [ -z "$http_proxy" ] || export http_proxy https_proxy no_proxy
 mkdir -p /run/rackwright /var/lib/rackwright
 # Dependencies come along unnamed: teardown takes away what this run has brought, so it is written down however this ends.
@@ -15,14 +15,14 @@ refresh
 [ -n "$basics" ] && install $basics
 [ -f "$trust" ] && quietly "trusting the site's certificate authority" update-ca-certificates
 if [ -n "$toolkit" ]; then
-  add_repository container-toolkit "$toolkit_key" "$toolkit_source"
+  add_repository container-toolkit "$toolkit_key" "$toolkit_source" "$toolkit_fingerprints"
   there=$(versions nvidia-container-toolkit)
   [ -z "$toolkit_pin" ] || printf '%s\n' "$there" | grep -qxF "$toolkit_pin" ||
     fail "container_toolkit.version: the repository has no $toolkit_pin; it has:" $there
   install $toolkit
 fi
 if [ -n "$engine" ]; then
-  [ -n "$engine_key" ] && add_repository docker "$engine_key" "$engine_source"
+  [ -n "$engine_key" ] && add_repository docker "$engine_key" "$engine_source" "$engine_fingerprints"
   install $engine
 fi
 held=

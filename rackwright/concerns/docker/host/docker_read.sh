@@ -1,5 +1,6 @@
 # Docker Engine and NVIDIA's container toolkit: packages, its configuration, and users.
-# Parameters: packages (what we ask about, one a line), users, authority, and the paths to show: paths.
+# Parameters: packages (what we ask about, one a line), driver (an expression: how names of the driver's packages begin),
+# users, authority, and the paths to show: paths.
 [ -r /etc/os-release ] && . /etc/os-release
 printf '%s\n' "os=${ID:-}" "like=${ID_LIKE:-}" "codename=${UBUNTU_CODENAME:-${VERSION_CODENAME:-}}" "os_version=${VERSION_ID:-}"
 have apt-get && echo apt=yes
@@ -14,10 +15,12 @@ store=/etc/ssl/certs name=${authority##*/}
 [ -e "$store/${name%.crt}.pem" ] && ! [ "$authority" -nt "$store/ca-certificates.crt" ] && echo authority=trusted
 # All packages at once, those that were only asked for as well: dpkg's list is read once.
 dpkg-query -W -f '${Package} ${db:Status-Want} ${db:Status-Status} ${Version} ${Architecture}\n' '*' 2>/dev/null |
-  awk -v packages="$packages" 'BEGIN { split(packages, names, "\n"); for (place in names) ours[names[place]] }
+  awk -v packages="$packages" -v driver="^($driver)" 'BEGIN { split(packages, names, "\n"); for (place in names) ours[names[place]] }
     $1 == "dpkg" { print "arch=" $NF }
-    $1 in ours { print "package " $1 " " $2 " " $3 " " (NF > 4 ? $4 : "") }
+    $1 in ours || ($1 ~ driver && $3 == "installed") { print "package " $1 " " $2 " " $3 " " (NF > 4 ? $4 : "") }
     $3 !~ /^(installed|config-files|not-installed)$/ { print "broken " $1 " " $3 }'
+have unattended-upgrade && grep -Eqs '^[[:space:]]*APT::Periodic::Unattended-Upgrade[[:space:]]+"?[1-9]' /etc/apt/apt.conf.d/* &&
+  echo unattended=yes
 for path in /var/lib/dpkg/updates/[0-9]*; do
   if [ -e "$path" ]; then echo "broken dpkg interrupted"; break; fi
 done

@@ -83,9 +83,9 @@ def leaving_one(name: str, own: EndpointSettings, seen: SeenEndpoint) -> Leaving
 
 
 def previous(name: str, own: WantedEndpoint, release: Release, seen: SeenEndpoint) -> Tried | None:
-    """What to roll back to, with the GPUs that it was proven with, as long as the host still has them."""
+    """What to roll back to, with the key and the GPUs that it was proven with, as long as the host still has these."""
     had = seen.proven_binding
-    binding = had if had and own.gpus.issuperset(had.gpus) else own.binding
+    binding = had if had and own.gpus.issuperset(had.gpus) else replace(own.binding, key=had.key if had else "")
     if seen.proven is None or (seen.proven, binding) == (release.hash, own.binding):
         return None
     return tried_of(name, seen.proven, seen.proven_spec, binding)

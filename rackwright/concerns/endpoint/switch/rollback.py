@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rackwright.concerns.endpoint import SeenEndpoint, foreign, format_of, leaving_one, readable, refusal, tried_of
@@ -131,9 +131,17 @@ def back_changes(
             found.append(_not_done(name, f"back to release {target}", f"endpoint {name}: {_NO_GPUS}"))
         elif refused := _lacking(name, target, kept[name]):
             found.append(refused)
+        elif kept[name].specs[target].get("keyed") and not _bound(bindings[name], kept[name]).key:
+            found.append(_not_done(name, f"back to release {target}", f"endpoint {name}: release {target} {_NO_KEY}"))
         elif not (now.running_hash == now.current == now.proven == target and now.serving):
-            found.append(_back(name, target, own, settings.releases.keep, now, kept[name], bindings[name]))
+            bound = _bound(bindings[name], kept[name])
+            found.append(_back(name, target, own, settings.releases.keep, now, kept[name], bound))
     return found
+
+
+def _bound(today: Binding, kept: WayBack) -> Binding:
+    """Today's GPUs with the key that lies on the host: one that was only written into the settings does not."""
+    return replace(today, key=kept.binding.key) if kept.binding else today
 
 
 def _replaced(seen: Mapping[str, SeenEndpoint], kept: Mapping[str, WayBack], asked: Mapping[str, str]) -> Iterator[str]:
@@ -180,6 +188,9 @@ _DOCKER_DOWN = (
 )
 _UNKNOWN = (
     "not enough is known of it to start it again; next: put it into the settings, and pyinfra INVENTORY deploy.py"
+)
+_NO_KEY = (
+    "asks its clients for a key, and the host has none any more; next: write api_key, and pyinfra INVENTORY deploy.py"
 )
 _NO_GPUS = "not all of its GPUs are on the host, so it is left as it is; next, on the host: nvidia-smi -L"
 

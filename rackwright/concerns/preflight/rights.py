@@ -1,0 +1,36 @@
+"""Checks of what the endpoints' containers may do and have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rackwright.concerns.preflight.row import Case, Check, gib
+from rackwright.engines.rights import missing
+
+Verdicts = Iterator[tuple[bool, str, str]]
+_UNITS = {"m": 2**20, "g": 2**30}
+
+
+def capabilities(case: Case) -> Verdicts:
+    """What a backend is known to need and the settings take away."""
+    for name, endpoint in case.endpoints.items():
+        for need in missing(endpoint, case.settings.hardware):
+            seen = f"endpoint {name} has no {need.capability}: {need.why} ({need.source})"
+            yield False, seen, f"container.add_capabilities: [{need.capability}]"
+
+
+def shared_memory(case: Case) -> Verdicts:
+    """A /dev/shm of an endpoint's own takes of the host's memory."""
+    total = case.machine.number("MemTotal")
+    asked = {name: own.container.shm_size for name, own in case.endpoints.items() if own.container.shm_size}
+    if total is None or not asked:
+        return
+    size = sum(int(text[:-1]) * _UNITS[text[-1]] for text in asked.values())
+    seen = f"{gib(size)} for {', '.join(asked)}, of {gib(total * 1024)} of memory"
+    yield size <= total * 1024 / 2, seen, "lower container.shm_size: together at most half of the host's memory"
+
+
+RIGHTS = (
+    Check("capabilities", "warn", capabilities, "RW3160"),
+    Check("shared memory", "stop", shared_memory, "RW3161"),
+)

@@ -1,0 +1,119 @@
+"""Scripts that travel by standard input: whole or not at all, of any length, and with nothing of them in `ps`."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import subprocess
+from typing import Any
+
+import pytest
+from pyinfra.api.command import StringCommand
+from pyinfra.api.util import get_kwargs_str
+from pyinfra.connectors.util import CommandOutput, OutputLine, write_stdin
+
+from rackwright.effects import remote as effects
+from rackwright.effects.by_input import MOST, Unshown, framed, receiver
+from rackwright.effects.reader import reading_command
+from rackwright.effects.remote import StepFailedError, TakenBackError, command_of, run_guarded
+from rackwright.plan.change import Guarded, Shell
+from rackwright.settings.model import HostSettings
+
+MODEL = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/m"}
+PASSWORD = "proxy-password-3f9c"
+
+
+class Kept(io.BytesIO):
+    """Can be read when it was closed."""
+
+    def close(self) -> None:
+        """Stay open."""
+
+
+def sent(command: StringCommand) -> tuple[str, str]:
+    """What a command puts into argv, and what it sends, as the SSH connector does."""
+    buffer = Kept()
+    if command.connector_arguments.get("_stdin"):
+        write_stdin(command.connector_arguments["_stdin"], buffer)
+    return str(command.get_masked_value()), buffer.getvalue().decode()
+
+
+def ran(command: StringCommand) -> subprocess.CompletedProcess[str]:
+    line, text = sent(command)
+    return subprocess.run(["sh", "-c", line], input=text, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    "script", ["cat", "printf '%s' \"$0 $#\"; cat", 'read -r x; echo "<$x>"; cat; # end', "exit 7"]
+)
+@pytest.mark.parametrize("filler", [0, 3 * MOST])
+def test_a_script_runs_the_same_however_it_travels(script: str, filler: int) -> None:
+    asked = f": {'x' * filler}\n{script}"
+    plain = subprocess.run(["sh", "-c", script], input="one\ntwo\n", capture_output=True, text=True, check=False)
+    for unseen in (False, True):
+        done = ran(command_of(Shell(asked, stdin="one\ntwo\n", unseen=unseen)))
+        assert (done.returncode, done.stdout, done.stderr) == (plain.returncode, plain.stdout, plain.stderr)
+
+
+def test_a_long_script_is_no_argument() -> None:
+    """Linux refuses an argument of 128 KiB, and each shell on the way quotes some more of it."""
+    script = "\n".join(f"echo 'line {number}' >/dev/null" for number in range(12000)) + "\necho whole"
+    assert len(script) > 2 * 128 * 1024
+    line, _ = sent(command_of(Shell(script)))
+    assert len(shlex.quote(line)) < 1024
+    assert ran(command_of(Shell(script))).stdout == "whole\n"
+
+
+@pytest.mark.parametrize("cut", [1, 10, 40])
+def test_of_a_script_that_was_cut_nothing_runs(cut: int) -> None:
+    script = "echo first\necho second"
+    line, text = receiver(script, "title"), framed(script)[:-cut]
+    done = subprocess.run(["sh", "-c", line], input=text, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the connection was cut while a script arrived, so nothing was done" in done.stderr
+
+
+def settings(endpoints: int = 1, networks: int = 1) -> HostSettings:
+    allowed = [f"10.{index // 250}.{index % 250}.0/24" for index in range(networks)]
+    own = {f"e{n}": {"port": 8000 + n, "gpus": [n], "allow_from": allowed} for n in range(endpoints)}
+    proxy = {"http": f"http://user:{PASSWORD}@proxy.example.com:3128"}
+    return HostSettings.model_validate({"model": MODEL, "endpoints": own, "proxy": proxy})
+
+
+def test_a_reading_shows_no_proxys_password() -> None:
+    command = reading_command(settings())
+    line, text = sent(command)
+    assert PASSWORD in text, "the reading asks by the proxy"
+    assert PASSWORD not in line
+    assert "what Rackwright reads of a host" in line
+    assert PASSWORD not in get_kwargs_str(dict(command.connector_arguments)), "pyinfra logs a fact's arguments"
+    assert PASSWORD not in f"{Unshown(PASSWORD)} {Unshown(PASSWORD)!r} {Unshown(PASSWORD)!s}"
+
+
+def test_many_networks_of_many_endpoints_are_read_and_guarded() -> None:
+    asked = settings(8, 64)
+    line, _ = sent(reading_command(asked))
+    assert len(line) < 1024
+    long = "\n".join(f"echo {network}" for own in asked.all_endpoints.values() for network in own.networks * 20)
+    step = Guarded("rules", long, "true", 30)
+    assert len(sent(command_of(Shell(effects._arm(step), stdin="true\n", unseen=True)))[0]) < 1024
+
+
+class Host:
+    name = "h1"
+
+
+def guarded(monkeypatch: pytest.MonkeyPatch, *printed: str) -> str:
+    """What is said of a guarded change that failed after the host had printed this."""
+    lines = [OutputLine("stdout", line) for line in printed] + [OutputLine("stderr", "no such rule")]
+    monkeypatch.setattr(effects, "under_lease", lambda *_: (False, CommandOutput(lines)))
+    host: Any = Host()
+    with pytest.raises(StepFailedError) as caught:
+        run_guarded(host, host, Guarded("rules", "false", "true", 30))
+    assert isinstance(caught.value, TakenBackError) == bool(printed)
+    return str(caught.value)
+
+
+def test_taken_back_is_said_only_when_something_had_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "rules: could not begin, so nothing was changed: no such rule" in guarded(monkeypatch)
+    assert "rules: the change failed and was taken back: no such rule" in guarded(monkeypatch, effects.GUARD_BEGAN)
