@@ -17,7 +17,15 @@ from rackwright.pyinfra_glue import options as pyinfra_options
 from rackwright.pyinfra_glue.declaring import check_steps, overlay_arguments, remember
 from rackwright.pyinfra_glue.importing import import_from
 from rackwright.pyinfra_glue.interrupt import fail_on_interrupt
-from rackwright.pyinfra_glue.inventories import groups_of, load_inventory, pin, publish, settings_of, tell
+from rackwright.pyinfra_glue.inventories import (
+    groups_of,
+    load_inventory,
+    pin,
+    publish,
+    refuse_half_groups,
+    settings_of,
+    tell,
+)
 from rackwright.pyinfra_glue.ssh_client import use_patient_client
 from rackwright.pyinfra_glue.terminal import say_when_nobody_answers, tame_output
 from rackwright.settings.groups import ALL, Group, Groups
@@ -101,6 +109,8 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
         use_patient_client()
     if unknown and options and options.connects:
         logger.warning(coded("RW1406", advice(unknown)))
+    if options and options.connects and options.deploy:
+        refuse_half_groups(hosts, chosen)
     if options and options.connects and options.deploy and not options.dry:
         names = [host.name for host in hosts if host.name in chosen]
         root = listing.root or site_root(listing.path)

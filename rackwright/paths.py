@@ -89,6 +89,16 @@ def keyed_dir(endpoint: str) -> str:
     return f"{endpoint_dir(endpoint)}/keyed"
 
 
+def group_dir(endpoint: str) -> str:
+    """What the members of a group know of each other while they run; gone after a reboot."""
+    return f"{RUN}/groups/{endpoint}"
+
+
+def follow_unit(endpoint: str) -> str:
+    """Transient unit by which a member points at the head's release: its own unit is started anew by that."""
+    return f"{_OWN}job-follow-{endpoint}.service"
+
+
 def failed_dir(home: str) -> str:
     """Folder with the logs of failed tries, below an endpoint's folder or dockerd's; root's alone."""
     return f"{home}/failed"

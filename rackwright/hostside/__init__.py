@@ -77,6 +77,11 @@ def host_program(name: str) -> str:
     return _text(f"{name}.py")
 
 
+def host_text(file: str) -> str:
+    """Text of a script that has no parameters in front. Raises FileNotFoundError for an unknown name."""
+    return _text(file)
+
+
 @cache
 def _text(file: str) -> str:
     return _places()[file].read_text()

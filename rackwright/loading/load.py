@@ -11,6 +11,7 @@ from typing import Any
 from rackwright.loading.ansible.foreign import Foreign, own_keys_in, without_a_model
 from rackwright.loading.ansible.ssh_config import jump_of
 from rackwright.loading.files import Site, site_root
+from rackwright.loading.group import grouped, kept_in_group
 from rackwright.loading.merge import Layer, merge
 from rackwright.loading.validate import Known, leaves, validate
 from rackwright.loading.vault import decrypt
@@ -85,7 +86,7 @@ def load(listing: Listing, overrides: Mapping[str, Any] | None = None) -> Loaded
     hosts = [_host(name, merged[name], reader, asked, problems) for name in names]
     if problems:
         raise InvalidSettingsError(problems, f"rackwright check {listing.path}")
-    return Loaded([host for host in hosts if host], reader.foreign)
+    return Loaded(grouped([host for host in hosts if host], f"rackwright check {listing.path}"), reader.foreign)
 
 
 def _host(
@@ -120,6 +121,7 @@ def overlaid(host: InventoryHost, arguments: Mapping[str, Any], origin: Origin) 
     settings, problems = validate(host.name, _hidden(final.values), dict(final.origins), Known(host.root))
     if settings is None:
         raise InvalidSettingsError(problems, "the same command again")
+    settings = kept_in_group(host, settings, "the same command again")
     return replace(host, settings=settings, origins=dict(final.origins))
 
 

@@ -23,6 +23,7 @@ class SiteArguments(TypedDict, total=False):
     mirrors: Mapping[str, Any]
     releases: Mapping[str, Any]
     rollout: Mapping[str, Any]
+    fabric_address: str
 
 
 class DockerArguments(TypedDict, total=False):
@@ -90,6 +91,9 @@ class EndpointArguments(TypedDict, total=False):
     allow_from: Literal["private", "any"] | Sequence[str]
     gpus: Literal["all"] | Sequence[int]
     replicas: int
+    hosts: int | Sequence[str]
+    group_port: int
+    group_grace: int
     harmony: bool
     load_timeout: int
     stop_timeout: int

@@ -39,6 +39,18 @@ from rackwright.fleet.rollout.gate_hosts import (
     shape_of,
     state_after,
 )
+from rackwright.operations.group_turn import (
+    MemberTurn,
+    begin_others,
+    domains_together,
+    end_others,
+    group_turn_of,
+    line_up_head,
+    line_up_member,
+    note_others,
+    perform_others,
+    turn_name,
+)
 from rackwright.operations.switch_queue import switch_queue_of
 from rackwright.plan.change import Change, DaemonRestart, Job, Proved, Refuse, Shell
 from rackwright.plan.concern import Concern, HostReading
@@ -55,7 +67,7 @@ from rackwright.pyinfra_glue.hostrun import (
     this_host,
     unreadable,
 )
-from rackwright.pyinfra_glue.inventories import groups_of, settings_of
+from rackwright.pyinfra_glue.inventories import settings_of
 from rackwright.runs.handover import received
 from rackwright.runs.journal import note
 from rackwright.runs.states import RunState
@@ -110,21 +122,34 @@ def _queue(host: Host, seen: HostReading, changes: Sequence[Change], diff: str =
     moves: whether endpoints move to another port.
     """
     settings, cut = settings_of(host), found_switching(host.name) or seen[DOCKER].restarting
+    before = {name: endpoint.proven for name, endpoint in seen[ENDPOINT].endpoints.items() if endpoint.proven}
+    together = group_turn_of(host)
+    if together is not None and together.group.head.host != host.name:
+        line_up_member(together, MemberTurn(host, changes, before))
+        return
     order = [other.name for other in host.state.inventory].index(host.name)
-    member = Member(
-        host.name, order, domains_of(groups_of(host), settings.hardware.rack), serves(seen) or cut, settings
-    )
+    member = Member(host.name, order, domains_together(host, domains_of), serves(seen) or cut, settings)
     turns = switch_queue_of(host)
     turns.add(member)
-    if not changes:
-        note("host", host=host.name, state=RunState.UNCHANGED)
-        return
-    node = node_of(member, shape_of(settings, seen), takes_capacity(changes, seen[ENDPOINT]) or cut)
-    before = {name: endpoint.proven for name, endpoint in seen[ENDPOINT].endpoints.items() if endpoint.proven}
-    turn = HostTurn(changes, before, member.serving, diff, moves and is_ours(seen))
-    turns.gate.announce(node, lambda: _switch_host(host, turn))
-    if in_rollout():
-        turns.bake(host.name, lambda last: _bake_host(host, last))
+
+    def announce() -> None:
+        others = tuple(together.others.values()) if together else ()
+        if not changes and not any(one.changes for one in others):
+            note("host", host=host.name, state=RunState.UNCHANGED)
+            note_others(others, RunState.UNCHANGED)
+            return
+        node = node_of(member, shape_of(settings, seen), takes_capacity(changes, seen[ENDPOINT]) or cut)
+        turn = HostTurn(changes, before, member.serving, diff, moves and is_ours(seen), others)
+        turns.gate.announce(node, lambda: _switch_host(host, turn))
+        if in_rollout():
+            turns.bake(host.name, lambda last: _bake_host(host, last))
+        if together is not None:
+            together.is_announced = True
+
+    if together is None:
+        announce()
+    else:
+        line_up_head(together, announce)
 
 
 @dataclass(frozen=True)
@@ -139,6 +164,8 @@ class HostTurn:
     diff: str
     moves: bool
     """Whether endpoints move to another port, so that the rules of the one that is left must go."""
+    others: Sequence[MemberTurn] = ()
+    """The other hosts of its endpoint, which follow it."""
 
 
 def _switch_host(host: Host, turn: HostTurn) -> Outcome:
@@ -146,19 +173,25 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
     sentences = [change.sentence for change in turn.changes]
     told: dict[str, Any] = {"before": dict(turn.before), "changes": sentences, "diff": turn.diff or None}
     note("host", host=host.name, state=RunState.SWITCHING, **told)
+    begin_others(turn.others)
     try:
+        perform_others(turn.others, afterwards=False)
         _perform_in_turn(host, turn)
+        perform_others(turn.others, afterwards=True)
     except StepFailedError as error:
         complain(host, str(error))
         outcome = outcome_of(error, turn.served)
         first = outcome.reasons[0]
         told = {"cause": first.cause, "check": first.check, "text": str(error), "code": error.code}
         note("host", host=host.name, state=state_after(error, turn.served), **told)
+        note_others(turn.others, state_after(error, turn.served), **told)
         return outcome
     finally:
         # Another host's turn may have read this one while it was switching.
         state_of(host).stale = True
+        end_others(turn.others)
     note("host", host=host.name, state=RunState.SWITCHED)
+    note_others(turn.others, RunState.SWITCHED)
     return Outcome()
 
 
@@ -236,7 +269,10 @@ def switch() -> Commands:
         announce_changes(host, changes)
     else:
         _tell_deferred(host, seen)
-    if changes:
+    together = group_turn_of(host) if host.state.is_executing else None
+    if together is not None and together.absent and changes:
+        yield FunctionCommand(_leave_absent, (), {})
+    elif together.is_announced if together is not None else changes:
         yield FunctionCommand(_pass_gate, (), {})
     elif host.state.is_executing:
         yield from _wait_for_loading(host, waits(settings_of(host), seen[ENDPOINT]))
@@ -257,16 +293,24 @@ def _wait_for_loading(host: Host, jobs: Sequence[Job]) -> Commands:
 
 
 def _pass_gate(state: State, host: Host) -> bool:  # noqa: ARG001 - pyinfra passes both by name
-    gate = switch_queue_of(host).gate
-    if gate.pass_through(host.name):
+    gate, own = switch_queue_of(host).gate, turn_name(host)
+    if gate.pass_through(own):
         return True
-    if host.name in gate.failed():
+    if own in gate.failed():
         return False
-    stoppers = [name for name in gate.failed() if name != host.name]
+    stoppers = [name for name in gate.failed() if name != own]
     if gate.held:
         _leave(host, gate.held)
     elif stoppers:
         _leave(host, f"{', '.join(stoppers)} failed before it")
+    return False
+
+
+def _leave_absent(state: State, host: Host) -> bool:  # noqa: ARG001 - pyinfra passes both by name
+    """Say that a group has no turn, because hosts of it have failed before."""
+    together = group_turn_of(host)
+    absent = together.absent if together else []
+    _leave(host, f"{', '.join(absent)}, which serve{'s' * (len(absent) == 1)} its endpoint with it, failed before")
     return False
 
 
@@ -305,7 +349,7 @@ def _ways_back(host: Host, seen: HostReading) -> list[Change]:
     kept = parse_kept(output.stdout_lines)
     note("target", host=host.name, to=targets_of(endpoints, kept, asked))
     settings = settings_of(host)
-    bindings = {name: binding_of(own, seen) for name, own in settings.all_endpoints.items()}
+    bindings = {name: binding_of(own, seen, settings) for name, own in settings.all_endpoints.items()}
     found = back_changes(settings, endpoints, kept, asked, bindings)
     elsewhere = moved(seen, _places(found))
     # The rules of a port are there before anything listens on it.
@@ -322,5 +366,5 @@ def _places(changes: Iterable[Change]) -> dict[str, Place]:
 def switch_back() -> Commands:
     """Bring endpoints back to an earlier release, host by host behind the gate, and ask each one."""
     host = this_host()
-    if host.name in switch_queue_of(host).gate.entries:
+    if turn_name(host) in switch_queue_of(host).gate.entries:
         yield FunctionCommand(_pass_gate, (), {})

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from rackwright.paths import endpoint_dir
+from rackwright.plan.reading import whole_number
 from rackwright.settings.secret import Secret
 
 HASH = "BINDING"
@@ -28,11 +29,25 @@ class Binding:
     """UUIDs of its GPUs; indices move with the PCI order, UUIDs do not."""
     key: str = ""
     """Digest of the key that its clients send: the name of the key's file. Empty: they need none."""
+    rank: int = 0
+    """Of this host among those that serve the endpoint with it."""
+    addresses: tuple[str, ...] = ()
+    """Where they reach each other, in the order of their ranks; none for an endpoint of one host."""
 
     @property
     def values(self) -> str:
         """The lines that the hash is over."""
-        return f"GPUS={','.join(self.gpus)}\n" + (f"{KEY}={self.key}\n" if self.key else "")
+        keyed = f"{KEY}={self.key}\n" if self.key else ""
+        return f"GPUS={','.join(self.gpus)}\n{keyed}{self._place if self.addresses else ''}"
+
+    @property
+    def _place(self) -> str:
+        # Written without braces in the unit, an empty word is none.
+        headless = "--headless" if self.rank else ""
+        return (
+            f"RANK={self.rank}\nHEAD={self.addresses[0]}\nADDRESS={self.addresses[self.rank]}\n"
+            f"MEMBERS={','.join(self.addresses)}\nHEADLESS={headless}\n"
+        )
 
     @property
     def hash(self) -> str:
@@ -59,5 +74,9 @@ def binding_path(endpoint: str) -> str:
 def parse_binding(text: str) -> Binding | None:
     """The binding that a file gives; None for one that was changed by hand."""
     values = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
-    found = Binding(tuple(filter(None, values.get("GPUS", "").split(","))), values.get(KEY, ""))
+    gpus, addresses = (tuple(filter(None, values.get(key, "").split(","))) for key in ("GPUS", "MEMBERS"))
+    rank = whole_number(values.get("RANK", "0")) or 0
+    if rank >= max(1, len(addresses)):
+        return None
+    found = Binding(gpus, values.get(KEY, ""), rank, addresses)
     return found if found.text == text else None

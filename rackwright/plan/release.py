@@ -21,6 +21,7 @@ from rackwright.paths import (
     unit_name,
 )
 from rackwright.plan.binding import binding_path
+from rackwright.plan.group import member_files
 from rackwright.plan.render import render, systemd_command
 from rackwright.plan.spec import FORMAT, EndpointSpec
 from rackwright.settings.model import EndpointSettings
@@ -37,14 +38,21 @@ class UnitLimits:
     """Time limits of a unit, in seconds. The interval makes the start limit trip even after slow deaths."""
 
     starts: int
-    start: int
+    load: int
     stop: int
     restart_delay: int
+    together: bool = False
+    """True where it starts with other hosts, and waits for them."""
+
+    @property
+    def start(self) -> int | str:
+        """A member of a group waits for the others as long as it takes; it ends a load that takes too long itself."""
+        return "infinity" if self.together else self.load
 
     @property
     def interval(self) -> int:
         """systemd's default of 10 s never trips on an engine that dies after eight minutes (DECISIONS 8)."""
-        return self.starts * (self.start + self.stop + 15 + self.restart_delay)
+        return self.starts * (self.load + self.stop + 15 + self.restart_delay)
 
 
 @dataclass(frozen=True)
@@ -119,7 +127,7 @@ def _render_files(spec: EndpointSpec, endpoint: EndpointSettings, site: Path) ->
         "keys": keys_dir(spec.name),
         "keyed": keyed_dir(spec.name),
     }
-    return {
+    files = {
         spec.engine_file: spec.engine_yaml,
         **spec.files,
         "before-start": render("before-start.j2", site, **values),
@@ -129,6 +137,19 @@ def _render_files(spec: EndpointSpec, endpoint: EndpointSettings, site: Path) ->
         NEEDS: "".join(f"{kind} {name}\n" for kind, name in _needs(spec)),
         "spec.json": json.dumps(facts_of(spec, SELF), indent=1) + "\n",
     }
+    return files | (_member_files(spec, endpoint) if spec.members > 1 else {})
+
+
+def _member_files(spec: EndpointSpec, endpoint: EndpointSettings) -> dict[str, str]:
+    values: dict[str, str | int] = {
+        "url": spec.health_url,
+        "model": spec.served_name,
+        "line_port": endpoint.group_port + 1,
+        "grace": endpoint.group_grace,
+        "load_timeout": endpoint.load_timeout,
+        "stop_timeout": endpoint.stop_timeout,
+    }
+    return member_files(spec.name, release_dir(spec.name, SELF), values)
 
 
 def _needs(spec: EndpointSpec) -> Iterator[tuple[str, str]]:
@@ -138,7 +159,8 @@ def _needs(spec: EndpointSpec) -> Iterator[tuple[str, str]]:
 
 def limits(endpoint: EndpointSettings) -> UnitLimits:
     """The unit's time limits from the endpoint's settings."""
-    return UnitLimits(endpoint.start_limit, endpoint.load_timeout, endpoint.stop_timeout, endpoint.restart_delay)
+    times = (endpoint.load_timeout, endpoint.stop_timeout, endpoint.restart_delay)
+    return UnitLimits(endpoint.start_limit, *times, together=endpoint.size > 1)
 
 
 def _sha256(text: str) -> str:

@@ -24,6 +24,8 @@ from rackwright.paths import (
     keyed_dir,
     release_dir,
 )
+from rackwright.plan.group import member_environment, member_words
+from rackwright.plan.group.files import RUN_MEMBER
 from rackwright.plan.render import Expanded
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.sections import Container
@@ -107,6 +109,8 @@ class EndpointSpec:
     pids_limit: int = 0
     container: Container = field(default_factory=Container)
     """What the settings say of that."""
+    members: int = 1
+    """Hosts that serve it together."""
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for spec.json and for the serving hash."""
@@ -125,6 +129,7 @@ class EndpointSpec:
             # Named only where there is something to say: an upgrade of ours must not restart what serves.
             **({"keyed": True} if self.key_option else {}),
             **({"container": self.container.model_dump(mode="json")} if self.container != Container() else {}),
+            **({"members": self.members} if self.members > 1 else {}),
         }
 
     @property
@@ -148,7 +153,9 @@ class EndpointSpec:
 
         systemd puts the host's binding in for `${GPUS}` and `${BINDING}`.
         """
+        together = self.members > 1
         groups = [
+            *([["/bin/bash", f"{release_dir(self.name, release)}/{RUN_MEMBER}"]] if together else []),
             ["/usr/bin/docker", "run", "--rm", "--name", container_name(self.name)],
             ["--label", f"rackwright.endpoint={self.name}", "--label", f"rackwright.release={release}"],
             [
@@ -168,6 +175,7 @@ class EndpointSpec:
         mounts = (*self.mounts, Mount(release_dir(self.name, release), RELEASE_MOUNT))
         groups += [["--volume", mount.argument] for mount in mounts]
         groups += [["--env", f"{key}={value}"] for key, value in sorted(self.environment.items())]
+        groups += [member_environment()] if together else []
         return [*groups, [self.image], list(self.command)]
 
     def _shared_memory(self) -> list[str]:
@@ -235,6 +243,7 @@ def endpoint_spec(
         rights=added.rights,
         pids_limit=added.pids_limit,
         container=endpoint.container,
+        members=endpoint.size,
     )
 
 
@@ -242,7 +251,7 @@ def server_command(endpoint: EndpointSettings) -> list[str]:
     """The server's own words: model, host, port and the YAML; values stay in the YAML (DECISIONS 24)."""
     host = endpoint.address if endpoint.network == "host" else "0.0.0.0"
     where = ["--host", host, "--port", str(endpoint.port)]
-    return [*SERVERS[endpoint.engine_kind](endpoint, where), *endpoint.arguments]
+    return [*SERVERS[endpoint.engine_kind](endpoint, where), *member_words(endpoint), *endpoint.arguments]
 
 
 def _trtllm(endpoint: EndpointSettings, where: list[str]) -> list[str]:

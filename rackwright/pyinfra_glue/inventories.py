@@ -14,6 +14,7 @@ from rackwright.effects.run_context import part_of
 from rackwright.errors import RackwrightError, SettingsError
 from rackwright.loading.ansible.listing import listing_of
 from rackwright.loading.files import site_root
+from rackwright.loading.group import left_out
 from rackwright.loading.load import InventoryHost, load, standalone
 from rackwright.pyinfra_glue.current_run import Inventories, current_state
 from rackwright.pyinfra_glue.declaring import declared_of, is_declaring, with_arguments
@@ -68,6 +69,17 @@ def limited(hosts: Sequence[InventoryHost], limit: Sequence[str], inventory: str
                 f"--limit {pattern}: no host and no group of {inventory} matches; nothing was done", code="RW1312"
             )
     return [entry for entry in hosts if not limit or any(_matches(entry, pattern) for pattern in limit)]
+
+
+def refuse_half_groups(hosts: Sequence[InventoryHost], chosen: Iterable[str]) -> None:
+    """Raises SettingsError, with the right --limit, when a run would touch some hosts of an endpoint and not others."""
+    told = [
+        f"{', '.join(group.hosts)} serve endpoint {group.endpoint} together, and {', '.join(missing)} is not chosen; "
+        f"next, the same command with {' '.join(f'--limit {host}' for host in group.hosts)}"
+        for group, missing in left_out(hosts, chosen).items()
+    ]
+    if told:
+        raise SettingsError("\n".join([*told, "nothing was done"]), code="RW1330")
 
 
 def _matches(entry: InventoryHost, pattern: str) -> bool:

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from rackwright.paths import reserved
+from rackwright.settings.group import Group
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import (
     DIGEST,
@@ -30,11 +31,13 @@ from rackwright.settings.sections import (
     Docker,
     Downloads,
     Encodings,
+    FabricAddress,
     Firewall,
     Frozen,
     Gate,
     Gpus,
     Hardware,
+    HostsOf,
     Line,
     Mirrors,
     Models,
@@ -108,6 +111,16 @@ class EndpointSettings(Frozen):
     """GPUs by index, or all of them."""
     replicas: int = Field(default=1, ge=1, le=128)
     """N makes N endpoints of one GPU each: NAME-0 to NAME-(N-1), on this port and the next ones."""
+    hosts: HostsOf = 1
+    """Hosts that serve one model together: a number, which takes neighbours in the inventory, or their names.
+
+    Ranks follow the inventory; the first is the head, which answers. Wants `network: host`. vLLM alone so far; data
+    parallel and disaggregated serving over several hosts are not supported yet.
+    """
+    group_port: Annotated[int, Field(ge=1, le=65534)] = 29500
+    """Port on the head at which the members of a group meet; the next one carries their lifelines."""
+    group_grace: Seconds = 15
+    """Seconds for which a member's lifeline may be silent before the head asks for a token, and then gives it up."""
     harmony: bool = True
     """True when chat needs the tiktoken encodings (gpt-oss)."""
     load_timeout: Seconds = 1800
@@ -175,6 +188,11 @@ class EndpointSettings(Frozen):
         return self.allow_from not in (None, "any")
 
     @property
+    def size(self) -> int:
+        """Hosts that serve it together."""
+        return self.hosts if isinstance(self.hosts, int) else len(self.hosts)
+
+    @property
     def is_open(self) -> bool:
         """Whether every network that reaches the host reaches the port."""
         return not self.networks and not self.is_local
@@ -206,7 +224,10 @@ class HostSettings(EndpointSettings):
     mirrors: Mirrors = Mirrors()
     releases: Releases = Releases()
     rollout: Rollout = Rollout()
+    fabric_address: FabricAddress | None = None
+    """Address of this host towards the others of its endpoint; default: the one that SSH reaches it by."""
     _site: Path = PrivateAttr(default=NOWHERE)
+    _group: Group | None = PrivateAttr(default=None)
 
     def model_post_init(self, context: Any) -> None:
         """Keep the site's folder, which the loader hands over; it is no key of the settings."""
@@ -217,6 +238,17 @@ class HostSettings(EndpointSettings):
     def site(self) -> Path:
         """The site's folder: its templates, hooks and relative file names are looked for there."""
         return self._site
+
+    @property
+    def group(self) -> Group | None:
+        """The hosts that serve its endpoint together with it; None where the endpoint is this host's alone."""
+        return self._group
+
+    def in_group(self, group: Group | None) -> HostSettings:
+        """The same settings, for a host with this place among others."""
+        found = self.model_copy()
+        found._group = group
+        return found
 
     def only(self, sections: frozenset[str]) -> HostSettings:
         """The settings with nothing said but these sections; `ENDPOINTS` stands for all keys of endpoints."""

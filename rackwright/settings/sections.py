@@ -188,6 +188,33 @@ Gpus = Annotated[Literal["all"] | tuple[int, ...], BeforeValidator(_gpus)]
 """GPUs by index, or all of them."""
 
 
+def _hosts(value: object) -> object:
+    """Two kinds of value would make two messages of one mistake."""
+    names = isinstance(value, list | tuple) and len(value) > 1 and all(isinstance(name, str) for name in value)
+    if not (type(value) is int and 1 <= value <= MOST_HOSTS) and not names:
+        raise ValueError(f"must be a number of hosts, or a list of their names such as [a, b]; {MOST_HOSTS} at most")
+    if isinstance(value, list | tuple) and len(set(value)) < len(value):
+        raise ValueError("names a host twice")
+    return value
+
+
+def _fabric_address(value: str) -> str:
+    try:
+        found = ipaddress.IPv4Address(value)
+    except ValueError:
+        raise ValueError("must be an IPv4 address of this host, as 10.0.0.1; others are not supported yet") from None
+    if found.is_loopback or found.is_unspecified:
+        raise ValueError("must be an address that the other hosts reach, as 10.0.0.1")
+    return value
+
+
+MOST_HOSTS = 64
+"""Hosts of one endpoint at most."""
+HostsOf = Annotated[int | tuple[str, ...], BeforeValidator(_hosts)]
+"""How many hosts serve an endpoint together, or which."""
+FabricAddress = Annotated[str, AfterValidator(_fabric_address)]
+
+
 def _folder(value: str) -> str:
     if value.endswith(".partial"):
         raise ValueError("must not end in .partial: that is where the download of another folder lies")

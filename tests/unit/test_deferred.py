@@ -181,7 +181,7 @@ def test_hosts_with_other_gpus_have_the_same_release() -> None:
     first, second = (wanted_release("llm", own, own, reading) for reading in (one, other))
     assert isinstance(first, Release)
     assert first == second
-    assert binding_of(own, one) != binding_of(own, other)
+    assert binding_of(own, one, own) != binding_of(own, other, own)
 
 
 def test_a_swapped_gpu_restarts_the_same_release_with_the_new_binding() -> None:
@@ -190,7 +190,7 @@ def test_a_swapped_gpu_restarts_the_same_release_with_the_new_binding() -> None:
     assert change.why == "its GPUs changed"
     step = proved(change)
     assert step.release == reading[ENDPOINT].endpoints["llm"].current
-    assert binding_of(settings(), reading).text in assigned(step, "forward")
+    assert binding_of(settings(), reading, settings()).text in assigned(step, "forward")
     assert assigned(step, "previous") == "", "the old GPU is gone"
 
 
@@ -220,4 +220,4 @@ def test_other_gpus_that_fail_go_back_to_those_of_before_which_are_still_there()
 
 @pytest.mark.parametrize(("gpus", "found"), [("all", 8), ([0, 3], 2), ([0, 8], 0)])
 def test_an_endpoint_is_bound_to_all_gpus_that_are_asked_for_or_to_none(gpus: Any, found: int) -> None:
-    assert len(binding_of(settings(gpus=gpus), recorded("converged")).gpus) == found
+    assert len(binding_of(settings(gpus=gpus), recorded("converged"), settings(gpus=gpus)).gpus) == found

@@ -60,7 +60,7 @@ def test_a_bare_host_is_planned_as_far_as_it_can_be_known() -> None:
 
 def serving(reading: HostReading, own: HostSettings) -> HostReading:
     """The recorded host as if the release of these settings served there."""
-    wanted, bound = wanted_release("llm", own, own, reading), binding_of(own, reading)
+    wanted, bound = wanted_release("llm", own, own, reading), binding_of(own, reading, own)
     assert isinstance(wanted, Release)
     seen = reading[ENDPOINT].endpoints.get("llm", SeenEndpoint())
     now = replace(

@@ -18,9 +18,9 @@ from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, last_switch, tr
 from rackwright.concerns.endpoint.switch.events import LastSwitch
 from rackwright.concerns.release import binding_of
 from rackwright.hostside import host_script
-from rackwright.paths import job_unit
+from rackwright.paths import job_unit, unit_name
 from rackwright.plan.binding import Binding
-from rackwright.plan.change import Change, DaemonRestart
+from rackwright.plan.change import Change, DaemonRestart, Refuse
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.reading import pairs
 from rackwright.settings.model import HostSettings
@@ -49,7 +49,7 @@ def parse(output: str) -> LastSwitch | None:
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedDockerd:
     """The settings, and what was read of Docker and of the endpoints."""
-    bindings = {name: binding_of(own, reading) for name, own in settings.all_endpoints.items()}
+    bindings = {name: binding_of(own, reading, settings) for name, own in settings.all_endpoints.items()}
     return WantedDockerd(DOCKER.wanted(settings, reading), reading[DOCKER], reading[ENDPOINT].endpoints, bindings)
 
 
@@ -70,6 +70,9 @@ def _joining(asked: WantedDockerd) -> Change:
 def _restart(asked: WantedDockerd, found: Reconfiguration, last: LastSwitch | None) -> Change:
     stood = tuple(_serving_endpoints(asked))
     names = [one.name for one in stood]
+    together = next((name for name in names if asked.bindings[name].addresses), None)
+    if together:
+        return _together(together, found)
     others = [name for name in asked.docker.serving if name not in names]
     scripts = Scripts(
         valid=found.after.valid_script,
@@ -88,6 +91,15 @@ def _restart(asked: WantedDockerd, found: Reconfiguration, last: LastSwitch | No
         disowns=found.disowns,
         diff=found.diff,
     )
+
+
+def _together(name: str, found: Reconfiguration) -> Change:
+    """One host's dockerd would take the endpoint from all its hosts, outside of their one switch."""
+    text = (
+        f"dockerd would be restarted under endpoint {name}, which other hosts serve with this one, and that is not "
+        f"supported yet; next, on all of them: systemctl stop {unit_name(name)}, then the same command again"
+    )
+    return Change("configure dockerd and restart it", found.why, (Refuse(text, code="RW2201"),))
 
 
 def _serving_endpoints(asked: WantedDockerd) -> list[ServingEndpoint]:

@@ -6,6 +6,7 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from rackwright.concerns.endpoint import formats
+from rackwright.concerns.endpoint.group import ask_members_script, is_elsewhere, member_changes
 from rackwright.concerns.endpoint.questions import questions, questions_after, questions_before
 from rackwright.concerns.endpoint.seen import BOOT_UNITS, SeenEndpoint, SeenEndpoints, joined, parse, read
 from rackwright.concerns.endpoint.switch.conflicts import Exchange
@@ -14,6 +15,7 @@ from rackwright.concerns.endpoint.switch.job import (
     commit_script,
     drain_script,
     gpus_kept_script,
+    in_turn,
     join_script,
     keep_log_script,
     point_script,
@@ -61,7 +63,9 @@ def _wanted(
     own: EndpointSettings, release: Release | Unresolved, settings: HostSettings, reading: HostReading
 ) -> WantedEndpoint:
     gpus = frozenset(gpu.uuid for gpu in reading[GPUS].gpus)
-    return WantedEndpoint(own, release, settings.releases.keep, binding_of(own, reading), gpus, settings.rollout.adopt)
+    group = settings.group if own.size > 1 else None
+    bound, keep, adopt = binding_of(own, reading, settings), settings.releases.keep, settings.rollout.adopt
+    return WantedEndpoint(own, release, keep, bound, gpus, adopt, group)
 
 
 def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
@@ -71,6 +75,8 @@ def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
     others = [_other_format(name, own.format) for name, own in seen.endpoints.items() if formats.foreign(own.format)]
     if others:
         return others
+    if moved := _moved(asked, seen):
+        return moved
     groups = groups_among(asked, seen)
     together = {name for group in groups for name in (*group.coming, *group.leaving)}
     found = [_remove(name) for name in seen.endpoints if name not in asked.endpoints and name not in together]
@@ -86,6 +92,24 @@ def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
         if name not in together:
             found += _endpoint_changes(name, own, now)
     return [*found, *(change for group in groups for change in _together(group, asked, seen))]
+
+
+def _moved(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
+    """Endpoints that other hosts than before are to serve: no single switch leads there."""
+    gone = {name: own for name, own in seen.endpoints.items() if name not in asked.endpoints}
+    named = [name for name, own in gone.items() if own.spec.get("members", 1) > 1]
+    if any(own.group for own in asked.endpoints.values()):
+        named += [name for name, own in gone.items() if own.serving and name not in named]
+    named += [name for name, own in asked.endpoints.items() if is_elsewhere(own, seen.endpoints.get(name))]
+    return [_not_moved(name) for name in named]
+
+
+def _not_moved(name: str) -> Change:
+    text = (
+        f"endpoint {name}: other hosts than before are to serve it, or in other places, and a switch does not lead "
+        "there; next: rackwright teardown INVENTORY with --limit for each of its hosts, then the deploy"
+    )
+    return Change(f"leave endpoint {name} alone", "its hosts differ", (Refuse(text, code="RW2421"),))
 
 
 def _together(group: Exchange, asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
@@ -171,6 +195,8 @@ def _boot(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
 def _endpoint_changes(name: str, own: WantedEndpoint, seen: SeenEndpoint) -> list[Change]:
     if isinstance(own.release, Unresolved):
         return [_unresolved(name, own.release, seen)]
+    if own.group is not None and not own.group.is_head:
+        return member_changes(own, own.release, seen, own.group)
     aim = own.aim(own.release)
     due = why_switch(aim, seen) or why_admit(own.settings, seen)
     if due:
@@ -255,8 +281,11 @@ def _way(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due) ->
     kept = keep_log_script(name, f"unhealthy-{release.hash}", "all") if due.keep_log else ""
     hook = drain_hook_script(name, settings, release.hash)
     drain = drain_script(name, seen.spec.get("port", settings.port), settings.drain_timeout, hook)
+    asked = in_turn([ask_members_script(name, release.hash, own.group.hosts)]) if own.group else ""
     forward = switch_script(name, release.hash, own.binding, settings.load_timeout)
-    return Way(kept + drain, forward, commit, settings.hook_timeout + settings.drain_timeout + start_time(settings))
+    return Way(
+        asked + kept + drain, forward, commit, settings.hook_timeout + settings.drain_timeout + start_time(settings)
+    )
 
 
 def _wait_job(name: str, settings: EndpointSettings) -> Job:

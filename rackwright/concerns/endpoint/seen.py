@@ -10,7 +10,17 @@ from typing import Any
 from rackwright.concerns.endpoint.formats import format_of, readable
 from rackwright.concerns.endpoint.switch.events import LastSwitch
 from rackwright.hostside import host_script
-from rackwright.paths import BOOT_UNIT, ENDPOINT_LABEL, RESTORE_UNIT, STATE, TARGET, UNITS, container_name, unit_name
+from rackwright.paths import (
+    BOOT_UNIT,
+    ENDPOINT_LABEL,
+    RESTORE_UNIT,
+    RUN,
+    STATE,
+    TARGET,
+    UNITS,
+    container_name,
+    unit_name,
+)
 from rackwright.plan.answers import Answers
 from rackwright.plan.binding import Binding, parse_binding
 from rackwright.plan.reading import decode, files, pairs
@@ -106,7 +116,7 @@ class SeenEndpoints:
 def read(settings: HostSettings) -> str:
     """State of every endpoint that is wanted or there: unit, health, pointers; its container is Docker's answer."""
     urls = "\n".join(f"{name} {local_url(endpoint)}" for name, endpoint in settings.all_endpoints.items())
-    return host_script("read_endpoints", units=UNITS, home=f"{STATE}/endpoints", urls=urls)
+    return host_script("read_endpoints", units=UNITS, home=f"{STATE}/endpoints", groups=f"{RUN}/groups", urls=urls)
 
 
 def joined(output: str, answers: Answers) -> str:

@@ -10,6 +10,7 @@ from rackwright.concerns.release import Unresolved
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Owned
 from rackwright.plan.release import Release
+from rackwright.settings.group import Group
 from rackwright.settings.model import EndpointSettings
 
 
@@ -24,6 +25,8 @@ class WantedEndpoint:
     gpus: frozenset[str] = frozenset()
     """UUIDs of all GPUs that the host has today."""
     adopt: bool = False
+    group: Group | None = None
+    """The hosts that serve it together."""
 
     def aim(self, release: Release) -> Aim:
         """What the endpoint should serve."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rackwright.concerns.firewall.changes import OWNS, changes, report
-from rackwright.concerns.firewall.place import Place, each_once, listeners
+from rackwright.concerns.firewall.place import Place, each_once, listeners, meeting_places
 from rackwright.concerns.firewall.seen import READ_UNITS, SeenFirewall, joined, parse, read
 from rackwright.concerns.firewall.wanted import WantedFirewall, for_listeners
 from rackwright.plan.change import Change, Owned
@@ -29,7 +29,7 @@ def wanted_as_served(settings: HostSettings, reading: HostReading) -> WantedFire
     """Our rules for where the endpoints listen now: after a switch, or a way back, nothing else is open."""
     own, seen = settings.all_endpoints, reading[FIREWALL]
     there = [(name, seen.current[name].put(one)) for name, one in own.items() if name in seen.current]
-    return for_listeners(settings, reading, seen, there)
+    return for_listeners(settings, reading, seen, [*there, *meeting_places(settings)])
 
 
 def opening_changes(settings: HostSettings, reading: HostReading, targets: Mapping[str, Place]) -> list[Change]:

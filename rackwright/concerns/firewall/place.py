@@ -35,7 +35,19 @@ def listeners(settings: HostSettings, *places: Mapping[str, Place], wanted: bool
         at = [own] if wanted else []
         at += [known[name].put(own) for known in places if name in known]
         found += [(name, one) for one in each_once(at or [own])]
-    return found
+    return [*found, *meeting_places(settings)]
+
+
+def meeting_places(settings: HostSettings) -> Listeners:
+    """Where the members of a group meet, on this host: nobody but the other members comes in there."""
+    group = settings.group
+    if group is None:
+        return []
+    own = settings.all_endpoints[group.endpoint]
+    others = tuple(f"{member.address}/32" for member in group.members)
+    here = {"network": "host", "bind": group.own.address, "allow_from": others}
+    ports = (own.group_port, own.group_port + 1)
+    return [(group.endpoint, own.model_copy(update={**here, "port": port})) for port in ports]
 
 
 def each_once(found: Iterable[EndpointSettings]) -> list[EndpointSettings]:

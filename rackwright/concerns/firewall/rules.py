@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rackwright.concerns.firewall.iptables import TAG, Rule
+from rackwright.settings.group import Group
 from rackwright.settings.model import EndpointSettings
 
 FAMILIES = {"iptables": 4, "ip6tables": 6}
@@ -60,6 +61,15 @@ def endpoint_rules(endpoints: Listeners, version: int, bridge: str) -> tuple[Rul
     if any(one.network == "bridge" for _, one in endpoints):
         rules.append(Rule(DOCKER_USER, f'-i {bridge} -m comment --comment "{TAG}containers" -j ACCEPT'))
     return tuple(rules)
+
+
+def member_rules(group: Group | None, version: int) -> tuple[Rule, ...]:
+    """All that the other members of a group send to this one: their engine takes ports as it likes."""
+    if group is None or version != FAMILIES["iptables"]:
+        return ()
+    comment = f'-m comment --comment "{TAG}{group.endpoint}:member"'
+    others = (member.address for member in group.members if member != group.own)
+    return tuple(Rule(INPUT, f"-s {other}/32 -d {group.own.address}/32 {comment} -j ACCEPT") for other in others)
 
 
 def networks_of(endpoint: EndpointSettings, version: int) -> list[str]:

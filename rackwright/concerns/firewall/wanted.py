@@ -20,12 +20,14 @@ from rackwright.concerns.firewall.kept import (
     kept_files,
     kept_rules,
 )
-from rackwright.concerns.firewall.rules import FAMILIES, INPUT, Listeners, endpoint_rules, warnings
+from rackwright.concerns.firewall.place import meeting_places
+from rackwright.concerns.firewall.rules import FAMILIES, INPUT, Listeners, endpoint_rules, member_rules, warnings
 from rackwright.concerns.firewall.seen import SeenFirewall
 from rackwright.concerns.watch import watch_files
 from rackwright.plan.change import Owned, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
+from rackwright.settings.group import Group
 from rackwright.settings.model import HostSettings
 
 Rules = Mapping[str, tuple[Rule, ...]]
@@ -54,7 +56,7 @@ def for_listeners(
     docker: SeenDocker = reading[DOCKER]
     left = [name for name in (*seen.current, *seen.proven) if name not in settings.all_endpoints]
     bridge = Bridge(str(_daemon_json(docker).get("bridge") or "docker0"), seen.subnets)
-    rules, closing = _rules(endpoints, left, seen, bridge.name), _drops(endpoints, left, seen, bridge)
+    rules, closing = _rules(endpoints, left, seen, bridge.name, settings.group), _drops(endpoints, left, seen, bridge)
     record: frozenset[Owned] = reading[RECORD]
     foreign = tuple(foreigners(UNIT, seen.files.get(UNIT_FILE), False, record))
     return WantedFirewall(
@@ -68,11 +70,12 @@ def for_listeners(
     )
 
 
-def _rules(endpoints: Listeners, left: Collection[str], seen: SeenFirewall, bridge: str) -> Rules:
+def _rules(endpoints: Listeners, left: Collection[str], seen: SeenFirewall, bridge: str, group: Group | None) -> Rules:
     earlier = kept_rules(seen.files.get(SCRIPT) or "")
     return {
         command: _input_first(
             *endpoint_rules(endpoints, version, bridge),
+            *member_rules(group, version),
             *_rules_of(left, earlier.get(command) or seen.table(command).ours),
         )
         for command, version in FAMILIES.items()
@@ -116,7 +119,7 @@ def _daemon_json(docker: SeenDocker) -> Mapping[str, Any]:
 def _moving(settings: HostSettings, endpoints: Listeners) -> Iterator[str]:
     for name, one in endpoints:
         own = settings.all_endpoints.get(name)
-        if own and own.port != one.port:
+        if own and own.port != one.port and (name, one) not in meeting_places(settings):
             yield f"endpoint {name} listens on port {one.port}, whose rules stay until it has switched to {own.port}"
 
 

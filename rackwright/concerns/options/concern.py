@@ -28,6 +28,7 @@ from rackwright.paths import (
 )
 from rackwright.plan.change import Change, Job, Refuse
 from rackwright.plan.concern import Concern, HostReading
+from rackwright.plan.group import first_member_words
 from rackwright.plan.reading import decode, lines_of
 from rackwright.plan.release import Release
 from rackwright.settings.model import EndpointSettings, HostSettings
@@ -134,8 +135,9 @@ def _wanted(
     own = seen.get(release.spec.name)
     proven = own is not None and own.proven_spec.get("serving") == release.spec.serving_hash
     crowded = settings.hardware.unified_memory and any(one.serving or one.loading for one in seen.values())
-    gpus = binding_of(endpoint, reading).gpus
-    return WantedOptions(release, endpoint.engine_kind, tuple(endpoint.arguments), proven or crowded, crowded, gpus)
+    gpus = binding_of(endpoint, reading, settings).gpus
+    words = (*endpoint.arguments, *first_member_words(endpoint))
+    return WantedOptions(release, endpoint.engine_kind, words, proven or crowded, crowded, gpus)
 
 
 def changes(releases: tuple[WantedOptions, ...], seen: SeenOptions) -> list[Change]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rackwright.concerns.gpus import GPUS
@@ -21,6 +21,7 @@ from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.reading import decode, lines_of
 from rackwright.plan.release import SUMS, Release, build_release
 from rackwright.plan.spec import Added, Resolved, endpoint_spec
+from rackwright.settings.group import Group
 from rackwright.settings.model import ENDPOINTS, EndpointSettings, HostSettings
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import Hardware, ModelSource
@@ -66,7 +67,7 @@ def wanted_release(
         text
         for text, known in (
             (f"the digest of {endpoint.image}", digest),
-            ("the UUIDs of its GPUs", binding_of(endpoint, reading).gpus),
+            ("the UUIDs of its GPUs", binding_of(endpoint, reading, settings).gpus),
             (f"the commit of {endpoint.model.repository if endpoint.model else 'its model'}", model),
             (f"the commit of {endpoint.draft.repository if endpoint.draft else ''}", draft or endpoint.draft is None),
         )
@@ -91,7 +92,8 @@ def release_of(name: str, endpoint: EndpointSettings, settings: HostSettings, re
 
 def _added(endpoint: EndpointSettings, hardware: Hardware) -> Added:
     environment, files = quiet(endpoint, RELEASE_MOUNT)
-    return Added(environment, files, key_option(endpoint), rights(endpoint, hardware), pids_limit(endpoint))
+    given = rights(endpoint, hardware, "several hosts" if endpoint.size > 1 else "one host")
+    return Added(environment, files, key_option(endpoint), given, pids_limit(endpoint))
 
 
 _rendered: dict[tuple[object, ...], Release] = {}
@@ -103,16 +105,23 @@ def _templates(site: Path) -> tuple[tuple[str, int, int], ...]:
     return tuple(sorted((name, seen.st_mtime_ns, seen.st_size) for name, seen in files))
 
 
-def binding_of(endpoint: EndpointSettings, reading: HostReading) -> Binding:
-    """The endpoint's own values on this host, by the GPUs that it has today."""
-    return bound_to(endpoint, {gpu.index: gpu.uuid for gpu in reading[GPUS].gpus})
+def binding_of(endpoint: EndpointSettings, reading: HostReading, settings: HostSettings) -> Binding:
+    """The endpoint's own values on this host, by the GPUs that it has today and its place among other hosts."""
+    return bound_to(endpoint, {gpu.index: gpu.uuid for gpu in reading[GPUS].gpus}, settings.group)
 
 
-def bound_to(endpoint: EndpointSettings, there: Mapping[int, str]) -> Binding:
+def bound_to(endpoint: EndpointSettings, there: Mapping[int, str], group: Group | None = None) -> Binding:
     """The binding with a host's GPUs, UUIDs by index; with none of them when one is missing."""
     chosen = sorted(there if endpoint.gpus == "all" else set(endpoint.gpus))
     gpus = tuple(there[index] for index in chosen) if there.keys() >= set(chosen) else ()
-    return Binding(gpus, _key(endpoint))
+    return _placed(gpus, endpoint, group)
+
+
+def _placed(gpus: tuple[str, ...], endpoint: EndpointSettings, group: Group | None) -> Binding:
+    bound = Binding(gpus, _key(endpoint))
+    if endpoint.size == 1 or group is None:
+        return bound
+    return replace(bound, rank=group.rank, addresses=tuple(member.address for member in group.members))
 
 
 def _key(endpoint: EndpointSettings) -> str:
@@ -200,7 +209,7 @@ def rendered(settings: HostSettings) -> dict[str, str]:
 
 def _unseen_binding(endpoint: EndpointSettings, settings: HostSettings) -> Binding:
     chosen = range(settings.hardware.gpu_count or 1) if endpoint.gpus == "all" else endpoint.gpus
-    return Binding(tuple(f"UUID-OF-GPU-{index}" for index in chosen), _key(endpoint))
+    return _placed(tuple(f"UUID-OF-GPU-{index}" for index in chosen), endpoint, settings.group)
 
 
 def unseen(endpoint: EndpointSettings, settings: HostSettings) -> Resolved:

@@ -11,6 +11,7 @@ from rackwright.engines.data import table
 from rackwright.engines.finding import Finding, Level
 from rackwright.engines.fit.drafts import check_draft
 from rackwright.engines.fit.gpu import capabilities
+from rackwright.engines.fit.group import check_group
 from rackwright.engines.fit.known_bad import WAY_OUT, accepted, check_known_bad
 from rackwright.engines.fit.memory import check_memory
 from rackwright.engines.fit.sizes import Plan, plan_of
@@ -57,6 +58,7 @@ def check_endpoint(
         *options,
         *_parallel(name, endpoint, plan, hardware),
         *_sizes(endpoint, plan),
+        *check_group(endpoint, plan),
         *_command_line(endpoint),
         *check_api_key(endpoint),
         *check_secrets(endpoint),
@@ -69,9 +71,10 @@ def check_endpoint(
 
 def _parallel(name: str, endpoint: EndpointSettings, plan: Plan, hardware: Hardware) -> Iterator[Finding]:
     given = hardware.gpu_count if endpoint.gpus == "all" else len(endpoint.gpus)
+    each = " on each of its hosts" if endpoint.size > 1 else ""
     sizes = " x ".join(str(size) for name, size in plan.sizes.items() if name == "tp" or size > 1)
     if given is not None and plan.gpus > given:
-        text = f"{sizes} needs {plan.gpus} GPUs, and endpoint {name} has {given}; {_smaller(plan, given)}"
+        text = f"{sizes} needs {plan.gpus} GPUs{each}, and endpoint {name} has {given}; {_smaller(plan, given)}"
         yield Finding(plan.path("tp"), text, code="RW0311")
     elif given is not None and plan.gpus < given:
         more = f"`replicas: {given}`" if plan.gpus == 1 else "serve another one on the rest under `endpoints:`"
@@ -83,8 +86,8 @@ def _parallel(name: str, endpoint: EndpointSettings, plan: Plan, hardware: Hardw
 
 def _smaller(plan: Plan, given: int) -> str:
     """The way out where there are too few GPUs: the sizes that fit, the experts' with them."""
-    groups = plan.gpus // plan.number("tp")
-    tensor = given // groups
+    groups = math.prod(plan.sizes.values()) // plan.number("tp")
+    tensor = given * plan.number("nodes") // groups
     if not tensor:
         return f"for {given} set it and {dotted(plan.path('pp'))} to 1"
     experts = plan.value("ep")

@@ -138,4 +138,6 @@ def plan_of(endpoint: EndpointSettings) -> Plan:
     if endpoint.engine_kind == "tensorrt-llm":
         return Plan(endpoint.engine_kind, endpoint.version, endpoint.engine)
     line = line_for(endpoint.engine_kind, bare(endpoint.version))[0]
-    return Plan(endpoint.engine_kind, endpoint.version, by_key(line, endpoint.engine, endpoint.arguments))
+    options = by_key(line, endpoint.engine, endpoint.arguments)
+    ours = {"nnodes": endpoint.size} if endpoint.size > 1 else {}
+    return Plan(endpoint.engine_kind, endpoint.version, {**options, **ours})

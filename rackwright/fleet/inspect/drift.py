@@ -151,7 +151,7 @@ def _against(
     elif own.spec.get("serving") != release.spec.serving_hash:
         why = reasons(own.spec, release.spec.as_json()) or "another one"
         yield Drift("endpoint", "asked", f"endpoint {name}: the settings ask for release {release.hash}: {why}")
-    elif not lost and own.binding != binding_of(settings.all_endpoints[name], reading):
+    elif not lost and own.binding != binding_of(settings.all_endpoints[name], reading, settings):
         yield Drift("endpoint", "asked" if own.binding else "moved", f"endpoint {name}: {_binding_told(own)}")
 
 

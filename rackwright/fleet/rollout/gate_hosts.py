@@ -63,7 +63,7 @@ def shape_of(settings: HostSettings, seen: HostReading) -> str:
     """Equal for hosts that prove something for each other: what runs, by digest and options, and the GPUs' model."""
     releases = wanted_releases(settings, seen)
     told = [
-        [*_told(release), len(binding_of(settings.all_endpoints[name], seen).gpus)]
+        [*_told(release), len(binding_of(settings.all_endpoints[name], seen, settings).gpus)]
         for name, release in releases.items()
         if isinstance(release, Release)
     ]

@@ -20,6 +20,7 @@ from ..engine.serve.app import Server
 from ..engine.serve.generation import Generation
 from . import __version__
 from .bodies import PERMISSIONS, RefusedError, VllmChatRequest, VllmCompletionRequest, VllmConversations, VllmTexts
+from .nodes import Nodes
 
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -29,9 +30,25 @@ class VllmServer(Server):
 
     engine: CountingEngine
 
-    def __init__(self, engine: CountingEngine) -> None:
+    def __init__(self, engine: CountingEngine, nodes: Nodes) -> None:
         super().__init__(engine)
+        self._nodes = nodes
         self._chats = VllmConversations(bool(engine.served["tool_call_parser"]))
+
+    def healthy(self) -> bool:
+        """Tell whether nothing is known to be wrong: a rank that is gone is noticed by the next request alone."""
+        return super().healthy() and not self._nodes.told
+
+    async def answer(self, request: Request, model: Any, module: Any) -> Response:
+        """Answer one request, or fail it when another node is gone."""
+        if self._nodes.lost:
+            self._nodes.told = True
+            return _failure(
+                "EngineCore encountered an issue. See stack trace (above) for the root cause.",
+                500,
+                "InternalServerError",
+            )
+        return await super().answer(request, model, module)
 
     def invalid(self, error: ValidationError) -> Response:
         """Answer a body that is no request."""
@@ -126,9 +143,9 @@ def _rows(engine: CountingEngine) -> list[tuple[str, str, str, float]]:
     return rows + [(each, "counter", f'{labels},position="{place}"', engine.positions[place]) for place in places]
 
 
-def application(engine: CountingEngine) -> Starlette:
+def application(engine: CountingEngine, nodes: Nodes) -> Starlette:
     """Return the web application."""
-    server = VllmServer(engine)
+    server = VllmServer(engine, nodes)
     routes = [
         Route("/health", server.health),
         Route("/ping", server.health),

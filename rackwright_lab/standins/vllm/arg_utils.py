@@ -11,6 +11,7 @@ from ..common import flags as data
 from ..engine import gpus
 from ..engine.checkpoint import Checkpoint, open_checkpoint, resolve
 from ..engine.loading import open_draft
+from . import nodes
 from .flags import ENGINE
 from .sections import ASYNCHRONOUS, EAGLE, CompilationConfig, SpeculativeConfig
 
@@ -40,10 +41,11 @@ _FIELDS = [("model", str, dataclasses.field(default="Qwen/Qwen3-0.6B"))]
 class _Checked:
     """The checks; the fields are made from the table of flags."""
 
-    def create_engine_config(self) -> VllmConfig:
+    def create_engine_config(self, headless: bool = False) -> VllmConfig:
         """Return the engine's config. Raises ValueError or RuntimeError with what does not fit, as the server does."""
         options = dataclasses.asdict(self)  # type: ignore[call-overload]
         _check_choices(options)
+        nodes.check(options, headless)
         _check_gpus(options)
         CompilationConfig.model_validate(options["compilation_config"] or {})
         base = open_checkpoint(resolve(options["model"]))
@@ -86,7 +88,7 @@ def _check_gpus(options: dict[str, Any]) -> None:
     if seen == 0:
         raise RuntimeError("Failed to infer device type: no GPU is visible.")
     world = options["tensor_parallel_size"] * options["pipeline_parallel_size"] * options["data_parallel_size"]
-    if world > seen:
+    if -(-world // (options["nnodes"] or 1)) > seen:
         raise ValueError(f"World size ({world}) is larger than the number of available GPUs ({seen}) in this node.")
 
 

@@ -20,6 +20,7 @@ from . import __version__
 from .app import application
 from .arg_utils import AsyncEngineArgs, VllmConfig
 from .arguments import FlexibleArgumentParser, make_arg_parser, validate_parsed_serve_args
+from .nodes import Nodes, run_headless
 
 _STAGES = ("Starting to load model", "torch.compile takes a while", "Capturing CUDA graphs")
 _LEVELS = {"I": "INFO", "W": "WARNING", "E": "ERROR"}
@@ -72,19 +73,23 @@ def _dialect(base: Checkpoint) -> Dialect:
 
 def serve(args: argparse.Namespace) -> None:
     """Serve until a signal ends it. Raises what a start-up fails with."""
-    bound = listen.bound(args.host or "0.0.0.0", args.port)
     log.line(f"vLLM API server version {__version__}")
+    if args.headless:
+        run_headless(AsyncEngineArgs.from_cli_args(args).create_engine_config(headless=True).options)
+    bound = listen.bound(args.host or "0.0.0.0", args.port)
     config = AsyncEngineArgs.from_cli_args(args).create_engine_config()
     # Up to 0.29 the real one writes its key there too (vllm-project/vllm#52523).
     told = {**config.options, **({"api_key": args.api_key} if args.api_key else {})}
     log.named_line("vllm.entrypoints.utils", f"non-default args: {told}")
     faults = Faults(_facts(args, config))
+    nodes = Nodes()
+    nodes.meet(config.options)
     _load(config, faults)
     served = {**vars(args), "model": args.model}
     name = (args.served_model_name or [args.model])[0]
     engine = CountingEngine(name, _engine_options(config), _dialect(config.base), faults, served=served)
     listen.arm_death(engine)
-    listen.server(application(engine)).run(sockets=[bound])
+    listen.server(application(engine, nodes)).run(sockets=[bound])
 
 
 def main() -> None:

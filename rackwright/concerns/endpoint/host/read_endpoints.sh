@@ -1,5 +1,5 @@
 # Print the state of every endpoint that is wanted or there, and of the units that start them at boot.
-# Parameters: units home urls ("NAME URL" lines of the wanted endpoints).
+# Parameters: units home groups (what runs of endpoints of several hosts) urls ("NAME URL" lines of the wanted endpoints).
 show "$units/rackwright.target"
 show "$units/rackwright-boot.service"
 show "$units/rackwright-restore.service"
@@ -41,7 +41,10 @@ for name in $names; do
   carried proven_binding "$own/proven-binding"
   carried spec "$own/current/spec.json"
   [ "$own/proven" -ef "$own/current" ] || carried proven_spec "$own/proven/spec.json"
-  is_active "$unit" && have curl || continue
+  is_active "$unit" || continue
+  # A member that is not the head answers nobody; its unit is active while its head says that all serve.
+  if [ -f "$groups/$name/ready" ] && [ ! -f "$groups/$name/state" ]; then echo "value health=200"; continue; fi
+  have curl || continue
   # What runs may listen elsewhere than what is wanted.
   release_of "rackwright-$name"
   url=

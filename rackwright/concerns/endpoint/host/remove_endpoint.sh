@@ -1,5 +1,5 @@
 # Stop an endpoint and take its unit, its container and its folder away; fails when something of it does not go.
-# Parameters: unit endpoint label (of its container) home units.
+# Parameters: unit endpoint label (of its container) home units group (its folder while it runs).
 fail() { printf '%s\n' "endpoint $endpoint is not gone: $*" >&2; exit 1; }
 systemctl disable --now --quiet "$unit" 2>/dev/null
 case "$(systemctl is-active "$unit")" in
@@ -16,4 +16,4 @@ if command -v docker >/dev/null && systemctl is-active --quiet docker.service; t
 fi
 rm -f "$units/$unit" && systemctl daemon-reload || fail "$units/$unit stays"
 systemctl reset-failed "$unit" 2>/dev/null
-rm -rf "$home" || fail "$home stays"
+rm -rf "$home" "$group" || fail "$home stays"

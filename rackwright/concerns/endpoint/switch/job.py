@@ -11,6 +11,7 @@ from rackwright.paths import (
     container_name,
     endpoint_dir,
     endpoint_job,
+    group_dir,
     held_file,
     job_unit,
     release_dir,
@@ -118,4 +119,4 @@ def commit_script(endpoint: str, release: str, binding: Binding, keep: int) -> s
 def remove_script(endpoint: str) -> str:
     """Stop an endpoint and take its unit and its folder away."""
     names = {"unit": unit_name(endpoint), "endpoint": endpoint, "home": endpoint_dir(endpoint)}
-    return host_script("remove_endpoint", **names, label=ENDPOINT_LABEL, units=UNITS)
+    return host_script("remove_endpoint", **names, group=group_dir(endpoint), label=ENDPOINT_LABEL, units=UNITS)

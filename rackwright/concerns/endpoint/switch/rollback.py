@@ -123,6 +123,8 @@ def back_changes(
         now = seen.get(name, SeenEndpoint())
         target = target_of(now, kept.get(name, WayBack()), release)
         own = settings.all_endpoints.get(name)
+        if settings.group is not None and not settings.group.is_head:
+            continue  # it follows its head
         if target is None or own is None:
             found.append(_refused(name, release, kept.get(name, WayBack())))
         elif foreign(other := format_of(kept[name].specs[target])):

@@ -1,7 +1,7 @@
 # What a host says of its endpoints at little more than the price of a login: files, one systemctl, one curl, no docker.
 # Parameters: home images (the recorded digests) units lease docker (its socket) endpoints ("NAME PORT URL" lines of the
 # wanted endpoints, the port as four hexadecimal digits), rules (the script that puts the firewall rules back) left (what
-# the kernel showed of them then) repairs (file). Prints "KEY VALUE" lines, those of an endpoint after
+# the kernel showed of them then) repairs (file) groups (what runs of endpoints of several hosts). Prints "KEY VALUE" lines, those of an endpoint after
 # "endpoint NAME", and "end".
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 read -r uptime _ </proc/uptime
@@ -28,8 +28,11 @@ label() { value=${said#*'"rackwright.'"$1"'":"'}; printf %s "${value%%'"'*}"; }
 ask() { # container of NAME, then /health: one process for both; a busy server may answer late
   said=$(curl --silent --max-time 5 --unix-socket "$docker" "http://docker/containers/rackwright-$name/json" \
     --next --silent --noproxy '*' --max-time 15 --output /dev/null --write-out '\n%{http_code}' "$1")
-  printf '%s\n' "health ${said##*
-}"
+  health=${said##*
+}
+  # A member that is not the head answers nobody; its unit is active while its head says that all serve.
+  if [ -f "$groups/$name/ready" ] && [ ! -f "$groups/$name/state" ]; then health=200; fi
+  printf '%s\n' "health $health"
   case $said in *'"Running":true'*) ;; *) return ;; esac
   case $said in *'"rackwright.release":"'*) ;; *) return ;; esac
   printf '%s\n' "running $(label release) $(label serving) $(label binding)"

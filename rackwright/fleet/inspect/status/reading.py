@@ -27,11 +27,12 @@ from rackwright.concerns.watch import repairs_file
 from rackwright.errors import ReadingError
 from rackwright.fleet.inspect.endpoint_drift import damaged_files, gone, out_of_place
 from rackwright.hostside import host_script
-from rackwright.paths import DOCKER_SOCKET, STATE, UNITS
+from rackwright.paths import DOCKER_SOCKET, RUN, STATE, UNITS
 from rackwright.plan.binding import Binding
 from rackwright.plan.reading import decode
 from rackwright.plan.release import Release
 from rackwright.plan.spec import Resolved, local_url
+from rackwright.settings.group import Group
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.sections import ModelSource
 
@@ -101,7 +102,7 @@ class Asked:
 def _script(endpoints: Mapping[str, EndpointSettings]) -> str:
     rows = [f"{name} {own.port:04X} {local_url(own)}/health" for name, own in endpoints.items()]
     places = {"home": f"{STATE}/endpoints", "images": PINS, "units": UNITS, "lease": LEASE, "docker": DOCKER_SOCKET}
-    places |= {"rules": SCRIPT, "left": LEFT, "repairs": repairs_file(GUARD)}
+    places |= {"rules": SCRIPT, "left": LEFT, "repairs": repairs_file(GUARD), "groups": f"{RUN}/groups"}
     return host_script("status_read", endpoints="\n".join(rows), **places)
 
 
@@ -229,7 +230,7 @@ def wanted_aim(name: str, asked: Asked, own: EndpointStatus, host_status: HostSt
     endpoint, seen = asked.endpoints[name], own.seen
     digest = endpoint.image_digest or host_status.pins.get(endpoint.image)
     model, draft = (_located(source, asked.settings, seen.spec) for source in (endpoint.model, endpoint.draft))
-    binding = _binding(endpoint, seen, host_status)
+    binding = _binding(endpoint, seen, host_status, asked.settings.group)
     if digest is None or model is None or (endpoint.draft and draft is None) or not binding:
         return None
     return Aim(asked.release(name, digest, model, draft), binding)
@@ -250,7 +251,9 @@ def _located(source: ModelSource | None, settings: HostSettings, spec: Mapping[s
     return (commit, host_path(settings, source, commit)) if commit else None
 
 
-def _binding(endpoint: EndpointSettings, seen: SeenEndpoint, host_status: HostStatus) -> Binding | None:
+def _binding(
+    endpoint: EndpointSettings, seen: SeenEndpoint, host_status: HostStatus, group: Group | None
+) -> Binding | None:
     if _unused(host_status) or not host_status.uuids:
         return seen.binding
-    return bound_to(endpoint, dict(enumerate(host_status.uuids)))
+    return bound_to(endpoint, dict(enumerate(host_status.uuids)), group)

@@ -1,0 +1,10 @@
+"""An endpoint that several hosts serve together: what a member does that is not the head, and what the head asks first.
+
+The head switches as any endpoint does. The others wait at their lifelines: they point at the release that the head
+serves, start when it says so, and count a release as proven when the head has committed it.
+"""
+
+from rackwright.concerns.endpoint.group.members import is_afterwards, is_elsewhere, member_changes, place_in_words
+from rackwright.concerns.endpoint.group.scripts import ask_members_script
+
+__all__ = ["ask_members_script", "is_afterwards", "is_elsewhere", "member_changes", "place_in_words"]

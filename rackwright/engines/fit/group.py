@@ -1,0 +1,86 @@
+"""An endpoint of several hosts: what its engine, its version and its sizes must be for that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rackwright.engines.finding import Finding, Level
+from rackwright.engines.fit.sizes import Plan
+from rackwright.engines.options.commandline import spelled
+from rackwright.engines.options.schema import line_for, neighbours
+from rackwright.engines.version import bare
+from rackwright.settings.model import EndpointSettings
+from rackwright.settings.origin import KeyPath
+
+CODE = "RW0330"
+OURS = frozenset({"nnodes", "node-rank", "master-addr", "master-port", "headless", "distributed-executor-backend"})
+"""Options of vLLM that follow from `hosts`: the unit gives them to each member."""
+DATA_PARALLEL = ("dp", "dp_local", "dp_rank")
+
+
+def check_group(endpoint: EndpointSettings, plan: Plan) -> Iterator[Finding]:
+    """What keeps several hosts from serving this endpoint together; nothing for an endpoint of one host."""
+    if endpoint.size == 1:
+        return
+    if endpoint.engine_kind != "vllm":
+        text = f"{endpoint.engine_kind} over several hosts is not supported yet: write 1, or serve it with vllm"
+        yield Finding(("hosts",), text, code=CODE)
+        return
+    if not _knows_nodes(endpoint):
+        text = f"vllm {endpoint.version} has no --nnodes: take 0.11.1 or a newer one"
+        yield Finding(("hosts",), text, code=CODE)
+    yield from _surroundings(endpoint)
+    yield from _sizes(endpoint, plan)
+    yield from _options(endpoint)
+
+
+def _knows_nodes(endpoint: EndpointSettings) -> bool:
+    """As far as the data go: a version between two known lines has what either of them has."""
+    version = bare(endpoint.version)
+    line, exact = line_for("vllm", version)
+    known = (line,) if exact else neighbours("vllm", version)
+    return any(("nnodes",) in line.all_keys() for line in known)
+
+
+def _surroundings(endpoint: EndpointSettings) -> Iterator[Finding]:
+    if endpoint.network != "host":
+        text = "bridge keeps the members of a group from each other: write host"
+        yield Finding(("network",), text, code=CODE)
+    if endpoint.replicas > 1:
+        text = f"{endpoint.replicas} endpoints of one GPU each, and hosts is {endpoint.size}: leave one of them out"
+        yield Finding(("replicas",), text, code=CODE)
+    if endpoint.port in (endpoint.group_port, endpoint.group_port + 1):
+        text = f"{endpoint.group_port} and the next one are the members' own, and port is {endpoint.port}: move one"
+        yield Finding(("group_port",), text, code=CODE)
+
+
+def _sizes(endpoint: EndpointSettings, plan: Plan) -> Iterator[Finding]:
+    given = next((name for name in DATA_PARALLEL if plan.value(name) not in (None, 1)), None)
+    if given:
+        text = "data parallel over several hosts is not supported yet: write 1, and let other hosts serve replicas"
+        yield Finding(plan.path(given), text, code=CODE)
+    ranks = plan.number("tp") * plan.number("pp") * plan.number("cp")
+    if ranks % endpoint.size:
+        text = f"{ranks} GPUs do not go evenly onto {endpoint.size} hosts: write a multiple of {endpoint.size}"
+        yield Finding(plan.path("tp"), text, code=CODE)
+    elif plan.number("tp") > ranks // endpoint.size:
+        text = (
+            f"tensor parallel crosses its hosts, twice a layer for each token: over Ethernet write "
+            f"pipeline-parallel-size: {endpoint.size} and the tensor parallel size of one host; "
+            "over NVLink or RDMA it is well"
+        )
+        yield Finding(plan.path("tp"), text, Level.WARN, code=CODE)
+
+
+def _options(endpoint: EndpointSettings) -> Iterator[Finding]:
+    line = line_for("vllm", bare(endpoint.version))[0]
+    words: list[tuple[KeyPath, str]] = [(("engine", name), name) for name in endpoint.engine]
+    words += [(("arguments", at), word.split("=")[0]) for at, word in enumerate(endpoint.arguments)]
+    for path, word in words:
+        if path[0] == "arguments" and not word.startswith("-"):
+            continue
+        meant = spelled(line, str(word))
+        if meant is not None and meant.key.name in OURS:
+            yield Finding(path, f"follows from hosts: {endpoint.size}: leave it out", code=CODE)
+        elif meant is not None and meant.key.name == "kv-transfer-config":
+            yield Finding(path, "disaggregated serving over several hosts is not supported yet", code=CODE)

@@ -1,0 +1,177 @@
+"""Which hosts serve one endpoint together: by `hosts`, in the inventory's order, and what does not fit between them."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+from rackwright.settings.group import Group, GroupMember
+from rackwright.settings.known_hosts import place_of
+from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.origin import KeyPath, origin_of
+from rackwright.settings.problems import InvalidSettingsError, Problem, nearest
+
+if TYPE_CHECKING:
+    from rackwright.loading.load import InventoryHost
+
+Hosts = Sequence["InventoryHost"]
+MISFIT, LOST = "RW0230", "RW0231"
+
+
+def grouped(hosts: Hosts, next_command: str) -> list[InventoryHost]:
+    """The hosts, each with its place among those that serve its endpoint with it.
+
+    hosts: all of an inventory, in its order. Raises InvalidSettingsError with every problem at once.
+    """
+    asked = [host for host in hosts if _shared(host)]
+    problems = [problem for host in asked for problem in _alone(host, hosts)]
+    sets = [] if problems else list(_sets(asked))
+    problems += [problem for members in sets for problem in _between(members)]
+    if problems:
+        raise InvalidSettingsError(problems, next_command)
+    found = {host.name: host for members in sets for host in _placed(members)}
+    return [found.get(host.name, host) for host in hosts]
+
+
+def _shared(host: InventoryHost) -> tuple[str, EndpointSettings] | None:
+    """The endpoint that a host serves with others, if there is one."""
+    return next(((name, own) for name, own in host.settings.all_endpoints.items() if own.size > 1), None)
+
+
+def _asked(host: InventoryHost) -> tuple[str, EndpointSettings]:
+    found = _shared(host)
+    assert found is not None
+    return found
+
+
+def _problem(host: InventoryHost, key: str, text: str, code: str = MISFIT) -> Problem:
+    path = _path(host, key)
+    return Problem(origin_of(host.origins, path), path, text, host.name, code=code, of_host=True)
+
+
+def _path(host: InventoryHost, key: str) -> KeyPath:
+    """Where a key of the host's endpoint stands: below `endpoints`, or at the top level."""
+    name, _ = _asked(host)
+    return ("endpoints", name, key) if key in host.settings.endpoints.get(name, {}) else (key,)
+
+
+def _alone(host: InventoryHost, hosts: Hosts) -> Iterator[Problem]:
+    """What is wrong with one host's own settings."""
+    name, own = _asked(host)
+    others = [other for other in host.settings.all_endpoints if other != name]
+    if others:
+        text = f"the hosts of {name} serve one endpoint together, and {host.name} serves {', '.join(others)} besides"
+        yield _problem(host, "hosts", text)
+    if isinstance(own.hosts, int):
+        return
+    names = [other.name for other in hosts]
+    for missing in (one for one in own.hosts if one not in names):
+        yield _problem(host, "hosts", f"{missing} is no host of this inventory{nearest(missing, names)}")
+    if host.name not in own.hosts:
+        yield _problem(host, "hosts", f"{host.name} has this list and is not in it: set it for these hosts alone")
+
+
+def _sets(asked: Hosts) -> Iterator[list[InventoryHost]]:
+    """The hosts of each endpoint, in the inventory's order; a number takes neighbours of the same groups."""
+    by: dict[object, list[InventoryHost]] = {}
+    for host in asked:
+        name, own = _asked(host)
+        numbered = isinstance(own.hosts, int)
+        by.setdefault((name, own.hosts, host.groups if numbered else ()), []).append(host)
+    for members in by.values():
+        size = _asked(members[0])[1].size
+        yield from (members[at : at + size] for at in range(0, len(members), size))
+
+
+def _between(members: Hosts) -> Iterator[Problem]:
+    """What is wrong between the members of one endpoint."""
+    first, (name, own) = members[0], _asked(members[0])
+    if len(members) < own.size:
+        text = f"{_names(members)}: {own.size} hosts serve one endpoint together, and here {len(members)} are left over"
+        if not isinstance(own.hosts, int):
+            text = f"{own.size} hosts serve one endpoint together, and only {_names(members)} say so of {name}"
+        yield _problem(first, "hosts", text)
+        return
+    for other in members[1:]:
+        yield from _unlike(first, other)
+    yield from _lost(members)
+
+
+def _unlike(first: InventoryHost, other: InventoryHost) -> Iterator[Problem]:
+    """What must be the same on all of them, and is not: one release serves them all."""
+    name, own = _asked(first)
+    theirs = _asked(other)[1]
+    for key in (key for key in EndpointSettings.model_fields if getattr(own, key) != getattr(theirs, key)):
+        text = f"{first.name} and {other.name} serve one endpoint together, and {key} of {name} differs between them"
+        yield _problem(other, key, text)
+    ours, its = (one.settings.hardware.model_copy(update={"rack": None}) for one in (first, other))
+    for key in (key for key in type(ours).model_fields if getattr(ours, key) != getattr(its, key)):
+        text = f"{first.name} and {other.name} serve one endpoint together, and hardware.{key} differs between them"
+        yield Problem(origin_of(other.origins, ("hardware", key)), ("hardware", key), text, other.name, code=MISFIT)
+
+
+def _lost(members: Hosts) -> Iterator[Problem]:
+    seen: dict[str, str] = {}
+    for host in members:
+        address = address_of(host)
+        if not address:
+            text = f"{host.name} has no IPv4 address, so the other hosts of its endpoint cannot find it: set it"
+            yield Problem(None, ("fabric_address",), text, host.name, code=LOST)
+        elif address in seen:
+            both = f"{host.name} and {seen[address]} both have {address}"
+            text = f"{both}, so the other hosts of its endpoint cannot find it"
+            yield Problem(None, ("fabric_address",), text, host.name, code=LOST)
+        seen.setdefault(address, host.name)
+
+
+def address_of(host: InventoryHost) -> str:
+    """The address by which the other members reach a host: the setting, or what SSH goes to; empty when unknown."""
+    return host.settings.fabric_address or _resolved(place_of(host.name, host.data).address)
+
+
+@cache
+def _resolved(name: str) -> str:
+    """A name's first IPv4 address that is not this machine's own; empty when there is none."""
+    try:
+        found = [str(entry[4][0]) for entry in socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_STREAM)]
+    except OSError:
+        return ""
+    return next((address for address in found if not address.startswith("127.")), "")
+
+
+def _placed(members: Hosts) -> Iterator[InventoryHost]:
+    name, _ = _asked(members[0])
+    places = tuple(GroupMember(host.name, address_of(host)) for host in members)
+    for rank, host in enumerate(members):
+        yield replace(host, settings=host.settings.in_group(Group(name, places, rank)))
+
+
+def kept_in_group(host: InventoryHost, settings: HostSettings, next_command: str) -> HostSettings:
+    """A host's settings with arguments of its deploy file in them, in the group that the inventory gave it.
+
+    Raises InvalidSettingsError when these arguments themselves ask for other hosts: they say so of one host alone.
+    """
+    group = host.settings.group
+    sizes = {name: own.size for name, own in settings.all_endpoints.items() if own.size > 1}
+    if sizes != ({group.endpoint: len(group.members)} if group else {}):
+        text = "says which hosts serve together, and a deploy file says it of one: write it into group_vars"
+        raise InvalidSettingsError([Problem(None, ("hosts",), text, host.name, code=MISFIT)], next_command)
+    return settings.in_group(group)
+
+
+def _names(hosts: Iterable[InventoryHost]) -> str:
+    return ", ".join(host.name for host in hosts)
+
+
+def left_out(hosts: Hosts, chosen: Iterable[str]) -> Mapping[Group, tuple[str, ...]]:
+    """The groups of which some members are chosen and others are not, with those that are missing."""
+    named = set(chosen)
+    groups = {host.settings.group.hosts: host.settings.group for host in hosts if host.settings.group}
+    return {
+        group: tuple(host for host in group.hosts if host not in named)
+        for group in groups.values()
+        if named & set(group.hosts) and not named >= set(group.hosts)
+    }

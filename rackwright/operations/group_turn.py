@@ -1,0 +1,136 @@
+"""The turn of a group: its head switches, and the other hosts of its endpoint take part in it.
+
+They count as one: one place in the gate's queue, under the head's name, once each of them has lined up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyinfra.api.host import Host
+
+from rackwright.concerns.endpoint.group import is_afterwards
+from rackwright.effects.remote import StepFailedError, complain
+from rackwright.effects.run_context import part_of
+from rackwright.errors import coded
+from rackwright.plan.change import Change
+from rackwright.pyinfra_glue.hostrun import announce_changes, carry_out, mark_changed, state_of
+from rackwright.pyinfra_glue.inventories import groups_of, settings_of
+from rackwright.runs.journal import note
+from rackwright.runs.states import RunState
+from rackwright.settings.group import Group
+
+
+@dataclass(frozen=True)
+class MemberTurn:
+    """What a member that is not the head does in its head's turn."""
+
+    host: Host
+    changes: Sequence[Change]
+    before: dict[str, str]
+    """Proven release by endpoint."""
+
+
+@dataclass
+class GroupTurn:
+    """The hosts of one endpoint, as they line up."""
+
+    group: Group
+    others: dict[str, MemberTurn] = field(default_factory=dict)
+    lined_up: set[str] = field(default_factory=set)
+    announce: Callable[[], None] | None = None
+    """Puts the head into the gate's queue; known once the head has lined up."""
+    is_announced: bool = False
+
+    @property
+    def absent(self) -> list[str]:
+        """Members that have not lined up: they have failed before."""
+        return [host for host in self.group.hosts if host not in self.lined_up]
+
+
+@dataclass
+class GroupTurns:
+    """All groups of a run, by their heads."""
+
+    by_head: dict[str, GroupTurn] = field(default_factory=dict)
+
+
+def group_turn_of(host: Host) -> GroupTurn | None:
+    """The turn of the group that a host is in; None for a host that serves alone."""
+    group = settings_of(host).group
+    if group is None:
+        return None
+    return part_of(host.state, GroupTurns).by_head.setdefault(group.head.host, GroupTurn(group))
+
+
+def turn_name(host: Host) -> str:
+    """The name under which a host stands in the gate's queue: that of its head."""
+    group = settings_of(host).group
+    return group.head.host if group else host.name
+
+
+def line_up_member(turn: GroupTurn, member: MemberTurn) -> None:
+    """Let a member that is not the head take part."""
+    turn.others[member.host.name] = member
+    _lined_up(turn, member.host.name)
+
+
+def line_up_head(turn: GroupTurn, announce: Callable[[], None]) -> None:
+    """Let the head take part. announce: puts it into the gate's queue, when the whole group has something to do."""
+    turn.announce = announce
+    _lined_up(turn, turn.group.head.host)
+
+
+def _lined_up(turn: GroupTurn, name: str) -> None:
+    turn.lined_up.add(name)
+    if not turn.absent and turn.announce is not None and not turn.is_announced:
+        turn.announce()
+
+
+def domains_together(host: Host, domains_of: Callable[[Sequence[str], str | None], tuple[str, ...]]) -> tuple[str, ...]:
+    """The failure domains of all members of a host's group, each once."""
+    group = settings_of(host).group
+    names = group.hosts if group else (host.name,)
+    hosts = [host.state.inventory.get_host(name) for name in names]
+    found = [domain for one in hosts for domain in domains_of(groups_of(one), settings_of(one).hardware.rack)]
+    return tuple(dict.fromkeys(found))
+
+
+# -- in the turn
+
+
+def note_others(others: Iterable[MemberTurn], state: RunState, **told: Any) -> None:
+    """Note the same of the other members as of their head."""
+    for one in others:
+        note("host", host=one.host.name, state=state, **told)
+
+
+def begin_others(others: Iterable[MemberTurn]) -> None:
+    """Announce what the other members do, and note that they switch."""
+    for one in others:
+        announce_changes(one.host, one.changes)
+        sentences = [change.sentence for change in one.changes]
+        note(
+            "host", host=one.host.name, state=RunState.SWITCHING, before=dict(one.before), changes=sentences, diff=None
+        )
+
+
+def perform_others(others: Iterable[MemberTurn], afterwards: bool) -> None:
+    """Carry out what the other members do before their head's own changes, or after them."""
+    for one in others:
+        for change in (change for change in one.changes if is_afterwards(change) is afterwards):
+            mark_changed(one.host)
+            try:
+                carry_out(one.host, change)
+            except StepFailedError as error:
+                complain(one.host, coded(error.code, error.text))
+                error.args = (f"{one.host.name}: {error.text}",)
+                raise
+
+
+def end_others(others: Iterable[MemberTurn]) -> None:
+    """The other members' readings are old after a turn, whatever came of it."""
+    for one in others:
+        state_of(one.host).stale = True

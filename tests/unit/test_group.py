@@ -1,0 +1,204 @@
+"""An endpoint of several hosts: which hosts they are, what is refused, and what each of them is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackwright.concerns.endpoint import SeenEndpoint
+from rackwright.concerns.endpoint.group import is_afterwards, is_elsewhere, member_changes
+from rackwright.concerns.endpoint.wanted import WantedEndpoint
+from rackwright.concerns.firewall.place import listeners
+from rackwright.concerns.firewall.rules import member_rules
+from rackwright.concerns.release import bound_to, release_of
+from rackwright.concerns.release.concern import unseen
+from rackwright.errors import SettingsError
+from rackwright.loading.load import InventoryHost
+from rackwright.loading.notes import notes
+from rackwright.plan.binding import Binding, parse_binding
+from rackwright.plan.release import Release
+from rackwright.pyinfra_glue.inventories import load_inventory, refuse_half_groups
+
+PAIR = """
+hosts: 2
+network: host
+engine_kind: vllm
+image: vllm/vllm-openai:v0.14.1
+harmony: false
+hardware: {gpu_count: 1}
+model: {repository: openai/gpt-oss-20b, mount: /config/models/gpt-oss-20b}
+engine: {tensor-parallel-size: 2}
+"""
+
+SGLANG = {"engine_kind: vllm": "engine_kind: sglang", "vllm/vllm-openai:v0.14.1": "lmsysorg/sglang:v0.5.8"}
+TWO = """
+hardware: {gpu_count: 2}
+endpoints:
+  llm: {gpus: [0]}
+  second: {hosts: 1, gpus: [1], port: 8009, engine: {tensor-parallel-size: 1}}
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    (tmp_path / "inventory").mkdir()
+    (tmp_path / "group_vars").mkdir()
+    (tmp_path / "host_vars").mkdir()
+    return tmp_path
+
+
+def loaded(site: Path, settings: str = PAIR, hosts: int = 2, **own: str) -> list[InventoryHost]:
+    """The hosts h1, h2, ...; own: what stands in host_vars."""
+    entries = ", ".join(f"('h{at}', {{'ssh_hostname': '10.9.0.{at}'}})" for at in range(1, hosts + 1))
+    text = f"from rackwright.inventory import build\nglobals().update(build(__file__, {{'pair': [{entries}]}}))\n"
+    (site / "inventory/x.py").write_text(text)
+    (site / "group_vars/pair.yml").write_text(settings)
+    for name, lines in own.items():
+        (site / f"host_vars/{name}.yml").write_text(lines)
+    return load_inventory(site / "inventory/x.py")
+
+
+def release_for(host: InventoryHost) -> Release:
+    own = host.settings.all_endpoints["llm"]
+    return release_of("llm", own, host.settings, unseen(own, host.settings))
+
+
+def binding_for(host: InventoryHost) -> Binding:
+    return bound_to(host.settings.all_endpoints["llm"], {0: f"GPU-{host.name}"}, host.settings.group)
+
+
+def place(host: InventoryHost) -> tuple[tuple[str, ...], int]:
+    assert host.settings.group is not None
+    return host.settings.group.hosts, host.settings.group.rank
+
+
+def test_a_number_takes_neighbours_in_the_inventorys_order(site: Path) -> None:
+    found = [place(host) for host in loaded(site, hosts=4)]
+    assert found == [(("h1", "h2"), 0), (("h1", "h2"), 1), (("h3", "h4"), 0), (("h3", "h4"), 1)]
+
+
+def test_names_take_these_hosts_and_ranks_follow_the_inventory(site: Path) -> None:
+    found = [place(host) for host in loaded(site, PAIR.replace("hosts: 2", "hosts: [h2, h1]"))]
+    assert found == [(("h1", "h2"), 0), (("h1", "h2"), 1)]
+
+
+def test_an_endpoint_of_one_host_is_in_no_group(site: Path) -> None:
+    alone = PAIR.replace("hosts: 2\n", "").replace("size: 2", "size: 1")
+    assert [host.settings.group for host in loaded(site, alone)] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("change", "own", "hosts", "says"),
+    [
+        ({}, {}, 3, "RW0230: group_vars/pair.yml:2: hosts: h3: 2 hosts serve one endpoint together"),
+        ({"hosts: 2": "hosts: [h1, h9]"}, {}, 2, "h9 is no host of this inventory"),
+        ({"hosts: 2": "hosts: [h1, h2]"}, {}, 3, "h3 has this list and is not in it"),
+        ({"hosts: 2": "hosts: [h1, h1]"}, {}, 2, "names a host twice"),
+        ({"hosts: 2": "hosts: 0"}, {}, 2, "must be a number of hosts"),
+        ({}, {"h2": "port: 8001\n"}, 2, "port of llm differs between them"),
+        ({}, {"h2": "hardware: {gpu_models: [GB10]}\n"}, 2, "hardware.gpu_models differs between them"),
+        ({}, {"h2": TWO}, 2, "serve one endpoint together, and h2 serves second besides"),
+        ({}, {"h2": "fabric_address: 10.9.0.1\n"}, 2, "RW0231"),
+        ({}, {"h2": "fabric_address: 127.0.0.1\n"}, 2, "must be an address that the other hosts reach"),
+        ({}, {"h2": "ssh_hostname: no-such-host.invalid\n"}, 2, "h2 has no IPv4 address"),
+        ({"size: 2": "size: 3", "gpu_count: 1": "gpu_count: 8"}, {}, 2, "do not go evenly onto 2 hosts"),
+        ({"size: 2": "size: 4"}, {}, 2, "on each of its hosts"),
+        ({"network: host\n": ""}, {}, 2, "network: bridge keeps the members of a group from each other"),
+        ({"v0.14.1": "v0.10.0"}, {}, 2, "has no --nnodes"),
+        ({"size: 2": "size: 2, data-parallel-size: 2"}, {}, 2, "data parallel over several hosts is not supported yet"),
+        ({"size: 2": "size: 2, nnodes: 2"}, {}, 2, "follows from hosts: 2: leave it out"),
+        ({"size: 2": "size: 2, kv-transfer-config: '{}'"}, {}, 2, "disaggregated serving over several hosts"),
+        (SGLANG, {}, 2, "sglang over several hosts is not supported yet"),
+        ({"hosts: 2": "hosts: 2\nport: 29501"}, {}, 2, "29500 and the next one are the members' own"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused_before_anything_is_connected(
+    site: Path, change: dict[str, str], own: dict[str, str], hosts: int, says: str
+) -> None:
+    settings = PAIR
+    for old, new in change.items():
+        assert old in settings
+        settings = settings.replace(old, new)
+    with pytest.raises(SettingsError) as refused:
+        loaded(site, settings, hosts, **own)
+    assert says in str(refused.value)
+
+
+def test_tensor_parallel_over_hosts_is_warned_of_and_pipeline_parallel_is_not(site: Path) -> None:
+    [told] = notes(loaded(site)[0].settings)
+    assert "tensor parallel crosses its hosts" in told
+    assert notes(loaded(site, PAIR.replace("tensor-parallel-size: 2", "pipeline-parallel-size: 2"))[0].settings) == []
+
+
+def test_one_release_serves_all_and_ranks_are_in_each_binding(site: Path) -> None:
+    head, member = loaded(site)
+    assert release_for(head).hash == release_for(member).hash
+    assert "--node-rank ${RANK} --master-addr ${HEAD}" in release_for(head).unit
+    assert "backend mp $HEADLESS\n" in release_for(head).unit
+    first, second = binding_for(head), binding_for(member)
+    assert "RANK=0\nHEAD=10.9.0.1\nADDRESS=10.9.0.1\nMEMBERS=10.9.0.1,10.9.0.2\nHEADLESS=\n" in first.text
+    assert "RANK=1\nHEAD=10.9.0.1\nADDRESS=10.9.0.2\nMEMBERS=10.9.0.1,10.9.0.2\nHEADLESS=--headless\n" in second.text
+    assert [parse_binding(one.text) for one in (first, second)] == [first, second]
+    assert parse_binding(second.text.replace("RANK=1", "RANK=7")) is None
+
+
+def test_half_of_a_group_is_refused_with_the_right_limit(site: Path) -> None:
+    hosts = loaded(site)
+    refuse_half_groups(hosts, ["h1", "h2"])
+    with pytest.raises(SettingsError, match="--limit h1 --limit h2"):
+        refuse_half_groups(hosts, ["h2"])
+
+
+def wanted(host: InventoryHost) -> WantedEndpoint:
+    return WantedEndpoint(
+        host.settings.all_endpoints["llm"], release_for(host), 2, binding_for(host), group=host.settings.group
+    )
+
+
+def served(host: InventoryHost, **more: Any) -> SeenEndpoint:
+    """A member that runs what is wanted."""
+    release, binding = release_for(host), binding_for(host)
+    facts: dict[str, Any] = {
+        "unit": release.unit,
+        "unit_same": True,
+        "active": "active",
+        "enabled": True,
+        "health": 200,
+    }
+    facts |= {"current": release.hash, "proven": release.hash, "spec": release.facts, "proven_spec": release.facts}
+    return SeenEndpoint(**{**facts, "binding": binding, "proven_binding": binding, **more})
+
+
+def changes_of(host: InventoryHost, seen: SeenEndpoint) -> list[tuple[str, bool]]:
+    assert host.settings.group is not None
+    found = member_changes(wanted(host), release_for(host), seen, host.settings.group)
+    return [(change.what.split(" ")[0], is_afterwards(change)) for change in found]
+
+
+def test_a_member_takes_its_place_and_then_follows(site: Path) -> None:
+    member = loaded(site)[1]
+    assert changes_of(member, SeenEndpoint()) == [("let", False), ("follow", True)]
+    assert changes_of(member, served(member)) == []
+    other = {**release_for(member).facts, "serving": "0" * 12}
+    assert changes_of(member, served(member, proven_spec=other)) == [("follow", True)]
+    assert changes_of(member, served(member, active="failed", health=None)) == [("let", False), ("follow", True)]
+    assert changes_of(member, served(member, active="activating", health=None)) == []
+
+
+def test_other_hosts_or_other_places_are_no_single_switch(site: Path) -> None:
+    head, member = loaded(site)
+    assert not is_elsewhere(wanted(member), served(member))
+    assert is_elsewhere(wanted(member), served(member, proven_binding=binding_for(head)))
+    assert is_elsewhere(wanted(member), served(member, proven_binding=Binding(("GPU-h2",))))
+
+
+def test_only_members_come_in_where_they_meet(site: Path) -> None:
+    _, member = loaded(site)
+    found = {(one.address, one.port): one.networks for _, one in listeners(member.settings)}
+    both = ("10.9.0.1/32", "10.9.0.2/32")
+    assert found[("10.9.0.2", 29500)] == found[("10.9.0.2", 29501)] == both
+    [rule] = member_rules(member.settings.group, 4)
+    assert "-s 10.9.0.1/32 -d 10.9.0.2/32" in rule.text
+    assert member_rules(None, 4) == member_rules(member.settings.group, 6) == ()
