@@ -10,8 +10,8 @@ from rackwright.operations.arguments import EncodingsArguments
 
 @deploy("Encodings")
 def encodings(**arguments: Unpack[EncodingsArguments]) -> None:
-    """Have both tiktoken files on the host, by SHA-256, so that a start needs no route out."""
-    operations.encodings(**arguments)
+    """Begin to fetch both tiktoken files, by SHA-256, so that a start needs no route out; release() waits for them."""
+    operations.encodings(wait=False, **arguments)
 
 
 if __name__ in operations.ALONE:

@@ -7,8 +7,8 @@ from rackwright import operations
 
 @deploy("Image")
 def image() -> None:
-    """Have the image of each endpoint on the host, by digest."""
-    operations.image()
+    """Begin to pull the image of each endpoint, by digest; release() waits for it."""
+    operations.image(wait=False)
 
 
 if __name__ in operations.ALONE:

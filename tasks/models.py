@@ -10,8 +10,8 @@ from rackwright.operations.arguments import ModelsArguments
 
 @deploy("Models")
 def models(**arguments: Unpack[ModelsArguments]) -> None:
-    """Have every model of the endpoints on the host, complete and verified."""
-    operations.models(**arguments)
+    """Begin to fetch every model of the endpoints, complete and verified; release() waits for them."""
+    operations.models(wait=False, **arguments)
 
 
 if __name__ in operations.ALONE:

@@ -40,6 +40,7 @@ def start_script(job: Job) -> str:
         ended=host_script("job_ended"),
         digest=hashlib.sha256((job.aim or job.script).encode()).hexdigest(),
         timeout=job.timeout,
+        after=" ".join(map(job_folder, job.after)),
         busy=BUSY,
     )
 

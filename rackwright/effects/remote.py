@@ -11,6 +11,7 @@ import hashlib
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
@@ -46,6 +47,9 @@ LOST = (OSError, SSHException, EOFError, ConnectError)
 """What the transport raises when the connection is gone."""
 RECONNECT = (1.0, 3.0, 6.0)
 """Seconds before each try to make a lost connection anew."""
+
+_ARGUMENTS: ContextVar[dict[str, Any] | None] = ContextVar("_ARGUMENTS", default=None)
+"""How commands run that belong to no operation any more: as the operation that began them was told."""
 
 refuse_passwords()
 
@@ -232,33 +236,48 @@ def tail(output: CommandOutput, lines: int = 15) -> str:
 
 def run_job(state: State, host: Host, job: Job) -> None:
     """Start or join a job, show what it prints, and wait for its end. Raises StepFailedError."""
+    ended = show_job(state, host, job, lambda text: say(host, f"  {text}"))
+    if ended.status != 0:
+        raise StepFailedError(f"{job.title}: {ended.text}; its last lines are above", code=job.code)
+
+
+def show_job(
+    state: State, host: Host, job: Job, show: Callable[[str], None], begun: Callable[[], None] = lambda: None
+) -> jobs.Ended:
+    """Start or join a job in its turn, show what is worth a line, and wait for its end. `begun` is called once it runs.
+
+    Raises NotStartedError, ConnectionLostError.
+    """
 
     def tell(others: int) -> None:
-        say(host, f"  {job.title}: queued: {counted(others, 'download')} running (downloads.parallel)")
+        say(host, f"  {job.title}: queued: {counted(others, 'host')} downloading (downloads.parallel)")
 
     calm = Calm()
 
     def heed(heard: Heard) -> None:
         if calm.says(heard):
-            say(host, f"  {text_of(heard)}")
+            show(text_of(heard))
 
-    with part_of(state, Slots).one(job.at_once, tell):
-        ended = follow_job(state, host, job, heed)
+    with part_of(state, Slots).one(host.name, job.at_once, tell):
+        ended = follow_job(state, host, job, heed, begun)
     if ended.status == jobs.MISTAKE:
         note("settings", host=host.name, text=job.title)
-    if ended.status != 0:
-        raise StepFailedError(f"{job.title}: {ended.text}; its last lines are above", code=job.code)
+    return ended
 
 
-def follow_job(state: State, host: Host, job: Job, heed: Callable[[Heard], None]) -> jobs.Ended:
-    """Start or join a job, hand on what it says, lines and events, and wait for its end.
+def follow_job(
+    state: State, host: Host, job: Job, heed: Callable[[Heard], None], begun: Callable[[], None] = lambda: None
+) -> jobs.Ended:
+    """Start or join a job, hand on what it says, lines and events, and wait for its end. `begun`: called once it runs.
 
     Raises NotStartedError, ConnectionLostError.
     """
-    note("job", host=host.name, job=job.name, title=job.title, state="began")
+    note("job", host=host.name, job=job.name, title=job.title, state="began", after=job.after or None)
     ended: jobs.Ended | None = None
     try:
-        ended = _follow(state, host, job, JobStream(_start(state, host, job)), heed)
+        nonce = _start(state, host, job)
+        begun()
+        ended = _follow(state, host, job, JobStream(nonce), heed)
     finally:
         done = ended is not None and ended.status == 0
         note("job", host=host.name, job=job.name, title=job.title, state="done" if done else "failed")
@@ -369,8 +388,21 @@ def _confirm(state: State, host: Host, step: Guarded) -> bool:
     return False
 
 
+def beside(state: State, host: Host, work: Callable[[], None]) -> Callable[[], None]:
+    """Work on a host that goes on beside its later operations, by the arguments of the one that runs on it now."""
+    asked = _global_arguments(state, host)
+
+    def carry_out() -> None:
+        _ARGUMENTS.set(asked)
+        work()
+
+    return carry_out
+
+
 def _global_arguments(state: State, host: Host) -> dict[str, Any]:
     """How commands run on a host (`_sudo` and the like): as its data says, or the operation that runs on it now."""
+    if (asked := _ARGUMENTS.get()) is not None:
+        return dict(asked)
     found, _ = pop_global_arguments(state, host, {})
     asked = {**cast(dict[str, Any], found), **cast(dict[str, Any], host.current_op_global_arguments or {})}
     return {key: asked[key] for key in CONNECTOR_ARGUMENT_KEYS if key in asked}

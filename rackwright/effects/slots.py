@@ -1,8 +1,9 @@
-"""Limits how many hosts of a run download at once: a site's line, its mirror and its registry have limits."""
+"""Limit concurrent downloads: the line of a site, its mirror, and its registry are shared by all hosts of a run."""
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,22 +11,35 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Slots:
-    """A counting semaphore. Its condition variable is gevent's under pyinfra, which patches threading."""
+    """Counts the hosts that fetch. Its condition variable is gevent's under pyinfra, which patches threading."""
 
-    busy: int = 0
+    fetching: Counter[str] = field(default_factory=Counter)
+    """How many jobs each host has under way."""
     changed: threading.Condition = field(default_factory=threading.Condition)
 
+    @property
+    def busy(self) -> int:
+        """How many hosts fetch."""
+        return len(self.fetching)
+
     @contextmanager
-    def one(self, most: int | None, wait: Callable[[int], None]) -> Iterator[None]:
-        """Hold a slot of `most` (None: of any number). `wait` is called once with their number when all are taken."""
+    def one(self, host: str, most: int | None, wait: Callable[[int], None]) -> Iterator[None]:
+        """Hold a slot of `most` (None: of any number) for a host, which has one however many jobs it runs.
+
+        `wait` is told once how many hosts fetch when all slots are taken.
+        """
         with self.changed:
-            if most is not None and self.busy >= most:
+            if most is not None and not self._free(host, most):
                 wait(self.busy)
-                self.changed.wait_for(lambda: self.busy < most)
-            self.busy += 1
+                self.changed.wait_for(lambda: self._free(host, most))
+            self.fetching[host] += 1
         try:
             yield
         finally:
             with self.changed:
-                self.busy -= 1
+                self.fetching[host] -= 1
+                self.fetching += Counter()  # drops what is at zero
                 self.changed.notify_all()
+
+    def _free(self, host: str, most: int) -> bool:
+        return host in self.fetching or self.busy < most

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Unpack, cast
 
-from pyinfra import host
-
 from rackwright.operations.arguments import (
     DockerArguments,
     EncodingsArguments,
@@ -23,9 +21,8 @@ from rackwright.operations.arguments import (
     SiteArguments,
 )
 from rackwright.operations.endpoints import switch_endpoints
-from rackwright.operations.steps import apply_concern, hash_models, try_keys
+from rackwright.operations.steps import apply_concern, collect, hash_models, try_keys
 from rackwright.pyinfra_glue.declaring import implies, say_settings
-from rackwright.pyinfra_glue.inventories import settings_of
 
 
 def site(**arguments: Unpack[SiteArguments]) -> None:
@@ -69,33 +66,40 @@ def registry(**arguments: Unpack[RegistryArguments]) -> None:
     try_keys(name="Try the key at the registry, when registry.check_key asks for it")
 
 
-def image() -> None:
-    """Have the image of each endpoint on the host, by digest."""
-    apply_concern("image", name="Pull the image of each endpoint", **_in_parallel())
+def image(*, wait: bool = True) -> None:
+    """Have the image of each endpoint on the host, by digest.
+
+    wait: False begins the download and returns; `release()`, where the deploy calls it, collects it.
+    """
+    apply_concern("image", name="Pull the image of each endpoint", wait=wait)
 
 
-def encodings(**arguments: Unpack[EncodingsArguments]) -> None:
+def encodings(*, wait: bool = True, **arguments: Unpack[EncodingsArguments]) -> None:
     """Have both tiktoken files on the host, by SHA-256.
 
-    arguments: keys of the section `encodings`.
+    wait: as for `image`. arguments: keys of the section `encodings`.
     """
     _say("encodings", arguments)
-    apply_concern("encodings", name="Fetch the tiktoken encodings and check their SHA-256", **_in_parallel())
+    apply_concern("encodings", name="Fetch the tiktoken encodings and check their SHA-256", wait=wait)
 
 
-def models(**arguments: Unpack[ModelsArguments]) -> None:
+def models(*, wait: bool = True, **arguments: Unpack[ModelsArguments]) -> None:
     """Have every model of the endpoints on the host, complete and verified; the image too, in which they are fetched.
 
-    arguments: keys of the section `models`; which models, is said by `endpoint`.
+    wait: as for `image`. arguments: keys of the section `models`; which models, is said by `endpoint`.
     """
     _say("models", arguments)
     _bring("models", "image")
     hash_models(name="Hash every model file again, when models.verify_deep asks for it")
-    apply_concern("models", name="Fetch the models at their commits and verify every file", **_in_parallel())
+    apply_concern("models", name="Fetch the models at their commits and verify every file", wait=wait)
 
 
 def release() -> None:
-    """Write each endpoint's release: the engine's YAML, the unit and its checks. What serves is not touched."""
+    """Write each endpoint's release: the engine's YAML, the unit and its checks. What serves is not touched.
+
+    What `image`, `encodings` and `models` have begun, is collected first.
+    """
+    collect(name="Image, encodings and models have arrived")
     apply_concern("release", name="The wanted release of each endpoint lies on the host")
 
 
@@ -128,7 +132,3 @@ def _say(section: str, arguments: Mapping[str, Any] | object) -> None:
 def _bring(caller: str, step: str) -> None:
     if implies(caller, step):
         {"image": image, "release": release, "options": options}[step]()
-
-
-def _in_parallel() -> dict[str, int]:
-    return {"_parallel": settings_of(host).downloads.parallel}

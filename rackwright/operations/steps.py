@@ -15,6 +15,7 @@ from rackwright.concerns.models import MODELS, hash_changes
 from rackwright.concerns.registry import try_key
 from rackwright.concerns.teardown.marks import Marks, parse, read_script
 from rackwright.concerns.teardown.teardown import NOTHING, Teardown, plan_left_behind, plan_teardown, remains
+from rackwright.effects.downloads import under_way
 from rackwright.effects.held_leases import forget, hold_of
 from rackwright.effects.lease.taking import clear_dead
 from rackwright.effects.remote import StepFailedError, command_of, complain, remote, say, tail
@@ -26,9 +27,12 @@ from rackwright.pyinfra_glue.declaring import declared_of, noted, ours
 from rackwright.pyinfra_glue.hostrun import (
     Commands,
     announce_changes,
+    begun,
+    collected,
     commands,
     fail,
     leased_changes,
+    mark_begun,
     mark_changed,
     reading_of,
     this_host,
@@ -41,28 +45,33 @@ from rackwright.runs.journal import note
 from rackwright.runs.masking import change_fields
 
 
-def apply_concern(concern: str, name: str, **arguments: Any) -> None:
+def apply_concern(concern: str, name: str, wait: bool = True) -> None:
     """Declare one concern, and make a host match its settings in it.
 
     concern: name of the concern, for example `docker`. name: the operation's, a sentence.
-    arguments: pyinfra's global arguments, such as `_parallel`.
+    wait: False when its downloads are only begun, where `release()` collects them.
     """
     with noted(concern):
-        match_settings(name=name, concern=concern, **arguments)
+        match_settings(name=name, concern=concern, wait=wait)
 
 
 @operation()
-def match_settings(concern: str) -> Commands:
+def match_settings(concern: str, wait: bool = True) -> Commands:
     """Make a host match its settings in one concern; yields nothing when it does.
 
     + concern: name of the concern, for example `docker`
+    + wait: whether its downloads have ended when it ends, also where `release` is called later
     """
-    yield from _apply(this_host(), by_name(concern))
+    host = this_host()
+    yield from _apply(host, by_name(concern), begins=not wait and "release" in declared_of(host))
 
 
-def _apply(host: Host, concern: Concern[Any, Any]) -> Commands:
+def _apply(host: Host, concern: Concern[Any, Any], begins: bool) -> Commands:
     settings = settings_of(host)
     changes = yield from leased_changes(host, lambda seen: concern.pending(settings, seen))
+    if changes and begins and _must_wait(host, changes):
+        yield from collected(host)
+        changes = yield from leased_changes(host, lambda seen: concern.pending(settings, seen))
     if changes is None:
         return
     _report(host, concern)
@@ -71,8 +80,32 @@ def _apply(host: Host, concern: Concern[Any, Any]) -> Commands:
         note("stage", host=host.name, concern=concern.name, **change_fields(changes, settings))
     _give_up_early(host, changes)
     for change in changes:
-        mark_changed(host, concern.alone)
-        yield from commands(change)
+        if begins:
+            mark_begun(host)
+            yield from begun(concern, change)
+        else:
+            mark_changed(host, concern.alone)
+            yield from commands(change)
+
+
+def _must_wait(host: Host, changes: Sequence[Change]) -> bool:
+    """Whether what an image is must be known first, which its download tells."""
+    refuses = any(isinstance(step, Refuse) for change in changes for step in change.steps)
+    return refuses and bool(under_way(host.state, host))
+
+
+def collect(name: str) -> None:
+    """Declare that what was begun must have ended by now. name: the operation's, a sentence."""
+    with ours():
+        collect_downloads(name=name)
+
+
+@operation()
+def collect_downloads() -> Commands:
+    """Wait for the downloads that were begun; a failed one fails its host here, under its own name."""
+    host = this_host()
+    if host.state.is_executing:
+        yield from collected(host)
 
 
 def _report(host: Host, concern: Concern[Any, Any]) -> None:

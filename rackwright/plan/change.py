@@ -67,6 +67,8 @@ class Job:
     """Of the error when it fails."""
     at_once: int | None = None
     """Hosts of a run that may have such a job under way at the same time; None: any number."""
+    after: tuple[str, ...] = ()
+    """Jobs of the same host that must have ended before this one begins; one that never began counts as ended."""
 
 
 @dataclass(frozen=True)

@@ -193,7 +193,9 @@ def says_something(file: Path) -> bool:
         calls = (node for node in ast.walk(ast.parse(file.read_bytes())) if isinstance(node, ast.Call))
     except SyntaxError:
         return True
-    return any(_name(call) in WITH_SETTINGS and any(word.arg for word in call.keywords) for call in calls)
+    return any(
+        _name(call) in WITH_SETTINGS and any(word.arg not in (None, "wait") for word in call.keywords) for call in calls
+    )
 
 
 def _name(call: ast.Call) -> str:

@@ -19,6 +19,7 @@ from pyinfra.api.state import State
 from pyinfra.context import ctx_host
 
 from rackwright.concerns.lease import LEASED
+from rackwright.effects import downloads
 from rackwright.effects.held_leases import was_leased
 from rackwright.effects.lease.taking import take
 from rackwright.effects.reader import read_host
@@ -26,8 +27,8 @@ from rackwright.effects.remote import StepFailedError, complain, say
 from rackwright.effects.run_context import part_of
 from rackwright.effects.steps.perform import perform, perform_all
 from rackwright.errors import ReadingError, coded
-from rackwright.plan.change import Change, Refuse
-from rackwright.plan.concern import HostReading
+from rackwright.plan.change import Change, Job, Refuse, Step
+from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD, OwnershipRecord
 from rackwright.pyinfra_glue.declaring import steps_known
 from rackwright.pyinfra_glue.inventories import settings_of
@@ -186,6 +187,38 @@ def commands(change: Change) -> Commands:
     yield FunctionCommand(_perform, (Quiet(change),), {})
 
 
+def begun(concern: Concern[Any, Any], change: Change) -> Commands:
+    """The same for a change whose jobs are only begun: `collected` tells how they ended."""
+    yield FunctionCommand(_begin, (Quiet(concern), Quiet(change)), {})
+
+
+def _begin(state: State, host: Host, concern: Quiet, change: Quiet) -> bool:
+    def do(step: Step) -> None:
+        if isinstance(step, Job):
+            downloads.begin(state, real_host(host), step, concern.value.alone)
+        else:
+            perform(state, host, step)
+
+    return _told(host, lambda: perform_all(change.value, state_of(host).record, do))
+
+
+def mark_begun(host: Host) -> None:
+    """Note that a host is being changed by downloads: nothing decides by them before they are collected."""
+    state = state_of(host)
+    state.changed = state.behind = state.changed or host.state.is_executing
+
+
+def collected(host: Host) -> Commands:
+    """Wait for what was begun on a host. Waiting changes nothing, so it is no command; a failure is."""
+    failures: list[str] = []
+    for download in downloads.collect(host.state, real_host(host)):
+        mark_changed(host, download.alone)
+        if download.failure is not None:
+            failures.append(str(download.failure))
+    if failures:
+        yield fail("\n".join(failures))
+
+
 def carry_out(host: Host, change: Change) -> None:
     """Carry out a change on a host that was looked at. Raises StepFailedError."""
     perform_all(change, state_of(host).record, lambda step: perform(host.state, host, step))
@@ -202,8 +235,13 @@ class Quiet:
 
 
 def _perform(state: State, host: Host, change: Quiet) -> bool:  # noqa: ARG001 - pyinfra passes both by name
+    return _told(host, lambda: carry_out(host, change.value))
+
+
+def _told(host: Host, work: Callable[[], None]) -> bool:
+    """Whether a piece of work was done; if not, why is said."""
     try:
-        carry_out(host, change.value)
+        work()
     except StepFailedError as error:
         complain(host, str(error))
         return False

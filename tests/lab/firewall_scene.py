@@ -68,8 +68,12 @@ class Client:
 
     def reaches(self, address: str, port: int) -> bool:
         """Whether a connection is made."""
-        argv = ["ip", "netns", "exec", self.name, sys.executable, "-c", CONNECT, address, str(port)]
-        return subprocess.run(argv, capture_output=True, check=False).returncode == 0
+        return self.knock(address, port).wait() == 0
+
+    def knock(self, address: str, port: int) -> subprocess.Popen[bytes]:
+        """Try to connect; the exit status says whether a connection was made."""
+        argv = ["ip", "netns", "exec", self.name, sys.executable, "-I", "-S", "-c", CONNECT, address, str(port)]
+        return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def _ip(self, *words: str) -> None:
         _ip("-n", self.name, *words)
@@ -145,13 +149,14 @@ class Scene:
             time.sleep(0.1)
 
     def who_gets_in(self, port: int = 8000) -> dict[str, bool]:
-        """Friend and stranger, over both families."""
-        return {
-            "friend": self.friend.reaches(self.host.address, port),
-            "friend over IPv6": self.friend.reaches(self.host.address6, port),
-            "stranger": self.stranger.reaches(self.host.address, port),
-            "stranger over IPv6": self.stranger.reaches(self.host.address6, port),
+        """Friend and stranger, over both families, all at once: who is dropped waits until it gives up."""
+        knocks = {
+            "friend": self.friend.knock(self.host.address, port),
+            "friend over IPv6": self.friend.knock(self.host.address6, port),
+            "stranger": self.stranger.knock(self.host.address, port),
+            "stranger over IPv6": self.stranger.knock(self.host.address6, port),
         }
+        return {name: knock.wait() == 0 for name, knock in knocks.items()}
 
     def foreign(self) -> list[str]:
         """Everybody else's rules of both families, in order, apart from those that Docker makes for containers."""

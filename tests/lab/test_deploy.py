@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rackwright.fleet.hardware.page import values
+from rackwright_lab import faults
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from tests.lab import tutorial
@@ -248,6 +249,25 @@ def test_a_damaged_file_is_put_back_under_the_running_container(deployed: Site) 
     assert "put back files of release" in run.output
     assert host.run("docker inspect --format '{{.Id}}' rackwright-llm").stdout == container
     host.run(inside.format("sha256sum --check --strict --quiet SHA256SUMS"))
+
+
+def test_downloads_go_on_side_by_side_and_a_failed_one_is_told_where_it_is_collected(deployed: Site) -> None:
+    host, web, file = deployed.lab.hosts[0], deployed.lab.paths.web, "/srv/encodings/cl100k_base.tiktoken"
+    host.run(f"rm {file}; for f in /srv/models/*Eagle3*/config.json; do echo '{{}}' >$f; done")
+    faults.set_fault(web, "wrong_bytes", path="*cdn*")
+    failed = deployed.deploy("-y", limit=[host.name])
+    faults.clear(web)
+    assert failed.status == 1, failed.output
+    begun, _, collected = failed.output.partition("--> Starting operation: Release | Image, encodings and models")
+    assert "RW2903" not in begun
+    assert "RW2903: fetch nvidia/gpt-oss-120b-Eagle3: ended with status 1:" in collected, failed.output
+    assert "arrived with wrong bytes, twice" in collected.partition("RW2903")[2], "why is said with it"
+    assert "Release | The wanted release" not in collected.partition("RW2903")[2].partition("Results:")[0]
+    host.run(f"test -f {file}")
+    healed = deployed.deploy("-y", limit=[host.name])
+    assert healed.status == 0, healed.output
+    assert any("Fetch the models" in name for name in healed.changed)
+    assert deployed.deploy("-y", limit=[host.name]).changed == []
 
 
 def test_what_it_proved_of_its_hardware_names_nobody(deployed: Site) -> None:

@@ -22,6 +22,7 @@ from rackwright_lab.hosts import share
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from rackwright_lab.servers.image import ARM64_ONLY
+from tests.lab.calm import needs_preparing
 from tests.lab.conftest import BIN, ROOT, Run, Site
 from tests.lab.products import in_proof, with_proof
 
@@ -103,11 +104,19 @@ def staging(site: Site, lived: Host) -> Iterator[Staging]:
         site.lab.registry.heal()
 
 
+STAGED = f"""
+docker image inspect {IMAGE} >/dev/null 2>&1 || exit 1
+[ -f /srv/encodings/o200k_base.tiktoken ] && [ -f /srv/encodings/cl100k_base.tiktoken ] || exit 1
+ls /srv/models/nvidia--gpt-oss-120b-Eagle3--*/.rackwright.json >/dev/null 2>&1
+"""
+
+
 @pytest.fixture
-def staged(staging: Staging) -> Staging:
-    """The host with everything staged."""
-    run = staging.run()
-    assert run.status == 0, run.output
+def staged(staging: Staging, request: pytest.FixtureRequest) -> Staging:
+    """The host with everything staged; tests leave it so, unless they fail or say otherwise."""
+    if needs_preparing(request) or staging.host.run(STAGED, check=False).returncode:
+        run = staging.run()
+        assert run.status == 0, run.output
     return staging
 
 

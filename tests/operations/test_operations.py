@@ -23,6 +23,7 @@ from pyinfra.connectors.fake import FakeConnector
 from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 
 from rackwright.concerns.declared import Declared
+from rackwright.effects.downloads import under_way
 from rackwright.effects.held_leases import LOST
 from rackwright.operations.steps import apply_concern
 from rackwright.plan.reading import HEAD
@@ -66,18 +67,18 @@ def reading_of(case: dict[str, Any]) -> str:
     return text
 
 
-def run_case(case: dict[str, Any], name: str) -> State:
-    """Settle the case's concern on a host that answers from its reading."""
+def run_case(case: dict[str, Any], name: str, steps: tuple[str, ...] = (), **arguments: Any) -> State:
+    """Settle the case's concern on a host that answers from its reading. steps: those that deploy.py calls."""
     responses = {HEAD.strip(): reading_of(case).splitlines(), **{**LEASES, **case.get("answers", {})}}
     responses |= {"patience=": ENDED_JOB, "Start a job": f"started {NONCE}"}
     data = {"fake_responses": responses, "fake_delay": 0, "fake_delay_jitter": 0}
     inventory = Inventory(([(f"@fake/{name}", data)], {}))
     state = State(inventory, Config())
     with ctx_state.use(state), ctx_inventory.use(inventory), ctx_config.use(state.config):
-        remember({f"@fake/{name}": Declared((), arguments={**BASE, **case.get("settings", {})})})
+        remember({f"@fake/{name}": Declared(steps, arguments={**BASE, **case.get("settings", {})})})
         connect_all(state)
         state.set_stage(StateStage.Prepare)
-        add_op(state, apply_concern, name="Apply", concern=case["concern"])
+        add_op(state, apply_concern, name="Apply", concern=case["concern"], **arguments)
         state.set_stage(StateStage.Execute)
         run_ops(state)
         state.set_stage(StateStage.Disconnect)
@@ -110,3 +111,23 @@ def test_case(path: Path, sent: Sent, caplog: pytest.LogCaptureFixture) -> None:
     for text in case.get("never", []):
         assert text not in caplog.text
         assert not [command for command in sent if text in command]
+
+
+@pytest.mark.parametrize(
+    ("steps", "wait", "begun"),
+    [
+        (("image", "release"), False, 1),
+        (("image", "release"), True, 0),
+        (("image",), False, 0),
+    ],
+    ids=["collected by release()", "asked to wait", "nobody would collect it"],
+)
+def test_a_download_is_only_begun_where_that_is_asked_for_and_somebody_collects_it(
+    sent: Sent, steps: tuple[str, ...], wait: bool, begun: int
+) -> None:
+    case = yaml.safe_load((HERE / "cases/image/pulls.yaml").read_text())
+    state = run_case(case, "h1", steps, wait=wait)
+    (host,) = state.inventory
+    assert len(under_way(state, host)) == begun
+    assert all(download.ended.wait(5) for download in under_way(state, host))
+    assert [command for command in sent if "Start a job" in command], "the host was told in any case"

@@ -201,8 +201,10 @@ def test_a_view_counts_it_as_loading() -> None:
 SYSTEMCTL = """\
 echo "systemctl $*" >>"$STAGE/steps"
 case "$*" in
-  *--property=ActiveState*) [ -f "$STAGE/dies" ] && [ ! -f "$STAGE/back" ] && echo failed || echo active ;;
-  *--property=SubState*) echo running ;;
+  *--property=ActiveState*)
+    [ -f "$STAGE/dies" ] && [ ! -f "$STAGE/back" ] && echo ActiveState=failed || echo ActiveState=active
+    echo SubState=running
+    ;;
 esac
 exit 0
 """

@@ -16,9 +16,9 @@ def test_never_more_than_allowed_and_all_get_their_turn() -> None:
     now = most = 0
     waited: list[int] = []
 
-    def work(_: int) -> bool:
+    def work(number: int) -> bool:
         nonlocal now, most
-        with slots.one(3, waited.append):
+        with slots.one(f"h{number}", 3, waited.append):
             with lock:
                 now += 1
                 most = max(most, now)
@@ -37,13 +37,23 @@ def test_never_more_than_allowed_and_all_get_their_turn() -> None:
 def test_without_a_limit_nobody_waits() -> None:
     slots = Slots()
     told: list[int] = []
-    with slots.one(1, told.append), slots.one(None, told.append):
+    with slots.one("h1", 1, told.append), slots.one("h2", None, told.append):
         assert slots.busy == 2
     assert told == []
 
 
+def test_a_host_has_one_slot_however_many_jobs_it_runs() -> None:
+    slots = Slots()
+    told: list[int] = []
+    with slots.one("h1", 1, told.append):
+        with slots.one("h1", 1, told.append):
+            assert slots.busy == 1
+        assert slots.busy == 1
+    assert (slots.busy, told) == (0, [])
+
+
 def test_a_failure_gives_its_slot_back() -> None:
     slots = Slots()
-    with pytest.raises(RuntimeError), slots.one(1, lambda _: None):
+    with pytest.raises(RuntimeError), slots.one("h1", 1, lambda _: None):
         raise RuntimeError
     assert slots.busy == 0

@@ -332,7 +332,8 @@ LOADING = """
 event() { printf '%s\\n' "$2"; }
 sleep() { :; }
 systemctl() {
-  case $2 in *Active*) [ "$waited" -ge 5 ] && echo active || echo activating ;; *Sub*) echo running ;; esac
+  [ "$waited" -ge 5 ] && echo ActiveState=active || echo ActiveState=activating
+  echo SubState=running
 }
 journalctl() { printf '%s\\n' "$journal"; }
 """

@@ -52,6 +52,8 @@ class WantedEncodings:
     base: str
     proxy: Mapping[str, str]
     stall: int
+    parallel: int | None
+    """Hosts of a run that may fetch at the same time."""
 
 
 def read(settings: HostSettings) -> str:
@@ -83,6 +85,7 @@ def wanted(settings: HostSettings, _: HostReading) -> WantedEncodings:
         settings.mirrors.encodings.rstrip("/"),
         proxy_values(settings),
         settings.downloads.stall_timeout,
+        settings.downloads.parallel,
     )
 
 
@@ -107,7 +110,8 @@ def _fetch(wanted: WantedEncodings, encoding: Encoding, path: str, seen: SeenFil
         "fetch_file", url=url, path=path, size=encoding.size, sha256=encoding.sha256, stall=wanted.stall, **wanted.proxy
     )
     why = "it is not on the host" if seen is None else "its SHA-256 is not the published one"
-    job = Job(f"fetch-{encoding.file}", f"fetch {encoding.file}", script, timeout=1800, code="RW2301")
+    name, title = f"fetch-{encoding.file}", f"fetch {encoding.file}"
+    job = Job(name, title, script, timeout=1800, at_once=wanted.parallel, code="RW2301")
     return Change(f"fetch {path} from {wanted.base}", why, (job,), owns=(Owned("file", path),), size=encoding.size)
 
 

@@ -14,6 +14,7 @@ from rackwright.concerns.image.concern import (
     not_asked,
     parse,
     pin_path,
+    pull_job,
 )
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "not_asked",
     "parse",
     "pin_path",
+    "pull_job",
 ]

@@ -141,9 +141,8 @@ def _pull(settings: HostSettings, endpoint: EndpointSettings, digest: str | None
         run=RUN,
         **proxy_values(settings),
     )
-    name = f"pull-{slug(reference)}"
     return Job(
-        name,
+        pull_job(reference),
         f"pull {reference}",
         script,
         timeout=PULL_TIMEOUT,
@@ -151,6 +150,11 @@ def _pull(settings: HostSettings, endpoint: EndpointSettings, digest: str | None
         at_once=settings.downloads.parallel,
         code="RW2701",
     )
+
+
+def pull_job(reference: str) -> str:
+    """Name of the job that pulls an image."""
+    return f"pull-{slug(reference)}"
 
 
 def pin_path(reference: str) -> str:
@@ -219,4 +223,13 @@ def not_asked(name: str, why: str) -> str:
     )
 
 
-__all__: Sequence[str] = ("IMAGE", "LocalImage", "SeenImages", "WantedImage", "digest_of", "not_asked", "pin_path")
+__all__: Sequence[str] = (
+    "IMAGE",
+    "LocalImage",
+    "SeenImages",
+    "WantedImage",
+    "digest_of",
+    "not_asked",
+    "pin_path",
+    "pull_job",
+)

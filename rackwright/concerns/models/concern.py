@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rackwright.concerns.downloads import proxy_values
-from rackwright.concerns.image import IMAGE, digest_of, not_asked
+from rackwright.concerns.image import IMAGE, digest_of, not_asked, pull_job
 from rackwright.hostside import helper_script, host_script, store_functions
 from rackwright.hostside.packed import packed
 from rackwright.paths import MANIFESTS, job_container
@@ -284,23 +284,32 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedModels:
     return tuple(_wanted(settings, source, image, reading[MODELS]) for source in sources_of(settings))
 
 
-def _image(settings: HostSettings, reading: HostReading) -> str | None:
+@dataclass(frozen=True)
+class _Fetcher:
+    """The image in which models are fetched, and the job that brings it."""
+
+    image: str
+    pull: str
+
+
+def _image(settings: HostSettings, reading: HostReading) -> _Fetcher | None:
     for endpoint in settings.all_endpoints.values():
         digest = digest_of(endpoint, reading[IMAGE])
         if digest:
-            return f"{repository_of(endpoint.image)}@{digest}"
+            return _Fetcher(f"{repository_of(endpoint.image)}@{digest}", pull_job(endpoint.image))
     return None
 
 
-def _wanted(settings: HostSettings, source: ModelSource, image: str | None, seen: SeenModels) -> WantedModel:
+def _wanted(settings: HostSettings, source: ModelSource, image: _Fetcher | None, seen: SeenModels) -> WantedModel:
     commit = commit_of(source, seen)
     place = host_path(settings, source, commit or "*")
     pinned = source.model_copy(update={"revision": commit}) if commit else source
     fetch = fetch_job(settings, source, pinned.revision, image) if image else None
-    return WantedModel(source, commit, place, fetch, image or next(iter(settings.all_endpoints.values())).image)
+    named = image.image if image else next(iter(settings.all_endpoints.values())).image
+    return WantedModel(source, commit, place, fetch, named)
 
 
-def fetch_job(settings: HostSettings, source: ModelSource, commit: str, image: str) -> Job:
+def fetch_job(settings: HostSettings, source: ModelSource, commit: str, fetcher: _Fetcher) -> Job:
     """The job that completes one folder. Its name is the folder's: a second caller joins it, or waits."""
     place = source.directory or f"{folder_name(source)}-{hashlib.sha256(source.revision.encode()).hexdigest()[:8]}"
     name = f"model-{slug(place)}"
@@ -324,7 +333,7 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, image: s
     script = store_functions() + helper_script(
         "fetch_model",
         job_container(name),
-        image=image,
+        image=fetcher.image,
         inside=INSIDE,
         models_dir=settings.models.folder,
         manifests=MANIFESTS,
@@ -336,7 +345,8 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, image: s
     )
     secrets: dict[str, Secret] = {"hub_token": settings.models.hub_token} if settings.models.hub_token else {}
     title, most = f"fetch {source.repository}", settings.downloads.parallel
-    return Job(name, title, script, timeout=FETCH_TIMEOUT, secrets=secrets, at_once=most, code="RW2903")
+    limit = FETCH_TIMEOUT
+    return Job(name, title, script, limit, secrets, at_once=most, code="RW2903", after=(fetcher.pull,))
 
 
 def _in_all_homes(caches: Sequence[str]) -> Iterator[str]:

@@ -1,5 +1,5 @@
 # Start a job as a transient systemd unit, or join it when it runs already with the same script.
-# Parameters: unit folder secrets trial (see job_ended.sh) ended (its text) digest timeout busy. Standard input: "script - BASE64", "secret NAME BASE64", "end".
+# Parameters: unit folder secrets trial (see job_ended.sh) ended (its text) digest timeout after (folders of jobs) busy. Standard input: "script - BASE64", "secret NAME BASE64", "end".
 umask 077
 mkdir -p "${folder%/*}"
 # Two runs that start the same job at the same moment would clear each other's folder.
@@ -34,6 +34,9 @@ read -r nonce </proc/sys/kernel/random/uuid
 printf '%s\n' "$nonce" >"$folder/nonce"
 # In a file of its own: systemd warns in the journal of what sh needs quoted in a unit's command line.
 cat >"$folder/main" <<'END'
+for job in $AFTER; do
+  until [ -e "$job/status" ] || [ -e "$job/ended" ] || [ ! -e "$job/began" ]; do sleep 1; done
+done
 /bin/sh "$JOB/script" >>"$JOB/log" 2>&1
 printf '%s\n' "$?" >"$JOB/status.new"
 mv "$JOB/status.new" "$JOB/status"
@@ -42,7 +45,7 @@ printf %s "$ended" >"$folder/after"
 cut -d' ' -f1 /proc/uptime >"$folder/began"
 systemd-run --quiet --collect --unit="$unit" --property=RuntimeMaxSec="$timeout" \
   --property=ExecStopPost="-/bin/sh $folder/after" --setenv=SECRETS="$secrets" --setenv=JOB="$folder" \
-  --setenv=TRIAL="$trial" --setenv=LC_ALL=C \
+  --setenv=TRIAL="$trial" --setenv=AFTER="$after" --setenv=LC_ALL=C \
   /bin/sh "$folder/main" ||
-  { rm -rf "$secrets"; exit 1; }
+  { rm -rf "$folder" "$secrets"; exit 1; }
 printf 'started %s\n' "$nonce"

@@ -31,6 +31,19 @@ class Span:
     text: str = ""
 
 
+@dataclass
+class Fetch:
+    """One download of a host; several go on side by side. Seconds since 1970; `end` is None while it lasts."""
+
+    title: str
+    start: float
+    after: tuple[str, ...] = ()
+    """Names of those that it had to wait for."""
+    end: float | None = None
+    part: float | None = None
+    """How far it is, between 0 and 1."""
+
+
 @dataclass(frozen=True)
 class AskedRow:
     """The last answer to one question of the gate."""
@@ -58,6 +71,8 @@ class HostTimeline:
     took: float | None = None
     """Seconds from the begin of its switch to its end."""
     spans: list[Span] = field(default_factory=list)
+    fetches: dict[str, Fetch] = field(default_factory=dict)
+    """By the name of their job."""
     rows: dict[str, AskedRow] = field(default_factory=dict)
     changes: list[str] = field(default_factory=list)
     diffs: list[str] = field(default_factory=list)
@@ -84,6 +99,11 @@ class HostTimeline:
     def is_bad(self) -> bool:
         """True when its last word is a failure."""
         return not self.is_open and self.state not in WELL | ASIDE
+
+    @property
+    def fetching(self) -> list[Fetch]:
+        """The downloads that are under way."""
+        return [fetch for fetch in self.fetches.values() if fetch.end is None]
 
     def enter(self, phase: str, now: float, text: str = "") -> None:
         """Begin a phase, unless it is the one that lasts already."""

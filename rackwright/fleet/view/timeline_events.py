@@ -15,6 +15,7 @@ from rackwright.fleet.view.timeline import (
     STAGING,
     WAITING,
     AskedRow,
+    Fetch,
     HostTimeline,
     Limit,
     Timeline,
@@ -77,7 +78,9 @@ def _stage(timeline: Timeline, event: Event, now: float) -> None:
 def _job(timeline: Timeline, event: Event, now: float) -> None:
     host = timeline.host(event)
     job, title = str(event["job"]), str(event.get("title", ""))
-    if event["state"] == "began":
+    if job.startswith(_DOWNLOADS) and timeline.phase != BACKWARD:
+        _fetch(host, event, title, now)
+    elif event["state"] == "began":
         host.said = title
         host.enter(GOING_BACK if timeline.phase == BACKWARD else _phase_of(job), now, title)
     elif host.state == RunState.SWITCHING:
@@ -86,20 +89,42 @@ def _job(timeline: Timeline, event: Event, now: float) -> None:
         host.leave(now)
 
 
+def _fetch(host: HostTimeline, event: Event, title: str, now: float) -> None:
+    """Downloads go on side by side: the host downloads from the first one's begin to the last one's end."""
+    job = str(event["job"])
+    if event["state"] == "began":
+        host.said = title
+        host.fetches[job] = Fetch(title, now, tuple(map(str, event.get("after", ()))))
+        host.enter(DOWNLOADING, now, "" if host.phase == DOWNLOADING else title)
+        return
+    if job in host.fetches:
+        host.fetches[job].end = max(now, host.fetches[job].start)
+    if not host.fetching:
+        host.leave(now)
+
+
 def _phase_of(job: str) -> str:
-    if job.startswith(_DOWNLOADS):
-        return DOWNLOADING
     return LOADING if job.startswith(("switch-", "wait-", "dockerd")) else STAGING
 
 
 def _progress(timeline: Timeline, event: Event, now: float) -> None:
     host = timeline.host(event)
     host.said = str(event.get("text", ""))
-    phase = str(event["phase"])
+    phase, part = str(event["phase"]), event.get("part")
+    known = min(1.0, max(0.0, float(part))) if part is not None else None
+    if len(host.fetching) > 1:
+        _progress_of_one(host, str(event.get("job", "")), known)
+        return
     if phase in PHASES and host.phase != GOING_BACK:
         host.enter(phase, now, host.spans[-1].text if host.phase == phase else "")
-    part = event.get("part")
-    host.part = min(1.0, max(0.0, float(part))) if part is not None else None
+    host.part = known
+
+
+def _progress_of_one(host: HostTimeline, job: str, part: float | None) -> None:
+    """One of several downloads says how far it is: the host is as far as the slowest that tells."""
+    if job in host.fetches:
+        host.fetches[job].part = part
+    host.part = min((one.part for one in host.fetching if one.part is not None), default=None)
 
 
 def _waves(timeline: Timeline, event: Event, now: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,26 +29,39 @@ def digests(path: Path, still_working: Callable[[], None]) -> tuple[str, str]:
     return sha256.hexdigest(), blob.hexdigest()
 
 
-def verified(file: File, path: Path, still_working: Callable[[], None]) -> File | None:
+def verified(
+    file: File, path: Path, still_working: Callable[[], None], before: Mapping[Path, File] | None = None
+) -> File | None:
     """What the manifest says of a file whose bytes are the published ones, or None.
 
     Times and inode are those from before the reading: a write meanwhile, or later, does not go unseen.
+    before: what `looked_at` has seen of it.
     """
     if path.is_symlink() or not path.is_file() or path.stat().st_size != file["size"]:
         return None
-    seen = _seen(path)
+    seen = (before or {}).get(path) or looked_at([path])[path]
     sha256, blob = digests(path, still_working)
     right = sha256 == file["sha256"] if file["sha256"] else blob == file["blob"]
     return {**file, "sha256": sha256, **seen} if right else None
 
 
-def _seen(path: Path) -> File:
-    """A file's times and inode. After a write in this very moment, the next one might leave the same times."""
-    with path.open("rb") as handle:  # NFS asks the server for them when a file is opened
-        seen = os.fstat(handle.fileno())
-    if not roots_own(path) and abs(time.time() - seen.st_ctime) < LATELY:
+def looked_at(paths: Iterable[Path]) -> dict[Path, File]:
+    """Times and inodes of files, before any is read.
+
+    After a write in this very moment, the next one might leave the same times: one pause for all of them.
+    """
+    seen = {path: _stat(path) for path in paths if path.is_file()}
+    if any(not roots_own(path) and abs(time.time() - own.st_ctime) < LATELY for path, own in seen.items()):
         time.sleep(CLOCK_TICK)
-    return {"mtime_ns": seen.st_mtime_ns, "ctime_ns": seen.st_ctime_ns, "inode": seen.st_ino}
+    return {
+        path: {"mtime_ns": own.st_mtime_ns, "ctime_ns": own.st_ctime_ns, "inode": own.st_ino}
+        for path, own in seen.items()
+    }
+
+
+def _stat(path: Path) -> os.stat_result:
+    with path.open("rb") as handle:  # NFS asks the server for them when a file is opened
+        return os.fstat(handle.fileno())
 
 
 def moved(noted: File, path: Path) -> File:

@@ -21,6 +21,7 @@ from rackwright.hostside.fetch_model.files import (
     is_closed,
     is_plain,
     is_read_only,
+    looked_at,
     same_bytes,
     unchanged,
     verified,
@@ -47,6 +48,7 @@ class Model:
         self.revision: str = spec["revision"]
         self.rate: float | None = spec["rate_mib"] * (1 << 20) if spec["rate_mib"] else None
         self.pause: float = spec["pause"]
+        self.waits = False
         self.records = Records(Path(spec["manifests"]), Path(spec["secrets"]) / STORES)
         self.target = Path(spec["models_dir"]) / (spec["directory"] or spec["name"])
 
@@ -124,24 +126,36 @@ class Model:
         return (not include or _any(file, include)) and not _any(file, exclude)
 
     def _wait_for_other(self, partial: Partial) -> None:
-        say(f"another process is fetching into {partial.folder}: waiting for it")
-        time.sleep(5)
+        if not self.waits:
+            say(f"another process is fetching into {partial.folder}: waiting for it")
+        self.waits = True
+        time.sleep(1)
 
     # -- a store that others fill
 
     def _look_only(self, commit: str, files: list[File], manifest: dict[str, Any] | None) -> None:
         """Use a folder that cannot be written to when all of it is right. Raises DownloadError otherwise."""
         noted = {found["path"]: found for found in manifest["files"]} if manifest else {}
-        found = {file["path"]: self._seen(file, noted) for file in files}
+        before = self._looked_at(files, noted)
+        found = {file["path"]: self._seen(file, noted, before) for file in files}
         missing = sorted(path for path, entry in found.items() if entry is None)
         if missing:
             raise DownloadError("readonly", f"{len(missing)} of {len(files)} files: {', '.join(missing[:3])}")
         self._note(commit, [entry for entry in found.values() if entry], manifest)
         say(f"{self.target}: read-only, complete and verified, {len(files)} files")
 
-    def _seen(self, file: File, noted: Mapping[str, File]) -> File | None:
+    def _looked_at(self, files: list[File], noted: Mapping[str, File]) -> dict[Path, File]:
+        """Of the target's files that must be read, what is seen of them before."""
+        paths = [self.target / file["path"] for file in files if self._known_there(file, noted) is None]
+        return looked_at(path for path in paths if not path.is_symlink())
+
+    def _known_there(self, file: File, noted: Mapping[str, File]) -> File | None:
+        """The manifest's entry of a file of the target, when that needs no reading."""
         known, path = noted.get(file["path"]), self.target / file["path"]
-        return known if known and same_bytes(known, file) and unchanged(known, path) else self._verify(file, path)
+        return known if known and same_bytes(known, file) and unchanged(known, path) else None
+
+    def _seen(self, file: File, noted: Mapping[str, File], before: Mapping[Path, File]) -> File | None:
+        return self._known_there(file, noted) or self._verify(file, self.target / file["path"], before)
 
     # -- what is there
 
@@ -149,19 +163,19 @@ class Model:
         """Manifest entries of the files that are verified already, in the target or in the partial folder."""
         noted = {found["path"]: found for found in manifest["files"]} if manifest else {}
         ready = partial.done()
-        for file in files:
-            if file["path"] in ready:
-                continue
-            found = self._seen(file, noted) or self._verify(file, partial.folder / file["path"])
+        missing = [file for file in files if file["path"] not in ready]
+        before = self._looked_at(missing, noted)
+        for file in missing:
+            found = self._seen(file, noted, before) or self._verify(file, partial.folder / file["path"])
             if found:
                 ready[file["path"]] = found
         return ready
 
-    def _verify(self, file: File, path: Path) -> File | None:
+    def _verify(self, file: File, path: Path, before: Mapping[Path, File] | None = None) -> File | None:
         if not path.is_file() or path.stat().st_size != file["size"]:
             return None
         say(f"verifying {path} ({gib(file['size'])})")
-        return verified(file, path, lambda: None)
+        return verified(file, path, lambda: None, before)
 
     # -- fetch the difference
 

@@ -28,10 +28,10 @@ wrong_machine() {
     "choose an image with linux/$machine: set image (and image_digest) for this host's group"
 }
 
-show_progress() { # ends when the pull does, or stops it when nothing moves for $stall seconds
+show_progress() { # beside the pull; stops it when nothing moves for $stall seconds
   beat=0 quiet=0 before=
   while kill -0 "$pull" 2>/dev/null; do
-    sleep 1; beat=$((beat + 1)); quiet=$((quiet + 1))
+    sleep 2; beat=$((beat + 2)); quiet=$((quiet + 2))
     layers=$(lines ': (Pulling fs layer|Already exists)'); fetched=$(lines ': (Download complete|Already exists)')
     done=$(lines ': (Pull complete|Already exists)'); bytes=$(arriving)
     [ "$layers $fetched $done $bytes" = "$before" ] || quiet=0
@@ -47,8 +47,10 @@ show_progress() { # ends when the pull does, or stops it when nothing moves for 
 pull_once() {
   docker pull "$reference" >"$work/out" 2>&1 &
   pull=$!
-  show_progress
+  show_progress &
+  beside=$!
   wait "$pull"; status=$?; pull=
+  kill "$beside" 2>/dev/null
   [ $status = 0 ] && ! said '^stalled'
 }
 

@@ -1,5 +1,10 @@
 # Fetch one model by the huggingface_hub of the serving image: a host then needs no Python, and no packages of ours.
 set -u
+# Without this, Docker would pull it by itself, and say nothing.
+timeout 60 docker image inspect "$image" >/dev/null 2>&1 || {
+  printf '%s\n' "error: the image $image, in which models are fetched, is not on this host" "look at its pull above, and run again"
+  exit 1
+}
 export http_proxy https_proxy no_proxy HTTP_PROXY="$http_proxy" HTTPS_PROXY="$https_proxy" NO_PROXY="$no_proxy"
 set --
 [ -z "$http_proxy$https_proxy" ] || for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do set -- "$@" --env $name; done

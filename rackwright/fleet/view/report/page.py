@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from rackwright import __version__
 from rackwright.fleet.view import blame
+from rackwright.fleet.view.critical_path import critical_path, own_part
 from rackwright.fleet.view.report import figures
 from rackwright.fleet.view.timeline import PHASES, Timeline, wave_name
 from rackwright.runs.fault import judged
@@ -51,6 +52,8 @@ def page(timeline: Timeline, run: str, logs: Mapping[str, str] | None = None) ->
         tone=lambda state: blame.tone(timeline, state),
         tone_of=lambda host: blame.tone_of(timeline, host),
         bars=lambda host: figures.bars(timeline, host),
+        path=lambda host: critical_path(timeline, host),
+        own_part=own_part,
         marks=figures.MARKS,
         clock=blame.clock,
         figure=figures.figure,

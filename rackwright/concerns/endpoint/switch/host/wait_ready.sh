@@ -19,22 +19,27 @@ give_up() {
   exit 1
 }
 : "${since:=$(date -d '10 minutes ago' '+%F %T')}"
-waited=0
+look() { # at the unit, by one question
+  active='' sub='' job='' result=''
+  while IFS='=' read -r key value; do
+    case $key in ActiveState) active=$value ;; SubState) sub=$value ;; Job) job=$value ;; Result) result=$value ;; esac
+  done <<END
+$(systemctl show --property=ActiveState,SubState,Job,Result "$unit")
+END
+}
+quarters=0 waited=0
 while :; do
-  active=$(systemctl show --property=ActiveState --value "$unit")
-  sub=$(systemctl show --property=SubState --value "$unit")
-  job=$(systemctl show --property=Job --value "$unit")
+  look
   case "$active/$sub/${job:-0}" in
     active/running/*) event progress "ready after $waited s"; exit 0 ;;
     deactivating/* | failed/* | activating/auto-restart*)
-      if [ "$(systemctl show --property=Result --value "$unit")" = timeout ]; then
-        give_up "not ready within its load_timeout"
-      fi
+      if [ "$result" = timeout ]; then give_up "not ready within its load_timeout"; fi
       give_up "the server died after $waited s" ;;
     inactive/*/0) give_up "the server ended after $waited s" ;;
   esac
   if [ $waited -ge "$load_timeout" ]; then give_up "not ready after $waited s"; fi
-  waited=$((waited + 1))
-  sleep 1
-  [ $((waited % 5)) = 0 ] && event progress "loading, $waited s: $(news)"
+  quarters=$((quarters + 1))
+  waited=$((quarters / 4))
+  sleep 0.25
+  [ $((quarters % 20)) = 0 ] && event progress "loading, $waited s: $(news)"
 done

@@ -1,0 +1,143 @@
+"""Measures where the CPU of a first deploy and of a switch goes on one lab host, and what a switch takes by the clock.
+
+Run it as root with `python bench/first_deploy.py INVENTORY`, on a lab of one host that nobody has deployed yet. Every
+control group of the host is looked at ten times a second, and what each has used when it was seen last is added up by
+what runs in it: a transient unit of ours, a login over SSH, Docker, a container, the rest of the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bench.peers.meter import Command, Meter, Outcome, Spent, seconds_of
+from rackwright_lab import Host, Lab
+
+PAUSE = 0.1
+BIN = Path(sys.executable).parent
+ROOT = Path(__file__).resolve().parents[1]
+CHANGE = {"stream_interval": 5}
+"""What the switch is made for."""
+KINDS = (
+    ("packages: apt, dpkg and our script", r"rackwright-job-docker"),
+    ("jobs: pull, fetch", r"rackwright-job-(pull|fetch|model)"),
+    ("jobs: check of the options, switch", r"rackwright-job-"),
+    ("SSH: logins, sudo, readings, writing, following", r"/(ssh|sshd|session-|user-|user@)[^/]*"),
+    ("dockerd and containerd", r"/(docker|containerd)\.service"),
+    ("containers: fetch, check, judge, engine", r"docker-[0-9a-f]{64}|/docker/[0-9a-f]{64}"),
+    ("the endpoint's unit", r"/rackwright-(?!job-|lab)"),
+)
+OTHER = "systemd, journald and all else"
+
+
+class Groups(threading.Thread):
+    """Looks at the control groups of a host, again and again."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(daemon=True)
+        self._top, self._over = host.machine.group, threading.Event()
+        self._before = self._look()
+        self._seen: dict[str, float] = {}
+
+    def __enter__(self) -> Groups:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self.join()
+
+    def run(self) -> None:
+        """Remember what each group has used when it was seen last."""
+        while not self._over.wait(PAUSE):
+            self._seen |= self._look()
+
+    @property
+    def spent(self) -> dict[str, float]:
+        """CPU seconds by kind, those of groups that have gone included."""
+        found: defaultdict[str, float] = defaultdict(float)
+        for name, used in own_parts(self._seen).items():
+            before = own_parts(self._before).get(name, 0.0)
+            found[kind_of(name)] += max(0.0, used - before)
+        return dict(found)
+
+    def _look(self) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for folder in (self._top, *self._top.rglob("*/")):
+            try:
+                found[str(folder.relative_to(self._top))] = seconds_of(folder)
+            except OSError:
+                continue
+        return found
+
+
+def own_parts(used: Mapping[str, float]) -> dict[str, float]:
+    """What each group has used itself: less what those right below it have."""
+    below: defaultdict[str, float] = defaultdict(float)
+    for name, seconds in used.items():
+        if name != ".":
+            below[str(Path(name).parent)] += seconds
+    return {name: seconds - below[name] for name, seconds in used.items()}
+
+
+def kind_of(group: str) -> str:
+    """What runs in a group of that name."""
+    return next((kind for kind, pattern in KINDS if re.search(pattern, f"/{group}")), OTHER)
+
+
+def measured(host: Host, *options: str, inventory: str) -> tuple[Outcome, Spent, dict[str, float]]:
+    """One deploy, with what it costs."""
+    words = [str(BIN / "pyinfra"), inventory, "deploy.py", "-y", "--limit", host.name, *options]
+    with Meter([host], settle=1.0) as meter, Groups(host) as groups:
+        outcome, spent = meter.spend(Command(words, ROOT, {"PYINFRA_PROGRESS": "off"}))
+    return outcome, spent, groups.spent
+
+
+def show(title: str, spent: Spent, by_kind: Mapping[str, float]) -> None:
+    """Print one table."""
+    print(f"\n{title}: {spent.wall:.1f} s; {spent.others:.1f} other cores were busy meanwhile\n")
+    print("| | CPU s |\n|---|---|")
+    for kind, seconds in sorted({**by_kind, "control machine": spent.client}.items(), key=lambda row: -row[1]):
+        print(f"| {kind} | {seconds:.2f} |")
+
+
+def switch_parts(journal: Sequence[str]) -> dict[str, float]:
+    """Seconds of the last switch, from the endpoint's journal (short-unix): stop, start up to the server, its load."""
+    times = [(float(line.split(" ", 1)[0]), line) for line in journal if re.match(r"\d+\.\d+ ", line)]
+    last = {word: max((at for at, line in times if f" {word}" in line), default=0.0) for word in WORDS}
+    return {
+        "docker stop": last["Stopped "] - last["Stopping "],
+        "start": last["Started "] - last["Starting "],
+    }
+
+
+WORDS = ("Stopping ", "Stopped ", "Starting ", "Started ")
+"""How systemd begins what it says of a unit."""
+
+
+def main() -> None:
+    """Deploy, switch, and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("inventory")
+    asked = parser.parse_args()
+    host = Lab.open().hosts[0]
+    for title, options in (("first deploy", ()), ("switch", ("--data", f"engine={json.dumps(CHANGE)}"))):
+        outcome, spent, by_kind = measured(host, *options, inventory=asked.inventory)
+        if outcome.status:
+            sys.exit(outcome.output)
+        show(title, spent, by_kind)
+    time.sleep(0.5)
+    journal = host.run("journalctl --sync; journalctl -u rackwright-llm --no-pager -o short-unix").stdout.splitlines()
+    for name, seconds in switch_parts(journal).items():
+        print(f"{name}: {seconds:.2f} s")
+
+
+if __name__ == "__main__":
+    main()
