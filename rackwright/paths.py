@@ -58,8 +58,8 @@ OWN_UNITS = (TARGET, BOOT_UNIT, RESTORE_UNIT, FIREWALL_UNIT, *WATCH_UNITS)
 _FAMILIES = ("job", "guard")
 """Words that begin the names of many transient units of ours."""
 
-EndpointJob = Literal["switch", "wait", "check"]
-ENDPOINT_JOBS: tuple[EndpointJob, ...] = ("switch", "wait", "check")
+EndpointJob = Literal["switch", "wait", "check", "rest"]
+ENDPOINT_JOBS: tuple[EndpointJob, ...] = ("switch", "wait", "check", "rest")
 Helper = Literal["judge", "check"]
 HELPERS: tuple[Helper, ...] = ("judge", "check")
 """Short-lived containers that stand beside an endpoint's."""

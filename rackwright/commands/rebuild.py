@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from rackwright.commands.inventories import add_vault, pick
+from rackwright.commands.inventories import add_data, add_vault, data_of, pick
 from rackwright.commands.rollout import agreed
 from rackwright.effects import hostkeys
 from rackwright.effects.hostkeys import HostKey
@@ -21,6 +22,7 @@ from rackwright.fleet.rollout.launch import begin
 from rackwright.loading.files import site_root
 from rackwright.loading.load import InventoryHost
 from rackwright.pyinfra_glue.inventories import load_inventory
+from rackwright.pyinfra_glue.options import given
 from rackwright.pyinfra_glue.poll import poll
 from rackwright.pyinfra_glue.ssh_client import line_to
 from rackwright.runs.ending import DONE, ERROR
@@ -35,6 +37,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("host", metavar="HOST")
     parser.add_argument("-i", "--inventory", required=True, metavar="INVENTORY", help="who its group is")
     add_vault(parser)
+    add_data(parser)
     parser.add_argument(
         "--fingerprint", metavar="SHA256:...", help="the new host key's, as `ssh-keygen -lf` prints it on the console"
     )
@@ -49,7 +52,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Compare, ask, accept the key, deploy, prove; returns the exit status. Raises RackwrightError."""
-    entries = load_inventory(args.inventory)
+    own = data_of(args)
+    with given(own):
+        entries = load_inventory(args.inventory)
     entry = pick(entries, args.host, args.inventory)
     root = site_root(Path(args.inventory).expanduser()).absolute()
     pins = _pins(root, entry, _peers(entries, entry), args.as_settings)
@@ -67,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"{file}: has the new key of {place.entry}; the old lines stay as comments")
     if pins:
         write_lock(root, pins, entry.settings.paths.lock_file)
-    return _deploy(args.inventory, root, entry)
+    return _deploy(args.inventory, root, entry, own)
 
 
 # -- the same release as the group
@@ -173,14 +178,14 @@ def _compared(host: str, known: Sequence[HostKey], offered: Sequence[HostKey], f
 # -- the deploy
 
 
-def _deploy(inventory: str, root: Path, entry: InventoryHost) -> int:
+def _deploy(inventory: str, root: Path, entry: InventoryHost, own: Mapping[str, Any]) -> int:
     begun = time.monotonic()
     deploy = root / "deploy.py"
     if not deploy.exists():
         raise RackwrightError(
             f"{deploy} is not there, so nothing can be deployed; next: rackwright init DIR", code="RW1014"
         )
-    data = {"gate.level": "full", "rollout.bake": 0}
+    data = {"gate.level": "full", "rollout.bake": 0, **own}
     started = begin(inventory, root, [entry], "rebuild", deploy=str(deploy), data=data)
     if why := started.vetoed():
         return started.end(ERROR, f"{why}; nothing was done")

@@ -14,6 +14,8 @@ from rackwright.commands.rollout import agreed
 from rackwright.commands.runs import add_site, root_of
 from rackwright.commands.teardown import tear_down
 from rackwright.errors import RackwrightError
+from rackwright.fleet.maintenance.control import BACK_WITHIN, restart_hosts, take_in, take_out
+from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.rollout.candidates import chosen, effective, refused_runs
 from rackwright.fleet.rollout.control import roll_out, take_back
 from rackwright.fleet.rollout.launch import Run, begin
@@ -25,11 +27,22 @@ from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.claim import claimed
 from rackwright.runs.ending import ERROR, end_of_way_back
 from rackwright.runs.journal import append, chosen_record, folder_of, read_record, records
-from rackwright.runs.record import BACKWARD, BY_HAND, FORWARD, TEARDOWN, Record, record_of
+from rackwright.runs.record import BACKWARD, BY_HAND, DRAIN, FORWARD, REBOOT, TEARDOWN, UNDRAIN, Record, record_of
 
-KINDS = {FORWARD: "roll out", BACKWARD: "go further back", BY_HAND: "go back", TEARDOWN: "tear down", "": "deploy"}
+KINDS = {
+    FORWARD: "roll out",
+    BACKWARD: "go further back",
+    BY_HAND: "go back",
+    TEARDOWN: "tear down",
+    DRAIN: "drain",
+    UNDRAIN: "take into service",
+    REBOOT: "restart",
+    "": "deploy",
+}
 
-KEPT = ("deploy", "data", "plain", "to", "purge", "steps", "skip_offline")
+ON_HOSTS_IN_SERVICE = (FORWARD, BACKWARD, BY_HAND, REBOOT)
+"""What leaves drained hosts aside."""
+KEPT = ("deploy", "data", "plain", "to", "purge", "steps", "skip_offline", "mark", "back_within")
 """What was asked for the first time holds for the rest."""
 
 
@@ -66,9 +79,9 @@ def _resume(args: argparse.Namespace, root: Path, path: Path, old: Record) -> in
     rest = rest_of(old)
     hosts = _still_there(old, rest)
     names = [host.name for host in hosts]
-    present = choose_participants(
-        Path(old.begin["inventory"]), names, root, {}, old.begin.get("skip_offline"), len(old.hosts)
-    )
+    drained = drained_hosts(hosts) if rest.kind in ON_HOSTS_IN_SERVICE else {}
+    place, quorum = Path(old.begin["inventory"]), old.begin.get("skip_offline")
+    present = choose_participants(place, names, root, {}, quorum, len(old.hosts), drained)
     for text in [*_doubts(old), *present.reasons]:
         print(f"rackwright: {text}")
     what = f"This resumes {old.id} ({old.begin['what']}): {KINDS[rest.kind]} {', '.join(present.hosts)}."
@@ -112,7 +125,15 @@ def asked_again(old: Record, rest: Rest) -> dict[str, Any]:
     back = {"back": rest.releases} if rest.kind in (BACKWARD, BY_HAND) else {}
     earlier = {"earlier": rest.releases} if rest.kind == FORWARD and rest.releases else {}
     hosts = {"first": list(rest.first), "hurt": [host for host in hurt_hosts(old) if host not in rest.hosts]}
-    return {**kept, **back, **earlier, **{key: names for key, names in hosts.items() if names}, "resumes": old.id}
+    boots = {"boots": dict(old.boots)} if rest.kind == REBOOT else {}
+    return {
+        **kept,
+        **back,
+        **earlier,
+        **boots,
+        **{key: names for key, names in hosts.items() if names},
+        "resumes": old.id,
+    }
 
 
 def _go_on(started: Run, old: Record, rest: Rest) -> tuple[int, str]:
@@ -124,6 +145,10 @@ def _go_on(started: Run, old: Record, rest: Rest) -> tuple[int, str]:
         return _further_back(started, old, rest)
     if rest.kind == BY_HAND:
         return roll_back(started, rest.releases)
+    if rest.kind in (DRAIN, UNDRAIN):
+        return take_out(started, old.begin["mark"]) if rest.kind == DRAIN else take_in(started)
+    if rest.kind == REBOOT:
+        return restart_hosts(started, data, old.begin.get("back_within", BACK_WITHIN), old.boots, **order)
     if rest.kind == TEARDOWN:
         with as_file(files("rackwright.operations.deploys") / "teardown.py") as file:
             return tear_down(started, file, bool(old.begin.get("purge")), old.begin.get("steps"))

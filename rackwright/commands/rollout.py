@@ -13,6 +13,7 @@ from typing import Any
 
 from rackwright.commands.inventories import add_data, add_limit, data_of
 from rackwright.errors import RackwrightError
+from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.rollout.control import roll_out
 from rackwright.fleet.rollout.launch import begin
 from rackwright.fleet.rollout.participants import choose_participants
@@ -41,18 +42,23 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Register the command."""
     parser = commands.add_parser("rollout", help="stage everywhere, then switch in waves behind the full gate")
     add_limit(parser, default=True)
+    add_waves(parser)
+    adopt = "restart also for what differs in the unit or its helper scripts alone"
+    parser.add_argument("--adopt", action="store_const", const=True, help=adopt)
+    add_data(parser)
+    parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.set_defaults(handler=run)
+
+
+def add_waves(parser: argparse.ArgumentParser) -> None:
+    """Add the limits of a run in waves."""
     parser.add_argument("--wave", metavar="N|P%", help="hosts a wave after the canaries (default: the settings')")
     parser.add_argument("--bake", type=int, metavar="SECONDS", help="time to watch a wave before the next")
     parser.add_argument("--max-unavailable", metavar="N|P%", help="serving hosts of a group or rack that may be down")
     parser.add_argument("--error-budget", metavar="N|P%", help="hosts with a fault of their own that may be left aside")
     parser.add_argument("--gate", choices=("basic", "full"), default="full", help="what must be proven (default: full)")
-    adopt = "restart also for what differs in the unit or its helper scripts alone"
-    parser.add_argument("--adopt", action="store_const", const=True, help=adopt)
     parser.add_argument("--skip-offline", metavar="N|P%", type=quorum, help="so many unreachable hosts are left aside")
-    add_data(parser)
-    parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
-    parser.set_defaults(handler=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -66,9 +72,8 @@ def run(args: argparse.Namespace) -> int:
             f"{deploy} is not there, so there is nothing to roll out; next: rackwright init DIR", code="RW1014"
         )
     data = given(args)
-    present = choose_participants(
-        Path(args.inventory).absolute(), hosts, root, load_quarantine(root), args.skip_offline
-    )
+    place, listed = Path(args.inventory).absolute(), load_quarantine(root)
+    present = choose_participants(place, hosts, root, listed, args.skip_offline, drained=drained_hosts(entries))
     number = counted(len(present.hosts), "host")
     print("\n".join(f"rackwright: {text}" for text in [*present.reasons, f"this run has {number}"]))
     if not args.yes and not agreed(
@@ -112,7 +117,7 @@ def agreed(sentence: str) -> bool:
 def given(args: argparse.Namespace) -> dict[str, Any]:
     """The settings that the command line overrides. Raises RackwrightError for a word that is no KEY=VALUE."""
     return data_of(args) | {
-        key: getattr(args, option) for option, key in KEYS.items() if getattr(args, option) is not None
+        key: getattr(args, option) for option, key in KEYS.items() if getattr(args, option, None) is not None
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.dockerd import DOCKERD
+from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.encodings import ENCODINGS
 from rackwright.concerns.endpoint import ENDPOINT
 from rackwright.concerns.firewall import FIREWALL
@@ -26,6 +27,7 @@ from rackwright.plan.ownership import RECORD
 ALL: tuple[Concern[Any, Any], ...] = (
     LEASED,
     RECORD,
+    DRAINED,
     GPUS,
     PREFLIGHT,
     DOCKER,

@@ -12,6 +12,7 @@ from pyinfra.api.state import State
 
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.dockerd import DOCKERD
+from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.endpoint import ENDPOINT, adopted_later, takes_capacity, waits
 from rackwright.concerns.endpoint.switch.rollback import (
     back_changes,
@@ -96,9 +97,9 @@ def line_up() -> Commands:
     host = this_host()
     changes = yield from leased_changes(host, lambda seen: pending(declared_of(host).steps, settings_of(host), seen))
     seen = reading_of(host)
-    if changes is not None and seen is not None and host.state.is_executing:
+    if changes is not None and seen is not None and host.state.is_executing and not left_drained(host, seen):
         moves = is_moving(settings_of(host), seen)
-        _queue(host, seen, changes, _diff(host, seen) if changes else "", moves)
+        queue_up(host, seen, changes, _diff(host, seen) if changes else "", moves)
 
 
 def pending(steps: Collection[str], settings: HostSettings, seen: HostReading) -> list[Change]:
@@ -116,10 +117,23 @@ def _diff(host: Host, seen: HostReading) -> str:
     return "\n".join(change.diff for change in planned if change.concern in names and change.diff)
 
 
-def _queue(host: Host, seen: HostReading, changes: Sequence[Change], diff: str = "", moves: bool = False) -> None:
+def left_drained(host: Host, seen: HostReading) -> bool:
+    """Whether somebody has drained the host; says then that its endpoints are left as they are."""
+    mark = seen[DRAINED].drained
+    if mark is None:
+        return False
+    text = f"{mark}; its endpoints are left as they are; next: rackwright undrain {host.name}"
+    note("host", host=host.name, state=RunState.DRAINED, text=text)
+    say(host, text, "yellow")
+    return True
+
+
+def queue_up(
+    host: Host, seen: HostReading, changes: Sequence[Change], diff: str = "", moves: bool = False, boot: str = ""
+) -> None:
     """Let a host take part: it counts for the limits, and must switch when there are changes.
 
-    moves: whether endpoints move to another port.
+    moves: whether endpoints move to another port. boot: the one that is to end.
     """
     settings, cut = settings_of(host), found_switching(host.name) or seen[DOCKER].restarting
     before = {name: endpoint.proven for name, endpoint in seen[ENDPOINT].endpoints.items() if endpoint.proven}
@@ -139,7 +153,7 @@ def _queue(host: Host, seen: HostReading, changes: Sequence[Change], diff: str =
             note_others(others, RunState.UNCHANGED)
             return
         node = node_of(member, shape_of(settings, seen), takes_capacity(changes, seen[ENDPOINT]) or cut)
-        turn = HostTurn(changes, before, member.serving, diff, moves and is_ours(seen), others)
+        turn = HostTurn(changes, before, member.serving, diff, moves and is_ours(seen), others, boot)
         turns.gate.announce(node, lambda: _switch_host(host, turn))
         if in_rollout():
             turns.bake(host.name, lambda last: _bake_host(host, last))
@@ -166,12 +180,15 @@ class HostTurn:
     """Whether endpoints move to another port, so that the rules of the one that is left must go."""
     others: Sequence[MemberTurn] = ()
     """The other hosts of its endpoint, which follow it."""
+    boot: str = ""
+    """The host's boot that is to end; empty when it is not restarted."""
 
 
 def _switch_host(host: Host, turn: HostTurn) -> Outcome:
     announce_changes(host, turn.changes)
     sentences = [change.sentence for change in turn.changes]
     told: dict[str, Any] = {"before": dict(turn.before), "changes": sentences, "diff": turn.diff or None}
+    told["boot"] = turn.boot or None
     note("host", host=host.name, state=RunState.SWITCHING, **told)
     begin_others(turn.others)
     try:
@@ -329,11 +346,11 @@ def line_up_back() -> Commands:
         return
     changes = yield from leased_changes(host, lambda seen: _ways_back(host, seen))
     seen = reading_of(host)
-    if changes is None or seen is None:
+    if changes is None or seen is None or left_drained(host, seen):
         return
     refusals = [step.message for change in changes for step in change.steps if isinstance(step, Refuse)]
     if not refusals:
-        _queue(host, seen, changes, moves=bool(moved(seen, _places(changes))))
+        queue_up(host, seen, changes, moves=bool(moved(seen, _places(changes))))
         return
     note("host", host=host.name, state=RunState.REFUSED, text="; ".join(refusals))
     for text in refusals:
@@ -341,6 +358,8 @@ def line_up_back() -> Commands:
 
 
 def _ways_back(host: Host, seen: HostReading) -> list[Change]:
+    if seen[DRAINED].drained is not None:
+        return []
     ok, output = remote(host.state, host, command_of(Shell(read_script())))
     if not ok:
         raise StepFailedError(f"its kept releases could not be read: {tail(output)}", code="RW1101")

@@ -127,6 +127,24 @@ class DaemonRestart:
 
 
 @dataclass(frozen=True)
+class HostRestart:
+    """A restart of the whole host that counts only when it is back in time and its endpoints then answer.
+
+    `job` drains, stops and restarts on the host, which starts its endpoints again by itself.
+    """
+
+    job: Job
+    proofs: tuple[Proved, ...]
+    """What must answer afterwards."""
+    boot: str
+    """The boot that is to end."""
+    seconds: int
+    """Within which the host must be back."""
+    serving: bool
+    """True when any endpoint serves now."""
+
+
+@dataclass(frozen=True)
 class Refuse:
     """Nothing can be done here: what is wrong, where, and the next command to type.
 
@@ -144,7 +162,7 @@ class Refuse:
         return coded(self.code, self.text)
 
 
-Step = Shell | WriteFile | Job | Guarded | Proved | DaemonRestart | Refuse
+Step = Shell | WriteFile | Job | Guarded | Proved | DaemonRestart | HostRestart | Refuse
 
 
 @dataclass(frozen=True, order=True)

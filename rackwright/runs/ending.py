@@ -165,6 +165,44 @@ def _untroubled(inventory: str, hosts: Sequence[str], status: int, forward: Resu
     return ERROR, coded("RW0615", f"{what}, see above; {done}; what served goes on serving; next: {again}")
 
 
+def end_of_reboot(hosts: Sequence[str], status: int, found: Result) -> tuple[int, str]:
+    """Exit status and sentence of restarting hosts in turn, from its record."""
+    done = f"{counted(len(found.named(RunState.SWITCHED)), 'host')} restarted and proven"
+    if hurt := found.named(*HURT):
+        text = f"hands needed on {', '.join(hurt)}: not back, or it does not answer, see above; {done}"
+        return HANDS_NEEDED, coded("RW0618", f"{text}; next: repair it, then rackwright resume")
+    if found.held:
+        return ERROR, coded("RW0610", f"stopped: {found.held}; {done}; next: rackwright resume to go on")
+    if found.failed:
+        text = f"stopped and held: {', '.join(found.failed)} failed, see above; {done}"
+        return WENT_BACK, coded("RW0619", f"{text}; next: rackwright resume, when that is repaired")
+    missing = [host for host in hosts if found.states.get(host) in {None, *NOT_REACHED}]
+    if missing or found.named(RunState.NOT_SWITCHED) or status != DONE:
+        which = ", ".join([*missing, *found.named(RunState.NOT_SWITCHED)]) or "some hosts"
+        text = f"{which} did not come to the restart, see above; {done}"
+        return ERROR, coded("RW0619", f"{text}; next: rackwright resume")
+    return DONE, f"done: {done}"
+
+
+def end_of_drain(hosts: Sequence[str], status: int, found: Result, left: str) -> tuple[int, str]:
+    """Exit status and sentence of draining hosts from its record. left: rackwright's words to take them in again."""
+    bad = [host for host in hosts if found.states.get(host) != RunState.DONE]
+    names = ", ".join(hosts)
+    if bad or status != DONE:
+        text = f"{', '.join(bad) or names} could not be drained wholly, see above; runs leave it aside all the same"
+        return ERROR, coded("RW0620", f"{text}; next: rackwright resume, or {left}")
+    return DONE, f"done: {names}: drained and stopped, and runs leave it aside; to take it into service again: {left}"
+
+
+def end_of_undrain(hosts: Sequence[str], status: int, found: Result) -> tuple[int, str]:
+    """Exit status and sentence of taking drained hosts into service again, from its record."""
+    bad = [host for host in hosts if found.states.get(host) != RunState.DONE]
+    if bad or status != DONE:
+        text = f"{', '.join(bad) or ', '.join(hosts)} could not be taken into service, see above, and stays drained"
+        return ERROR, coded("RW0621", f"{text}; next: repair it, then rackwright resume")
+    return DONE, f"done: {', '.join(hosts)}: no longer drained; what served there before serves again"
+
+
 def end_of_rollback(hosts: Sequence[str], status: int, found: Result) -> tuple[int, str]:
     """Exit status and sentence of a rollback by hand from its record."""
     missing = [host for host in hosts if host not in found.states or found.states[host] in NOT_REACHED]

@@ -29,6 +29,12 @@ class Handover:
     last: Sequence[str] = ()
     releases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """What goes back: release by endpoint by host; `*` stands for any of them."""
+    mark: Mapping[str, str] | None = None
+    """Why, by whom and since when hosts are drained, where that is asked for."""
+    boots: Mapping[str, str] = field(default_factory=dict)
+    """By host, the boot in which an earlier run found it, which has asked for its restart."""
+    back_within: int = 0
+    """Seconds within which a restarted host must be back."""
     purge: bool = False
     """A teardown removes models and images too."""
     steps: Mapping[str, Sequence[str]] | None = None

@@ -14,6 +14,7 @@ from rackwright.runs.journal import Event
 from rackwright.runs.states import ENDED_WELL, LEFT_ASIDE, UNTOUCHED, RunState, known
 
 FORWARD, BACKWARD, BY_HAND, TEARDOWN = "rollout", "going back", "rollback", "teardown"
+DRAIN, UNDRAIN, REBOOT = "drain", "undrain", "reboot"
 """Phases of a run."""
 
 NOTHING_BEGUN = frozenset({RunState.BUSY, RunState.REFUSED, *LEFT_ASIDE})
@@ -36,6 +37,8 @@ class Record:
     """Release by endpoint by host that a rollback was bringing back."""
     failures: Mapping[str, tuple[Failure, ...]] = field(default_factory=dict)
     """By phase, as `phases`."""
+    boots: Mapping[str, str] = field(default_factory=dict)
+    """By host, the boot that the run was to end."""
     touched: frozenset[str] = frozenset()
     """Hosts that it has begun to change."""
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -131,6 +134,7 @@ def record_of(run_id: str, events: Iterable[Event]) -> Record:
         fold.before,
         fold.targets,
         {phase: tuple(failures_in(events)) for phase, events in fold.failures.items()},
+        {**fold.begin.get("boots", {}), **fold.boots},
         frozenset(fold.touched),
         fold.texts,
         tuple(fold.processes),
@@ -150,6 +154,7 @@ class _Fold:
         self.before: dict[str, Mapping[str, str]] = {}
         self.targets: dict[str, Mapping[str, str]] = {}
         self.failures: dict[str, list[Event]] = {}
+        self.boots: dict[str, str] = {}
         self.touched: set[str] = set()
         self.texts: dict[str, str] = {}
         self.processes: list[Mapping[str, Any]] = []
@@ -189,6 +194,8 @@ class _Fold:
         self.phases.setdefault(self.phase, {})[host] = state
         if state is RunState.SWITCHING:
             self.touched.add(host)
+        if event.get("boot"):
+            self.boots[host] = event["boot"]
         if event.get("before"):
             self.before.setdefault(host, event["before"])
         if event.get("text"):

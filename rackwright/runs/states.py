@@ -31,13 +31,15 @@ class RunState(StrEnum):
     """Another run had its lease: nothing was done."""
     SKIPPED = "skipped"
     QUARANTINED = "quarantined"
+    DRAINED = "drained"
+    """Somebody has drained it for maintenance: its endpoints are left as they are."""
     REFUSED = "refused"
     """It keeps nothing to roll back to."""
 
 
 WELL = frozenset({RunState.SWITCHED, RunState.UNCHANGED})
 ENDED_WELL = WELL | {RunState.DONE}
-LEFT_ASIDE = frozenset({RunState.SKIPPED, RunState.QUARANTINED})
+LEFT_ASIDE = frozenset({RunState.SKIPPED, RunState.QUARANTINED, RunState.DRAINED})
 NOT_REACHED = frozenset({RunState.UNREACHABLE, RunState.NOT_STAGED, RunState.NOT_CONVERGED, RunState.BUSY})
 """Something went wrong with them, and it was not their switch."""
 UNTOUCHED = LEFT_ASIDE | {RunState.NOT_SWITCHED}

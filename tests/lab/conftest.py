@@ -46,6 +46,7 @@ LONG = (
     "test_healing.py",
     "test_trials.py",
     "test_cuts.py",
+    "test_maintenance.py",
 )
 """Files that take minutes, the longest first: begun first, so that labs side by side end at about the same time."""
 

@@ -52,7 +52,7 @@ def test_the_shipped_deploy_declares_every_concern_in_an_order_that_works() -> N
     found = declare(SHIPPED, pairs(host()))["h1"]
     assert found == Declared(ALL_STEPS)
     assert problems_of(found, settings()) == []
-    always = {"lease", "ownership", "gpus"}
+    always = {"lease", "ownership", "drained", "gpus"}
     assert {concern.name for concern in ALL} - always == {*ALL_STEPS} - {"converged"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
+from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.endpoint import formats
 from rackwright.concerns.endpoint.group import ask_members_script, is_elsewhere, member_changes
 from rackwright.concerns.endpoint.questions import questions, questions_after, questions_before
@@ -39,7 +40,7 @@ from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.release import TAKES as RELEASE_TAKES
 from rackwright.concerns.release import Unresolved, binding_of, wanted_releases
 from rackwright.paths import BOOT_UNIT, UNITS, endpoint_dir, endpoint_job, unit_name
-from rackwright.plan.change import Change, DaemonRestart, Job, Owned, Proved, Refuse, Shell, WriteFile
+from rackwright.plan.change import Change, DaemonRestart, HostRestart, Job, Owned, Proved, Refuse, Shell, WriteFile
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.plan.reach import door_of
@@ -55,7 +56,8 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedEndpoints:
         {name: _wanted(own, releases[name], settings, reading) for name, own in settings.all_endpoints.items()},
         {name: render_own(f"{name}.j2") for name in BOOT_UNITS},
         reading[RECORD],
-        settings.releases.foreign_units == "aside",
+        drained=reading[DRAINED].drained is not None,
+        aside=settings.releases.foreign_units == "aside",
     )
 
 
@@ -70,6 +72,8 @@ def _wanted(
 
 def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
     """What must happen to the host's endpoints, those that are no longer wanted first."""
+    if asked.drained:
+        return []
     if not seen.docker and all(isinstance(own.release, Release) for own in asked.endpoints.values()):
         return [_docker_down(name) for name in asked.endpoints]
     others = [_other_format(name, own.format) for name, own in seen.endpoints.items() if formats.foreign(own.format)]
@@ -160,7 +164,7 @@ _DOCKER_DOWN = "Docker does not answer, so nothing is known of the containers; n
 def takes_capacity(pending: Sequence[Change], seen: SeenEndpoints) -> bool:
     """True when these changes stop something that serves now: a switch, a restart of dockerd, or a removal."""
     steps = [step for change in pending for step in change.steps]
-    switched = any(isinstance(step, Proved | DaemonRestart) and step.serving for step in steps)
+    switched = any(isinstance(step, Proved | DaemonRestart | HostRestart) and step.serving for step in steps)
     removed = {owned.name for change in pending for owned in change.disowns}
     return switched or any(own.serving and unit_name(name) in removed for name, own in seen.endpoints.items())
 

@@ -43,3 +43,5 @@ class WantedEndpoints:
     """The ownership record."""
     aside: bool = False
     """True when what somebody made by hand under our names is to be kept aside; otherwise it is refused."""
+    drained: bool = False
+    """True when somebody has drained the host: its endpoints are left as they are."""

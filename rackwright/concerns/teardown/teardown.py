@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from rackwright.concerns.declared import Declared, left_of
 from rackwright.concerns.docker.apt import ENGINES
 from rackwright.concerns.docker.daemonjob import HOME as DOCKERD_HOME
+from rackwright.concerns.drained import MARK
 from rackwright.concerns.lease import FENCE, LEASED, SeenLease
 from rackwright.concerns.teardown.marks import Marks
 from rackwright.concerns.teardown.removal import removals, unknown_kinds
@@ -87,7 +88,7 @@ def _last(here: bool, left: bool, lease: SeenLease) -> list[Change]:
     if not here and not lease.fence:
         return []
     spare = "" if left else f"rm -rf {STATE} || exit 1\n"
-    script = f"rm -rf {STATE}/endpoints {STATE}/guards {DOCKERD_HOME} {FENCE} {RUN} {ETC} || exit 1\n{spare}"
+    script = f"rm -rf {STATE}/endpoints {STATE}/guards {DOCKERD_HOME} {FENCE} {MARK} {RUN} {ETC} || exit 1\n{spare}"
     return [Change("remove what is left of Rackwright's own folders", "teardown", (Shell(script),))]
 
 

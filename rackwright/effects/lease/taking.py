@@ -12,7 +12,7 @@ from datetime import datetime
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
-from rackwright.concerns.lease import FENCE, LEASE, TTL, Lease, Owner, SeenLease, parse_seen, span, whose
+from rackwright.concerns.lease import FENCE, LEASE, TTL, Lease, Owner, SeenLease, parse_seen, read_script, span, whose
 from rackwright.effects.held_leases import Hold, fenced, keep_hold, was_refused, why_lost
 from rackwright.effects.lease.holder import is_gone, run_word, this_owner
 from rackwright.effects.line import is_lost
@@ -114,6 +114,14 @@ def take(state: State, host: Host, seen: SeenLease) -> Taken:
         say(host, f"taking over from {dead.owner.purpose} (process {dead.owner.pid} of this machine), which has ended")
     _keep(state, host, Hold(taken.id))
     return taken
+
+
+def take_again(state: State, host: Host) -> None:
+    """Take a lease once more: the first was in the host's memory, and went with its restart. Raises StepFailedError."""
+    ok, output = remote(state, host, command_of(Shell(read_script(), timeout=30)))
+    if not ok:
+        raise NotStartedError(f"the lease of this host could not be read: {tail(output)}", code="RW0704")
+    take(state, host, parse_seen(output.stdout_lines))
 
 
 def _gone(answer: Taken | SeenLease) -> Lease | None:

@@ -86,12 +86,13 @@ class NotAdmittedError(StepFailedError):
     reasons = (Reason(Cause.HOOK, "the ready hook"),)
 
 
-def switch_and_prove(state: State, host: Host, step: Proved) -> None:
+def switch_and_prove(state: State, host: Host, step: Proved, before: Mapping[str, Verdict] | None = None) -> None:
     """Have the host switch, prove and commit. Raises an error for each other way out.
 
     A lost connection says nothing of how the switch ends: the host goes on by itself, and the next run asks it.
+    before: what was answered to its earlier questions, where they had to be asked earlier still.
     """
-    before = {question.name: ask(state, host, question) for question in step.questions_before}
+    before = asked_before(state, host, step) if before is None else before
     news = SwitchNews(step.endpoint, failed_dir(endpoint_dir(step.endpoint)))
 
     def heed(heard: Heard) -> None:
@@ -110,6 +111,11 @@ def switch_and_prove(state: State, host: Host, step: Proved) -> None:
         raise with_more(error, f"the failed release's log: {log}" if log else "")
     if step.door is not None:
         say(host, f"  {reach_of(state, host, step.door)}")
+
+
+def asked_before(state: State, host: Host, step: Proved) -> dict[str, Verdict]:
+    """What serves now, asked what the next one is compared by."""
+    return {question.name: ask(state, host, question) for question in step.questions_before}
 
 
 def with_more(error: StepFailedError, more: str) -> StepFailedError:

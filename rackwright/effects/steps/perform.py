@@ -10,7 +10,19 @@ from pyinfra.api.state import State
 from rackwright.effects.remote import StepFailedError, TakenBackError, run_guarded, run_job, run_simple
 from rackwright.effects.steps.dockerd import restart_and_prove
 from rackwright.effects.steps.endpoint import switch_and_prove
-from rackwright.plan.change import Change, DaemonRestart, Guarded, Job, Proved, Refuse, Shell, Step, WriteFile
+from rackwright.effects.steps.host_restart import restart_host_and_prove
+from rackwright.plan.change import (
+    Change,
+    DaemonRestart,
+    Guarded,
+    HostRestart,
+    Job,
+    Proved,
+    Refuse,
+    Shell,
+    Step,
+    WriteFile,
+)
 from rackwright.plan.ownership import OwnershipRecord
 
 
@@ -27,6 +39,8 @@ def perform(state: State, host: Host, step: Step) -> None:
             switch_and_prove(state, host, step)
         case DaemonRestart():
             restart_and_prove(state, host, step)
+        case HostRestart():
+            restart_host_and_prove(state, host, step)
         case Refuse():
             raise StepFailedError(step.text, code=step.code)
 

@@ -12,6 +12,7 @@ from typing import Literal
 
 from rackwright.concerns.catalog import managed
 from rackwright.concerns.declared import Declared
+from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.encodings import ENCODINGS
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint
 from rackwright.concerns.firewall import FIREWALL, are_as_left, is_ours
@@ -125,14 +126,14 @@ def _endpoints(settings: HostSettings, reading: HostReading) -> Iterator[Drift]:
         return
     if Owned("unit", BOOT_UNIT) in reading[RECORD] and not seen.boot_enabled:
         yield Drift("endpoint", "moved", f"the endpoints do not start at boot any more: {BOOT_UNIT} is not enabled")
-    wanted = wanted_releases(settings, reading)
+    wanted, rests = wanted_releases(settings, reading), reading[DRAINED].drained is not None
     for name, own in seen.endpoints.items():
         if own.current is None and Owned("unit", unit_name(name)) not in reading[RECORD]:
             yield Drift("endpoint", "asked", f"endpoint {name} is new in the settings")
             continue
         whole = {hash_: text is not None for hash_, text in reading[RELEASE].sums.get(name, {}).items()}
         yield from (Drift("release", "moved", f"endpoint {name}: {text}") for text in damaged_files(own, whole))
-        yield from (Drift("endpoint", "moved", f"endpoint {name}: {text}") for text in out_of_place(own))
+        yield from (Drift("endpoint", "moved", f"endpoint {name}: {text}") for text in out_of_place(own, rests))
         if name not in wanted:
             yield Drift("endpoint", "asked", f"endpoint {name} is no longer in the settings")
         else:

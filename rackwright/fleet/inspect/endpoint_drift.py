@@ -19,8 +19,8 @@ def gone(gpus: Collection[str]) -> str:
     return f"gone from the host: {', '.join(sorted(gpus))}"
 
 
-def out_of_place(own: SeenEndpoint) -> Iterator[str]:
-    """What runs, against what was proven last."""
+def out_of_place(own: SeenEndpoint, rests: bool = False) -> Iterator[str]:
+    """What runs, against what was proven last. rests: the host is drained, so that nothing has to."""
     if why := foreign(own.format):
         yield why
         return
@@ -35,7 +35,8 @@ def out_of_place(own: SeenEndpoint) -> Iterator[str]:
         yield "its unit was written and systemd has not read it again"
     if not own.enabled:
         yield "it does not start at boot any more"
-    yield from _running(own)
+    if not (rests and own.active == "inactive"):
+        yield from _running(own)
 
 
 def _running(own: SeenEndpoint) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from rackwright.concerns.catalog import managed
 from rackwright.concerns.declared import Declared, left_behind
+from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, adopted_later, deferred_releases
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
@@ -88,7 +89,9 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading, declared:
     except RackwrightError as error:
         return HostPlan(name, "unreadable", error=str(error))
     state: State = "refused" if refusals else "pending" if changes else "converged"
-    told = list(adopted_later(asked, reading[ENDPOINT])) if asked else []
+    mark = reading[DRAINED].drained
+    told = [f"{mark}; its endpoints are left as they are; next: rackwright undrain {name}"] if mark else []
+    told += list(adopted_later(asked, reading[ENDPOINT])) if asked else []
     record: frozenset[Owned] = reading[RECORD]
     told += left_behind(declared, record)
     masked = tuple(mask(text, described.secrets) for text in refusals)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.resuming import is_resumable, refuse_living, rest_of
-from rackwright.runs.record import BY_HAND, FORWARD, TEARDOWN, Record
-from rackwright.runs.states import WELL
+from rackwright.runs.record import BY_HAND, DRAIN, FORWARD, REBOOT, TEARDOWN, UNDRAIN, Record
+from rackwright.runs.states import WELL, RunState
 
 SHOWN = 5
 """Hosts of a candidate that are named."""
@@ -53,15 +53,22 @@ def _candidate(found: Sequence[Record], at: int, refused: Collection[str]) -> Ca
     except RackwrightError:
         return None
     later = [other for other in found[at + 1 :] if other.id not in refused]
-    overtaken = tuple(host for host in left if any(_overtakes(other, host) for other in later))
+    overtaken = tuple(host for host in left if any(_overtakes(other, record, host) for other in later))
     return None if len(overtaken) == len(left) else Candidate(record, left, overtaken)
 
 
-def _overtakes(later: Record, host: str) -> bool:
-    """Whether what an earlier run left of a host is this one's business now.
+MAINTENANCE = {DRAIN: (DRAIN, UNDRAIN), UNDRAIN: (DRAIN, UNDRAIN), REBOOT: (REBOOT,)}
+"""What takes over what is left of a host's maintenance. It changes no release, and so takes over nothing else."""
+
+
+def _overtakes(later: Record, earlier: Record, host: str) -> bool:
+    """Whether what an earlier run left of a host is the later one's business now.
 
     A plain deploy asks for less than a rollout, so it takes over only what it has done.
     """
+    one, other = (str(record.begin.get("purpose")) for record in (earlier, later))
+    if one in MAINTENANCE or other in MAINTENANCE:
+        return other in MAINTENANCE.get(one, ()) and host in later.hosts
     if later.begin.get("purpose") in (FORWARD, BY_HAND, TEARDOWN):
         return host in later.hosts
     return later.states.get(host) in WELL
@@ -77,16 +84,27 @@ def chosen(found: Sequence[Record]) -> Record:
     for record in reversed(found):
         if is_resumable(record):
             refuse_living(record)
-    possible = candidates(found)
+    possible = _without_drained(candidates(found))
     if len(possible) == 1 and not possible[0].overtaken:
         return possible[0].record
     if possible:
         raise RackwrightError("\n".join(_listed(possible)), code="RW0803")
     newest = [record for record in found if record.id not in refused] or list(found)
     if not newest:
-        raise RackwrightError("no run has left a record here yet; next: rackwright runs", code="RW0804")
+        raise RackwrightError(
+            "no run has left a record here yet: records stay on the machine that began the run, unless machines share "
+            "their folder (RACKWRIGHT_RUNS); hosts that have the change already are left alone by a new run; next: "
+            "rackwright status INVENTORY, then rackwright rollout INVENTORY",
+            code="RW0804",
+        )
     rest_of(effective(newest[-1], refused))
     raise RackwrightError(f"nothing is left of run {newest[-1].id}: later runs have taken its hosts on", code="RW0805")
+
+
+def _without_drained(possible: list[Candidate]) -> list[Candidate]:
+    """Those with more left than hosts that were drained at the time, when there are such: nothing went wrong there."""
+    wanting = [one for one in possible if any(one.record.states.get(host) != RunState.DRAINED for host in one.left)]
+    return wanting or possible
 
 
 def _listed(possible: Sequence[Candidate]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rackwright.concerns.drained import Drained
 from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.quarantine import Quarantined
 from rackwright.fleet.rollout.waves import amount
@@ -23,17 +24,22 @@ class Participants:
     hosts: tuple[str, ...]
     quarantined: Mapping[str, Quarantined] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
+    drained: Mapping[str, Drained] = field(default_factory=dict)
 
     @property
     def reasons(self) -> list[str]:
         """What to say of those that are left aside."""
         skipped = [f"{host} is skipped: it cannot be reached; `rackwright resume` takes it on" for host in self.skipped]
-        return [f"{host} is left aside: {entry}" for host, entry in self.quarantined.items()] + skipped
+        drained = [
+            f"{host} is left aside: {mark}; next: rackwright undrain {host}" for host, mark in self.drained.items()
+        ]
+        return drained + [f"{host} is left aside: {entry}" for host, entry in self.quarantined.items()] + skipped
 
     @property
     def events(self) -> list[dict[str, str]]:
         """The same for the record."""
         aside = [(host, RunState.QUARANTINED, str(entry)) for host, entry in self.quarantined.items()]
+        aside += [(host, RunState.DRAINED, str(mark)) for host, mark in self.drained.items()]
         away = [(host, RunState.SKIPPED, "it cannot be reached") for host in self.skipped]
         return [{"host": host, "state": state, "text": text} for host, state, text in aside + away]
 
@@ -45,6 +51,7 @@ def choose_participants(
     quarantine: Mapping[str, Quarantined],
     quorum: str | None = None,
     of: int | None = None,
+    drained: Mapping[str, Drained] | None = None,
     probe: Offline = offline,
 ) -> Participants:
     """Find out who takes part.
@@ -52,8 +59,17 @@ def choose_participants(
     quorum: hosts that may be unreachable, as a number or in percent `of` so many; None: nobody is asked beforehand.
     Raises RackwrightError when more are unreachable, or when nobody is left.
     """
-    aside = {host: quarantine[host] for host in hosts if host in quarantine}
-    present = [host for host in hosts if host not in aside]
+    rest = {host: mark for host, mark in (drained or {}).items() if host in hosts}
+    aside = {host: quarantine[host] for host in hosts if host in quarantine and host not in rest}
+    present = [host for host in hosts if host not in aside and host not in rest]
+    if not present and rest:
+        told = "\n".join(f"{host} is {mark}" for host, mark in rest.items())
+        others = f"; quarantined: {', '.join(aside)}" if aside else ""
+        raise RackwrightError(
+            f"every chosen host is drained{others}; nothing was done\n{told}\n"
+            f"next: rackwright undrain {' '.join(rest)}",
+            code="RW0840",
+        )
     if not present:
         raise RackwrightError(
             f"every chosen host is quarantined: {', '.join(aside)}; nothing was done; "
@@ -62,7 +78,7 @@ def choose_participants(
         )
     away = probe(inventory, present, root) if quorum is not None else []
     _refuse_too_many(away, len(present), quorum or "0", of or len(hosts))
-    return Participants(tuple(_without(present, away)), aside, tuple(away))
+    return Participants(tuple(_without(present, away)), aside, tuple(away), rest)
 
 
 def _refuse_too_many(away: Sequence[str], present: int, quorum: str, of: int) -> None:

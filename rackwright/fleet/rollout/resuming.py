@@ -12,16 +12,18 @@ from typing import Any
 
 from rackwright.errors import RackwrightError
 from rackwright.runs.ending import HANDS_NEEDED, WENT_BACK
-from rackwright.runs.record import BACKWARD, BY_HAND, FORWARD, TEARDOWN, Record, left_hosts
+from rackwright.runs.record import BACKWARD, BY_HAND, DRAIN, FORWARD, REBOOT, TEARDOWN, UNDRAIN, Record, left_hosts
 from rackwright.runs.states import WELL, RunState
 from rackwright.settings.secret import MASK
 
 Releases = dict[str, dict[str, str]]
+RESUMABLE = (FORWARD, BY_HAND, TEARDOWN, DRAIN, UNDRAIN, REBOOT)
+"""Purposes of runs whose records say enough, beside the plain deploys'."""
 
 
 @dataclass(frozen=True)
 class Rest:
-    """What a resume does: `kind` is FORWARD, BACKWARD, BY_HAND, TEARDOWN, or empty for a plain deploy."""
+    """What a resume does: `kind` is the purpose, BACKWARD on the way back of a rollout, empty for a plain deploy."""
 
     kind: str
     hosts: tuple[str, ...]
@@ -39,8 +41,10 @@ def rest_of(record: Record) -> Rest:
     purpose = record.begin["purpose"]
     if purpose == BY_HAND:
         rest = _by_hand(record)
-    elif purpose == TEARDOWN:
-        rest = Rest(TEARDOWN, tuple(left_hosts(record)))
+    elif purpose in (TEARDOWN, DRAIN, UNDRAIN):
+        rest = Rest(purpose, tuple(left_hosts(record)))
+    elif purpose == REBOOT:
+        rest = _reboot(record)
     elif purpose == FORWARD:
         rest = _back(record) if goes_back(record) else _forward(record)
     else:
@@ -70,15 +74,20 @@ def _is_hurt(state: RunState, over: bool, was_to_leave: bool) -> bool:
 def advice(record: Record, hurt: Sequence[str]) -> str:
     """What to do with hosts that need hands."""
     inventory, limits = record.begin["inventory"], "".join(f" --limit {host}" for host in hurt)
+    why = (
+        "not back from its restart, or not answering"
+        if record.begin["purpose"] == REBOOT
+        else "rolling back failed there"
+    )
     return (
-        f"hands needed on {', '.join(hurt)}: rolling back failed there, and they may serve nothing; next: "
+        f"hands needed on {', '.join(hurt)}: {why}, and they may serve nothing; next: "
         f"rackwright status {inventory}{limits}, then rackwright logs {inventory}{limits}"
     )
 
 
 def is_resumable(record: Record) -> bool:
     """Whether it is a run of a kind that can be resumed, as far as its record goes."""
-    return record.begin.get("purpose") in (FORWARD, BY_HAND, TEARDOWN) or bool(record.begin.get("plain"))
+    return record.begin.get("purpose") in RESUMABLE or bool(record.begin.get("plain"))
 
 
 def refuse_living(record: Record) -> None:
@@ -146,6 +155,14 @@ def _forward(record: Record) -> Rest:
         first=tuple(host for host in _switching(record) if host not in last),
         last=tuple(host for host in hosts if host in last),
     )
+
+
+def _reboot(record: Record) -> Rest:
+    """Hosts whose restart was asked for already go before the others; those with a fault of their own go last."""
+    hosts, blamed = left_hosts(record), record.judgement.blamed
+    last = {*blamed, *_in(record, RunState.QUARANTINED)}
+    first = tuple(host for host in _switching(record) if host not in last)
+    return Rest(REBOOT, tuple(hosts), first=first, last=tuple(host for host in hosts if host in last))
 
 
 def _back(record: Record) -> Rest:

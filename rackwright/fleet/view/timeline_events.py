@@ -24,7 +24,7 @@ from rackwright.fleet.view.timeline import (
 )
 from rackwright.runs.fault import failures_in
 from rackwright.runs.journal import Event
-from rackwright.runs.progress import DOWNLOADING, GOING_BACK, LOADING, PROVING
+from rackwright.runs.progress import DOWNLOADING, DRAINING, GOING_BACK, LOADING, PROVING
 from rackwright.runs.record import BACKWARD, BY_HAND, taken_back
 from rackwright.runs.states import RunState
 
@@ -104,6 +104,8 @@ def _fetch(host: HostTimeline, event: Event, title: str, now: float) -> None:
 
 
 def _phase_of(job: str) -> str:
+    if job.startswith(("rest-", "restart-host")):
+        return DRAINING
     return LOADING if job.startswith(("switch-", "wait-", "dockerd")) else STAGING
 
 

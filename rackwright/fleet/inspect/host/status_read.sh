@@ -1,12 +1,14 @@
 # What a host says of its endpoints at little more than the price of a login: files, one systemctl, one curl, no docker.
 # Parameters: home images (the recorded digests) units lease docker (its socket) endpoints ("NAME PORT URL" lines of the
-# wanted endpoints, the port as four hexadecimal digits), rules (the script that puts the firewall rules back) left (what
-# the kernel showed of them then) repairs (file) groups (what runs of endpoints of several hosts). Prints "KEY VALUE" lines, those of an endpoint after
+# wanted endpoints, the port as four hexadecimal digits), drained (the mark of a drained host), rules (the script that puts
+# the firewall rules back) left (what the kernel showed of them then) repairs (file) groups (what runs of endpoints of
+# several hosts). Prints "KEY VALUE" lines, those of an endpoint after
 # "endpoint NAME", and "end".
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 read -r uptime _ </proc/uptime
 printf '%s\n' "uptime ${uptime%%.*}"
 [ -f "$lease" ] && while IFS= read -r line; do printf '%s\n' "lease $line"; done <"$lease"
+[ ! -f "$drained" ] || { echo 'drained mark=1'; head -c 4096 "$drained" | while IFS= read -r line; do printf '%s\n' "drained $line"; done; }
 for pin in "$images"/*; do [ -f "$pin" ] && read -r line <"$pin" && printf '%s\n' "pin $line"; done
 sed -n 's/^Model:[[:space:]]*/model /p; s/^GPU UUID:[[:space:]]*/uuid /p' /proc/driver/nvidia/gpus/*/information 2>/dev/null
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rackwright.concerns.drained import MARK, Drained, parse_mark
 from rackwright.concerns.endpoint import (
     Aim,
     SeenEndpoint,
@@ -67,6 +68,8 @@ class HostStatus:
     endpoints: Mapping[str, EndpointStatus] = field(default_factory=dict)
     closed: bool | None = None
     """Whether what keeps others out of the ports stands in the kernel as it was put; None where nothing was."""
+    drained: Drained | None = None
+    """Why somebody has drained it, if anybody has."""
     repairs: str = ""
     """How often the host has put its rules back within the last hour, and what for the last time."""
 
@@ -103,6 +106,7 @@ def _script(endpoints: Mapping[str, EndpointSettings]) -> str:
     rows = [f"{name} {own.port:04X} {local_url(own)}/health" for name, own in endpoints.items()]
     places = {"home": f"{STATE}/endpoints", "images": PINS, "units": UNITS, "lease": LEASE, "docker": DOCKER_SOCKET}
     places |= {"rules": SCRIPT, "left": LEFT, "repairs": repairs_file(GUARD), "groups": f"{RUN}/groups"}
+    places["drained"] = MARK
     return host_script("status_read", endpoints="\n".join(rows), **places)
 
 
@@ -125,6 +129,7 @@ def parse(lines: Iterable[str]) -> HostStatus:
         pins,
         endpoints,
         closed=values["closed"] == ["yes"] if "closed" in values else None,
+        drained=parse_mark("\n".join(values["drained"]) if "drained" in values else None),
         repairs=values.get("repairs", [""])[0],
     )
 
@@ -197,7 +202,7 @@ def drift_of(own: EndpointStatus, host_status: HostStatus) -> list[str]:
     """What is not as the last deploy left it, as sentences; packages, rules and models are `rackwright drift`'s."""
     seen = own.seen
     found = list(damaged_files(seen, {hash_: seen.files_whole or hash_ != seen.current for hash_ in _pointers(seen)}))
-    found += out_of_place(seen)
+    found += out_of_place(seen, rests=host_status.drained is not None)
     lost = set(seen.binding.gpus if seen.binding else ()) - set(host_status.uuids)
     if lost and not _unused(host_status):
         found.append(gone(lost))

@@ -43,6 +43,8 @@ class StatusRow:
     """The site's last recorded run with this host, and how it went."""
     note: str = ""
     """What became of a switch that was cut, or what the host had to repair by itself."""
+    drained: str = ""
+    """Since when, by whom and why its host is drained."""
     quarantine: str = ""
     """Why rollouts leave the host out."""
 
@@ -80,14 +82,19 @@ def _row(host: str, name: str, asked: Asked, host_status: HostStatus, lock: str)
         wanted=is_wanted(aim, seen) if aim else None if name in asked.endpoints else False,
         adopts=aim.release.hash if aim and is_deferred(aim, seen) else None,
         up_seconds=host_status.uptime - own.active_since if own.active_since else None,
-        health=_health(seen),
+        health="drained" if host_status.drained and _rests(seen) else _health(seen),
         gpus=len(host_status.gpus),
         gpu_model=", ".join(sorted(set(host_status.gpus))),
         connections=own.connections,
         moved=tuple(drift_of(own, host_status)) if release else None,
         lock=lock,
+        drained=str(host_status.drained or ""),
         note=_note(seen) or _repaired(host_status),
     )
+
+
+def _rests(seen: SeenEndpoint) -> bool:
+    return seen.active in ("inactive", "failed")
 
 
 def _health(seen: SeenEndpoint) -> str:

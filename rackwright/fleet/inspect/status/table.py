@@ -24,7 +24,9 @@ def render(rows: Sequence[StatusRow]) -> str:
 def _cells(row: StatusRow) -> tuple[str, ...]:
     gpus = UNKNOWN if row.gpus is None else f"{row.gpus} {row.gpu_model}".strip()
     clients = "-" if row.connections is None else str(row.connections)
-    health = f"{row.health} (quarantined)" if row.quarantine else row.health
+    words = [word for word, held in (("drained", row.drained), ("quarantined", row.quarantine)) if held]
+    aside = ", ".join(word for word in words if word != row.health)
+    health = f"{row.health} ({aside})" if aside else row.health
     return (
         row.host, row.endpoint, _release(row), duration(row.up_seconds), health, gpus, clients, _drift(row),
         row.lock, row.last_run,
@@ -47,6 +49,9 @@ def _drift(row: StatusRow) -> str:
 def notes(rows: Sequence[StatusRow]) -> list[str]:
     """What moved, what became of a switch that was cut, and why a host is in quarantine, a line each."""
     found = [f"{row.host} {row.endpoint}: {text}" for row in rows for text in (*(row.moved or ()), row.note) if text]
+    found += dict.fromkeys(
+        f"{row.host}: {row.drained}; next: rackwright undrain {row.host}" for row in rows if row.drained
+    )
     return found + [f"{row.host}: in quarantine: {row.quarantine}" for row in rows if row.quarantine]
 
 

@@ -1,0 +1,107 @@
+"""`rackwright drain HOST --reason TEXT`: take hosts out of service for maintenance; they stay out until `undrain`."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rackwright.commands.inventories import add_vault, pick
+from rackwright.commands.rollout import agreed
+from rackwright.concerns.drained import Drained
+from rackwright.errors import RackwrightError, ReadingError
+from rackwright.fleet.inspect.status.reading import Asked, parse
+from rackwright.fleet.maintenance.capacity import Place, too_many_down
+from rackwright.fleet.maintenance.control import take_out
+from rackwright.fleet.rollout.gate_hosts import domains_of
+from rackwright.fleet.rollout.launch import begin
+from rackwright.loading.files import site_root
+from rackwright.loading.load import InventoryHost
+from rackwright.pyinfra_glue.inventories import load_inventory
+from rackwright.pyinfra_glue.poll import Reply, poll
+from rackwright.runs.ending import ERROR
+from rackwright.runs.record import DRAIN
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser("drain", help="take hosts out of service: no clients, stopped, left aside by runs")
+    add_hosts(parser)
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="why; `status` shows it to everybody")
+    parser.add_argument("--anyway", action="store_true", help="though more hosts are down then than max_unavailable")
+    parser.set_defaults(handler=run)
+
+
+def add_hosts(parser: argparse.ArgumentParser) -> None:
+    """Add what the commands on single hosts take."""
+    parser.add_argument("hosts", nargs="+", metavar="HOST")
+    parser.add_argument("-i", "--inventory", metavar="INVENTORY", help="default: the site's own")
+    add_vault(parser)
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look at the others, ask, drain; returns the exit status. Raises RackwrightError."""
+    everybody = load_inventory(args.inventory)
+    hosts = named(everybody, args.hosts, args.inventory)
+    names = [host.name for host in hosts]
+    if not args.anyway:
+        _refuse_too_many(everybody, names)
+    if not args.yes and not agreed(f"This drains and stops what serves on {', '.join(names)} ({args.reason})."):
+        print("nothing was done", file=sys.stderr)
+        return ERROR
+    mark = asdict(new_mark(args.reason, datetime.now(UTC)))
+    root = site_root(Path(args.inventory).expanduser()).absolute()
+    started = begin(args.inventory, root, hosts, DRAIN, mark=mark)
+    if why := started.vetoed():
+        return started.end(ERROR, f"{why}; nothing was done")
+    return started.end(*take_out(started, mark))
+
+
+def named(everybody: Sequence[InventoryHost], names: Sequence[str], inventory: str) -> list[InventoryHost]:
+    """The hosts of these names, in inventory order. Raises SettingsError with the nearest right one."""
+    wanted = {pick(everybody, name, inventory).name for name in names}
+    return [host for host in everybody if host.name in wanted]
+
+
+def new_mark(reason: str, now: datetime) -> Drained:
+    """The mark that this user leaves. Raises RackwrightError for a reason that says nothing."""
+    if not reason.strip():
+        raise RackwrightError(
+            "--reason must say why, for whoever finds the host stopped; nothing was done", code="RW1030"
+        )
+    return Drained(" ".join(reason.split()), f"{getpass.getuser()}@{socket.gethostname()}", f"{now:%Y-%m-%d %H:%M}")
+
+
+def _refuse_too_many(everybody: Sequence[InventoryHost], leaving: Sequence[str]) -> None:
+    asked = {host.name: Asked(host.settings) for host in everybody}
+    replies = poll(everybody, lambda host: asked[host.name].script)
+    if found := too_many_down(places_of(everybody, replies), leaving):
+        raise RackwrightError(
+            "\n".join(found) + "\nnothing was done; next: take the others in first, or the same command with --anyway",
+            code="RW1031",
+        )
+
+
+def places_of(everybody: Sequence[InventoryHost], replies: Mapping[str, Reply]) -> dict[str, Place]:
+    """Where each host counts; one that cannot be read does not serve, as far as anybody knows."""
+    return {
+        host.name: Place(
+            domains_of(host.groups, host.settings.hardware.rack),
+            _serves(replies[host.name]),
+            host.settings.rollout.max_unavailable,
+        )
+        for host in everybody
+    }
+
+
+def _serves(reply: Reply) -> bool:
+    try:
+        return not reply.trouble and any(own.seen.serving for own in parse(reply.lines).endpoints.values())
+    except ReadingError:
+        return False

@@ -1,0 +1,72 @@
+"""`rackwright reboot INVENTORY`: restart hosts in waves; each is drained, restarted and proven before the next goes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rackwright.commands.inventories import add_data, add_limit
+from rackwright.commands.rollout import add_waves, agreed, given
+from rackwright.fleet.maintenance.control import BACK_WITHIN, restart_hosts
+from rackwright.fleet.maintenance.drained_hosts import drained_hosts
+from rackwright.fleet.rollout.launch import begin
+from rackwright.fleet.rollout.participants import choose_participants
+from rackwright.fleet.rollout.quarantine import load_quarantine
+from rackwright.loading.files import site_root
+from rackwright.loading.load import InventoryHost
+from rackwright.printable import counted
+from rackwright.pyinfra_glue.session import chosen_hosts
+from rackwright.runs.ending import ERROR
+from rackwright.runs.record import REBOOT
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = commands.add_parser("reboot", help="restart hosts in waves: drain, restart, prove, next")
+    add_limit(parser, default=True)
+    add_waves(parser)
+    within = f"within which a host must be back (default: {BACK_WITHIN})"
+    parser.add_argument("--back-within", type=_seconds, default=BACK_WITHIN, metavar="SECONDS", help=within)
+    add_data(parser)
+    parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.set_defaults(handler=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Restart the chosen hosts that are in service; returns the exit status. Raises RackwrightError."""
+    entries = chosen_hosts(args.inventory, args.limit, args.only)
+    root, place = site_root(Path(args.inventory)).absolute(), Path(args.inventory).absolute()
+    names, listed = [entry.name for entry in entries], load_quarantine(root)
+    present = choose_participants(place, names, root, listed, args.skip_offline, drained=drained_hosts(entries))
+    for text in present.reasons:
+        print(f"rackwright: {text}")
+    if not args.yes and not agreed(headline([entry for entry in entries if entry.name in present.hosts])):
+        print("nothing was done", file=sys.stderr)
+        return ERROR
+    data = given(args)
+    asked = {"data": data, "skip_offline": args.skip_offline, "back_within": args.back_within}
+    started = begin(args.inventory, root, entries, REBOOT, not args.plain, **asked)
+    started = started.with_only(present.hosts, present.events)
+    if why := started.vetoed():
+        return started.end(ERROR, f"{why}; nothing was done")
+    return started.end(*restart_hosts(started, data, args.back_within))
+
+
+def headline(entries: Sequence[InventoryHost]) -> str:
+    """What is going to happen, before it is asked for yes."""
+    served = ", ".join(dict.fromkeys(name for entry in entries for name in entry.settings.all_endpoints))
+    limits = ", ".join(dict.fromkeys(entry.settings.rollout.max_unavailable for entry in entries))
+    number, names = counted(len(entries), "host"), ", ".join(entry.name for entry in entries)
+    return (
+        f"This restarts {number}: {names}; {served} is drained before and proven after, and no more than {limits} of a "
+        "group are down at a time."
+    )
+
+
+def _seconds(text: str) -> int:
+    if not text.isdigit() or not 30 <= int(text) <= 86400:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds between 30 and 86400")
+    return int(text)

@@ -1,0 +1,88 @@
+"""The mark of a host that somebody has drained for maintenance, and which boot the host is in. Pure.
+
+The mark lies on the host itself, so that every machine and every operator sees it. As long as it is there, no run
+switches an endpoint of the host, and none starts at boot: a drop-in of the boot unit, which only drained hosts have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rackwright.paths import BOOT_UNIT, STATE, UNITS, WRITTEN
+from rackwright.plan.concern import Concern
+from rackwright.plan.reading import files, pairs
+from rackwright.printable import printable
+from rackwright.settings.model import HostSettings
+
+MARK = f"{STATE}/drained"
+NO_BOOT = f"{UNITS}/{BOOT_UNIT}.d/rackwright-drained.conf"
+NO_BOOT_TEXT = f"""\
+# {WRITTEN}: of a drained host nothing starts at boot; `rackwright undrain` takes this away.
+[Unit]
+ConditionPathExists=!{MARK}
+"""
+LONGEST = 300
+
+
+@dataclass(frozen=True)
+class Drained:
+    """Why a host is drained, by whom, and since when (UTC)."""
+
+    reason: str
+    who: str
+    since: str
+
+    def __str__(self) -> str:
+        return f"drained since {self.since} UTC by {self.who}: {self.reason}"
+
+    @property
+    def text(self) -> str:
+        """The file on the host: a line for each of them."""
+        rows = {"since": self.since, "who": self.who, "reason": self.reason}
+        return "".join(f"{key}={_line(value)}\n" for key, value in rows.items())
+
+
+def _line(text: str) -> str:
+    return printable(" ".join(text.split()))[:LONGEST]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a host says of itself as a whole."""
+
+    drained: Drained | None = None
+    boot: str = ""
+    """Equal until the host is restarted."""
+
+
+def read_script() -> str:
+    """Prints the mark, if any, as `show` does, and the boot; changes nothing."""
+    return f'show {MARK}\nread -r boot </proc/sys/kernel/random/boot_id\nprintf "boot=%s\\n" "$boot"'
+
+
+def parse_mark(text: str | None) -> Drained | None:
+    """The mark's content; None without one. One that makes no sense is a mark all the same."""
+    if text is None:
+        return None
+    values: Mapping[str, str] = pairs(text)
+    told = {key: _line(values.get(key, "")) for key in ("reason", "who", "since")}
+    return Drained(told["reason"] or "no reason given", told["who"] or "somebody", told["since"] or "an unknown time")
+
+
+def _read(_: HostSettings) -> str:
+    return read_script()
+
+
+def _parse(output: str) -> Standing:
+    return Standing(parse_mark(files(output).get(MARK)), pairs(output).get("boot", ""))
+
+
+DRAINED: Concern[None, Standing] = Concern(
+    name="drained",
+    read=_read,
+    parse=_parse,
+    wanted=lambda _settings, _reading: None,
+    changes=lambda _wanted, _seen: [],
+    takes=frozenset(),
+)

@@ -1,0 +1,149 @@
+"""A host's rest and its return: endpoints drained and stopped, then started again as they were, and asked. Pure.
+
+Nothing is deployed: what comes back is what was proven last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rackwright.concerns.drained import DRAINED, MARK, NO_BOOT, NO_BOOT_TEXT, Drained
+from rackwright.concerns.endpoint.concern import ENDPOINT
+from rackwright.concerns.endpoint.full_gate import compared_questions, full_questions
+from rackwright.concerns.endpoint.questions import tried_of
+from rackwright.concerns.endpoint.seen import SeenEndpoint
+from rackwright.concerns.endpoint.switch.job import commit_script, drain_script, in_turn, start_script, wait_script
+from rackwright.concerns.endpoint.switch.transaction import (
+    Way,
+    drain_hook_script,
+    ready_script,
+    start_time,
+    transaction,
+)
+from rackwright.hostside import durable_script, host_script, job_script
+from rackwright.paths import endpoint_dir, endpoint_job, job_unit, unit_name
+from rackwright.plan.change import Change, HostRestart, Job, Proved, Shell, WriteFile
+from rackwright.plan.concern import HostReading
+from rackwright.plan.reach import door_of
+from rackwright.plan.spec import url_of
+from rackwright.proof.basic import Question
+from rackwright.settings.model import EndpointSettings, HostSettings
+
+UNKNOWN_DRAIN = 60
+"""Seconds for the clients of an endpoint that the settings do not have any more."""
+STOPPING = 120
+"""Seconds that a stop may take beside its own time-out."""
+
+
+def drain_changes(settings: HostSettings, seen: HostReading, mark: Drained) -> list[Change]:
+    """Mark the host first, so that it stays out whatever happens next; then rest its endpoints."""
+    steps = (WriteFile(NO_BOOT, NO_BOOT_TEXT), WriteFile(MARK, mark.text))
+    return [Change("mark the host as drained", mark.reason, steps), *_resting(settings, seen)]
+
+
+def _resting(settings: HostSettings, seen: HostReading) -> Iterator[Change]:
+    for name, now in seen[ENDPOINT].endpoints.items():
+        if now.active in ("active", "activating", "reloading"):
+            own = settings.all_endpoints.get(name)
+            job = Job(
+                endpoint_job("rest", name), f"drain endpoint {name}", rest_script(name, own, now), _seconds(own),
+                code="RW2422",
+            )  # fmt: skip
+            yield Change(f"drain and stop endpoint {name}", "the host is being drained", (job,), endpoint=name)
+
+
+def rest_script(name: str, own: EndpointSettings | None, now: SeenEndpoint) -> str:
+    """Take an endpoint's clients away, then stop it. When they cannot be, they are let in again and it serves on."""
+    ready = "yes" if own and own.ready_hook else "no"
+    waiting = host_script("wait_for_switch", job=job_unit(endpoint_job("switch", name)), seconds=_seconds(own))
+    hook = drain_hook_script(name, own, now.current or "") if own else ""
+    port = now.spec.get("port", own.port if own else 0)
+    drain = drain_script(name, port, own.drain_timeout if own else UNKNOWN_DRAIN, hook)
+    rest = job_script("rest", unit=unit_name(name), home=endpoint_dir(name), ready=ready)
+    back = ready_script(name, own, now.current or "") if own else ""
+    return f"(\n{in_turn([waiting, drain, rest])}\n)\n[ $? = 0 ] && exit 0\n{in_turn([back])}exit 1\n"
+
+
+def _seconds(own: EndpointSettings | None) -> int:
+    return own.hook_timeout * 2 + own.drain_timeout + start_time(own) + STOPPING if own else UNKNOWN_DRAIN + STOPPING
+
+
+def undrain_changes(settings: HostSettings, seen: HostReading) -> list[Change]:
+    """Start what rests and ask it; the mark goes last, so that a return that breaks off leaves the host out."""
+    if seen[DRAINED].drained is None:
+        return []
+    unmark = Shell(durable_script("unmark", mark=MARK, no_boot=NO_BOOT))
+    found = [_returned(proof) for proof in proofs(settings, seen)]
+    return [*found, Change("let runs take the host again", "it is no longer drained", (unmark,))]
+
+
+def _returned(proof: Proved) -> Change:
+    what = f"start endpoint {proof.endpoint} at release {proof.release} and ask it"
+    return Change(what, "the host is no longer drained", (proof,), endpoint=proof.endpoint)
+
+
+def proofs(settings: HostSettings, seen: HostReading) -> list[Proved]:
+    """How each endpoint that was ever proven comes back: started, unless it runs, and asked by the settings' gate."""
+    return [
+        _proof(name, settings.all_endpoints[name], now, settings.releases.keep)
+        for name, now in seen[ENDPOINT].endpoints.items()
+        if name in settings.all_endpoints and now.proven and now.proven_spec and now.proven_binding
+    ]
+
+
+def _proof(name: str, own: EndpointSettings, now: SeenEndpoint, keep: int) -> Proved:
+    assert now.proven is not None
+    assert now.proven_binding is not None
+    commit = commit_script(name, now.proven, now.proven_binding, keep)
+    forward = start_script(name, now.proven) + wait_script(name, own.load_timeout)
+    way = Way("", forward, commit, start_time(own))
+    tried = tried_of(name, now.proven, now.proven_spec, now.proven_binding)
+    return Proved(
+        endpoint=name,
+        release=now.proven,
+        job=transaction(name, own, way, tried, None, now.proven),
+        serving=now.serving,
+        questions=_asked(own, now),
+        questions_before=_compared(own, now),
+        door=door_of(own),
+    )
+
+
+def _asked(own: EndpointSettings, now: SeenEndpoint) -> tuple[Question, ...]:
+    if own.gate.level == "basic":
+        return ()
+    return full_questions(_base(now), now.proven_spec["served_name"], own)
+
+
+def _compared(own: EndpointSettings, now: SeenEndpoint) -> tuple[Question, ...]:
+    if own.gate.level == "basic" or not now.serving:
+        return ()
+    return compared_questions(_base(now), now.proven_spec["served_name"], own)
+
+
+def _base(now: SeenEndpoint) -> str:
+    return url_of(now.proven_spec["address"], now.proven_spec["port"])
+
+
+def reboot_changes(settings: HostSettings, seen: HostReading, seconds: int, before: str | None) -> list[Change]:
+    """Rest, restart, return: one change; or the return alone where the host was restarted since an earlier run began.
+
+    seconds: within which it must be back. before: the boot in which that earlier run found it, if any.
+    """
+    found = proofs(settings, seen)
+    boot = seen[DRAINED].boot
+    if before is not None and before != boot:
+        return [_returned(proof) for proof in found]
+    rests = [
+        rest_script(name, settings.all_endpoints.get(name), now)
+        for name, now in seen[ENDPOINT].endpoints.items()
+        if now.active in ("active", "activating", "reloading")
+    ]
+    script = in_turn(rests) + job_script("restart_host")
+    longest = sum(_seconds(settings.all_endpoints.get(name)) for name in seen[ENDPOINT].endpoints) + STOPPING
+    job = Job("restart-host", "drain and restart the host", script, longest, alone=ALONE)
+    serving = any(now.serving for now in seen[ENDPOINT].endpoints.values())
+    return [Change("restart the host", "asked for", (HostRestart(job, tuple(found), boot, seconds, serving),))]
+
+
+ALONE = "the host drains, restarts and starts its endpoints by itself"

@@ -1,0 +1,129 @@
+"""Danger zone: have a host drain itself and restart, wait until it is back, and have its endpoints proven.
+
+The host does all of it but the proof by itself: what was cut from here on comes back and serves what it served.
+"""
+
+from __future__ import annotations
+
+import time
+
+from pyinfra.api.command import QuoteString, StringCommand
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+
+from rackwright.effects.held_leases import forget
+from rackwright.effects.lease.taking import take_again
+from rackwright.effects.line import tune
+from rackwright.effects.remote import (
+    LOST,
+    ConnectionLostError,
+    NotStartedError,
+    StepFailedError,
+    follow_job,
+    remote,
+    say,
+)
+from rackwright.effects.steps.endpoint import NothingServesError, StoppedError, asked_before, switch_and_prove
+from rackwright.plan.change import HostRestart, Job
+from rackwright.plan.jobstream import Event, Heard, text_of
+from rackwright.runs.cause import Cause, Reason
+from rackwright.runs.progress import SELDOM
+
+RESTARTING = "restarting"
+"""The event after which the connection may go at any time."""
+PAUSE = 2
+"""Seconds between two tries to log in."""
+BOOT = "/proc/sys/kernel/random/boot_id"
+
+
+class NotBackError(NothingServesError):
+    """The host was restarted, and cannot be reached: nobody knows what serves there."""
+
+    code = "RW0742"
+    reasons = (Reason(Cause.CONNECTION, "the restart"),)
+
+
+def restart_host_and_prove(state: State, host: Host, step: HostRestart) -> None:
+    """Restart a host, then prove its endpoints. Raises NotBackError, or what a switch raises."""
+    before = {proof.endpoint: asked_before(state, host, proof) for proof in step.proofs}
+    _restart(state, host, step.job)
+    forget(state, host.name)
+    began = time.monotonic()
+    _wait(state, host, step)
+    say(host, f"  it is back after {round(time.monotonic() - began)} s")
+    take_again(state, host)
+    try:
+        for proof in step.proofs:
+            switch_and_prove(state, host, proof, before[proof.endpoint])
+    except StepFailedError as error:
+        raise _not_the_releases(error) from None
+
+
+def _not_the_releases(error: StepFailedError) -> StepFailedError:
+    """What fails after a restart was proven before it, so that no release is at fault: the run stops and holds."""
+    reasons = tuple(
+        Reason(Cause.OTHER, reason.check) if reason.cause is Cause.CHECK else reason for reason in _reasons(error)
+    )
+    if isinstance(error, NothingServesError | StoppedError):
+        return NothingServesError(error.text, reasons, code=error.code)
+    return error if isinstance(error, NotStartedError) else StepFailedError(error.text, reasons, code=error.code)
+
+
+def _reasons(error: BaseException | None) -> tuple[Reason, ...]:
+    found = error.reasons if isinstance(error, StepFailedError) else ()
+    return tuple(dict.fromkeys((*found, *_reasons(error.__cause__)))) if error else ()
+
+
+def _restart(state: State, host: Host, job: Job) -> None:
+    """Follow the job until it says that it restarts; what becomes of the connection then says nothing."""
+    going = False
+
+    def heed(heard: Heard) -> None:
+        nonlocal going
+        if isinstance(heard, Event) and heard.word == RESTARTING:
+            going = True
+            say(host, "  drained: it restarts")
+        else:
+            say(host, f"  {text_of(heard)}")
+
+    try:
+        ended = follow_job(state, host, job, heed)
+    except ConnectionLostError:
+        return  # it goes on by itself, and the restart may have been what cut the line
+    except StepFailedError:
+        if going:
+            return
+        raise
+    if not going:
+        raise StepFailedError(
+            f"{job.title}: {ended.text}; its last lines are above; it was not restarted", code="RW0743"
+        )
+
+
+def _wait(state: State, host: Host, step: HostRestart) -> None:
+    """Log in again and again until the host is in another boot."""
+    began, told, why = time.monotonic(), time.monotonic(), "it did not go down"
+    while time.monotonic() - began < step.seconds:
+        time.sleep(PAUSE)
+        try:
+            if _boot(state, host) not in ("", step.boot):
+                return
+        except (*LOST, StepFailedError) as error:
+            why = str(error) or type(error).__name__
+        if time.monotonic() - told > SELDOM:
+            told = time.monotonic()
+            say(host, f"  not back yet, {round(told - began)} s: {why}")
+    raise NotBackError(
+        f"it is not back {step.seconds} s after its restart (--back-within): {why}; "
+        "next: its console (BMC), and when it is up: rackwright resume"
+    )
+
+
+def _boot(state: State, host: Host) -> str:
+    client = getattr(host.connector, "client", None)
+    if client is not None:
+        client.close()
+    host.connector.connect()
+    tune(host)
+    ok, output = remote(state, host, StringCommand("cat", QuoteString(BOOT)), timeout=PAUSE * 10, quiet=True)
+    return output.stdout.strip() if ok else ""

@@ -1,0 +1,40 @@
+"""Whether hosts can be taken out of service by hand without going below what `rollout.max_unavailable` leaves. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from rackwright.fleet.inspect.host_names import hosts_text
+from rackwright.fleet.rollout.waves import amount
+from rackwright.printable import counted
+
+
+@dataclass(frozen=True)
+class Place:
+    """One host of the inventory: where it counts, and whether it serves now."""
+
+    domains: tuple[str, ...]
+    serves: bool
+    max_unavailable: str
+
+
+def too_many_down(places: Mapping[str, Place], leaving: Collection[str]) -> list[str]:
+    """A sentence for each group or rack that would have more hosts down than its limit.
+
+    Hosts that do not serve now are down already; to take one of them out takes nothing away.
+    """
+    going = [name for name in leaving if places[name].serves]
+    domains = dict.fromkeys(domain for name in going for domain in places[name].domains)
+    return [text for domain in domains if (text := _told(domain, places, going))]
+
+
+def _told(domain: str, places: Mapping[str, Place], going: Sequence[str]) -> str:
+    inside = [name for name, place in places.items() if domain in place.domains]
+    most = min(amount(places[name].max_unavailable, len(inside)) for name in inside)
+    leaving = [name for name in inside if name in going]
+    down = [name for name in inside if not places[name].serves]
+    if len(down) + len(leaving) <= most:
+        return ""
+    already = f" beside {hosts_text(down)}, which {'does' if len(down) == 1 else 'do'} not serve now" if down else ""
+    return f"{domain}: {counted(len(leaving), 'host')} more would be down{already}; rollout.max_unavailable is {most}"

@@ -1,0 +1,202 @@
+"""A host out of service and in again: the mark, what is done in which order, what else leaves it alone, how it ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from rackwright.commands.drain import new_mark
+from rackwright.concerns.drained import DRAINED, MARK, NO_BOOT, Drained, Standing, parse_mark
+from rackwright.concerns.endpoint import ENDPOINT
+from rackwright.concerns.endpoint.switch.maintenance import drain_changes, reboot_changes, undrain_changes
+from rackwright.errors import RackwrightError
+from rackwright.fleet.maintenance.capacity import Place, too_many_down
+from rackwright.fleet.maintenance.drained_hosts import mark_in
+from rackwright.fleet.rollout.candidates import candidates, chosen
+from rackwright.fleet.rollout.participants import choose_participants
+from rackwright.fleet.rollout.resuming import rest_of
+from rackwright.plan.change import HostRestart, Job, Proved, Shell, WriteFile
+from rackwright.plan.concern import HostReading
+from rackwright.runs.ending import DONE, ERROR, HANDS_NEEDED, WENT_BACK, Result, end_of_drain, end_of_reboot
+from rackwright.runs.states import RunState
+from tests.unit.machines import settings
+from tests.unit.test_candidates import run
+from tests.unit.test_plan import recorded
+
+MARKED = Drained("GPU 3 is swapped", "ops@desk", "2026-11-23 09:12")
+
+
+def serving(mark: Drained | None = None, boot: str = "one") -> HostReading:
+    """A converged host, drained or not."""
+    seen = recorded("converged")
+    return replace(seen, seen={**seen.seen, DRAINED.name: Standing(mark, boot)})
+
+
+def test_the_mark_comes_first_and_the_stop_last() -> None:
+    mark, rest = drain_changes(settings(), serving(), MARKED)
+    files = [step for step in mark.steps if isinstance(step, WriteFile)]
+    assert [file.path for file in files] == [NO_BOOT, MARK]
+    assert parse_mark(str(files[1].content)) == MARKED
+    [job] = rest.steps
+    assert isinstance(job, Job)
+    assert job.script.index("waiting up to") < job.script.index('systemctl stop "$unit"')
+
+
+def test_a_return_unmarks_last_and_only_what_is_marked() -> None:
+    *starts, last = undrain_changes(settings(), serving(MARKED))
+    [proof] = starts[0].steps
+    assert isinstance(proof, Proved)
+    assert proof.release == serving()[ENDPOINT].endpoints["llm"].proven
+    [unmark] = last.steps
+    assert isinstance(unmark, Shell)
+    assert MARK in unmark.script
+    assert NO_BOOT in unmark.script
+    assert undrain_changes(settings(), serving()) == []
+
+
+def test_a_restart_drains_on_the_host_itself_and_is_not_asked_for_twice() -> None:
+    [change] = reboot_changes(settings(), serving(boot="one"), 600, None)
+    [step] = change.steps
+    assert isinstance(step, HostRestart)
+    assert step.serving
+    assert [proof.endpoint for proof in step.proofs] == ["llm"]
+    assert step.job.script.index('systemctl stop "$unit"') < step.job.script.index("systemctl reboot")
+    assert isinstance(reboot_changes(settings(), serving(boot="one"), 600, "one")[0].steps[0], HostRestart)
+    again = reboot_changes(settings(), serving(boot="two"), 600, "one")
+    assert [type(step) for change in again for step in change.steps] == [Proved]
+
+
+def test_no_run_switches_an_endpoint_of_a_drained_host() -> None:
+    other = settings(engine={"max_batch_size": 12})
+    assert ENDPOINT.pending(other, serving()) != []
+    assert ENDPOINT.pending(other, serving(MARKED)) == []
+
+
+@given(some.text(), some.text(), some.text())
+def test_any_mark_is_a_mark_and_one_line_a_value(reason: str, who: str, since: str) -> None:
+    told = Drained(reason, who, since).text
+    assert told.count("\n") == 3
+    found = parse_mark(told)
+    assert found is not None
+    assert str(found).isprintable()
+
+
+@pytest.mark.parametrize("text", ["", "\x00", "reason", "reason=\x1b[2J"])
+def test_a_broken_mark_counts(text: str) -> None:
+    found = mark_in(["drained", *text.split("\n")])
+    assert found is not None
+    assert found.who == "somebody"
+    assert mark_in([""]) is None
+
+
+def test_a_reason_must_say_something() -> None:
+    now = datetime(2026, 11, 23, 9, 12, tzinfo=UTC)
+    assert new_mark(" a\n b ", now).reason == "a b"
+    with pytest.raises(RackwrightError, match="RW1030"):
+        new_mark("  ", now)
+
+
+# -- who stays
+
+
+def places(*serve: bool, most: str = "1") -> dict[str, Place]:
+    return {f"h{number}": Place(("b200",), one, most) for number, one in enumerate(serve)}
+
+
+def test_no_more_hosts_leave_than_the_limit_says() -> None:
+    assert too_many_down(places(True, True, True), ["h0"]) == []
+    assert "b200: 2 hosts more would be down; rollout.max_unavailable is 1" in too_many_down(
+        places(True, True, True), ["h0", "h1"]
+    )
+    [text] = too_many_down(places(True, False, True), ["h0"])
+    assert "beside h1, which does not serve now" in text
+    assert too_many_down(places(True, False, True), ["h1"]) == [], "it takes nothing away"
+    assert too_many_down(places(True, True, True, True, most="50%"), ["h0", "h1"]) == []
+
+
+@given(some.lists(some.booleans(), min_size=1, max_size=8), some.integers(1, 8), some.data())
+def test_capacity_never_sinks_below_the_limit_unsaid(serve: list[bool], most: int, data: some.DataObject) -> None:
+    known = places(*serve, most=str(most))
+    leaving = data.draw(some.lists(some.sampled_from(sorted(known)), unique=True))
+    down = sum(not place.serves or name in leaving for name, place in known.items())
+    takes = any(known[name].serves for name in leaving)
+    assert bool(too_many_down(known, leaving)) == (takes and down > most)
+
+
+def test_a_rollout_leaves_drained_hosts_aside_and_says_whose_they_are(tmp_path: object) -> None:
+    from pathlib import Path  # noqa: PLC0415
+
+    found = choose_participants(Path("i.py"), ["h1", "h2"], Path(), {}, drained={"h2": MARKED, "h9": MARKED})
+    assert found.hosts == ("h1",)
+    assert found.reasons == [
+        "h2 is left aside: drained since 2026-11-23 09:12 UTC by ops@desk: GPU 3 is swapped; "
+        "next: rackwright undrain h2"
+    ]
+    assert found.events == [{"host": "h2", "state": RunState.DRAINED, "text": str(MARKED)}]
+    with pytest.raises(RackwrightError, match="RW0840: every chosen host is drained") as caught:
+        choose_participants(Path("i.py"), ["h2"], Path(), {}, drained={"h2": MARKED})
+    assert "next: rackwright undrain h2" in str(caught.value)
+
+
+# -- what is left of it
+
+
+def host(name: str, state: str, **fields: str) -> dict[str, object]:
+    return {"kind": "host", "host": name, "state": state, **fields}
+
+
+def test_a_cut_reboot_goes_on_with_the_host_that_was_down_and_knows_its_boot() -> None:
+    cut = run("cut", "reboot", host("h1", "switched", boot="a"), host("h2", "switching", boot="b"))
+    rest = rest_of(cut)
+    assert (rest.kind, rest.hosts, rest.first) == ("reboot", ("h2", "h3"), ("h2",))
+    assert cut.boots == {"h1": "a", "h2": "b"}
+
+
+def test_a_reboot_takes_over_nothing_of_a_rollout_nor_the_other_way() -> None:
+    roll = run("roll", "rollout", host("h1", "switched"))
+    reboot = run("reboot", "reboot", *(host(name, "switched") for name in ("h1", "h2", "h3")))
+    assert [one.record.id for one in candidates([roll, reboot])] == ["roll"]
+    cut = run("cut", "reboot", host("h1", "switched"))
+    assert {one.record.id for one in candidates([cut, roll])} == {"cut", "roll"}
+    back = run("undrain", "undrain", *(host(name, "done") for name in ("h1", "h2", "h3")))
+    assert candidates([run("drain", "drain", host("h1", "done")), back]) == []
+
+
+def test_what_was_drained_at_the_time_is_no_doubt_about_a_resume() -> None:
+    aside = run("aside", "rollout", host("h1", "switched"), host("h2", "switched"), host("h3", "drained"))
+    cut = run("cut", "reboot", host("h1", "switched"))
+    assert chosen([aside, cut]).id == "cut"
+    assert chosen([aside]).id == "aside"
+
+
+# -- how it ends
+
+
+@pytest.mark.parametrize(
+    ("states", "status", "code"),
+    [
+        ({"h1": RunState.SWITCHED, "h2": RunState.SWITCHED}, 0, DONE),
+        ({"h1": RunState.SWITCHED, "h2": RunState.NOTHING_SERVES}, 1, HANDS_NEEDED),
+        ({"h1": RunState.SWITCHED, "h2": RunState.SWITCHING}, 1, HANDS_NEEDED),
+        ({"h1": RunState.FAILED, "h2": RunState.NOT_SWITCHED}, 1, WENT_BACK),
+        ({"h1": RunState.SWITCHED, "h2": RunState.UNREACHABLE}, 1, ERROR),
+        ({"h1": RunState.SWITCHED}, 0, ERROR),
+    ],
+)
+def test_the_end_of_a_reboot(states: dict[str, RunState], status: int, code: int) -> None:
+    found, text = end_of_reboot(["h1", "h2"], status, Result(states))
+    assert found == code
+    assert code == DONE or "next: " in text
+
+
+def test_the_end_of_a_drain_names_the_way_back() -> None:
+    done = end_of_drain(["h1"], 0, Result({"h1": RunState.DONE}), "rackwright undrain h1")
+    assert done[0] == DONE
+    assert done[1].endswith("rackwright undrain h1")
+    bad = end_of_drain(["h1"], 1, Result({"h1": RunState.NOT_STAGED}), "rackwright undrain h1")
+    assert bad[0] == ERROR
+    assert bad[1].startswith("RW0620: h1 ")
