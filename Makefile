@@ -6,7 +6,7 @@ BENCH_HOSTS := 100
 # An installed package has its bytecode beside it; with this variable, each process would compile a checkout's anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-down test pythons quick unit programs browser lab real real-gpu proof soak bench lint types lock setup clean
+.PHONY: demo demo-down test pythons quick unit programs browser lab real real-nightly real-gpu proof soak bench lint types lock setup clean
 
 setup:
 	@scripts/setup
@@ -45,6 +45,10 @@ unit programs browser lab: setup
 ## RACKWRIGHT_REAL_VLLM=0.32.0 is the newest, without it 0.14.1
 real: setup
 	@RACKWRIGHT_REAL=1 $(BIN)/python -m pytest -v tests/real
+
+## real-nightly: a part of it for every night: two hosts are deployed, one good and one bad change, one kill
+real-nightly: setup
+	@RACKWRIGHT_REAL=1 $(BIN)/python -m pytest -v -m nightly tests/real
 
 ## real-gpu: a whole deploy of a real vLLM on this machine's own NVIDIA GPU, and its record (as root; 3 GB from PyPI)
 real-gpu: setup

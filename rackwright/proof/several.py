@@ -16,10 +16,20 @@ COUNTER = re.compile(r"^(before|after) ([\w:]+?)(?:_total)?(?:\{.*\})? ([\d.e+]+
 
 def post_several(url: str, times: int, seconds: int) -> str:
     """Shell line that sends $body so often, for at most `seconds` each; after each answer a line `STATUS SECONDS`."""
+    return f"for i in $(seq {times}); do printf '%s' \"$body\" | {_curl(url, seconds)}; done"
+
+
+def post_each(url: str, seconds: int) -> str:
+    """Shell line that sends each line of $body by itself, for at most `seconds` each, and tells as `post_several`."""
+    each = f"while IFS= read -r line; do printf '%s' \"$line\" | {_curl(url, seconds)}; done"
+    return f"printf '%s\\n' \"$body\" | {each}"
+
+
+def _curl(url: str, seconds: int) -> str:
     return (
-        f"for i in $(seq {times}); do printf '%s' \"$body\" | curl --silent --noproxy '*' --max-time {seconds} {LOGIN} "
+        f"curl --silent --noproxy '*' --max-time {seconds} {LOGIN} "
         "--header 'Content-Type: application/json' --data-binary @- "
-        f"--write-out '\\n%{{http_code}} %{{time_total}}\\n' {shlex.quote(url)}; done"
+        f"--write-out '\\n%{{http_code}} %{{time_total}}\\n' {shlex.quote(url)}"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import re
@@ -12,6 +13,7 @@ import tarfile
 import urllib.error
 import urllib.request
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,7 +79,7 @@ def _unpack(engine: str, name: str, data: bytes, folder: Path) -> None:
     """The engine's own Python files; the rest of an archive is most of it and is not kept."""
     try:
         files = dict(_python_files(engine, name, data))
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
         raise SettingsError(f"{name} is not a readable archive: {error}") from error
     if not files:
         raise SettingsError(f"{name} has no Python files of {engine}")
@@ -97,7 +99,8 @@ def _python_files(engine: str, name: str, data: bytes) -> Iterator[tuple[str, by
                 if found:
                     yield found[1], wheel.read(info)
         return
-    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+    # Unpacked as a whole, so that its check sum counts: tarfile ends quietly where spoilt bytes begin.
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(data))) as tar:
         for member in tar:
             found, content = inside.search(member.name), tar.extractfile(member)
             if found and content:

@@ -22,6 +22,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 
 from rackwright.proof.drafts import drafts_accepted
 from rackwright.proof.full import refuses
+from rackwright.proof.sampling import sampled_answers
 from rackwright.proof.steps import engine_steps
 from rackwright_lab.faults import engine_faults
 from rackwright_lab.standins.hub_content import REPOSITORIES, Store
@@ -340,6 +341,12 @@ def test_the_gates_rows_measure_it(engine: Engine) -> None:
     engine.set_faults({"fault": "never_accepts"})
     verdict = ask_row(drafts)
     assert (verdict.passed, verdict.measured, verdict.figure) == (False, True, 1.0), verdict
+    engine.set_faults()
+    sampled = sampled_answers(base, name, "Eagle")
+    assert ask_row(sampled).passed
+    engine.set_faults({"fault": "spoils_samples"})
+    assert ask_row(drafts).passed
+    assert refuses(sampled, None, ask_row(sampled))
     engine.set_faults()
     steps = engine_steps(base, name, "tensorrt-llm")
     assert ask_row(steps).passed

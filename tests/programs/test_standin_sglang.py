@@ -13,6 +13,7 @@ import pytest
 
 from rackwright.proof.drafts import drafts_accepted
 from rackwright.proof.full import channels, refuses
+from rackwright.proof.sampling import sampled_answers
 from rackwright.proof.steps import engine_steps
 from rackwright_lab.standins.hub_content import Store
 from tests.programs.standin_process import EAGLE, GPT_OSS, LLAMA, WEATHER, Bench, Running, ask_row
@@ -78,6 +79,12 @@ def test_the_gates_rows_measure_it(server: Running) -> None:
     server.set_faults({"fault": "never_accepts"})
     verdict = ask_row(drafts)
     assert (refuses(drafts, None, verdict), verdict.figure) == (True, 1.0), verdict
+    server.set_faults()
+    sampled = sampled_answers(server.url, MODEL, "EAGLE3")
+    assert ask_row(sampled).passed
+    server.set_faults({"fault": "spoils_samples"})
+    assert ask_row(drafts).passed
+    assert refuses(sampled, None, ask_row(sampled))
     server.set_faults()
     steps = engine_steps(server.url, MODEL, "sglang")
     assert "sglang:generation_tokens grew by" in ask_row(steps).seen

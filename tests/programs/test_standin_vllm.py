@@ -11,8 +11,10 @@ import httpx2
 import pytest
 import yaml
 
+from rackwright.proof.basic import chat
 from rackwright.proof.drafts import drafts_accepted
-from rackwright.proof.full import refuses
+from rackwright.proof.full import no_loop, refuses, streams
+from rackwright.proof.sampling import sampled_answers
 from rackwright.proof.steps import engine_steps
 from rackwright_lab.standins.hub_content import Store
 from tests.programs.standin_process import EAGLE, GPT_OSS, LLAMA, LONG, WEATHER, Bench, Running, ask_row
@@ -104,6 +106,27 @@ def test_the_gates_rows_measure_it(server: Running) -> None:
     hung = ask_row(steps, patience=2)
     server.set_faults()
     assert (refuses(steps, None, hung), hung.seen.endswith("it hangs")) == (True, True), hung
+
+
+def test_samples_that_drafting_spoils_are_refused_where_all_other_rows_pass(server: Running) -> None:
+    base, drafts = server.url, drafts_accepted(server.url, MODEL, "vllm", "eagle3")
+    rows = sampled_answers(base, MODEL, "eagle3"), drafts, chat(base, MODEL), streams(base, MODEL), no_loop(base, MODEL)
+    assert [ask_row(row).passed for row in rows] == [True] * 5
+    server.set_faults({"fault": "spoils_samples"})
+    verdicts = [ask_row(row) for row in rows]
+    server.set_faults()
+    assert [verdict.passed for verdict in verdicts] == [False] + [True] * 4, verdicts
+    assert refuses(rows[0], None, verdicts[0])
+
+
+def test_an_endpoint_whose_own_answers_are_greedy_passes(bench: Bench) -> None:
+    section = json.dumps({"method": "ngram", "num_speculative_tokens": 3})
+    words = ("--speculative-config", section, "--override-generation-config", '{"temperature": 0}')
+    fault = ({"fault": "spoils_samples"},)
+    running = bench.start(bench.model(LLAMA, "llama"), "--served-model-name", "llama", *words, faults=fault)
+    running.wait_ready()
+    assert ask_row(sampled_answers(running.url, "llama", "ngram")).passed
+    assert "six," in running.chat("Describe the sea.", "llama", temperature=0.7).text
 
 
 def test_n_grams_win_what_repeats_and_nothing_while_it_counts(bench: Bench) -> None:

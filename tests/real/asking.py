@@ -29,8 +29,9 @@ class Request:
 
 
 def chat(text: str = "What is 17 + 25? Answer with the number only.", **more: Any) -> Request:
-    """A conversation of one question."""
-    body = {"model": MODEL, "messages": [{"role": "user", "content": text}], "max_tokens": 16, **more}
+    """A conversation of one question, asked greedily: where a sampled answer ends is chance."""
+    asked = {"messages": [{"role": "user", "content": text}], "max_tokens": 16, "temperature": 0}
+    body = {"model": MODEL, **asked, **more}
     return Request("/v1/chat/completions", {key: value for key, value in body.items() if value is not None})
 
 

@@ -16,6 +16,7 @@ from rackwright.proof.full import (
     speed,
     streams,
 )
+from rackwright.proof.sampling import sampled_answers
 from rackwright.proof.steps import engine_steps
 from rackwright.settings.model import EndpointSettings
 
@@ -61,10 +62,14 @@ def full_questions(base: str, model: str, endpoint: EndpointSettings) -> tuple[Q
         no_loop(base, model),
         channels(base, model),
         no_tools(endpoint.engine_kind, missing) if missing and endpoint.harmony else calls_a_tool(base, model),
-        *([drafts_accepted(base, model, endpoint.engine_kind, method)] if method else []),
+        *(_drafted(base, model, endpoint.engine_kind, method) if method else ()),
         speed(base, model),
     )
     return (*(row for row in rows if row.needs <= has), gpu_counters())
+
+
+def _drafted(base: str, model: str, engine_kind: str, method: str) -> tuple[Question, ...]:
+    return drafts_accepted(base, model, engine_kind, method), sampled_answers(base, model, method)
 
 
 def compared_questions(base: str, model: str, endpoint: EndpointSettings) -> tuple[Question, ...]:

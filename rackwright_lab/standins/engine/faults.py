@@ -14,7 +14,8 @@ Faults: load_seconds (number), never_ready, die_at_end_of_load, die_after_reques
 drop_tool_calls, repeat_bang (answers "!!!!..."), wrong_answers, answer (text, to every question), slow_factor (number),
 model_id (text), unhealthy_after_seconds (number),
 never_accepts (drafts are proposed, and none is right), hang_after_seconds (number: the engine's core stands still
-while /health and the counters answer as before).
+while /health and the counters answer as before), spoils_samples (while drafting, answers are nonsense behind their
+first token at any temperature but 0, as a real vLLM 0.32.0's on a CPU: github.com/vllm-project/vllm/issues/55005).
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ NAMES = frozenset(
         "unhealthy_after_seconds",
         "never_accepts",
         "hang_after_seconds",
+        "spoils_samples",
     }
 )
 

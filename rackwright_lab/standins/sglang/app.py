@@ -82,9 +82,11 @@ class SglangServer(Server):
         """Continue a text, in SGLang's own form."""
         self.engine.count_request()
         body = json.loads(await request.body())
-        limit = (body.get("sampling_params") or {}).get("max_new_tokens", _DEFAULT_TOKENS)
+        sampling = body.get("sampling_params") or {}
+        limit = sampling.get("max_new_tokens", _DEFAULT_TOKENS)
         tokens = plain_tokens(completion(body["text"], self.engine.faults.active()))
         made = generation_of("gen", len(plain_tokens(body["text"])), tokens, limit, None)
+        made = self.sampled(made, sampling.get("temperature"))
         text, generated = made.text("content"), len(made.tokens)
         # NGRAM drafts from what was said before, and not from the prompt: _update_ngram_cache in ngram_worker.py.
         copied = text in self._said

@@ -44,6 +44,7 @@ def _engine_options(config: VllmConfig) -> dict[str, Any]:
         "max_seq_len": config.longest,
         "stream_interval": config.options["stream_interval"],
         "speculative_config": drafted,
+        "temperature": (config.options["override_generation_config"] or {}).get("temperature", 1.0),
     }
 
 

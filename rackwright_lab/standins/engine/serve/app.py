@@ -14,6 +14,7 @@ from starlette.routing import Route
 from .. import __version__, log
 from ..dialects import VocabularyError
 from . import chat, completions
+from .generation import Generation, spoilt
 from .protocol import ChatRequest, CompletionRequest
 from .state import Engine
 
@@ -98,6 +99,10 @@ class Server:
         body = {"object": "error", "message": str(error), "type": "internal_error", "param": None, "code": 400}
         return JSONResponse(body, status_code=400)
 
+    def sampled(self, generation: Generation, temperature: float | None) -> Generation:
+        """Return what sampling at a temperature makes of an answer."""
+        return spoilt(generation) if self.engine.spoils(temperature) else generation
+
     async def answer(self, request: Request, model: type[Body], module: Any) -> Response:
         """Answer one request of a kind: `model` reads its body, `module` makes and shapes the answer."""
         self.engine.count_request()
@@ -106,7 +111,7 @@ class Server:
         except ValidationError as error:
             return self.invalid(error)
         try:
-            generation = module.generate(self.engine, body)
+            generation = self.sampled(module.generate(self.engine, body), getattr(body, "temperature", None))
         except (VocabularyError, ValueError) as error:
             log.line(f"Error in processing the request: {error}", "E")
             return self.refused(error)

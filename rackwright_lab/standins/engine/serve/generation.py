@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..dialects import Token, pieces
 from ..reply import Reply
 from .state import Engine
+
+_NONSENSE = (" six,", "ghter", "\ufffd", " wide", "gits", " colour", " 4,")
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,17 @@ def _until_stop(tokens: list[Token], words: list[str]) -> list[Token]:
             text = token.text[: max(keep, 0)]
             return [*tokens[:index], Token("content", text, text)]
     return tokens
+
+
+def spoilt(made: Generation) -> Generation:
+    """Return an answer with nonsense where a draft was wrong: behind its first token, with right words in between.
+
+    A call among it is one no more; thoughts stay.
+    """
+    thoughts = [token for token in made.tokens if token.part not in ("content", "tool")]
+    said = [token.text for token in made.tokens if token.part in ("content", "tool")]
+    words = [text if at % 4 == 0 else _NONSENSE[at % len(_NONSENSE)] for at, text in enumerate(said)]
+    return replace(made, tokens=[*thoughts, *(Token("content", word, word) for word in words)], tool="", finish="stop")
 
 
 def plain_tokens(text: str) -> list[Token]:

@@ -75,6 +75,11 @@ class Engine:
     def _drafting(self) -> dict[str, Any]:
         return self.options.get("speculative_config") or {}
 
+    def spoils(self, temperature: float | None) -> bool:
+        """Tell whether the fault `spoils_samples` meets an answer at a temperature; None is the engine's own."""
+        own = self.options.get("temperature", 1.0) if temperature is None else temperature
+        return bool(own) and self.draft_length > 0 and "spoils_samples" in self.faults.active()
+
     def hangs(self) -> bool:
         """Tell whether the fault `hang_after_seconds` has stopped the core."""
         limit = self.faults.active().get("hang_after_seconds")
