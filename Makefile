@@ -84,6 +84,7 @@ types: setup
 lock:
 	@$(LOCK) pyproject.toml requirements/dev.in -o requirements/dev.txt
 	@$(LOCK) requirements/bench.in -o requirements/bench.txt
+	@$(LOCK) --universal rackwright/data/bench/aiperf.in -o rackwright/data/bench/aiperf.txt
 	@$(call lock-engine,0.14.1,2026-02-01)
 	@$(call lock-engine,0.32.0,2026-11-23)
 

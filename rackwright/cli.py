@@ -40,6 +40,7 @@ VERBS = (
     "logs",
     "exec",
     "chat",
+    "bench",
     "unlock",
     "teardown",
     "engine-data",

@@ -16,7 +16,7 @@ from rackwright.tables import drawn
 
 QUIET = frozenset({"process", "progress", "waves", "stage"})
 """Kinds that only programs want one by one."""
-HEAD = ("time", "kind", "host", "text", "process", "hosts", "diff")
+HEAD = ("time", "kind", "host", "text", "process", "hosts", "diff", "measured", "settings")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -7,7 +7,7 @@ answer, of that request alone; TensorRT-LLM's /metrics and /perf_metrics are nev
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,8 +119,11 @@ VLLM_COUNTERS = "vllm:spec_decode_num_"
 
 
 def _told_by_vllm(answer: Answer, _: Sequence[Reply]) -> Drafted | None:
+    return drafted_by_vllm({name.removeprefix(VLLM_COUNTERS): value for name, value in grown(answer).items()})
+
+
+def drafted_by_vllm(counts: Mapping[str, float]) -> Drafted | None:
     """The difference of its counters (vllm/v1/spec_decode/metrics.py); versions without `drafts` have no rate."""
-    counts = {name.removeprefix(VLLM_COUNTERS): value for name, value in grown(answer).items()}
     if "accepted_tokens" not in counts:
         return None
     accepted, drafts = counts["accepted_tokens"], counts.get("drafts")

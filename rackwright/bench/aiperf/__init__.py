@@ -1,0 +1,1 @@
+"""aiperf as a command: its environment, its words, what it writes."""

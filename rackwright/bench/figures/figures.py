@@ -1,0 +1,112 @@
+"""The figures of one cell, as plain values: what a record keeps of it, and what tables, pages and comparisons read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+PERCENTILES = (50, 90, 99)
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request that was answered. Milliseconds; `ended` in seconds since the first one began."""
+
+    ttft: float
+    itl: float
+    latency: float
+    ended: float
+    tokens: int
+    """Of the answer, as the server counts them."""
+
+
+@dataclass(frozen=True)
+class Drafting:
+    """What the engine itself counted of its drafts while the cell ran, the requests before it included."""
+
+    tokens_a_step: float | None = None
+    accepted: float | None = None
+    """Share of the drafted tokens, 0 to 1."""
+    by_position: tuple[float, ...] = ()
+    """The same of each place in a draft, the first one first."""
+    why_not: str = ""
+    """Why nothing was measured."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One cell that was measured."""
+
+    requests: tuple[Request, ...]
+    seconds: float
+    input_tokens: float = 0.0
+    """Of a prompt, on average, as the server counts them."""
+    short: int = 0
+    """Answers that were shorter than asked for."""
+    goodput: float | None = None
+    """Requests a second that kept the SLO; None where none was given."""
+    failed: int = 0
+    errors: tuple[str, ...] = ()
+    """What the failed ones were answered, each kind once, with how often."""
+    drafting: Drafting = Drafting(why_not="nobody asked the engine")
+    marks: tuple[str, ...] = ()
+    """What makes the cell doubtful: other clients' requests, a GPU that was slowed down."""
+    gpu: Mapping[str, float] = field(default_factory=dict)
+    """`watts` and `mhz`, on average over the cell's looks, and `joules_a_token`."""
+
+    @property
+    def request_rate(self) -> float:
+        """Answered requests a second."""
+        return len(self.requests) / self.seconds
+
+    @property
+    def output_rate(self) -> float:
+        """Tokens of answers a second."""
+        return sum(request.tokens for request in self.requests) / self.seconds
+
+    def values(self, latency: str) -> list[float]:
+        """One of `ttft`, `itl`, `latency`, of all requests, the lowest first."""
+        return sorted(getattr(request, latency) for request in self.requests)
+
+    def at(self, latency: str, percentile: int) -> float:
+        """A percentile of one of them."""
+        return quantile(self.values(latency), percentile / 100)
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """The value below which a share of them lies; between two values, linearly. ordered: at least one."""
+    place = share * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+# -- as a record keeps it
+
+
+def as_json(measured: Measured) -> dict[str, Any]:
+    """Plain values: every request in a row of its own, and the figures for readers who want no more."""
+    found = asdict(measured)
+    found["requests"] = [[one.ttft, one.itl, one.latency, one.ended, one.tokens] for one in measured.requests]
+    return {"figures": figures_of(measured), **found}
+
+
+def figures_of(measured: Measured) -> dict[str, Any]:
+    """What a program that reads a record wants first; no rate and no latency where requests have failed."""
+    told: dict[str, Any] = {"answered": len(measured.requests), "failed": measured.failed}
+    if measured.failed or not measured.requests:
+        return told
+    told |= {"request_rate": measured.request_rate, "output_rate": measured.output_rate, "goodput": measured.goodput}
+    for name in ("ttft", "itl", "latency"):
+        told |= {f"{name}_p{percentile}": measured.at(name, percentile) for percentile in PERCENTILES}
+    return told | {"tokens_a_step": measured.drafting.tokens_a_step, "accepted": measured.drafting.accepted}
+
+
+def measured_of(values: Mapping[str, Any]) -> Measured:
+    """The same from a record. Raises KeyError, TypeError or ValueError for what is no cell."""
+    own = {key: value for key, value in values.items() if key in Measured.__dataclass_fields__}
+    drafting = dict(own["drafting"])
+    own["drafting"] = Drafting(**{**drafting, "by_position": tuple(drafting["by_position"])})
+    own["requests"] = tuple(Request(*row) for row in own["requests"])
+    return Measured(**{**own, "errors": tuple(own["errors"]), "marks": tuple(own["marks"])})

@@ -1,0 +1,195 @@
+"""What is asked of a host while its endpoint is measured: container, engine's counters, GPUs. Reads only."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rackwright.bench.figures.acceptance import SILENT, counts_of
+from rackwright.concerns.encodings.concern import ENCODING_FILES
+from rackwright.effects.remote import StepFailedError, command_of, remote
+from rackwright.errors import RackwrightError
+from rackwright.paths import ENCODINGS_MOUNT, container_name
+from rackwright.plan.change import Shell
+from rackwright.plan.reach import door_of, in_url, knock
+from rackwright.plan.spec import local_url, served_name
+from rackwright.pyinfra_glue.session import Connected
+from rackwright.settings.model import EndpointSettings
+
+VOCABULARY = ENCODING_FILES[0]
+VOCABULARY_AS = "fb374d419588a4632f3f557e76b4b70aebbca790"
+"""tiktoken's name for it in its cache: the SHA-1 of the address that it would be fetched from."""
+TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "config.json", "chat_template.jinja")
+GPU_QUERY = "clocks_throttle_reasons.active,power.draw,clocks.sm"
+SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What a running endpoint's container says of itself."""
+
+    release: str
+    image: str
+    environment: Mapping[str, str]
+    mounts: Mapping[str, str]
+    """Folder of the host by folder in the container."""
+
+
+@dataclass(frozen=True)
+class GpuLook:
+    """All GPUs of a host at one moment: the bits of what slows them, watts of all, the mean clock in MHz."""
+
+    reasons: int
+    watts: float
+    mhz: float
+
+
+@dataclass(frozen=True)
+class Measuree:
+    """One endpoint of a connected host."""
+
+    one: Connected
+    name: str
+    endpoint: EndpointSettings
+
+    @property
+    def host(self) -> str:
+        """The host's name."""
+        return self.one.entry.name
+
+    @property
+    def model(self) -> str:
+        """The name that it serves."""
+        return served_name(self.endpoint)
+
+    def url(self) -> str:
+        """Where this machine reaches it. Raises RackwrightError with the next step where it does not."""
+        door = door_of(self.endpoint)
+        limit = f"--limit {self.host}"
+        if door is None:
+            raise RackwrightError(
+                f"{self.host} {self.name}: it listens on {self.endpoint.address} alone, so this machine cannot measure "
+                f"it; next: set bind and allow_from in group_vars, roll out {limit}, then again",
+                code="RW1506",
+            )
+        address = door.address or str(self.one.host.data.get("ssh_hostname") or self.host)
+        if why := knock(address, door.port):
+            raise RackwrightError(
+                f"{self.host} {self.name}: port {door.port} of {address} cannot be reached from this machine: {why}; "
+                f"next: rackwright status INVENTORY {limit}; allow_from must let this machine in",
+                code="RW1507",
+            )
+        return f"http://{in_url(address)}:{door.port}"
+
+    def serving(self) -> Serving:
+        """Its container. Raises RackwrightError when none runs."""
+        text = self._ask(f"docker inspect --type container {shlex.quote(container_name(self.name))}")
+        try:
+            return serving_of(json.loads(text or "[]"))
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+            raise RackwrightError(
+                f"{self.host} {self.name}: it does not run; next: rackwright status INVENTORY --limit {self.host}",
+                code="RW1508",
+            ) from error
+
+    def counts(self) -> dict[str, float]:
+        """The engine's counters; none of an engine whose metrics must not be read, or that has none."""
+        if self.endpoint.engine_kind in SILENT:
+            return {}
+        url = shlex.quote(f"{local_url(self.endpoint)}/metrics")
+        return counts_of(self._ask(f"curl --silent --noproxy '*' --max-time 20 {url}"))
+
+    def gpus(self) -> GpuLook | None:
+        """Its host's GPUs now; None where nvidia-smi does not say it."""
+        return gpu_look(self._ask(f"nvidia-smi --query-gpu={GPU_QUERY} --format=csv,noheader,nounits").splitlines())
+
+    def gpu_names(self) -> list[str]:
+        """Its host's GPUs by their product names."""
+        return self._ask("nvidia-smi --query-gpu=name --format=csv,noheader").splitlines()
+
+    def _ask(self, script: str) -> str:
+        """What a command prints; nothing when it failed."""
+        try:
+            shell = command_of(Shell(script, timeout=SECONDS))
+            ok, output = remote(self.one.state, self.one.host, shell, timeout=SECONDS + 10, quiet=True)
+        except (StepFailedError, TimeoutError) as error:
+            raise RackwrightError(f"{self.host} cannot be asked any more: {error}", code="RW1509") from error
+        return "\n".join(output.stdout_lines) if ok else ""
+
+    # -- what counts tokens
+
+    def tokenizer(self, serving: Serving, cache: Path) -> str:
+        """What aiperf counts prompts with: files of the host's own, laid into a cache of this machine.
+
+        Raises RackwrightError where the host has neither gpt-oss's vocabulary nor the model's tokenizer.
+        """
+        if ENCODINGS_MOUNT in serving.mounts:
+            self._keep(f"{serving.mounts[ENCODINGS_MOUNT]}/{VOCABULARY.file}", cache / VOCABULARY_AS, VOCABULARY.sha256)
+            return "builtin"
+        assert self.endpoint.model is not None
+        source = serving.mounts.get(self.endpoint.model.mount, "")
+        folder = cache / hashlib.sha256(source.encode()).hexdigest()[:12]
+        found = [name for name in TOKENIZER if self._keep(f"{source}/{name}", folder / name)]
+        if TOKENIZER[0] not in found:
+            raise RackwrightError(
+                f"{self.host} {self.name}: {source or 'the model folder'} has no {TOKENIZER[0]} to make prompts with; "
+                "next: the same command with --tokenizer DIR",
+                code="RW1510",
+            )
+        return str(folder)
+
+    def _keep(self, path: str, target: Path, sha256: str = "") -> bool:
+        """Copy a small file of the host; whether it is there. Raises RackwrightError for other bytes than expected."""
+        if sha256 and target.exists() and _sha256(target.read_bytes()) == sha256:
+            return True
+        content = base64.b64decode(self._ask(f"[ ! -f {shlex.quote(path)} ] || base64 {shlex.quote(path)}") or "")
+        if sha256 and _sha256(content) != sha256:
+            raise RackwrightError(
+                f"{self.host}: {path} is not the published file; next: rackwright drift INVENTORY --limit {self.host}",
+                code="RW1511",
+            )
+        if content:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part = target.with_name(f"{target.name}.{os.getpid()}")
+            part.write_bytes(content)
+            part.replace(target)
+        return bool(content)
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def serving_of(told: Sequence[Mapping[str, Any]]) -> Serving:
+    """What `docker inspect` said of the container. Raises KeyError and the like when it does not run."""
+    (container,) = told
+    if not container["State"]["Running"]:
+        raise KeyError("it does not run")
+    config = container["Config"]
+    words = [str(line).partition("=") for line in config["Env"] or ()]
+    return Serving(
+        release=str((config["Labels"] or {}).get("rackwright.release", "")),
+        image=str(config["Image"]),
+        environment={name: value for name, _, value in words},
+        mounts={str(mount["Destination"]): str(mount["Source"]) for mount in container["Mounts"]},
+    )
+
+
+def gpu_look(lines: Sequence[str]) -> GpuLook | None:
+    """What nvidia-smi said, a line a GPU; None where a figure is missing."""
+    try:
+        rows = [[word.strip() for word in line.split(",")] for line in lines if line.strip()]
+        reasons = 0
+        for row in rows:
+            reasons |= int(row[0], 16)
+        watts, mhz = ([float(row[place]) for row in rows] for place in (1, 2))
+        return GpuLook(reasons, sum(watts), sum(mhz) / len(mhz)) if rows else None
+    except (ValueError, IndexError):
+        return None

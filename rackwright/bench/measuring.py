@@ -1,0 +1,140 @@
+"""Measures the cells of a suite, one after the other: aiperf from this machine, the engine's counters on the host.
+
+A cell that fails is a cell that says why; those before it stay in the record, and those after it are tried.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rackwright.bench.aiperf.results import EACH, read_results
+from rackwright.bench.aiperf.words import GRACE, Target, profile_words, surroundings
+from rackwright.bench.figures.acceptance import drafting_of, grown_between
+from rackwright.bench.figures.figures import Measured
+from rackwright.bench.figures.guards import others, slowed
+from rackwright.bench.looking import GpuLook, Measuree
+from rackwright.bench.suites.suite import Cell, Suite
+from rackwright.concerns.endpoint import full_gate
+from rackwright.errors import RackwrightError
+from rackwright.printable import printable
+
+EVERY = 2.0
+"""Seconds between two looks at the host's GPUs."""
+LOG = "aiperf.log"
+
+
+@dataclass(frozen=True)
+class Tool:
+    """aiperf's environment, and what its runs share."""
+
+    python: Path
+    target: Target
+    vocabularies: Path
+    folder: Path
+    """Of this run: what a failed cell leaves lies here."""
+
+
+def measure_cell(tool: Tool, measuree: Measuree, suite: Suite, cell: Cell, prompts: Path | None) -> Measured:
+    """One cell. prompts: the file of a set that is not made by aiperf. Raises RackwrightError where none came out."""
+    out = tool.folder / cell.name
+    before = measuree.counts()
+    words = profile_words(tool.python, tool.target, suite, cell, prompts, out)
+    looks, why = _run(words, tool, suite, out, measuree)
+    grown = grown_between(before, measuree.counts())
+    found = _found(out, why)
+    shutil.rmtree(out)
+    drafts = bool(full_gate.drafting_of(measuree.endpoint))
+    foreign = others(grown, len(found.requests) + suite.warmup) if not found.failed else ""
+    seen = [look for look in looks if look is not None]
+    marks = [foreign, slowed(_reasons(seen))]
+    return replace(
+        found,
+        drafting=drafting_of(measuree.endpoint.engine_kind, drafts, grown),
+        marks=tuple(filter(None, marks)),
+        gpu=_gpu(seen, found),
+    )
+
+
+def _found(out: Path, why: str) -> Measured:
+    """What came out. Raises RackwrightError where nothing did; when all requests fail, aiperf fails too."""
+    if not why:
+        return read_results(out)
+    if (out / EACH).exists() and (found := read_results(out)).failed:
+        return found
+    raise RackwrightError(f"{why}; its words: {out / LOG}", code="RW1512")
+
+
+def _run(
+    words: Sequence[str], tool: Tool, suite: Suite, out: Path, measuree: Measuree
+) -> tuple[list[GpuLook | None], str]:
+    """Run aiperf; returns looks at the GPUs, and why it ended badly, if it did."""
+    out.mkdir(parents=True)
+    until = time.monotonic() + suite.timeout + GRACE
+    with (out / LOG).open("wb") as log:
+        process = subprocess.Popen(
+            words,
+            env=surroundings(os.environ, tool.vocabularies),
+            cwd=out,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        try:
+            looks = list(_looks(process, until, measuree))
+        finally:
+            _end(process)
+    if process.returncode == 0:
+        return looks, ""
+    why = f"it took more than {suite.timeout} s" if time.monotonic() > until else _last_words(out / LOG)
+    return looks, f"aiperf ended with {process.returncode}: {why}"
+
+
+def _looks(process: subprocess.Popen[bytes], until: float, measuree: Measuree) -> Iterator[GpuLook | None]:
+    looked = 0.0
+    while process.poll() is None and time.monotonic() < until:
+        if time.monotonic() - looked >= EVERY:
+            looked = time.monotonic()
+            yield measuree.gpus()
+        time.sleep(0.2)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End it and all of its workers, if they still run."""
+    if process.poll() is not None:
+        return
+    for number in (15, 9):
+        os.killpg(process.pid, number)
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            continue
+        return
+
+
+def _last_words(log: Path) -> str:
+    """The last line of its log with an error in it."""
+    lines = [line.strip("│╭╮╰╯─ ") for line in log.read_text(errors="replace").splitlines()]
+    told = [line for line in lines if line]
+    errors = [line for line in told if "error" in line.lower()]
+    return printable((errors or told or ["it printed nothing"])[-1], longest=300)
+
+
+def _reasons(looks: Sequence[GpuLook]) -> int:
+    found = 0
+    for look in looks:
+        found |= look.reasons
+    return found
+
+
+def _gpu(looks: Sequence[GpuLook], found: Measured) -> Mapping[str, float]:
+    if not looks:
+        return {}
+    watts, mhz = (sum(getattr(look, name) for look in looks) / len(looks) for name in ("watts", "mhz"))
+    return {"watts": watts, "mhz": mhz} | ({"joules_a_token": watts / found.output_rate} if found.requests else {})

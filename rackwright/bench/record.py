@@ -1,0 +1,77 @@
+"""A bench's run in its record: what was measured, with what, cell by cell. What is there stays, whatever comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rackwright.bench.figures.figures import Measured, as_json, measured_of
+from rackwright.errors import RackwrightError
+from rackwright.runs.journal import Event, append, chosen_record, read_record
+
+BENCH = "bench"
+"""The purpose of such a run."""
+ROUND, CELL = "measuring", "cell"
+"""Kinds of events."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One run, as its record tells it."""
+
+    id: str
+    begin: Mapping[str, Any]
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+    """Host, endpoint, release, image, engine, switches, suite: what the cells were measured with."""
+    cells: Mapping[str, Measured] = field(default_factory=dict)
+    lost: Mapping[str, str] = field(default_factory=dict)
+    """Cells of which nothing came out, and why."""
+    text: str = ""
+    """How it ended."""
+
+
+def note_conditions(record: Path, **told: Any) -> None:
+    """Write what is measured, and with what."""
+    append(record, ROUND, **told)
+
+
+def note_cell(record: Path, host: str, name: str, text: str, measured: Measured | None) -> None:
+    """Write a cell. text: a sentence on it; measured: None where nothing came out."""
+    append(record, CELL, host=host, name=name, text=text, measured=None if measured is None else as_json(measured))
+
+
+def bench_of(run: str, events: Iterable[Event]) -> Bench:
+    """The run that events tell. Raises RackwrightError when they are not a bench's."""
+    begin: Mapping[str, Any] = {}
+    conditions: Mapping[str, Any] = {}
+    cells, lost, text = dict[str, Measured](), dict[str, str](), ""
+    for event in events:
+        match event["kind"]:
+            case "begin":
+                begin = event
+            case "measuring":
+                conditions = event
+            case "cell" if "measured" in event:
+                cells[event["name"]] = measured_of(event["measured"])
+            case "cell":
+                lost[event["name"]] = event["text"]
+            case "end":
+                text = event["text"]
+    if begin.get("purpose") != BENCH:
+        raise RackwrightError(
+            f"run {run} is no bench ({begin.get('what', 'unknown')}); next: rackwright runs", code="RW1513"
+        )
+    return Bench(run, begin, conditions, cells, lost, text)
+
+
+def read_bench(root: Path, name: str) -> Bench:
+    """A bench of a site by its run's name, or the newest run for `last`. Raises RackwrightError."""
+    path = chosen_record(root, name)
+    try:
+        return bench_of(path.stem, read_record(path))
+    except (KeyError, TypeError, ValueError) as error:
+        raise RackwrightError(
+            f"the record of run {path.stem} is damaged: {error!r}; next: rackwright runs", code="RW1513"
+        ) from error

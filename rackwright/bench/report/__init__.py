@@ -1,0 +1,1 @@
+"""Runs as people see them: a table, curves, a page. Pure."""

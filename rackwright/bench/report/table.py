@@ -1,0 +1,85 @@
+"""A run's cells as a table for a terminal: a cell with failed requests says that, and no figure. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rackwright.bench.figures.compare import Compared, in_percent
+from rackwright.bench.figures.figures import PERCENTILES, Drafting, Measured
+from rackwright.printable import counted
+from rackwright.tables import drawn
+
+HEADS = (
+    "cell",
+    "req/s",
+    "tok/s",
+    "TTFT p50/p90/p99",
+    "ITL p50/p90/p99",
+    "end to end p50/p90/p99",
+    "goodput",
+    "tok/step",
+)
+NONE = "-"
+
+
+def table(cells: Mapping[str, Measured], width: int = 160) -> str:
+    """All cells of an endpoint, by name, as aligned columns; below it what must be known of single cells."""
+    good = {name: cell for name, cell in cells.items() if not cell.failed and cell.requests}
+    lines = [_failed(name, cell) for name, cell in cells.items() if name not in good]
+    if good:
+        lines.append(drawn(HEADS, [_row(name, cell) for name, cell in good.items()], width, whole=1))
+    return "\n".join([*lines, *(line for name, cell in good.items() for line in _remarks(name, cell))])
+
+
+def _failed(name: str, cell: Measured) -> str:
+    asked = len(cell.requests) + cell.failed
+    return (
+        f"{name}: {cell.failed} of {counted(asked, 'request')} failed, so it has no figures: {'; '.join(cell.errors)}"
+    )
+
+
+def _row(name: str, cell: Measured) -> tuple[str, ...]:
+    return (
+        name,
+        f"{cell.request_rate:.2f}",
+        f"{cell.output_rate:.1f}",
+        *(_milliseconds(cell, latency) for latency in ("ttft", "itl", "latency")),
+        NONE if cell.goodput is None else f"{cell.goodput:.2f}",
+        NONE if cell.drafting.tokens_a_step is None else f"{cell.drafting.tokens_a_step:.2f}",
+    )
+
+
+def _milliseconds(cell: Measured, latency: str) -> str:
+    return f"{'/'.join(f'{cell.at(latency, percentile):.4g}' for percentile in PERCENTILES)} ms"
+
+
+def _remarks(name: str, cell: Measured) -> Iterator[str]:
+    yield from (f"{name}: {mark}: its figures are not this load's alone" for mark in cell.marks)
+    if cell.short:
+        yield f"{name}: {counted(cell.short, 'answer')} shorter than asked for: rates do not compare"
+    yield f"{name}: {acceptance(cell.drafting)}"
+    if cell.gpu:
+        watts, mhz, joules = (cell.gpu.get(key, 0.0) for key in ("watts", "mhz", "joules_a_token"))
+        yield f"{name}: {watts:.0f} W, {mhz:.0f} MHz, {joules:.3g} J a token"
+
+
+def acceptance(drafting: Drafting) -> str:
+    """One sentence on the drafts of a cell."""
+    if drafting.tokens_a_step is None:
+        return f"accepted drafts: not measurable: {drafting.why_not or 'no draft was made'}"
+    share = "" if drafting.accepted is None else f"{drafting.accepted:.1%} of draft tokens accepted"
+    places = ", ".join(f"{rate:.1%}" for rate in drafting.by_position)
+    by_place = f"by position {places}" if places else "by position not measurable"
+    return f"{drafting.tokens_a_step:.2f} tokens a step; {share}; {by_place}"
+
+
+def switches_line(switches: Mapping[str, str]) -> str:
+    """What the engine was told, as the line below every table."""
+    return "measured with " + ", ".join(f"{name} {value}" for name, value in switches.items())
+
+
+def compared_table(rows: Sequence[Compared], width: int = 160) -> str:
+    """What two runs say of each other, a line a figure; percentiles but the 50th and the 99th are left out."""
+    shown = [row for row in rows if not row.figure.name.endswith("_p90")]
+    told = [(row.cell, row.figure.name, in_percent(row.ratio), row.verdict) for row in shown]
+    return drawn(("cell", "figure", "change", "verdict"), told, width, whole=3)

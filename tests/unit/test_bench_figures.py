@@ -1,0 +1,276 @@
+"""What came of a cell and what two of them say of each other: plain values, checked as properties."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackwright.bench.aiperf.results import measured
+from rackwright.bench.figures.acceptance import counts_of, drafting_of, grown_between
+from rackwright.bench.figures.compare import FIGURES, compared, estimate, in_percent, ratio_of, sentences
+from rackwright.bench.figures.fail_if import broken, fail_if_of
+from rackwright.bench.figures.figures import Drafting, Measured, Request, as_json, measured_of
+from rackwright.bench.figures.guards import FORCED, forced, others, slowed, switches
+from rackwright.bench.record import bench_of
+from rackwright.bench.report.page import html, pictures
+from rackwright.bench.report.table import table
+from rackwright.errors import RackwrightError, SettingsError
+from rackwright.settings.model import EndpointSettings
+
+BEFORE = """\
+# TYPE vllm:spec_decode_num_drafts counter
+vllm:request_success_total{engine="0",finished_reason="stop"} 3.0
+vllm:request_success_total{engine="0",finished_reason="length"} 2.0
+vllm:spec_decode_num_drafts_total{engine="0"} 10.0
+vllm:spec_decode_num_draft_tokens_total{engine="0"} 20.0
+vllm:spec_decode_num_accepted_tokens_total{engine="0"} 8.0
+vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",position="0"} 5.0
+vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",position="1"} 3.0
+"""
+AFTER = """\
+vllm:request_success_total{engine="0",finished_reason="stop"} 3.0
+vllm:request_success_total{engine="0",finished_reason="length"} 14.0
+vllm:spec_decode_num_drafts_total{engine="0"} 110.0
+vllm:spec_decode_num_draft_tokens_total{engine="0"} 220.0
+vllm:spec_decode_num_accepted_tokens_total{engine="0"} 1.08e+02
+vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",position="0"} 75.0
+vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",position="1"} 33.0
+"""
+GROWN = grown_between(counts_of(BEFORE), counts_of(AFTER))
+
+milliseconds = st.floats(0.1, 10_000)
+requests = st.lists(st.tuples(milliseconds, milliseconds, milliseconds, st.integers(1, 500)), min_size=1, max_size=80)
+
+
+@st.composite
+def cells(draw: st.DrawFn) -> Measured:
+    """Any cell that was answered."""
+    rows, ended, found = draw(requests), 0.0, list[Request]()
+    for ttft, itl, latency, tokens in rows:
+        ended += latency / 1000
+        found.append(Request(ttft, itl, latency, ended, tokens))
+    return Measured(tuple(found), seconds=ended, drafting=Drafting(1.5, 0.5, (0.6, 0.4)))
+
+
+def steady(count: int = 100, slower: float = 1.0) -> Measured:
+    """A cell whose answers come one after the other, with a little spread."""
+    times = [(50 + number % 7) * slower for number in range(count)]
+    ended = [sum(times[: number + 1]) / 1000 for number in range(count)]
+    rows = [Request(time / 5, time / 100, time, end, 20) for time, end in zip(times, ended, strict=True)]
+    return Measured(tuple(rows), seconds=ended[-1])
+
+
+# -- accepted drafts
+
+
+def test_acceptance_is_what_the_counters_grew_by() -> None:
+    found = drafting_of("vllm", True, GROWN)
+    assert found == Drafting(tokens_a_step=2.0, accepted=0.5, by_position=(0.7, 0.3))
+
+
+@pytest.mark.parametrize("engine", ["sglang", "tensorrt-llm"])
+def test_engines_that_do_not_count_are_not_measurable(engine: str) -> None:
+    found = drafting_of(engine, True, {})
+    assert (found.tokens_a_step, bool(found.why_not)) == (None, True)
+
+
+def test_without_drafting_or_counters_nothing_is_said() -> None:
+    assert drafting_of("vllm", False, GROWN).why_not == "no drafting"
+    assert drafting_of("vllm", True, {}).why_not == "its /metrics counts no drafts"
+    idle = drafting_of("vllm", True, dict.fromkeys(GROWN, 0.0))
+    assert (idle.tokens_a_step, idle.accepted, idle.by_position) == (None, None, ())
+
+
+# -- what aiperf wrote
+
+
+def line(number: int, phase: str = "profiling", **more: Any) -> dict[str, Any]:
+    values = {
+        "time_to_first_token": 5.0,
+        "request_latency": 20.0,
+        "inter_token_latency": 1.5,
+        "usage_completion_tokens": 8,
+    }
+    began = number * 10_000_000
+    times = {"request_start_ns": began, "request_end_ns": began + 20_000_000, "benchmark_phase": phase}
+    return {"metadata": times, "metrics": {name: {"value": value} for name, value in values.items()}, **more}
+
+
+def test_the_warm_up_does_not_count_and_failed_requests_do() -> None:
+    failed = {"code": 500, "type": "HTTPError", "message": "boom"}
+    rows = [line(0, "warmup"), line(1), line(2), line(3, error=failed), line(4, error=failed)]
+    found = measured({"request_throughput": {"avg": 4.0}, "goodput": {"avg": 2.0}}, rows)
+    assert (len(found.requests), found.failed, found.errors) == (2, 2, ("2 x 500 HTTPError boom",))
+    assert (found.seconds, found.output_rate, found.goodput) == (0.5, 32.0, 2.0)
+    assert found.requests[0] == Request(5.0, 1.5, 20.0, 0.02, 8)
+
+
+def test_a_cell_with_failed_requests_shows_them_instead_of_figures() -> None:
+    cell = replace(steady(10), failed=3, errors=("3 x 500 boom",))
+    told = table({"a.b": cell})
+    assert told == "a.b: 3 of 13 requests failed, so it has no figures: 3 x 500 boom"
+    assert set(as_json(cell)["figures"]) == {"answered", "failed"}
+
+
+@given(cells())
+def test_a_record_gives_back_what_was_measured(cell: Measured) -> None:
+    assert measured_of(json.loads(json.dumps(as_json(cell)))) == cell
+
+
+@given(cells())
+def test_percentiles_rise_and_lie_among_the_values(cell: Measured) -> None:
+    for name in ("ttft", "itl", "latency"):
+        values = cell.values(name)
+        found = [cell.at(name, percentile) for percentile in (50, 90, 99)]
+        assert values[0] - 1e-9 <= found[0] <= found[1] <= found[2] <= values[-1] + 1e-9
+
+
+# -- two runs
+
+
+@given(cells(), st.sampled_from(FIGURES))
+def test_an_interval_holds_its_figure(cell: Measured, figure: Any) -> None:
+    found = estimate(cell, figure.name)
+    assert found.low <= found.value <= found.high
+
+
+@given(cells(), st.sampled_from(FIGURES))
+def test_a_cell_is_no_better_than_itself(cell: Measured, figure: Any) -> None:
+    ratio = ratio_of(estimate(cell, figure.name), estimate(cell, figure.name))
+    assert ratio.value == pytest.approx(1)
+    assert ratio.low <= 1 <= ratio.high
+    assert {row.verdict for row in compared({"a": cell}, {"a": cell})} == {"no difference shown"}
+
+
+@given(cells(), cells(), st.sampled_from(FIGURES))
+def test_turned_round_a_ratio_is_its_reciprocal(one: Measured, other: Measured, figure: Any) -> None:
+    there = ratio_of(estimate(one, figure.name), estimate(other, figure.name))
+    back = ratio_of(estimate(other, figure.name), estimate(one, figure.name))
+    assert there.value * back.value == pytest.approx(1)
+    if there.is_bounded:
+        assert there.low * back.high == pytest.approx(1, rel=1e-6)
+
+
+@given(cells(), cells())
+def test_turned_round_better_is_worse(one: Measured, other: Measured) -> None:
+    turned = {"better": "worse", "worse": "better", "no difference shown": "no difference shown"}
+    there = {row.figure: row.verdict for row in compared({"a": one}, {"a": other})}
+    back = {row.figure: row.verdict for row in compared({"a": other}, {"a": one})}
+    assert {figure: turned[verdict] for figure, verdict in there.items()} == back
+
+
+def test_twice_as_slow_is_seen_and_said() -> None:
+    found = list(compared({"a": steady()}, {"a": steady(slower=2)}))
+    verdicts = {row.figure.name: row.verdict for row in found}
+    assert {verdicts[name] for name in ("output_rate", "request_rate", "ttft_p50", "latency_p50")} == {"worse"}
+    assert verdicts["latency_p99"] == "no difference shown"  # a hundred requests hold no bound of their 99th percentile
+    (told,) = sentences(found, "baseline", "eagle3")
+    assert told.startswith("eagle3 is slower than baseline in a (-50.0 %, 95 % interval ")
+
+
+def test_few_requests_have_no_interval() -> None:
+    assert not estimate(steady(5), "output_rate").is_bounded
+    assert in_percent(ratio_of(estimate(steady(5), "ttft_p50"), estimate(steady(5), "ttft_p50"))) == "+0.0 %"
+
+
+def test_failed_cells_are_not_compared() -> None:
+    assert list(compared({"a": steady()}, {"a": replace(steady(), failed=1)})) == []
+
+
+# -- limits
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("ttft_p99 > 5", 1), ("ttft_p99 > 500", 0), ("latency_p50 > 1.1x of RUN", 1), ("latency_p50 > 2.5x of RUN", 0)],
+)
+def test_a_limit_breaks_where_the_figure_does(text: str, count: int) -> None:
+    told = list(broken(fail_if_of(text), {"a": steady(slower=2)}, {"a": steady()}))
+    assert len(told) == count, told
+
+
+def test_what_cannot_be_judged_breaks_a_limit() -> None:
+    rule = fail_if_of("ttft_p50 > 1.1x of RUN")
+    assert "no figures of this cell" in next(broken(rule, {"a": steady()}, {}))
+    assert "requests failed" in next(broken(rule, {"a": replace(steady(), failed=1)}, {"a": steady()}))
+
+
+@pytest.mark.parametrize("text", ["", "ttft > 5", "ttft_p99 = 5", "ttft_p99 > x", "ttft_p99 > 1.1x of", "tftt_p99 > 5"])
+def test_another_form_of_a_limit_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match="RW1515"):
+        fail_if_of(text)
+
+
+# -- guards
+
+
+def test_made_up_acceptance_is_refused() -> None:
+    assert forced({}) == ""
+    assert FORCED in forced({FORCED: "0"})
+
+
+def endpoint(**more: Any) -> EndpointSettings:
+    return EndpointSettings.model_validate({"engine_kind": "vllm", "image": "a/b:1", **more})
+
+
+def test_switches_are_told_as_they_are_set() -> None:
+    told = switches(endpoint(engine={"no-enable-prefix-caching": True, "stream_interval": 20}))
+    assert (told["prefix caching"], told["stream interval"], told["chunked prefill"]) == ("off", "20", "on (default)")
+    named = switches(endpoint(arguments=["--enable-prefix-caching", "--max-num-seqs", "8", "--stream-interval=5"]))
+    assert (named["prefix caching"], named["most requests at once"], named["stream interval"]) == ("on", "8", "5")
+    nested = endpoint(engine_kind="tensorrt-llm", engine={"kv_cache_config": {"enable_block_reuse": False}})
+    assert switches(nested)["prefix caching"] == "off"
+
+
+def test_requests_of_others_and_slow_gpus_mark_a_cell() -> None:
+    assert others(GROWN, 12) == ""
+    assert others(GROWN, 10) == "2 requests of other clients"
+    assert others({}, 10) == ""
+    assert (slowed(0x1), slowed(0x60)) == ("", "a GPU was too hot")
+
+
+# -- record and page
+
+
+def events(**cells_of: Measured | str) -> list[dict[str, Any]]:
+    begin = {"kind": "begin", "purpose": "bench"}
+    conditions = {"kind": "measuring", "host": "<b>", "endpoint": "llm", "switches": {"prefix caching": "off"}}
+    rows = [
+        {"kind": "cell", "name": name.replace("__", "."), "text": cell if isinstance(cell, str) else ""}
+        | ({} if isinstance(cell, str) else {"measured": as_json(cell)})
+        for name, cell in cells_of.items()
+    ]
+    return [begin, conditions, *rows, {"kind": "end", "text": "done"}]
+
+
+def test_a_record_is_a_bench_again_with_the_cells_that_are_there() -> None:
+    found = bench_of("r", events(a__one=steady(), a__two="aiperf ended"))
+    assert (set(found.cells), found.lost, found.text) == ({"a.one"}, {"a.two": "aiperf ended"}, "done")
+    with pytest.raises(RackwrightError, match="RW1513"):
+        bench_of("r", [{"kind": "begin", "purpose": "rollout", "what": "rollout x"}])
+
+
+def test_the_page_needs_no_network_and_runs_nothing_of_a_host() -> None:
+    failed = replace(steady(), failed=2, errors=("2 x <script>",))
+    told = html(bench_of("r", events(a__one=steady(), a__two=failed)))
+    assert "&lt;script&gt;" in told
+    assert "<script" not in told
+    assert "&lt;b&gt;" in told
+    assert "no figure" in told
+    assert not any(word in told.replace("http://www.w3.org/2000/svg", "") for word in ("http://", "https://", "src="))
+
+
+@given(cells())
+def test_every_dot_lies_within_its_picture(cell: Measured) -> None:
+    for _, picture in pictures({"a.one": cell, "b.two": steady()}):
+        for dot in picture.split('<circle cx="')[1:]:
+            x, y = (float(part) for part in (dot.split('"')[0], dot.split('cy="')[1].split('"')[0]))
+            assert 0 <= x <= 720
+            assert 0 <= y <= 360
+            assert math.isfinite(x + y)
