@@ -1,9 +1,15 @@
-"""A login that does not run what it is sent: what it printed, as one sentence that names the cause. Pure."""
+"""What a login may not do, as one sentence that names the cause; passwords for sudo are refused: pyinfra would pass them
+on where the host's process list shows them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from pyinfra.connectors import util
+
+from rackwright.errors import RackwrightError
 from rackwright.plan.reading import HEAD
 
 _TRY = "next, from here: ssh LOGIN@HOST sudo -n sh -c id"
@@ -46,3 +52,22 @@ def why_unread(ok: bool, output: Sequence[str], errors: Sequence[str]) -> tuple[
 def _starts_nothing(line: str) -> bool:
     """Whether a shell, or `timeout`, says that it could not start a program that everybody may start."""
     return line.endswith(tuple(f": {program}: Permission denied" for program in ("sh", "base64", "timeout")))
+
+
+class PasswordWantedError(RackwrightError):
+    """Sudo on a host wants a password."""
+
+    code = "RW0708"
+
+
+def _refuse(prompt: str = "", stream: Any = None) -> str:  # noqa: ARG001 - called in getpass's place
+    raise PasswordWantedError(
+        "sudo asks for a password, and passwords are refused since they show in the host's process list; "
+        "let the login use sudo without one, on the host, LOGIN being its name: "
+        "echo 'LOGIN ALL=(ALL) NOPASSWD: ALL' | sudo tee /etc/sudoers.d/LOGIN"
+    )
+
+
+def refuse_passwords() -> None:
+    """From now on nobody is asked for a sudo password: PasswordWantedError is raised instead."""
+    util.getpass = _refuse

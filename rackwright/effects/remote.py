@@ -29,9 +29,9 @@ from rackwright.effects import jobs
 from rackwright.effects.by_input import MOST, Unshown, framed, receiver
 from rackwright.effects.held_leases import fenced, hold_of, was_refused, why_lost
 from rackwright.effects.line import is_lost, tune
+from rackwright.effects.login import PasswordWantedError, refuse_passwords
 from rackwright.effects.run_context import part_of
 from rackwright.effects.slots import Slots
-from rackwright.effects.sudo import PasswordWantedError, refuse_passwords
 from rackwright.errors import RackwrightError, ReadingError
 from rackwright.hostside import DOCKER_ENVIRONMENT, durable_script, host_script
 from rackwright.paths import guard_file, guard_trial, guard_unit

@@ -81,6 +81,8 @@ def run_case(case: dict[str, Any], name: str, steps: tuple[str, ...] = (), **arg
         add_op(state, apply_concern, name="Apply", concern=case["concern"], **arguments)
         state.set_stage(StateStage.Execute)
         run_ops(state)
+        # As release() does, before the run ends and its lease with it.
+        assert all(download.ended.wait(5) for host in inventory for download in under_way(state, host))
         state.set_stage(StateStage.Disconnect)
         disconnect_all(state)
     return state
@@ -129,5 +131,4 @@ def test_a_download_is_only_begun_where_that_is_asked_for_and_somebody_collects_
     state = run_case(case, "h1", steps, wait=wait)
     (host,) = state.inventory
     assert len(under_way(state, host)) == begun
-    assert all(download.ended.wait(5) for download in under_way(state, host))
     assert [command for command in sent if "Start a job" in command], "the host was told in any case"

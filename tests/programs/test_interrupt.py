@@ -12,7 +12,7 @@ import pytest
 from pyinfra.connectors import util
 
 from rackwright.effects import remote as effects  # noqa: F401 - it refuses passwords
-from rackwright.effects.sudo import PasswordWantedError
+from rackwright.effects.login import PasswordWantedError
 from rackwright.pyinfra_glue.interrupt import STATUS
 
 PROGRAM = """\
