@@ -52,6 +52,11 @@ TARGET = "rackwright.target"
 BOOT_UNIT = f"{_OWN}boot.service"
 RESTORE_UNIT = f"{_OWN}restore.service"
 FIREWALL_UNIT = f"{_OWN}firewall.service"
+FIREWALL_SCRIPT = f"{ETC}/firewall"
+"""Puts our rules and drops back."""
+FIREWALL_LEFT = f"{RUN}/firewall"
+"""What the kernel showed of ours when it was put there."""
+FIREWALL_GUARD = "firewall"
 WATCH_UNITS = (f"{_OWN}watch.service", f"{_OWN}watch.timer")
 OWN_UNITS = (TARGET, BOOT_UNIT, RESTORE_UNIT, FIREWALL_UNIT, *WATCH_UNITS)
 """Units that belong to the host rather than to one endpoint."""

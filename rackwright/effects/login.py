@@ -1,6 +1,4 @@
-"""What a login may not do, as one sentence that names the cause; passwords for sudo are refused: pyinfra would pass them
-on where the host's process list shows them.
-"""
+"""What a login may not do, as one sentence that names the cause. A password for sudo is refused as well."""
 
 from __future__ import annotations
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from pyinfra.api import Config, Inventory, State
+from pyinfra.api import inventory as inventories
+from pyinfra.connectors import base
+from pyinfra.connectors.ssh import SSHConnector
 from pyinfra.context import ctx_state
 
 from rackwright.effects.run_context import share
@@ -14,6 +19,7 @@ from rackwright.loading.load import InventoryHost
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Lock
 
+_hints = cache(get_type_hints)
 BEFORE_PYINFRA = State()
 """Stands for the run of a command that loads inventories while no pyinfra runs."""
 
@@ -40,6 +46,28 @@ def current_state() -> State:
     """The State of the run that this process is at."""
     found = ctx_state.get()
     return found if isinstance(found, State) else BEFORE_PYINFRA
+
+
+def inventory_of(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> Inventory:
+    """pyinfra's inventory of these hosts, by name and data.
+
+    What it would work out again for each inventory and each host is known here: which connectors there are, where all
+    hosts are reached by SSH (else every installed package is asked, twice), and which data one takes.
+    """
+    named = [(name, dict(data)) for name, data in hosts]
+    vars(base).update(get_type_hints=_hints)
+    if any(name.startswith("@") for name, _ in named):
+        return Inventory((named, {}))
+    lookups = {name: vars(inventories)[name] for name in ("get_all_connectors", "get_execution_connectors")}
+    vars(inventories).update(dict.fromkeys(lookups, _ssh_alone))
+    try:
+        return Inventory((named, {}))
+    finally:
+        vars(inventories).update(lookups)
+
+
+def _ssh_alone() -> dict[str, type[SSHConnector]]:
+    return {"ssh": SSHConnector}
 
 
 def state_beside(inventory: Inventory, config: Config, check_for_changes: bool = True) -> State:

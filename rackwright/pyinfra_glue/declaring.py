@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from pyinfra import host as current_host
 from pyinfra import logger
-from pyinfra.api import Config, Inventory, State
+from pyinfra.api import Config, State
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 from pyinfra.api.state import StateStage
@@ -27,7 +27,7 @@ from rackwright.concerns.declared import Declared, problems_of
 from rackwright.effects.run_context import part_of
 from rackwright.errors import SettingsError
 from rackwright.loading.load import InventoryHost, overlaid, standalone
-from rackwright.pyinfra_glue.current_run import current_state, state_beside
+from rackwright.pyinfra_glue.current_run import current_state, inventory_of, state_beside
 from rackwright.pyinfra_glue.importing import importing_from
 from rackwright.settings.model import HostSettings
 from rackwright.settings.origin import Origin
@@ -228,7 +228,7 @@ def declare(
     Raises SettingsError when the file cannot be run, or asks a host of which nobody can ask.
     """
     code = _compiled(deploy)
-    inventory = Inventory(([(name, dict(data)) for name, data in hosts], {}))
+    inventory = inventory_of(hosts)
     state = state_beside(inventory, Config(), check_for_changes=False)
     part_of(state, _Deploy).declares_only = True
     state.current_deploy_filename = str(deploy)

@@ -17,7 +17,7 @@ from typing import Any
 
 from paramiko import SSHException
 from pyinfra import logger
-from pyinfra.api import Config, Inventory, State, StringCommand
+from pyinfra.api import Config, State, StringCommand
 from pyinfra.api.arguments import CONNECTOR_ARGUMENT_KEYS, pop_global_arguments
 from pyinfra.api.exceptions import ConnectError, PyinfraError
 from pyinfra.api.host import Host
@@ -26,6 +26,7 @@ from pyinfra.connectors.util import make_unix_command_for_host
 
 from rackwright.effects.line import tune
 from rackwright.loading.load import InventoryHost
+from rackwright.pyinfra_glue.current_run import inventory_of
 from rackwright.pyinfra_glue.ssh_client import use_patient_client
 from rackwright.pyinfra_glue.terminal import rebuilt
 
@@ -44,12 +45,19 @@ class Reply:
     reached: bool = True
 
 
-def poll(entries: Sequence[InventoryHost], script: Callable[[InventoryHost], str]) -> dict[str, Reply]:
-    """Run each host's script, as root; replies by host name, one for every host."""
+def poll(
+    entries: Sequence[InventoryHost],
+    script: Callable[[InventoryHost], str],
+    meanwhile: Callable[[], object] = lambda: None,
+) -> dict[str, Reply]:
+    """Run each host's script, as root; replies by host name, one for every host.
+
+    meanwhile: what this machine has to do while it waits for theirs.
+    """
     if not entries:
         return {}
     use_patient_client()
-    inventory = Inventory(([(entry.name, entry.data) for entry in entries], {}))
+    inventory = inventory_of((entry.name, entry.data) for entry in entries)
     state = State(inventory, Config())
     _read_keys(state, entries)
     # pyinfra and paramiko log every refusal; the rows tell it.
@@ -59,6 +67,7 @@ def poll(entries: Sequence[InventoryHost], script: Callable[[InventoryHost], str
         work = {
             entry.name: pool.submit(_ask, state, inventory.get_host(entry.name), script(entry)) for entry in entries
         }
+        meanwhile()
         return {name: reply.result() for name, reply in work.items()}
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyinfra.api import Config, Inventory, State
+from pyinfra.api import Config, State
 from pyinfra.api.connect import connect_all, disconnect_all
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
@@ -18,7 +18,7 @@ from rackwright.effects.line import tune
 from rackwright.errors import RackwrightError
 from rackwright.loading.files import site_root
 from rackwright.loading.load import InventoryHost
-from rackwright.pyinfra_glue.current_run import state_beside
+from rackwright.pyinfra_glue.current_run import inventory_of, state_beside
 from rackwright.pyinfra_glue.inventories import limited, load_inventory
 from rackwright.pyinfra_glue.ssh_client import use_patient_client
 from rackwright.pyinfra_glue.terminal import tame_output
@@ -71,7 +71,7 @@ def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
     """
     _cooperate()
     use_patient_client()
-    inventory = Inventory(([(entry.name, entry.data) for entry in entries], {}))
+    inventory = inventory_of((entry.name, entry.data) for entry in entries)
     tame_output()
     config = Config()
     config.FAIL_PERCENT = 100

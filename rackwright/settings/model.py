@@ -143,8 +143,8 @@ class EndpointSettings(Frozen):
     """Seconds between a crash and the next start."""
     start_limit: int = Field(default=3, ge=1)
     """Starts that may fail before the unit gives up."""
-    container: Container = Container()
-    gate: Gate = Gate()
+    container: Container = Container.model_construct()
+    gate: Gate = Gate.model_construct()
     accept_known_bad: bool = False
     """True deploys a combination that is known not to work."""
 
@@ -210,20 +210,20 @@ class HostSettings(EndpointSettings):
     """Name of the host's endpoint; its unit is `rackwright-NAME.service`."""
     endpoints: dict[Annotated[str, Field(pattern=NAME)], dict[str, Any]] = Field(default_factory=dict)
     """Several endpoints: name, and the keys in which it differs from the top-level ones."""
-    hardware: Hardware = Hardware()
-    paths: Paths = Paths()
-    docker: Docker = Docker()
-    firewall: Firewall = Firewall()
-    registry: Registry = Registry()
-    encodings: Encodings = Encodings()
-    models: Models = Models()
-    downloads: Downloads = Downloads()
-    proxy: Proxy = Proxy()
+    hardware: Hardware = Hardware.model_construct()
+    paths: Paths = Paths.model_construct()
+    docker: Docker = Docker.model_construct()
+    firewall: Firewall = Firewall.model_construct()
+    registry: Registry = Registry.model_construct()
+    encodings: Encodings = Encodings.model_construct()
+    models: Models = Models.model_construct()
+    downloads: Downloads = Downloads.model_construct()
+    proxy: Proxy = Proxy.model_construct()
     control_proxy: Proxy | None = None
     """Proxies for what the control machine itself asks (`rackwright lock`); default: those of the hosts."""
-    mirrors: Mirrors = Mirrors()
-    releases: Releases = Releases()
-    rollout: Rollout = Rollout()
+    mirrors: Mirrors = Mirrors.model_construct()
+    releases: Releases = Releases.model_construct()
+    rollout: Rollout = Rollout.model_construct()
     fabric_address: FabricAddress | None = None
     """Address of this host towards the others of its endpoint; default: the one that SSH reaches it by."""
     _site: Path = PrivateAttr(default=NOWHERE)

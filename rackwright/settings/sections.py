@@ -224,7 +224,9 @@ def _folder(value: str) -> str:
 class Frozen(BaseModel):
     """A section of the settings: unknown keys are refused, values never change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, protected_namespaces=())
+    # Built where it is used by itself: most sections are only ever looked into as parts of a host's settings. A default
+    # is made without a check, which would build its section once more, at every start.
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), defer_build=True)
 
     @field_validator("*", mode="before")
     @classmethod
@@ -488,7 +490,7 @@ class Rollout(Frozen):
     """Hosts with a fault of their own that may be left aside while the others go on: a number, or a part as `5%`."""
     adopt: bool = False
     """Restart also for what differs in the unit or its scripts alone, for one run: `rackwright rollout --adopt`."""
-    hooks: Hooks = Hooks()
+    hooks: Hooks = Hooks.model_construct()
     """Commands of the site around a run; hosts that share one run it once."""
 
 

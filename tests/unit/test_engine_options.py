@@ -471,6 +471,12 @@ def test_unknown_versions_are_checked_as_the_nearest_line(version: str, line: st
     assert line_for(TRT, version)[1] is False
 
 
+@pytest.mark.parametrize("engine", ["tensorrt-llm", "vllm", "sglang"])
+def test_a_version_finds_the_line_that_names_it_without_reading_the_others(engine: str) -> None:
+    for line in lines(engine).values():
+        assert [line_for(engine, version) for version in line.versions] == [(line, True)] * len(line.versions)
+
+
 def test_versions_are_in_their_order() -> None:
     names = ["1.1.0rc0", "1.2.0rc1", "1.2.0rc1.post1", "1.2.0rc6", "1.2.0", "1.2.1", "v1.3.0rc1", "1.3.0rc29-arm64"]
     found = [parse_version(name) for name in names]

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.commands.drift import exit_code, lines, summed_up
-from rackwright.commands.status import ignored_of
 from rackwright.concerns.endpoint import ENDPOINT, Running
 from rackwright.concerns.firewall import FIREWALL
 from rackwright.concerns.firewall.changes import OWNS as FIREWALL_OWNS
@@ -29,6 +28,7 @@ from rackwright.fleet.inspect.status.last_runs import last_runs
 from rackwright.fleet.inspect.status.reading import Asked, parse
 from rackwright.fleet.inspect.status.rows import StatusRow, rows_of, unknown_row, values_of
 from rackwright.fleet.inspect.status.table import duration, render
+from rackwright.fleet.inspect.status.told import ignored_of
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Change, Owned, Shell
 from rackwright.plan.concern import HostReading
@@ -464,7 +464,7 @@ def test_ports_travel_as_the_kernel_writes_them() -> None:
 def test_parameters_that_are_ignored_are_told_once() -> None:
     engine = {"speculative_config": {"decoding_type": "Eagle", "max_draft_len": 3}}
     model = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}
-    drafting = Asked(HostSettings.model_validate({"model": model, "engine": engine}))
-    plain = Asked(HostSettings.model_validate({"model": model, "endpoint_name": "plain"}))
+    drafting = HostSettings.model_validate({"model": model, "engine": engine})
+    plain = HostSettings.model_validate({"model": model, "endpoint_name": "plain"})
     told = "endpoint llm: it ignores temperature, top_p, top_k, seed of requests: "
     assert [line[: len(told)] for line in ignored_of([drafting, drafting, plain])] == [told]

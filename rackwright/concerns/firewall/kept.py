@@ -8,15 +8,12 @@ from collections.abc import Iterable, Mapping
 from rackwright.concerns.firewall.drops import CHAIN, TABLE, Drops
 from rackwright.concerns.firewall.iptables import TAG, Rule
 from rackwright.concerns.watch import TRACE, check_file, repairs_file
-from rackwright.paths import ETC, FIREWALL_UNIT, RUN, UNITS, unit_name
+from rackwright.paths import FIREWALL_GUARD, FIREWALL_LEFT, FIREWALL_SCRIPT, FIREWALL_UNIT, UNITS, unit_name
 from rackwright.plan.render import render_own
 
-SCRIPT = f"{ETC}/firewall"
+SCRIPT, LEFT, GUARD = FIREWALL_SCRIPT, FIREWALL_LEFT, FIREWALL_GUARD
 UNIT = FIREWALL_UNIT
 UNIT_FILE = f"{UNITS}/{UNIT}"
-GUARD = "firewall"
-LEFT = f"{RUN}/firewall"
-"""What the kernel showed of ours when it was put there."""
 CHECK = check_file(GUARD)
 
 

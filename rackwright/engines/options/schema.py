@@ -120,11 +120,14 @@ class VersionLine:
                 self._gather(inner, (*above, name), found)
 
 
-@cache
 def lines(engine: str) -> Mapping[str, VersionLine]:
     """All version lines of an engine by name, the oldest first."""
-    names = sorted((name for name in files(engine) if parse_version(name)), key=_order)
-    return {name: _line(engine, name) for name in names}
+    return {name: _line(engine, name) for name in _names(engine)}
+
+
+@cache
+def _names(engine: str) -> tuple[str, ...]:
+    return tuple(sorted((name for name in files(engine) if parse_version(name)), key=_order))
 
 
 def _order(name: str) -> Version:
@@ -132,12 +135,13 @@ def _order(name: str) -> Version:
 
 
 def line_for(engine: str, version: str) -> tuple[VersionLine, bool]:
-    """The line of a version, and whether it is known to be that very version's."""
-    known = lines(engine)
-    for line in known.values():
-        if version in line.versions:
-            return line, True
-    return known[nearest_line(version, known)], False
+    """The line of a version, and whether it is known to be that very version's.
+
+    A line's versions begin with its name, so only the nearest is read: reading all takes longer than a login.
+    """
+    names = _names(engine)
+    line = _line(engine, version if version in names else nearest_line(version, names))
+    return line, version in line.versions
 
 
 def neighbours(engine: str, version: str) -> tuple[VersionLine, ...]:
@@ -145,10 +149,10 @@ def neighbours(engine: str, version: str) -> tuple[VersionLine, ...]:
 
     What is newer than all, and what names no version at all (`latest`), has the newest line alone.
     """
-    known = lines(engine)
-    before = [name for name in known if not_before(version, name)]
-    after = [name for name in known if not not_before(version, name)]
-    return tuple(known[name] for name in (*before[-1:], *after[:1]))
+    names = _names(engine)
+    before = [name for name in names if not_before(version, name)]
+    after = [name for name in names if not not_before(version, name)]
+    return tuple(_line(engine, name) for name in (*before[-1:], *after[:1]))
 
 
 def all_versions(engine: str) -> list[str]:
@@ -156,6 +160,7 @@ def all_versions(engine: str) -> list[str]:
     return sorted((version for line in lines(engine).values() for version in line.versions), key=_order)
 
 
+@cache
 def _line(engine: str, name: str) -> VersionLine:
     return line_of(engine, name, merged_file(engine, name))
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rackwright.concerns.drained import MARK, Drained, parse_mark
+from rackwright.concerns.drained import Drained, parse_mark
 from rackwright.concerns.endpoint import (
     Aim,
     SeenEndpoint,
@@ -19,20 +19,16 @@ from rackwright.concerns.endpoint import (
     running_of,
     serves_the_same,
 )
-from rackwright.concerns.firewall.kept import GUARD, LEFT, SCRIPT
-from rackwright.concerns.image import PINS
-from rackwright.concerns.lease import LEASE, SeenLease, parse_lease
+from rackwright.concerns.lease import SeenLease, parse_lease
 from rackwright.concerns.models import host_path
 from rackwright.concerns.release import bound_to, release_of
-from rackwright.concerns.watch import repairs_file
 from rackwright.errors import ReadingError
 from rackwright.fleet.inspect.endpoint_drift import damaged_files, gone, out_of_place
-from rackwright.hostside import host_script
-from rackwright.paths import DOCKER_SOCKET, RUN, STATE, UNITS
+from rackwright.fleet.inspect.status.script import status_script
 from rackwright.plan.binding import Binding
 from rackwright.plan.reading import decode
 from rackwright.plan.release import Release
-from rackwright.plan.spec import Resolved, local_url
+from rackwright.plan.spec import Resolved
 from rackwright.settings.group import Group
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.sections import ModelSource
@@ -80,7 +76,7 @@ class Asked:
     def __init__(self, settings: HostSettings) -> None:
         self.settings = settings
         self.endpoints = settings.all_endpoints
-        self.script = _script(self.endpoints)
+        self.script = status_script(self.endpoints)
         """The command for a host; it changes nothing."""
         self._releases: dict[tuple[Any, ...], Release] = {}
 
@@ -100,14 +96,6 @@ class Asked:
         if endpoint.image_digest is None or model is None or (endpoint.draft and draft is None):
             return None
         return self.release(name, endpoint.image_digest, model, draft)
-
-
-def _script(endpoints: Mapping[str, EndpointSettings]) -> str:
-    rows = [f"{name} {own.port:04X} {local_url(own)}/health" for name, own in endpoints.items()]
-    places = {"home": f"{STATE}/endpoints", "images": PINS, "units": UNITS, "lease": LEASE, "docker": DOCKER_SOCKET}
-    places |= {"rules": SCRIPT, "left": LEFT, "repairs": repairs_file(GUARD), "groups": f"{RUN}/groups"}
-    places["drained"] = MARK
-    return host_script("status_read", endpoints="\n".join(rows), **places)
 
 
 def parse(lines: Iterable[str]) -> HostStatus:

@@ -1,0 +1,23 @@
+"""The command of `rackwright status` for a host, which changes nothing. Pure, of few modules: logins wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rackwright.concerns.drained import MARK
+from rackwright.concerns.image import PINS
+from rackwright.concerns.lease import LEASE
+from rackwright.concerns.watch import repairs_file
+from rackwright.hostside import host_script
+from rackwright.paths import DOCKER_SOCKET, FIREWALL_GUARD, FIREWALL_LEFT, FIREWALL_SCRIPT, RUN, STATE, UNITS
+from rackwright.plan.spec import local_url
+from rackwright.settings.model import EndpointSettings
+
+
+def status_script(endpoints: Mapping[str, EndpointSettings]) -> str:
+    """The command for hosts with these endpoints."""
+    rows = [f"{name} {own.port:04X} {local_url(own)}/health" for name, own in endpoints.items()]
+    places = {"home": f"{STATE}/endpoints", "images": PINS, "units": UNITS, "lease": LEASE, "docker": DOCKER_SOCKET}
+    places |= {"rules": FIREWALL_SCRIPT, "left": FIREWALL_LEFT, "repairs": repairs_file(FIREWALL_GUARD)}
+    places |= {"drained": MARK, "groups": f"{RUN}/groups"}
+    return host_script("status_read", endpoints="\n".join(rows), **places)

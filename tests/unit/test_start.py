@@ -1,0 +1,61 @@
+"""What a command loads before the first login: counted in modules, never in seconds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from rackwright.settings.sections import Frozen
+
+# A process of its own: this one has loaded everything. `told` is what status loads while the hosts log in.
+LOADED = """
+import json, sys
+import rackwright.cli, rackwright.inventory, rackwright.commands.status
+before = sorted(sys.modules)
+import rackwright.fleet.inspect.status.told
+print(json.dumps([before, sorted(sys.modules)]))
+"""
+BEFORE_LOGIN = 120
+"""Modules of ours; 114 when this was written, of 178 in all."""
+NEVER = (
+    "pyinfra.operations",
+    "pyinfra.facts",
+    "pyinfra_cli",
+    "rackwright.operations",
+    "rackwright.effects.steps",
+    "rackwright.concerns.catalog",
+    "rackwright.fleet.rollout.control",
+    "rich",
+    "asyncssh",
+)
+"""What a deploy needs, and a look never does."""
+LATER = (
+    "rackwright.concerns.endpoint",
+    "rackwright.concerns.docker",
+    "rackwright.concerns.firewall",
+    "rackwright.proof.full",
+)
+"""What only the replies need."""
+
+
+def loaded() -> tuple[list[str], list[str]]:
+    """Modules before the first login, and all that status loads."""
+    done = subprocess.run([sys.executable, "-c", LOADED], check=True, capture_output=True, text=True)
+    before, after = json.loads(done.stdout)
+    return before, after
+
+
+def within(modules: list[str], packages: tuple[str, ...]) -> list[str]:
+    return [name for name in modules if any(f"{name}.".startswith(f"{package}.") for package in packages)]
+
+
+def test_status_loads_no_deploy_and_little_before_the_first_login() -> None:
+    before, after = loaded()
+    assert within(after, NEVER) == []
+    assert within(before, LATER) == []
+    assert len(within(before, ("rackwright",))) <= BEFORE_LOGIN
+
+
+def test_no_text_of_the_settings_is_looked_for_at_a_start() -> None:
+    assert not Frozen.model_config.get("use_attribute_docstrings", False)
