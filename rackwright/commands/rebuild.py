@@ -11,12 +11,14 @@ from typing import Any
 
 from rackwright.commands.inventories import add_data, add_vault, data_of, pick
 from rackwright.commands.rollout import agreed
+from rackwright.concerns.drained import Drained
 from rackwright.effects import hostkeys
 from rackwright.effects.hostkeys import HostKey
 from rackwright.errors import RackwrightError, ReadingError
 from rackwright.fleet.inspect.peers import EndpointOfPeers, differences, lock_of, place_of
 from rackwright.fleet.inspect.status.reading import Asked, HostStatus, parse
 from rackwright.fleet.inspect.status.table import duration
+from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.rollout.control import roll_out
 from rackwright.fleet.rollout.launch import begin
 from rackwright.loading.files import site_root
@@ -56,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
     with given(own):
         entries = load_inventory(args.inventory)
     entry = pick(entries, args.host, args.inventory)
+    refuse_drained(entry.name, drained_hosts([entry]))
     root = site_root(Path(args.inventory).expanduser()).absolute()
     pins = _pins(root, entry, _peers(entries, entry), args.as_settings)
     place = known_hosts.place_of(entry.name, entry.data)
@@ -73,6 +76,14 @@ def run(args: argparse.Namespace) -> int:
     if pins:
         write_lock(root, pins, entry.settings.paths.lock_file)
     return _deploy(args.inventory, root, entry, own)
+
+
+def refuse_drained(host: str, marks: Mapping[str, Drained]) -> None:
+    """A host that has its mark still was not reinstalled, and no run switches its endpoints. Raises RackwrightError."""
+    if mark := marks.get(host):
+        raise RackwrightError(
+            f"{host} is {mark}; nothing was done; next: rackwright undrain {host}, then the same command", code="RW1032"
+        )
 
 
 # -- the same release as the group

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,9 @@ def decrypt(ciphertexts: Sequence[Ciphertext], site: Path) -> list[str]:
             os.mkfifo(pipe, 0o600)
         with _View(pipes, site) as view:
             return view.all(ciphertexts)
+
+
+_PIPE = re.compile(r"^Failed to view '[^']*': | (for|on) /.*$")
 
 
 class _View:
@@ -115,7 +119,7 @@ class _View:
 
     def _refuse(self, ciphertext: Ciphertext) -> None:
         self._errors.seek(0)
-        reason = _reason(self._errors.read().decode(errors="replace"))
+        reason = reason_of(self._errors.read().decode(errors="replace"))
         raise SettingsError(
             f"{ciphertext.where}: ansible-vault could not decrypt this: {reason}\n"
             "next: export ANSIBLE_VAULT_PASSWORD_FILE=FILE (a file with the password, or a program that prints it)",
@@ -123,11 +127,11 @@ class _View:
         )
 
 
-def _reason(printed: str) -> str:
-    """Why, without the names of our pipes."""
+def reason_of(printed: str) -> str:
+    """Why, without the names of our pipes, which each version of ansible-core puts elsewhere."""
     if "EOFError" in printed:
         return "no vault password is set, and there is no terminal to ask for one"
-    return first_error(printed).split(" for /", 1)[0].rstrip(".")
+    return _PIPE.sub("", first_error(printed)).rstrip(".")
 
 
 def _open(pipe: Path) -> int | None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from rackwright.commands.drain import new_mark
+from rackwright.commands.rebuild import refuse_drained
 from rackwright.concerns.drained import DRAINED, MARK, NO_BOOT, Drained, Standing, parse_mark
 from rackwright.concerns.endpoint import ENDPOINT
 from rackwright.concerns.endpoint.switch.maintenance import drain_changes, reboot_changes, undrain_changes
@@ -140,6 +141,12 @@ def test_a_rollout_leaves_drained_hosts_aside_and_says_whose_they_are(tmp_path: 
     with pytest.raises(RackwrightError, match="RW0840: every chosen host is drained") as caught:
         choose_participants(Path("i.py"), ["h2"], Path(), {}, drained={"h2": MARKED})
     assert "next: rackwright undrain h2" in str(caught.value)
+
+
+def test_a_drained_host_is_not_rebuilt() -> None:
+    refuse_drained("h1", {"h2": MARKED})
+    with pytest.raises(RackwrightError, match=r"RW1032: h1 is drained since .*next: rackwright undrain h1"):
+        refuse_drained("h1", {"h1": MARKED})
 
 
 # -- what is left of it
