@@ -16,7 +16,7 @@ from rackwright.commands.rollout import agreed
 from rackwright.concerns.drained import Drained
 from rackwright.errors import RackwrightError, ReadingError
 from rackwright.fleet.inspect.status.reading import Asked, parse
-from rackwright.fleet.maintenance.capacity import Place, too_many_down
+from rackwright.fleet.maintenance.capacity import Place, refuse_groups, too_many_down
 from rackwright.fleet.maintenance.control import take_out
 from rackwright.fleet.rollout.gate_hosts import domains_of
 from rackwright.fleet.rollout.launch import begin
@@ -50,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
     everybody = load_inventory(args.inventory)
     hosts = named(everybody, args.hosts, args.inventory)
     names = [host.name for host in hosts]
+    refuse_groups(hosts)
     if not args.anyway:
         _refuse_too_many(everybody, names)
     if not args.yes and not agreed(f"This drains and stops what serves on {', '.join(names)} ({args.reason})."):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rackwright.commands.inventories import add_data, add_limit
 from rackwright.commands.rollout import add_waves, agreed, given
+from rackwright.fleet.maintenance.capacity import refuse_groups
 from rackwright.fleet.maintenance.control import BACK_WITHIN, restart_hosts
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.rollout.launch import begin
@@ -38,6 +39,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Restart the chosen hosts that are in service; returns the exit status. Raises RackwrightError."""
     entries = chosen_hosts(args.inventory, args.limit, args.only)
+    refuse_groups(entries)
     root, place = site_root(Path(args.inventory)).absolute(), Path(args.inventory).absolute()
     names, listed = [entry.name for entry in entries], load_quarantine(root)
     present = choose_participants(place, names, root, listed, args.skip_offline, drained=drained_hosts(entries))

@@ -14,7 +14,8 @@ from rackwright.concerns.firewall.place import listeners
 from rackwright.concerns.firewall.rules import member_rules
 from rackwright.concerns.release import bound_to, release_of
 from rackwright.concerns.release.concern import unseen
-from rackwright.errors import SettingsError
+from rackwright.errors import RackwrightError, SettingsError
+from rackwright.fleet.maintenance.capacity import refuse_groups
 from rackwright.loading.load import InventoryHost
 from rackwright.loading.notes import notes
 from rackwright.plan.binding import Binding, parse_binding
@@ -202,3 +203,14 @@ def test_only_members_come_in_where_they_meet(site: Path) -> None:
     [rule] = member_rules(member.settings.group, 4)
     assert "-s 10.9.0.1/32 -d 10.9.0.2/32" in rule.text
     assert member_rules(None, 4) == member_rules(member.settings.group, 6) == ()
+
+
+def test_a_host_of_a_group_is_not_drained_nor_restarted_alone(site: Path) -> None:
+    pair = loaded(site)
+    with pytest.raises(RackwrightError, match=r"h1, h2\): an endpoint of several hosts .* systemctl stop"):
+        refuse_groups(pair)
+    alone = {"hosts: 2\n": "", "tensor-parallel-size: 2": "tensor-parallel-size: 1"}
+    text = PAIR
+    for old, new in alone.items():
+        text = text.replace(old, new)
+    refuse_groups(loaded(site, text))

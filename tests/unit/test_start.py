@@ -16,7 +16,7 @@ before = sorted(sys.modules)
 import rackwright.fleet.inspect.status.told
 print(json.dumps([before, sorted(sys.modules)]))
 """
-BEFORE_LOGIN = 120
+BEFORE_LOGIN = 130
 """Modules of ours; 114 when this was written, of 178 in all."""
 NEVER = (
     "pyinfra.operations",

@@ -1,12 +1,14 @@
-"""Whether hosts can be taken out of service by hand without going below what `rollout.max_unavailable` leaves. Pure."""
+"""Whether hosts can be taken out of service by hand: alone, and within what `rollout.max_unavailable` leaves. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from rackwright.errors import RackwrightError
 from rackwright.fleet.inspect.host_names import hosts_text
 from rackwright.fleet.rollout.waves import amount
+from rackwright.loading.load import InventoryHost
 from rackwright.printable import counted
 
 
@@ -17,6 +19,18 @@ class Place:
     domains: tuple[str, ...]
     serves: bool
     max_unavailable: str
+
+
+def refuse_groups(leaving: Sequence[InventoryHost]) -> None:
+    """Raises RackwrightError when one of the hosts serves an endpoint together with others."""
+    together = [host for host in leaving if any(own.size > 1 for own in host.settings.all_endpoints.values())]
+    if together:
+        raise RackwrightError(
+            f"{hosts_text([host.name for host in together])}: an endpoint of several hosts starts and stops as one, "
+            "and drain and reboot do not know that yet; nothing was done; next, on its first host, which stops all: "
+            "systemctl stop rackwright-NAME",
+            code="RW0842",
+        )
 
 
 def too_many_down(places: Mapping[str, Place], leaving: Collection[str]) -> list[str]:
