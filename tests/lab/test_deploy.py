@@ -253,7 +253,7 @@ def test_a_damaged_file_is_put_back_under_the_running_container(deployed: Site) 
 
 def test_downloads_go_on_side_by_side_and_a_failed_one_is_told_where_it_is_collected(deployed: Site) -> None:
     host, web, file = deployed.lab.hosts[0], deployed.lab.paths.web, "/srv/encodings/cl100k_base.tiktoken"
-    host.run(f"rm {file}; for f in /srv/models/*Eagle3*/config.json; do echo '{{}}' >$f; done")
+    host.run(f"rm {file}; for f in /srv/models/*Eagle3*/*.safetensors; do echo x >$f; done")
     faults.set_fault(web, "wrong_bytes", path="*cdn*")
     failed = deployed.deploy("-y", limit=[host.name])
     faults.clear(web)

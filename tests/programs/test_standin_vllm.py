@@ -146,6 +146,12 @@ def test_another_model_or_no_request_at_all_is_refused(server: Running) -> None:
     assert server.post("/v1/chat/completions", {"model": MODEL}).status_code == 400
 
 
+def test_several_greedy_answers_are_refused_as_by_a_real_one(server: Running) -> None:
+    answer = server.chat("What is 17 + 25?", MODEL, n=2, temperature=0)
+    assert (answer.status_code, "n must be 1 when using greedy sampling" in answer.text) == (400, True), answer.text
+    assert len(server.chat("What is 17 + 25?", MODEL, n=2).json()["choices"]) == 2
+
+
 def test_its_health_goes(server: Running) -> None:
     server.set_faults({"fault": "unhealthy_after_seconds", "value": 0, "when": {"drafting": True, "version": "0.14.1"}})
     assert server.get("/health").status_code == 503

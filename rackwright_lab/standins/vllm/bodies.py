@@ -101,6 +101,8 @@ def _check(request: Any) -> None:
         raise RefusedError(f"max_tokens must be at least 1, got {request.max_tokens}.", "max_tokens")
     if request.temperature is not None and request.temperature < 0:
         raise RefusedError(f"temperature must be non-negative, got {request.temperature}.", "temperature")
+    if request.temperature == 0 and request.n > 1:
+        raise RefusedError(f"n must be 1 when using greedy sampling, got {request.n}.")
 
 
 def _counted(body: dict[str, Any]) -> dict[str, Any]:

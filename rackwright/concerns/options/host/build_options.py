@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from rackwright.concerns.options.host.in_image import first, leave, real_output
+from rackwright.concerns.options.host.in_image import VLLM_PARSERS, first, leave, real_output
 
 REFUSED = 3
 Row = dict[str, str]
@@ -42,16 +42,33 @@ def build_vllm(model: str, file: str, gpus: int, words: Sequence[str]) -> None: 
         "vllm.utils.argparse_utils:FlexibleArgumentParser",
         "vllm.utils:FlexibleArgumentParser",
     )
-    fill = first("vllm.entrypoints.openai.cli_args:make_arg_parser")
+    fill = first(*VLLM_PARSERS)
     options = first("vllm.engine.arg_utils:EngineArgs")
     parser = fill(parser_class())
-    options.from_cli_args(parser.parse_args(["--model", model, *config(file), *words]))
+    args = parser.parse_args(["--model", model, *config(file), *words])
+    options.from_cli_args(args)
+    check_drafting(getattr(args, "speculative_config", None))
+
+
+def check_drafting(section: Any) -> None:
+    """The keys of speculative-config by the image's own class, which vLLM itself builds only with its GPUs."""
+    try:
+        known = first("vllm.config:SpeculativeConfig", "vllm.config.speculative:SpeculativeConfig")
+    except ImportError:
+        return
+    fields = getattr(known, "__dataclass_fields__", {})
+    wrong = [key for key in section or {} if key.replace("-", "_") not in fields]
+    if fields and wrong:
+        raise ValueError(f"--speculative-config has no key {wrong[0]!r}")
 
 
 def build_sglang(model: str, file: str, gpus: int, words: Sequence[str]) -> None:  # noqa: ARG001 - the builders are called alike
-    """SGLang: its own parser and option class."""
+    """SGLang: its own parser and option class, which newer versions check only when they are told to resolve it."""
     prepare = first("sglang.srt.server_args:prepare_server_args")
-    prepare(["--model-path", model, *config(file), *words])
+    args = prepare(["--model-path", model, *config(file), *words])
+    resolve = getattr(args, "resolve_once", None)
+    if resolve is not None:
+        resolve()
 
 
 def config(file: str) -> list[str]:

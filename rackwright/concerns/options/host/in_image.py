@@ -23,6 +23,12 @@ def first(*names: str) -> Any:
     raise ImportError("; ".join(reasons))
 
 
+VLLM_PARSERS = tuple(
+    f"vllm.entrypoints.{place}.cli_args:make_arg_parser" for place in ("openai", "launchers", "common")
+)
+"""Where vLLM fills its parser: seen in 0.14.1, in 0.32.0 and in 0.33.0."""
+
+
 def real_output() -> IO[str]:
     """The real standard output; whatever the engine prints goes to standard error from now on."""
     # The first process of a container ignores signals that it has no handler for.

@@ -17,7 +17,7 @@ import typing
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from rackwright.concerns.options.host.in_image import first, leave, real_output
+from rackwright.concerns.options.host.in_image import VLLM_PARSERS, first, leave, real_output
 
 Json = dict[str, Any]
 BOUNDS = ("gt", "ge", "lt", "le")
@@ -167,7 +167,7 @@ def walk_trtllm() -> Json:
 def walk_vllm() -> Json:
     """vLLM: its own parser, and the classes of what it takes as JSON."""
     parser_class = first("vllm.utils.argparse_utils:FlexibleArgumentParser", "vllm.utils:FlexibleArgumentParser")
-    fill = first("vllm.entrypoints.openai.cli_args:make_arg_parser", "vllm.entrypoints.common.cli_args:make_arg_parser")
+    fill = first(*VLLM_PARSERS)
     return {"version": str(first("vllm:__version__")), **_parser(fill(parser_class()), _configs("vllm.config"))}
 
 
