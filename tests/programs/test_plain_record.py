@@ -57,14 +57,14 @@ def test_it_says_what_became_of_each_host(site: Path) -> None:
         "--data",
         "port=8001",
         "--data",
-        'environment={"A_TOKEN": "hf_x"}',
+        'proxy={"http": "http://me:s3cretword@proxy.lab:3128"}',
     )
     assert status == 1, output
     record = record_of("r", only_record(site))
     assert record.states == {"@fake/a1": "done", "@fake/a2": "switched", "@fake/b1": "not converged"}
     assert record.begin["what"] == "deploy inventory/fleet.py"
     assert record.begin["deploy"] == str(site / "deploy.py")
-    assert record.begin["data"] == {"port": 8001, "environment": {"A_TOKEN": "*MASKED*"}}
+    assert record.begin["data"] == {"port": 8001, "proxy": {"http": "http://*MASKED*@proxy.lab:3128"}}
     assert record.end is not None
     assert record.end["status"] == 1
     assert record.end["text"].startswith("RW0823: failed on @fake/b1; next: rackwright resume ")
