@@ -69,6 +69,8 @@ def wait_until_all_serve(site: Site, before: list[str]) -> None:
 
 
 def test_two_hosts_serve_one_model(site: Site) -> None:
+    for host in site.lab.hosts:
+        host.reset()
     run = deploy(site)
     assert run.status == 0, run.output
     head, member = site.lab.hosts

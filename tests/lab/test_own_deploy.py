@@ -25,7 +25,7 @@ config.SUDO = True
 server.shell(name="Tune the kernel", commands=["touch /run/tuned"])
 assert host.get_fact(LinuxName)
 
-site(paths={{"private_ca": "{authority}"}}, control_proxy={{"http": "{proxy}"}})
+site(paths={{"private_ca": "{authority}"}}, control_proxy={{"http": "{proxy}"}}, mirrors={mirrors})
 docker(users=["ops"])
 firewall(confirm_timeout=10)
 registry(key=Path("{key}").read_text())
@@ -55,7 +55,13 @@ def run(site: Site, tmp_path: Path) -> Callable[..., Run]:
     (tmp_path / "hosts.py").write_text(f"hosts = [({host.name!r}, {data!r})]\n")
 
     def pyinfra(*options: str, hub: str = "", more: str = "") -> Run:
-        words = {"authority": site.lab.paths.pki / "ca.crt", "proxy": site.lab.proxy.url, "key": tmp_path / "key"}
+        keys = {f"{name}_keys": list(own) for name, own in site.lab.apt_keys().items()}
+        words = {
+            "mirrors": keys,
+            "authority": site.lab.paths.pki / "ca.crt",
+            "proxy": site.lab.proxy.url,
+            "key": tmp_path / "key",
+        }
         (tmp_path / "deploy.py").write_text(DEPLOY.format(**words, hub=hub, more=more))
         return site.command(BIN / "pyinfra", "hosts.py", "deploy.py", "-y", *options, cwd=tmp_path)
 
