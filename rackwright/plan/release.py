@@ -111,6 +111,10 @@ def facts_of(spec: EndpointSpec, release: str) -> dict[str, Any]:
     return {"format": FORMAT, "hash": release, "serving": spec.serving_hash, **spec.as_json()}
 
 
+def _short_digest(image: str) -> str:
+    return image.rpartition("@")[2].removeprefix("sha256:")[:12]
+
+
 def _render_files(spec: EndpointSpec, endpoint: EndpointSettings, site: Path) -> dict[str, str]:
     values = {
         "spec": spec,
@@ -118,7 +122,7 @@ def _render_files(spec: EndpointSpec, endpoint: EndpointSettings, site: Path) ->
         "release": release_dir(spec.name, SELF),
         "binding": binding_path(spec.name),
         "scratch": f"{endpoint_dir(spec.name)}/scratch",
-        "caches": f"{endpoint_dir(spec.name)}/caches/{spec.image.rpartition(':')[2][:12]}",
+        "caches": f"{endpoint_dir(spec.name)}/caches/{_short_digest(spec.image)}",
         "container": container_name(spec.name),
         "limits": limits(endpoint),
         "docker_host": DOCKER_HOST,
