@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from rackwright_lab.hosts.host import Host
+from rackwright_lab.lab import Lab
 from tests.lab.conftest import BIN, ROOT, Run, Site
 from tests.lab.fleets import proven, running
 from tests.lab.products import in_proof
@@ -68,9 +70,20 @@ def wait_until_all_serve(site: Site, before: list[str]) -> None:
     pytest.fail(f"they do not serve again after {SECONDS} s: {[state(host) for host in site.lab.hosts]}")
 
 
-def test_two_hosts_serve_one_model(site: Site) -> None:
-    for host in site.lab.hosts:
+@pytest.fixture(scope="module", autouse=True)
+def hosts_of_its_own(worker_lab: Lab) -> Iterator[None]:
+    """What one host served alone, or two together, is in the way of the other."""
+    reset(worker_lab)
+    yield
+    reset(worker_lab)
+
+
+def reset(lab: Lab) -> None:
+    for host in lab.hosts:
         host.reset()
+
+
+def test_two_hosts_serve_one_model(site: Site) -> None:
     run = deploy(site)
     assert run.status == 0, run.output
     head, member = site.lab.hosts
