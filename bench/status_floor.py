@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.loading.files import site_root
-from rackwright.loading.load import InventoryHost
+from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright_lab import Lab
 

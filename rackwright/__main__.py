@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from rackwright.cli import main
+from rackwright.commands.cli import main
 
 sys.exit(main())

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
-from rackwright.cli import parser
+from rackwright.commands.cli import parser
 from rackwright.concerns.preflight.docker import DOCKER
 from rackwright.concerns.preflight.gpu import GPU
 from rackwright.concerns.preflight.machine import MACHINE

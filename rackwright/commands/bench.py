@@ -11,23 +11,23 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from rackwright.bench.aiperf.environment import ready_python
-from rackwright.bench.figures.compare import compared, sentences
-from rackwright.bench.figures.fail_if import FailIf, broken, fail_if_of
-from rackwright.bench.looking import Measuree
-from rackwright.bench.record import BENCH, Bench, read_bench
-from rackwright.bench.report.page import write_page
-from rackwright.bench.report.table import compared_table, switches_line, table
-from rackwright.bench.running import Plan, measure
-from rackwright.bench.suites.loading import suite_of, suite_text
-from rackwright.bench.suites.prompts import CAVEAT, prompt_files
 from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import agreed
 from rackwright.commands.runs import add_site, root_of
 from rackwright.errors import RackwrightError, SettingsError
+from rackwright.fleet.bench.aiperf.environment import ready_python
+from rackwright.fleet.bench.figures.compare import compared, sentences
+from rackwright.fleet.bench.figures.fail_if import FailIf, broken, fail_if_of
+from rackwright.fleet.bench.looking import Measuree
+from rackwright.fleet.bench.record import BENCH, Bench, read_bench
+from rackwright.fleet.bench.report.page import write_page
+from rackwright.fleet.bench.report.table import compared_table, switches_line, table
+from rackwright.fleet.bench.running import Plan, measure
+from rackwright.fleet.bench.suites.loading import suite_of, suite_text
+from rackwright.fleet.bench.suites.prompts import CAVEAT, prompt_files
 from rackwright.fleet.rollout.launch import beginning
 from rackwright.loading.files import site_root
-from rackwright.loading.load import InventoryHost
+from rackwright.loading.host import InventoryHost
 from rackwright.printable import paragraph
 from rackwright.pyinfra_glue.session import chosen_hosts, connected
 from rackwright.runs.ending import ERROR

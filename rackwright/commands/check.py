@@ -14,7 +14,7 @@ from rackwright.concerns.declared import Declared
 from rackwright.engines.finding import Level
 from rackwright.engines.fit.problems import engine_notes
 from rackwright.loading.files import site_root
-from rackwright.loading.load import InventoryHost
+from rackwright.loading.host import InventoryHost
 from rackwright.loading.notes import notes
 from rackwright.loading.validate import leaves, masked
 from rackwright.pyinfra_glue.declaring import declared_by, overlay_arguments

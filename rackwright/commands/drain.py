@@ -21,7 +21,7 @@ from rackwright.fleet.maintenance.control import take_out
 from rackwright.fleet.rollout.gate_hosts import domains_of
 from rackwright.fleet.rollout.launch import begin
 from rackwright.loading.files import site_root
-from rackwright.loading.load import InventoryHost
+from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.pyinfra_glue.poll import Reply, poll
 from rackwright.runs.ending import ERROR

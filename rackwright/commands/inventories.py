@@ -9,7 +9,7 @@ from typing import Any
 
 from rackwright.commands.vault import PASSWORD_FILE
 from rackwright.errors import RackwrightError, SettingsError
-from rackwright.loading.load import InventoryHost
+from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.runs.selection import HELP
 from rackwright.settings.problems import nearest

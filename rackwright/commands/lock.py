@@ -15,7 +15,7 @@ from rackwright.concerns.models import MODELS
 from rackwright.effects.remote import remote, tail
 from rackwright.errors import RackwrightError, ReadingError
 from rackwright.loading.files import site_root
-from rackwright.loading.load import InventoryHost
+from rackwright.loading.host import InventoryHost
 from rackwright.plan.concern import HostReading
 from rackwright.printable import counted, printable
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected

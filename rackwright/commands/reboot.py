@@ -16,7 +16,7 @@ from rackwright.fleet.rollout.launch import begin
 from rackwright.fleet.rollout.participants import choose_participants
 from rackwright.fleet.rollout.quarantine import load_quarantine
 from rackwright.loading.files import site_root
-from rackwright.loading.load import InventoryHost
+from rackwright.loading.host import InventoryHost
 from rackwright.printable import counted
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.ending import ERROR

@@ -22,7 +22,7 @@ from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.rollout.control import roll_out
 from rackwright.fleet.rollout.launch import begin
 from rackwright.loading.files import site_root
-from rackwright.loading.load import InventoryHost
+from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.pyinfra_glue.options import given
 from rackwright.pyinfra_glue.poll import poll

@@ -15,7 +15,7 @@ from rackwright.fleet.rollout.control import Releases, go_back
 from rackwright.fleet.rollout.launch import Run, begin, phase
 from rackwright.fleet.rollout.quarantine import remarks
 from rackwright.loading.files import site_root
-from rackwright.loading.load import InventoryHost
+from rackwright.loading.host import InventoryHost
 from rackwright.printable import counted
 from rackwright.pyinfra_glue.declaring import declared_by
 from rackwright.pyinfra_glue.session import chosen_hosts

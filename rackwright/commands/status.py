@@ -11,7 +11,7 @@ from pathlib import Path
 from rackwright.commands.inventories import add_limit
 from rackwright.fleet.inspect.status.script import status_script
 from rackwright.loading.files import site_root
-from rackwright.loading.load import InventoryHost
+from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.poll import poll
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.settings.model import HostSettings

@@ -9,7 +9,7 @@ from rackwright.engines.fit.host import check_endpoint, placed
 from rackwright.engines.options.compare import changed_defaults
 from rackwright.engines.requests import Ignored, ignored_parameters
 from rackwright.errors import coded
-from rackwright.loading.load import InventoryHost
+from rackwright.loading.host import InventoryHost
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.origin import dotted, origin_of
 from rackwright.settings.sections import Hardware

@@ -6,18 +6,15 @@ import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
 
+from rackwright.loading.host import InventoryHost
 from rackwright.settings.group import Group, GroupMember
 from rackwright.settings.known_hosts import place_of
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.origin import KeyPath, origin_of
 from rackwright.settings.problems import InvalidSettingsError, Problem, nearest
 
-if TYPE_CHECKING:
-    from rackwright.loading.load import InventoryHost
-
-Hosts = Sequence["InventoryHost"]
+Hosts = Sequence[InventoryHost]
 MISFIT, LOST = "RW0230", "RW0231"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from rackwright.loading.ansible.foreign import Foreign, own_keys_in, without_a_m
 from rackwright.loading.ansible.ssh_config import jump_of
 from rackwright.loading.files import Site, site_root
 from rackwright.loading.group import grouped, kept_in_group
+from rackwright.loading.host import InventoryHost
 from rackwright.loading.merge import Layer, merge
 from rackwright.loading.validate import Known, leaves, validate
 from rackwright.loading.vault import decrypt
@@ -19,8 +20,8 @@ from rackwright.loading.wording import is_secret
 from rackwright.loading.yaml_file import VAULT_HEADER, Ciphertext, Document, parse
 from rackwright.settings.connection import defaults, placed, rename
 from rackwright.settings.groups import ALL, PRIORITY, UNGROUPED, Groups
-from rackwright.settings.model import NOWHERE, SITE, HostSettings
-from rackwright.settings.origin import KeyPath, Origin, Origins
+from rackwright.settings.model import SITE, HostSettings
+from rackwright.settings.origin import KeyPath, Origin
 from rackwright.settings.problems import InvalidSettingsError, Problem
 from rackwright.settings.secret import Secret
 
@@ -44,20 +45,6 @@ class Listing:
     """Folder of the site; default: that of the path."""
     is_ansible: bool = False
     """True for an existing Ansible inventory: what is not for us is left out, and hosts without a model are."""
-
-
-@dataclass(frozen=True)
-class InventoryHost:
-    """One host: its groups (the weakest first), its pyinfra data, its typed settings, and the origin of every key."""
-
-    name: str
-    groups: tuple[str, ...]
-    data: dict[str, Any]
-    settings: HostSettings
-    origins: Origins
-    layers: tuple[Layer, Layer] = field(default=(Layer({}, {}), Layer({}, {})), repr=False)
-    """What files and inventory say of it, and what `--data` says."""
-    root: Path = NOWHERE
 
 
 @dataclass(frozen=True)

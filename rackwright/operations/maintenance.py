@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from pyinfra.api import operation
 from pyinfra.api.host import Host
 
@@ -15,10 +13,8 @@ from rackwright.plan.change import Change
 from rackwright.plan.concern import HostReading
 from rackwright.pyinfra_glue.hostrun import (
     Commands,
-    announce_changes,
-    commands,
+    decide_and_carry_out,
     leased_changes,
-    mark_changed,
     reading_of,
     this_host,
 )
@@ -30,7 +26,7 @@ from rackwright.runs.handover import received
 def drain() -> Commands:
     """Mark a host as drained, take its clients away, and stop its endpoints; as the handover says why."""
     host, mark = this_host(), Drained(**(received().mark or {}))
-    yield from _carried_out(host, lambda seen: drain_changes(settings_of(host), seen, mark))
+    yield from decide_and_carry_out(host, lambda seen: drain_changes(settings_of(host), seen, mark))
 
 
 @operation()
@@ -40,15 +36,7 @@ def undrain() -> Commands:
     seen = reading_of(host)
     if seen is not None and seen[DRAINED].drained is None and host.state.is_executing:
         say(host, "it is not drained")
-    yield from _carried_out(host, lambda seen: undrain_changes(settings_of(host), seen))
-
-
-def _carried_out(host: Host, decide: Callable[[HostReading], Sequence[Change]]) -> Commands:
-    changes = yield from leased_changes(host, decide)
-    announce_changes(host, changes or ())
-    for change in changes or ():
-        mark_changed(host)
-        yield from commands(change)
+    yield from decide_and_carry_out(host, lambda seen: undrain_changes(settings_of(host), seen))
 
 
 @operation()

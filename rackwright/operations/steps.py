@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pyinfra.api import operation
@@ -30,6 +30,7 @@ from rackwright.pyinfra_glue.hostrun import (
     begun,
     collected,
     commands,
+    decide_and_carry_out,
     fail,
     leased_changes,
     mark_begun,
@@ -165,7 +166,7 @@ def hash_model_files() -> Commands:
     host = this_host()
     settings = settings_of(host)
     if settings.models.verify_deep:
-        yield from _carry_out(host, lambda seen: hash_changes(settings, seen[MODELS]))
+        yield from decide_and_carry_out(host, lambda seen: hash_changes(settings, seen[MODELS]))
 
 
 def try_keys(name: str) -> None:
@@ -180,15 +181,7 @@ def try_registry_keys() -> Commands:
     host = this_host()
     settings = settings_of(host)
     if settings.registry.check_key and (change := try_key(settings.registry)):
-        yield from _carry_out(host, lambda _: [change])
-
-
-def _carry_out(host: Host, decide: Callable[[HostReading], Sequence[Change]]) -> Commands:
-    changes = yield from leased_changes(host, decide)
-    announce_changes(host, changes or ())
-    for change in changes or ():
-        mark_changed(host)
-        yield from commands(change)
+        yield from decide_and_carry_out(host, lambda _: [change])
 
 
 @operation()
@@ -201,7 +194,7 @@ def remove_left_behind(steps: Mapping[str, Sequence[str]], purge: bool = False) 
     host = this_host()
     if host.name in steps:
         declared = Declared(tuple(steps[host.name]))
-        yield from _carry_out(host, lambda seen: plan_left_behind(seen, declared, purge))
+        yield from decide_and_carry_out(host, lambda seen: plan_left_behind(seen, declared, purge))
 
 
 @operation()

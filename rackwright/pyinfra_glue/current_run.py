@@ -15,7 +15,7 @@ from pyinfra.connectors.ssh import SSHConnector
 from pyinfra.context import ctx_state
 
 from rackwright.effects.run_context import share
-from rackwright.loading.load import InventoryHost
+from rackwright.loading.host import InventoryHost
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Lock
 

@@ -187,6 +187,15 @@ def commands(change: Change) -> Commands:
     yield FunctionCommand(_perform, (Quiet(change),), {})
 
 
+def decide_and_carry_out(host: Host, decide: Callable[[HostReading], Sequence[Change]]) -> Commands:
+    """Say and make what is to be changed on a host, under its lease."""
+    changes = yield from leased_changes(host, decide)
+    announce_changes(host, changes or ())
+    for change in changes or ():
+        mark_changed(host)
+        yield from commands(change)
+
+
 def begun(concern: Concern[Any, Any], change: Change) -> Commands:
     """The same for a change whose jobs are only begun: `collected` tells how they ended."""
     yield FunctionCommand(_begin, (Quiet(concern), Quiet(change)), {})

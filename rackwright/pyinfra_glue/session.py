@@ -17,7 +17,7 @@ from pyinfra.progress import progress_spinner
 from rackwright.effects.line import tune
 from rackwright.errors import RackwrightError
 from rackwright.loading.files import site_root
-from rackwright.loading.load import InventoryHost
+from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.current_run import inventory_of, state_beside
 from rackwright.pyinfra_glue.inventories import limited, load_inventory
 from rackwright.pyinfra_glue.ssh_client import use_patient_client

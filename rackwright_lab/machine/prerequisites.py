@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rackwright_lab.machine import locks
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import LabError, run
 
@@ -42,6 +43,14 @@ REFUSE_STARTS = "#!/bin/sh\nexit 101\n"
 def ensure(progress: Progress) -> None:
     """Install what is missing. Raises LabError, with what and how, where that cannot be done."""
     refuse_foreign_systems()
+    if not missing_packages():
+        return
+    # Labs begin side by side, and apt does not wait for its lock on the package lists.
+    with locks.only_one("packages"):
+        _install_missing(progress)
+
+
+def _install_missing(progress: Progress) -> None:
     missing = missing_packages()
     if not missing:
         return

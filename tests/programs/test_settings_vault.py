@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.cli import main
 from rackwright.commands import init
+from rackwright.commands.cli import main
 from rackwright.errors import SettingsError
 from rackwright.loading.ansible.command import command
 from rackwright.loading.vault import decrypt

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rackwright.cli import main
+from rackwright.commands.cli import main
 from rackwright.engines.advice import Load, advise
 from rackwright.engines.data import table
 from rackwright.engines.fit.sizes import plan_of

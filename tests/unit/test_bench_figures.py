@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.bench.aiperf.results import measured
-from rackwright.bench.figures.acceptance import counts_of, drafting_of, grown_between
-from rackwright.bench.figures.compare import FIGURES, compared, estimate, in_percent, ratio_of, sentences
-from rackwright.bench.figures.fail_if import broken, fail_if_of
-from rackwright.bench.figures.figures import Drafting, Measured, Request, as_json, measured_of
-from rackwright.bench.figures.guards import FORCED, forced, others, slowed, switches
-from rackwright.bench.record import bench_of
-from rackwright.bench.report.page import html, pictures
-from rackwright.bench.report.table import table
 from rackwright.errors import RackwrightError, SettingsError
+from rackwright.fleet.bench.aiperf.results import measured
+from rackwright.fleet.bench.figures.acceptance import counts_of, drafting_of, grown_between
+from rackwright.fleet.bench.figures.compare import FIGURES, compared, estimate, in_percent, ratio_of, sentences
+from rackwright.fleet.bench.figures.fail_if import broken, fail_if_of
+from rackwright.fleet.bench.figures.figures import Drafting, Measured, Request, as_json, measured_of
+from rackwright.fleet.bench.figures.guards import FORCED, forced, others, slowed, switches
+from rackwright.fleet.bench.record import bench_of
+from rackwright.fleet.bench.report.page import html, pictures
+from rackwright.fleet.bench.report.table import table
 from rackwright.settings.model import EndpointSettings
 
 BEFORE = """\

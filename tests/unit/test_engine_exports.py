@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import rackwright_lab
-from rackwright.cli import main
+from rackwright.commands.cli import main
 from rackwright.commands.engine_data import walked
 from rackwright.concerns.options import WantedOptions, walk_script
 from rackwright.concerns.options.concern import image_program

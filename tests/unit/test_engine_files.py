@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.cli import main
+from rackwright.commands.cli import main
 from rackwright.loading.edit import comment_of, edited
 from rackwright.settings.key_fix import Move
 from rackwright.settings.origin import KeyPath

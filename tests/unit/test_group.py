@@ -16,7 +16,7 @@ from rackwright.concerns.release import bound_to, release_of
 from rackwright.concerns.release.concern import unseen
 from rackwright.errors import RackwrightError, SettingsError
 from rackwright.fleet.maintenance.capacity import refuse_groups
-from rackwright.loading.load import InventoryHost
+from rackwright.loading.host import InventoryHost
 from rackwright.loading.notes import notes
 from rackwright.plan.binding import Binding, parse_binding
 from rackwright.plan.release import Release

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.cli import VERBS, main, parser
 from rackwright.commands import init
+from rackwright.commands.cli import VERBS, main, parser
 from rackwright.commands.default_inventory import default_inventory
 from rackwright.commands.habits import OPTIONS, options_told, verb_told
 from rackwright.commands.habits import VERBS as HABITS

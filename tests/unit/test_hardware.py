@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import settings as times
 from hypothesis import strategies as st
 
-from rackwright.cli import main
+from rackwright.commands.cli import main
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.preflight.concern import PREFLIGHT
@@ -26,7 +26,7 @@ from rackwright.fleet.hardware.page import page, values
 from rackwright.fleet.inspect.read_hosts import Surveyed
 from rackwright.fleet.view.timeline import HostTimeline, Timeline
 from rackwright.fleet.view.timeline_events import timeline_of
-from rackwright.loading.load import InventoryHost
+from rackwright.loading.host import InventoryHost
 from rackwright.plan.concern import HostReading
 from rackwright.runs.journal import append, new_record
 from rackwright.settings.model import HostSettings

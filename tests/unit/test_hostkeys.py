@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rackwright.commands.rebuild import _compared, _new_keys
 from rackwright.effects.hostkeys import HostKey, accept, known, offered, without
 from rackwright.errors import RackwrightError
-from rackwright.loading.load import InventoryHost
+from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.ssh_client import line_to
 from rackwright.settings.known_hosts import HostKeyPlace, place_of
 from tests.unit.test_plan import settings

@@ -6,6 +6,7 @@ import io
 import ipaddress
 import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from rackwright_lab import gpu, hosts, machine, servers
 from rackwright_lab.cli import main
 from rackwright_lab.gpu import pose
 from rackwright_lab.hosts import base
-from rackwright_lab.machine import inherited, network, prerequisites
+from rackwright_lab.machine import inherited, locks, network, prerequisites
 from rackwright_lab.machine.paths import Paths
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import LabError, run
@@ -71,6 +72,32 @@ def test_without_linux_the_message_says_what(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("platform.system", lambda: "Darwin")
     with pytest.raises(LabError, match="this is Darwin"):
         prerequisites.refuse_foreign_systems()
+
+
+APT = """#!/bin/sh
+# Like apt, it waits for nobody who holds its lists.
+mkdir "$0.lock" 2>/dev/null || { echo "E: Could not get lock" >&2; exit 100; }
+sleep 0.2
+[ "$1" = update ] || install -m 755 /dev/null "${0%/*}/new-tool"
+echo "$1" >>"$0.log"
+rmdir "$0.lock"
+"""
+
+
+def test_labs_that_begin_together_install_what_is_missing_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    apt = tmp_path / "apt-get"
+    apt.write_text(APT)
+    apt.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(prerequisites, "PACKAGE_OF", {"new-tool": "new-tools"})
+    monkeypatch.setattr(prerequisites, "UNWANTED_UNITS", ())
+    monkeypatch.setattr(prerequisites, "POLICY", tmp_path / "policy-rc.d")
+    monkeypatch.setattr(locks, "FOLDERS", (tmp_path,))
+    with ThreadPoolExecutor(4) as labs:
+        list(labs.map(lambda _: prerequisites.ensure(Progress(io.StringIO())), range(4)))
+    assert Path(f"{apt}.log").read_text().split() == ["update", "install"]
+    assert not prerequisites.POLICY.exists()
 
 
 def test_a_failed_command_says_what_it_said() -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.cli import parser
 from rackwright.commands import vault
+from rackwright.commands.cli import parser
 from rackwright.loading.password import hand_out
 
 VERBS = (

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.cli import main, parser
+from rackwright.commands.cli import main, parser
 from rackwright.concerns.preflight.concern import CHECKS
 from rackwright.errors import RackwrightError, coded
 from rackwright.proof import basic, full

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackwright.cli import main
+from rackwright.commands.cli import main
 from rackwright.errors import RackwrightError
 from rackwright.fleet.view.blame import clock, states, tone, tone_of, worst_first
 from rackwright.fleet.view.report import page, write

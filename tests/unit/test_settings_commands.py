@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.cli import main
 from rackwright.commands import init
+from rackwright.commands.cli import main
 from rackwright.loading.notes import notes
 from rackwright.settings.model import HostSettings
 from rackwright.settings.schema import json_text
@@ -79,9 +79,8 @@ def test_check_of_some_hosts_and_with_data(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_check_leaves_the_process_as_it_is() -> None:
-    words = (
-        f"import sys; from rackwright.cli import main; main(['check', {B200!r}]); print('pyinfra_cli' in sys.modules)"
-    )
+    ran = f"import sys; from rackwright.commands.cli import main; main(['check', {B200!r}])"
+    words = f"{ran}; print('pyinfra_cli' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", words], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False", "pyinfra_cli patches the whole process for gevent"
 

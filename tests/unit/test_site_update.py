@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.cli import main
 from rackwright.commands import init
+from rackwright.commands.cli import main
 from rackwright.commands.siteupdate import Copy, UpdateAction
 
 TEXTS = st.none() | st.sampled_from([b"one\n", b"two\n", b"three\n"])

@@ -11,7 +11,7 @@ from rackwright.settings.sections import Frozen
 # A process of its own: this one has loaded everything. `told` is what status loads while the hosts log in.
 LOADED = """
 import json, sys
-import rackwright.cli, rackwright.inventory, rackwright.commands.status
+import rackwright.commands.cli, rackwright.inventory, rackwright.commands.status
 before = sorted(sys.modules)
 import rackwright.fleet.inspect.status.told
 print(json.dumps([before, sorted(sys.modules)]))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rackwright.errors import RackwrightError
 from rackwright.fleet.inspect.host_names import hosts_text
 from rackwright.fleet.rollout.waves import amount
-from rackwright.loading.load import InventoryHost
+from rackwright.loading.host import InventoryHost
 from rackwright.printable import counted
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rackwright.concerns.drained import MARK, Drained, parse_mark
 from rackwright.hostside import host_script
-from rackwright.loading.load import InventoryHost
+from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.poll import poll
 
 

@@ -18,7 +18,8 @@ from rackwright.errors import RackwrightError, coded
 from rackwright.fleet.rollout.hooks import FINISH, PLAN, merged, run_hooks
 from rackwright.fleet.rollout.quarantine import update_quarantine
 from rackwright.fleet.view.live_run import follow, is_terminal
-from rackwright.loading.load import InventoryHost, nested
+from rackwright.loading.host import InventoryHost
+from rackwright.loading.load import nested
 from rackwright.processes import module, this_process
 from rackwright.pyinfra_glue.interrupt import STATUS as INTERRUPTED
 from rackwright.runs.ending import Result, result

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from html import escape
 from pathlib import Path
 
-from rackwright.bench.figures.figures import Measured
-from rackwright.bench.record import Bench
-from rackwright.bench.report.curves import curves
-from rackwright.bench.report.table import acceptance
+from rackwright.fleet.bench.figures.figures import Measured
+from rackwright.fleet.bench.record import Bench
+from rackwright.fleet.bench.report.curves import curves
+from rackwright.fleet.bench.report.table import acceptance
 
 STYLE = """\
 body{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#111;background:#fff}

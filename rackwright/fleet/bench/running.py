@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rackwright.bench.aiperf.environment import environment_folder, version
-from rackwright.bench.aiperf.words import Target
-from rackwright.bench.figures.figures import Measured
-from rackwright.bench.figures.guards import forced, switches
-from rackwright.bench.looking import Measuree
-from rackwright.bench.measuring import Tool, measure_cell
-from rackwright.bench.record import note_cell, note_conditions
-from rackwright.bench.report.table import acceptance
-from rackwright.bench.suites.suite import Cell, Suite, cells
 from rackwright.errors import RackwrightError
+from rackwright.fleet.bench.aiperf.environment import environment_folder, version
+from rackwright.fleet.bench.aiperf.words import Target
+from rackwright.fleet.bench.figures.figures import Measured
+from rackwright.fleet.bench.figures.guards import forced, switches
+from rackwright.fleet.bench.looking import Measuree
+from rackwright.fleet.bench.measuring import Tool, measure_cell
+from rackwright.fleet.bench.record import note_cell, note_conditions
+from rackwright.fleet.bench.report.table import acceptance
+from rackwright.fleet.bench.suites.suite import Cell, Suite, cells
 from rackwright.printable import counted
 
 Say = Callable[[str], None]

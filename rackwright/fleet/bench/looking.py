@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rackwright.bench.figures.acceptance import SILENT, counts_of
 from rackwright.concerns.encodings.concern import ENCODING_FILES
 from rackwright.effects.remote import StepFailedError, command_of, remote
 from rackwright.errors import RackwrightError
+from rackwright.fleet.bench.figures.acceptance import SILENT, counts_of
 from rackwright.paths import ENCODINGS_MOUNT, container_name
 from rackwright.plan.change import Shell
 from rackwright.plan.reach import door_of, in_url, knock

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, mean, stdev
 
-from rackwright.bench.figures.figures import PERCENTILES, Measured, quantile
+from rackwright.fleet.bench.figures.figures import PERCENTILES, Measured, quantile
 
 PARTS = 10
 """Into which a cell's answers are parted, in the order in which they came."""

@@ -13,15 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rackwright.bench.aiperf.results import EACH, read_results
-from rackwright.bench.aiperf.words import GRACE, Target, profile_words, surroundings
-from rackwright.bench.figures.acceptance import drafting_of, grown_between
-from rackwright.bench.figures.figures import Measured
-from rackwright.bench.figures.guards import others, slowed
-from rackwright.bench.looking import GpuLook, Measuree
-from rackwright.bench.suites.suite import Cell, Suite
 from rackwright.concerns.endpoint import full_gate
 from rackwright.errors import RackwrightError
+from rackwright.fleet.bench.aiperf.results import EACH, read_results
+from rackwright.fleet.bench.aiperf.words import GRACE, Target, profile_words, surroundings
+from rackwright.fleet.bench.figures.acceptance import drafting_of, grown_between
+from rackwright.fleet.bench.figures.figures import Measured
+from rackwright.fleet.bench.figures.guards import others, slowed
+from rackwright.fleet.bench.looking import GpuLook, Measuree
+from rackwright.fleet.bench.suites.suite import Cell, Suite
 from rackwright.printable import printable
 
 EVERY = 2.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from rackwright.bench.figures.figures import Drafting
+from rackwright.fleet.bench.figures.figures import Drafting
 from rackwright.proof.drafts import VLLM_COUNTERS, drafted_by_vllm
 
 LINE = re.compile(r"^([\w:]+?)(?:_total)?(?:\{(.*)\})? ([\d.e+-]+)$", re.MULTILINE)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rackwright.bench.figures.compare import Compared, in_percent
-from rackwright.bench.figures.figures import PERCENTILES, Drafting, Measured
+from rackwright.fleet.bench.figures.compare import Compared, in_percent
+from rackwright.fleet.bench.figures.figures import PERCENTILES, Drafting, Measured
 from rackwright.printable import counted
 from rackwright.tables import drawn
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from rackwright.bench.suites.suite import Suite
 from rackwright.errors import SettingsError
+from rackwright.fleet.bench.suites.suite import Suite
 from rackwright.loading.wording import explain, path_of
 from rackwright.loading.yaml_file import Document, parse
 from rackwright.settings.origin import dotted, origin_of

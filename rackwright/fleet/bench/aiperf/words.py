@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rackwright.bench.suites.suite import Cell, Suite
+from rackwright.fleet.bench.suites.suite import Cell, Suite
 
 METRICS = {"ttft": "time_to_first_token", "itl": "inter_token_latency", "latency": "request_latency"}
 """aiperf's names for the latencies, by ours."""

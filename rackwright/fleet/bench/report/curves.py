@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from rackwright.bench.figures.figures import Measured
+from rackwright.fleet.bench.figures.figures import Measured
 
 WIDTH, HEIGHT, LEFT, BELOW = 720, 360, 64, 44
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")

@@ -1,0 +1,25 @@
+"""One host of an inventory, with its settings read, merged and validated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rackwright.loading.merge import Layer
+from rackwright.settings.model import NOWHERE, HostSettings
+from rackwright.settings.origin import Origins
+
+
+@dataclass(frozen=True)
+class InventoryHost:
+    """One host: its groups (the weakest first), its pyinfra data, its typed settings, and the origin of every key."""
+
+    name: str
+    groups: tuple[str, ...]
+    data: dict[str, Any]
+    settings: HostSettings
+    origins: Origins
+    layers: tuple[Layer, Layer] = field(default=(Layer({}, {}), Layer({}, {})), repr=False)
+    """What files and inventory say of it, and what `--data` says."""
+    root: Path = NOWHERE
