@@ -8,8 +8,8 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
+from rackwright.commands import rollback
 from rackwright.commands.inventories import add_vault
-from rackwright.commands.rollback import roll_back
 from rackwright.commands.rollout import agreed
 from rackwright.commands.runs import add_site, root_of
 from rackwright.commands.teardown import tear_down
@@ -32,7 +32,7 @@ from rackwright.runs.record import BACKWARD, BY_HAND, DRAIN, FORWARD, REBOOT, TE
 KINDS = {
     FORWARD: "roll out",
     BACKWARD: "go further back",
-    BY_HAND: "go back",
+    BY_HAND: "roll back",
     TEARDOWN: "tear down",
     DRAIN: "drain",
     UNDRAIN: "take into service",
@@ -144,7 +144,7 @@ def _go_on(started: Run, old: Record, rest: Rest) -> tuple[int, str]:
     if rest.kind == BACKWARD:
         return _further_back(started, old, rest)
     if rest.kind == BY_HAND:
-        return roll_back(started, rest.releases)
+        return rollback.carry_out(started, rest.releases)
     if rest.kind in (DRAIN, UNDRAIN):
         return take_out(started, old.begin["mark"]) if rest.kind == DRAIN else take_in(started)
     if rest.kind == REBOOT:

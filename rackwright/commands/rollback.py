@@ -11,7 +11,7 @@ from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import agreed
 from rackwright.concerns.endpoint.switch.rollback import LAST
 from rackwright.errors import SettingsError
-from rackwright.fleet.rollout.control import Releases, go_back
+from rackwright.fleet.rollout.control import Releases, roll_back
 from rackwright.fleet.rollout.launch import Run, begin, phase
 from rackwright.fleet.rollout.quarantine import remarks
 from rackwright.loading.files import site_root
@@ -25,7 +25,7 @@ from rackwright.runs.record import BY_HAND
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
-    parser = commands.add_parser("rollback", help="go back to the proven release before, without a download")
+    parser = commands.add_parser("rollback", help="roll back to the proven release before, without a download")
     add_limit(parser, default=True)
     parser.add_argument("--to", metavar="RELEASE", default=LAST, help="a release that the hosts keep")
     parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
@@ -34,7 +34,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(args: argparse.Namespace) -> int:
-    """Go back in waves under the settings' limits; returns the exit status."""
+    """Roll back in waves under the settings' limits; returns the exit status."""
     hosts = chosen_hosts(args.inventory, args.limit, args.only)
     root = site_root(Path(args.inventory)).absolute()
     for text in [*remarks(root, [host.name for host in hosts]), *own_operations(root, hosts)]:
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     started = begin(args.inventory, root, hosts, BY_HAND, not args.plain, to=args.to)
     if why := started.vetoed():
         return started.end(ERROR, f"{why}; nothing was done")
-    return started.end(*roll_back(started, {"*": {"*": args.to}}))
+    return started.end(*carry_out(started, {"*": {"*": args.to}}))
 
 
 def own_operations(root: Path, hosts: Sequence[InventoryHost]) -> list[str]:
@@ -58,8 +58,8 @@ def own_operations(root: Path, hosts: Sequence[InventoryHost]) -> list[str]:
     return [f"the site's own operations are not run: {', '.join(names)}"] if names else []
 
 
-def roll_back(run: Run, releases: Releases) -> tuple[int, str]:
-    """Take the run's hosts back; returns the exit status and what to say. releases: as `go_back` has them."""
+def carry_out(run: Run, releases: Releases) -> tuple[int, str]:
+    """Take the run's hosts back; returns the exit status and what to say. releases: as `roll_back` has them."""
     run.note("phase", name=BY_HAND)
-    status = go_back(run, releases, run.hosts)
+    status = roll_back(run, releases, run.hosts)
     return end_of_rollback(run.hosts, status, phase(run, BY_HAND))

@@ -1,4 +1,4 @@
-"""`rackwright rollout INVENTORY`: stage everywhere, switch in waves; a bad change stops and goes back by itself."""
+"""`rackwright rollout INVENTORY`: stage everywhere, switch in waves; a bad change stops and rolls back by itself."""
 
 from __future__ import annotations
 

@@ -340,7 +340,7 @@ def _leave(host: Host, why: str) -> None:
 
 @operation()
 def line_up_back() -> Commands:
-    """Put hosts that go back into the gate's queue: what goes back to what stands in the handover."""
+    """Put hosts that roll back into the gate's queue: what rolls back to what stands in the handover."""
     host = this_host()
     if not host.state.is_executing:
         return
@@ -376,7 +376,7 @@ def _ways_back(host: Host, seen: HostReading) -> list[Change]:
 
 
 def _places(changes: Iterable[Change]) -> dict[str, Place]:
-    """Where endpoints go back to, by name."""
+    """Where endpoints roll back to, by name."""
     steps = [step for change in changes for step in change.steps if isinstance(step, Proved)]
     return {step.endpoint: Place(*step.listens) for step in steps if step.listens}
 

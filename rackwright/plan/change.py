@@ -85,7 +85,7 @@ class Guarded:
 
 @dataclass(frozen=True)
 class Proved:
-    """A switch that counts only when the endpoint then answers; otherwise the host goes back, by itself.
+    """A switch that counts only when the endpoint then answers; otherwise the host rolls back, by itself.
 
     `job` does all of it on the host, up to the basic proof and the commit. With the full gate it waits for the control
     machine, which then asks `questions`.
@@ -105,14 +105,14 @@ class Proved:
     questions_before: tuple[Question, ...] = ()
     """Asked before the switch, so that rows of the same name can be compared afterwards."""
     listens: tuple[str, str, int] | None = None
-    """Network, address and port of a release that is gone back to; None where the settings say it."""
+    """Network, address and port of a release that is rolled back to; None where the settings say it."""
     door: Door | None = None
     """Where clients come in; None when the endpoint listens on loopback only."""
 
 
 @dataclass(frozen=True)
 class DaemonRestart:
-    """A restart of dockerd that counts only when its endpoints then answer; otherwise the host goes back, by itself.
+    """A restart of dockerd that counts only when its endpoints then answer; otherwise the host rolls back, by itself.
 
     `job` does all of it on the host, from the drain to the end.
     """

@@ -11,7 +11,7 @@ from rackwright.runs.fault import Failure, Fault, Judgement, failures_in, judged
 from rackwright.runs.journal import Event
 from rackwright.runs.states import HURT, NOT_REACHED, UNTOUCHED, WELL, RunState, known
 
-DONE, ERROR, WENT_BACK, HANDS_NEEDED = 0, 1, 3, 4
+DONE, ERROR, ROLLED_BACK, HANDS_NEEDED = 0, 1, 3, 4
 FIX = "fix the settings as the errors above say"
 
 
@@ -39,7 +39,7 @@ class Result:
 
     @property
     def bare(self) -> list[str]:
-        """Hosts that failed and had no proven release to go back to."""
+        """Hosts that failed and had no proven release to roll back to."""
         return [host for host in self.failed if self.before.get(host) == {}]
 
     @property
@@ -96,13 +96,13 @@ def end_of_rollout(
     failed = ", ".join(forward.failed)
     judgement = forward.judgement
     if judgement.is_the_releases:
-        return WENT_BACK, rolled_back(forward.failed, forward.bare)
+        return ROLLED_BACK, rolled_back(forward.failed, forward.bare)
     if not forward.named(RunState.NOT_SWITCHED) and judgement.fault is Fault.HOST:
         text = f"{failed} failed by a fault of its own, the change is on {counted(well, 'host')}; next: "
-        return WENT_BACK, coded("RW0613", f"{text}rackwright resume, when it is repaired")
+        return ROLLED_BACK, coded("RW0613", f"{text}rackwright resume, when it is repaired")
     text = f"stopped and held: {failed} failed, the change is on {counted(well, 'host')}; next: "
-    return WENT_BACK, coded(
-        "RW0614", f"{text}rackwright resume to go on, or rackwright rollback {inventory} to go back"
+    return ROLLED_BACK, coded(
+        "RW0614", f"{text}rackwright resume to go on, or rackwright rollback {inventory} to roll back"
     )
 
 
@@ -145,7 +145,7 @@ def end_of_way_back(
     """
     states = back.states if back else {}
     bad = [*(host for host in wanted if states.get(host) not in WELL), *hurt]
-    return (HANDS_NEEDED, hands_needed(bad)) if bad else (WENT_BACK, rolled_back(failed))
+    return (HANDS_NEEDED, hands_needed(bad)) if bad else (ROLLED_BACK, rolled_back(failed))
 
 
 def _untroubled(inventory: str, hosts: Sequence[str], status: int, forward: Result) -> tuple[int, str]:
@@ -175,7 +175,7 @@ def end_of_reboot(hosts: Sequence[str], status: int, found: Result) -> tuple[int
         return ERROR, coded("RW0610", f"stopped: {found.held}; {done}; next: rackwright resume to go on")
     if found.failed:
         text = f"stopped and held: {', '.join(found.failed)} failed, see above; {done}"
-        return WENT_BACK, coded("RW0619", f"{text}; next: rackwright resume, when that is repaired")
+        return ROLLED_BACK, coded("RW0619", f"{text}; next: rackwright resume, when that is repaired")
     missing = [host for host in hosts if found.states.get(host) in {None, *NOT_REACHED}]
     if missing or found.named(RunState.NOT_SWITCHED) or status != DONE:
         which = ", ".join([*missing, *found.named(RunState.NOT_SWITCHED)]) or "some hosts"
@@ -209,9 +209,9 @@ def end_of_rollback(hosts: Sequence[str], status: int, found: Result) -> tuple[i
     refused = found.named(RunState.REFUSED)
     bad = [host for host in [*found.failed, *found.named(RunState.NOT_SWITCHED)] if host not in refused]
     if bad:
-        return HANDS_NEEDED, coded("RW0611", f"going back failed: hands needed on {', '.join(bad)}; see above")
+        return HANDS_NEEDED, coded("RW0611", f"rolling back failed: hands needed on {', '.join(bad)}; see above")
     if refused or missing or status != DONE:
         which = ", ".join([*refused, *missing]) or "some hosts"
-        return ERROR, coded("RW0616", f"{which} did not go back, and serve what they served; see above")
+        return ERROR, coded("RW0616", f"{which} did not roll back, and serve what they served; see above")
     back, same = len(found.named(RunState.SWITCHED)), len(found.named(RunState.UNCHANGED))
-    return DONE, f"done: {back} went back, {same} ran it already; the settings still ask for the newer one"
+    return DONE, f"done: {back} rolled back, {same} ran it already; the settings still ask for the newer one"

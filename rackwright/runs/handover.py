@@ -28,7 +28,7 @@ class Handover:
     """Hosts that go first of their shape, because they were found in the middle of their switch."""
     last: Sequence[str] = ()
     releases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """What goes back: release by endpoint by host; `*` stands for any of them."""
+    """What rolls back: release by endpoint by host; `*` stands for any of them."""
     mark: Mapping[str, str] | None = None
     """Why, by whom and since when hosts are drained, where that is asked for."""
     boots: Mapping[str, str] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from typing import Any
 from rackwright.plan.jobstream import PROGRESS, Event, Heard
 
 DOWNLOADING, VERIFYING, DRAINING = "downloading", "verifying", "draining"
-LOADING, PROVING, GOING_BACK = "loading", "proving", "going back"
+LOADING, PROVING, ROLLING_BACK = "loading", "proving", "rolling back"
 STEP = 0.02
 """Share by which a bar must grow before it is reported again: at most fifty events a download."""
 LEAST, MOST = 1.0, 15.0
@@ -30,7 +30,7 @@ _PHASES = {
     "switching to ": LOADING,
     "loading, ": LOADING,
     "ready after ": PROVING,
-    "going back to ": GOING_BACK,
+    "rolling back to ": ROLLING_BACK,
 }
 
 
@@ -66,7 +66,7 @@ class Meter:
         self.when = 0.0
 
     def progress_fields(self, line: str, now: float) -> Mapping[str, Any] | None:
-        """Fields of the event for a line, or None. now: seconds of a clock that never goes back."""
+        """Fields of the event for a line, or None. now: seconds of a clock that never runs backwards."""
         found = parse_line(line)
         if found is None or not self._is_news(found, now):
             return None

@@ -13,7 +13,7 @@ from rackwright.runs.fault import Failure, Judgement, failures_in, judged
 from rackwright.runs.journal import Event
 from rackwright.runs.states import ENDED_WELL, LEFT_ASIDE, UNTOUCHED, RunState, known
 
-FORWARD, BACKWARD, BY_HAND, TEARDOWN = "rollout", "going back", "rollback", "teardown"
+FORWARD, BACKWARD, BY_HAND, TEARDOWN = "rollout", "rolling back", "rollback", "teardown"
 DRAIN, UNDRAIN, REBOOT = "drain", "undrain", "reboot"
 """Phases of a run."""
 

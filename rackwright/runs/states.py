@@ -15,7 +15,7 @@ class RunState(StrEnum):
     SWITCHED = "switched"
     UNCHANGED = "unchanged"
     DONE = "done"
-    WENT_BACK = "went back"
+    ROLLED_BACK = "rolled back"
     """The new release failed on it, and the proven one serves again."""
     TAKEN_BACK = "taken back"
     """It left the release because of other hosts, or by hand."""

@@ -537,5 +537,5 @@ class Gate(Frozen):
     commit_deadline: Seconds = 300
     """Seconds after the basic proof in which the control machine must approve a release by the rest of the full gate.
 
-    Otherwise the host goes back by itself.
+    Otherwise the host rolls back by itself.
     """

@@ -76,10 +76,10 @@ def console(browser: Chrome) -> list[str]:
 
 
 def test_it_opens_from_disk_and_asks_for_nothing(browser: Chrome, tmp_path: Path) -> None:
-    opened(browser, tmp_path, page(timeline_of(recorded("went-back")), "run"))
+    opened(browser, tmp_path, page(timeline_of(recorded("rolled-back")), "run"))
     assert shown(browser) == ["lab-lived2", "lab-lived3", "lab-lived1"]
     assert "exit 3" in browser.title
-    bars = browser.find_elements(By.CSS_SELECTOR, ".bar.going-back")
+    bars = browser.find_elements(By.CSS_SELECTOR, ".bar.rolling-back")
     assert len(bars) == 2
     assert all(bar.size["width"] > 20 and bar.size["height"] > 10 for bar in bars)
     assert browser.find_element(By.CSS_SELECTOR, "#trouble pre").is_displayed()
@@ -94,7 +94,7 @@ def test_two_hundred_hosts_are_there_and_can_be_filtered(browser: Chrome, tmp_pa
     field.send_keys("gpu19")
     assert shown(browser) == ["gpu198", "gpu199", *(f"gpu19{number}" for number in range(8))]
     assert browser.find_element(By.ID, "shown").text == "10 of 200 hosts"
-    chip = browser.find_element(By.CSS_SELECTOR, ".chip[data-state='went back']")
+    chip = browser.find_element(By.CSS_SELECTOR, ".chip[data-state='rolled back']")
     chip.click()
     assert shown(browser) == ["gpu198", "gpu199"]
     field.clear()

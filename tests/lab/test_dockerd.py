@@ -28,7 +28,7 @@ def daemon(scene: Scene) -> tuple[str, str]:
     return scene.host.run(f"cat {DAEMON_JSON}").stdout, scene.host.run(started).stdout
 
 
-def test_a_restart_of_dockerd_is_a_switch_and_one_that_fails_goes_back(scene: Scene) -> None:
+def test_a_restart_of_dockerd_is_a_switch_and_one_that_fails_rolls_back(scene: Scene) -> None:
     assert scene.deploy().status == 0  # at the release that is wanted: nothing else is to be switched
     before, (text, started) = scene.starts(), daemon(scene)
     ahead = scene.deploy("--dry", docker={"daemon": WARN})

@@ -1,4 +1,4 @@
-"""Endpoints on a real host: nothing restarts without a reason, and bad releases go back."""
+"""Endpoints on a real host: nothing restarts without a reason, and bad releases roll back."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ BAD_ELSEWHERE = "one that never gets ready is in test_several_endpoints.py; test
 
 
 @pytest.mark.parametrize("case", with_proof(BAD, {"dies when asked", TUTORIAL_CASE}, BAD_ELSEWHERE))
-def test_a_bad_release_goes_back(scene: Scene, case: str) -> None:
+def test_a_bad_release_rolls_back(scene: Scene, case: str) -> None:
     fault, data, sentence = BAD[case]
     assert scene.deploy().status == 0
     change = TUTORIAL_CHANGE if case == TUTORIAL_CASE else interval(2 + list(BAD).index(case))
@@ -152,7 +152,7 @@ def test_a_command_line_that_the_image_refuses_is_never_switched_to(scene: Scene
 
 
 @in_proof("test_blame.py has a rollback that fails, and what is said of it")
-def test_going_back_that_fails_too_is_said(scene: Scene) -> None:
+def test_rolling_back_that_fails_too_is_said(scene: Scene) -> None:
     """The vocabularies are spoilt after they were staged, so that neither release can chat."""
     with (
         scene.faults({"fault": "never_ready", "when": {"option.stream_interval": 20}}),
@@ -164,7 +164,7 @@ def test_going_back_that_fails_too_is_said(scene: Scene) -> None:
         failed = running.end()
     assert failed.status != 0
     assert "chat answers 400" in failed.output
-    assert "going back failed too" in failed.output
+    assert "rolling back failed too" in failed.output
     assert "hands needed" in failed.output
     run = scene.deploy()
     assert run.status == 0, run.output

@@ -114,7 +114,7 @@ def test_a_good_change_goes_through_on_all_of_them(site: Site) -> None:
     assert ask(site.lab.hosts[0]) == "42"
 
 
-def test_a_bad_change_goes_back_on_all_of_them(site: Site) -> None:
+def test_a_bad_change_rolls_back_on_all_of_them(site: Site) -> None:
     before = proven(site.lab.hosts)
     for host in site.lab.hosts:
         host.set_engine_faults({"fault": "repeat_bang", "when": {"option.max_num_seqs": 9}})

@@ -34,7 +34,7 @@ def deploy(site: Site, host: Host, draft: str, **data: Any) -> Run:
 def test_two_releases_stay_and_older_ones_go_with_their_models(site: Site, lived: Host) -> None:
     deploy(site, lived, "nvidia/gpt-oss-120b-Eagle3")
     deploy(site, lived, "nvidia/gpt-oss-120b-Eagle3-short-context")
-    assert len(lived.run(MODELS).stdout.split()) == 2, "going back needs no download"
+    assert len(lived.run(MODELS).stdout.split()) == 2, "rolling back needs no download"
     third = deploy(site, lived, "nvidia/gpt-oss-120b-Eagle3-throughput")
     assert "remove the model /srv/models/nvidia--gpt-oss-120b-Eagle3--" in third.output
     assert len(lived.run(MODELS).stdout.split()) == 2

@@ -141,7 +141,7 @@ def test_a_good_change_rolls_through_unnoticed_and_back_without_a_download(serve
 
     back = served.rackwright("rollback", "inventory/lab.py", "-y")
     assert back.status == 0, back.output
-    assert "done: 3 went back" in back.output
+    assert "done: 3 rolled back" in back.output
     older = proven(served.lab.hosts)
     assert not set(newer) & set(older)
     assert_all_serve(served, older)
@@ -203,15 +203,15 @@ def test_a_bad_change_that_shows_in_the_first_wave_takes_the_canary_back(served:
     run = rollout(served, stream_interval=DROPS_TOOLS)
     assert run.status == 3, run.output
     assert "refused: a tool call" in run.output
-    assert f"the release is at fault: {canary.name} go back as well" in run.output
+    assert f"the release is at fault: {canary.name} roll back as well" in run.output
     assert third.name not in switches(run)
     assert_all_serve(served, before)
 
 
 @in_proof(
-    "tests/programs asks this row of the three stand-ins, and other refused rows go back here and in test_blame.py"
+    "tests/programs asks this row of the three stand-ins, and other refused rows roll back here and in test_blame.py"
 )
-def test_drafts_that_are_never_accepted_go_back(served: Site) -> None:
+def test_drafts_that_are_never_accepted_roll_back(served: Site) -> None:
     canary, before = served.lab.hosts[0], proven(served.lab.hosts)
     canary.set_engine_faults({"fault": "never_accepts", "when": {"option.stream_interval": REFUSED}})
     run = rollout(served, stream_interval=REFUSED)

@@ -108,13 +108,13 @@ def test_an_endpoint_no_longer_wanted_goes(scene: Scene) -> None:
     assert scene.starts("a") == before
 
 
-def test_with_nothing_to_go_back_to_it_is_stopped(scene: Scene) -> None:
+def test_with_nothing_to_roll_back_to_it_is_stopped(scene: Scene) -> None:
     assert scene.deploy(endpoints=endpoints("a")).status == 0
     before = scene.starts("a")
     with scene.faults({"fault": "repeat_bang", "when": {"port": 8001}}):
         run = scene.deploy(endpoints=endpoints("a", "b"))
     assert run.status != 0
-    assert "endpoint b is stopped: there was no other proven release to go back to" in run.output
+    assert "endpoint b is stopped: there was no other proven release to roll back to" in run.output
     states = scene.host.run("systemctl is-active rackwright-a rackwright-b", check=False).stdout.split()
     assert states == ["active", "inactive"]
     assert scene.starts("a") == before

@@ -135,18 +135,18 @@ def test_a_host_that_is_cut_off_during_its_switch_commits_alone(scene: Scene) ->
         finally:
             scene.host.restore_network()
     assert run.status == 1
-    assert "the host finishes the switch by itself, or goes back" in run.output
+    assert "the host finishes the switch by itself, or rolls back" in run.output
     assert scene.deploy(engine=interval(26)).changed == []
 
 
-def test_with_the_control_process_killed_before_its_word_the_host_goes_back_alone(scene: Scene) -> None:
+def test_with_the_control_process_killed_before_its_word_the_host_rolls_back_alone(scene: Scene) -> None:
     good = scene.proven()
     scene.host.run(f"rm -f {HOME}/llm/last-switch")
     options: dict[str, Any] = {"engine": interval(27), "gate": {"level": "full", "commit_deadline": 6}}
     with scene.deploying(**options) as running:
         assert running.until("basic proof passed") is not None, running.output
         running.stop()
-    assert ended(scene, "went-back").startswith("no word came within 6 s (gate.commit_deadline)")
+    assert ended(scene, "rolled-back").startswith("no word came within 6 s (gate.commit_deadline)")
     assert scene.proven() == scene.runs() == good
     assert "42" in scene.ask()
     again = scene.deploy("--dry", engine=interval(27))

@@ -141,7 +141,7 @@ def test_what_was_never_proven_stays_stopped_after_a_reboot(scene: Scene) -> Non
 
 
 @in_proof("test_dockerd.py has one that fails and one that is cut off; what a boot takes back is tried above")
-def test_a_configuration_of_dockerd_that_is_cut_goes_back(scene: Scene) -> None:
+def test_a_configuration_of_dockerd_that_is_cut_rolls_back(scene: Scene) -> None:
     assert scene.deploy().status == 0
     before = scene.host.run(f"cat {DAEMON_JSON}").stdout
     good = scene.proven()

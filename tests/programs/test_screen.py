@@ -65,7 +65,7 @@ def test_canaries_and_bakes_have_their_words() -> None:
     baking = part_of(events, "bake")
     assert baking.now is not None
     assert "watching canaries for 2 s more" in list(facts(baking, baking.now))
-    assert headline(timeline_of(recorded("went-back"))).startswith("going back")
+    assert headline(timeline_of(recorded("rolled-back"))).startswith("rolling back")
 
 
 def test_the_tightest_limit_is_told() -> None:
@@ -78,7 +78,7 @@ def test_the_tightest_limit_is_told() -> None:
 
 
 def test_where_not_all_fit_failed_and_busy_hosts_go_first() -> None:
-    timeline = part_of(made_up(200, bad=2), "host", host="gpu199", state="went back")
+    timeline = part_of(made_up(200, bad=2), "host", host="gpu199", state="rolled back")
     shown, rest = chosen(timeline, 15)
     assert (len(shown), len(rest)) == (14, 186)
     names = [host.name for host in shown]

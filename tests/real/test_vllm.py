@@ -132,7 +132,7 @@ def test_drafts_are_counted_where_they_are_accepted(site: Site) -> None:
 
 
 @on_builds_that_draft
-def test_drafts_that_spoil_the_answers_go_back(site: Site) -> None:
+def test_drafts_that_spoil_the_answers_roll_back(site: Site) -> None:
     before = proven(site.lab.hosts)
     run = rollout(site, engine={"speculative-config": NGRAM})
     assert run.status not in (0, 1), run.output
@@ -141,7 +141,7 @@ def test_drafts_that_spoil_the_answers_go_back(site: Site) -> None:
 
 
 @pytest.mark.nightly
-def test_a_model_that_repeats_itself_goes_back(site: Site) -> None:
+def test_a_model_that_repeats_itself_rolls_back(site: Site) -> None:
     before = proven(site.lab.hosts)
     run = rollout(site, model=revision("v3"))
     assert run.status not in (0, 1), run.output

@@ -93,9 +93,9 @@ def _switch(name: str, now: float, fails: bool, wave: int) -> Iterator[Event]:
     if fails:
         yield event(now + 29, "row", host=name, row="a tool call", mark="refused", seen="no tool call came back")
         yield event(
-            now + 30, "progress", host=name, job="switch-llm", phase="going back", text="going back to release a"
+            now + 30, "progress", host=name, job="switch-llm", phase="rolling back", text="rolling back to release a"
         )
-        yield event(now + 37, "host", host=name, state="went back", cause="check", check="a tool call", text=REFUSED)
+        yield event(now + 37, "host", host=name, state="rolled back", cause="check", check="a tool call", text=REFUSED)
         yield event(now + 37, "failure", host=name, cause="check", check="a tool call", wave=wave, fault="unknown")
     else:
         yield event(now + 29, "row", host=name, row="a tool call", mark="proved", seen='get_weather({"city": "Paris"})')

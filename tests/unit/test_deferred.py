@@ -75,7 +75,7 @@ def test_a_switch_that_is_due_anyway_adopts_it(changed: Mapping[str, Any], why: 
     assert proved(change).release == EDITED.hash
 
 
-def test_it_is_adopted_when_that_is_asked_for_and_goes_back_when_it_fails() -> None:
+def test_it_is_adopted_when_that_is_asked_for_and_rolls_back_when_it_fails() -> None:
     asked = WantedEndpoints({"llm": wanting(EDITED, adopt=True)}, BOOT)
     (change,) = changes(asked, SeenEndpoints(True, {"llm": AT_REST}, dict(BOOT), True))
     assert change.why == "its unit or its helper scripts differ, and --adopt asks for them"
@@ -205,7 +205,7 @@ def test_one_that_gave_up_for_it_says_so() -> None:
     assert change.why == "it gave up (exit-code), and its GPUs changed"
 
 
-def test_other_gpus_that_fail_go_back_to_those_of_before_which_are_still_there() -> None:
+def test_other_gpus_that_fail_roll_back_to_those_of_before_which_are_still_there() -> None:
     old = Binding(("GPU-3", "GPU-4"))
     seen = replace(AT_REST, running=replace(AT_REST.running, binding=old.hash), binding=old, proven_binding=old)  # type: ignore[type-var]
     asked = WantedEndpoints({"llm": wanting(gpus={*old.gpus, *BOUND.gpus})}, BOOT)

@@ -178,7 +178,7 @@ def test_an_endpoint_that_is_sick_or_unknown_is_started_again_and_not_asked() ->
 def test_a_try_that_failed_here_is_remembered() -> None:
     own = settings(docker={"daemon": LOG})
     _, step = restart(own, reading())
-    told = f"last_release={step.configuration}\nlast_outcome=went-back\nlast_time=2030-01-01 00:00:00\nlast_reason=no"
+    told = f"last_release={step.configuration}\nlast_outcome=rolled-back\nlast_time=2030-01-01 00:00:00\nlast_reason=no"
     change, _ = restart(own, reading(told))
     assert change.why.endswith("; it was tried here at 2030-01-01 00:00:00: no")
 
@@ -322,15 +322,15 @@ def test_a_dockerd_that_does_not_start_gets_its_configuration_of_before(machine:
     status, steps, log = machine.run(restart="{ echo dockerd did not restart >$reason; exit 1; }")
     assert (status, steps) == (3, ["valid", *DRAINS, STOPS, "restart", STOPS, "back", *STARTS, *READY]), log
     assert "failed: dockerd did not restart" in log
-    assert "going back to dockerd's previous configuration" in log
+    assert "rolling back to dockerd's previous configuration" in log
     assert "back: " in log
-    assert (machine.last()["outcome"], machine.last()["reason"]) == ("went-back", "dockerd did not restart")
+    assert (machine.last()["outcome"], machine.last()["reason"]) == ("rolled-back", "dockerd did not restart")
     assert [path.parent.parent.name for path in machine.folder.glob("state/**/failed/*-dockerd-conf.log")].count(
         "dockerd"
     ) == 1
 
 
-def test_an_endpoint_that_does_not_come_up_again_goes_back_too(machine: Machine) -> None:
+def test_an_endpoint_that_does_not_come_up_again_rolls_back_too(machine: Machine) -> None:
     (machine.folder / "dies").touch()
     status, steps, log = machine.run()
     assert status == 3, log
@@ -338,7 +338,7 @@ def test_an_endpoint_that_does_not_come_up_again_goes_back_too(machine: Machine)
     assert "failed: endpoint llm: the server died after 0 s" in log
 
 
-def test_when_going_back_fails_nobody_is_let_in(machine: Machine) -> None:
+def test_when_rolling_back_fails_nobody_is_let_in(machine: Machine) -> None:
     status, steps, log = machine.run(restart="exit 1", back="{ echo broken >$reason; exit 1; }")
     assert status == 4
     assert "lost: broken" in log
@@ -392,7 +392,7 @@ def news(*lines: Event) -> SwitchNews:
             4,
             (Event("failed", "no"), Event("lost", "bad")),
             NothingServesError,
-            "and going back failed too: bad\nhands needed",
+            "and rolling back failed too: bad\nhands needed",
         ),
         (
             5,

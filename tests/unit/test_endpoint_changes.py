@@ -262,7 +262,7 @@ def test_removing_what_serves_takes_capacity_too() -> None:
         assert takes_capacity(found, host) == seen.serving
 
 
-def test_a_bad_release_goes_back_to_the_proven_one_and_that_is_asked() -> None:
+def test_a_bad_release_rolls_back_to_the_proven_one_and_that_is_asked() -> None:
     step = proved(pending(replace(SERVES_OLD, proven_spec={**WANTED.facts, "hash": OLD}))[0])
     assert assigned(step, "previous") == f"release {OLD}"
     assert f"releases/{OLD}" in assigned(step, "back")
@@ -287,7 +287,7 @@ def test_a_proven_release_that_fails_is_stopped_but_stays_the_current_one() -> N
     assert assigned(step, "known") == "yes"
 
 
-def test_an_unproven_release_that_runs_goes_back_when_it_fails() -> None:
+def test_an_unproven_release_that_runs_rolls_back_when_it_fails() -> None:
     step = proved(pending(replace(AT_REST, proven=OLD))[0])
     assert assigned(step, "previous") == f"release {OLD}"
     assert f"releases/{OLD}" in assigned(step, "back")
@@ -351,7 +351,7 @@ def test_the_full_gate_asks_its_own_rows_from_here_and_compares_them() -> None:
 
 
 def test_another_try_of_a_release_says_how_the_last_one_ended() -> None:
-    last = LastSwitch(WANTED.hash, "went-back", "2026-01-01 10:00:00", "chat repeats one token")
+    last = LastSwitch(WANTED.hash, "rolled-back", "2026-01-01 10:00:00", "chat repeats one token")
     (change,) = pending(replace(SERVES_OLD, last=last))
     assert change.why.endswith("; it was tried here at 2026-01-01 10:00:00: chat repeats one token")
     (change,) = pending(replace(SERVES_OLD, last=replace(last, release="other")))
@@ -413,9 +413,14 @@ def test_the_reading_of_a_converged_host_has_nothing_pending() -> None:
 
 
 def test_how_the_last_switch_ended_is_read() -> None:
-    lines = {"last_release": OLD, "last_outcome": "went-back", "last_time": "2026-01-01 10:00:00", "last_reason": "a=b"}
+    lines = {
+        "last_release": OLD,
+        "last_outcome": "rolled-back",
+        "last_time": "2026-01-01 10:00:00",
+        "last_reason": "a=b",
+    }
     seen = parse(printed(block(admitted="no", **lines))).endpoints["llm"]
-    assert seen.last == LastSwitch(OLD, "went-back", "2026-01-01 10:00:00", "a=b")
+    assert seen.last == LastSwitch(OLD, "rolled-back", "2026-01-01 10:00:00", "a=b")
     assert not seen.admitted
 
 

@@ -538,7 +538,7 @@ def test_the_port_that_is_left_keeps_its_rules_until_the_switch_and_then_they_go
     assert pending(new, listening(committed, 9000)) == []
 
 
-def test_a_switch_that_goes_back_leaves_the_rules_as_they_were() -> None:
+def test_a_switch_that_rolls_back_leaves_the_rules_as_they_were() -> None:
     old, new = host(**TEN, port=8000), host(**TEN, port=9000)
     there = listening(apply(pending(old, seen()), seen()), 8000)
     staged = listening(apply(pending(new, there), there), 8000)

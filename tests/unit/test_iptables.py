@@ -116,6 +116,6 @@ def test_the_rules_that_may_close_a_port_are_named() -> None:
     assert suspects(table(*harmless, *OURS), "INPUT", Knock(8000)) == []
 
 
-def test_ours_go_back_to_where_they_stood() -> None:
+def test_ours_roll_back_to_where_they_stood() -> None:
     seen = table("-p udp -j DROP", OURS[0], "-j LOG", OURS[1])
     assert in_place(seen) == [OURS[0].inserted(2), OURS[1].inserted(4)]

@@ -131,27 +131,27 @@ EVENTS = [
     event("host", host="h1", state="switching", before={"llm": "aaa"}),
     event("host", host="h1", state="switched"),
     event("host", host="h2", state="switching", before={"llm": "bbb"}),
-    event("host", host="h2", state="went back"),
+    event("host", host="h2", state="rolled back"),
     event("failure", host="h2", cause="check", check="a chat answer", wave=1),
     event("host", host="h3", state="not switched"),
-    event("phase", name="going back"),
+    event("phase", name="rolling back"),
     event("host", host="h1", state="switched"),
 ]
 
 
 def test_a_phase_is_read_by_itself() -> None:
     forward = result(EVENTS, "rollout")
-    assert forward.states == {"h1": "switched", "h2": "went back", "h3": "not switched"}
+    assert forward.states == {"h1": "switched", "h2": "rolled back", "h3": "not switched"}
     assert forward.before["h1"] == {"llm": "aaa"}
     assert forward.judgement.is_the_releases
     assert forward.failed == ["h2"]
-    assert result(EVENTS, "going back").states == {"h1": "switched"}
+    assert result(EVENTS, "rolling back").states == {"h1": "switched"}
 
 
 def test_a_record_says_what_became_of_each_host() -> None:
     found = record_of("r", EVENTS)
-    assert found.states == {"h1": "taken back", "h2": "went back", "h3": "not switched"}
-    assert found.counts() == "1 taken back, 1 went back, 1 not switched"
+    assert found.states == {"h1": "taken back", "h2": "rolled back", "h3": "not switched"}
+    assert found.counts() == "1 taken back, 1 rolled back, 1 not switched"
     assert found.before == {"h1": {"llm": "aaa"}, "h2": {"llm": "bbb"}}
 
 
@@ -189,9 +189,9 @@ def test_hosts_by_how_they_ended(category: str, hosts: list[str]) -> None:
 
 def test_a_run_is_told_line_by_line() -> None:
     row = event("row", host="h1", row="speed", mark="proved", seen="0.8 ms", figure=0.000824796875)
-    failure = event("host", host="h2", state="went back", text="two\nlines", diff="-a")
+    failure = event("host", host="h2", state="rolled back", text="two\nlines", diff="-a")
     told = list(lines(record_of("r", [*EVENTS, row, failure]), [*EVENTS, row, event("progress", host="h1"), failure]))
     assert told[0] == "r: rollout inventory/b200.py, by me@here"
     assert "00:00:00  h1  row  speed  proved  0.8 ms  figure 0.0008248" in told
-    assert told[-2] == "00:00:00  h2  host  went back  two | lines"
+    assert told[-2] == "00:00:00  h2  host  rolled back  two | lines"
     assert not [line for line in told if "progress" in line]

@@ -22,7 +22,7 @@ from rackwright.fleet.rollout.participants import choose_participants
 from rackwright.fleet.rollout.resuming import rest_of
 from rackwright.plan.change import HostRestart, Job, Proved, Shell, WriteFile
 from rackwright.plan.concern import HostReading
-from rackwright.runs.ending import DONE, ERROR, HANDS_NEEDED, WENT_BACK, Result, end_of_drain, end_of_reboot
+from rackwright.runs.ending import DONE, ERROR, HANDS_NEEDED, ROLLED_BACK, Result, end_of_drain, end_of_reboot
 from rackwright.runs.states import RunState
 from tests.unit.machines import settings
 from tests.unit.test_candidates import run
@@ -189,7 +189,7 @@ def test_what_was_drained_at_the_time_is_no_doubt_about_a_resume() -> None:
         ({"h1": RunState.SWITCHED, "h2": RunState.SWITCHED}, 0, DONE),
         ({"h1": RunState.SWITCHED, "h2": RunState.NOTHING_SERVES}, 1, HANDS_NEEDED),
         ({"h1": RunState.SWITCHED, "h2": RunState.SWITCHING}, 1, HANDS_NEEDED),
-        ({"h1": RunState.FAILED, "h2": RunState.NOT_SWITCHED}, 1, WENT_BACK),
+        ({"h1": RunState.FAILED, "h2": RunState.NOT_SWITCHED}, 1, ROLLED_BACK),
         ({"h1": RunState.SWITCHED, "h2": RunState.UNREACHABLE}, 1, ERROR),
         ({"h1": RunState.SWITCHED}, 0, ERROR),
     ],

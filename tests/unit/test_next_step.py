@@ -28,7 +28,7 @@ LAST = st.sampled_from(
     [
         (RunState.SWITCHED, None),
         (RunState.UNCHANGED, None),
-        (RunState.WENT_BACK, Cause.CHECK),
+        (RunState.ROLLED_BACK, Cause.CHECK),
         (RunState.NOTHING_SERVES, Cause.CHECK),
         (RunState.AFTERWARDS, Cause.GPU),
         (RunState.FAILED, Cause.DISK),

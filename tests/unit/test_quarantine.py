@@ -37,10 +37,10 @@ def run(states: dict[str, str], causes: dict[str, Cause] | None = None) -> Recor
     ("before", "record", "after"),
     [
         ({}, run({"h1": "failed"}, {"h1": Cause.DISK}), {"h1": Quarantined("now", "the disk", "r1", Cause.DISK)}),
-        ({}, run({"h1": "went back"}, {"h1": Cause.CHECK}), {}),
+        ({}, run({"h1": "rolled back"}, {"h1": Cause.CHECK}), {}),
         (
             {},
-            run({"h1": "failed", "h2": "went back"}, {"h1": Cause.DISK, "h2": Cause.CHECK}),
+            run({"h1": "failed", "h2": "rolled back"}, {"h1": Cause.DISK, "h2": Cause.CHECK}),
             {"h1": Quarantined("now", "the disk", "r1", Cause.DISK)},
         ),
         ({}, run({"h1": "failed"}, {"h1": Cause.HOOK}), {}),

@@ -96,7 +96,7 @@ def test_what_fails_a_host_without_an_error_has_a_code_too() -> None:
 
 
 def test_the_walk_sees_the_errors() -> None:
-    assert {"SettingsError", "StepFailedError", "WentBackError", "SourceError"} <= errors().keys()
+    assert {"SettingsError", "StepFailedError", "RolledBackError", "SourceError"} <= errors().keys()
     assert errors()["LeaseHeldError"] != errors()["NotStartedError"] == ""
 
 

@@ -52,12 +52,12 @@ def test_a_good_rollout_on_one_page() -> None:
 
 
 def test_failures_come_first_with_their_reasons() -> None:
-    timeline = timeline_of(recorded("went-back"))
+    timeline = timeline_of(recorded("rolled-back"))
     assert [host.name for host in worst_first(timeline)] == ["lab-lived2", "lab-lived3", "lab-lived1"]
     text = "".join(Reader(page(timeline, "r")).texts)
     assert text.index("What went wrong") < text.index("no tool call came back") < text.index("Hosts and phases")
     assert "the release's" in text
-    assert states(timeline) == [("went back", "warn", 1), ("not switched", "warn", 1), ("taken back", "warn", 1)]
+    assert states(timeline) == [("rolled back", "warn", 1), ("not switched", "warn", 1), ("taken back", "warn", 1)]
 
 
 def test_a_rollback_by_hand_is_no_trouble() -> None:
@@ -267,7 +267,7 @@ def test_the_kept_log_of_a_failed_release_is_in_the_report(tmp_path: Path) -> No
     log.write_text("\n".join(f"line {number} <b>" for number in range(500)))
     elsewhere = tmp_path / "elsewhere.log"
     elsewhere.write_text("not of this run")
-    append(record, "host", host="h1", state="went back", text="it died")
+    append(record, "host", host="h1", state="rolled back", text="it died")
     append(record, "log", host="h1", file=str(log))
     append(record, "log", host="h2", file=str(elsewhere))
     text = write(record).read_text()

@@ -72,10 +72,10 @@ def test_a_host_with_a_fault_of_its_own_comes_last() -> None:
 
 
 def test_a_run_cut_while_the_release_was_found_at_fault_goes_further_back() -> None:
-    found_out = (switching("h3"), host("h3", "went back"), failed("h3", Cause.CHECK))
+    found_out = (switching("h3"), host("h3", "rolled back"), failed("h3", Cause.CHECK))
     rest = rest_of(run(*FORWARD, *found_out))
-    assert rest == Rest("going back", ("h1", "h2"), {"h1": OLD, "h2": OLD})
-    back = (event("phase", name="going back"), switching("h1"), host("h1", "switched"), switching("h2"))
+    assert rest == Rest("rolling back", ("h1", "h2"), {"h1": OLD, "h2": OLD})
+    back = (event("phase", name="rolling back"), switching("h1"), host("h1", "switched"), switching("h2"))
     assert rest_of(run(*FORWARD, *found_out, *back)).hosts == ("h2",)
     with pytest.raises(RackwrightError, match="nothing is left of run r"):
         rest_of(run(*FORWARD, *found_out, *back, host("h2", "switched")))
@@ -94,14 +94,14 @@ def test_a_resumed_run_can_be_resumed_and_knows_who_had_the_release_before() -> 
     second = run(event("phase", name="rollout"), switching("h2"), host("h2", "switched"), **fields)
     assert rest_of(second) == Rest("rollout", ("h3", "h4"), {"h1": OLD, "h2": OLD})
     bad = run(event("phase", name="rollout"), switching("h2"), failed("h2", Cause.CHECK), **fields)
-    assert rest_of(bad) == Rest("going back", ("h1", "h2"), {"h1": OLD, "h2": OLD})
+    assert rest_of(bad) == Rest("rolling back", ("h1", "h2"), {"h1": OLD, "h2": OLD})
 
 
 def test_a_resumed_way_back_can_be_resumed() -> None:
     first = run(*FORWARD, failed("h2", Cause.CHECK))
     fields = {**asked_again(first, rest_of(first)), "hosts": ["h1", "h2"]}
-    second = run(event("phase", name="going back"), switching("h1"), host("h1", "switched"), **fields)
-    assert rest_of(second) == Rest("going back", ("h2",), {"h2": OLD})
+    second = run(event("phase", name="rolling back"), switching("h1"), host("h1", "switched"), **fields)
+    assert rest_of(second) == Rest("rolling back", ("h2",), {"h2": OLD})
 
 
 def test_a_rollback_asks_hosts_for_the_release_that_they_were_going_to() -> None:
@@ -143,13 +143,13 @@ def test_what_cannot_be_gone_on_with_is_refused(record: Record, message: str) ->
 
 
 def test_a_releases_fault_is_not_forgotten_beside_a_hosts() -> None:
-    both = (host("h2", "went back"), failed("h2", Cause.CHECK), host("h3", "failed"), failed("h3", Cause.CONNECTION))
+    both = (host("h2", "rolled back"), failed("h2", Cause.CHECK), host("h3", "failed"), failed("h3", Cause.CONNECTION))
     rest = rest_of(run(*FORWARD[:-1], switching("h2"), *both))
-    assert (rest.kind, rest.hosts) == ("going back", ("h1",))
+    assert (rest.kind, rest.hosts) == ("rolling back", ("h1",))
 
 
 def test_a_plain_deploy_whose_release_is_at_fault_is_not_pushed_on() -> None:
-    told = (host("h1", "switched"), switching("h2"), host("h2", "went back"), failed("h2", Cause.CHECK))
+    told = (host("h1", "switched"), switching("h2"), host("h2", "rolled back"), failed("h2", Cause.CHECK))
     with pytest.raises(RackwrightError, match="found its release at fault, and a resume would push it on; next: fix"):
         rest_of(run(*told, purpose="deploy", plain=True))
 
@@ -167,7 +167,7 @@ def test_where_rolling_back_failed_a_resume_names_the_host_and_what_to_do() -> N
         rest_of(lost(None))
     served = lost(OLD)
     assert hurt_hosts(served) == ["h1"]
-    assert rest_of(served) == Rest("going back", ("h1",), {"h1": OLD})
+    assert rest_of(served) == Rest("rolling back", ("h1",), {"h1": OLD})
 
 
 def test_a_host_that_needs_hands_is_not_forgotten_by_the_resume_of_the_others() -> None:
@@ -176,6 +176,6 @@ def test_a_host_that_needs_hands_is_not_forgotten_by_the_resume_of_the_others() 
     first = run(*there, *bare, event("end", status=4, text="hands needed"))
     again = asked_again(first, rest_of(first))
     assert again["hurt"] == ["h2"]
-    back = (event("phase", name="going back"), host("h3", "switched"), event("end", status=4, text="hands needed"))
+    back = (event("phase", name="rolling back"), host("h3", "switched"), event("end", status=4, text="hands needed"))
     with pytest.raises(RackwrightError, match="hands needed on h2"):
         rest_of(run(*back, **{**again, "hosts": ["h3"]}))

@@ -1,4 +1,4 @@
-"""Going back: which release, what is refused, and that nothing is done where it runs already."""
+"""Rolling back: which release, what is refused, and that nothing is done where it runs already."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def keyed(there: WayBack, key: str) -> WayBack:
     return replace(there, specs=specs, binding=replace(BOUND, key=key))
 
 
-def test_going_back_keeps_the_key_that_lies_on_the_host() -> None:
+def test_rolling_back_keeps_the_key_that_lies_on_the_host() -> None:
     """A key that was only written into the settings is no file there, and no start would find it."""
     there = keyed(kept("aaa", "bbb"), "0123456789ab")
     step = back_changes(SETTINGS, {"llm": serving("bbb")}, {"llm": there}, {"llm": LAST}, {"llm": TODAY})[0].steps[0]
@@ -107,7 +107,7 @@ def test_going_back_keeps_the_key_that_lies_on_the_host() -> None:
         assert replace(TODAY, key="0123456789ab").text in assigned(step, part)
 
 
-def test_a_release_that_asks_for_a_key_is_not_gone_back_to_without_one() -> None:
+def test_a_release_that_asks_for_a_key_is_not_rolled_back_to_without_one() -> None:
     step = change(LAST, serving("bbb"), keyed(kept("aaa", "bbb"), ""))
     assert isinstance(step, Refuse)
     assert "release aaa asks its clients for a key, and the host has none any more; next: write api_key" in step.text

@@ -15,7 +15,7 @@ from rackwright.inventory import build
 globals().update(build(__file__, {"front": ["h1", "h2"], "back": ["h3", "h4"]}))
 """
 MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
-STATES = {"h1": "switched", "h2": "went back", "h3": "skipped", "gone": "went back"}
+STATES = {"h1": "switched", "h2": "rolled back", "h3": "skipped", "gone": "rolled back"}
 
 
 @pytest.fixture

@@ -29,8 +29,8 @@ from rackwright.effects.steps.endpoint import (
     NotCommittedError,
     NothingServesError,
     RefusedError,
+    RolledBackError,
     StoppedError,
-    WentBackError,
     switch_and_prove,
 )
 from rackwright.errors import ReadingError
@@ -128,7 +128,7 @@ def told(name: str, mark: str, seen: str = "seen") -> Event:
 
 
 KEPT = "/var/lib/rackwright/endpoints/llm/failed"
-COMMITTED, WENT_BACK = Event("end", "committed"), Event("end", "went-back x")
+COMMITTED, ROLLED_BACK = Event("end", "committed"), Event("end", "rolled-back x")
 FAILED = (
     "loading",
     told("gpus", "proved"),
@@ -140,7 +140,7 @@ BACK = (
     Event("kept", f"{KEPT}/20260131T235959-abc.log"),
     Event("back", "0.8 14.26"),
     told("chat", "proved", "old"),
-    WENT_BACK,
+    ROLLED_BACK,
 )
 
 
@@ -151,18 +151,18 @@ def test_a_good_switch_needs_no_word_from_here(attempt: Callable[[Host], None]) 
     assert "  proved: chat: seen" in host.shown
 
 
-def test_a_failure_goes_back_and_shows_both_clocks(attempt: Callable[[Host], None]) -> None:
-    with pytest.raises(WentBackError, match="endpoint llm serves its last proven release again") as caught:
+def test_a_failure_rolls_back_and_shows_both_clocks(attempt: Callable[[Host], None]) -> None:
+    with pytest.raises(RolledBackError, match="endpoint llm serves its last proven release again") as caught:
         attempt(Host(BACK, 3))
     assert "pointing back took 0.8 s, serving again after 14.3 s" in str(caught.value)
     assert isinstance(caught.value.__cause__, RefusedError)
-    assert caught.value.__cause__.rows == {"chat": "seen"}, "rows of the release that was gone back to do not count"
+    assert caught.value.__cause__.rows == {"chat": "seen"}, "rows of the release that was rolled back to do not count"
     assert outcome_of(caught.value, served=True) == Outcome((Reason(Cause.CHECK, "chat"),))
 
 
 def test_all_wrong_answers_are_named(attempt: Callable[[Host], None]) -> None:
     lines = (told("gpus", "refused"), told("chat", "refused"), Event("failed", "x"), Event("back", "1 2"))
-    with pytest.raises(WentBackError, match="gpus: seen; chat: seen"):
+    with pytest.raises(RolledBackError, match="gpus: seen; chat: seen"):
         attempt(Host(lines, 3))
 
 
@@ -180,22 +180,22 @@ def test_a_start_that_fails_has_no_row_and_the_hosts_word_for_it(
     attempt: Callable[[Host], None], word: str, reason: Reason
 ) -> None:
     failed = "the server died after 3 s: shm: No space left on device"
-    with pytest.raises(WentBackError, match="No space left on device") as caught:
+    with pytest.raises(RolledBackError, match="No space left on device") as caught:
         attempt(Host((Event("cause", word), Event("failed", failed), Event("back", "1 2")), 3))
     assert outcome_of(caught.value, served=True).reasons == (reason,), "an engine's words blame nobody"
 
 
 def test_a_fault_that_the_host_has_measured_explains_its_refused_rows(attempt: Callable[[Host], None]) -> None:
     for word, cause in (("disk", Cause.DISK), ("check", Cause.CHECK)):
-        with pytest.raises(WentBackError, match="chat: seen") as caught:
+        with pytest.raises(RolledBackError, match="chat: seen") as caught:
             attempt(
                 Host((told("chat", "refused"), Event("cause", word), Event("failed", "x"), Event("back", "1 2")), 3)
             )
         assert [reason.cause for reason in outcome_of(caught.value, served=True).reasons] == [cause]
 
 
-def test_going_back_that_fails_is_never_called_serving(attempt: Callable[[Host], None]) -> None:
-    with pytest.raises(NothingServesError, match="going back failed too: died") as caught:
+def test_rolling_back_that_fails_is_never_called_serving(attempt: Callable[[Host], None]) -> None:
+    with pytest.raises(NothingServesError, match="rolling back failed too: died") as caught:
         attempt(Host((*FAILED, told("gpus", "refused"), Event("lost", "died"), Event("end", "lost x")), 4))
     assert "hands needed" in str(caught.value)
     assert isinstance(caught.value.__cause__, RefusedError)
@@ -204,7 +204,7 @@ def test_going_back_that_fails_is_never_called_serving(attempt: Callable[[Host],
     assert not outcome_of(caught.value, served=True).serves
 
 
-def test_with_nothing_to_go_back_to_it_is_stopped(attempt: Callable[[Host], None]) -> None:
+def test_with_nothing_to_roll_back_to_it_is_stopped(attempt: Callable[[Host], None]) -> None:
     with pytest.raises(StoppedError, match="is stopped: there was no other proven release"):
         attempt(Host((*FAILED, Event("end", "stopped x")), 4))
 
@@ -231,8 +231,8 @@ def test_a_ready_hook_that_fails_is_the_sites_fault(attempt: Callable[[Host], No
 @pytest.mark.parametrize(
     ("status", "cut", "how"),
     [
-        (None, "signal 1", "switch: was ended from outside after 1 s; the host goes back to what was proven"),
-        (None, "timeout 3600", "switch: took longer than it may: 3600 s; the host goes back"),
+        (None, "signal 1", "switch: was ended from outside after 1 s; the host rolls back to what was proven"),
+        (None, "timeout 3600", "switch: took longer than it may: 3600 s; the host rolls back"),
         (None, "", "switch: is gone: the host went down, or everything of it was killed"),
         (143, "", "ended with status 143"),
     ],
@@ -264,11 +264,11 @@ def test_a_host_that_waits_for_the_rest_of_the_gate_gets_the_word(
 
 def test_a_refused_row_sends_the_host_back(attempt: Callable[[Host], None]) -> None:
     host = Host(
-        (Event("word", "300"), Event("failed", "x"), Event("back", "1 2"), WENT_BACK),
+        (Event("word", "300"), Event("failed", "x"), Event("back", "1 2"), ROLLED_BACK),
         3,
         wrong={"a tool call"},
     )
-    with pytest.raises(WentBackError, match="a tool call: seen") as caught:
+    with pytest.raises(RolledBackError, match="a tool call: seen") as caught:
         attempt(host)
     assert "word='back the endpoint did not prove itself: a tool call: seen'" in host.said[0]
     assert outcome_of(caught.value, served=True).reasons == (Reason(Cause.CHECK, "a tool call"),)
@@ -279,9 +279,9 @@ def test_a_word_that_comes_too_late_leaves_the_ending_to_the_host(attempt: Calla
         Event("word", "300"),
         Event("failed", "no word came within 300 s"),
         Event("back", "1 2"),
-        WENT_BACK,
+        ROLLED_BACK,
     )
-    with pytest.raises(WentBackError, match="no word came within 300 s"):
+    with pytest.raises(RolledBackError, match="no word came within 300 s"):
         attempt(Host(lines, 3, word_error=StepFailedError("the switch has ended already")))
 
 
@@ -296,9 +296,9 @@ def test_a_joined_switch_that_asked_for_less_is_asked_the_rest_afterwards(attemp
         attempt(Host((COMMITTED,), wrong={"a tool call"}))
 
 
-def test_a_host_that_is_lost_before_the_word_goes_back_alone(attempt: Callable[[Host], None]) -> None:
+def test_a_host_that_is_lost_before_the_word_rolls_back_alone(attempt: Callable[[Host], None]) -> None:
     host = Host((Event("word", "300"),), error=ConnectionLostError("cable"))
-    with pytest.raises(ConnectionLostError, match="cable: the host finishes the switch by itself, or goes back"):
+    with pytest.raises(ConnectionLostError, match="cable: the host finishes the switch by itself, or rolls back"):
         attempt(host)
 
 
@@ -306,7 +306,7 @@ def test_the_failed_releases_log_comes_into_the_record(
     attempt: Callable[[Host], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, Handover(record=str(tmp_path / "run.jsonl")).text)
-    with pytest.raises(WentBackError, match=r"the failed release's log: .*/run/h1-llm-abc\.log"):
+    with pytest.raises(RolledBackError, match=r"the failed release's log: .*/run/h1-llm-abc\.log"):
         attempt(Host(BACK, 3, log=b"boom\n"))
     log = tmp_path / "run" / "h1-llm-abc.log"
     assert log.read_bytes() == b"boom\n"
@@ -317,7 +317,7 @@ def test_the_failed_releases_log_comes_into_the_record(
 
 def test_without_a_record_or_a_log_the_ending_is_the_same(attempt: Callable[[Host], None]) -> None:
     for log in (None, b"boom"):
-        with pytest.raises(WentBackError) as caught:
+        with pytest.raises(RolledBackError) as caught:
             attempt(Host(BACK, 3, log=log))
         assert "log:" not in str(caught.value)
 
@@ -349,7 +349,7 @@ def test_only_a_plain_log_of_the_endpoints_own_folder_is_fetched(
     attempt: Callable[[Host], None], path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, Handover(record=str(tmp_path / "run.jsonl")).text)
-    with pytest.raises(WentBackError):
+    with pytest.raises(RolledBackError):
         attempt(Host((*FAILED, Event("kept", path)), 3, log=b"auth"))
     assert not (tmp_path / "run").exists()
 
@@ -367,7 +367,7 @@ def test_a_kept_log_that_unpacks_to_too_much_is_left_on_its_host(
     attempt: Callable[[Host], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, Handover(record=str(tmp_path / "run.jsonl")).text)
-    with pytest.raises(WentBackError):
+    with pytest.raises(RolledBackError):
         attempt(Host(BACK, 3, log=b"x" * (LOG_BYTES + 1)))
     assert not (tmp_path / "run").exists()
 
@@ -378,7 +378,7 @@ def test_no_escape_of_an_engine_reaches_the_record(
     monkeypatch.setenv(VARIABLE, Handover(record=str(tmp_path / "run.jsonl")).text)
     evil = "\x1b]52;c;ZXZpbA==\x07\x1b[2Jno\u202e\x9b1m"
     lines = (told("chat", "refused", evil), Event("failed", evil), BACK[-4], Event("back", "1 2"))
-    with pytest.raises(WentBackError) as caught:
+    with pytest.raises(RolledBackError) as caught:
         attempt(Host(lines, 3, log=f"{evil}\n".encode()))
     kept = (tmp_path / "run" / "h1-llm-abc.log").read_text()
     seen = [event["seen"] for event in read_record(tmp_path / "run.jsonl") if event["kind"] == "row"]

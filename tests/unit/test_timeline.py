@@ -14,7 +14,7 @@ from rackwright.fleet.view.timeline import STAGING, WAITING, HostTimeline, Timel
 from rackwright.fleet.view.timeline_events import add_event, timeline_of
 from rackwright.runs.durations import typical_switch
 from rackwright.runs.journal import Event
-from rackwright.runs.progress import DOWNLOADING, DRAINING, GOING_BACK, LOADING, PROVING
+from rackwright.runs.progress import DOWNLOADING, DRAINING, LOADING, PROVING, ROLLING_BACK
 from rackwright.runs.states import RunState
 from tests.unit.made_up_runs import event, made_up, recorded
 
@@ -44,18 +44,18 @@ def test_a_first_rollout_shows_its_downloads() -> None:
 
 
 def test_a_release_that_is_taken_back() -> None:
-    timeline = timeline_of(recorded("went-back"))
+    timeline = timeline_of(recorded("rolled-back"))
     assert {name: host.state for name, host in timeline.hosts.items()} == {
         "lab-lived1": RunState.TAKEN_BACK,
-        "lab-lived2": "went back",
+        "lab-lived2": "rolled back",
         "lab-lived3": "not switched",
     }
-    assert phases(timeline.hosts["lab-lived2"])[-1] == GOING_BACK
-    assert phases(timeline.hosts["lab-lived1"])[-1] == GOING_BACK
+    assert phases(timeline.hosts["lab-lived2"])[-1] == ROLLING_BACK
+    assert phases(timeline.hosts["lab-lived1"])[-1] == ROLLING_BACK
     assert timeline.hosts["lab-lived1"].wave == 0
     assert timeline.hosts["lab-lived2"].rows["a tool call"].mark == "refused"
     assert "no tool call came back" in timeline.hosts["lab-lived2"].errors[0]
-    assert [name for name, _ in timeline.marks] == ["canaries", "wave 1", "going back"]
+    assert [name for name, _ in timeline.marks] == ["canaries", "wave 1", "rolling back"]
 
 
 def test_where_a_host_stands_while_it_switches() -> None:
@@ -78,12 +78,12 @@ def test_where_a_host_stands_while_it_switches() -> None:
         LOADING,
     )
     assert after(6, "job", **job, state="done") == (RunState.SWITCHING, PROVING)
-    assert after(7, "progress", host="h1", job="switch-llm", phase=GOING_BACK, text="going back")[1] == GOING_BACK
-    assert after(8, "progress", host="h1", job="switch-llm", phase=LOADING, text="loading, 5 s")[1] == GOING_BACK
+    assert after(7, "progress", host="h1", job="switch-llm", phase=ROLLING_BACK, text="rolling back")[1] == ROLLING_BACK
+    assert after(8, "progress", host="h1", job="switch-llm", phase=LOADING, text="loading, 5 s")[1] == ROLLING_BACK
     add_event(timeline, event(9, "row", host="h1", row="a chat answer", mark="proved"))
-    assert (host.phase, host.rows) == (GOING_BACK, {})
+    assert (host.phase, host.rows) == (ROLLING_BACK, {})
     assert host.said.startswith("proved: a chat answer")
-    assert after(10, "host", host="h1", state="went back", text="why\nmore") == ("went back", "")
+    assert after(10, "host", host="h1", state="rolled back", text="why\nmore") == ("rolled back", "")
     assert (host.took, host.said, host.errors) == (8, "why", ["why\nmore"])
     assert timeline.hosts["h2"].state == WAITING
     assert timeline.wave == 1

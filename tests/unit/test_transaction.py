@@ -140,13 +140,13 @@ def test_a_part_may_be_longer_than_an_argument(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("failing", ["forward", "prove"])
-def test_a_bad_one_goes_back_and_that_is_proven(stage: Stage, failing: str) -> None:
+def test_a_bad_one_rolls_back_and_that_is_proven(stage: Stage, failing: str) -> None:
     ended = stage.run(failing)
     assert ended.status == 3
     assert ended.steps[-5:] == [failing, "keep_log", "back", "prove_back", "ready_back"]
     assert "commit" not in ended.steps
     assert Event("failed", f"the {failing} failed") in ended.events
-    assert (ended.last["outcome"], ended.last["reason"]) == ("went-back", f"the {failing} failed")
+    assert (ended.last["outcome"], ended.last["reason"]) == ("rolled-back", f"the {failing} failed")
     news = SwitchNews("llm", f"{stage.home}/failed")
     for event in ended.events:
         news.hear(event)
@@ -155,7 +155,7 @@ def test_a_bad_one_goes_back_and_that_is_proven(stage: Stage, failing: str) -> N
 
 
 @pytest.mark.parametrize("failing", ["back", "prove_back"])
-def test_going_back_that_fails_is_lost_and_no_client_let_in(stage: Stage, failing: str) -> None:
+def test_rolling_back_that_fails_is_lost_and_no_client_let_in(stage: Stage, failing: str) -> None:
     ended = stage.run("prove", failing)
     assert (ended.status, ended.last["outcome"], ended.last["reason"]) == (4, "lost", "the prove failed")
     assert Event("lost", f"the {failing} failed") in ended.events
@@ -163,7 +163,7 @@ def test_going_back_that_fails_is_lost_and_no_client_let_in(stage: Stage, failin
     assert ended.marked
 
 
-def test_with_nothing_to_go_back_to_it_is_stopped(stage: Stage) -> None:
+def test_with_nothing_to_roll_back_to_it_is_stopped(stage: Stage) -> None:
     ended = stage.run("prove", previous="")
     assert (ended.status, ended.steps[-2:]) == (4, ["keep_log", "halt"])
     assert Event("end", "stopped the prove failed") in ended.events
@@ -272,9 +272,9 @@ def test_the_control_machine_can_send_it_back(stage: Stage) -> None:
     assert Event("cause", "check") in ended.events
 
 
-def test_without_a_word_it_goes_back_at_the_deadline(stage: Stage) -> None:
+def test_without_a_word_it_rolls_back_at_the_deadline(stage: Stage) -> None:
     ended = stage.run(gate="full")
-    assert (ended.status, ended.last["outcome"]) == (3, "went-back")
+    assert (ended.status, ended.last["outcome"]) == (3, "rolled-back")
     assert ended.last["reason"].startswith("no word came within 1 s (gate.commit_deadline) from the control machine")
     assert all(event.word != "cause" for event in ended.events), "silence is no refused check"
 

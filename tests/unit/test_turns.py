@@ -12,8 +12,8 @@ from rackwright.effects.steps.endpoint import (
     NotCommittedError,
     NothingServesError,
     RefusedError,
+    RolledBackError,
     StoppedError,
-    WentBackError,
 )
 from rackwright.fleet.rollout.gate import Bake, Outcome
 from rackwright.fleet.rollout.gate_hosts import (
@@ -59,12 +59,12 @@ def after(way_out: StepFailedError, failure: StepFailedError) -> StepFailedError
 @pytest.mark.parametrize(
     ("error", "reasons", "serves"),
     [
-        (after(WentBackError("x"), RefusedError({"a chat answer": "!!!"})), (CHAT,), True),
-        (after(WentBackError("x"), RefusedError({"speed": "", "a chat answer": ""})), (SPEED, CHAT), True),
-        (after(WentBackError("x"), RefusedError({"speed": "", GPU_ERRORS: "Xid 79"})), (gpu(GPU_ERRORS),), True),
-        (after(WentBackError("x"), RefusedError({GPU_COUNTERS: "1"})), (gpu(GPU_COUNTERS),), True),
-        (after(WentBackError("x"), StepFailedError("y", (START,))), (START,), True),
-        (after(WentBackError("x"), StepFailedError("the server died: No space left on device")), (NOBODY,), True),
+        (after(RolledBackError("x"), RefusedError({"a chat answer": "!!!"})), (CHAT,), True),
+        (after(RolledBackError("x"), RefusedError({"speed": "", "a chat answer": ""})), (SPEED, CHAT), True),
+        (after(RolledBackError("x"), RefusedError({"speed": "", GPU_ERRORS: "Xid 79"})), (gpu(GPU_ERRORS),), True),
+        (after(RolledBackError("x"), RefusedError({GPU_COUNTERS: "1"})), (gpu(GPU_COUNTERS),), True),
+        (after(RolledBackError("x"), StepFailedError("y", (START,))), (START,), True),
+        (after(RolledBackError("x"), StepFailedError("the server died: No space left on device")), (NOBODY,), True),
         (after(NothingServesError("x"), StepFailedError("y", (START,))), (START,), False),
         (after(StoppedError("x"), StepFailedError("y", (START,))), (START,), False),
         (after(NotAdmittedError("x"), RefusedError({"speed": ""})), (READY, SPEED), False),
@@ -83,7 +83,7 @@ def test_a_failure_says_what_it_was(error: StepFailedError, reasons: tuple[Reaso
 @pytest.mark.parametrize(
     ("error", "served", "state"),
     [
-        (WentBackError("x"), True, RunState.WENT_BACK),
+        (RolledBackError("x"), True, RunState.ROLLED_BACK),
         (NothingServesError("x"), True, RunState.NOTHING_SERVES),
         (NothingServesError("x"), False, RunState.NOTHING_SERVES),
         (StoppedError("x"), True, RunState.NOTHING_SERVES),

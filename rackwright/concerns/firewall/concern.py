@@ -33,7 +33,7 @@ def wanted_as_served(settings: HostSettings, reading: HostReading) -> WantedFire
 
 
 def opening_changes(settings: HostSettings, reading: HostReading, targets: Mapping[str, Place]) -> list[Change]:
-    """What opens the ports that endpoints go back to, by name, while they still listen where they do."""
+    """What opens the ports that endpoints roll back to, by name, while they still listen where they do."""
     seen = reading[FIREWALL]
     endpoints = listeners(settings, seen.current, targets, wanted=False)
     others = {name: place for name, place in targets.items() if name not in settings.all_endpoints}

@@ -1,4 +1,4 @@
-"""Where endpoints listen: by the settings, now, and where they would go back to. Pure."""
+"""Where endpoints listen: by the settings, now, and where they would roll back to. Pure."""
 
 from __future__ import annotations
 

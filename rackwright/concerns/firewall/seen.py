@@ -53,7 +53,7 @@ class SeenFirewall:
     current: Mapping[str, Place] = field(default_factory=dict)
     """Where each endpoint listens now, by name."""
     proven: Mapping[str, Place] = field(default_factory=dict)
-    """Where each would listen if it went back to what was proven last."""
+    """Where each would listen if it rolled back to what was proven last."""
 
     def table(self, command: str) -> Table:
         """A table; an empty one when the command is not there."""

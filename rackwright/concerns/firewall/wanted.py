@@ -1,4 +1,4 @@
-"""Our rules as they should be: for where endpoints listen, where they are to, and where they go back to. Pure."""
+"""Our rules as they should be: for where endpoints listen, where they are to, and where they roll back to. Pure."""
 
 from __future__ import annotations
 

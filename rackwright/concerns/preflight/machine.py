@@ -64,7 +64,7 @@ def immutable(case: Case) -> Verdicts:
 
 
 def writable(case: Case) -> Verdicts:
-    """A file system that became read-only lets a switch begin, and neither end nor go back."""
+    """A file system that became read-only lets a switch begin, and neither end nor roll back."""
     readonly = [place for place in WRITTEN if place in case.machine.readonly]
     fix = "journalctl -k --grep 'remount|I/O error'; when the disk is well: mount -o remount,rw PLACE"
     seen = f"read-only: {', '.join(readonly)}" if readonly else "root, /etc and the units' folder take writes"

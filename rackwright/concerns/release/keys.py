@@ -1,7 +1,7 @@
 """The keys that endpoints' clients send: each in a file of root's, named by its digest, as the header curl sends.
 
-A binding names the key by its digest, so a switch changes it and going back brings the old one with it; the file of the
-old one goes at the commit.
+A binding names the key by its digest, so a switch changes it and rolling back brings the old one with it; the file of
+the old one goes at the commit.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Images and models of ours that no kept release names are pruned; what is not ours stays (DECISIONS 21).
 
-Nothing goes before every endpoint's wanted release lies on the host, so that going back never needs a download.
+Nothing goes before every endpoint's wanted release lies on the host, so that rolling back never needs a download.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # Make a change that the host takes back by itself unless somebody disarms the timer in time.
-# Parameters: unit folder undo sum seconds change; trial (a file) and trying (a script, or nothing): what of it must go
+# Parameters: unit folder undo sum seconds change; trial (a file) and trying (a script, or nothing): what of it must roll
 # back at boot, when the host goes down meanwhile. Standard input: the undo script.
 umask 077
 mkdir -p "$folder"

@@ -1,5 +1,5 @@
 # What follows a job, however it ended: its secrets go; when it was ended from outside, or by its time limit, it says so,
-# and what it tried goes back. Environment: JOB, SECRETS, TRIAL (a file that lies there while it tries something, or
+# and what it tried rolls back. Environment: JOB, SECRETS, TRIAL (a file that lies there while it tries something, or
 # nothing), and systemd's SERVICE_RESULT.
 rm -rf "$SECRETS"
 [ -e "$JOB/status" ] && exit 0

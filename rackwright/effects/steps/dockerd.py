@@ -14,7 +14,7 @@ from rackwright.effects.jobs import Ended
 from rackwright.effects.remote import NotStartedError, StepFailedError, TakenBackError, follow_job
 from rackwright.effects.steps.endpoint import (
     NothingServesError,
-    WentBackError,
+    RolledBackError,
     clock_of,
     closed,
     failure_of,
@@ -26,7 +26,7 @@ from rackwright.paths import failed_dir, unit_name
 from rackwright.plan.change import DaemonRestart
 
 
-class ConfigurationBackError(WentBackError, TakenBackError):
+class ConfigurationBackError(RolledBackError, TakenBackError):
     """The new configuration failed; dockerd and its endpoints run with the previous one."""
 
     code = "RW0720"
@@ -57,13 +57,13 @@ def ending(step: DaemonRestart, news: SwitchNews, ended: Ended) -> StepFailedErr
             text = f"dockerd has its previous configuration, serving again: {names}{clock_of(news)}"
             error = ConfigurationBackError(f"{failure.text}\n{text}")
         case 4:
-            error = NothingServesError(f"{failure.text}\nand going back failed too: {news.lost}\n{_hands(step)}")
+            error = NothingServesError(f"{failure.text}\nand rolling back failed too: {news.lost}\n{_hands(step)}")
         case 5:
             error = NotStartedError(
                 f"dockerd was not restarted, still serving: {names}: {failure.text}", failure.reasons, code="RW0722"
             )
         case _:
-            text = f"{step.job.title}: {ended.text}; the host goes back, and nobody knows yet whether that serves"
+            text = f"{step.job.title}: {ended.text}; the host rolls back, and nobody knows yet whether that serves"
             error = NothingServesError(f"{text}\n{_hands(step)}")
     return closed(error, news, failure, f"dockerd runs with its new configuration, proven: {names}")
 

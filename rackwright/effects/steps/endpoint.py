@@ -56,7 +56,7 @@ def _reasons_of(rows: Iterable[str]) -> tuple[Reason, ...]:
     return ours or tuple(Reason(Cause.CHECK, row) for row in rows)
 
 
-class WentBackError(StepFailedError):
+class RolledBackError(StepFailedError):
     """The new release failed and the proven one serves again."""
 
 
@@ -164,9 +164,9 @@ def ending(step: Proved, news: SwitchNews, ended: Ended) -> StepFailedError | No
         case 0:
             error = None
         case 3:
-            error = WentBackError(f"{failure.text}\n{_back(step)}{clock_of(news)}", code=failure.code)
+            error = RolledBackError(f"{failure.text}\n{_back(step)}{clock_of(news)}", code=failure.code)
         case 4 if news.lost is None:
-            text = f"endpoint {name} is stopped: there was no other proven release to go back to"
+            text = f"endpoint {name} is stopped: there was no other proven release to roll back to"
             error = StoppedError(f"{failure.text}\n{text}")
         case 4:
             error = NothingServesError(f"{failure.text}\n{_nothing_serves(name, news)}")
@@ -178,7 +178,7 @@ def ending(step: Proved, news: SwitchNews, ended: Ended) -> StepFailedError | No
             error = NotCommittedError(f"{text}: {failure.text}; next: run the same command again", failure.reasons)
         case _:
             error = NothingServesError(
-                f"{step.job.title}: {ended.text}; the host goes back to what was proven, and nobody knows yet whether "
+                f"{step.job.title}: {ended.text}; the host rolls back to what was proven, and nobody knows yet whether "
                 "that serves; next: run the same command again, and if it fails: "
                 f"journalctl -u {unit_name(name)} --lines 100"
             )
@@ -193,7 +193,7 @@ def _back(step: Proved) -> str:
 
 
 def failure_of(news: SwitchNews) -> StepFailedError:
-    """What made the host stop or go back: the rows that it refused, or its own words.
+    """What made the host stop or roll back: the rows that it refused, or its own words.
 
     A fault that the host has measured of itself explains whatever else has failed.
     """
@@ -218,7 +218,7 @@ _CODES = {"gpu": "RW0728", "disk": "RW0729", "hook": "RW0730", "start": "RW0731"
 
 
 def clock_of(news: SwitchNews) -> str:
-    """How long going back took, to follow a sentence; nothing when the host did not say."""
+    """How long rolling back took, to follow a sentence; nothing when the host did not say."""
     return "" if news.clocks is None else f": {in_words(news.clocks)}"
 
 
@@ -237,7 +237,7 @@ def closed(
 
 def _nothing_serves(endpoint: str, news: SwitchNews) -> str:
     return (
-        f"and going back failed too: {news.lost}\nendpoint {endpoint} does not answer as it should: "
+        f"and rolling back failed too: {news.lost}\nendpoint {endpoint} does not answer as it should: "
         f"hands needed on this host; next: journalctl -u {unit_name(endpoint)} --lines 100"
     )
 

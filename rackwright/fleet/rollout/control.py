@@ -21,7 +21,7 @@ def roll_out(
 ) -> tuple[int, str]:
     """Roll out on the run's hosts; returns the exit status and what to say.
 
-    earlier: what hosts ran before that had the release already when this run began, so that they go back as well.
+    earlier: what hosts ran before that had the release already when this run began, so that they roll back as well.
     order: hosts that go `first` of their shape, and `last`.
     """
     run.note("phase", name=FORWARD)
@@ -42,13 +42,13 @@ def take_back(run: Run, releases: Releases) -> Result | None:
     """Bring hosts back that have switched already, in waves under the same limits; None when there are none."""
     if not releases:
         return None
-    print(f"rackwright: the release is at fault: {', '.join(releases)} go back as well", flush=True)
+    print(f"rackwright: the release is at fault: {', '.join(releases)} roll back as well", flush=True)
     run.note("phase", name=BACKWARD)
-    go_back(run, releases, list(releases))
+    roll_back(run, releases, list(releases))
     return phase(run, BACKWARD)
 
 
-def go_back(run: Run, releases: Releases, hosts: Sequence[str]) -> int:
+def roll_back(run: Run, releases: Releases, hosts: Sequence[str]) -> int:
     """Run the rollback on hosts; `*` among the releases stands for any host or endpoint."""
     with as_file(files("rackwright.operations.deploys") / "rollback.py") as deploy:
         asked = {host: dict(endpoints) for host, endpoints in releases.items()}

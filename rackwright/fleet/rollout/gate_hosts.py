@@ -16,7 +16,7 @@ from rackwright.concerns.endpoint import ENDPOINT, keyed
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.release import binding_of, wanted_releases
 from rackwright.effects.remote import ConnectionLostError, StepFailedError
-from rackwright.effects.steps.endpoint import NotAdmittedError, NothingServesError, StoppedError, WentBackError
+from rackwright.effects.steps.endpoint import NotAdmittedError, NothingServesError, RolledBackError, StoppedError
 from rackwright.fleet.rollout.gate import Bake, Outcome
 from rackwright.fleet.rollout.waves import FIRST, LAST, Node, RunLimits, amount
 from rackwright.hostside import host_script
@@ -136,7 +136,7 @@ def state_after(error: StepFailedError, served: bool) -> RunState:
     """
     if isinstance(error, NothingServesError) or (isinstance(error, StoppedError) and served):
         return RunState.NOTHING_SERVES
-    return RunState.WENT_BACK if isinstance(error, WentBackError) else RunState.FAILED
+    return RunState.ROLLED_BACK if isinstance(error, RolledBackError) else RunState.FAILED
 
 
 def still_serving(endpoint: str, spec_hash: str, health_url: str) -> Question:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rackwright.errors import RackwrightError
-from rackwright.runs.ending import HANDS_NEEDED, WENT_BACK
+from rackwright.runs.ending import HANDS_NEEDED, ROLLED_BACK
 from rackwright.runs.record import BACKWARD, BY_HAND, DRAIN, FORWARD, REBOOT, TEARDOWN, UNDRAIN, Record, left_hosts
 from rackwright.runs.states import WELL, RunState
 from rackwright.settings.secret import MASK
@@ -28,7 +28,7 @@ class Rest:
     kind: str
     hosts: tuple[str, ...]
     releases: Releases = field(default_factory=dict)
-    """Going back: release by endpoint by host. Forward: what hosts ran before that have the new release already."""
+    """Rolling back: release by endpoint by host. Forward: what hosts ran before that have the new release already."""
     first: tuple[str, ...] = ()
     """Hosts that were in the middle of their switch: before anybody else they must be seen to serve."""
     last: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ def rest_of(record: Record) -> Rest:
     elif purpose == REBOOT:
         rest = _reboot(record)
     elif purpose == FORWARD:
-        rest = _back(record) if goes_back(record) else _forward(record)
+        rest = _back(record) if rolls_back(record) else _forward(record)
     else:
         rest = _plain(record)
     if not rest.hosts and (hurt := hurt_hosts(record)):
@@ -128,7 +128,7 @@ def _refuse_unfit(record: Record) -> None:
         )
 
 
-def goes_back(record: Record) -> bool:
+def rolls_back(record: Record) -> bool:
     """True when the run found the release at fault, and so took its hosts back."""
     return BACKWARD in record.phases or "back" in record.begin or record.judgement.is_the_releases
 
@@ -166,7 +166,7 @@ def _reboot(record: Record) -> Rest:
 
 
 def _back(record: Record) -> Rest:
-    if record.end is not None and record.end["status"] == WENT_BACK:
+    if record.end is not None and record.end["status"] == ROLLED_BACK:
         raise RackwrightError(
             f"run {record.id} found its release at fault and rolled it back, so nothing is left to resume; next: "
             f"fix the settings, then rackwright rollout {record.begin['inventory']}",
@@ -183,7 +183,7 @@ _WITH_IT = (RunState.SWITCHED, RunState.AFTERWARDS, RunState.SWITCHING, RunState
 
 
 def _by_hand(record: Record) -> Rest:
-    """Hosts in the middle of going back get the release they were going to: asked anew, `last` is one further back."""
+    """Hosts in the middle of it get the release they were going to: `last`, asked anew, is one further back."""
     hosts = left_hosts(record)
     asked = record.begin.get("back", {})
     others = {"*": record.begin.get("to", "last")}

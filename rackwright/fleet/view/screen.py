@@ -60,7 +60,7 @@ def headline(timeline: Timeline) -> str:
     over = [host for host in timeline.hosts.values() if not host.is_open]
     through = f"{len(over)} of {len(timeline.hosts)} hosts are through"
     if timeline.phase == BACKWARD:
-        return f"going back · {through}"
+        return f"rolling back · {through}"
     if timeline.wave is None:
         return f"{'staging' if not timeline.waves else 'all waves are through'} · {through}"
     last = len(timeline.waves) - 1
@@ -82,7 +82,9 @@ def facts(timeline: Timeline, now: float) -> Iterator[str]:
     bake = timeline.bakes[-1] if timeline.bakes else None
     if bake is not None and now < bake.start + bake.seconds:
         yield f"watching {wave_name(bake.wave)} for {clock(round(bake.start + bake.seconds - now))} more"
-    bad = sum(tone(timeline, host.state) == BAD or host.state is RunState.WENT_BACK for host in timeline.hosts.values())
+    bad = sum(
+        tone(timeline, host.state) == BAD or host.state is RunState.ROLLED_BACK for host in timeline.hosts.values()
+    )
     if bad:
         yield f"{bad} failed"
 

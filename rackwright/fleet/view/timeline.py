@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 
 from rackwright.runs.fault import Failure
 from rackwright.runs.journal import Event
-from rackwright.runs.progress import DOWNLOADING, DRAINING, GOING_BACK, LOADING, PROVING, VERIFYING
+from rackwright.runs.progress import DOWNLOADING, DRAINING, LOADING, PROVING, ROLLING_BACK, VERIFYING
 from rackwright.runs.states import ENDED_WELL, LEFT_ASIDE, OPEN, RunState
 
 STAGING, WAITING = "staging", "waiting"
 """Phases, beside those of progress.py."""
-PHASES = (STAGING, DOWNLOADING, VERIFYING, WAITING, DRAINING, LOADING, PROVING, GOING_BACK)
+PHASES = (STAGING, DOWNLOADING, VERIFYING, WAITING, DRAINING, LOADING, PROVING, ROLLING_BACK)
 """What a host does, in the order in which it usually happens."""
 
 WELL = ENDED_WELL | {RunState.TAKEN_BACK}
-ASIDE = LEFT_ASIDE | {RunState.WENT_BACK, RunState.NOT_SWITCHED}
+ASIDE = LEFT_ASIDE | {RunState.ROLLED_BACK, RunState.NOT_SWITCHED}
 
 
 @dataclass
@@ -154,7 +154,7 @@ class Timeline:
     waves: list[list[str]] = field(default_factory=list)
     """Names by wave, in the phase that goes on; the canaries first."""
     marks: list[tuple[str, float]] = field(default_factory=list)
-    """When each wave began to switch, and when the run began to go back."""
+    """When each wave began to switch, and when the run began to roll back."""
     limits: dict[str, Limit] = field(default_factory=dict)
     bakes: list[WatchedWave] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)

@@ -24,7 +24,7 @@ from rackwright.fleet.view.timeline import (
 )
 from rackwright.runs.fault import failures_in
 from rackwright.runs.journal import Event
-from rackwright.runs.progress import DOWNLOADING, DRAINING, GOING_BACK, LOADING, PROVING
+from rackwright.runs.progress import DOWNLOADING, DRAINING, LOADING, PROVING, ROLLING_BACK
 from rackwright.runs.record import BACKWARD, BY_HAND, taken_back
 from rackwright.runs.states import RunState
 
@@ -82,9 +82,9 @@ def _job(timeline: Timeline, event: Event, now: float) -> None:
         _fetch(host, event, title, now)
     elif event["state"] == "began":
         host.said = title
-        host.enter(GOING_BACK if timeline.phase == BACKWARD else _phase_of(job), now, title)
+        host.enter(ROLLING_BACK if timeline.phase == BACKWARD else _phase_of(job), now, title)
     elif host.state == RunState.SWITCHING:
-        host.enter(GOING_BACK if host.phase == GOING_BACK else PROVING, now)
+        host.enter(ROLLING_BACK if host.phase == ROLLING_BACK else PROVING, now)
     else:
         host.leave(now)
 
@@ -117,7 +117,7 @@ def _progress(timeline: Timeline, event: Event, now: float) -> None:
     if len(host.fetching) > 1:
         _progress_of_one(host, str(event.get("job", "")), known)
         return
-    if phase in PHASES and host.phase != GOING_BACK:
+    if phase in PHASES and host.phase != ROLLING_BACK:
         host.enter(phase, now, host.spans[-1].text if host.phase == phase else "")
     host.part = known
 
@@ -179,11 +179,11 @@ def _row(timeline: Timeline, event: Event, now: float) -> None:
         str(event.get("before") or ""),
         _number(event.get("figure_before")),
     )
-    if host.phase != GOING_BACK or timeline.phase == BACKWARD:
+    if host.phase != ROLLING_BACK or timeline.phase == BACKWARD:
         # What the earlier release answers must not stand where the answers of the failed one are looked for.
         host.rows[row.name] = row
     host.said = f"{row.mark}: {row.name}: {row.seen}"
-    if host.state == RunState.SWITCHING and host.phase != GOING_BACK:
+    if host.state == RunState.SWITCHING and host.phase != ROLLING_BACK:
         host.enter(PROVING, now)
 
 

@@ -61,7 +61,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_change_stops_at_the_canary_and_goes_back(fleet: Fleet, load: Watched, name: str) -> None:
+def test_a_bad_change_stops_at_the_canary_and_rolls_back(fleet: Fleet, load: Watched, name: str) -> None:
     bad, number = BAD[name], 20 + list(BAD).index(name)
     before = fleet.releases()
     for host in fleet.hosts:

@@ -42,7 +42,7 @@ def read_load(path: Path) -> list[Asked]:
 def switching(events: Iterable[dict[str, Any]]) -> list[Span]:
     """When each host was switching, forward or back, as the run's record has it.
 
-    A host that failed after its switch counts as switching until it has gone back: what died there had been proven.
+    A host that failed after its switch counts as switching until it has rolled back: what died there had been proven.
     """
     open_spans: dict[str, float] = {}
     ended: dict[str, float] = {}

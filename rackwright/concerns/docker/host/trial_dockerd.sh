@@ -1,4 +1,4 @@
-# What dockerd's configuration goes back to when the change that tries another one is cut.
+# What dockerd's configuration rolls back to when the change that tries another one is cut.
 # Parameters: owner (unit of the change) held (nothing: dockerd may start with either) daemon_json and dropin (paths), daemon_text and dropin_text
 # (base64; empty: there was none), endpoints (units that stand on dockerd).
 put_back() { # path, content in base64

@@ -68,9 +68,9 @@ class SwitchNews:
     failure: str | None = None
     """Why the release is not kept; None as long as it may be."""
     lost: str | None = None
-    """Why going back, or stopping, has failed too."""
+    """Why rolling back, or stopping, has failed too."""
     clocks: Clocks | None = None
-    """How long going back took; None as long as it has not succeeded."""
+    """How long rolling back took; None as long as it has not succeeded."""
     kept: str | None = None
     """Name of the failed try's last log, in the folder `logs`."""
     not_admitted: str | None = None
@@ -119,7 +119,7 @@ def _hear_back(news: SwitchNews, rest: str) -> ShownLine:
 
 
 def in_words(clocks: Clocks) -> str:
-    """The two clocks of going back (DECISIONS 33)."""
+    """The two clocks of rolling back (DECISIONS 33)."""
     return f"pointing back took {clocks.pointed:.1f} s, serving again after {clocks.serving:.1f} s"
 
 
@@ -138,7 +138,7 @@ def _hear_not_admitted(news: SwitchNews, rest: str) -> ShownLine:
 
 def _hear_word(news: SwitchNews, rest: str) -> ShownLine:
     news.waits = news.waited = True
-    return ShownLine(f"basic proof passed: the rest of the gate has {int(rest)} s, or the host goes back by itself")
+    return ShownLine(f"basic proof passed: the rest of the gate has {int(rest)} s, or the host rolls back by itself")
 
 
 def _hear_end(news: SwitchNews, rest: str) -> ShownLine:
@@ -194,7 +194,7 @@ class LastSwitch:
 
     release: str
     outcome: str
-    """committed, went-back, stopped, lost, not-switched, not-committed, or CUT"""
+    """committed, rolled-back, stopped, lost, not-switched, not-committed, or CUT"""
     time: str
     """By the host's clock."""
     reason: str

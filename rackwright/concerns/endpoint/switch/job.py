@@ -86,7 +86,7 @@ def keep_log_script(endpoint: str, label: str, part: str = "switch") -> str:
 
 
 def halt_script(endpoint: str, forget: bool) -> str:
-    """Stop an endpoint that has no release to go back to.
+    """Stop an endpoint that has no release to roll back to.
 
     forget: True when it was never proven here, so that it does not start at boot either.
     """

@@ -1,4 +1,4 @@
-"""Going back by hand, or after a rollout that failed: to a proven release that still lies on the host."""
+"""Rolling back by hand, or after a rollout that failed: to a proven release that still lies on the host."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def releases_asked(asked: Mapping[str, Mapping[str, str]], host: str, endpoints:
 
 @dataclass(frozen=True)
 class WayBack:
-    """What an endpoint could go back to."""
+    """What an endpoint could roll back to."""
 
     history: tuple[str, ...] = ()
     """Proven releases, the present one last."""
@@ -84,7 +84,7 @@ def parse_kept(lines: list[str]) -> dict[str, WayBack]:
 
 
 def target_of(seen: SeenEndpoint, kept: WayBack, asked: str) -> str | None:
-    """The release to go back to; None when there is none."""
+    """The release to roll back to; None when there is none."""
     if asked != LAST:
         return asked if asked in kept.specs else None
     earlier = [release for release in kept.history if release != seen.proven and release in kept.specs]
@@ -94,7 +94,7 @@ def target_of(seen: SeenEndpoint, kept: WayBack, asked: str) -> str | None:
 def targets_of(
     seen: Mapping[str, SeenEndpoint], kept: Mapping[str, WayBack], asked: Mapping[str, str]
 ) -> dict[str, str]:
-    """The release that each endpoint goes back to, where there is one."""
+    """The release that each endpoint rolls back to, where there is one."""
     found = {
         name: target_of(seen.get(name, SeenEndpoint()), kept.get(name, WayBack()), release)
         for name, release in asked.items()
@@ -147,7 +147,7 @@ def _bound(today: Binding, kept: WayBack) -> Binding:
 
 
 def _replaced(seen: Mapping[str, SeenEndpoint], kept: Mapping[str, WayBack], asked: Mapping[str, str]) -> Iterator[str]:
-    """Endpoints that come back: asked for by name, or because their successors have nothing earlier to go back to."""
+    """Endpoints that come back: asked for by name, or because their successors have nothing earlier to roll back to."""
     for name, own in kept.items():
         if not own.replaced or not all(one in seen and seen[one].serving for one in own.replaced):
             continue

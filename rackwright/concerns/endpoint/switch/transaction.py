@@ -1,4 +1,4 @@
-"""A switch as one job that the host runs by itself: switch, wait, prove, then commit or go back. Pure."""
+"""A switch as one job that the host runs by itself: switch, wait, prove, then commit or roll back. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rackwright.proof.basic import HARDWARE, Question
 from rackwright.proof.full import COUNTERS
 from rackwright.settings.model import EndpointSettings
 
-ALONE = "the host finishes the switch by itself, or goes back; the next run joins it, or reads how it ended"
+ALONE = "the host finishes the switch by itself, or rolls back; the next run joins it, or reads how it ended"
 JUDGING = 120
 """Seconds that the judge may take, most of them for its container's start."""
 
@@ -66,7 +66,7 @@ def transaction(
 ) -> Job:
     """The whole switch as a job.
 
-    previous: what to go back to, if there is anything else; the same release where only its binding is another.
+    previous: what to roll back to, if there is anything else; the same release where only its binding is another.
     proven: the release that was proven last here.
     """
     home = endpoint_dir(endpoint)

@@ -52,7 +52,7 @@ if [ -s "$repairs" ]; then
     [ "$((now - when))" -gt 3600 ] || printf '%s\n' "repair $((now - when)) $(printf %s "$text" | base64 -w0)"
   done <"$repairs"
 fi
-# Where each endpoint listens, and would again if it went back.
+# Where each endpoint listens, and would again if it rolled back.
 for own in "$home"/*; do
   [ -f "$own/replaced-by" ] && continue
   for pointer in current proven; do

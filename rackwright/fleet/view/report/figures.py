@@ -76,7 +76,7 @@ def ticks(timeline: Timeline) -> list[tuple[float, str]]:
 
 @dataclass(frozen=True)
 class WaveMark:
-    """Where a wave began to switch, or the run to go back, as a percentage of the run's time."""
+    """Where a wave began to switch, or the run to roll back, as a percentage of the run's time."""
 
     left: float
     name: str

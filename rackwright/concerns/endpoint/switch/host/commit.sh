@@ -4,7 +4,7 @@ set -e
 cd "$home"
 { grep -vx "$release_hash" history 2>/dev/null || true; printf '%s\n' "$release_hash"; } | durable_file "$home/history"
 printf %s "$binding" | durable_file "$home/proven-binding"
-# A key that the proven binding does not name was there to go back to.
+# A key that the proven binding does not name was there to roll back to.
 named=$(sed -n 's/^KEY=//p' "$home/proven-binding")
 for key in "$home"/keys/*; do
   [ "${key##*/}" = "$named" ] || rm -f "$key"
@@ -19,7 +19,7 @@ done
 for caches in caches/*; do
   cat releases/*/needs 2>/dev/null | grep -q "^image .*@sha256:${caches##*/}" || rm -rf "$caches"
 done
-# What this endpoint has replaced earlier was there to go back to, and is one release too far now.
+# What this endpoint has replaced earlier was there to roll back to, and is one release too far now.
 for mark in "${home%/*}"/*/replaced-by; do
   if [ -f "$mark" ] && grep -qxF "${home##*/}" "$mark"; then rm -rf "${mark%/*}"; fi
 done

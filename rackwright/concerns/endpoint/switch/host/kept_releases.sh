@@ -1,4 +1,4 @@
-# List what an endpoint could go back to. Parameters: home (the folder of all endpoints).
+# List what an endpoint could roll back to. Parameters: home (the folder of all endpoints).
 # A line a release: endpoint, hash, spec.json as base64, and "ok" or what is no longer on the host.
 # "docker unknown": Docker did not answer, so nothing is known of any image, and none is called gone.
 known=yes

@@ -1,11 +1,11 @@
-# Switch an endpoint, prove it, and commit or go back: all on the host, so that it ends well with nobody watching.
-# Parameters: release home gate deadline; previous (what to go back to, in words, or nothing); known ("yes": this release
+# Switch an endpoint, prove it, and commit or roll back: all on the host, so that it ends well with nobody watching.
+# Parameters: release home gate deadline; previous (what to roll back to, in words, or nothing); known ("yes": this release
 # was proven before); mark (a file that lies there until clients are let in again, or nothing); and scripts: prepare
 # forward prove commit keep_log back prove_back halt ready ready_back, and faults, which measures the host itself.
 # It tells the control machine how it goes by events; what it prints is for people.
-# trial: a file that lies there from before anything moves until this is decided, with `trying`, a script that goes back:
+# trial: a file that lies there from before anything moves until this is decided, with `trying`, a script that rolls back:
 # the host runs it when this is cut. after: a script that follows the commit; what it does not get done, the next run does.
-# Ends 0 committed, 3 went back, 4 nothing serves, 5 not switched, 6 it answers but is not committed.
+# Ends 0 committed, 3 rolled back, 4 nothing serves, 5 not switched, 6 it answers but is not committed.
 # A part that fails says why in $reason, and in $cause what kind of failure it is, where it knows: check, start, hook.
 export reason="$JOB/reason" cause="$JOB/cause"
 run() { # a part, from a file: it may be longer than an argument can be
@@ -51,7 +51,7 @@ approved() { # whether the control machine, which asks the rest of the gate, say
   [ -z "$previous" ] && failure=$(why) && finish not-committed 6
   return 1
 }
-go_back() {
+roll_back() {
   began=$(now)
   blame
   event failed "$failure"
@@ -59,11 +59,11 @@ go_back() {
   : >"$reason"
   if [ -z "$previous" ]; then
     run "$halt" && finish stopped 4
-  elif event progress "going back to $previous" && run "$back"; then
+  elif event progress "rolling back to $previous" && run "$back"; then
     event back "$(elapsed "$began" "$(cat "$JOB/pointed")") $(elapsed "$began" "$(now)")"
     if run "$prove_back"; then
       admit "$ready_back"
-      finish went-back 3
+      finish rolled-back 3
     fi
   fi
   event lost "$(why)"
@@ -84,7 +84,7 @@ fi
 printf %s "$trying" | durable_file "$trial" 0600 || { failure="$trial could not be written" && admit "$ready_back"; finish not-switched 5; }
 if ! { run "$forward" && run "$prove" && approved; }; then
   failure=$(why)
-  go_back
+  roll_back
 fi
 if ! run "$commit"; then
   failure=$(why)

@@ -1,4 +1,4 @@
-# What an endpoint goes back to when the switch that tries a release on it is cut. Lies beside the endpoint's pointers,
+# What an endpoint rolls back to when the switch that tries a release on it is cut. Lies beside the endpoint's pointers,
 # from before the first of them moves until the commit.
 # Parameters: owner (unit of the switch) held (drop-in that keeps the endpoint from starting) unit units home; tried and
 # tried_binding (its text); previous (the proven release, or nothing) and previous_binding; decided: by what the commit
