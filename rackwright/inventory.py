@@ -27,11 +27,11 @@ from rackwright.pyinfra_glue.inventories import (
     settings_of,
     tell,
 )
-from rackwright.pyinfra_glue.ssh_client import use_patient_client
+from rackwright.pyinfra_glue.ssh.client import use_patient_client
 from rackwright.pyinfra_glue.terminal import say_when_nobody_answers, tame_output
 from rackwright.settings.groups import ALL, Group, Groups
-from rackwright.settings.known_hosts import advice, is_unknown
 from rackwright.settings.problems import nearest
+from rackwright.settings.ssh.known_hosts import advice, is_unknown
 
 __all__ = [
     "HostEntry",

@@ -12,8 +12,6 @@ from typing import Any
 from rackwright.commands.inventories import add_data, add_vault, data_of, pick
 from rackwright.commands.rollout import agreed
 from rackwright.concerns.drained import Drained
-from rackwright.effects import hostkeys
-from rackwright.effects.hostkeys import HostKey
 from rackwright.errors import RackwrightError, ReadingError
 from rackwright.fleet.inspect.peers import EndpointOfPeers, differences, lock_of, place_of
 from rackwright.fleet.inspect.status.reading import Asked, HostStatus, parse
@@ -26,10 +24,12 @@ from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.pyinfra_glue.options import given
 from rackwright.pyinfra_glue.poll import poll
-from rackwright.pyinfra_glue.ssh_client import line_to
+from rackwright.pyinfra_glue.ssh import hostkeys
+from rackwright.pyinfra_glue.ssh.client import line_to
+from rackwright.pyinfra_glue.ssh.hostkeys import HostKey
 from rackwright.runs.ending import DONE, ERROR
-from rackwright.settings import known_hosts
 from rackwright.settings.groups import ALL
+from rackwright.settings.ssh import known_hosts
 from rackwright.sources.lockfile import Lock, load_lock, pinned, write_lock
 
 

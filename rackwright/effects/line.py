@@ -6,7 +6,6 @@ import socket
 import time
 from typing import Any
 
-from paramiko import Channel, ProxyCommand
 from pyinfra.api.host import Host
 
 SILENCE = 30
@@ -27,9 +26,9 @@ def tune(host: Host) -> None:
 
 def _socket(transport: Any) -> Any:
     """The socket to the host, or to the jump host before it; None where a command makes the connection."""
-    while isinstance(getattr(transport, "sock", None), Channel):
-        transport = transport.sock.get_transport()
-    sock = getattr(transport, "sock", None)
+    sock: Any = getattr(transport, "sock", None)
+    while hasattr(sock, "get_transport"):
+        sock = sock.get_transport().sock
     return sock if hasattr(sock, "setsockopt") else None
 
 
@@ -46,7 +45,7 @@ def is_lost(host: Host) -> bool:
 def is_direct(host: Host) -> bool:
     """Whether this machine itself connects to a host: not by a jump host, nor by a command (ProxyCommand)."""
     transport = _transport(host)
-    return transport is None or not isinstance(transport.sock, Channel | ProxyCommand)
+    return transport is None or hasattr(transport.sock, "setsockopt")
 
 
 def _transport(host: Host) -> Any:

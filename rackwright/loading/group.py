@@ -9,10 +9,10 @@ from functools import cache
 
 from rackwright.loading.host import InventoryHost
 from rackwright.settings.group import Group, GroupMember
-from rackwright.settings.known_hosts import place_of
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.origin import KeyPath, origin_of
 from rackwright.settings.problems import InvalidSettingsError, Problem, nearest
+from rackwright.settings.ssh.known_hosts import place_of
 
 Hosts = Sequence[InventoryHost]
 MISFIT, LOST = "RW0230", "RW0231"

@@ -27,7 +27,7 @@ from pyinfra.connectors.util import make_unix_command_for_host
 from rackwright.effects.line import tune
 from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.current_run import inventory_of
-from rackwright.pyinfra_glue.ssh_client import use_patient_client
+from rackwright.pyinfra_glue.ssh.client import use_patient_client
 from rackwright.pyinfra_glue.terminal import rebuilt
 
 AT_ONCE = 100

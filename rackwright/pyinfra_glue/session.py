@@ -20,7 +20,7 @@ from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.current_run import inventory_of, state_beside
 from rackwright.pyinfra_glue.inventories import limited, load_inventory
-from rackwright.pyinfra_glue.ssh_client import use_patient_client
+from rackwright.pyinfra_glue.ssh.client import use_patient_client
 from rackwright.pyinfra_glue.terminal import tame_output
 from rackwright.runs.selection import named_by
 

@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import paramiko
 from pydantic import Field
 
 from rackwright.settings.groups import PRIORITY
 from rackwright.settings.sections import Frozen
+from rackwright.settings.ssh.files import stated_of
 
 STRICT = "ssh_strict_host_key_checking"
 
@@ -142,12 +142,7 @@ def login(name: str, values: Mapping[str, Any]) -> str:
     if isinstance(stated, str):
         return stated
     host = str(values.get("ssh_hostname") or name.removeprefix("@ssh/"))
-    path = Path(str(values.get("ssh_config_file") or "~/.ssh/config")).expanduser()
-    if path.is_file():
-        user = paramiko.SSHConfig.from_path(str(path)).lookup(host).get("user")
-        if user:
-            return str(user)
-    return getpass.getuser()
+    return stated_of(host, values.get("ssh_config_file")).get("user") or getpass.getuser()
 
 
 # -- names of the site's own

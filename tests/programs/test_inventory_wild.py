@@ -12,7 +12,7 @@ from rackwright.effects.run_context import part_of
 from rackwright.errors import SettingsError
 from rackwright.pyinfra_glue.current_run import Inventories, current_state
 from rackwright.pyinfra_glue.inventories import load_inventory
-from rackwright.settings.ssh_args import options
+from rackwright.settings.ssh.args import options
 from tests.programs.fake_site import make_site, started
 
 MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"

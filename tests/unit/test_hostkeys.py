@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.commands.rebuild import _compared, _new_keys
-from rackwright.effects.hostkeys import HostKey, accept, known, offered, without
 from rackwright.errors import RackwrightError
 from rackwright.loading.host import InventoryHost
-from rackwright.pyinfra_glue.ssh_client import line_to
-from rackwright.settings.known_hosts import HostKeyPlace, place_of
+from rackwright.pyinfra_glue.ssh.client import line_to
+from rackwright.pyinfra_glue.ssh.hostkeys import HostKey, accept, known, offered, without
+from rackwright.settings.ssh.known_hosts import HostKeyPlace, place_of
 from tests.unit.test_plan import settings
 
 OLD, NEW, OTHER = (paramiko.ECDSAKey.generate() for _ in range(3))

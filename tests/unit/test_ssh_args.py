@@ -9,7 +9,7 @@ import pytest
 from pyinfra.connectors.sshuserclient.config import SSHConfig
 
 from rackwright.loading.ansible.ssh_config import jump_of
-from rackwright.settings.ssh_args import configuration, options, parse
+from rackwright.settings.ssh.args import configuration, options, parse
 
 
 @pytest.mark.parametrize(

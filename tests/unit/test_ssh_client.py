@@ -18,8 +18,8 @@ from pyinfra.connectors.util import CommandOutput
 
 from rackwright.effects import remote as effects
 from rackwright.effects.remote import ConnectionLostError
-from rackwright.pyinfra_glue import ssh_client
-from rackwright.pyinfra_glue.ssh_client import Checking, HopRefusedError, PatientClient, checked_by, use_patient_client
+from rackwright.pyinfra_glue.ssh import client as own_client
+from rackwright.pyinfra_glue.ssh.client import Checking, HopRefusedError, PatientClient, checked_by, use_patient_client
 
 AUTH_SUCCESSFUL = 0
 """Of paramiko.common, which has no types."""
@@ -73,8 +73,8 @@ def sshd(refuses: int = 0) -> Iterator[tuple[int, list[int]]]:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ssh_client, "PAUSES", (0.01, 0.01))
-    monkeypatch.setattr(ssh_client, "TURNS", (0.01, 0.01))
+    monkeypatch.setattr(own_client, "PAUSES", (0.01, 0.01))
+    monkeypatch.setattr(own_client, "TURNS", (0.01, 0.01))
     monkeypatch.setattr(effects, "RECONNECT", (0.0, 0.0))
     # Both are put back by monkeypatch, whatever the call below does to them.
     monkeypatch.setattr(client, "SSHClient", client.SSHClient)
@@ -90,7 +90,7 @@ def hop(tmp_path: Path, port: int, key: paramiko.PKey | None, strict: str = "yes
     known.write_text(lines)
     hopping: Any = PatientClient()
     with checked_by(Checking(strict, str(known))):
-        ssh_client.patiently(lambda: hopping.parse_config("behind", {"port": 22}, ssh_config_file=str(config)))
+        own_client.patiently(lambda: hopping.parse_config("behind", {"port": 22}, ssh_config_file=str(config)))
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_a_session_too_many_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(paramiko.SSHClient, "exec_command", exec_command)
     assert PatientClient().exec_command("true") == "started"
     asked.clear()
-    monkeypatch.setattr(ssh_client, "TURNS", (0.0,))
+    monkeypatch.setattr(own_client, "TURNS", (0.0,))
     with pytest.raises(paramiko.ChannelException):
         PatientClient().exec_command("true")
 

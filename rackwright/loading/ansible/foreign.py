@@ -10,9 +10,10 @@ from typing import Any, get_origin
 from rackwright.loading.merge import Layer
 from rackwright.loading.wording import section
 from rackwright.printable import counted
-from rackwright.settings import connection, ssh_args
+from rackwright.settings import connection
 from rackwright.settings.model import HostSettings
 from rackwright.settings.old_keys import MOVED
+from rackwright.settings.ssh import args as ssh_args
 
 NEAR = 0.8
 """How alike a name must be to one of ours: at 0.6, as elsewhere, `docker_version` would be meant for `docker`."""

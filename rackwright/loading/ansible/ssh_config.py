@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.settings.connection import STRICT
-from rackwright.settings.known_hosts import DEFAULT_CONFIG
-from rackwright.settings.ssh_args import configuration, options
+from rackwright.settings.ssh.args import configuration, options
+from rackwright.settings.ssh.files import CONFIG
 
 
 def jump_of(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def jump_of(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     address = str(values.get("ssh_hostname") or name.removeprefix("@ssh/"))
     checking = str(values.get(STRICT) or ("accept-new" if values.get("accept_new_host_keys") is True else "yes"))
     own = configuration(address, asked, checking, values.get("ssh_known_hosts_file"))
-    usual = Path(str(values.get("ssh_config_file") or DEFAULT_CONFIG)).expanduser()
+    usual = Path(str(values.get("ssh_config_file") or CONFIG)).expanduser()
     text = own + (usual.read_text(errors="surrogateescape") if usual.is_file() else "")
     return {"ssh_config_file": str(_kept(text))}
 

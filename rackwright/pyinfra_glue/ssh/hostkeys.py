@@ -15,12 +15,11 @@ from pyinfra.api.exceptions import PyinfraError
 
 from rackwright.errors import RackwrightError
 from rackwright.one_writer import one_writer
-from rackwright.settings.known_hosts import HostKeyPlace
+from rackwright.pyinfra_glue.ssh.client import SECONDS
+from rackwright.settings.ssh.known_hosts import HostKeyPlace
 
 KINDS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "rsa-sha2-512")
 """Algorithms to ask for, each in a connection of its own: a server shows one key at a time."""
-SECONDS = 10
-"""Within which a server must have shown its key."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +55,11 @@ def offered(name: str, place: HostKeyPlace, line: Callable[[], Any]) -> list[Hos
             raise RackwrightError(
                 f"{name}: sshd at {place.address} port {place.port} does not answer: {error or type(error).__name__}; "
                 "nothing was changed; next: wait until it has booted",
-                code="RW0701",
+                code="RW1318",
             ) from error
     if not found:
         raise RackwrightError(
-            f"{name}: sshd at {place.address} port {place.port} shows no key; nothing was changed", code="RW0702"
+            f"{name}: sshd at {place.address} port {place.port} shows no key; nothing was changed", code="RW1319"
         )
     return found
 
@@ -144,7 +143,7 @@ def accept(place: HostKeyPlace, keys: Sequence[HostKey], when: str) -> Path:
         _rewrite(first, place.entry, when, lines)
     except OSError as error:
         raise RackwrightError(
-            f"{error.filename or first}: the new key cannot be written: {error}", code="RW0703"
+            f"{error.filename or first}: the new key cannot be written: {error}", code="RW1320"
         ) from error
     return first
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-import paramiko
-
 from rackwright.settings.connection import STRICT
+from rackwright.settings.ssh.files import has_key, stated_of
 
 DEFAULT_FILE = "~/.ssh/known_hosts"
-DEFAULT_CONFIG = "~/.ssh/config"
 SSH_PORT = 22
 
 
@@ -32,7 +28,7 @@ class HostKeyPlace:
 def place_of(name: str, data: Mapping[str, Any]) -> HostKeyPlace:
     """The place of a host, from its connection data and the SSH configuration."""
     stated = str(data.get("ssh_hostname") or name.removeprefix("@ssh/"))
-    config = _config(str(data.get("ssh_config_file") or DEFAULT_CONFIG)).lookup(stated)
+    config = stated_of(stated, data.get("ssh_config_file"))
     address = config.get("hostname", stated)
     port = int(data.get("ssh_port") or config.get("port") or SSH_PORT)
     entry = address if port == SSH_PORT else f"[{address}]:{port}"
@@ -45,7 +41,7 @@ def is_unknown(name: str, data: Mapping[str, Any]) -> bool:
     if data.get(STRICT) != "yes":
         return False
     place = place_of(name, data)
-    return not any(_keys(file).lookup(place.entry) for file in place.files)
+    return not any(has_key(file, place.entry) for file in place.files)
 
 
 def advice(names: list[str]) -> str:
@@ -59,15 +55,3 @@ def advice(names: list[str]) -> str:
 
 def _configured(config: Mapping[str, str]) -> list[str]:
     return config.get("userknownhostsfile", DEFAULT_FILE).split()
-
-
-@cache
-def _config(file: str) -> paramiko.SSHConfig:
-    path = Path(file).expanduser()
-    return paramiko.SSHConfig.from_path(str(path)) if path.is_file() else paramiko.SSHConfig()
-
-
-@cache
-def _keys(file: str) -> paramiko.HostKeys:
-    path = Path(file).expanduser()
-    return paramiko.HostKeys(str(path) if path.is_file() else None)

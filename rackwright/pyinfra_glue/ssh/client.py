@@ -20,10 +20,11 @@ from pyinfra.connectors import ssh
 from pyinfra.connectors.sshuserclient import client
 from pyinfra.connectors.sshuserclient.client import SSHClient
 
-from rackwright.effects.hostkeys import SECONDS
 from rackwright.settings.connection import STRICT
-from rackwright.settings.known_hosts import HostKeyPlace
+from rackwright.settings.ssh.known_hosts import HostKeyPlace
 
+SECONDS = 10
+"""Within which a server must have answered, and shown its key."""
 PAUSES = (0.5, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0)
 """Seconds, about, between two tries at a bastion that lets nobody in for now."""
 TURNS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 3.2)
