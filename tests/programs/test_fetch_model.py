@@ -28,6 +28,8 @@ from rackwright.hostside.fetch_model.hub import Hub as Repository
 from rackwright.hostside.packed import packed
 from rackwright_lab import faults
 from rackwright_lab.hosts import share
+from rackwright_lab.machine import prerequisites
+from rackwright_lab.machine.progress import Progress
 from rackwright_lab.servers.web import Site, WebServer
 
 BASE = "openai/gpt-oss-120b"
@@ -607,11 +609,15 @@ def test_two_hosts_never_fill_a_share_at_once(hub: Hub, squashed: Path) -> None:
 # -- a share whose server maps root to nobody
 
 
+@pytest.fixture(scope="session")
+def _bindfs() -> None:
+    """The server of such shares is there: it comes with the other programs of the lab."""
+    prerequisites.ensure(Progress(sys.stderr))
+
+
 @pytest.fixture
-def squashed(hub: Hub) -> Iterator[Path]:
+def squashed(hub: Hub, _bindfs: None) -> Iterator[Path]:
     """The folder of all models as such a share; the value is what its server exports."""
-    if not shutil.which("bindfs"):
-        pytest.skip("no bindfs, which serves the share: `rackwright lab up` installs it")
     export = hub.models.parent / "export"
     export.mkdir()
     share.mount(export, hub.models)
@@ -748,7 +754,7 @@ def test_a_disk_has_the_same_name_however_it_is_found(hub: Hub) -> None:
     assert names[0] == names[1] != names[2]
 
 
-@pytest.mark.skipif(not shutil.which("bindfs"), reason="no bindfs: `rackwright lab up` installs it")
+@pytest.mark.usefixtures("_bindfs")
 def test_what_an_ordinary_user_mounts_is_no_store(hub: Hub, tmp_path: Path) -> None:
     """It says what they like of its files, and of itself."""
     (tmp_path / "theirs").mkdir()
