@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from rackwright.settings import connection
 from rackwright.settings.model import MisfitError
-from rackwright.settings.origin import KeyPath
+from rackwright.settings.origin import KeyPath, dotted
 from rackwright.settings.problems import nearest
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import (
@@ -87,11 +87,21 @@ def path_of(detail: ErrorDetails) -> KeyPath:
     return tuple(part for part in detail["loc"] if not (isinstance(part, str) and ("[" in part or part == "literal")))
 
 
+FEW = 12
+"""Keys of a section that one line can name."""
+
+
+def _instead(key: str, above: KeyPath, known: Sequence[str]) -> str:
+    """The key that was meant; where none is near, those that a small section takes."""
+    taken = f": {dotted(above)} takes {', '.join(known)}" if above and 0 < len(known) <= FEW else ""
+    return nearest(key, known) or taken
+
+
 def explain(model: type[BaseModel], detail: ErrorDetails) -> str:
     """One pydantic error as a sentence that never shows a secret."""
     path, value, kind = path_of(detail), detail.get("input"), detail["type"]
     if kind == "extra_forbidden":
-        return f"unknown key{nearest(str(path[-1]), _fields(model, path[:-1]))}"
+        return f"unknown key{_instead(str(path[-1]), path[:-1], _fields(model, path[:-1]))}"
     if isinstance(value, Secret) and is_secret(path):
         return _asked(detail)
     if isinstance(value, Secret):

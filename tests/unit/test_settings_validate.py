@@ -34,6 +34,8 @@ NAME = "a name of small letters, digits and _- of at most 63"
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"docker": {"usr": ["ops"]}}, "docker.usr: unknown key (did you mean users?)"),
     ({"qwertz": 1}, "qwertz: unknown key"),
+    ({"proxy": {"qwertz": "x"}}, "proxy.qwertz: unknown key: proxy takes http, https, no_proxy"),
+    ({"endpoints": {"a": {"qwertz": 1}}}, "endpoints.a.qwertz: unknown key"),
     ({"ssh_usr": "ops"}, "ssh_usr: unknown key (did you mean ssh_user?)"),
     ({"hardware": {"gpu_cont": 8}}, "hardware.gpu_cont: unknown key (did you mean gpu_count?)"),
     ({"model": {"repository": "a/b", "mnt": "/x"}}, "model.mount: is missing"),

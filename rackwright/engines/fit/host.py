@@ -14,6 +14,7 @@ from rackwright.engines.fit.gpu import capabilities
 from rackwright.engines.fit.group import check_group
 from rackwright.engines.fit.known_bad import WAY_OUT, accepted, check_known_bad
 from rackwright.engines.fit.memory import check_memory
+from rackwright.engines.fit.other_engine import check_engine_of_image
 from rackwright.engines.fit.sizes import Plan, plan_of
 from rackwright.engines.in_clear import check_secrets
 from rackwright.engines.options.check import check_options
@@ -50,10 +51,12 @@ def check_endpoint(
     name: for messages only; that of the endpoint which a replica comes from. Known-bad combinations are warnings
     with `accept_known_bad`. image: what the endpoint's own image accepts, where it was asked.
     """
+    if (other := [*check_engine_of_image(endpoint)]) and not endpoint.accept_known_bad:
+        return other  # each of its options would be refused as well, and by the wrong data
     plan = plan_of(endpoint)
     found = check_options(plan.engine_kind, plan.version, endpoint.engine, image)
     options = [one.below("engine") for one in found]
-    bad = [*check_known_bad(endpoint, hardware), *_moe(endpoint, plan, hardware)]
+    bad = [*other, *check_known_bad(endpoint, hardware), *_moe(endpoint, plan, hardware)]
     return [
         *options,
         *_parallel(name, endpoint, plan, hardware),
