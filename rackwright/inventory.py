@@ -113,9 +113,9 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
     if options and options.connects and options.deploy:
         refuse_half_groups(hosts, chosen)
     if options and options.connects and options.deploy and not options.dry:
-        names = [host.name for host in hosts if host.name in chosen]
+        addresses = {host.name: host.address for host in hosts if host.name in chosen}
         root = listing.root or site_root(listing.path)
-        import_module(RECORD).keep_record(inventory_file, root, names, Path(options.deploy), options.data)
+        import_module(RECORD).keep_record(inventory_file, root, addresses, Path(options.deploy), options.data)
     root = listing.root or site_root(listing.path)
     publish(inventory_file, hosts)
     import_from(root)

@@ -35,9 +35,9 @@ def add_vault(parser: argparse.ArgumentParser) -> None:
     password.add_argument("--ask-vault-pass", action="store_true", help="ask for the vault password once")
 
 
-def add_data(parser: argparse.ArgumentParser) -> None:
+def add_data(parser: argparse.ArgumentParser, what: str = "as pyinfra's --data") -> None:
     """Add settings that are stronger than any file."""
-    parser.add_argument("--data", action="append", default=[], metavar="KEY=VALUE", help="as pyinfra's --data")
+    parser.add_argument("--data", action="append", default=[], metavar="KEY=VALUE", help=what)
 
 
 def data_of(args: argparse.Namespace) -> dict[str, Any]:

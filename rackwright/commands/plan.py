@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
         hosts = survey(arguments.inventory, arguments.limit, only=arguments.only)
     plans = [plan_of(one) for one in hosts]
     first = headline(plans, switch_time(records(site_root(Path(arguments.inventory).expanduser()))), _at_once(hosts))
-    left = [] if arguments.limit or arguments.only else _left(arguments.inventory, [plan.host for plan in plans])
+    left = [] if arguments.limit or arguments.only else _left(arguments.inventory, hosts)
     if arguments.json:
         print(json.dumps({**plan_values(plans, first), "left_behind": left}, indent=1))
     else:
@@ -46,9 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
     return exit_code(plans)
 
 
-def _left(inventory: str, hosts: Sequence[str]) -> list[str]:
-    root = site_root(Path(inventory).expanduser())
-    return left_hosts(root, Path(inventory).expanduser(), hosts, datetime.now(UTC))
+def _left(inventory: str, hosts: Sequence[Surveyed]) -> list[str]:
+    place = Path(inventory).expanduser()
+    return left_hosts(site_root(place), place, {one.name: one.address for one in hosts}, datetime.now(UTC))
 
 
 def _at_once(hosts: Sequence[Surveyed]) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.commands import rollback
-from rackwright.commands.inventories import add_vault
+from rackwright.commands.inventories import add_data, add_vault, data_of
 from rackwright.commands.rollout import agreed
 from rackwright.commands.runs import add_site, root_of
 from rackwright.commands.teardown import tear_down
@@ -18,10 +18,12 @@ from rackwright.fleet.maintenance.control import BACK_WITHIN, restart_hosts, tak
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.rollout.candidates import chosen, effective, refused_runs
 from rackwright.fleet.rollout.control import roll_out, take_back
+from rackwright.fleet.rollout.found_on_hosts import adopt
 from rackwright.fleet.rollout.launch import Run, begin
 from rackwright.fleet.rollout.participants import choose_participants
 from rackwright.fleet.rollout.plain_run import sentence
 from rackwright.fleet.rollout.resuming import Rest, advice, hurt_hosts, rest_of
+from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.claim import claimed
@@ -50,6 +52,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Register the command."""
     parser = commands.add_parser("resume", help="do what is left of a run; what has ended well is left alone")
     parser.add_argument("run", nargs="?", metavar="RUN", help="a run's name (default: the one that has hosts left)")
+    parser.add_argument(
+        "-i",
+        "--inventory",
+        dest="from_hosts",
+        metavar="INVENTORY",
+        help="resume a run of which there is no record here, from what the hosts of this inventory keep of it",
+    )
+    add_data(parser, "with -i: what the run had, where only hosts say so")
     add_site(parser)
     add_vault(parser)
     parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
@@ -59,7 +69,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Resume; returns the exit status, as the run itself would have. Raises RackwrightError."""
-    root = root_of(args)
+    root = site_root(Path(args.from_hosts)) if args.from_hosts else root_of(args)
+    if args.from_hosts:
+        args.run = adopt(args.from_hosts, root, args.run, data_of(args), asks=not args.yes)
     path = chosen_record(root, args.run) if args.run else folder_of(root) / f"{chosen(_all(root)).id}.jsonl"
     with claimed(path):
         # Whoever held the claim until now may have resumed it.

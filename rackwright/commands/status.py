@@ -41,7 +41,8 @@ def run(arguments: argparse.Namespace) -> int:
     now = datetime.now(UTC).astimezone()
     rows = told.all_rows(settings, replies, root, now)
     whole = not (arguments.limit or arguments.only)
-    left = told.left_hosts(root, Path(arguments.inventory), settings.keys(), now) if whole else []
+    addresses = {entry.name: entry.address for entry in entries}
+    left = told.left_hosts(root, Path(arguments.inventory), addresses, now) if whole else []
     print(told.as_json(rows, left) if arguments.json else told.table(rows, left, settings.values()))
     return 0 if all(row.gpus is not None for row in rows) else 1
 

@@ -7,11 +7,17 @@ from typing import Any
 
 from pyinfra.connectors import util
 
-from rackwright.errors import RackwrightError
+from rackwright.errors import RackwrightError, coded
 from rackwright.plan.reading import HEAD
 
 _TRY = "next, from here: ssh LOGIN@HOST sudo -n sh -c id"
+_PASSWORD = (
+    "sudo asks for a password, and passwords are refused since they show in the host's process list; "
+    "let the login use sudo without one; next, on the host, LOGIN being its name: "
+    "echo 'LOGIN ALL=(ALL) NOPASSWD: ALL' | sudo tee /etc/sudoers.d/LOGIN"
+)
 _CAUSES = (
+    ("a password is required", "RW0708", _PASSWORD),
     (
         "must have a tty",
         "RW0733",
@@ -37,6 +43,12 @@ REPLACED = (
 )
 
 
+def why_refused(errors: Sequence[str]) -> str | None:
+    """The sentence of a command that sudo refused, with its code; None where another thing went wrong."""
+    found = why_unread(False, (), errors)
+    return coded(*found) if found else None
+
+
 def why_unread(ok: bool, output: Sequence[str], errors: Sequence[str]) -> tuple[str, str] | None:
     """Code and sentence of the cause, where what a login printed of a reading tells it; None for another one."""
     for word, code, text in _CAUSES:
@@ -59,11 +71,7 @@ class PasswordWantedError(RackwrightError):
 
 
 def _refuse(prompt: str = "", stream: Any = None) -> str:  # noqa: ARG001 - called in getpass's place
-    raise PasswordWantedError(
-        "sudo asks for a password, and passwords are refused since they show in the host's process list; "
-        "let the login use sudo without one, on the host, LOGIN being its name: "
-        "echo 'LOGIN ALL=(ALL) NOPASSWD: ALL' | sudo tee /etc/sudoers.d/LOGIN"
-    )
+    raise PasswordWantedError(_PASSWORD)
 
 
 def refuse_passwords() -> None:

@@ -23,3 +23,8 @@ class InventoryHost:
     layers: tuple[Layer, Layer] = field(default=(Layer({}, {}), Layer({}, {})), repr=False)
     """What files and inventory say of it, and what `--data` says."""
     root: Path = NOWHERE
+
+    @property
+    def address(self) -> str:
+        """Where SSH reaches it, `ADDRESS:PORT`: it stays the same when the host has another name."""
+        return f"{self.data.get('ssh_hostname') or self.name}:{self.data.get('ssh_port') or 22}"

@@ -23,6 +23,7 @@ from rackwright.concerns.endpoint.switch.rollback import (
 )
 from rackwright.concerns.firewall import FIREWALL_AS_SERVED, Place, is_moving, is_ours, moved, opening_changes
 from rackwright.concerns.release import binding_of
+from rackwright.effects.lease.keeping import keep_slice
 from rackwright.effects.remote import StepFailedError, command_of, complain, remote, run_job, say, shout, tail
 from rackwright.effects.steps.endpoint import ask_all
 from rackwright.errors import coded
@@ -190,6 +191,7 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
     told: dict[str, Any] = {"before": dict(turn.before), "changes": sentences, "diff": turn.diff or None}
     told["boot"] = turn.boot or None
     note("host", host=host.name, state=RunState.SWITCHING, **told)
+    keep_slice(host.state, host)
     begin_others(turn.others)
     try:
         perform_others(turn.others, afterwards=False)
@@ -201,6 +203,7 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
         first = outcome.reasons[0]
         told = {"cause": first.cause, "check": first.check, "text": str(error), "code": error.code}
         note("host", host=host.name, state=state_after(error, turn.served), **told)
+        keep_slice(host.state, host)
         note_others(turn.others, state_after(error, turn.served), **told)
         return outcome
     finally:
@@ -208,6 +211,7 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
         state_of(host).stale = True
         end_others(turn.others)
     note("host", host=host.name, state=RunState.SWITCHED)
+    keep_slice(host.state, host)
     note_others(turn.others, RunState.SWITCHED)
     return Outcome()
 
@@ -269,6 +273,7 @@ def _bake_host(host: Host, last: bool) -> Outcome:
         except StepFailedError as error:
             complain(host, str(error))
             note("host", host=host.name, state=RunState.AFTERWARDS, text=str(error))
+            keep_slice(host.state, host)
             return outcome_of(error, served=True)
     return Outcome()
 

@@ -12,6 +12,7 @@ from typing import Any
 from pyinfra.api.host import Host
 
 from rackwright.concerns.endpoint.group import is_afterwards
+from rackwright.effects.lease.keeping import keep_slice
 from rackwright.effects.remote import StepFailedError, complain
 from rackwright.effects.run_context import part_of
 from rackwright.errors import coded
@@ -105,6 +106,7 @@ def note_others(others: Iterable[MemberTurn], state: RunState, **told: Any) -> N
     """Note the same of the other members as of their head."""
     for one in others:
         note("host", host=one.host.name, state=state, **told)
+        keep_slice(one.host.state, one.host)
 
 
 def begin_others(others: Iterable[MemberTurn]) -> None:
@@ -115,6 +117,7 @@ def begin_others(others: Iterable[MemberTurn]) -> None:
         note(
             "host", host=one.host.name, state=RunState.SWITCHING, before=dict(one.before), changes=sentences, diff=None
         )
+        keep_slice(one.host.state, one.host)
 
 
 def perform_others(others: Iterable[MemberTurn], afterwards: bool) -> None:

@@ -25,6 +25,7 @@ from pyinfra.connectors.sshuserclient.client import get_host_keys
 from pyinfra.connectors.util import make_unix_command_for_host
 
 from rackwright.effects.line import tune
+from rackwright.effects.login import why_refused
 from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.current_run import inventory_of
 from rackwright.pyinfra_glue.ssh.client import use_patient_client
@@ -106,7 +107,7 @@ def _run(state: State, host: Host, script: str) -> Reply:
     client: Any = getattr(host.connector, "client", None)
     if client is None:
         ok, output = host.connector.run_shell_command(StringCommand(script), **chosen)
-        return Reply(tuple(output.stdout_lines), "" if ok else _last(output.stderr_lines))
+        return Reply(tuple(output.stdout_lines), "" if ok else _why(output.stderr_lines))
     words = {
         key: value
         for key, value in chosen.items()
@@ -116,7 +117,7 @@ def _run(state: State, host: Host, script: str) -> Reply:
     _, stdout, stderr = client.exec_command(command.get_raw_value(), timeout=SECONDS)
     lines = tuple(_lines(stdout.read()))
     if stdout.channel.recv_exit_status() != 0:
-        return Reply(lines, _last(_lines(stderr.read())))
+        return Reply(lines, _why(_lines(stderr.read())))
     return Reply(lines)
 
 
@@ -124,5 +125,5 @@ def _lines(output: bytes) -> list[str]:
     return output.decode(errors="replace").removesuffix("\n").split("\n")
 
 
-def _last(lines: Sequence[str]) -> str:
-    return f"could not be read: {lines[-1] if lines else 'it printed nothing'}"
+def _why(errors: Sequence[str]) -> str:
+    return why_refused(errors) or f"could not be read: {errors[-1] if errors else 'it printed nothing'}"

@@ -78,13 +78,13 @@ def folder_of(root: Path) -> Path:
 
 def records(root: Path) -> list[Path]:
     """All records of a site, the oldest first."""
-    return sorted(folder_of(root).glob("*.jsonl"), key=_order)
+    return sorted(folder_of(root).glob("*.jsonl"), key=lambda path: order_of(path.stem))
 
 
-def _order(path: Path) -> tuple[str, int]:
-    """The second in which a run began, and its number among those of that second."""
-    number = path.stem.rpartition("-")[2]
-    return path.stem[:SECOND], int(number) if number.isdigit() and len(path.stem) > SECOND else 1
+def order_of(run: str) -> tuple[str, int]:
+    """The second in which a run began, by its name, and its number among those of that second."""
+    number = run.rpartition("-")[2]
+    return run[:SECOND], int(number) if number.isdigit() and len(run) > SECOND else 1
 
 
 def chosen_record(root: Path, name: str) -> Path:
@@ -124,6 +124,22 @@ def new_record(root: Path, purpose: str) -> Path:
         number = len(list(folder.glob(f"{second}*.jsonl"))) + 1
         path = folder / (f"{second}-{purpose}.jsonl" if number == 1 else f"{second}-{purpose}-{number}.jsonl")
         path.touch(mode=0o600, exist_ok=False)
+    except OSError as error:
+        raise RackwrightError(
+            f"{folder}: no record of the run can be kept: {error}; nothing was done", code="RW0604"
+        ) from error
+    return path
+
+
+def adopt_record(root: Path, run: str, events: Iterable[Event]) -> Path:
+    """Keep the record of a run that was begun elsewhere, whole or not at all. Raises RackwrightError."""
+    folder = folder_of(root)
+    path, new = folder / f"{run}.jsonl", folder / f".{run}.new"
+    try:
+        make_folder(folder)
+        new.touch(mode=0o600)
+        new.write_text("".join(f"{json.dumps(printable_values(event))}\n" for event in events))
+        new.replace(path)
     except OSError as error:
         raise RackwrightError(
             f"{folder}: no record of the run can be kept: {error}; nothing was done", code="RW0604"

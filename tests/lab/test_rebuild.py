@@ -67,8 +67,15 @@ def test_a_reinstalled_host_comes_back_with_the_release_of_its_group(
     assert "max_batch_size changed" in held.output, held.output
     assert (known.read_text(), lock_file.exists()) == (before, False)
 
-    done = site.rackwright("rebuild", bare.name, *INVENTORY, "-y", "--fingerprint", fingerprint(bare))
+    # What --data asks for counts as settings do: for what its group serves, and for the deploy.
+    words = ("rebuild", bare.name, *INVENTORY, "-y", "--fingerprint", fingerprint(bare), "--data")
+    asked_for = site.rackwright(*words, 'engine={"max_batch_size": 7}')
+    assert (asked_for.status, "max_batch_size changed" in asked_for.output) == (1, True), asked_for.output
+    assert (known.read_text(), lock_file.exists()) == (before, False)
+
+    done = site.rackwright(*words, 'ready_hook=["/usr/bin/touch", "/root/ready"]')
     assert done.status == 0, done.output
+    assert bare.run("test -e /root/ready", check=False).returncode == 0
     assert f"the same release as on {lived.name}" in done.output
     assert "from bare OS to answered" in done.output
     assert spec_of(bare) == spec_of(lived)

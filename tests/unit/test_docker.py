@@ -358,6 +358,15 @@ def test_the_sites_authority_reaches_system_and_docker() -> None:
     assert "update-ca-certificates" in found[0].steps[1].script
 
 
+def test_the_images_own_registry_is_trusted_too_and_docker_hub_by_the_system_alone() -> None:
+    own = pending(asked(authority="PEM\n", image="registry.corp:5000/trtllm:1.1.0rc0"), docker())
+    paths = [step.path for change in own for step in change.steps if isinstance(step, WriteFile)]
+    folders = ["/etc/docker/certs.d/nvcr.io/ca.crt", "/etc/docker/certs.d/registry.corp:5000/ca.crt"]
+    assert paths == [AUTHORITY, *folders]
+    hub = pending(asked(authority="PEM\n", image="vllm/vllm-openai:v0.11.0"), docker())
+    assert [step.path for change in hub for step in change.steps if isinstance(step, WriteFile)] == paths[:2]
+
+
 def test_a_proxy_reaches_apt_and_dockerd() -> None:
     apt_file, daemon = pending(asked(proxy={"http": "http://proxy:3128"}), docker())
     assert isinstance(apt_file.steps[0], WriteFile)

@@ -14,6 +14,7 @@ READ = [f"{HEAD}3f1c", "3f1c begin units"]
     ("ok", "output", "errors", "code"),
     [
         (False, [], ["sudo: sorry, you must have a tty to run sudo"], "RW0733"),
+        (False, [], ["sudo: a terminal is required to read the password", "sudo: a password is required"], "RW0708"),
         (False, [], ["ops is not in the sudoers file.  This incident will be reported."], "RW0708"),
         (True, READ, ["sh: 412: base64: Permission denied"], "RW0734"),
         (False, [], ["sh: 1: sh: Permission denied"], "RW0734"),

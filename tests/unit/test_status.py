@@ -428,6 +428,18 @@ def test_a_run_that_let_a_host_be_is_not_its_last(tmp_path: Path) -> None:
     assert last_runs(tmp_path, {"a"}, NOW) == {"a": "deploy 2 h 0 min ago: switched"}
 
 
+@pytest.mark.parametrize(("asked", "state"), [({}, "failed before its switch"), ({"steps": {"b": ["docker"]}}, "done")])
+def test_a_teardown_that_failed_or_was_only_of_steps_leaves_a_host_that_may_serve(
+    tmp_path: Path, asked: dict[str, object], state: str
+) -> None:
+    record = tmp_path / "runs" / "20261121-113000-teardown.jsonl"
+    record.parent.mkdir()
+    append(record, "begin", what="run", purpose="teardown", inventory=str(tmp_path / "i.py"), **asked)
+    append(record, "host", host="b", state=state)
+    (told,) = left_hosts(tmp_path, tmp_path / "i.py", {"a": "a:22"}, NOW)
+    assert told.startswith(f"b is no longer in {tmp_path / 'i.py'} and was not torn down: teardown 30 min")
+
+
 def test_a_host_that_left_its_inventory_is_named_until_it_is_torn_down(tmp_path: Path) -> None:
     own, other = tmp_path / "i.py", tmp_path / "other.py"
     (tmp_path / "runs").mkdir()
@@ -442,11 +454,22 @@ def test_a_host_that_left_its_inventory_is_named_until_it_is_torn_down(tmp_path:
     ran("20261121-110000-deploy", other, "c")
     ran("20261121-113000-teardown", own, "d", "done")
     ran("20261121-115000-rollout", own, "b", "skipped")
-    assert left_hosts(tmp_path, own, {"a"}, NOW) == [
+    assert left_hosts(tmp_path, own, {"a": "a:22"}, NOW) == [
         f"b is no longer in {own} and was not torn down: deploy 2 h 0 min ago: switched; it may serve still; next: "
         f"put it back, then rackwright teardown {own} --limit b"
     ]
-    assert left_hosts(tmp_path, own, {"a", "b"}, NOW) == []
+    assert left_hosts(tmp_path, own, {"a": "a:22", "b": "b:22"}, NOW) == []
+
+
+def test_a_host_whose_address_has_another_name_now_has_not_left(tmp_path: Path) -> None:
+    record = tmp_path / "runs" / "20261121-113000-rollout.jsonl"
+    record.parent.mkdir()
+    addresses = {"old": "10.0.0.4:22", "gone": "10.0.0.5:22"}
+    append(record, "begin", what="run", purpose="rollout", inventory=str(tmp_path / "i.py"), addresses=addresses)
+    for host in addresses:
+        append(record, "host", host=host, state="switched")
+    (told,) = left_hosts(tmp_path, tmp_path / "i.py", {"new": "10.0.0.4:22"}, NOW)
+    assert told.startswith("gone is no longer in")
 
 
 @pytest.mark.parametrize(

@@ -8,20 +8,26 @@ from rackwright.concerns.docker.seen import SeenDocker
 from rackwright.concerns.docker.wanted import WantedDocker
 from rackwright.concerns.downloads import proxy_values
 from rackwright.plan.change import Change, Owned, Shell, Step, WriteFile
+from rackwright.proof.references import HUB, registry_of
 from rackwright.settings.model import HostSettings
 
 DROPIN = "/etc/systemd/system/docker.service.d/rackwright-proxy.conf"
 AUTHORITY = "/usr/local/share/ca-certificates/rackwright-site.crt"
 
 
-def certs_d(settings: HostSettings) -> str:
-    """Where dockerd looks for the authority of the image's registry."""
-    return f"/etc/docker/certs.d/{settings.registry.host}/ca.crt"
+def certs_d(settings: HostSettings) -> tuple[str, ...]:
+    """Where dockerd looks for the authority of each registry that the host pulls from, without a restart.
+
+    Docker Hub has no such file: dockerd asks it by another name, and trusts what the system trusts.
+    """
+    images = (endpoint.image for endpoint in settings.all_endpoints.values())
+    hosts = dict.fromkeys([settings.registry.host, *map(registry_of, images)])
+    return tuple(f"/etc/docker/certs.d/{host}/ca.crt" for host in hosts if host != HUB)
 
 
 def paths(settings: HostSettings) -> tuple[str, ...]:
     """All files whose text is read."""
-    return (DAEMON_JSON, DROPIN, apt.PROXY_FILE, apt.PIN_FILE, AUTHORITY, certs_d(settings))
+    return (DAEMON_JSON, DROPIN, apt.PROXY_FILE, apt.PIN_FILE, AUTHORITY, *certs_d(settings))
 
 
 def file_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
@@ -30,7 +36,8 @@ def file_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
     pin = apt.pin_text(asked.settings.docker.toolkit_version)
     found.append(_file(seen, apt.PIN_FILE, pin, "the container toolkit's pin", asked))
     found.append(_file(seen, AUTHORITY, asked.authority, "the site's certificate authority", asked))
-    found.append(_file(seen, certs_d(asked.settings), asked.authority, "the registry's certificate authority", asked))
+    for path in certs_d(asked.settings):
+        found.append(_file(seen, path, asked.authority, "the registry's certificate authority", asked))
     if seen.daemon == "absent":
         found.append(_file(seen, DROPIN, dropin_text(asked.settings), "Docker's proxy", asked))
     return [change for change in found if change]

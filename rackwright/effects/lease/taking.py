@@ -15,6 +15,7 @@ from pyinfra.api.state import State
 from rackwright.concerns.lease import FENCE, LEASE, TTL, Lease, Owner, SeenLease, parse_seen, read_script, span, whose
 from rackwright.effects.held_leases import Hold, fenced, keep_hold, was_refused, why_lost
 from rackwright.effects.lease.holder import is_gone, run_word, this_owner
+from rackwright.effects.lease.keeping import keep_slice
 from rackwright.effects.line import is_lost
 from rackwright.effects.remote import (
     LeaseLostError,
@@ -113,6 +114,7 @@ def take(state: State, host: Host, seen: SeenLease) -> Taken:
     if dead is not None:
         say(host, f"taking over from {dead.owner.purpose} (process {dead.owner.pid} of this machine), which has ended")
     _keep(state, host, Hold(taken.id))
+    keep_slice(state, host)
     return taken
 
 
@@ -170,11 +172,18 @@ def give_back(state: State, host: Host, hold: Hold) -> None:
     """Give a lease back, within seconds; what cannot be given back ends by itself."""
     if hold.ended.is_set():
         return
-    hold.ended.set()
-    going = threading.Thread(target=_release, args=(state, host, hold.id), daemon=True)
+    going = threading.Thread(target=_say_goodbye, args=(state, host, hold), daemon=True)
     going.start()
     # A connection that hangs must not hold up the end of the run.
     going.join(3 * GOODBYE)
+    hold.ended.set()
+
+
+def _say_goodbye(state: State, host: Host, hold: Hold) -> None:
+    if not is_lost(host):
+        keep_slice(state, host)
+    hold.ended.set()
+    _release(state, host, hold.id)
 
 
 def clear_dead(state: State, host: Host, seen: SeenLease) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -36,6 +36,8 @@ class Surveyed:
     trouble: str = ""
     """Why there is no reading."""
     reached: bool = True
+    address: str = ""
+    """Where SSH reaches it."""
 
 
 def survey(inventory: str, limit: Sequence[str], more: More | None = None, only: Sequence[str] = ()) -> list[Surveyed]:
@@ -55,11 +57,11 @@ def survey(inventory: str, limit: Sequence[str], more: More | None = None, only:
     with connected(entries) as hosts:
         found = in_parallel(hosts, lambda one: _read(one, asked[one.host.name], declared[one.host.name], more, names))
     away = "no connection; next: ssh to it by hand, or leave it out by --limit"
-    return [
-        found.get(entry.name)
-        or Surveyed(entry.name, asked[entry.name], declared[entry.name], None, trouble=away, reached=False)
+    unseen = {
+        entry.name: Surveyed(entry.name, asked[entry.name], declared[entry.name], None, trouble=away, reached=False)
         for entry in entries
-    ]
+    }
+    return [replace(found.get(entry.name, unseen[entry.name]), address=entry.address) for entry in entries]
 
 
 def _read(one: Connected, settings: HostSettings, declared: Declared, more: More | None, names: Names) -> Surveyed:

@@ -93,8 +93,8 @@ def chosen(found: Sequence[Record]) -> Record:
     if not newest:
         raise RackwrightError(
             "no run has left a record here yet: records stay on the machine that began the run, unless machines share "
-            "their folder (RACKWRIGHT_RUNS); hosts that have the change already are left alone by a new run; next: "
-            "rackwright status INVENTORY, then rackwright rollout INVENTORY",
+            "their folder (RACKWRIGHT_RUNS), but hosts keep what resuming takes; next: "
+            "rackwright resume -i INVENTORY",
             code="RW0804",
         )
     rest_of(effective(newest[-1], refused))

@@ -131,7 +131,8 @@ def begin(
         hooks,
         view=view and is_terminal(),
     )
-    run.note("begin", **beginning(path, root, names, purpose, asked))
+    addresses = {host.name: host.address for host in hosts}
+    run.note("begin", **beginning(path, root, names, purpose, {"addresses": addresses, **asked}))
     return run
 
 

@@ -30,8 +30,14 @@ from rackwright.runs.record import Record, record_of
 from rackwright.runs.states import ENDED_WELL, RunState
 
 
-def keep_record(inventory: Path, root: Path, hosts: Sequence[str], deploy: Path, data: Mapping[str, Any]) -> None:
-    """Keep the record of the pyinfra command that runs now; it ends with the command, however that ends."""
+def keep_record(
+    inventory: Path, root: Path, addresses: Mapping[str, str], deploy: Path, data: Mapping[str, Any]
+) -> None:
+    """Keep the record of the pyinfra command that runs now; it ends with the command, however that ends.
+
+    addresses: where SSH reaches each of its hosts, by name.
+    """
+    hosts = list(addresses)
     own = not received().record
     if own:
         try:
@@ -39,7 +45,7 @@ def keep_record(inventory: Path, root: Path, hosts: Sequence[str], deploy: Path,
         except RackwrightError as error:
             logger.warning(f"this run leaves no record: {error.__cause__}")
             return
-        asked = {"deploy": str(deploy.absolute()), "data": data, "plain": True}
+        asked = {"deploy": str(deploy.absolute()), "data": data, "plain": True, "addresses": addresses}
         note("begin", **beginning(inventory.absolute(), root, hosts, deploy.stem, asked))
         _tell_quarantine(root, hosts)
     else:

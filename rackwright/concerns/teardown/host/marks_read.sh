@@ -48,7 +48,7 @@ for path in /etc/apt/keyrings/rackwright-*.asc /etc/apt/sources.list.d/rackwrigh
 done
 for path in /root/.docker/.rackwright.*; do there "$path" && plain "$path" && printf '%s\n' "scratch $path"; done
 # What the lease of whoever asks needs is no sign of a deploy.
-[ -z "$(ls -A "$state" 2>/dev/null | grep -vx 'fence.*')" ] || printf '%s\n' "folder $state"
+[ -z "$(ls -A "$state" 2>/dev/null | grep -vx -e 'fence.*' -e 'run')" ] || printf '%s\n' "folder $state"
 [ -z "$(ls -A "$run" 2>/dev/null | grep -vx 'lease.*')" ] || printf '%s\n' "folder $run"
 [ ! -d "$etc" ] || printf '%s\n' "folder $etc"
 for path in "$state"/aside/*; do
