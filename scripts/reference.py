@@ -14,6 +14,7 @@ from rackwright.commands.cli import parser
 from rackwright.concerns.preflight.docker import DOCKER
 from rackwright.concerns.preflight.gpu import GPU
 from rackwright.concerns.preflight.machine import MACHINE
+from rackwright.concerns.preflight.members import MEMBERS
 from rackwright.concerns.preflight.network import NETWORK
 from rackwright.concerns.preflight.rights import RIGHTS
 from rackwright.concerns.preflight.row import Check, figures, gib
@@ -135,6 +136,7 @@ GROUPS = {
     "GPUs": GPU,
     "File systems": STORAGE,
     "Network": NETWORK,
+    "Hosts of one endpoint": MEMBERS,
     "Containers": RIGHTS,
 }
 

@@ -94,6 +94,7 @@ class EndpointArguments(TypedDict, total=False):
     hosts: int | Sequence[str]
     group_port: int
     group_grace: int
+    group_transport: Literal["any", "rdma", "nvlink"]
     harmony: bool
     load_timeout: int
     stop_timeout: int

@@ -26,6 +26,7 @@ from rackwright.concerns.release import binding_of
 from rackwright.effects.lease.keeping import keep_slice
 from rackwright.effects.remote import StepFailedError, command_of, complain, remote, run_job, say, shout, tail
 from rackwright.effects.steps.endpoint import ask_all
+from rackwright.effects.steps.strangers import refuse_strangers
 from rackwright.errors import coded
 from rackwright.fleet.inspect.plan import plan_host
 from rackwright.fleet.rollout.gate import Outcome
@@ -197,6 +198,7 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
         perform_others(turn.others, afterwards=False)
         _perform_in_turn(host, turn)
         perform_others(turn.others, afterwards=True)
+        _knock_as_stranger(host)
     except StepFailedError as error:
         complain(host, str(error))
         outcome = outcome_of(error, turn.served)
@@ -214,6 +216,13 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
     keep_slice(host.state, host)
     note_others(turn.others, RunState.SWITCHED)
     return Outcome()
+
+
+def _knock_as_stranger(host: Host) -> None:
+    """Nobody but the hosts of an endpoint may reach what connects them; nothing to ask of a host that serves alone."""
+    settings = settings_of(host)
+    if settings.group is not None:
+        refuse_strangers(host.state, host, settings.group, settings.all_endpoints[settings.group.endpoint].port)
 
 
 def _perform_in_turn(host: Host, turn: HostTurn) -> None:

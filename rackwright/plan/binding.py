@@ -33,6 +33,8 @@ class Binding:
     """Of this host among those that serve the endpoint with it."""
     addresses: tuple[str, ...] = ()
     """Where they reach each other, in the order of their ranks; none for an endpoint of one host."""
+    headless: str = ""
+    """The word by which the server of a member that is not the head answers no client."""
 
     @property
     def values(self) -> str:
@@ -43,10 +45,9 @@ class Binding:
     @property
     def _place(self) -> str:
         # Written without braces in the unit, an empty word is none.
-        headless = "--headless" if self.rank else ""
         return (
             f"RANK={self.rank}\nHEAD={self.addresses[0]}\nADDRESS={self.addresses[self.rank]}\n"
-            f"MEMBERS={','.join(self.addresses)}\nHEADLESS={headless}\n"
+            f"MEMBERS={','.join(self.addresses)}\nHEADLESS={self.headless}\n"
         )
 
     @property
@@ -78,5 +79,5 @@ def parse_binding(text: str) -> Binding | None:
     rank = whole_number(values.get("RANK", "0")) or 0
     if rank >= max(1, len(addresses)):
         return None
-    found = Binding(gpus, values.get(KEY, ""), rank, addresses)
+    found = Binding(gpus, values.get(KEY, ""), rank, addresses, values.get("HEADLESS", ""))
     return found if found.text == text else None

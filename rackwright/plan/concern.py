@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
 from rackwright.errors import ReadingError
@@ -72,6 +72,8 @@ class HostReading:
     seen: Mapping[str, Any]
     managed: frozenset[str] | None = None
     """None where no deploy.py decides: a rollback, a teardown, a lock."""
+    others: Mapping[str, HostReading] = field(default_factory=dict)
+    """Readings of the other hosts that serve its endpoint with it, as far as this run has them."""
 
     def manages(self, concern: Concern[Any, Any]) -> bool:
         """Whether a deploy changes anything in this concern."""

@@ -24,7 +24,7 @@ from rackwright.paths import (
     keyed_dir,
     release_dir,
 )
-from rackwright.plan.group import member_environment, member_words
+from rackwright.plan.group import member_place, member_words
 from rackwright.plan.group.files import RUN_MEMBER
 from rackwright.plan.render import Expanded
 from rackwright.settings.model import EndpointSettings
@@ -111,6 +111,8 @@ class EndpointSpec:
     """What the settings say of that."""
     members: int = 1
     """Hosts that serve it together."""
+    place: tuple[str, ...] = ()
+    """Words of `docker run` by which a member has its place among them."""
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for spec.json and for the serving hash."""
@@ -175,7 +177,7 @@ class EndpointSpec:
         mounts = (*self.mounts, Mount(release_dir(self.name, release), RELEASE_MOUNT))
         groups += [["--volume", mount.argument] for mount in mounts]
         groups += [["--env", f"{key}={value}"] for key, value in sorted(self.environment.items())]
-        groups += [member_environment()] if together else []
+        groups += [list(self.place)] if self.place else []
         return [*groups, [self.image], list(self.command)]
 
     def _shared_memory(self) -> list[str]:
@@ -244,6 +246,7 @@ def endpoint_spec(
         pids_limit=added.pids_limit,
         container=endpoint.container,
         members=endpoint.size,
+        place=tuple(member_place(endpoint)),
     )
 
 
@@ -292,6 +295,9 @@ def environment(endpoint: EndpointSettings) -> dict[str, str]:
         "TORCHINDUCTOR_CACHE_DIR": f"{SCRATCH_MOUNT}/inductor",
         "TMPDIR": f"{SCRATCH_MOUNT}/tmp",
     }
+    if endpoint.size > 1:
+        # Which network NCCL has chosen stands nowhere but in its log, which the gate reads.
+        ours |= {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET"}
     if endpoint.harmony:
         ours["TIKTOKEN_ENCODINGS_BASE"] = ENCODINGS_MOUNT
     if endpoint.engine_kind == "vllm":

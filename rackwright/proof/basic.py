@@ -20,6 +20,7 @@ FULL = 0.8
 """Part of the pids limit from which on a peak is worth a warning."""
 GPU_ERRORS = "GPU errors since the switch"
 GPUS_INSIDE = "GPUs inside the container"
+TRANSPORT = "network between the hosts"
 
 
 class Severity(Enum):
@@ -300,6 +301,31 @@ def gpu_errors(home: str) -> Question:
         f" sed 's/.* NVRM: /NVRM: /' | grep -E 'NVRM: Xid|{FALLEN}' | tail -n 20\nprintf '\\n0 0'"
     )
     return Question(GPU_ERRORS, script, judge, timeout=60)
+
+
+@host_rule
+def transport(unit: str, container: str, asked: str) -> Question:
+    """Which network NCCL has chosen between the hosts of an endpoint, by its own log: it takes TCP without a word.
+
+    unit, container: of the endpoint on this host. asked: `rdma`, `nvlink`, or `any`, which is well with all.
+    """
+
+    def judge(answer: Answer) -> Verdict:
+        lines = [line.strip() for line in answer.body.splitlines() if line.strip()]
+        if not lines:
+            return Verdict(asked == "any", "its log says nothing of NCCL's networks", measured=False)
+        sockets = any(re.search(r"NET/Socket|network Socket", line) for line in lines)
+        nvlink = any("MNNVL" in line for line in lines)
+        right = {"rdma": not sockets, "nvlink": nvlink}.get(asked, True)
+        return Verdict(right, f"{', '.join(lines)[:300]}" + ("" if right else f", and {asked} was asked for"))
+
+    script = (
+        f"since=$(docker inspect --format '{{{{.State.StartedAt}}}}' {container}) || exit 1\n"
+        f'journalctl --unit {unit} --since "$(date -d "$since" \'+%F %T\')" --no-pager --output cat 2>/dev/null |'
+        " grep -aoE 'NCCL INFO Using network [A-Za-z]+|via NET/[A-Za-z]+|via P2P/MNNVL|NCCL INFO MNNVL 1' |"
+        " sed 's/^NCCL INFO //' | LC_ALL=C sort | uniq -c | awk '{ $1 = $1; print }' | tail -n 20\nprintf '\\n0 0'"
+    )
+    return Question(TRANSPORT, script, judge, timeout=60)
 
 
 @host_rule

@@ -22,6 +22,7 @@ CODES = {
     "its key is asked for": "RW0415",
     "threads in the container": "RW0416",
     "sampled answers": "RW0417",
+    "network between the hosts": "RW0430",
 }
 OTHER = "RW0400"
 """Of a row that this version does not know: a host may finish the switch of another one."""

@@ -8,7 +8,7 @@ command, because change detection stops there.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyinfra import host as current_host
@@ -80,13 +80,23 @@ def reading_of(host: Host, whole: bool = False) -> HostReading | None:
     hosts = part_of(host.state, RunHosts).by_name
     known = hosts.get(host.name)
     if known is not None and known.stage == host.state.is_executing and not (known.stale or (whole and known.behind)):
-        return known.reading
+        return _among(host, known.reading)
     seen = _read(host)
     fresh = HostState(host.state.is_executing, seen, changed=known.changed if known else False)
     if seen is not None:
         fresh.record = OwnershipRecord(seen[RECORD])
     hosts[host.name] = fresh
-    return seen
+    return _among(host, seen)
+
+
+def _among(host: Host, seen: HostReading | None) -> HostReading | None:
+    """The reading, with those that this run has by now of the hosts that serve the same endpoint."""
+    group = settings_of(host).group
+    if seen is None or group is None:
+        return seen
+    known = part_of(host.state, RunHosts).by_name
+    others = {name: known[name].reading for name in group.hosts if name != host.name and name in known}
+    return replace(seen, others={name: one for name, one in others.items() if one is not None})
 
 
 def state_of(host: Host) -> HostState:

@@ -114,13 +114,19 @@ class EndpointSettings(Frozen):
     hosts: HostsOf = 1
     """Hosts that serve one model together: a number, which takes neighbours in the inventory, or their names.
 
-    Ranks follow the inventory; the first is the head, which answers. Wants `network: host`. vLLM alone so far; data
-    parallel and disaggregated serving over several hosts are not supported yet.
+    Ranks follow the inventory; the first is the head, which answers. Wants `network: host`. vLLM and SGLang so
+    far; data parallel and disaggregated serving over several hosts are not supported yet.
     """
     group_port: Annotated[int, Field(ge=1, le=65534)] = 29500
     """Port on the head at which the members of a group meet; the next one carries their lifelines."""
     group_grace: Seconds = 15
     """Seconds for which a member's lifeline may be silent before the head asks for a token, and then gives it up."""
+    group_transport: Literal["any", "rdma", "nvlink"] = "any"
+    """What carries the traffic between the members of a group: preflight looks for it, and the gate at what was chosen.
+
+    `rdma` is InfiniBand or RoCE, and gives the container /dev/infiniband; `nvlink` is NVLink between hosts (NVL72, by
+    IMEX); `any` leaves it to NCCL, which takes plain TCP when it finds nothing better, and does not say so.
+    """
     harmony: bool = True
     """True when chat needs the tiktoken encodings (gpt-oss)."""
     load_timeout: Seconds = 1800

@@ -5,69 +5,29 @@ The tests are one story, in this order.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
-from tests.lab.conftest import BIN, ROOT, Run, Site
-from tests.lab.fleets import proven, running
+from tests.lab.conftest import Site
+from tests.lab.fleets import HOME, proven, running
+from tests.lab.group.serving import (
+    ask,
+    deploy,
+    kill,
+    rackwright,
+    reset,
+    started,
+    state,
+    wait_until_all_serve,
+    wait_until_one_release_serves,
+    words_of,
+)
 from tests.lab.products import in_proof
 
 pytestmark = pytest.mark.lab
-
-INVENTORY = ROOT / "tests" / "lab" / "group" / "inventory.py"
-ASK = (
-    "curl -sS --max-time 20 -H 'Content-Type: application/json' -d @- http://127.0.0.1:8000/v1/chat/completions",
-    {"messages": [{"role": "user", "content": "What is 17 + 25? Answer with the number only."}], "max_tokens": 512},
-)
-SECONDS = 120
-"""How long a group may take to serve again: its stand-in loads in seconds, and a restart waits for two."""
-
-
-def _run(site: Site, settings: dict[str, Any], *words: str | object) -> Run:
-    return site.command("env", f"GROUP_SETTINGS={json.dumps(settings)}", *map(str, words))
-
-
-def deploy(site: Site, *options: str, **settings: Any) -> Run:
-    return _run(site, settings, BIN / "pyinfra", INVENTORY, "deploy.py", *(options or ("-y",)))
-
-
-def rackwright(site: Site, verb: str, *options: str, **settings: Any) -> Run:
-    return _run(site, settings, BIN / "rackwright", verb, INVENTORY, *options)
-
-
-def ask(host: Host) -> str:
-    line, body = ASK
-    answer = host.run(line, stdin=json.dumps({**body, "model": "gpt-oss-120b"}), check=False).stdout
-    try:
-        return str(json.loads(answer)["choices"][0]["message"]["content"])
-    except (ValueError, KeyError):
-        return answer
-
-
-def started(host: Host) -> str:
-    return host.run("docker inspect --format '{{.State.StartedAt}}' rackwright-llm", check=False).stdout.strip()
-
-
-def state(host: Host) -> str:
-    return host.run("systemctl is-active rackwright-llm", check=False).stdout.strip()
-
-
-def wait_until_all_serve(site: Site, before: list[str]) -> None:
-    """Until every member runs another container than before, and the head answers."""
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
-        now = [started(host) for host in site.lab.hosts]
-        if all(now) and not set(now) & set(before) and all(state(host) == "active" for host in site.lab.hosts):
-            assert ask(site.lab.hosts[0]) == "42"
-            return
-        time.sleep(1)
-    pytest.fail(f"they do not serve again after {SECONDS} s: {[state(host) for host in site.lab.hosts]}")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -78,11 +38,6 @@ def hosts_of_its_own(worker_lab: Lab) -> Iterator[None]:
     reset(worker_lab)
 
 
-def reset(lab: Lab) -> None:
-    for host in lab.hosts:
-        host.reset()
-
-
 def test_two_hosts_serve_one_model(site: Site) -> None:
     run = deploy(site)
     assert run.status == 0, run.output
@@ -90,8 +45,8 @@ def test_two_hosts_serve_one_model(site: Site) -> None:
     assert ask(head) == "42"
     assert len(set(proven(site.lab.hosts))) == 1
     assert running(site.lab.hosts) == proven(site.lab.hosts)
-    assert "--headless" in member.run("docker inspect --format '{{.Args}}' rackwright-llm").stdout
-    assert "--headless" not in head.run("docker inspect --format '{{.Args}}' rackwright-llm").stdout
+    assert "--headless" in words_of(member)
+    assert "--headless" not in words_of(head)
     assert [state(host) for host in site.lab.hosts] == ["active", "active"]
     status = rackwright(site, "status")
     assert status.output.count(" serving ") == 2, status.output
@@ -126,8 +81,46 @@ def test_a_bad_change_rolls_back_on_all_of_them(site: Site) -> None:
 
 def test_a_member_that_dies_takes_all_of_them_with_it_and_they_come_back(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
-    site.lab.hosts[-1].run("kill -9 $(docker inspect --format '{{.State.Pid}}' rackwright-llm)")
+    kill(site.lab.hosts[-1])
     wait_until_all_serve(site, before)
+
+
+@in_proof("a member that dies shows the lines at work, and its head ends the same way")
+def test_a_head_that_dies_takes_all_of_them_with_it_and_they_come_back(site: Site) -> None:
+    before = [started(host) for host in site.lab.hosts]
+    kill(site.lab.hosts[0])
+    wait_until_all_serve(site, before)
+
+
+def test_a_full_disk_on_a_member_leaves_all_of_them_serving(site: Site) -> None:
+    before, containers = proven(site.lab.hosts), [started(host) for host in site.lab.hosts]
+    member = site.lab.hosts[-1]
+    member.run(f"mount -t tmpfs -o size=4k,nr_inodes=1 small {HOME}/releases")
+    try:
+        run = deploy(site, engine={"tensor-parallel-size": 16, "max-num-seqs": 21})
+    finally:
+        member.run(f"umount {HOME}/releases")
+    assert run.status != 0
+    assert "No space left on device" in run.output
+    assert proven(site.lab.hosts) == before
+    assert [started(host) for host in site.lab.hosts] == containers
+    assert ask(site.lab.hosts[0]) == "42"
+
+
+def test_nothing_is_switched_while_a_member_is_cut_off_and_all_serve_again_afterwards(site: Site) -> None:
+    before = proven(site.lab.hosts)
+    head, member = site.lab.hosts
+    cut = f"INPUT -s {head.address} -j DROP"
+    member.run(f"iptables -I {cut}")
+    try:
+        run = deploy(site, engine={"tensor-parallel-size": 16, "max-num-seqs": 22})
+    finally:
+        member.run(f"iptables -D {cut}")
+    assert run.status != 0
+    assert f"{member.name} ({member.address}) does not answer" in run.output
+    assert "RW3170" in run.output
+    assert proven(site.lab.hosts) == before
+    wait_until_one_release_serves(site)
 
 
 @in_proof("a member that dies shows the lines at work; that a pause is no end is told by their grace alone")

@@ -10,6 +10,7 @@ import pytest
 from rackwright.concerns.endpoint import SeenEndpoint
 from rackwright.concerns.endpoint.group import is_afterwards, is_elsewhere, member_changes
 from rackwright.concerns.endpoint.wanted import WantedEndpoint
+from rackwright.concerns.firewall.drops import Bridge, drops
 from rackwright.concerns.firewall.place import listeners
 from rackwright.concerns.firewall.rules import member_rules
 from rackwright.concerns.release import bound_to, release_of
@@ -33,7 +34,14 @@ model: {repository: openai/gpt-oss-20b, mount: /config/models/gpt-oss-20b}
 engine: {tensor-parallel-size: 2}
 """
 
-SGLANG = {"engine_kind: vllm": "engine_kind: sglang", "vllm/vllm-openai:v0.14.1": "lmsysorg/sglang:v0.5.8"}
+SGLANG = PAIR.replace("engine_kind: vllm", "engine_kind: sglang").replace(
+    "vllm/vllm-openai:v0.14.1", "lmsysorg/sglang:v0.5.8"
+)
+TRTLLM = {
+    "engine_kind: vllm": "engine_kind: tensorrt-llm",
+    "vllm/vllm-openai:v0.14.1": "nvcr.io/nvidia/tensorrt-llm/release:1.2.1",
+    "tensor-parallel-size": "tensor_parallel_size",
+}
 TWO = """
 hardware: {gpu_count: 2}
 endpoints:
@@ -111,7 +119,7 @@ def test_an_endpoint_of_one_host_is_in_no_group(site: Path) -> None:
         ({"size: 2": "size: 2, data-parallel-size: 2"}, {}, 2, "data parallel over several hosts is not supported yet"),
         ({"size: 2": "size: 2, nnodes: 2"}, {}, 2, "follows from hosts: 2: leave it out"),
         ({"size: 2": "size: 2, kv-transfer-config: '{}'"}, {}, 2, "disaggregated serving over several hosts"),
-        (SGLANG, {}, 2, "sglang over several hosts is not supported yet"),
+        (TRTLLM, {}, 2, "tensorrt-llm over several hosts is not supported yet: write 1, or"),
         ({"hosts: 2": "hosts: 2\nport: 29501"}, {}, 2, "29500 and the next one are the members' own"),
     ],
 )  # fmt: skip
@@ -143,6 +151,34 @@ def test_one_release_serves_all_and_ranks_are_in_each_binding(site: Path) -> Non
     assert "RANK=1\nHEAD=10.9.0.1\nADDRESS=10.9.0.2\nMEMBERS=10.9.0.1,10.9.0.2\nHEADLESS=--headless\n" in second.text
     assert [parse_binding(one.text) for one in (first, second)] == [first, second]
     assert parse_binding(second.text.replace("RANK=1", "RANK=7")) is None
+
+
+def test_sglang_has_words_of_its_own_and_its_members_answer_their_own_host_alone(site: Path) -> None:
+    head, member = loaded(site, SGLANG)
+    assert release_for(head).hash == release_for(member).hash
+    unit = release_for(head).unit
+    assert "--nnodes 2 --node-rank ${RANK} --dist-init-addr ${HEAD}:29500 $HEADLESS\n" in unit
+    assert "--env SGLANG_HOST_IP=${ADDRESS} --env GLOO_SOCKET_IFNAME" in unit
+    assert "master-addr" not in unit
+    assert "VLLM_HOST_IP" not in unit
+    first, second = binding_for(head), binding_for(member)
+    assert "HEADLESS=\n" in first.text
+    assert "HEADLESS=--host=127.0.0.1\n" in second.text
+    assert [parse_binding(one.text) for one in (first, second)] == [first, second]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ("dist-init-addr: '10.0.0.1:5000'", "follows from hosts: 2: leave it out"),
+        ("nccl-init-addr: '10.0.0.1:5000'", "follows from hosts: 2: leave it out"),
+        ("disaggregation-mode: prefill", "disaggregated serving over several hosts"),
+        ("dp-size: 2, enable-dp-attention: true", "data parallel over several hosts is not supported yet"),
+    ],
+)  # fmt: skip
+def test_what_sglang_would_be_given_twice_or_cannot_do_is_refused(site: Path, more: str, says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        loaded(site, SGLANG.replace("size: 2", f"size: 2, {more}"))
 
 
 def test_half_of_a_group_is_refused_with_the_right_limit(site: Path) -> None:
@@ -199,10 +235,23 @@ def test_only_members_come_in_where_they_meet(site: Path) -> None:
     _, member = loaded(site)
     found = {(one.address, one.port): one.networks for _, one in listeners(member.settings)}
     both = ("10.9.0.1/32", "10.9.0.2/32")
-    assert found[("10.9.0.2", 29500)] == found[("10.9.0.2", 29501)] == both
+    assert found[("0.0.0.0", 29500)] == found[("0.0.0.0", 29501)] == both
     [rule] = member_rules(member.settings.group, 4)
     assert "-s 10.9.0.1/32 -d 10.9.0.2/32" in rule.text
     assert member_rules(None, 4) == member_rules(member.settings.group, 6) == ()
+
+
+def test_ports_that_an_engine_takes_for_itself_are_closed_to_strangers(site: Path) -> None:
+    _, member = loaded(site)
+    [line] = [
+        one for one in drops([], "nft", Bridge(), group=member.settings.group)["nft"].splitlines() if "drop" in one
+    ]
+    assert "ip daddr 10.9.0.2 tcp dport 32768-60999 ip saddr != { 10.9.0.1, 10.9.0.2 } drop" in line
+    text = drops([], "mangle", Bridge(), group=member.settings.group)
+    assert "-d 10.9.0.2/32 -p tcp -m tcp --dport 32768:60999" in text["iptables"]
+    assert text["iptables"].index("-s 10.9.0.1/32") < text["iptables"].index("-d 10.9.0.2/32"), "members come first"
+    assert text["ip6tables"] == ""
+    assert drops([], "nft", Bridge())["nft"].count("drop") == 0
 
 
 def test_a_host_of_a_group_is_not_drained_nor_restarted_alone(site: Path) -> None:

@@ -9,7 +9,7 @@ from rackwright.concerns.endpoint.full_gate import compared_questions, full_ques
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.transaction import Tried
 from rackwright.engines.version import bare
-from rackwright.paths import container_name, endpoint_dir
+from rackwright.paths import container_name, endpoint_dir, unit_name
 from rackwright.plan.binding import Binding
 from rackwright.plan.release import Release
 from rackwright.plan.spec import served_name, url_of
@@ -22,6 +22,7 @@ from rackwright.proof.basic import (
     model_name,
     release_runs,
     threads,
+    transport,
     version,
     with_login,
 )
@@ -41,7 +42,15 @@ def questions(release: Release, binding: Binding, settings: EndpointSettings) ->
     rows = basic_questions(release.spec.name, release.facts, binding)
     home = endpoint_dir(release.spec.name)
     last = (threads(container_name(release.spec.name), release.spec.pids_limit), gpu_errors(home))
-    return (*rows[:-1], *_version(release.spec.health_url, settings), rows[-1], *last)
+    between = _between(release.spec.name, settings)
+    return (*rows[:-1], *_version(release.spec.health_url, settings), rows[-1], *between, *last)
+
+
+def _between(name: str, settings: EndpointSettings) -> tuple[Question, ...]:
+    """What is asked of an endpoint of several hosts besides."""
+    if settings.size == 1:
+        return ()
+    return (transport(unit_name(name), container_name(name), settings.group_transport),)
 
 
 def keyed(name: str, spec: Mapping[str, Any], rows: tuple[Question, ...]) -> tuple[Question, ...]:

@@ -14,10 +14,13 @@ from typing import Literal
 
 from rackwright.concerns.firewall.iptables import TAG
 from rackwright.concerns.firewall.rules import EVERYBODY, FAMILIES, Listeners, networks_of, single_address, speaks
+from rackwright.settings.group import Group
 from rackwright.settings.model import EndpointSettings
 
 TABLE = "inet rackwright"
 CHAIN = "RACKWRIGHT"
+EPHEMERAL = (32768, 60999)
+"""Ports from which Linux takes one when a program asks for any, as the members' engines do (ip_local_port_range)."""
 Means = Literal["nft", "mangle"]
 Drops = Mapping[str, str]
 """Text by the command that takes it: nft; or iptables and ip6tables."""
@@ -33,18 +36,27 @@ class Bridge:
 
 
 def drops(
-    endpoints: Listeners, means: Means, bridge: Bridge, left: Collection[str] = (), kept: Drops | None = None
+    endpoints: Listeners,
+    means: Means,
+    bridge: Bridge,
+    left: Collection[str] = (),
+    kept: Drops | None = None,
+    group: Group | None = None,
 ) -> Drops:
     """The texts that put all drops into the kernel, in one step a command, whatever is there of ours now.
 
     endpoints: where they listen. left: endpoints that the settings no longer have and that are still there. kept: the
-    texts from before, whose lines of these are carried over.
+    texts from before, whose lines of these are carried over. group: the hosts that serve an endpoint together.
     """
     old = {command: _lines_of(left, text) for command, text in (kept or {}).items()}
     if means == "nft":
-        return {"nft": _nft([*_nft_lines(endpoints, bridge.name), *old.get("nft", ())], bridge.name)}
+        lines = [*_nft_lines(endpoints, bridge.name), *_nft_between(group), *old.get("nft", ())]
+        return {"nft": _nft(lines, bridge.name)}
     return {
-        command: _mangle([*_mangle_lines(endpoints, version, bridge), *old.get(command, ())], bridge.name)
+        command: _mangle(
+            [*_mangle_lines(endpoints, version, bridge), *_mangle_between(group, version), *old.get(command, ())],
+            bridge.name,
+        )
         for command, version in FAMILIES.items()
     }
 
@@ -77,6 +89,14 @@ def _nft_lines(endpoints: Listeners, bridge: str) -> Iterator[str]:
                 yield f'fib daddr oifname "{bridge}" {tail}'
 
 
+def _nft_between(group: Group | None) -> Iterator[str]:
+    """What comes to a member's address at a port that an engine took for itself is dropped, but from other members."""
+    if group is not None:
+        others = ", ".join(member.address for member in group.members)
+        to = f"ip daddr {group.own.address} tcp dport {EPHEMERAL[0]}-{EPHEMERAL[1]}"
+        yield f'{to} ip saddr != {{ {others} }} drop comment "{TAG}{group.endpoint}:refused"'
+
+
 def _nft(lines: Sequence[str], bridge: str) -> str:
     """The table as nft reads it; without lines it only goes."""
     text = f"table {TABLE} {{\n}}\ndelete table {TABLE}\n"
@@ -105,6 +125,15 @@ def _mangle_lines(endpoints: Listeners, version: int, bridge: Bridge) -> Iterato
         yield f"-A {CHAIN} {to}{port} {_comment(name, 'refused')} -j DROP"
         for subnet in bridge.subnets.get(version, ()) if one.network == "bridge" else ():
             yield f"-A {CHAIN} -d {subnet} {port} {_comment(name, 'refused')} -j DROP"
+
+
+def _mangle_between(group: Group | None, version: int) -> Iterator[str]:
+    if group is None or version != FAMILIES["iptables"]:
+        return
+    port = f"-p tcp -m tcp --dport {EPHEMERAL[0]}:{EPHEMERAL[1]}"
+    for member in group.members:
+        yield f"-A {CHAIN} -s {member.address}/32 {port} {_comment(group.endpoint, 'allowed')} -j RETURN"
+    yield f"-A {CHAIN} -d {group.own.address}/32 {port} {_comment(group.endpoint, 'refused')} -j DROP"
 
 
 def _comment(endpoint: str, purpose: str) -> str:

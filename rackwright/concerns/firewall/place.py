@@ -45,7 +45,8 @@ def meeting_places(settings: HostSettings) -> Listeners:
         return []
     own = settings.all_endpoints[group.endpoint]
     others = tuple(f"{member.address}/32" for member in group.members)
-    here = {"network": "host", "bind": group.own.address, "allow_from": others}
+    # Whatever its flags say, torch listens there on all addresses.
+    here = {"network": "host", "bind": "0.0.0.0", "allow_from": others}
     ports = (own.group_port, own.group_port + 1)
     return [(group.endpoint, own.model_copy(update={**here, "port": port})) for port in ports]
 

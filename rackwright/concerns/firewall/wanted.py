@@ -56,7 +56,8 @@ def for_listeners(
     docker: SeenDocker = reading[DOCKER]
     left = [name for name in (*seen.current, *seen.proven) if name not in settings.all_endpoints]
     bridge = Bridge(str(_daemon_json(docker).get("bridge") or "docker0"), seen.subnets)
-    rules, closing = _rules(endpoints, left, seen, bridge.name, settings.group), _drops(endpoints, left, seen, bridge)
+    rules = _rules(endpoints, left, seen, bridge.name, settings.group)
+    closing = _drops(endpoints, left, seen, bridge, settings.group)
     record: frozenset[Owned] = reading[RECORD]
     foreign = tuple(foreigners(UNIT, seen.files.get(UNIT_FILE), False, record))
     return WantedFirewall(
@@ -94,8 +95,10 @@ def _rules_of(endpoints: Iterable[str], known: Iterable[Rule]) -> list[Rule]:
     return [rule for rule in known if rule.comment.startswith(tags)] if tags else []
 
 
-def _drops(endpoints: Listeners, left: Collection[str], seen: SeenFirewall, bridge: Bridge) -> Drops:
-    found = drops(endpoints, seen.means, bridge, left, kept_drops(seen.files.get(SCRIPT) or ""))
+def _drops(
+    endpoints: Listeners, left: Collection[str], seen: SeenFirewall, bridge: Bridge, group: Group | None
+) -> Drops:
+    found = drops(endpoints, seen.means, bridge, left, kept_drops(seen.files.get(SCRIPT) or ""), group)
     return {command: text for command, text in found.items() if command != "ip6tables" or seen.ipv6}
 
 

@@ -18,6 +18,7 @@ from rackwright.concerns.preflight import table
 from rackwright.concerns.preflight.docker import DOCKER as DOCKERS_OWN
 from rackwright.concerns.preflight.gpu import GPU
 from rackwright.concerns.preflight.machine import MACHINE
+from rackwright.concerns.preflight.members import MEMBERS, common, members_read, parse_members, parse_rdma
 from rackwright.concerns.preflight.network import NETWORK
 from rackwright.concerns.preflight.rights import RIGHTS
 from rackwright.concerns.preflight.row import (
@@ -49,7 +50,7 @@ TOOLKIT_CONFIG = "/etc/nvidia-container-runtime/config.toml"
 FETCHING: tuple[Concern[Any, Any], ...] = (IMAGE, MODELS, ENCODINGS)
 FETCHING_KINDS: Mapping[str, Kind] = {"image": "image", "models": "model", "encodings": "encoding"}
 """What each of those concerns fetches."""
-CHECKS: tuple[Check, ...] = (*MACHINE, *DOCKERS_OWN, *SOFTWARE, *GPU, *STORAGE, *NETWORK, *RIGHTS)
+CHECKS: tuple[Check, ...] = (*MACHINE, *DOCKERS_OWN, *SOFTWARE, *GPU, *STORAGE, *NETWORK, *MEMBERS, *RIGHTS)
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class WantedHost:
 def read(settings: HostSettings) -> str:
     """State of the machine, its file systems, its ports, and the servers it needs."""
     proxies = proxy_values(settings)
-    return host_script(
+    return members_read(settings) + host_script(
         "preflight_read",
         paths=" ".join((settings.models.folder, settings.encodings.folder, STATE)),
         ports=" ".join(sorted({str(endpoint.port) for endpoint in settings.all_endpoints.values()})),
@@ -121,6 +122,8 @@ def parse(output: str) -> SeenMachine:
         readonly=frozenset(_named_by("readonly", lines)),
         hung=_named_by("hung", lines),
         rootless=tuple(sorted(_named_by("rootless", lines))),
+        members=parse_members(lines),
+        rdma=parse_rdma(lines),
     )
 
 
@@ -160,6 +163,7 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedHost:
             reading.manages(FIREWALL),
             models.read_only,
             tuple(sorted({model.path for model in models.models} & models.opened)),
+            {host: common(theirs[PREFLIGHT], theirs[GPUS]) for host, theirs in reading.others.items()},
         )
     )
 

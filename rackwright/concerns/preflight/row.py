@@ -88,6 +88,30 @@ class Reach:
 
 
 @dataclass(frozen=True)
+class MemberSeen:
+    """How another host of the endpoint answered: `small` is yes, tcp (a connection alone) or no, `whole` yes or no."""
+
+    address: str
+    small: str
+    whole: str
+
+    @property
+    def reached(self) -> bool:
+        """Whether it answered at all."""
+        return self.small in ("yes", "tcp")
+
+    @property
+    def pinged(self) -> bool:
+        """Whether it answers pings, so that one of full size says something."""
+        return self.small == "yes"
+
+    @property
+    def large(self) -> bool:
+        """Whether a packet of full size arrived undivided."""
+        return self.whole == "yes"
+
+
+@dataclass(frozen=True)
 class SeenMachine:
     """What preflight alone reads of a host."""
 
@@ -102,6 +126,10 @@ class SeenMachine:
     """Folders on a file system that does not answer."""
     rootless: tuple[str, ...] = ()
     """Users who run a dockerd of their own."""
+    members: tuple[MemberSeen, ...] = ()
+    """The other hosts of its endpoint."""
+    rdma: Mapping[str, str] = field(default_factory=dict)
+    """State by RDMA port, where RDMA is asked for."""
 
     def number(self, key: str) -> int | None:
         """A value as a number; None when it is absent or none."""
@@ -138,6 +166,8 @@ class Case:
     """Whether the folder of all models is a store that cannot be written to: nothing comes there."""
     open_models: tuple[str, ...] = ()
     """Folders of models of which others than root may change something."""
+    others: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """What must be the same on all hosts of a group, by host, as far as the others have been read."""
 
     @property
     def used_gpus(self) -> tuple[Gpu, ...]:

@@ -18,6 +18,7 @@ from rackwright.paths import RELEASE_MOUNT, STATE, endpoint_dir
 from rackwright.plan.binding import Binding, binding_path, key_digest
 from rackwright.plan.change import Change, Owned, Refuse, Shell
 from rackwright.plan.concern import Concern, HostReading
+from rackwright.plan.group import HEADLESS
 from rackwright.plan.reading import decode, lines_of
 from rackwright.plan.release import SUMS, Release, build_release
 from rackwright.plan.spec import Added, Resolved, endpoint_spec
@@ -121,7 +122,9 @@ def _placed(gpus: tuple[str, ...], endpoint: EndpointSettings, group: Group | No
     bound = Binding(gpus, _key(endpoint))
     if endpoint.size == 1 or group is None:
         return bound
-    return replace(bound, rank=group.rank, addresses=tuple(member.address for member in group.members))
+    addresses = tuple(member.address for member in group.members)
+    headless = "" if group.is_head else HEADLESS[endpoint.engine_kind]
+    return replace(bound, rank=group.rank, addresses=addresses, headless=headless)
 
 
 def _key(endpoint: EndpointSettings) -> str:

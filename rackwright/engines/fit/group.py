@@ -13,8 +13,15 @@ from rackwright.settings.model import EndpointSettings
 from rackwright.settings.origin import KeyPath
 
 CODE = "RW0330"
-OURS = frozenset({"nnodes", "node-rank", "master-addr", "master-port", "headless", "distributed-executor-backend"})
-"""Options of vLLM that follow from `hosts`: the unit gives them to each member."""
+OURS = {
+    "vllm": {"nnodes", "node-rank", "master-addr", "master-port", "headless", "distributed-executor-backend"},
+    "sglang": {"nnodes", "node-rank", "dist-init-addr"},
+}
+"""Options that follow from `hosts`, by engine: the unit gives them to each member."""
+DISAGGREGATED = frozenset({"kv-transfer-config", "disaggregation-mode"})
+"""Options by which some hosts read prompts and others answer."""
+FIRST = {"vllm": "0.11.1", "sglang": "0.5.2"}
+"""The first version of each that has `--nnodes`, as far as the data go."""
 DATA_PARALLEL = ("dp", "dp_local", "dp_rank")
 
 
@@ -22,12 +29,13 @@ def check_group(endpoint: EndpointSettings, plan: Plan) -> Iterator[Finding]:
     """What keeps several hosts from serving this endpoint together; nothing for an endpoint of one host."""
     if endpoint.size == 1:
         return
-    if endpoint.engine_kind != "vllm":
-        text = f"{endpoint.engine_kind} over several hosts is not supported yet: write 1, or serve it with vllm"
+    if endpoint.engine_kind not in OURS:
+        others = " or ".join(OURS)
+        text = f"{endpoint.engine_kind} over several hosts is not supported yet: write 1, or serve it with {others}"
         yield Finding(("hosts",), text, code=CODE)
         return
     if not _knows_nodes(endpoint):
-        text = f"vllm {endpoint.version} has no --nnodes: take 0.11.1 or a newer one"
+        text = f"{endpoint.engine_kind} {endpoint.version} has no --nnodes: take {FIRST[endpoint.engine_kind]} or newer"
         yield Finding(("hosts",), text, code=CODE)
     yield from _surroundings(endpoint)
     yield from _sizes(endpoint, plan)
@@ -37,8 +45,8 @@ def check_group(endpoint: EndpointSettings, plan: Plan) -> Iterator[Finding]:
 def _knows_nodes(endpoint: EndpointSettings) -> bool:
     """As far as the data go: a version between two known lines has what either of them has."""
     version = bare(endpoint.version)
-    line, exact = line_for("vllm", version)
-    known = (line,) if exact else neighbours("vllm", version)
+    line, exact = line_for(endpoint.engine_kind, version)
+    known = (line,) if exact else neighbours(endpoint.engine_kind, version)
     return any(("nnodes",) in line.all_keys() for line in known)
 
 
@@ -73,14 +81,14 @@ def _sizes(endpoint: EndpointSettings, plan: Plan) -> Iterator[Finding]:
 
 
 def _options(endpoint: EndpointSettings) -> Iterator[Finding]:
-    line = line_for("vllm", bare(endpoint.version))[0]
+    line = line_for(endpoint.engine_kind, bare(endpoint.version))[0]
     words: list[tuple[KeyPath, str]] = [(("engine", name), name) for name in endpoint.engine]
     words += [(("arguments", at), word.split("=")[0]) for at, word in enumerate(endpoint.arguments)]
     for path, word in words:
         if path[0] == "arguments" and not word.startswith("-"):
             continue
         meant = spelled(line, str(word))
-        if meant is not None and meant.key.name in OURS:
+        if meant is not None and meant.key.name in OURS[endpoint.engine_kind]:
             yield Finding(path, f"follows from hosts: {endpoint.size}: leave it out", code=CODE)
-        elif meant is not None and meant.key.name == "kv-transfer-config":
+        elif meant is not None and meant.key.name in DISAGGREGATED:
             yield Finding(path, "disaggregated serving over several hosts is not supported yet", code=CODE)

@@ -1,6 +1,6 @@
 """What an endpoint of several hosts has besides: words for its server, and files in its release."""
 
 from rackwright.plan.group.files import member_files
-from rackwright.plan.group.words import first_member_words, member_environment, member_words
+from rackwright.plan.group.words import HEADLESS, first_member_words, member_place, member_words
 
-__all__ = ["first_member_words", "member_environment", "member_files", "member_words"]
+__all__ = ["HEADLESS", "first_member_words", "member_files", "member_place", "member_words"]

@@ -25,7 +25,7 @@ from ..engine.dialects import Harmony, Plain
 from ..engine.faults import Faults
 from ..engine.loading import exit_at_once, load_weights, open_draft, take_time
 from ..engine.serve import listen
-from . import __version__
+from . import __version__, nodes
 from .app import SglangServer, application
 from .server_args import prepare_server_args
 
@@ -94,7 +94,7 @@ def _warm_up(server: SglangServer, web: uvicorn.Server) -> None:
 
 
 def _check_gpus(options: dict[str, Any]) -> None:
-    seen, world = gpus.count(), options["tp_size"] * options["pp_size"]
+    seen, world = gpus.count(), options["tp_size"] * options["pp_size"] // options["nnodes"]
     if seen == 0:
         raise RuntimeError("No accelerator (CUDA, XPU, HPU, NPU, MUSA) is available.")
     if world > seen:
@@ -111,10 +111,15 @@ def main() -> None:
     # The real one writes its key there too (sgl-project/sglang#37457).
     log.named_line("sglang.srt.entrypoints.engine", f"server_args={args}")
     options = dataclasses.asdict(args)
+    nodes.check(options)
     _check_gpus(options)
     base = open_checkpoint(resolve(args.model_path))
     faults = _faults(options)
+    nodes.meet(options)
     _load_or_die(base, options, faults)
+    if nodes.rank_of(options) > 0:
+        listen.server(nodes.health_alone()).run(sockets=[listen.bound(args.host, args.port)])
+        return
     server = SglangServer(_engine(options, base, faults))
     listen.arm_death(server.engine)
     web = listen.server(application(server))

@@ -6,17 +6,13 @@ As seen of the real server: a head whose other rank has died answers /health wit
 
 from __future__ import annotations
 
-import json
 import os
-import socket
-import threading
 import time
 from typing import Any, NoReturn
 
+from ..common import meeting
 from ..engine import log
 
-MEETING = 600.0
-"""Seconds for which a rank waits for the others."""
 SAME = ("model", "tensor_parallel_size", "pipeline_parallel_size", "nnodes", "max_model_len")
 """Options that must be equal on every node."""
 
@@ -52,36 +48,11 @@ class Nodes:
         nodes = options["nnodes"] or 1
         if nodes == 1:
             return
-        place = (options["master_addr"] or "127.0.0.1", options["master_port"] or 29501)
-        waiting = socket.create_server(place, backlog=nodes)
-        waiting.settimeout(MEETING)
-        log.line(f"world_size={nodes} rank=0 distributed_init_method=tcp://{place[0]}:{place[1]} backend=gloo")
-        seen: set[int] = set()
-        while len(seen) < nodes - 1:
-            try:
-                met, _ = waiting.accept()
-            except TimeoutError:
-                raise RuntimeError(
-                    f"Timed out after {MEETING:g} s waiting for {nodes - 1 - len(seen)} nodes."
-                ) from None
-            seen.add(self._welcome(met, options))
+        host, port = options["master_addr"] or "127.0.0.1", options["master_port"] or 29501
+        log.line(f"world_size={nodes} rank=0 distributed_init_method=tcp://{host}:{port} backend=gloo")
+        meeting.gather((host, port), nodes, told(options), self._lose)
 
-    def _welcome(self, met: socket.socket, options: dict[str, Any]) -> int:
-        file = met.makefile("rw")
-        theirs = json.loads(file.readline())
-        if theirs["options"] != told(options):
-            raise RuntimeError(f"The nodes disagree: {theirs['options']} and {told(options)}.")
-        file.write("joined\n")
-        file.flush()
-        threading.Thread(target=self._watch, args=(met, theirs["rank"]), daemon=True).start()
-        return int(theirs["rank"])
-
-    def _watch(self, met: socket.socket, rank: int) -> None:
-        try:
-            while met.recv(64):
-                pass
-        except OSError:
-            pass
+    def _lose(self, rank: int) -> None:
         log.line(f"Worker proc of node {rank} died unexpectedly.", "E")
         self.lost = True
 
@@ -95,26 +66,10 @@ def run_headless(options: dict[str, Any]) -> NoReturn:
     """Join the head and work for it until a signal comes: nothing here notices that the head has gone."""
     head = (options["master_addr"], options["master_port"] or 29501)
     log.line(f"Launching vLLM headless multiproc executor, with head node address {head[0]}:{head[1]}")
-    met = _called(head)
-    file = met.makefile("rw")
-    file.write(json.dumps({"rank": options["node_rank"], "options": told(options)}) + "\n")
-    file.flush()
-    if file.readline() != "joined\n":
+    line = meeting.join(head, options["node_rank"], told(options))
+    if line is None:
         log.line("The head did not take this node.", "E")
         os._exit(1)
     log.line(f"node {options['node_rank']} has joined")
     while True:
         time.sleep(3600)
-
-
-def _called(head: tuple[str, int]) -> socket.socket:
-    end = time.monotonic() + MEETING
-    while True:
-        try:
-            return socket.create_connection(head, timeout=10)
-        except OSError as error:
-            if time.monotonic() > end:
-                raise RuntimeError(
-                    f"The client socket has timed out while trying to connect to {head}: {error}"
-                ) from error
-            time.sleep(0.5)

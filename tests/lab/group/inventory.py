@@ -1,4 +1,4 @@
-"""The lab's hosts as one endpoint: a stand-in of vLLM over all of them, with the settings of lab and test over it."""
+"""The lab's hosts as one endpoint, a stand-in over all of them; lab and test add settings to those of its profile."""
 
 import json
 import os
@@ -13,5 +13,7 @@ from rackwright_lab.inventory import hosts
 of_the_lab = yaml.safe_load((site_root(Path(__file__)) / "group_vars" / "lab.yml").read_text())
 # Of the eight GPUs that each host poses with, it takes all.
 together = {"hosts": 2, "network": "host", "engine": {"tensor-parallel-size": 16}, "hardware": Hardware().model_dump()}
-own = {**of_the_lab, **together, **json.loads(os.environ.get("GROUP_SETTINGS", "{}"))}
-globals().update(build(__file__, {"rtx_pro_6000_vllm": [(name, {**data, **own}) for name, data in hosts()]}))
+of_the_test = json.loads(os.environ.get("GROUP_SETTINGS", "{}"))
+profile = of_the_test.pop("profile", "rtx_pro_6000_vllm")
+own = {key: value for key, value in {**of_the_lab, **together, **of_the_test}.items() if value is not None}
+globals().update(build(__file__, {profile: [(name, {**data, **own}) for name, data in hosts()]}))

@@ -1,0 +1,52 @@
+"""Whether somebody who is no member gets through to where the members' engines talk to each other. Pure.
+
+What comes in there may run code: pickled objects travel between the ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+CODE = "RW2440"
+"""Of the error when one gets through."""
+
+
+@dataclass(frozen=True)
+class Listening:
+    """A place on a member at which its engine, or its lifeline, listens: the address to try, and the port."""
+
+    host: str
+    address: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host} {self.address}:{self.port}"
+
+
+def listening(host: str, lines: Iterable[str], addresses: Sequence[str], clients: int | None) -> Iterator[Listening]:
+    """The places of one member, each once.
+
+    lines: what steps/host/member_listeners.sh printed. addresses: by which the host is reached, for what listens on
+    all of them. clients: the port that is meant for others; None on a member that serves none.
+    """
+    found = dict.fromkeys(place for line in lines for place in _places(line, addresses))
+    yield from (Listening(host, address, port) for address, port in found if port != clients)
+
+
+def _places(line: str, addresses: Sequence[str]) -> Iterator[tuple[str, int]]:
+    word, _, place = line.partition(" ")
+    address, _, port = place.rpartition(":")
+    address = address.strip("[]").partition("%")[0].removeprefix("::ffff:")
+    if word != "listens" or not port.isdigit() or address.startswith("127.") or address == "::1":
+        return
+    for one in addresses if address in ("*", "0.0.0.0", "::") else (address,):
+        yield one, int(port)
+
+
+def in_words(opened: Sequence[tuple[Listening, str]], tried: int, by: Sequence[str]) -> str:
+    """What came of it, for people. opened: places that answered, and to whom; by: who has tried."""
+    if not opened:
+        return f"{tried} ports of the members' own, closed to {' and '.join(by)}"
+    told = "; ".join(f"{place} answers {who}" for place, who in opened)
+    return f"{told}: what comes in there may run code"

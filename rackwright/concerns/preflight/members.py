@@ -1,0 +1,161 @@
+"""Checks between the hosts of one endpoint, and of what connects them; none on a host that serves alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rackwright.concerns.gpus import SeenGpus
+from rackwright.concerns.preflight.row import Case, Check, MemberSeen, SeenMachine
+from rackwright.hostside import host_script
+from rackwright.settings.model import EndpointSettings, HostSettings
+
+Verdicts = Iterator[tuple[bool, str, str]]
+
+
+def members_read(settings: HostSettings) -> str:
+    """Ask the others of a group whether they are there, and what lies between; nothing on a host that serves alone."""
+    group = settings.group
+    if group is None:
+        return ""
+    endpoint = settings.all_endpoints[group.endpoint]
+    others = " ".join(member.address for member in group.members if member != group.own)
+    port, transport = endpoint.group_port + 1, endpoint.group_transport
+    return host_script("members_read", own=group.own.address, others=others, port=port, transport=transport)
+
+
+def parse_members(lines: list[list[str]]) -> tuple[MemberSeen, ...]:
+    """How each of the others answered."""
+    return tuple(MemberSeen(*words[1:]) for words in lines if words[0] == "member" and len(words) == 4)
+
+
+def parse_rdma(lines: list[list[str]]) -> Mapping[str, str]:
+    """State of each RDMA port, by device and port."""
+    return {words[1]: words[2] for words in lines if words[0] == "rdma" and len(words) == 3}
+
+
+def common(machine: SeenMachine, gpus: SeenGpus) -> Mapping[str, str]:
+    """What must be the same on all hosts of a group, as one of them has it; what is not known is left out."""
+    values = machine.values
+    found = {
+        "the NVIDIA driver": gpus.driver,
+        "the NVIDIA Container Toolkit": values.get("toolkit"),
+        "the MTU towards the others": values.get("members.mtu"),
+        "/etc/nvidia-imex/nodes_config.cfg": (values.get("imex.nodes") or "")[:12],
+    }
+    return {what: value for what, value in found.items() if value}
+
+
+def _shared(case: Case) -> EndpointSettings | None:
+    group = case.settings.group
+    return case.endpoints[group.endpoint] if group else None
+
+
+def _named(case: Case, address: str) -> str:
+    group = case.settings.group
+    names = {member.address: member.host for member in group.members} if group else {}
+    return f"{names.get(address, 'a host')} ({address})"
+
+
+def reached(case: Case) -> Verdicts:
+    """Each of the others is reached at its address, from an interface of this host that has its own."""
+    if case.settings.group is None:
+        return
+    own = case.settings.group.own
+    if not case.machine.values.get("members.interface"):
+        fix = f"ip -4 address show; set fabric_address of {own.host} to an address that it has"
+        yield False, f"no interface of this host has {own.address}, its address towards the others", fix
+        return
+    for one in case.machine.members:
+        seen = f"{_named(case, one.address)} {'answers' if one.reached else 'does not answer'}"
+        fix = f"from this host: ping -I {own.address} {one.address}; fabric_address of both, cables, routes"
+        yield one.reached, seen, fix
+
+
+def large(case: Case) -> Verdicts:
+    """Packets as large as this host sends them arrive undivided; only where a small one was answered."""
+    mtu = case.machine.number("members.mtu")
+    for one in case.machine.members if mtu else ():
+        if not one.pinged:
+            continue
+        fix = (
+            f"give both interfaces and each switch between them one MTU: ping -M do -s {(mtu or 0) - 28} {one.address}"
+        )
+        seen = f"{_named(case, one.address)}: packets of {mtu} bytes {'arrive' if one.large else 'do not arrive'}"
+        yield one.large, seen, fix
+
+
+def alike(case: Case) -> Verdicts:
+    """What must be the same on all of them; the last one that is read sees all the others."""
+    own = common(case.machine, case.gpus)
+    for host, theirs in case.others.items():
+        for what in own.keys() & theirs.keys():
+            if own[what] != theirs[what]:
+                seen = f"{what} is {own[what]} here and {theirs[what]} on {host}"
+                yield False, seen, "make them the same on all hosts of the endpoint"
+    if case.others and all(own.get(key) == value for one in case.others.values() for key, value in one.items()):
+        yield True, f"as on {', '.join(case.others)}: {', '.join(own)}", ""
+
+
+def rdma(case: Case) -> Verdicts:
+    """RDMA is asked for: its devices are there, and a port is active."""
+    shared = _shared(case)
+    if shared is None or shared.group_transport != "rdma":
+        return
+    ports = case.machine.rdma
+    active = [name for name, state in ports.items() if state == "ACTIVE"]
+    if not ports:
+        yield (
+            False,
+            "this host has no RDMA device",
+            "rdma link show; the network card's driver; or group_transport: any",
+        )
+    elif not active:
+        told = ", ".join(f"{name} {state}" for name, state in ports.items())
+        yield False, f"no RDMA port is active: {told}", "cables and switch; ibstat; rdma link show"
+    elif case.machine.values.get("rdma.verbs") != "yes":
+        yield False, "/dev/infiniband/uverbs0 is missing", "modprobe ib_uverbs"
+    else:
+        yield True, f"active: {', '.join(active)}", ""
+
+
+def imex(case: Case) -> Verdicts:
+    """NVLink between hosts is asked for: IMEX of the driver's version, its domain up, and a channel there."""
+    shared = _shared(case)
+    if shared is None or shared.group_transport != "nvlink":
+        return
+    values, driver = case.machine.values, case.gpus.driver
+    state, version = values.get("imex.state", "not known"), values.get("imex.version")
+    channel = "; options nvidia NVreg_CreateImexChannel0=1 in /etc/modprobe.d makes it at each boot"
+    if state == "missing":
+        yield False, "nvidia-imex is not installed", "install the nvidia-imex of the driver's version"
+    elif version and driver and version != driver:
+        yield (
+            False,
+            f"nvidia-imex is {version} and the driver {driver}",
+            "install the nvidia-imex of the driver's version",
+        )
+    elif "imex.nodes" not in values:
+        yield (
+            False,
+            "/etc/nvidia-imex/nodes_config.cfg is missing",
+            "write all hosts' addresses there, the same on each",
+        )
+    elif state != "UP":
+        yield (
+            False,
+            f"its domain is {state}",
+            "nvidia-imex-ctl -N; systemctl restart nvidia-imex; journalctl -u nvidia-imex",
+        )
+    else:
+        there = values.get("imex.channels") == "yes"
+        seen = "its domain is up" if there else "no channel: /dev/nvidia-caps-imex-channels is empty"
+        yield there, seen, f"nvidia-modprobe -c 0{channel}"
+
+
+MEMBERS = (
+    Check("other hosts", "stop", reached, "RW3170"),
+    Check("large packets", "stop", large, "RW3171"),
+    Check("equal hosts", "stop", alike, "RW3172"),
+    Check("RDMA", "stop", rdma, "RW3173"),
+    Check("IMEX", "stop", imex, "RW3174"),
+)

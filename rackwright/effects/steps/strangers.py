@@ -1,0 +1,84 @@
+"""Knock on the ports by which the hosts of one endpoint talk to each other, as somebody who is none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+
+from rackwright.concerns.endpoint.group.strangers import CODE, Listening, in_words, listening
+from rackwright.concerns.endpoint.switch.events import COLOURS
+from rackwright.effects.remote import StepFailedError, command_of, remote, say, tail
+from rackwright.errors import ReadingError
+from rackwright.hostside import host_script
+from rackwright.paths import container_name, unit_name
+from rackwright.plan.change import Shell
+from rackwright.plan.reach import HERE, SECONDS, in_url, knock, why_curl_failed
+from rackwright.runs.cause import Cause, Reason
+from rackwright.runs.journal import note
+from rackwright.settings.group import Group
+
+ROW = "closed to strangers"
+AT_ONCE = 16
+"""Places that are knocked on side by side."""
+CLOSE = (
+    "let firewall() run on all of them, or give them a network of their own by fabric_address; then the same command"
+)
+
+
+def refuse_strangers(state: State, head: Host, group: Group, port: int) -> None:
+    """Knock from this machine and from one host of the run that is no member.
+
+    port: the one for clients, on the head. Raises StepFailedError when one of the other ports answers: rolling back
+    would close none of them, so what serves is left as it is.
+    """
+    places = [place for host in group.hosts for place in _places(state, host, group, port)]
+    probers = [HERE, *_stranger(state, group)]
+    opened = [(place, who) for who in probers for place in _answering(state, who, places)]
+    text = in_words(opened, len(places), probers)
+    mark = "refused" if opened else "proved"
+    say(head, f"  {mark}: {ROW}: {text}", COLOURS[mark])
+    note("row", host=head.name, row=ROW, mark=mark, seen=text)
+    if opened:
+        raise StepFailedError(f"{ROW}: {text}; next: {CLOSE}", (Reason(Cause.CHECK, ROW),), code=CODE)
+
+
+def _places(state: State, name: str, group: Group, port: int) -> Iterator[Listening]:
+    script = host_script("member_listeners", unit=unit_name(group.endpoint), container=container_name(group.endpoint))
+    lines = _on(state, name, script)
+    host = state.inventory.get_host(name)
+    address = next(member.address for member in group.members if member.host == name)
+    known = dict.fromkeys((address, str(host.data.get("ssh_hostname") or name)))
+    yield from listening(name, lines, tuple(known), port if name == group.head.host else None)
+
+
+def _on(state: State, name: str, script: str) -> list[str]:
+    ok, output = remote(state, state.inventory.get_host(name), command_of(Shell(script, timeout=60)))
+    if not ok:
+        raise StepFailedError(f"{name} could not be asked where it listens: {tail(output)}", code="RW0709")
+    return list(output.stdout_lines)
+
+
+def _stranger(state: State, group: Group) -> list[str]:
+    """One other host of the run, the first that is connected."""
+    others = [one.name for one in state.inventory if one.connected and one.name not in group.hosts]
+    return others[:1]
+
+
+def _answering(state: State, who: str, places: Sequence[Listening]) -> list[Listening]:
+    if who == HERE:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            found = list(pool.map(lambda place: not knock(place.address, place.port), places))
+    else:
+        found = [_lets_in(state, who, place) for place in places]
+    return [place for place, answers in zip(places, found, strict=True) if answers]
+
+
+def _lets_in(state: State, who: str, place: Listening) -> bool:
+    script = host_script("knock", address=in_url(place.address), port=place.port, seconds=SECONDS)
+    try:
+        return not why_curl_failed(_on(state, who, script))
+    except ReadingError:
+        return False

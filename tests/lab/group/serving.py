@@ -1,0 +1,89 @@
+"""The hosts of one endpoint as a test sees them: deployed together, asked, and back after a fault."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from rackwright_lab.hosts.host import Host
+from rackwright_lab.lab import Lab
+from tests.lab.conftest import BIN, ROOT, Run, Site
+from tests.lab.fleets import proven
+
+INVENTORY = ROOT / "tests" / "lab" / "group" / "inventory.py"
+ASK = (
+    "curl -sS --max-time 20 -H 'Content-Type: application/json' -d @- http://127.0.0.1:8000/v1/chat/completions",
+    {"messages": [{"role": "user", "content": "What is 17 + 25? Answer with the number only."}], "max_tokens": 512},
+)
+SECONDS = 120
+"""How long a group may take to serve again: its stand-in loads in seconds, and a restart waits for two."""
+
+
+def _run(site: Site, settings: dict[str, Any], *words: str | object) -> Run:
+    return site.command("env", f"GROUP_SETTINGS={json.dumps(settings)}", *map(str, words))
+
+
+def deploy(site: Site, *options: str, script: str = "deploy.py", **settings: Any) -> Run:
+    return _run(site, settings, BIN / "pyinfra", INVENTORY, script, *(options or ("-y",)))
+
+
+def rackwright(site: Site, verb: str, *options: str, **settings: Any) -> Run:
+    return _run(site, settings, BIN / "rackwright", verb, INVENTORY, *options)
+
+
+def ask(host: Host) -> str:
+    line, body = ASK
+    answer = host.run(line, stdin=json.dumps({**body, "model": "gpt-oss-120b"}), check=False).stdout
+    try:
+        return str(json.loads(answer)["choices"][0]["message"]["content"])
+    except (ValueError, KeyError):
+        return answer
+
+
+def started(host: Host) -> str:
+    return host.run("docker inspect --format '{{.State.StartedAt}}' rackwright-llm", check=False).stdout.strip()
+
+
+def state(host: Host) -> str:
+    return host.run("systemctl is-active rackwright-llm", check=False).stdout.strip()
+
+
+def words_of(host: Host) -> str:
+    """The command line of the host's server."""
+    return host.run("docker inspect --format '{{.Args}}' rackwright-llm").stdout
+
+
+def kill(host: Host) -> None:
+    """End the host's server as a fault would."""
+    host.run("kill -9 $(docker inspect --format '{{.State.Pid}}' rackwright-llm)")
+
+
+def wait_until_all_serve(site: Site, before: list[str]) -> None:
+    """Until every member runs another container than before, and the head answers."""
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        now = [started(host) for host in site.lab.hosts]
+        if all(now) and not set(now) & set(before) and all(state(host) == "active" for host in site.lab.hosts):
+            assert ask(site.lab.hosts[0]) == "42"
+            return
+        time.sleep(1)
+    pytest.fail(f"they do not serve again after {SECONDS} s: {[state(host) for host in site.lab.hosts]}")
+
+
+def wait_until_one_release_serves(site: Site) -> None:
+    """Until every member runs the proven release, whether it was restarted or not, and the head answers."""
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        active = all(state(host) == "active" for host in site.lab.hosts)
+        if active and len(set(proven(site.lab.hosts))) == 1 and ask(site.lab.hosts[0]) == "42":
+            return
+        time.sleep(1)
+    pytest.fail(f"they do not serve after {SECONDS} s: {[state(host) for host in site.lab.hosts]}")
+
+
+def reset(lab: Lab) -> None:
+    for host in lab.hosts:
+        host.reset()

@@ -1,0 +1,116 @@
+"""Rows of the gate that only an endpoint of several hosts has."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rackwright.concerns.endpoint.group.strangers import Listening, listening
+from rackwright.effects.remote import StepFailedError
+from rackwright.effects.steps import strangers
+from rackwright.proof.basic import RULES, Answer, Verdict, is_refused, judge_safely, transport
+from rackwright.settings.group import Group, GroupMember
+
+SOCKETS = "2 Using network Socket\n16 via NET/Socket\n"
+RDMA = "2 Using network IB\n16 via NET/IB\n"
+NVLINK = "2 MNNVL 1\n2 Using network IB\n16 via P2P/MNNVL\n"
+
+
+def judged(asked: str, body: str) -> Verdict:
+    return judge_safely(transport("rackwright-llm.service", "rackwright-llm", asked), Answer(0, body, 0.1))
+
+
+@pytest.mark.parametrize(
+    ("asked", "body", "passed"),
+    [
+        ("any", SOCKETS, True),
+        ("any", RDMA, True),
+        ("rdma", SOCKETS, False),
+        ("rdma", RDMA, True),
+        ("rdma", RDMA + SOCKETS, False),
+        ("nvlink", NVLINK, True),
+        ("nvlink", RDMA, False),
+    ],
+)
+def test_sockets_are_refused_where_more_was_asked_for(asked: str, body: str, passed: bool) -> None:
+    verdict = judged(asked, body)
+    assert verdict.passed is passed
+    assert is_refused(transport("u", "c", asked), verdict) is not passed
+    assert passed or verdict.seen.endswith(f", and {asked} was asked for")
+
+
+@pytest.mark.parametrize("asked", ["any", "rdma"])
+def test_a_log_without_a_word_of_nccl_refuses_nothing(asked: str) -> None:
+    verdict = judged(asked, "\n")
+    assert not verdict.measured
+    assert not is_refused(transport("u", "c", asked), verdict)
+
+
+def test_what_nccl_really_prints_is_found_in_the_units_journal(tmp_path: Path) -> None:
+    journal = [
+        "spark-a:77:77 [0] NCCL INFO NET/Socket : Using [0]enp1s0f1:10.1.0.1<0>",
+        "spark-a:77:77 [0] NCCL INFO Using network Socket",
+        "spark-a:77:90 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/Socket/0",
+        "spark-a:77:90 [0] NCCL INFO Channel 01/0 : 1[0] -> 0[0] [receive] via NET/Socket/0",
+        "Starting vLLM API server; via the way of all logs",
+    ]
+    programs = {"docker": "echo 2026-11-23T14:00:00.5Z", "journalctl": "cat <<'E'\n" + "\n".join(journal) + "\nE"}
+    for name, text in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    row = transport("rackwright-llm.service", "rackwright-llm", "rdma")
+    path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(["sh", "-c", row.script], env=path, capture_output=True, text=True, check=True)
+    body, _, last = done.stdout.rpartition("\n")
+    assert last == "0 0"
+    assert body.split("\n")[:2] == ["1 Using network Socket", "2 via NET/Socket"]
+    assert not judge_safely(row, Answer(0, body, 0.1)).passed
+
+
+def test_hosts_judge_it_by_themselves() -> None:
+    row = transport("u", "c", "rdma")
+    assert row.rule is not None
+    assert RULES[row.rule.name](**row.rule.arguments).name == row.name
+
+
+LISTENERS = """\
+listens 10.9.0.1:41234
+listens *:29500
+listens [::ffff:10.9.0.1]:29501
+listens 0.0.0.0:8000
+listens 127.0.0.1:5555
+listens [::1]:5556
+nonsense
+listens 10.9.0.1:x
+"""
+
+
+def test_what_only_the_host_itself_reaches_and_the_clients_port_are_not_knocked_on() -> None:
+    lines, addresses = LISTENERS.splitlines(), ("10.9.0.1", "192.0.2.7")
+    found = [str(place) for place in listening("h1", lines, addresses, 8000)]
+    assert found == ["h1 10.9.0.1:41234", "h1 10.9.0.1:29500", "h1 192.0.2.7:29500", "h1 10.9.0.1:29501"]
+    assert "h1 192.0.2.7:8000" in map(str, listening("h1", lines, addresses, None)), "a member serves no clients"
+
+
+def test_a_port_that_answers_a_stranger_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """127.0.0.2 poses as the fabric address; who knocks is this machine, by real connections."""
+    group = Group("llm", (GroupMember("h1", "127.0.0.2"), GroupMember("h2", "127.0.0.2")), 0)
+    rows: list[dict[str, str]] = []
+    with socket.create_server(("127.0.0.2", 0)) as there:
+        places = [Listening("h2", "127.0.0.2", there.getsockname()[1])]
+        monkeypatch.setattr(strangers, "_places", lambda _state, name, *_: places if name == "h2" else [])
+        monkeypatch.setattr(strangers, "_stranger", lambda *_: [])
+        monkeypatch.setattr(strangers, "say", lambda *_: None)
+        monkeypatch.setattr(strangers, "note", lambda _, **told: rows.append(told))
+        head: Any = SimpleNamespace(name="h1")
+        state: Any = None
+        with pytest.raises(StepFailedError, match=r"h2 127\.0\.0\.2:\d+ answers this machine.*may run code") as refused:
+            strangers.refuse_strangers(state, head, group, 8000)
+        assert refused.value.code == "RW2440"
+    strangers.refuse_strangers(state, head, group, 8000)
+    assert [row["mark"] for row in rows] == ["refused", "proved"]
