@@ -6,36 +6,53 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from rackwright.commands.drain import refuse_too_many
 from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import agreed
 from rackwright.commands.runs import add_site, root_of
+from rackwright.effects.steps.endpoint import NothingServesError
 from rackwright.errors import RackwrightError, SettingsError
 from rackwright.fleet.bench.aiperf.environment import ready_python
 from rackwright.fleet.bench.figures.compare import compared, sentences
 from rackwright.fleet.bench.figures.fail_if import FailIf, broken, fail_if_of
+from rackwright.fleet.bench.figures.figures import Measured
+from rackwright.fleet.bench.figures.rounds import Limits, pooled
+from rackwright.fleet.bench.figures.verdict import verdict
 from rackwright.fleet.bench.looking import Measuree
-from rackwright.fleet.bench.record import BENCH, Bench, read_bench
+from rackwright.fleet.bench.record import BENCH, Bench, called, read_bench
 from rackwright.fleet.bench.report.page import write_page
 from rackwright.fleet.bench.report.table import compared_table, switches_line, table
 from rackwright.fleet.bench.running import Plan, measure
 from rackwright.fleet.bench.suites.loading import suite_of, suite_text
 from rackwright.fleet.bench.suites.prompts import CAVEAT, prompt_files
+from rackwright.fleet.bench.variants.comparing import Comparison, estimated
+from rackwright.fleet.bench.variants.naming import names_of, refuse_groups, variant_of
+from rackwright.fleet.bench.variants.trial import Place
 from rackwright.fleet.rollout.launch import beginning
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
-from rackwright.printable import paragraph
-from rackwright.pyinfra_glue.session import chosen_hosts, connected
-from rackwright.runs.ending import ERROR
-from rackwright.runs.journal import append, new_record
+from rackwright.printable import counted, paragraph
+from rackwright.pyinfra_glue.declaring import declared_by, overlay_arguments
+from rackwright.pyinfra_glue.inventories import load_inventory
+from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
+from rackwright.runs.durations import switch_time
+from rackwright.runs.ending import ERROR, HANDS_NEEDED
+from rackwright.runs.journal import append, new_record, records
 from rackwright.settings.problems import nearest
+from rackwright.sources.lockfile import Locks
 
 COMPARE = "compare"
 INTERRUPTED = 130
+HOST = "\0"
+ROUNDS = 5
+"""At most, of a comparison."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -52,6 +69,16 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--tokenizer", metavar="DIR", help="counts the prompts' tokens (default: the host's own files)")
     limit = "exit 1 when a cell breaks it: 'ttft_p99 > 500' (ms), 'output_rate < 0.9x of RUN'"
     parser.add_argument("--fail-if", action="append", default=[], metavar="LIMIT", help=limit)
+    names = (
+        "variants of the endpoint, side by side: baseline (without its draft), settings, or names of the suite's file"
+    )
+    parser.add_argument("--compare", metavar="A,B", help=names)
+    parser.add_argument("--rounds", type=int, metavar="N", help="at most (default: 1; 5 with --compare)")
+    narrow = "no further round once every interval is within this share of its figure, after three (default: 5)"
+    parser.add_argument("--narrow", type=float, default=5.0, metavar="PERCENT", help=narrow)
+    parser.add_argument("--time-limit", type=float, metavar="MINUTES", help="begin no round that would end later")
+    anyway = "with --compare: though more hosts are down then than max_unavailable"
+    parser.add_argument("--anyway", action="store_true", help=anyway)
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
     add_site(parser)
     parser.set_defaults(handler=run)
@@ -67,6 +94,7 @@ def run(args: argparse.Namespace) -> int:
     if args.runs:
         raise SettingsError(f"{' '.join(args.runs)}: runs stand behind `compare` alone", code="RW1021")
     suite, rules = suite_of(suite_text(args.suite), args.suite), [fail_if_of(text) for text in args.fail_if]
+    limits = limits_of(args)
     root = site_root(Path(args.inventory)).absolute()
     earlier = {rule.run: read_bench(root, rule.run) for rule in rules if rule.run}
     entry = the_host(chosen_hosts(args.inventory, args.limit, args.only), args.inventory)
@@ -74,37 +102,107 @@ def run(args: argparse.Namespace) -> int:
         prompts = prompt_files(suite, Path(args.suite).absolute().parent, root, Path(folder))
         plan = Plan(suite, Path(args.suite).stem, prompts, args.tokenizer or "")
         name = endpoint_of(entry, args.endpoint)
-        asked = f"This sends {plan.in_words()}, to {entry.name} {name}, beside what its clients send."
-        if not args.yes and not agreed(asked):
+        work = compared_work(args, plan, entry, name, root, limits) if args.compare else plain_work(plan, name, limits)
+        if not args.yes and not agreed(work.asked.replace(HOST, f"{entry.name} {name}")):
             print("nothing was done", file=sys.stderr)
             return ERROR
-        return begun(args, plan, entry, name, root, [(rule, earlier.get(rule.run)) for rule in rules])
+        return begun(args, entry, work, root, [(rule, earlier.get(rule.run)) for rule in rules])
+
+
+def limits_of(args: argparse.Namespace) -> Limits:
+    """When the rounds end. Raises SettingsError for numbers that make no sense."""
+    rounds = args.rounds if args.rounds is not None else (ROUNDS if args.compare else 1)
+    minutes = args.time_limit if args.time_limit is not None else math.inf
+    if rounds < 1 or minutes <= 0 or args.narrow <= 0:
+        raise SettingsError(
+            "--rounds, --time-limit and --narrow must be more than 0; nothing was measured", code="RW1061"
+        )
+    return Limits(rounds, args.narrow / 100, minutes * 60)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be measured on a connected host."""
+
+    asked: str
+    """The question before it is begun; HOST in it stands for host and endpoint."""
+    begin: Mapping[str, str]
+    """What the record's first event says of it."""
+    cells: int
+    carry_out: Callable[[Connected, Path, Path], Mapping[str, Measured]]
+    """With aiperf's Python and the record; returns every cell of which something came out."""
+
+
+def plain_work(plan: Plan, name: str, limits: Limits) -> Work:
+    """What serves, while it serves."""
+
+    def carry_out(one: Connected, python: Path, record: Path) -> Mapping[str, Measured]:
+        endpoint = one.entry.settings.all_endpoints[name]
+        return measure(plan, Measuree(one, name, endpoint), python, record, say, limits)
+
+    rounds = f", at most {counted(limits.most, 'round')} of it" if limits.most > 1 else ""
+    asked = f"This sends {plan.in_words()}{rounds}, to {HOST}, beside what its clients send."
+    return Work(asked, {"endpoint": name}, len(plan.cells), carry_out)
+
+
+def compared_work(
+    args: argparse.Namespace, plan: Plan, entry: InventoryHost, name: str, root: Path, limits: Limits
+) -> Work:
+    """Variants in turn, on a host that serves nobody else meanwhile. Raises SettingsError for a wrong name."""
+    names = names_of(args.compare)
+    refuse_groups(entry, name)
+    if not args.anyway:
+        refuse_too_many(load_inventory(args.inventory), [entry.name])
+    declared = declared_by(root, [entry])[entry.name]
+    entry = overlay_arguments(entry, declared, root / "deploy.py")
+    locks = Locks(root)
+    variants = {one: locks.pin(variant_of(one, entry, name, plan.suite, args.suite)) for one in names}
+
+    def carry_out(one: Connected, python: Path, record: Path) -> Mapping[str, Measured]:
+        place = Place(one, name, declared.steps, say)
+        work = Comparison(plan, place, variants, python, record, say, {})
+        try:
+            work.carry_out(limits)
+        finally:
+            for other, shares in work.shares().items():
+                text = verdict(other, names[0], shares)
+                append(record, "verdict", text=text, variant=other, against=names[0])
+                say(text)
+        return {called(cell, one): pooled(rounds) for one, own in work.found.items() for cell, rounds in own.items()}
+
+    cost = estimated(plan, names, limits.most, switch_time(records(root)))
+    asked = (
+        f"This takes {HOST} out of service, and switches it to each variant and back, in {cost}. What serves now "
+        "serves again at the end, whatever happens."
+    )
+    return Work(asked, {"endpoint": name, "compare": args.compare}, len(plan.cells) * len(names), carry_out)
 
 
 def begun(
     args: argparse.Namespace,
-    plan: Plan,
     entry: InventoryHost,
-    name: str,
+    work: Work,
     root: Path,
     rules: Sequence[tuple[FailIf, Bench | None]],
 ) -> int:
     """Measure with a record open, end it and judge it; returns the exit status."""
     python = ready_python(say)
     record = new_record(root, BENCH)
-    asked = {"suite": args.suite, "endpoint": name}
+    asked = {"suite": args.suite, **work.begin}
     append(record, "begin", **beginning(Path(args.inventory).absolute(), root, [entry.name], BENCH, asked))
     status, text = ERROR, "stopped from outside: the cells that were measured stay"
     try:
         with connected([entry]) as (one,):
-            cells = measure(plan, Measuree(one, name, entry.settings.all_endpoints[name]), python, record, say)
+            cells = work.carry_out(one, python, record)
         whole = [cell for cell in cells.values() if cell.requests and not cell.failed]
         wrong = [why for rule, other in rules for why in broken(rule, cells, other.cells if other else {})]
-        text = "; ".join([f"{len(whole)} of {len(plan.cells)} cells have figures", *wrong])
-        status = 0 if len(whole) == len(plan.cells) and not wrong else ERROR
+        text = "; ".join([f"{len(whole)} of {work.cells} cells have figures", *wrong])
+        status = 0 if len(whole) == work.cells and not wrong else ERROR
     except KeyboardInterrupt:
         status = INTERRUPTED
         raise
+    except NothingServesError as error:
+        status, text = HANDS_NEEDED, str(error)
     except RackwrightError as error:
         text = str(error)
     finally:

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     names = [host.name for host in hosts]
     refuse_groups(hosts)
     if not args.anyway:
-        _refuse_too_many(everybody, names)
+        refuse_too_many(everybody, names)
     if not args.yes and not agreed(f"This drains and stops what serves on {', '.join(names)} ({args.reason})."):
         print("nothing was done", file=sys.stderr)
         return ERROR
@@ -79,7 +79,8 @@ def new_mark(reason: str, now: datetime) -> Drained:
     return Drained(" ".join(reason.split()), f"{getpass.getuser()}@{socket.gethostname()}", f"{now:%Y-%m-%d %H:%M}")
 
 
-def _refuse_too_many(everybody: Sequence[InventoryHost], leaving: Sequence[str]) -> None:
+def refuse_too_many(everybody: Sequence[InventoryHost], leaving: Sequence[str]) -> None:
+    """Raise RackwrightError when more hosts would be down than `rollout.max_unavailable` lets."""
     asked = {host.name: Asked(host.settings) for host in everybody}
     replies = poll(everybody, lambda host: asked[host.name].script)
     if found := too_many_down(places_of(everybody, replies), leaving):

@@ -47,6 +47,7 @@ LONG = (
     "test_trials.py",
     "test_cuts.py",
     "test_maintenance.py",
+    "test_bench.py",
 )
 """Files that take minutes, the longest first: begun first, so that labs side by side end at about the same time."""
 

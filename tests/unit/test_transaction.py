@@ -272,6 +272,26 @@ def test_the_control_machine_can_send_it_back(stage: Stage) -> None:
     assert Event("cause", "check") in ended.events
 
 
+def test_whoever_still_asks_can_hold_it_and_then_send_it_back(stage: Stage) -> None:
+    """A bench measures for longer than the deadline, and says again and again that it is alive."""
+    running = stage.start(gate="full", deadline="2")
+    for _ in range(5):
+        say(stage, "hold")
+        time.sleep(0.8)
+    assert running.poll() is None, "the deadline of 2 s is over twice"
+    say(stage, "back measured")
+    ended = stage.end(running)
+    assert (ended.status, ended.last["reason"]) == (3, "measured")
+
+
+def test_what_was_held_and_then_left_alone_rolls_back(stage: Stage) -> None:
+    running = stage.start(gate="full", deadline="1")
+    say(stage, "hold")
+    ended = stage.end(running)
+    assert (ended.status, ended.last["outcome"]) == (3, "rolled-back")
+    assert ended.last["reason"].startswith("no word came within 1 s")
+
+
 def test_without_a_word_it_rolls_back_at_the_deadline(stage: Stage) -> None:
     ended = stage.run(gate="full")
     assert (ended.status, ended.last["outcome"]) == (3, "rolled-back")

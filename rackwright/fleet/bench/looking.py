@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.concerns.encodings.concern import ENCODING_FILES
+from rackwright.concerns.lease import parse_seen, read_script
+from rackwright.effects.lease.holder import is_gone
+from rackwright.effects.lease.taking import LeaseHeldError, refusal
 from rackwright.effects.remote import StepFailedError, command_of, remote
 from rackwright.errors import RackwrightError
 from rackwright.fleet.bench.figures.acceptance import SILENT, counts_of
@@ -98,6 +101,12 @@ class Measuree:
                 f"{self.host} {self.name}: it does not run; next: rackwright status INVENTORY --limit {self.host}",
                 code="RW1508",
             ) from error
+
+    def refuse_while_written(self) -> None:
+        """Raise LeaseHeldError while another run writes to the host: a deploy beside it would be measured too."""
+        seen = parse_seen(self._ask(read_script()).splitlines())
+        if seen.live is not None and not is_gone(seen.live.owner):
+            raise LeaseHeldError(refusal(self.host, seen))
 
     def counts(self) -> dict[str, float]:
         """The engine's counters; none of an engine whose metrics must not be read, or that has none."""

@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -38,6 +38,8 @@ class Tool:
     vocabularies: Path
     folder: Path
     """Of this run: what a failed cell leaves lies here."""
+    beat: Callable[[], None] = lambda: None
+    """Called again and again while a cell is measured."""
 
 
 def measure_cell(tool: Tool, measuree: Measuree, suite: Suite, cell: Cell, prompts: Path | None) -> Measured:
@@ -87,7 +89,7 @@ def _run(
             start_new_session=True,
         )
         try:
-            looks = list(_looks(process, until, measuree))
+            looks = list(_looks(process, until, measuree, tool.beat))
         finally:
             _end(process)
     if process.returncode == 0:
@@ -96,9 +98,12 @@ def _run(
     return looks, f"aiperf ended with {process.returncode}: {why}"
 
 
-def _looks(process: subprocess.Popen[bytes], until: float, measuree: Measuree) -> Iterator[GpuLook | None]:
+def _looks(
+    process: subprocess.Popen[bytes], until: float, measuree: Measuree, beat: Callable[[], None]
+) -> Iterator[GpuLook | None]:
     looked = 0.0
     while process.poll() is None and time.monotonic() < until:
+        beat()
         if time.monotonic() - looked >= EVERY:
             looked = time.monotonic()
             yield measuree.gpus()

@@ -9,6 +9,7 @@ from typing import Any
 
 from rackwright.errors import RackwrightError
 from rackwright.fleet.bench.figures.figures import Measured, as_json, measured_of
+from rackwright.fleet.bench.figures.rounds import pooled
 from rackwright.runs.journal import Event, append, chosen_record, read_record
 
 BENCH = "bench"
@@ -26,6 +27,7 @@ class Bench:
     conditions: Mapping[str, Any] = field(default_factory=dict)
     """Host, endpoint, release, image, engine, switches, suite: what the cells were measured with."""
     cells: Mapping[str, Measured] = field(default_factory=dict)
+    """By name, all rounds of each as one."""
     lost: Mapping[str, str] = field(default_factory=dict)
     """Cells of which nothing came out, and why."""
     text: str = ""
@@ -37,16 +39,22 @@ def note_conditions(record: Path, **told: Any) -> None:
     append(record, ROUND, **told)
 
 
-def note_cell(record: Path, host: str, name: str, text: str, measured: Measured | None) -> None:
-    """Write a cell. text: a sentence on it; measured: None where nothing came out."""
-    append(record, CELL, host=host, name=name, text=text, measured=None if measured is None else as_json(measured))
+def note_cell(record: Path, host: str, name: str, text: str, measured: Measured | None, number: int = 1) -> None:
+    """Write a cell. text: a sentence on it; measured: None where nothing came out; number: of its round."""
+    values = None if measured is None else as_json(measured)
+    append(record, CELL, host=host, name=name, text=text, round=number, measured=values)
+
+
+def called(cell: str, variant: str = "") -> str:
+    """A cell's name in the record: with its variant before it, where several are compared."""
+    return f"{variant}:{cell}" if variant else cell
 
 
 def bench_of(run: str, events: Iterable[Event]) -> Bench:
     """The run that events tell. Raises RackwrightError when they are not a bench's."""
     begin: Mapping[str, Any] = {}
     conditions: Mapping[str, Any] = {}
-    cells, lost, text = dict[str, Measured](), dict[str, str](), ""
+    cells, lost, text = dict[str, list[Measured]](), dict[str, str](), ""
     for event in events:
         match event["kind"]:
             case "begin":
@@ -54,7 +62,7 @@ def bench_of(run: str, events: Iterable[Event]) -> Bench:
             case "measuring":
                 conditions = event
             case "cell" if "measured" in event:
-                cells[event["name"]] = measured_of(event["measured"])
+                cells.setdefault(event["name"], []).append(measured_of(event["measured"]))
             case "cell":
                 lost[event["name"]] = event["text"]
             case "end":
@@ -63,7 +71,7 @@ def bench_of(run: str, events: Iterable[Event]) -> Bench:
         raise RackwrightError(
             f"run {run} is no bench ({begin.get('what', 'unknown')}); next: rackwright runs", code="RW1513"
         )
-    return Bench(run, begin, conditions, cells, lost, text)
+    return Bench(run, begin, conditions, {name: pooled(rounds) for name, rounds in cells.items()}, lost, text)
 
 
 def read_bench(root: Path, name: str) -> Bench:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from rackwright.effects.remote import StepFailedError
 from rackwright.errors import RackwrightError
 from rackwright.fleet.bench.aiperf.environment import environment_folder, version
-from rackwright.fleet.bench.aiperf.words import Target
+from rackwright.fleet.bench.aiperf.words import GRACE, Target
 from rackwright.fleet.bench.figures.figures import Measured
 from rackwright.fleet.bench.figures.guards import forced, switches
+from rackwright.fleet.bench.figures.rounds import Limits, over, pooled, turns
 from rackwright.fleet.bench.looking import Measuree
 from rackwright.fleet.bench.measuring import Tool, measure_cell
-from rackwright.fleet.bench.record import note_cell, note_conditions
+from rackwright.fleet.bench.record import called, note_cell, note_conditions
 from rackwright.fleet.bench.report.table import acceptance
 from rackwright.fleet.bench.suites.suite import Cell, Suite, cells
 from rackwright.printable import counted
 
 Say = Callable[[str], None]
+ONE_ROUND = Limits()
 
 
 @dataclass(frozen=True)
@@ -36,31 +40,68 @@ class Plan:
         """All of its cells."""
         return list(cells(self.suite))
 
+    @property
+    def seconds(self) -> float:
+        """That all of its cells may take once, at most."""
+        return len(self.cells) * (self.suite.timeout + GRACE)
+
     def in_words(self) -> str:
         """How much it is."""
         sent = sum(cell.pattern.requests + self.suite.warmup for cell in self.cells)
         return f"{counted(len(self.cells), 'cell')} of suite {self.name}, {counted(sent, 'request')}"
 
 
-def measure(plan: Plan, measuree: Measuree, python: Path, record: Path, say: Say) -> dict[str, Measured]:
-    """Measure all cells; returns those of which something came out. Raises RackwrightError before the first one."""
-    tool = _prepared(plan, measuree, python, record)
-    found: dict[str, Measured] = {}
+Found = dict[str, list[Measured]]
+"""The rounds of each cell, by the cell's name."""
+
+
+def measure(
+    plan: Plan, measuree: Measuree, python: Path, record: Path, say: Say, limits: Limits = ONE_ROUND
+) -> dict[str, Measured]:
+    """Measure all cells, in rounds; returns those of which something came out.
+
+    Raises RackwrightError before the first one.
+    """
+    tool = prepared(plan, measuree, python, record)
+    found: Found = {}
+    for number in turns(limits, lambda: _widest(found)):
+        measure_round(tool, plan, measuree, record, say, number, found)
+    return {name: pooled(rounds) for name, rounds in found.items()}
+
+
+def _widest(found: Found) -> float:
+    """The width of the widest interval of a cell's tokens a second."""
+    return max((over([one.output_rate for one in rounds]).width for rounds in found.values()), default=math.inf)
+
+
+def measure_round(
+    tool: Tool, plan: Plan, measuree: Measuree, record: Path, say: Say, number: int, found: Found, variant: str = ""
+) -> None:
+    """Measure every cell once; each is printed and written down as soon as it is there.
+
+    Every round has prompts of its own, the same ones for each variant: one that came before is in the prefix cache.
+    """
+    suite = plan.suite.model_copy(update={"seed": plan.suite.seed + number - 1})
+    own = replace(tool, folder=tool.folder / f"{variant or 'round'}-{number}")
     for cell in plan.cells:
+        name = called(cell.name, variant)
         try:
-            measured = measure_cell(tool, measuree, plan.suite, cell, plan.prompts.get(cell.dataset))
+            measured = measure_cell(own, measuree, suite, cell, plan.prompts.get(cell.dataset))
+        except StepFailedError:
+            raise
         except RackwrightError as error:
-            note_cell(record, measuree.host, cell.name, str(error), None)
-            say(f"{cell.name}: {error}")
+            note_cell(record, measuree.host, name, str(error), None, number)
+            say(f"{name}: {error}")
             continue
-        found[cell.name] = measured
-        note_cell(record, measuree.host, cell.name, sentence(measured), measured)
-        say(f"{cell.name}: {sentence(measured)}")
-    return found
+        found.setdefault(cell.name, []).append(measured)
+        note_cell(record, measuree.host, name, sentence(measured), measured, number)
+        say(f"{name}: {sentence(measured)}")
 
 
-def _prepared(plan: Plan, measuree: Measuree, python: Path, record: Path) -> Tool:
-    """Everything that can refuse the run, asked before the first request."""
+def prepared(plan: Plan, measuree: Measuree, python: Path, record: Path, variant: str = "") -> Tool:
+    """Everything that can refuse the run, asked before the first request. variant: of several that are compared."""
+    if not variant:
+        measuree.refuse_while_written()
     url, serving = measuree.url(), measuree.serving()
     if why := forced(serving.environment):
         raise RackwrightError(
@@ -71,6 +112,7 @@ def _prepared(plan: Plan, measuree: Measuree, python: Path, record: Path) -> Too
     tokenizer = plan.tokenizer or measuree.tokenizer(serving, vocabularies)
     note_conditions(
         record,
+        variant=variant or None,
         host=measuree.host,
         endpoint=measuree.name,
         model=measuree.model,

@@ -24,7 +24,7 @@ class CountingEngine(Engine):
         self.counts.update(requests=1, prompt=prompt, generated=generated, steps=steps)
         if self.draft_length:
             self.counts.update(drafts=steps, proposed=drafts.proposed, accepted=drafts.accepted)
-            hits = draft_hits(generated, self.draft_length) if drafts.accepted else []
+            hits = draft_hits(generated, self.draft_length, self.accepts()) if drafts.accepted else []
             self.positions.update(position for hit in hits for position in range(hit))
         return super().record(request_id, prompt, generated, copied)
 

@@ -13,7 +13,9 @@ top-level option of the YAML file as `option.NAME`. So a new release can fail on
 Faults: load_seconds (number), never_ready, die_at_end_of_load, die_after_requests (count), die_after_seconds,
 drop_tool_calls, repeat_bang (answers "!!!!..."), wrong_answers, answer (text, to every question), slow_factor (number),
 model_id (text), unhealthy_after_seconds (number),
-never_accepts (drafts are proposed, and none is right), hang_after_seconds (number: the engine's core stands still
+never_accepts (drafts are proposed, and none is right), accepts (list: draft tokens that the iterations of a request
+accept in turn, over and over: [2, 1, 1, 0] is 75 % at the first position, 25 % at the second, exactly so where answers
+are multiples of 8 tokens), hang_after_seconds (number: the engine's core stands still
 while /health and the counters answer as before), spoils_samples (while drafting, answers are nonsense behind their
 first token at any temperature but 0, as a real vLLM 0.32.0's on a CPU: github.com/vllm-project/vllm/issues/55005).
 """
@@ -42,6 +44,7 @@ NAMES = frozenset(
         "model_id",
         "unhealthy_after_seconds",
         "never_accepts",
+        "accepts",
         "hang_after_seconds",
         "spoils_samples",
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 LOOKUPS = frozenset({"ngram", "ngram_gpu", "suffix", "lookahead"})
@@ -21,22 +22,28 @@ class DraftStats:
         return self.accepted / self.proposed if self.proposed else 0.0
 
 
-def draft_hits(tokens: int, draft_length: int) -> list[int]:
-    """Return, for each iteration of a request of so many completion tokens, how many drafted ones were right."""
+def draft_hits(tokens: int, draft_length: int, pattern: Sequence[int] = ()) -> list[int]:
+    """Return, for each iteration of a request of so many completion tokens, how many drafted ones were right.
+
+    pattern: how many each iteration in turn gets right, over and over; without one, two thirds, with a full hit and a
+    full miss now and then.
+    """
+    turns = pattern or (2, 1, draft_length, 2, 0, 2)
     made, hits = 0, list[int]()
     while made < tokens:
-        # A fixed pattern: the draft is right to two thirds, with a full hit and a full miss now and then.
-        hits.append(min((2, 1, draft_length, 2, 0, 2)[len(hits) % 6], draft_length, tokens - made - 1))
+        hits.append(min(turns[len(hits) % len(turns)], draft_length, tokens - made - 1))
         made += hits[-1] + 1
     return hits
 
 
-def draft_steps(tokens: int, draft_length: int, wins: bool = True) -> tuple[int, DraftStats]:
+def draft_steps(
+    tokens: int, draft_length: int, wins: bool = True, pattern: Sequence[int] = ()
+) -> tuple[int, DraftStats]:
     """Return (iterations, stats) that a request of so many completion tokens takes; no drafting: one each.
 
-    wins: False for drafts that are proposed and never right.
+    wins: False for drafts that are proposed and never right. pattern: as `draft_hits` has it.
     """
     if draft_length == 0:
         return tokens, DraftStats()
-    hits = draft_hits(tokens, draft_length if wins else 0)
+    hits = draft_hits(tokens, draft_length if wins else 0, pattern)
     return len(hits), DraftStats(draft_length * len(hits), sum(hits))

@@ -189,7 +189,7 @@ def _hook(name: str, words: Sequence[str], endpoint: str, own: EndpointSettings,
 
 
 def word_script(endpoint: str, word: str) -> str:
-    """Tell the waiting job `commit`, or `back` and why."""
+    """Tell the waiting job `commit`, `back` and why, or `hold`, by which its commit deadline begins anew."""
     name = endpoint_job("switch", endpoint)
     return host_script("say_word", unit=job_unit(name), folder=job_folder(name), word=" ".join(word.split()))
 

@@ -1,7 +1,8 @@
 """Two runs of the same cells against each other: a ratio with its 95 % interval, and which of them is better. Pure.
 
 A percentile's interval comes from its order statistics, a rate's from the rates of ten parts of the cell (batch
-means), a ratio's from those of both, by recovering their variances on a logarithmic scale (Zou and Donner, 2008).
+means), a ratio's from those of both, by recovering their variances on a logarithmic scale (Zou and Donner, 2008). Of a
+cell with rounds, each figure's interval is the one over its rounds.
 Nothing is drawn at random, so the same two runs always say the same.
 """
 
@@ -13,30 +14,13 @@ from dataclasses import dataclass
 from statistics import NormalDist, mean, stdev
 
 from rackwright.fleet.bench.figures.figures import PERCENTILES, Measured, quantile
+from rackwright.fleet.bench.figures.rounds import STUDENT, TINY, Estimate, over
 
 PARTS = 10
 """Into which a cell's answers are parted, in the order in which they came."""
 FEWEST = 8
 """Requests below which a cell says nothing of its spread."""
 NORMAL = NormalDist().inv_cdf(0.975)
-STUDENT = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
-"""Student's t for 95 %, of 1 to 10 degrees of freedom."""
-TINY = 1e-9
-"""Stands for a latency of nothing, of which there is no logarithm."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A figure with its 95 % interval; no interval where there were too few requests for one."""
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def is_bounded(self) -> bool:
-        """Whether it has an interval."""
-        return self.low > 0 and math.isfinite(self.high)
 
 
 @dataclass(frozen=True)
@@ -80,7 +64,9 @@ def compared(one: Mapping[str, Measured], other: Mapping[str, Measured]) -> Iter
 
 
 def estimate(cell: Measured, figure: str) -> Estimate:
-    """A figure of a cell by its name in FIGURES."""
+    """A figure of a cell by its name in FIGURES; over its rounds where it has any."""
+    if cell.rounds:
+        return over([estimate(one, figure).value for one in cell.rounds])
     latency, _, percentile = figure.rpartition("_p")
     if latency:
         return percentile_of(cell.values(latency), int(percentile) / 100)

@@ -54,6 +54,8 @@ class Measured:
     """What makes the cell doubtful: other clients' requests, a GPU that was slowed down."""
     gpu: Mapping[str, float] = field(default_factory=dict)
     """`watts` and `mhz`, on average over the cell's looks, and `joules_a_token`."""
+    rounds: tuple[Measured, ...] = ()
+    """Of which it was pooled; none for a single one."""
 
     @property
     def request_rate(self) -> float:
@@ -88,6 +90,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 def as_json(measured: Measured) -> dict[str, Any]:
     """Plain values: every request in a row of its own, and the figures for readers who want no more."""
     found = asdict(measured)
+    found.pop("rounds")
     found["requests"] = [[one.ttft, one.itl, one.latency, one.ended, one.tokens] for one in measured.requests]
     return {"figures": figures_of(measured), **found}
 
@@ -105,7 +108,7 @@ def figures_of(measured: Measured) -> dict[str, Any]:
 
 def measured_of(values: Mapping[str, Any]) -> Measured:
     """The same from a record. Raises KeyError, TypeError or ValueError for what is no cell."""
-    own = {key: value for key, value in values.items() if key in Measured.__dataclass_fields__}
+    own = {key: value for key, value in values.items() if key in Measured.__dataclass_fields__ and key != "rounds"}
     drafting = dict(own["drafting"])
     own["drafting"] = Drafting(**{**drafting, "by_position": tuple(drafting["by_position"])})
     own["requests"] = tuple(Request(*row) for row in own["requests"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -92,6 +92,8 @@ class Suite(Frozen):
     """Seconds that a cell may take."""
     slo: Slo = Slo()
     """For goodput; none: no goodput is told."""
+    variants: dict[Name, dict[str, Any]] = Field(default_factory=dict)
+    """For `--compare`: settings of the endpoint over its own, by the variant's name; `engine` is merged deep."""
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,12 @@ class Engine:
     def drafted(self, tokens: int, copied: bool) -> tuple[int, DraftStats]:
         """Return the iterations that so many tokens take, and what was drafted; `copied`: a lookup finds them."""
         wins = copied or str(self._drafting.get("decoding_type")).casefold() not in LOOKUPS
-        return draft_steps(tokens, self.draft_length, wins and "never_accepts" not in self.faults.active())
+        wins = wins and "never_accepts" not in self.faults.active()
+        return draft_steps(tokens, self.draft_length, wins, self.accepts())
+
+    def accepts(self) -> list[int]:
+        """Return how many draft tokens each iteration of a request in turn accepts, where the lab has set it."""
+        return [int(count) for count in self.faults.active().get("accepts", ())]
 
     @property
     def _drafting(self) -> dict[str, Any]:

@@ -37,9 +37,12 @@ approved() { # whether the control machine, which asks the rest of the gate, say
   end=$(($(now | cut -d. -f1) + deadline))
   event word "$deadline"
   while [ "$(now | cut -d. -f1)" -lt "$end" ]; do
-    if [ -f "$JOB/word" ]; then
-      read -r word text <"$JOB/word"
+    # Taken away before it is read: the next word may come meanwhile.
+    if [ -f "$JOB/word" ] && mv -f "$JOB/word" "$JOB/heard"; then
+      read -r word text <"$JOB/heard"
       [ "$word" = commit ] && return 0
+      # It still asks, and is alive: the time begins anew.
+      [ "$word" = hold ] && end=$(($(now | cut -d. -f1) + deadline)) && continue
       printf '%s\n' "$text" >"$reason"
       printf 'check\n' >"$cause"
       return 1

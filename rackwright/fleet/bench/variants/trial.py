@@ -1,0 +1,174 @@
+"""Danger zone: has a host serve a variant for as long as it is measured, and never longer.
+
+The host's own transaction switches to it, drains by the site's hooks, and waits for a word. The word is `hold` while we
+measure and `back` when we are done: it is never `commit`. Without a word, by Ctrl-C, kill -9 or a lost line, the host
+rolls back once its commit deadline is over; after a reboot what was proven starts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+
+from rackwright.concerns.encodings import ENCODINGS
+from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint
+from rackwright.concerns.endpoint.switch.events import SwitchNews
+from rackwright.concerns.endpoint.switch.transaction import word_script
+from rackwright.concerns.endpoint.switch.window import window
+from rackwright.concerns.image import IMAGE
+from rackwright.concerns.models import MODELS
+from rackwright.concerns.options import OPTIONS
+from rackwright.concerns.release import RELEASE
+from rackwright.effects.reader import read_host
+from rackwright.effects.remote import NotStartedError, StepFailedError, follow_job, run_simple
+from rackwright.effects.steps.endpoint import ending
+from rackwright.effects.steps.perform import perform, perform_all
+from rackwright.errors import RackwrightError, ReadingError
+from rackwright.paths import endpoint_dir, failed_dir
+from rackwright.plan.change import Change, Proved, Refuse, Shell
+from rackwright.plan.concern import HostReading
+from rackwright.plan.jobstream import Heard, text_of
+from rackwright.plan.ownership import RECORD, OwnershipRecord
+from rackwright.pyinfra_glue.session import Connected
+from rackwright.settings.model import HostSettings
+from rackwright.sources.names import Names
+
+STAGED = (IMAGE, ENCODINGS, MODELS, RELEASE, OPTIONS)
+"""Concerns that bring what a release needs; what serves is untouched by them."""
+ROLLED_BACK = 3
+"""How a host's transaction ends that was told `back`."""
+BACK = "back it was measured, and never to be kept"
+
+
+@dataclass
+class Beat:
+    """Tells the waiting host, now and then, that somebody still measures."""
+
+    say: Callable[[str], None]
+    every: float
+    """Seconds."""
+    last: float = field(default_factory=time.monotonic)
+
+    def __call__(self) -> None:
+        if time.monotonic() - self.last >= self.every:
+            self.say("hold")
+            self.last = time.monotonic()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where variants are tried: one endpoint of a connected host, under its lease."""
+
+    one: Connected
+    endpoint: str
+    steps: Collection[str]
+    """Those that the site's deploy.py calls."""
+    say: Callable[[str], None]
+    """Shows a line of progress."""
+    names: Names = field(default_factory=Names)
+
+    def look(self, settings: HostSettings) -> HostReading:
+        """The host as it is. Raises ReadingError."""
+        reading, _ = read_host(self.one.state, self.one.host, settings, steps=self.steps)
+        return self.names.complete(settings, reading)
+
+    def stage(self, settings: HostSettings) -> None:
+        """Put there what a variant needs. Raises StepFailedError."""
+        reading = self.look(settings)
+        for concern in STAGED:
+            if concern.name in self.steps and (changes := concern.pending(settings, reading)):
+                self._carry_out(changes, OwnershipRecord(reading[RECORD]))
+                reading = self.look(settings)
+
+    def _carry_out(self, changes: Collection[Change], record: OwnershipRecord) -> None:
+        for change in changes:
+            self.say(f"  {change.sentence}")
+            perform_all(change, record, lambda step: perform(self.one.state, self.one.host, step))
+
+    def seen(self, reading: HostReading) -> SeenEndpoint:
+        """The endpoint as it is."""
+        found: SeenEndpoint = reading[ENDPOINT].endpoints.get(self.endpoint, SeenEndpoint())
+        return found
+
+    def refuse_unproven(self, reading: HostReading) -> None:
+        """Raise RackwrightError unless the endpoint serves what it has proven: that is what is put back."""
+        seen = self.seen(reading)
+        if not seen.serving or seen.proven is None or seen.proven != seen.current:
+            raise RackwrightError(
+                f"{self.one.entry.name} {self.endpoint}: it does not serve a proven release, so nothing could be put "
+                "back after a comparison; nothing was measured; next: pyinfra INVENTORY deploy.py --limit "
+                f"{self.one.entry.name}",
+                code="RW1533",
+            )
+
+    def step(self, settings: HostSettings) -> Proved:
+        """What has the host serve a variant. settings: on trial. Raises RackwrightError where it cannot."""
+        reading = self.look(settings)
+        self.refuse_unproven(reading)
+        own, steps = settings.all_endpoints[self.endpoint], []
+        for change in ENDPOINT.pending(settings, reading):
+            steps += [step for step in change.steps if _is_its(step, self.endpoint)]
+        if not steps:
+            return window(self.endpoint, own, self.seen(reading))
+        if isinstance(first := steps[0], Refuse):
+            raise StepFailedError(first.text, code=first.code)
+        assert isinstance(first, Proved)
+        assert own.gate.level == "full"
+        return first
+
+    def while_serving(self, settings: HostSettings, budget: float, work: Callable[[Beat], None]) -> None:
+        """Measure a variant while it serves, then have the host put back what served.
+
+        settings: on trial. budget: seconds at most that the work may take. Raises RackwrightError.
+        """
+        step = self.step(settings)
+        deadline = settings.all_endpoints[self.endpoint].gate.commit_deadline
+        news = SwitchNews(self.endpoint, failed_dir(endpoint_dir(self.endpoint)))
+        word = BACK if step.restarts else "commit"
+
+        def heed(heard: Heard) -> None:
+            self.say(f"  {_shown(news, heard)}")
+            if news.waits:
+                news.waits = False
+                try:
+                    work(Beat(self._word, deadline / 4))
+                finally:
+                    self._word(word)
+
+        ended = follow_job(self.one.state, self.one.host, _longer(step, budget).job, heed)
+        if ended.status == ROLLED_BACK and news.waited and step.restarts:
+            return
+        if (error := ending(step, news, ended)) is not None:
+            raise error
+
+    def _word(self, word: str) -> None:
+        try:
+            run_simple(self.one.state, self.one.host, Shell(word_script(self.endpoint, word)))
+        except NotStartedError:
+            raise
+        except StepFailedError as error:
+            name = self.one.entry.name
+            raise StepFailedError(
+                f"{name} {self.endpoint}: the trial ended before it was measured ({error.text}), and the host puts "
+                "back what served; cells that were measured stay; next: rackwright status INVENTORY --limit "
+                f"{name}, then the same command",
+                code="RW1535",
+            ) from error
+
+
+def _shown(news: SwitchNews, heard: Heard) -> str:
+    """What the host says, taken in, as a line."""
+    try:
+        return news.hear(heard).text
+    except (ReadingError, ValueError):
+        return text_of(heard)
+
+
+def _is_its(step: object, endpoint: str) -> bool:
+    return isinstance(step, Refuse) or (isinstance(step, Proved) and step.endpoint == endpoint)
+
+
+def _longer(step: Proved, seconds: float) -> Proved:
+    """Its job may take as much longer as measuring does."""
+    return replace(step, job=replace(step.job, timeout=step.job.timeout + int(seconds)))

@@ -1,0 +1,96 @@
+"""`python -m aiperf profile ...`: sends what was asked for, and writes what Rackwright reads of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from .options import options
+from .sending import Row, sent
+
+VOCABULARY = "fb374d419588a4632f3f557e76b4b70aebbca790"
+"""tiktoken's name of gpt-oss's vocabulary, without which `builtin` would ask the network."""
+
+
+def main() -> int:
+    asked = options()
+    if asked.tokenizer == "builtin" and not (Path(os.environ["TIKTOKEN_CACHE_DIR"]) / VOCABULARY).is_file():
+        print("error: the vocabulary is not in TIKTOKEN_CACHE_DIR, and nothing is fetched", file=sys.stderr)
+        return 1
+    prompts = bodies(asked)
+    warm = [next(prompts) for _ in range(asked.warmup_request_count or 0)]
+    rows = _sent(asked, warm, asked.warmup_concurrency or 1, "warmup", (0.0 for _ in warm))
+    counted = [next(prompts) for _ in range(asked.request_count)]
+    began = time.monotonic()
+    profiled = _sent(asked, counted, asked.concurrency, "profiling", _pauses(asked))
+    write(asked.artifact_dir, [*rows, *profiled], profiled, time.monotonic() - began, asked)
+    return 0 if any(not row["error"] for row in profiled) else 1
+
+
+def bodies(asked: argparse.Namespace) -> Iterator[Row]:
+    """The requests, the same ones for the same seed."""
+    more = json.loads(asked.extra_inputs or "{}")
+    head = {"model": asked.model, "stream": True, "stream_options": {"include_usage": True}, **more}
+    for prompt, tokens in _prompts(asked):
+        yield {**head, "messages": [{"role": "user", "content": prompt}], "max_completion_tokens": tokens}
+
+
+def _prompts(asked: argparse.Namespace) -> Iterator[tuple[str, int]]:
+    drawn = random.Random(asked.random_seed)
+    rows = [json.loads(line) for line in asked.input_file.read_text().splitlines()] if asked.input_file else []
+    while True:
+        yield from ((row["text"], row["output_length"]) for row in rows)
+        words = (f"w{drawn.randrange(10**6)}" for _ in range(asked.synthetic_input_tokens_mean or 0))
+        if not rows:
+            yield " ".join(words), asked.output_tokens_mean
+
+
+def _pauses(asked: argparse.Namespace) -> Iterator[float]:
+    drawn, shape = random.Random(asked.random_seed), asked.vllm_burstiness or 1.0
+    while True:
+        yield drawn.gammavariate(shape, 1 / (asked.request_rate * shape)) if asked.request_rate else 0.0
+
+
+def _sent(asked: argparse.Namespace, bodies: list[Row], at_once: int, phase: str, pauses: Iterator[float]) -> list[Row]:
+    with ThreadPoolExecutor(at_once) as pool:
+        under_way = []
+        for body in bodies:
+            time.sleep(next(pauses))
+            under_way.append(pool.submit(sent, asked.url, body, asked.request_timeout_seconds, phase))
+        return [one.result() for one in under_way]
+
+
+def write(folder: Path, rows: list[Row], profiled: list[Row], seconds: float, asked: argparse.Namespace) -> None:
+    """profile_export.jsonl with every request; profile_export_aiperf.json where any was answered."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "profile_export.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    good = [row["metrics"] for row in profiled if not row["error"]]
+    if good:
+        (folder / "profile_export_aiperf.json").write_text(json.dumps(_whole(good, seconds, asked)))
+
+
+def _whole(good: list[Row], seconds: float, asked: argparse.Namespace) -> dict[str, Any]:
+    names = {"request_throughput": len(good) / seconds, "request_count": len(good)}
+    names["usage_prompt_tokens"] = mean(row["usage_prompt_tokens"]["value"] for row in good)
+    wanted = asked.output_tokens_mean
+    names["osl_mismatch_count"] = sum(wanted and row["usage_completion_tokens"]["value"] < wanted for row in good)
+    if asked.goodput:
+        names["goodput"] = sum(_keeps(row, asked.goodput) for row in good) / seconds
+    return {name: {"avg": value} for name, value in names.items()}
+
+
+def _keeps(row: Row, goals: str) -> bool:
+    pairs = (goal.split(":") for goal in goals.split())
+    return all(row[name]["value"] <= float(value) for name, value in pairs)
+
+
+sys.exit(main())

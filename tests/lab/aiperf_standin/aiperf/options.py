@@ -1,0 +1,64 @@
+"""The options of `aiperf profile` that Rackwright gives, as strict as aiperf 0.13.0 is: an unknown one ends it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+WORDS = (
+    "--model",
+    "--url",
+    "--tokenizer",
+    "--extra-inputs",
+    "--goodput",
+)
+NUMBERS = (
+    "--random-seed",
+    "--synthetic-input-tokens-mean",
+    "--synthetic-input-tokens-stddev",
+    "--output-tokens-mean",
+    "--output-tokens-stddev",
+    "--num-dataset-entries",
+    "--request-count",
+    "--concurrency",
+    "--warmup-request-count",
+    "--warmup-concurrency",
+)
+FRACTIONS = ("--request-timeout-seconds", "--request-rate", "--vllm-burstiness")
+SWITCHES = ("--streaming", "--use-server-token-count", "--no-server-metrics", "--no-gpu-telemetry")
+
+
+def options() -> argparse.Namespace:
+    """What was asked for. Ends the process, as aiperf does, for what it does not know or cannot combine."""
+    parser = argparse.ArgumentParser(prog="aiperf", allow_abbrev=False)
+    profile = parser.add_subparsers(dest="command", required=True).add_parser("profile", allow_abbrev=False)
+    for names, kind in ((WORDS, str), (NUMBERS, int), (FRACTIONS, float)):
+        for name in names:
+            profile.add_argument(name, type=kind)
+    for name in SWITCHES:
+        profile.add_argument(name, action="store_true")
+    profile.add_argument("--ui", choices=("none", "simple", "dashboard"))
+    profile.add_argument("--endpoint-type", choices=("chat", "completions"), required=True)
+    profile.add_argument("--custom-dataset-type", choices=("single-turn", "multi-turn", "mooncake-trace"))
+    profile.add_argument("--dataset-sampling-strategy", choices=("sequential", "random", "shuffle"))
+    profile.add_argument("--arrival-pattern", choices=("constant", "poisson", "gamma", "concurrency_burst"))
+    for name in ("--artifact-dir", "--input-file"):
+        profile.add_argument(name, type=Path)
+    return _combined(profile, parser.parse_args())
+
+
+def _combined(parser: argparse.ArgumentParser, asked: argparse.Namespace) -> argparse.Namespace:
+    for name in ("model", "url", "tokenizer", "request_count", "concurrency", "artifact_dir"):
+        if getattr(asked, name) is None:
+            parser.error(f"--{name.replace('_', '-')} is missing")
+    if asked.concurrency > asked.request_count:
+        parser.error("--concurrency must not be more than --request-count")
+    if asked.vllm_burstiness is not None and asked.arrival_pattern != "gamma":
+        parser.error("--vllm-burstiness can only be used with --arrival-pattern gamma")
+    if asked.arrival_pattern is not None and asked.request_rate is None:
+        parser.error("--arrival-pattern needs --request-rate")
+    if asked.input_file is not None and not asked.input_file.is_file():
+        parser.error(f"--input-file {asked.input_file}: there is no such file")
+    if asked.input_file is None and not (asked.synthetic_input_tokens_mean and asked.output_tokens_mean):
+        parser.error("neither --input-file nor lengths of synthetic prompts")
+    return asked
