@@ -25,7 +25,6 @@ from pyinfra.connectors.sshuserclient.client import get_host_keys
 from pyinfra.connectors.util import make_unix_command_for_host
 
 from rackwright.effects.line import tune
-from rackwright.effects.login import why_refused
 from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.current_run import inventory_of
 from rackwright.pyinfra_glue.ssh.client import use_patient_client
@@ -126,4 +125,6 @@ def _lines(output: bytes) -> list[str]:
 
 
 def _why(errors: Sequence[str]) -> str:
+    from rackwright.effects.login import why_refused  # noqa: PLC0415 - only for what goes wrong
+
     return why_refused(errors) or f"could not be read: {errors[-1] if errors else 'it printed nothing'}"

@@ -31,6 +31,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Any:
         return HostReading({RECORD.name: frozenset()})
 
     monkeypatch.setattr(hostrun, "_read", read)
+    monkeypatch.setattr(hostrun, "settings_of", lambda _: HostSettings())
     return found
 
 

@@ -1,6 +1,6 @@
 # Where an endpoint's own processes listen on this host, those of its lifelines too. Parameters: unit container.
 # Prints a line "listens ADDRESS:PORT" for each, once.
-main=$(docker inspect --format '{{.State.Pid}}' "$container" 2>/dev/null) || exit 1
+main=$(timeout 20 docker inspect --format '{{.State.Pid}}' "$container" 2>/dev/null) || exit 1
 inside=$(cat "/proc/$main/cgroup") || exit 1
 beside=$(cat "/proc/$(systemctl show --property MainPID --value "$unit")/cgroup" 2>/dev/null)
 ss -Hltnp | while read -r _ _ _ here _ users; do
