@@ -1,6 +1,7 @@
 #!/bin/bash
 # Run this host's part of an endpoint that several hosts serve together: they start and stop as one.
-# Arguments: the command line of its container. From the binding: RANK HEAD ADDRESS MEMBERS. Beside it: `group`, `line-head`.
+# Arguments: the command line of its container. From the binding: RANK HEAD ADDRESS MEMBERS, and KEY where clients need
+# one. Beside it: `group`, `line-head`.
 #
 # The head listens for one lifeline of each other member, starts when all of them wait at its own release, and gives up as
 # soon as one of them ends. The others wait at their line for the head's word, start nothing without it, and point at the
@@ -67,8 +68,9 @@ wait_for_all() {
   done
 }
 answers() { # whether the endpoint gives a token, in the time that a silent member has had already
-  local body="{\"model\": \"$model\", \"prompt\": \"1\", \"max_tokens\": 1}"
-  [ "$(curl --silent --noproxy '*' --max-time "$grace" --output /dev/null --write-out '%{http_code}' \
+  local body="{\"model\": \"$model\", \"prompt\": \"1\", \"max_tokens\": 1}" login=()
+  [ -z "${KEY:-}" ] || login=(--header "@$home/keys/$KEY")
+  [ "$(curl --silent --noproxy '*' --max-time "$grace" --output /dev/null --write-out '%{http_code}' "${login[@]}" \
     --header 'Content-Type: application/json' --data "$body" "$url/v1/completions")" = 200 ]
 }
 check_members() { # gives up when one has ended, or is silent and no token comes
