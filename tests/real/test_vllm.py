@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 import re
 import time
+from statistics import median
 from typing import Any
 
 import pytest
 
+from rackwright.proof.drafts import PROMPT, TOKENS
+from rackwright.proof.sampling import MILD_TEMPERATURE, part_followed
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.real.builds import NGRAM
 from tests.lab.conftest import BIN, Run, Site
@@ -66,6 +69,14 @@ def ask(host: Host) -> str:
     return str(answer["choices"][0]["message"]["content"])
 
 
+def sampled(host: Host) -> list[str]:
+    """The text that the gate asks for, five times at a mild temperature."""
+    body = {"model": "tiny-chat", "prompt": PROMPT, "max_tokens": TOKENS, "temperature": MILD_TEMPERATURE}
+    line = "curl -sS -H 'Content-Type: application/json' -d @- http://127.0.0.1:8000/v1/completions"
+    answers = [json.loads(host.run(line, stdin=json.dumps(body)).stdout) for _ in range(5)]
+    return [str(answer["choices"][0]["text"]) for answer in answers]
+
+
 def started(host: Host) -> str:
     return host.run("docker inspect --format '{{.State.StartedAt}}' rackwright-llm", check=False).stdout.strip()
 
@@ -86,11 +97,15 @@ on_builds_that_draft = pytest.mark.skipif(not BUILD.drafts, reason=f"vLLM {BUILD
 
 @on_builds_that_draft
 def test_a_first_deploy_whose_drafts_spoil_the_answers_is_refused(site: Site) -> None:
-    # At another temperature than 0 this build samples nonsense: https://github.com/vllm-project/vllm/issues/55005
+    # At another temperature than 0 this build samples nonsense (https://github.com/vllm-project/vllm/issues/55005), all
+    # of it on one processor, next to none on another: what it then says itself decides what the gate must have seen.
     host = site.lab.hosts[-1]
     drafts = json.dumps({**BUILD.settings["engine"], "speculative-config": NGRAM})
     run = deploy(site, "--limit", host.name, "--data", f"engine={drafts}")
-    assert run.status != 0, run.output
+    if run.status == 0:
+        assert "proved: sampled answers: " in run.output, run.output
+        assert median(part_followed(text) for text in sampled(host)) > 0.7
+        return
     assert "refused: sampled answers: drafting (ngram) spoils all but greedy answers" in run.output, run.output
     assert host.run("systemctl is-active rackwright-llm", check=False).stdout.strip() != "active"
 
