@@ -42,6 +42,11 @@ def is_lost(host: Host) -> bool:
     return transport is None or not transport.is_active()
 
 
+def is_unconnected(host: Host) -> bool:
+    """Whether no connection stands: it was closed, or another thread is making it anew just now."""
+    return getattr(host.connector, "client", None) is not None and _transport(host) is None
+
+
 def is_direct(host: Host) -> bool:
     """Whether this machine itself connects to a host: not by a jump host, nor by a command (ProxyCommand)."""
     transport = _transport(host)

@@ -28,7 +28,7 @@ from pyinfra.connectors.util import CommandOutput
 from rackwright.effects import jobs
 from rackwright.effects.by_input import MOST, Unshown, framed, receiver
 from rackwright.effects.held_leases import fenced, hold_of, was_refused, why_lost
-from rackwright.effects.line import is_lost, tune
+from rackwright.effects.line import is_lost, is_unconnected, tune
 from rackwright.effects.login import PasswordWantedError, refuse_passwords
 from rackwright.effects.run_context import part_of
 from rackwright.effects.slots import Slots
@@ -155,6 +155,8 @@ def _run(
     connector.update(command.connector_arguments)
     if timeout:
         connector["_timeout"] = timeout
+    if is_unconnected(host):
+        raise ConnectionLostError(lost("closed"))
     try:
         ok, output = host.run_shell_command(
             command,

@@ -12,6 +12,7 @@ from typing import Any
 
 import paramiko
 import pytest
+from pyinfra.api.command import StringCommand
 from pyinfra.connectors import ssh
 from pyinfra.connectors.sshuserclient import client
 from pyinfra.connectors.util import CommandOutput
@@ -180,3 +181,12 @@ def test_what_may_run_twice_is_asked_again_over_a_new_connection(
         with pytest.raises(ConnectionLostError):
             effects.remote(state, host, command, twice=twice)
     assert host.asked == asked
+
+
+def test_a_command_while_another_thread_connects_anew_is_a_lost_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = PatientClient()  # as pyinfra has it until its connect() is through
+    host: Any = SimpleNamespace(connector=SimpleNamespace(client=client), run_shell_command=client.exec_command)
+    state: Any = SimpleNamespace(print_output=False, print_input=False)
+    monkeypatch.setattr(effects, "_global_arguments", lambda *_: {})
+    with pytest.raises(ConnectionLostError, match="closed"):
+        effects.remote(state, host, StringCommand("true"))
