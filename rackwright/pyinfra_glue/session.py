@@ -56,10 +56,13 @@ def chosen_hosts(inventory: str, limit: Sequence[str], only: Sequence[str] = ())
 
 def _cooperate() -> None:
     """Make the standard library cooperative; commands that connect nowhere must not be changed by it."""
-    from gevent import events  # noqa: PLC0415
+    from gevent import events, monkey  # noqa: PLC0415
 
     # At each of some thirty steps, gevent would look through all installed packages for one with a hook.
     vars(events).update(notify_and_call_entry_points=vars(events)["notify"])
+    # pyinfra_cli does this too, but while it is imported: with another thread alive, such as that of a connection which
+    # ends just now, gevent leaves the lock of that import to a thread that it has renamed.
+    monkey.patch_all()
     import pyinfra_cli  # noqa: F401, PLC0415
 
 

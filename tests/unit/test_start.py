@@ -59,3 +59,16 @@ def test_status_loads_no_deploy_and_little_before_the_first_login() -> None:
 
 def test_no_text_of_the_settings_is_looked_for_at_a_start() -> None:
     assert not Frozen.model_config.get("use_attribute_docstrings", False)
+
+
+COOPERATING = """
+import threading
+from rackwright.pyinfra_glue.session import _cooperate
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+_cooperate()
+"""
+
+
+def test_a_thread_that_is_still_alive_does_not_stop_a_connection() -> None:
+    done = subprocess.run([sys.executable, "-c", COOPERATING], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
