@@ -84,7 +84,7 @@ def parse_kept(lines: list[str]) -> dict[str, WayBack]:
 
 
 def target_of(seen: SeenEndpoint, kept: WayBack, asked: str) -> str | None:
-    """The release to roll back to; None when there is none."""
+    """The release to roll back to, if any."""
     if asked != LAST:
         return asked if asked in kept.specs else None
     earlier = [release for release in kept.history if release != seen.proven and release in kept.specs]
