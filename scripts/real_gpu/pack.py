@@ -1,7 +1,7 @@
 """What travels to a machine without a network: `pack` writes it in parts, `machine` (a shell script) uses them there.
 
-Two archives: the image without torch, and a machine root with all that the lab and the product need. A part holds
-pieces of them, so that each part is smaller than PART_BYTES.
+Archives: the image without torch, a machine root with all that the lab and the product need, the project, and aiperf's
+wheels. A part holds pieces of them, so that each part is smaller than PART_BYTES.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from rackwright.fleet.bench.aiperf.environment import LOCK
 from rackwright_lab.hosts import base
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import run
 from rackwright_lab.real import gpu
 from rackwright_lab.standins.encodings import ensure_encodings
+from scripts.real_gpu.story import WHEELS
 
 ROOT = Path(__file__).parents[2]
 PIECE = "27M"
@@ -43,6 +45,8 @@ def pack(into: Path, cache: Path, say: Callable[[str], None]) -> list[Path]:
     site = work / "site"
     install(site)
     code(work / "code")
+    say("fetching aiperf's packages")
+    wheels(work / WHEELS)
     say("compressing the image")
     archive(image.parent, [image.name], work / "image.tar.xz.", leave=[f"{image.name}/layout"])
     say("compressing the machine's root")
@@ -51,6 +55,7 @@ def pack(into: Path, cache: Path, say: Callable[[str], None]) -> list[Path]:
     leave = [*(f"{name}/{place}" for name in names for place in LEFT_OUT), f"{names[0]}/var/cache/apt"]
     archive(cache, [*names, "encodings"], work / "machine.tar.xz.", leave)
     archive(work, ["site", "code"], work / "code.tar.xz.", [])
+    archive(work, [WHEELS], work / f"{WHEELS}.tar.xz.", [])
     return spread(sorted(work.glob("*.tar.xz.*")), into)
 
 
@@ -61,6 +66,14 @@ def install(site: Path) -> None:
     run(*known, "--constraint", ROOT / "requirements/dev.txt", ROOT, timeout=900)
     for name in ("rackwright", "rackwright_lab"):
         shutil.rmtree(site / name)
+
+
+def wheels(place: Path) -> None:
+    """What `rackwright bench` installs for aiperf, for Debian 12's Python."""
+    known = ("--no-deps", "--require-hashes", "--only-binary", ":all:", "--python-version", "3.11")
+    run(
+        sys.executable, "-m", "pip", "download", "--quiet", *known, "--dest", place, "--requirement", LOCK, timeout=1800
+    )
 
 
 def code(place: Path) -> None:

@@ -23,7 +23,11 @@ HARDWARE = ".hardware.md"
 """How the file ends that says what the deploy proved of its hardware; it lies beside the run's record."""
 LATE = 124
 """The status of a step that was ended for its time, as `timeout` has it."""
+WHEELS = "wheels"
+"""Beside the project's folder, where it was packed: aiperf's packages."""
 QUESTION = "What is the capital of France?"
+SUITE = "bench/one_cell.yml"
+"""Each round of a comparison loads the model twice for each variant."""
 METRICS = "curl -sS http://127.0.0.1:8000/metrics | grep -E '^vllm:(spec_decode|generation_tokens_total|iteration)'"
 
 
@@ -101,6 +105,13 @@ def steps(lab: str, offline: bool) -> Iterator[Step]:
     yield Step("status", rackwright("status", INVENTORY))
     yield Step("drift", rackwright("drift", INVENTORY))
     yield Step("hardware record", rackwright("report", "--hardware"), says=HARDWARE)
+    bench = ("bench", INVENTORY, "--limit", name, "-y")
+    yield Step("bench", rackwright(*bench), seconds=400, says="3 of 3 cells have figures")
+    own = (sys.executable, "-P", "-m", "bench.engines_own", INVENTORY, "--limit", name)
+    yield Step("bench beside vLLM's own", own, seconds=500, says="tokens a second")
+    both = ("--compare", "baseline,ngram", "--suite", SUITE, "--rounds", "3", "--time-limit", "9")
+    yield Step("drafting on and off", rackwright(*bench, *both), seconds=590, says="against baseline")
+    yield Step("chat after the comparison", rackwright("chat", INVENTORY, QUESTION), says="Paris")
     good = data(model=revision("v2"), engine={"max-num-seqs": 8})
     yield Step("a good change", rollout(*good), seconds=300)
     yield Step("drafts after the gate", rackwright(*on_host, METRICS), says="spec_decode")
@@ -113,20 +124,21 @@ def steps(lab: str, offline: bool) -> Iterator[Step]:
     yield Step("lab down", rackwright("lab", "down", "--id", lab))
 
 
-def environment(lab: str, into: Path) -> dict[str, str]:
+def environment(lab: str, into: Path, offline: bool) -> dict[str, str]:
     """What the commands run with."""
     own = {"RACKWRIGHT_LAB_ID": lab, "RACKWRIGHT_RUNS": str(into / "runs"), "PYINFRA_PROGRESS": "off"}
-    return {**os.environ, **own, "COLUMNS": "160"}
+    packed = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(ROOT.parent / WHEELS)} if offline else {}
+    return {**os.environ, **own, **packed, "COLUMNS": "160"}
 
 
-def run(step: Step, lab: str, into: Path) -> Done:
+def run(step: Step, lab: str, into: Path, offline: bool) -> Done:
     """Run one step; its whole output lies in `into` under its name."""
     log = into / f"{step.name.replace(' ', '-')}.log"
     begun = time.monotonic()
     with log.open("wb") as file:
         try:
             status = subprocess.run(
-                step.words, cwd=ROOT, env=environment(lab, into), stdin=subprocess.DEVNULL, stdout=file,
+                step.words, cwd=ROOT, env=environment(lab, into, offline), stdin=subprocess.DEVNULL, stdout=file,
                 stderr=subprocess.STDOUT, timeout=step.seconds, check=False,
             ).returncode  # fmt: skip
         except subprocess.TimeoutExpired:
@@ -142,7 +154,7 @@ def tell(chosen: list[str], lab: str, into: Path, offline: bool, say: Callable[[
         if chosen and step.name not in chosen:
             continue
         say(f"-- {step.name}")
-        done = run(step, lab, into)
+        done = run(step, lab, into, offline)
         found.append(done)
         say(f"   {'ok' if done.ok else 'NOT OK'}: status {done.status}, {done.took:.0f} s")
         if not done.ok:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rackwright.concerns.endpoint import full_gate
 from rackwright.errors import RackwrightError
+from rackwright.fleet.bench.aiperf.environment import without_ours
 from rackwright.fleet.bench.aiperf.results import EACH, read_results
 from rackwright.fleet.bench.aiperf.words import GRACE, Target, profile_words, surroundings
 from rackwright.fleet.bench.figures.acceptance import drafting_of, grown_between
@@ -81,7 +82,7 @@ def _run(
     with (out / LOG).open("wb") as log:
         process = subprocess.Popen(
             words,
-            env=surroundings(os.environ, tool.vocabularies),
+            env=surroundings(without_ours(os.environ), tool.vocabularies),
             cwd=out,
             stdin=subprocess.DEVNULL,
             stdout=log,

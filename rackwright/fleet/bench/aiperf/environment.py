@@ -10,7 +10,7 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -71,6 +71,11 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def without_ours(environment: Mapping[str, str]) -> dict[str, str]:
+    """Less what would lead a Python to packages outside its own environment."""
+    return {key: value for key, value in environment.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
+
+
 def _make(folder: Path, python: Path) -> None:
     _run([sys.executable, "-m", "venv", "--clear", str(folder)])
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
@@ -82,6 +87,7 @@ def _run(words: list[str]) -> None:
     try:
         done = subprocess.run(
             words,
+            env=without_ours(os.environ),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
