@@ -1,15 +1,20 @@
-"""`rackwright advise --gpu B200 --context 8k --concurrency 32`: profiles ranked by what was measured or advised."""
+"""`rackwright advise --gpu B200 --context 8k --concurrency 32`: what this site measured, then what others did."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 from typing import Any
 
+from rackwright.commands.runs import add_site, root_of
 from rackwright.engines.advice import Advice, Load, advise, longest
 from rackwright.engines.data import table
 from rackwright.engines.fit.gpu import gpu_type
+from rackwright.engines.own import OwnAdvice, heading, own_advice, reasons
 from rackwright.errors import SettingsError
+from rackwright.fleet.bench.history import own_figures
+from rackwright.printable import paragraph
 from rackwright.settings.problems import nearest
 
 
@@ -20,6 +25,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--context", required=True, type=tokens, metavar="TOKENS", help="of a prompt, for example 8k")
     parser.add_argument("--concurrency", required=True, type=tokens, metavar="N", help="requests at once")
     parser.add_argument("--output", type=tokens, metavar="TOKENS", help="of an answer, if that is known")
+    add_site(parser)
     parser.set_defaults(handler=run)
 
 
@@ -33,20 +39,41 @@ def tokens(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the ranking. Raises SettingsError for a GPU that no profile is for, and for a request that none holds."""
+    """Print the ranking. Raises SettingsError for a GPU that neither a profile nor a run of the site knows."""
     known, load = gpu_type(args.gpu), Load(args.context, args.concurrency, args.output)
+    own = own_advice(known.name, load, own_figures(root_of(args), _warn)) if known else []
+    if own:
+        print(paragraph("\n".join(["measured by this site, the newest run of each release:", *_own(own)])))
     if known is None or not longest(known.name):
+        if own:
+            return 0
         raise SettingsError(_no_profile(args), code="RW1001")
-    found = advise(known.name, load)
-    if not found:
-        text = f"no profile for {known.name} holds {load.length} tokens of prompt and answer; the longest holds"
-        raise SettingsError(
-            f"{text} {longest(known.name)}; next: ask with a smaller --context or --output", code="RW1002"
-        )
-    print("\n".join(line for place, one in enumerate(found, 1) for line in _lines(place, one)))
-    if all(one.percent is None for one in found):
-        print("no speed was measured on this GPU: the order is by what the sources say; measure before you choose")
+    _print_profiles(known.name, load, len(own))
     return 0
+
+
+def _print_profiles(gpu: str, load: Load, before: int) -> None:
+    """Print what others measured. before: how many stand above. Raises SettingsError where there is none at all."""
+    found = advise(gpu, load)
+    if not found and not before:
+        text = f"no profile for {gpu} holds {load.length} tokens of prompt and answer; the longest holds"
+        raise SettingsError(f"{text} {longest(gpu)}; next: ask with a smaller --context or --output", code="RW1002")
+    if before and found:
+        print("profiles, by what others measured or advise:")
+    print("\n".join(line for place, one in enumerate(found, before + 1) for line in _lines(place, one)))
+    if not before and all(one.percent is None for one in found):
+        print("no speed was measured on this GPU: the order is by what the sources say; measure before you choose")
+
+
+def _own(found: list[OwnAdvice]) -> list[str]:
+    lines = [
+        (f"{place}. {heading(one)}", *(f"     {text}" for text in reasons(one))) for place, one in enumerate(found, 1)
+    ]
+    return [line for own in lines for line in own]
+
+
+def _warn(text: str) -> None:
+    print(f"rackwright: {paragraph(text)}", file=sys.stderr)
 
 
 def _no_profile(args: argparse.Namespace) -> str:

@@ -109,11 +109,12 @@ def _nearest(gpu: str, name: str, load: Load) -> list[Mapping[str, Any]]:
 
 
 def _distance(figure: Mapping[str, Any], load: Load) -> float:
-    output = _doublings(figure["output"], load.output) if load.output else 0.0
-    return _doublings(figure["input"], load.context) + _doublings(figure["concurrency"], load.concurrency) + output
+    output = doublings(figure["output"], load.output) if load.output else 0.0
+    return doublings(figure["input"], load.context) + doublings(figure["concurrency"], load.concurrency) + output
 
 
-def _doublings(one: int, other: int) -> float:
+def doublings(one: int, other: int) -> float:
+    """How many times one count must be doubled, or halved, to be the other. Both: at least 1."""
     return abs(math.log2(one) - math.log2(other))
 
 

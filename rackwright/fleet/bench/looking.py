@@ -123,6 +123,11 @@ class Measuree:
         """Its host's GPUs by their product names."""
         return self._ask("nvidia-smi --query-gpu=name --format=csv,noheader").splitlines()
 
+    def gpu_count(self, names: Sequence[str]) -> int:
+        """How many GPUs the endpoint serves with, on all of its hosts. names: those of this host."""
+        own = self.endpoint.gpus
+        return (len(names) if own == "all" else len(own)) * self.endpoint.size
+
     def _ask(self, script: str) -> str:
         """What a command prints; nothing when it failed."""
         try:

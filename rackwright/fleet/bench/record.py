@@ -26,6 +26,8 @@ class Bench:
     begin: Mapping[str, Any]
     conditions: Mapping[str, Any] = field(default_factory=dict)
     """Host, endpoint, release, image, engine, switches, suite: what the cells were measured with."""
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The same of each variant by its name, where several were compared."""
     cells: Mapping[str, Measured] = field(default_factory=dict)
     """By name, all rounds of each as one."""
     lost: Mapping[str, str] = field(default_factory=dict)
@@ -50,10 +52,17 @@ def called(cell: str, variant: str = "") -> str:
     return f"{variant}:{cell}" if variant else cell
 
 
+def parted(name: str) -> tuple[str, str]:
+    """Variant and cell of such a name; no variant where none was compared."""
+    variant, _, cell = name.rpartition(":")
+    return variant, cell
+
+
 def bench_of(run: str, events: Iterable[Event]) -> Bench:
     """The run that events tell. Raises RackwrightError when they are not a bench's."""
     begin: Mapping[str, Any] = {}
     conditions: Mapping[str, Any] = {}
+    variants = dict[str, Mapping[str, Any]]()
     cells, lost, text = dict[str, list[Measured]](), dict[str, str](), ""
     for event in events:
         match event["kind"]:
@@ -61,6 +70,7 @@ def bench_of(run: str, events: Iterable[Event]) -> Bench:
                 begin = event
             case "measuring":
                 conditions = event
+                variants[event.get("variant", "")] = event
             case "cell" if "measured" in event:
                 cells.setdefault(event["name"], []).append(measured_of(event["measured"]))
             case "cell":
@@ -71,7 +81,9 @@ def bench_of(run: str, events: Iterable[Event]) -> Bench:
         raise RackwrightError(
             f"run {run} is no bench ({begin.get('what', 'unknown')}); next: rackwright runs", code="RW1513"
         )
-    return Bench(run, begin, conditions, {name: pooled(rounds) for name, rounds in cells.items()}, lost, text)
+    variants.pop("", None)
+    pools = {name: pooled(rounds) for name, rounds in cells.items()}
+    return Bench(run, begin, conditions, variants, pools, lost, text)
 
 
 def read_bench(root: Path, name: str) -> Bench:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from rackwright.concerns.endpoint.full_gate import drafting_of
 from rackwright.effects.remote import StepFailedError
 from rackwright.errors import RackwrightError
 from rackwright.fleet.bench.aiperf.environment import environment_folder, version
@@ -110,6 +111,7 @@ def prepared(plan: Plan, measuree: Measuree, python: Path, record: Path, variant
         )
     vocabularies = environment_folder().parent / "vocabularies"
     tokenizer = plan.tokenizer or measuree.tokenizer(serving, vocabularies)
+    gpus = measuree.gpu_names()
     note_conditions(
         record,
         variant=variant or None,
@@ -120,7 +122,9 @@ def prepared(plan: Plan, measuree: Measuree, python: Path, record: Path, variant
         image=serving.image,
         engine=measuree.endpoint.engine_kind,
         switches=switches(measuree.endpoint),
-        gpus=measuree.gpu_names(),
+        drafting=drafting_of(measuree.endpoint),
+        gpus=gpus,
+        gpu_count=measuree.gpu_count(gpus),
         suite=plan.name,
         settings=plan.suite.model_dump(mode="json", exclude_none=True),
         aiperf=version(),
