@@ -23,6 +23,7 @@ from rackwright.concerns.lease import LEASE
 from rackwright.fleet.bench.aiperf.environment import READY, environment_folder
 from rackwright.fleet.bench.record import Bench as Measured
 from rackwright.fleet.bench.record import read_bench
+from rackwright.runs.journal import records
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from tests.lab.calm import needs_preparing
@@ -35,7 +36,9 @@ pytestmark = pytest.mark.lab
 
 PROFILE = "rtx_pro_6000_vllm_eagle3"
 DRAFTS = {"model": "/config/models/eagle3", "num_speculative_tokens": 2, "method": "eagle3"}
+KEY = "sk-lab-0d94c6f2b71e4a58"
 SETTINGS = {
+    "api_key": KEY,
     "gpus": [0],
     "bind": "0.0.0.0",
     "engine": {"speculative-config": json.dumps({**DRAFTS, "draft_tensor_parallel_size": 1})},
@@ -126,6 +129,8 @@ def test_the_engine_s_own_acceptance_is_reported_exactly(desk: Desk) -> None:
         drafting = found.drafting
         assert (drafting.tokens_a_step, drafting.accepted, drafting.by_position) == (2.0, 0.5, (0.75, 0.25)), cell
         assert found.marks == (), cell
+    assert KEY not in run.output
+    assert KEY not in "".join(path.read_text() for path in records(desk.site.lab.paths.root))
     assert run.output.count("2.00 tokens a step; 50.0% of draft tokens accepted; by position 75.0%, 25.0%") >= 3
 
 

@@ -72,6 +72,11 @@ class Measuree:
         """The name that it serves."""
         return served_name(self.endpoint)
 
+    @property
+    def key(self) -> str:
+        """The key that it asks of its clients; empty: none."""
+        return self.endpoint.api_key.unmask() if self.endpoint.api_key else ""
+
     def url(self) -> str:
         """Where this machine reaches it. Raises RackwrightError with the next step where it does not."""
         door = door_of(self.endpoint)

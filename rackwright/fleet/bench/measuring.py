@@ -10,12 +10,13 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rackwright.concerns.endpoint import full_gate
 from rackwright.errors import RackwrightError
 from rackwright.fleet.bench.aiperf.environment import without_ours
+from rackwright.fleet.bench.aiperf.process import LOG, begun
 from rackwright.fleet.bench.aiperf.results import EACH, read_results
 from rackwright.fleet.bench.aiperf.words import GRACE, Target, profile_words, surroundings
 from rackwright.fleet.bench.figures.acceptance import drafting_of, grown_between
@@ -27,7 +28,6 @@ from rackwright.printable import printable
 
 EVERY = 2.0
 """Seconds between two looks at the host's GPUs."""
-LOG = "aiperf.log"
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class Tool:
     vocabularies: Path
     folder: Path
     """Of this run: what a failed cell leaves lies here."""
+    key: str = field(default="", repr=False)
+    """The endpoint's API key; empty: it asks for none."""
     beat: Callable[[], None] = lambda: None
     """Called again and again while a cell is measured."""
 
@@ -79,20 +81,8 @@ def _run(
     """Run aiperf; returns looks at the GPUs, and why it ended badly, if it did."""
     out.mkdir(parents=True)
     until = time.monotonic() + suite.timeout + GRACE
-    with (out / LOG).open("wb") as log:
-        process = subprocess.Popen(
-            words,
-            env=surroundings(without_ours(os.environ), tool.vocabularies),
-            cwd=out,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-        try:
-            looks = list(_looks(process, until, measuree, tool.beat))
-        finally:
-            _end(process)
+    with begun(words, tool.key, surroundings(without_ours(os.environ), tool.vocabularies), out) as process:
+        looks = list(_looks(process, until, measuree, tool.beat))
     if process.returncode == 0:
         return looks, ""
     why = f"it took more than {suite.timeout} s" if time.monotonic() > until else _last_words(out / LOG)
@@ -109,19 +99,6 @@ def _looks(
             looked = time.monotonic()
             yield measuree.gpus()
         time.sleep(0.2)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End it and all of its workers, if they still run."""
-    if process.poll() is not None:
-        return
-    for number in (15, 9):
-        os.killpg(process.pid, number)
-        try:
-            process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            continue
-        return
 
 
 def _last_words(log: Path) -> str:

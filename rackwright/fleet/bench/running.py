@@ -131,7 +131,7 @@ def prepared(plan: Plan, measuree: Measuree, python: Path, record: Path, variant
     )
     folder = record.with_suffix("")
     folder.mkdir(mode=0o700, exist_ok=True)
-    return Tool(python, Target(url, measuree.model, tokenizer), vocabularies, folder)
+    return Tool(python, Target(url, measuree.model, tokenizer), vocabularies, folder, measuree.key)
 
 
 def sentence(measured: Measured) -> str:

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rackwright.fleet.bench.aiperf import launcher
 from rackwright.fleet.bench.suites.suite import Cell, Suite
 
+LAUNCHER = Path(launcher.__file__)
 METRICS = {"ttft": "time_to_first_token", "itl": "inter_token_latency", "latency": "request_latency"}
 """aiperf's names for the latencies, by ours."""
 GRACE = 30
@@ -29,8 +31,11 @@ class Target:
 
 
 def profile_words(python: Path, target: Target, suite: Suite, cell: Cell, prompts: Path | None, out: Path) -> list[str]:
-    """The command. prompts: the file of a set that is not made by aiperf; out: a folder for what it writes."""
-    words = [str(python), "-P", "-m", "aiperf", "profile", "--ui", "none"]
+    """The command, which waits for a line by standard input.
+
+    prompts: the file of a set that is not made by aiperf; out: a folder for what it writes.
+    """
+    words = [str(python), "-P", str(LAUNCHER), "profile", "--ui", "none"]
     words += ["--model", target.model, "--url", target.url, "--tokenizer", target.tokenizer]
     words += ["--endpoint-type", "chat", "--streaming", "--use-server-token-count"]
     words += ["--no-server-metrics", "--no-gpu-telemetry", "--artifact-dir", str(out)]

@@ -65,7 +65,7 @@ def _sent(asked: argparse.Namespace, bodies: list[Row], at_once: int, phase: str
         under_way = []
         for body in bodies:
             time.sleep(next(pauses))
-            under_way.append(pool.submit(sent, asked.url, body, asked.request_timeout_seconds, phase))
+            under_way.append(pool.submit(sent, asked.url, body, asked.request_timeout_seconds, phase, asked.api_key))
         return [one.result() for one in under_way]
 
 
@@ -81,8 +81,8 @@ def write(folder: Path, rows: list[Row], profiled: list[Row], seconds: float, as
 def _whole(good: list[Row], seconds: float, asked: argparse.Namespace) -> dict[str, Any]:
     names = {"request_throughput": len(good) / seconds, "request_count": len(good)}
     names["usage_prompt_tokens"] = mean(row["usage_prompt_tokens"]["value"] for row in good)
-    wanted = asked.output_tokens_mean
-    names["osl_mismatch_count"] = sum(wanted and row["usage_completion_tokens"]["value"] < wanted for row in good)
+    wanted = asked.output_tokens_mean or 0
+    names["osl_mismatch_count"] = sum(row["usage_completion_tokens"]["value"] < wanted for row in good)
     if asked.goodput:
         names["goodput"] = sum(_keeps(row, asked.goodput) for row in good) / seconds
     return {name: {"avg": value} for name, value in names.items()}

@@ -11,6 +11,7 @@ WORDS = (
     "--tokenizer",
     "--extra-inputs",
     "--goodput",
+    "--api-key",
 )
 NUMBERS = (
     "--random-seed",

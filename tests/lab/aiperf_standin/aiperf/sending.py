@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 Row = dict[str, Any]
 
 
-def sent(url: str, body: Row, seconds: float, phase: str) -> Row:
+def sent(url: str, body: Row, seconds: float, phase: str, key: str | None) -> Row:
     """One request: its row, whether it was answered or not."""
     began, first, usage = time.time_ns(), 0, Row()
     error: Row | None = None
     try:
-        for event in _events(url, body, seconds):
+        for event in _events(url, body, seconds, key):
             usage = event.get("usage") or usage
             if not first and any(_says(choice["delta"]) for choice in event["choices"]):
                 first = time.time_ns()
@@ -37,11 +37,12 @@ class _RefusedError(Exception):
         self.status = status
 
 
-def _events(url: str, body: Row, seconds: float) -> Any:
+def _events(url: str, body: Row, seconds: float, key: str | None) -> Any:
+    known = {"Authorization": f"Bearer {key}"} if key else {}
     parts = urlsplit(url)
     line = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=seconds)
     try:
-        line.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"})
+        line.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json", **known})
         answer = line.getresponse()
         if answer.status != 200:
             raise _RefusedError(answer.status, answer.read(300).decode(errors="replace"))

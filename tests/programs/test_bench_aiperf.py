@@ -1,0 +1,200 @@
+"""aiperf as a program that Rackwright begins: it has the endpoint's key, shows it nowhere, and outlives nobody.
+
+`make test` has the stand-in of aiperf (tests/lab/aiperf_standin), `make proof` aiperf itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from rackwright.fleet.bench.aiperf.environment import environment_folder, ready_python
+from rackwright.fleet.bench.aiperf.process import LOG, begun
+from rackwright.fleet.bench.aiperf.results import read_results
+from rackwright.fleet.bench.aiperf.words import Target, profile_words, surroundings
+from rackwright.fleet.bench.suites.loading import suite_of
+from rackwright.fleet.bench.suites.suite import cells
+from rackwright.settings.secret import MASK
+from tests.lab.products import with_proof
+
+ROOT = Path(__file__).parents[2]
+KEY = "sk-test-5f0c1a7e93d24b68"
+SUITE = """\
+warmup: 1
+datasets: {short: {kind: random, input: 16, output: 4}}
+arrivals: {one: {concurrency: 2, requests: REQUESTS}}
+"""
+PARENT = """\
+import json, os, sys, time
+from pathlib import Path
+from rackwright.fleet.bench.aiperf.process import begun
+words, out = json.loads(sys.argv[1]), Path(sys.argv[2])
+with begun(words, "", dict(os.environ), out) as process:
+    print(process.pid, flush=True)
+    time.sleep(600)
+"""
+
+
+@dataclass
+class Endpoint:
+    """Streams four tokens for each request, and remembers what it was asked with."""
+
+    url: str = ""
+    keys: list[str | None] = field(default_factory=list)
+    refuses: bool = False
+    on_request: Callable[[], None] = lambda: None
+
+
+def handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            endpoint.keys.append(self.headers["Authorization"])
+            endpoint.on_request()
+            self.send_response(401 if endpoint.refuses else 200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.end_headers()
+            if endpoint.refuses:
+                self.wfile.write(f'{{"error": "wrong key: {self.headers["Authorization"]}"}}'.encode())
+                return
+            head = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+            for number in range(4):
+                delta = {"index": 0, "delta": {"content": f" w{number}"}, "finish_reason": None}
+                self.wfile.write(f"data: {json.dumps({**head, 'choices': [delta]})}\n\n".encode())
+                time.sleep(0.01)
+            usage = {"prompt_tokens": 16, "completion_tokens": 4, "total_tokens": 20}
+            self.wfile.write(f"data: {json.dumps({**head, 'choices': [], 'usage': usage})}\n\n".encode())
+            self.wfile.write(b"data: [DONE]\n\n")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    return Handler
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    found = Endpoint()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler(found))
+    found.url = f"http://127.0.0.1:{server.server_port}"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield found
+    server.shutdown()
+
+
+def standin(folder: Path) -> Path:
+    """A Python that has the stand-in for aiperf."""
+    path = folder / "python"
+    path.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT}/tests/lab/aiperf_standin exec {sys.executable} "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+TOOLS: dict[str, Callable[[Path], Path]] = {"its stand-in": standin, "aiperf itself": lambda _: ready_python(print)}
+
+
+@pytest.fixture(params=with_proof(TOOLS, {"its stand-in"}, "1.2 GB of packages; its stand-in is begun the same way"))
+def python(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return TOOLS[request.param](tmp_path)
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    return folder
+
+
+def words(python: Path, endpoint: Endpoint, out: Path, requests: int) -> list[str]:
+    suite = suite_of(SUITE.replace("REQUESTS", str(requests)), "suite.yml")
+    (cell,) = cells(suite)
+    prompts = out.with_name("prompts.jsonl")
+    prompts.write_text("".join(f'{{"text": "word {n}", "output_length": 4}}\n' for n in range(requests + 1)))
+    target = Target(endpoint.url, "m", "builtin")
+    return profile_words(python, target, suite, cell, prompts, out)
+
+
+def environment() -> dict[str, str]:
+    return surroundings(os.environ, vocabularies())
+
+
+def vocabularies() -> Path:
+    return environment_folder().parent / "vocabularies"
+
+
+def shown_by(group: int) -> bytes:
+    """Command lines and environments of all processes of a session, as /proc has them."""
+    found = b""
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.getsid(int(path.name)) == group:
+                found += (path / "cmdline").read_bytes() + (path / "environ").read_bytes()
+        except OSError:
+            continue
+    return found
+
+
+def test_the_key_is_sent_with_each_request_and_shown_nowhere(python: Path, endpoint: Endpoint, out: Path) -> None:
+    seen = list[bytes]()
+    with begun(words(python, endpoint, out, 6), KEY, environment(), out) as process:
+        endpoint.on_request = lambda: seen.append(shown_by(process.pid))
+        assert process.wait(120) == 0, (out / LOG).read_text()
+    assert read_results(out).failed == 0
+    assert endpoint.keys == [f"Bearer {KEY}"] * 7
+    assert any(seen)
+    assert not any(KEY.encode() in one for one in seen)
+    assert not [path for path in out.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+
+
+def test_a_key_that_the_engine_repeats_is_masked(python: Path, endpoint: Endpoint, out: Path) -> None:
+    endpoint.refuses = True
+    with begun(words(python, endpoint, out, 2), KEY, environment(), out) as process:
+        process.wait(120)
+    found = read_results(out)
+    assert (found.failed, "401" in found.errors[0], KEY in str(found)) == (2, True, False)
+    assert not [path for path in out.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+    assert MASK in "".join(path.read_text() for path in out.rglob("*.jsonl"))
+
+
+def test_without_a_key_none_is_sent(python: Path, endpoint: Endpoint, out: Path) -> None:
+    with begun(words(python, endpoint, out, 2), "", environment(), out) as process:
+        assert process.wait(120) == 0, (out / LOG).read_text()
+    assert {*endpoint.keys} == {None}
+
+
+def members(group: int) -> list[str]:
+    found = subprocess.run(
+        ["ps", "-o", "pid=,stat=,args=", "-s", str(group)], capture_output=True, text=True, check=False
+    )
+    return [line for line in found.stdout.splitlines() if line.split()[1][0] != "Z"]
+
+
+def test_it_ends_when_whoever_began_it_is_killed(python: Path, endpoint: Endpoint, out: Path) -> None:
+    begun_words = [sys.executable, "-c", PARENT, json.dumps(words(python, endpoint, out, 5000)), str(out)]
+    with subprocess.Popen(begun_words, env=environment(), cwd=ROOT, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        group = int(parent.stdout.readline())
+        assert waits(lambda: len(endpoint.keys) > 5, 60), (out / LOG).read_text()
+        parent.send_signal(signal.SIGKILL)
+    assert waits(lambda: not members(group), 5), members(group)
+    sent = len(endpoint.keys)
+    time.sleep(1)
+    assert len(endpoint.keys) == sent
+
+
+def waits(over: Callable[[], bool], seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while not over() and time.monotonic() < until:
+        time.sleep(0.1)
+    return over()
