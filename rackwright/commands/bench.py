@@ -27,7 +27,7 @@ from rackwright.fleet.bench.figures.rounds import Limits, pooled
 from rackwright.fleet.bench.figures.verdict import verdict
 from rackwright.fleet.bench.looking import Measuree
 from rackwright.fleet.bench.record import BENCH, Bench, called, read_bench
-from rackwright.fleet.bench.report.page import write_page
+from rackwright.fleet.bench.report.page import write_page, write_png_pictures
 from rackwright.fleet.bench.report.table import compared_table, switches_line, table
 from rackwright.fleet.bench.running import Plan, measure
 from rackwright.fleet.bench.suites.loading import suite_of, suite_text
@@ -207,12 +207,12 @@ def begun(
         text = str(error)
     finally:
         append(record, "end", status=status, text=text)
-        show(root, record, text)
+        show(root, record, text, python)
     return status
 
 
-def show(root: Path, record: Path, text: str) -> None:
-    """Print the table, what the engine was told, and where record and page lie."""
+def show(root: Path, record: Path, text: str, python: Path) -> None:
+    """Print the table, what the engine was told, and where record and page lie. python: aiperf's."""
     found = read_bench(root, record.stem)
     if found.cells:
         print(paragraph(f"\n{table(found.cells)}\n{switches_line(found.conditions['switches'])}"))
@@ -220,7 +220,17 @@ def show(root: Path, record: Path, text: str) -> None:
         if "burstgpt" in kinds:
             say(CAVEAT)
         say(f"its page, with curves: {write_page(found, record)}")
+        draw(found, record, python)
     say(f"{text}\nrackwright: the record of this run: {record}")
+
+
+def draw(found: Bench, record: Path, python: Path) -> None:
+    """Write the pictures as PNG; where that fails it says so, and the figures stand."""
+    try:
+        write_png_pictures(found, record, python)
+        say(f"its pictures, for reports: {record.with_suffix('')}.*.png and .svg")
+    except RackwrightError as error:
+        say(str(error))
 
 
 def compare(root: Path, names: Sequence[str]) -> int:

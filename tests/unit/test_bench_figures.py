@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image, ImageColor
 
 from rackwright.errors import RackwrightError, SettingsError
+from rackwright.fleet.bench.aiperf.environment import LOCK
 from rackwright.fleet.bench.aiperf.results import measured
 from rackwright.fleet.bench.figures.acceptance import counts_of, drafting_of, grown_between
 from rackwright.fleet.bench.figures.compare import FIGURES, compared, estimate, in_percent, ratio_of, sentences
 from rackwright.fleet.bench.figures.fail_if import broken, fail_if_of
 from rackwright.fleet.bench.figures.figures import Drafting, Measured, Request, as_json, measured_of
 from rackwright.fleet.bench.figures.guards import FORCED, forced, others, slowed, switches
-from rackwright.fleet.bench.record import bench_of
-from rackwright.fleet.bench.report.page import html, pictures
+from rackwright.fleet.bench.record import Bench, bench_of
+from rackwright.fleet.bench.report.grids import drawn_grid, grids
+from rackwright.fleet.bench.report.page import html, pictures, write_page, write_png_pictures
+from rackwright.fleet.bench.report.png import SCALE
+from rackwright.fleet.bench.report.shapes import Box, Line
 from rackwright.fleet.bench.report.table import table
 from rackwright.settings.model import EndpointSettings
 
@@ -268,9 +275,74 @@ def test_the_page_needs_no_network_and_runs_nothing_of_a_host() -> None:
 
 @given(cells())
 def test_every_dot_lies_within_its_picture(cell: Measured) -> None:
-    for _, picture in pictures({"a.one": cell, "b.two": steady()}):
-        for dot in picture.split('<circle cx="')[1:]:
-            x, y = (float(part) for part in (dot.split('"')[0], dot.split('cy="')[1].split('"')[0]))
-            assert 0 <= x <= 720
-            assert 0 <= y <= 360
+    for picture in pictures(bench_of("r", events(a__one=cell, b__two=steady()))):
+        for shape in picture.shapes:
+            x, y = shape.points[0] if isinstance(shape, Line) else (shape.x, shape.y)
+            assert 0 <= x <= picture.width
+            assert 0 <= y <= picture.height
             assert math.isfinite(x + y)
+
+
+# -- heat maps of a comparison, as the guide has them
+
+
+def faster(share: float) -> Measured:
+    return replace(steady(slower=1 / share), drafting=Drafting(1.7, 0.7, (0.7,)))
+
+
+def comparison() -> Bench:
+    told = events(**{"baseline:a__one": steady(), "baseline:a__four": steady()})
+    told[0]["compare"] = "baseline,eagle3"
+    told[1]["variant"] = "baseline"
+    other = events(**{"eagle3:a__one": faster(0.8), "eagle3:a__four": faster(1.25)})[1:-1]
+    other[0]["variant"] = "eagle3"
+    verdict = {"kind": "verdict", "text": "eagle3 wins at concurrency >= 4 by 1.25x"}
+    return bench_of("r", [*told[:-1], *other, verdict, told[-1]])
+
+
+def test_a_comparison_is_shown_as_shares_of_its_first_variant() -> None:
+    found = {grid.name: grid for grid in grids(comparison())}
+    rates, first = found["eagle3-of-baseline-output-rate"], found["eagle3-of-baseline-ttft-p50"]
+    assert (rates.across, rates.down) == (("a",), ("one", "four"))
+    assert {name: field.text for name, field in rates.fields.items()} == {"a.one": "80.0%", "a.four": "125.0%"}
+    assert {name: field.text for name, field in first.fields.items()} == {"a.one": "125.0%", "a.four": "80.0%"}
+    assert [rates.fields[name].tint > 0 for name in ("a.one", "a.four")] == [False, True]
+    assert [first.fields[name].tint > 0 for name in ("a.one", "a.four")] == [False, True]
+    assert {name for name in found if name.endswith("accepted")} == {"eagle3-accepted"}
+    page = html(comparison())
+    assert "80.0%" in page
+    assert "eagle3 wins at concurrency &gt;= 4" in page
+    assert page.index("variant</th><td>baseline") < page.index("variant</th><td>eagle3")
+
+
+# -- pictures as files
+
+
+def test_each_picture_is_a_file_as_svg_and_as_png(tmp_path: Path) -> None:
+    record = tmp_path / "r.jsonl"
+    write_page(comparison(), record)
+    write_png_pictures(comparison(), record, Path(sys.executable))
+    names = {picture.name for picture in pictures(comparison())}
+    for end in ("svg", "png"):
+        assert {path.name for path in tmp_path.glob(f"*.{end}")} == {f"r.{name}.{end}" for name in names}
+    (grid,) = [one for one in grids(comparison()) if one.name == "eagle3-of-baseline-output-rate"]
+    picture = drawn_grid(grid)
+    with Image.open(tmp_path / "r.eagle3-of-baseline-output-rate.png") as found:
+        assert found.size == (picture.width * SCALE, picture.height * SCALE)
+        boxes = [shape for shape in picture.shapes if isinstance(shape, Box)]
+        seen = [found.convert("RGB").getpixel(((int(box.x) + 4) * SCALE, (int(box.y) + 4) * SCALE)) for box in boxes]
+        assert seen == [ImageColor.getrgb(box.colour) for box in boxes]
+        assert len(set(seen)) == 2
+
+
+def test_pictures_that_cannot_be_drawn_are_an_error_with_a_next_step(tmp_path: Path) -> None:
+    python = tmp_path / "env" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\necho 'ModuleNotFoundError: No module named PIL' >&2\nexit 1\n")
+    python.chmod(0o755)
+    with pytest.raises(RackwrightError, match=rf"RW1540.*No module named PIL.*rm -r {tmp_path}/env"):
+        write_png_pictures(comparison(), tmp_path / "r.jsonl", python)
+
+
+def test_the_environment_of_aiperf_has_what_draws_them() -> None:
+    assert "\npillow==" in LOCK.read_text()

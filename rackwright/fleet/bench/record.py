@@ -32,8 +32,15 @@ class Bench:
     """By name, all rounds of each as one."""
     lost: Mapping[str, str] = field(default_factory=dict)
     """Cells of which nothing came out, and why."""
+    verdicts: tuple[str, ...] = ()
+    """Of a comparison: which variant wins where."""
     text: str = ""
     """How it ended."""
+
+    @property
+    def against(self) -> str:
+        """The variant that the others are compared with; empty where none were."""
+        return str(self.begin.get("compare", "")).partition(",")[0].strip()
 
 
 def note_conditions(record: Path, **told: Any) -> None:
@@ -63,6 +70,7 @@ def bench_of(run: str, events: Iterable[Event]) -> Bench:
     begin: Mapping[str, Any] = {}
     conditions: Mapping[str, Any] = {}
     variants = dict[str, Mapping[str, Any]]()
+    verdicts = list[str]()
     cells, lost, text = dict[str, list[Measured]](), dict[str, str](), ""
     for event in events:
         match event["kind"]:
@@ -75,6 +83,8 @@ def bench_of(run: str, events: Iterable[Event]) -> Bench:
                 cells.setdefault(event["name"], []).append(measured_of(event["measured"]))
             case "cell":
                 lost[event["name"]] = event["text"]
+            case "verdict":
+                verdicts.append(event["text"])
             case "end":
                 text = event["text"]
     if begin.get("purpose") != BENCH:
@@ -83,7 +93,7 @@ def bench_of(run: str, events: Iterable[Event]) -> Bench:
         )
     variants.pop("", None)
     pools = {name: pooled(rounds) for name, rounds in cells.items()}
-    return Bench(run, begin, conditions, variants, pools, lost, text)
+    return Bench(run, begin, conditions, variants, pools, lost, tuple(verdicts), text)
 
 
 def read_bench(root: Path, name: str) -> Bench:

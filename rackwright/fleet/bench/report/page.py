@@ -1,14 +1,16 @@
-"""A bench as one HTML page that needs no network: heat maps of its cells, curves, and what it was measured with."""
+"""A bench as one HTML page that needs no network, and its pictures as files for reports, as SVG and as PNG."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
 
-from rackwright.fleet.bench.figures.figures import Measured
 from rackwright.fleet.bench.record import Bench
 from rackwright.fleet.bench.report.curves import curves
+from rackwright.fleet.bench.report.grids import Field, Grid, drawn_grid, grids
+from rackwright.fleet.bench.report.png import write_png
+from rackwright.fleet.bench.report.shapes import Picture, svg
 from rackwright.fleet.bench.report.table import acceptance
 
 STYLE = """\
@@ -16,28 +18,31 @@ body{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0
 table{border-collapse:collapse;margin:1em 0}td,th{padding:.3em .7em;border:1px solid #ccc;text-align:right}
 th:first-child,td:first-child{text-align:left}svg{width:100%;height:auto}.failed{background:#f3d4d4}
 """
-MAPS: Mapping[str, tuple[str, Callable[[Measured], float | None], bool]] = {
-    "Output tokens a second": ("{:.1f}", lambda cell: cell.output_rate, True),
-    "Time to first token, p50, ms": ("{:.4g}", lambda cell: cell.at("ttft", 50), False),
-    "End to end, p99, ms": ("{:.4g}", lambda cell: cell.at("latency", 99), False),
-    "Accepted draft tokens, %": ("{:.1f}", lambda cell: _percent(cell.drafting.accepted), True),
-}
-"""Heat maps: how a figure is written, the figure, and whether more is better."""
 
 
 def write_page(found: Bench, record: Path) -> Path:
-    """Write the page beside the record, and each of its pictures as a file; returns the page's path."""
+    """Write the page beside the record, and each of its pictures as SVG; returns the page's path."""
     page = record.with_suffix(".bench.html")
     page.write_text(html(found))
-    for name, picture in pictures(found.cells):
-        record.with_suffix(f".{name}.svg").write_text(picture)
+    for picture in pictures(found):
+        record.with_suffix(f".{picture.name}.svg").write_text(svg(picture))
     return page
 
 
-def pictures(cells: Mapping[str, Measured]) -> Iterator[tuple[str, str]]:
-    """Name and SVG of each."""
-    yield "ttft", curves(cells, "ttft", 50, "Time to first token, p50")
-    yield "latency", curves(cells, "latency", 99, "End to end, p99")
+def write_png_pictures(found: Bench, record: Path, python: Path) -> None:
+    """Write each picture as PNG beside the record. python: aiperf's. Raises RackwrightError."""
+    write_png(python, [(picture, record.with_suffix(f".{picture.name}.png")) for picture in pictures(found)])
+
+
+def pictures(found: Bench) -> Iterator[Picture]:
+    """The curves, and every heat map."""
+    yield from _curves(found)
+    yield from map(drawn_grid, grids(found))
+
+
+def _curves(found: Bench) -> Iterator[Picture]:
+    yield curves(found.cells, "ttft", 50, "Time to first token, p50")
+    yield curves(found.cells, "latency", 99, "End to end, p99")
 
 
 def html(found: Bench) -> str:
@@ -46,17 +51,14 @@ def html(found: Bench) -> str:
     parts = [
         f"<h1>{escape(title)}</h1>",
         *_troubles(found),
-        *(_heat_map(found.cells, name) for name in MAPS),
-        *(picture for _, picture in pictures(found.cells)),
+        *(f"<p><b>{escape(text)}</b></p>" for text in found.verdicts),
+        *map(_heat_map, grids(found)),
+        *map(svg, _curves(found)),
         *_remarks(found),
         *_conditions(found),
     ]
     head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style>'
     return f"{head}\n" + "\n".join(parts)
-
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else share * 100
 
 
 def _troubles(found: Bench) -> Iterator[str]:
@@ -72,29 +74,19 @@ def _troubles(found: Bench) -> Iterator[str]:
         yield f"<ul>{''.join(f'<li class=failed>{escape(text)}</li>' for text in told)}</ul>"
 
 
-def _heat_map(cells: Mapping[str, Measured], name: str) -> str:
-    """Sets of requests across, patterns of arrival down, as the guides have it; nothing where nobody has the figure."""
-    form, figure, more = MAPS[name]
-    values = {key: figure(cell) for key, cell in cells.items() if cell.requests and not cell.failed}
-    known = [value for value in values.values() if value is not None]
-    if not known:
-        return ""
-    across = list(dict.fromkeys(key.rpartition(".")[0] for key in cells))
-    down = list(dict.fromkeys(key.rpartition(".")[2] for key in cells))
+def _heat_map(grid: Grid) -> str:
     rows = []
-    for arrival in down:
-        fields = [_field(values.get(f"{dataset}.{arrival}"), form, min(known), max(known), more) for dataset in across]
-        rows.append(f"<tr><th>{escape(arrival)}</th>{''.join(fields)}</tr>")
-    heads = "".join(f"<th>{escape(dataset)}</th>" for dataset in across)
-    return f"<h2>{escape(name)}</h2><table><tr><th></th>{heads}</tr>{''.join(rows)}</table>"
+    for down in grid.down:
+        fields = "".join(_field(grid.at(down, across)) for across in grid.across)
+        rows.append(f"<tr><th>{escape(down)}</th>{fields}</tr>")
+    heads = "".join(f"<th>{escape(across)}</th>" for across in grid.across)
+    return f"<h2>{escape(grid.title)}</h2><table><tr><th></th>{heads}</tr>{''.join(rows)}</table>"
 
 
-def _field(value: float | None, form: str, least: float, most: float, more: bool) -> str:
-    if value is None:
+def _field(field: Field | None) -> str:
+    if field is None:
         return "<td class=failed>no figure</td>"
-    share = (value - least) / (most - least) if most > least else 1.0
-    good = share if more else 1 - share
-    return f'<td style="background:rgba(0,114,178,{0.05 + 0.4 * good:.2f})">{form.format(value)}</td>'
+    return f'<td style="background:{field.colour}">{escape(field.text)}</td>'
 
 
 def _remarks(found: Bench) -> Iterator[str]:
@@ -103,9 +95,12 @@ def _remarks(found: Bench) -> Iterator[str]:
 
 
 def _conditions(found: Bench) -> Iterator[str]:
-    shown = {key: value for key, value in found.conditions.items() if key not in ("time", "kind", "settings")}
-    rows = "".join(f"<tr><th>{escape(key)}</th><td>{escape(_told(value))}</td></tr>" for key, value in shown.items())
-    yield f"<h2>Measured with</h2><table>{rows}</table><p>{escape(found.text)}</p>"
+    yield "<h2>Measured with</h2>"
+    for told in found.variants.values() or [found.conditions]:
+        shown = {key: value for key, value in told.items() if key not in ("time", "kind", "settings")}
+        rows = (f"<tr><th>{escape(key)}</th><td>{escape(_told(value))}</td></tr>" for key, value in shown.items())
+        yield f"<table>{''.join(rows)}</table>"
+    yield f"<p>{escape(found.text)}</p>"
 
 
 def _told(value: object) -> str:
