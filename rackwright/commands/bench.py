@@ -28,8 +28,8 @@ from rackwright.fleet.bench.figures.verdict import verdict
 from rackwright.fleet.bench.looking import Measuree
 from rackwright.fleet.bench.record import BENCH, Bench, called, read_bench
 from rackwright.fleet.bench.report.page import write_page, write_png_pictures
-from rackwright.fleet.bench.report.table import compared_table, switches_line, table
-from rackwright.fleet.bench.running import Plan, measure
+from rackwright.fleet.bench.report.table import compared_table, switches_lines, table
+from rackwright.fleet.bench.running import Plan, measure, refuse_forced
 from rackwright.fleet.bench.suites.loading import suite_of, suite_text
 from rackwright.fleet.bench.suites.prompts import CAVEAT, prompt_files
 from rackwright.fleet.bench.variants.comparing import Comparison, estimated
@@ -157,6 +157,8 @@ def compared_work(
     entry = overlay_arguments(entry, declared, root / "deploy.py")
     locks = Locks(root)
     variants = {one: locks.pin(variant_of(one, entry, name, plan.suite, args.suite)) for one in names}
+    for one, settings in variants.items():
+        refuse_forced(f"{entry.name} {name}, {one}", settings.all_endpoints[name].environment)
 
     def carry_out(one: Connected, python: Path, record: Path) -> Mapping[str, Measured]:
         place = Place(one, name, declared.steps, say)
@@ -215,7 +217,7 @@ def show(root: Path, record: Path, text: str, python: Path) -> None:
     """Print the table, what the engine was told, and where record and page lie. python: aiperf's."""
     found = read_bench(root, record.stem)
     if found.cells:
-        print(paragraph(f"\n{table(found.cells)}\n{switches_line(found.conditions['switches'])}"))
+        print(paragraph("\n".join(["", table(found.cells), *switches_lines(found)])))
         kinds = {data["kind"] for data in found.conditions["settings"]["datasets"].values()}
         if "burstgpt" in kinds:
             say(CAVEAT)

@@ -37,6 +37,8 @@ class Switches:
     remap_failure: str = "No"
     fabric_state: str = "Completed"
     fabric_status: str = "Success"
+    slowed: str = "0x0000000000000000"
+    """The bits of what slows all of them, as --query-gpu has it; the whole reading (-q) knows nothing of it."""
 
 
 def write_common(root: Path) -> None:

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,10 @@ import pytest
 
 from rackwright.concerns.lease import LEASE
 from rackwright.fleet.bench.aiperf.environment import READY, environment_folder
+from rackwright.fleet.bench.history import figures_of
 from rackwright.fleet.bench.record import Bench as Measured
 from rackwright.fleet.bench.record import read_bench
-from rackwright.runs.journal import records
+from rackwright.runs.journal import chosen_record, read_record, records
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from tests.lab.calm import needs_preparing
@@ -41,9 +43,13 @@ SETTINGS = {
     "api_key": KEY,
     "gpus": [0],
     "bind": "0.0.0.0",
+    "drain_hook": ["/root/bench-balancer", "drain"],
+    "ready_hook": ["/root/bench-balancer", "ready"],
     "engine": {"speculative-config": json.dumps({**DRAFTS, "draft_tensor_parallel_size": 1})},
     "gate": {"commit_deadline": 30},
 }
+CLIENTS = "/root/bench-clients"
+BALANCER = f"#!/bin/sh\necho $1 $(date +%s.%N) >>{CLIENTS}\n"
 SHORT = """\
 warmup: 2
 datasets:
@@ -113,6 +119,7 @@ def desk(request: pytest.FixtureRequest, worker_lab: Lab, site: Site, tmp_path: 
     """The host as the test before left it; it serves vLLM with a draft model when the file begins."""
     found = Desk(site, worker_lab.host("lived2"), tmp_path)
     if needs_preparing(request):
+        found.host.run("cat >/root/bench-balancer; chmod 755 /root/bench-balancer", stdin=BALANCER)
         run = found.run(BIN / "pyinfra", INVENTORY, "deploy.py", "-y")
         assert run.status == 0, run.output
     return found
@@ -129,8 +136,14 @@ def test_the_engine_s_own_acceptance_is_reported_exactly(desk: Desk) -> None:
         drafting = found.drafting
         assert (drafting.tokens_a_step, drafting.accepted, drafting.by_position) == (2.0, 0.5, (0.75, 0.25)), cell
         assert found.marks == (), cell
+    ranked = {figure.cell: figure for figure in figures_of(desk.measured())}
+    assert set(ranked) == {"short.one", "short.eight"}, "the third one waits for a rate"
+    assert {(one.release, one.gpus, one.load.output) for one in ranked.values()} == {(served(desk.host)[2], 1, 64)}
+    assert all(one.gpu for one in ranked.values())
     assert KEY not in run.output
     assert KEY not in "".join(path.read_text() for path in records(desk.site.lab.paths.root))
+    for name in ("output-rate.png", "ttft.svg", "bench.html"):
+        assert list((desk.site.lab.paths.root / "runs").glob(f"*-bench*.{name}")), run.output
     assert run.output.count("2.00 tokens a step; 50.0% of draft tokens accepted; by position 75.0%, 25.0%") >= 3
 
 
@@ -140,6 +153,39 @@ def test_what_is_wrong_is_said_before_the_first_request(desk: Desk) -> None:
     run = desk.bench("--suite", desk.suite(SHORT.replace("warmup", "warm_up")))
     assert (run.status, "RW1501" in run.output) == (1, True), run.output
     assert f"{desk.folder}/suite.yml:1: warm_up:" in run.output
+    made_up = "variants: {made_up: {environment: {TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS: '3'}}}\n"
+    run = desk.bench("--suite", desk.suite(SHORT + made_up), "--compare", "settings,made_up")
+    assert (run.status, "RW1514" in run.output, "made_up" in run.output) == (1, True, True), run.output
+
+
+ONE_CELL = """\
+warmup: 1
+datasets:
+  short: {kind: random, input: 64, output: 64}
+arrivals:
+  one: {concurrency: 1, requests: 60}
+"""
+ANSWERED = "curl -s http://127.0.0.1:8000/metrics | sed -n 's/^vllm:request_success_total{.*} //p' | cut -d. -f1"
+QUESTION = json.dumps({"model": "gpt-oss-120b", "messages": [{"role": "user", "content": "Hello"}]})
+AS_CLIENT = f"Authorization: Bearer {KEY}\nContent-Type: application/json\n"
+
+
+def test_other_clients_and_slowed_gpus_mark_the_cell(desk: Desk) -> None:
+    words = ["bench", str(INVENTORY), "-y", "--suite", str(desk.suite(ONE_CELL))]
+    answered = desk.host.run(ANSWERED).stdout.strip()
+    cache = {"XDG_CACHE_HOME": str(cache_with_standin(desk.folder))}
+    desk.host.gpu.set(slowed="0x0000000000000040")
+    running = Running(desk.site, "env", *desk.variables(cache), str(BIN / "rackwright"), *words)
+    try:
+        desk.host.run(f"for i in $(seq 300); do [ $({ANSWERED}) -gt {answered} ] && exit 0; sleep 0.2; done; exit 1")
+        desk.host.run(f"curl -sf -d '{QUESTION}' -H @- http://127.0.0.1:8000/v1/chat/completions", stdin=AS_CLIENT)
+        run = running.end()
+    finally:
+        running.stop()
+        desk.host.gpu.set()
+    assert run.status == 0, run.output
+    assert desk.measured().cells["short.one"].marks == ("1 request of other clients", "a GPU was too hot")
+    assert "short.one: doubtful: 1 request of other clients" in run.output
 
 
 def test_cells_that_were_measured_stay_when_the_endpoint_fails(desk: Desk) -> None:
@@ -196,19 +242,78 @@ def put_back(host: Host, good: tuple[str, str, str]) -> None:
     assert served(host) == good
 
 
-def test_variants_are_compared_in_rounds_and_what_served_serves_again(desk: Desk) -> None:
+def clients(host: Host) -> list[tuple[str, float]]:
+    """When the balancer took the host out, and let it in again."""
+    lines = host.run(f"cat {CLIENTS} 2>/dev/null", check=False).stdout.splitlines()
+    return [(word, float(moment)) for word, moment in (line.split() for line in lines)]
+
+
+def cells_of(desk: Desk) -> list[float]:
+    """When each cell of the newest run was there."""
+    events = read_record(chosen_record(desk.site.lab.paths.root, "last"))
+    return [datetime.fromisoformat(event["time"]).timestamp() for event in events if event["kind"] == "cell"]
+
+
+def test_variants_are_compared_out_of_service_and_what_served_serves_again(desk: Desk) -> None:
+    good = served(desk.host)
+    desk.host.run(f"rm -f {CLIENTS}")
+    with desk.faults(EXACT, SLOW):
+        run = desk.bench("--suite", desk.suite(TINY), "--compare", "baseline,eagle3", "--rounds", "1")
+    assert run.status == 0, run.output
+    assert re.search(r"eagle3 shows no difference everywhere \(\d+\.\d\dx\)", run.output), run.output
+    cells = desk.measured().cells
+    assert set(cells) == {f"{name}:short.{cell}" for name in ("baseline", "eagle3") for cell in ("one", "four")}
+    assert cells["baseline:short.one"].drafting.why_not == "no drafting"
+    assert cells["eagle3:short.four"].drafting.by_position == (0.75, 0.25)
+    assert all(cell.marks == () for cell in cells.values())
+    put_back(desk.host, good)
+    assert desk.host.run(f"cat {LEASE}", check=False).stdout == ""
+    told = clients(desk.host)
+    assert [word for word, _ in told] == ["drain", "ready"] * 2
+    (out, back, out_again, back_again), moments = [moment for _, moment in told], cells_of(desk)
+    assert [out < moment < back or out_again < moment < back_again for moment in moments] == [True] * 4
+
+
+@in_proof("two rounds load the model eight times; one round of the same stands above")
+def test_rounds_say_which_variant_wins(desk: Desk) -> None:
     good = served(desk.host)
     with desk.faults(EXACT, SLOW):
         run = desk.bench("--suite", desk.suite(TINY), "--compare", "baseline,eagle3", "--rounds", "2")
     assert run.status == 0, run.output
     assert re.search(r"eagle3 wins everywhere by \d+\.\d\dx \(.*over 2 rounds\)", run.output), run.output
-    cells = desk.measured().cells
-    assert set(cells) == {f"{name}:short.{cell}" for name in ("baseline", "eagle3") for cell in ("one", "four")}
-    assert {len(found.rounds) for found in cells.values()} == {2}
-    assert cells["baseline:short.one"].drafting.why_not == "no drafting"
-    assert cells["eagle3:short.four"].drafting.by_position == (0.75, 0.25)
+    assert {len(found.rounds) for found in desk.measured().cells.values()} == {2}
+    assert list((desk.site.lab.paths.root / "runs").glob("*.eagle3-of-baseline-output-rate.png"))
     put_back(desk.host, good)
-    assert desk.host.run(f"cat {LEASE}", check=False).stdout == ""
+
+
+OTHER_DRAFT = """\
+variants:
+  short_context:
+    draft: {repository: nvidia/gpt-oss-120b-Eagle3-short-context, mount: /config/models/eagle3}
+"""
+
+
+@in_proof("it downloads another draft model; tests/lab/test_deploy.py has the staging of any release")
+def test_a_variant_with_another_draft_is_staged_first_and_evicts_nothing(desk: Desk) -> None:
+    good = served(desk.host)
+    needs = desk.host.run(f"ls {HOME}/releases; cat {HOME}/releases/*/needs").stdout.splitlines()
+    suite = desk.suite(TINY + OTHER_DRAFT)
+    run = desk.bench("--suite", suite, "--compare", "settings,short_context", "--rounds", "1")
+    assert run.status == 0, run.output
+    lines = run.output.splitlines()
+    (staged,) = [
+        n for n, line in enumerate(lines) if "nvidia/gpt-oss-120b-Eagle3-short-context" in line and "fetch" in line
+    ]
+    (began,) = [n for n, line in enumerate(lines) if "round 1: settings" in line]
+    assert staged < began
+    assert {name.partition(":")[0] for name in desk.measured().cells} == {"settings", "short_context"}
+    put_back(desk.host, good)
+    now = desk.host.run(f"ls {HOME}/releases; cat {HOME}/releases/*/needs").stdout.splitlines()
+    assert set(needs) < set(now)
+    for need in needs:
+        kind, _, name = need.partition(" ")
+        if kind == "path":
+            desk.host.run(f'[ -n "$(ls -A {name})" ]')
 
 
 def by_kill(running: Running, _: Host) -> None:
@@ -243,6 +348,7 @@ def test_a_comparison_that_is_cut_puts_back_what_served(desk: Desk, cut: str) ->
         finally:
             running.stop()
     put_back(desk.host, good)
+    assert clients(desk.host)[-1][0] == "ready"
     stays = desk.measured().cells["baseline:short.one"]
     assert (len(stays.requests), stays.failed) == (4, 0)
 

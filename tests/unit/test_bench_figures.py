@@ -22,12 +22,13 @@ from rackwright.fleet.bench.figures.compare import FIGURES, compared, estimate, 
 from rackwright.fleet.bench.figures.fail_if import broken, fail_if_of
 from rackwright.fleet.bench.figures.figures import Drafting, Measured, Request, as_json, measured_of
 from rackwright.fleet.bench.figures.guards import FORCED, forced, others, slowed, switches
+from rackwright.fleet.bench.looking import GpuLook, gpu_look
 from rackwright.fleet.bench.record import Bench, bench_of
 from rackwright.fleet.bench.report.grids import drawn_grid, grids
 from rackwright.fleet.bench.report.page import html, pictures, write_page, write_png_pictures
 from rackwright.fleet.bench.report.png import SCALE
 from rackwright.fleet.bench.report.shapes import Box, Line
-from rackwright.fleet.bench.report.table import table
+from rackwright.fleet.bench.report.table import switches_lines, table
 from rackwright.settings.model import EndpointSettings
 
 BEFORE = """\
@@ -238,8 +239,45 @@ def test_switches_are_told_as_they_are_set() -> None:
 def test_requests_of_others_and_slow_gpus_mark_a_cell() -> None:
     assert others(GROWN, 12) == ""
     assert others(GROWN, 10) == "2 requests of other clients"
+    assert others(GROWN, 11) == "1 request of other clients"
     assert others({}, 10) == ""
     assert (slowed(0x1), slowed(0x60)) == ("", "a GPU was too hot")
+
+
+@pytest.mark.parametrize(
+    ("lines", "look"),
+    [
+        (["0x0000000000000001, 69.65, 345", "0x0000000000000040, 70.35, 355"], GpuLook(0x41, 140.0, 350.0)),
+        (["0x0000000000000020, [N/A], 345"], GpuLook(0x20, None, 345.0)),
+        (["[N/A], 69.65, [Unknown Error]"], GpuLook(None, 69.65, None)),
+        (['Field "clocks_event_reasons.active" is not a valid field to query.'], None),
+        ([], None),
+    ],
+)
+def test_a_gpu_that_leaves_a_figure_out_still_says_the_others(lines: list[str], look: GpuLook | None) -> None:
+    """The first line is real: an H100's with driver 580."""
+    assert gpu_look(lines) == look
+
+
+def test_a_table_has_the_figures_of_the_gpus_that_there_are() -> None:
+    assert "a: 345 MHz" in table({"a": replace(steady(), gpu={"mhz": 345.0})}).splitlines()
+    whole = {"watts": 70.0, "mhz": 345.0, "joules_a_token": 0.25}
+    assert "a: 70 W, 345 MHz, 0.25 J a token" in table({"a": replace(steady(), gpu=whole)}).splitlines()
+
+
+def test_a_doubtful_cell_says_why_below_the_table() -> None:
+    assert "a: doubtful: a GPU was too hot" in table({"a": replace(steady(), marks=("a GPU was too hot",))})
+
+
+def test_what_each_variant_was_told_stands_below_the_table_where_it_differs() -> None:
+    both = comparison()
+    assert list(switches_lines(both)) == ["measured with prefix caching off"]
+    other = {**both.variants["eagle3"], "switches": {"prefix caching": "on"}}
+    assert list(switches_lines(replace(both, variants={**both.variants, "eagle3": other}))) == [
+        "baseline: measured with prefix caching off",
+        "eagle3: measured with prefix caching on",
+    ]
+    assert list(switches_lines(bench_of("r", events()))) == ["measured with prefix caching off"]
 
 
 # -- record and page

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,8 @@ VOCABULARY = ENCODING_FILES[0]
 VOCABULARY_AS = "fb374d419588a4632f3f557e76b4b70aebbca790"
 """tiktoken's name for it in its cache: the SHA-1 of the address that it would be fetched from."""
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "config.json", "chat_template.jinja")
-GPU_QUERY = "clocks_throttle_reasons.active,power.draw,clocks.sm"
+GPU_REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
+"""One field by its name of today, and by that of drivers before 535."""
 SECONDS = 60
 
 
@@ -47,11 +48,14 @@ class Serving:
 
 @dataclass(frozen=True)
 class GpuLook:
-    """All GPUs of a host at one moment: the bits of what slows them, watts of all, the mean clock in MHz."""
+    """All GPUs of a host at one moment: the bits of what slows them, watts of all, the mean clock in MHz.
 
-    reasons: int
-    watts: float
-    mhz: float
+    None for what one of them does not say: some have no figure for their power.
+    """
+
+    reasons: int | None
+    watts: float | None
+    mhz: float | None
 
 
 @dataclass(frozen=True)
@@ -121,8 +125,11 @@ class Measuree:
         return counts_of(self._ask(f"curl --silent --noproxy '*' --max-time 20 {url}"))
 
     def gpus(self) -> GpuLook | None:
-        """Its host's GPUs now; None where nvidia-smi does not say it."""
-        return gpu_look(self._ask(f"nvidia-smi --query-gpu={GPU_QUERY} --format=csv,noheader,nounits").splitlines())
+        """Its host's GPUs now; None where nvidia-smi does not answer."""
+        asked = (
+            f"nvidia-smi --query-gpu={one},power.draw,clocks.sm --format=csv,noheader,nounits" for one in GPU_REASONS
+        )
+        return gpu_look(self._ask("said=$({}) || said=$({}) && printf '%s\\n' \"$said\"".format(*asked)).splitlines())
 
     def gpu_names(self) -> list[str]:
         """Its host's GPUs by their product names."""
@@ -202,13 +209,25 @@ def serving_of(told: Sequence[Mapping[str, Any]]) -> Serving:
 
 
 def gpu_look(lines: Sequence[str]) -> GpuLook | None:
-    """What nvidia-smi said, a line a GPU; None where a figure is missing."""
+    """What nvidia-smi said, a line a GPU; None where that is no reading."""
+    rows = [[word.strip() for word in line.split(",")] for line in lines if line.strip()]
+    if not rows or any(len(row) != 3 for row in rows):
+        return None
+    bits = [_number(row[0], lambda text: int(text, 16)) for row in rows]
+    watts, mhz = ([_number(row[place], float) for row in rows] for place in (1, 2))
+    reasons = 0
+    for one in filter(None, bits):
+        reasons |= int(one)
+    return GpuLook(
+        None if None in bits else reasons,
+        None if None in watts else sum(filter(None, watts)),
+        None if None in mhz else sum(filter(None, mhz)) / len(mhz),
+    )
+
+
+def _number(text: str, kind: Callable[[str], float]) -> float | None:
+    """A field as a number; None for `[N/A]` and the like."""
     try:
-        rows = [[word.strip() for word in line.split(",")] for line in lines if line.strip()]
-        reasons = 0
-        for row in rows:
-            reasons |= int(row[0], 16)
-        watts, mhz = ([float(row[place]) for row in rows] for place in (1, 2))
-        return GpuLook(reasons, sum(watts), sum(mhz) / len(mhz)) if rows else None
-    except (ValueError, IndexError):
+        return kind(text)
+    except ValueError:
         return None

@@ -9,9 +9,10 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import fmean
 
 from rackwright.concerns.endpoint import full_gate
 from rackwright.errors import RackwrightError
@@ -112,12 +113,19 @@ def _last_words(log: Path) -> str:
 def _reasons(looks: Sequence[GpuLook]) -> int:
     found = 0
     for look in looks:
-        found |= look.reasons
+        found |= look.reasons or 0
     return found
 
 
 def _gpu(looks: Sequence[GpuLook], found: Measured) -> Mapping[str, float]:
-    if not looks:
-        return {}
-    watts, mhz = (sum(getattr(look, name) for look in looks) / len(looks) for name in ("watts", "mhz"))
-    return {"watts": watts, "mhz": mhz} | ({"joules_a_token": watts / found.output_rate} if found.requests else {})
+    """Means over all looks, of what the GPUs say."""
+    means = {"watts": _mean(look.watts for look in looks), "mhz": _mean(look.mhz for look in looks)}
+    told = {name: value for name, value in means.items() if value is not None}
+    if "watts" in told and found.requests and not found.failed:
+        told["joules_a_token"] = told["watts"] / found.output_rate
+    return told
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None

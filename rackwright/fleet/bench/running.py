@@ -99,16 +99,21 @@ def measure_round(
         say(f"{name}: {sentence(measured)}")
 
 
+def refuse_forced(what: str, environment: Mapping[str, str]) -> None:
+    """Raise RackwrightError for an environment in which the engine makes its figures up. what: whose it is."""
+    if why := forced(environment):
+        raise RackwrightError(
+            f"{what}: {why}; nothing was measured; next: take it out of `environment`, then the same command",
+            code="RW1514",
+        )
+
+
 def prepared(plan: Plan, measuree: Measuree, python: Path, record: Path, variant: str = "") -> Tool:
     """Everything that can refuse the run, asked before the first request. variant: of several that are compared."""
     if not variant:
         measuree.refuse_while_written()
     url, serving = measuree.url(), measuree.serving()
-    if why := forced(serving.environment):
-        raise RackwrightError(
-            f"{measuree.host} {measuree.name}: {why}; nothing was measured; next: take it out of group_vars",
-            code="RW1514",
-        )
+    refuse_forced(f"{measuree.host} {measuree.name}", serving.environment)
     vocabularies = environment_folder().parent / "vocabularies"
     tokenizer = plan.tokenizer or measuree.tokenizer(serving, vocabularies)
     gpus = measuree.gpu_names()

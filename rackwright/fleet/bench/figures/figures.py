@@ -53,7 +53,7 @@ class Measured:
     marks: tuple[str, ...] = ()
     """What makes the cell doubtful: other clients' requests, a GPU that was slowed down."""
     gpu: Mapping[str, float] = field(default_factory=dict)
-    """`watts` and `mhz`, on average over the cell's looks, and `joules_a_token`."""
+    """`watts` and `mhz`, on average over the cell's looks, and `joules_a_token`: those that the GPUs tell."""
     rounds: tuple[Measured, ...] = ()
     """Of which it was pooled; none for a single one."""
 

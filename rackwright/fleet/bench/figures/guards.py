@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from rackwright.printable import counted
 from rackwright.settings.model import EndpointSettings
 
 FORCED = "TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS"
@@ -72,7 +73,7 @@ def others(grown: Mapping[str, float], sent: int) -> str:
     sent: ours that were answered, the warm-up's included.
     """
     foreign = round(grown.get(FINISHED, sent)) - sent
-    return f"{foreign} requests of other clients" if foreign > 0 else ""
+    return f"{counted(foreign, 'request')} of other clients" if foreign > 0 else ""
 
 
 def slowed(reasons: int) -> str:

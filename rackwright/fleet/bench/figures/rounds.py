@@ -97,7 +97,9 @@ def pooled(rounds: Sequence[Measured]) -> Measured:
         errors=tuple(errors),
         drafting=_drafting([one.drafting for one in rounds]),
         marks=tuple(dict.fromkeys(text for one in rounds for text in one.marks)),
-        gpu={key: fmean(one.gpu.get(key, 0.0) for one in rounds) for key in rounds[0].gpu},
+        gpu={
+            key: fmean(one.gpu[key] for one in rounds) for key in rounds[0].gpu if all(key in one.gpu for one in rounds)
+        },
         rounds=tuple(rounds),
     )
 

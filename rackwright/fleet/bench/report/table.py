@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rackwright.fleet.bench.figures.compare import Compared, in_percent
 from rackwright.fleet.bench.figures.figures import PERCENTILES, Drafting, Measured
+from rackwright.fleet.bench.record import Bench
 from rackwright.printable import counted
 from rackwright.tables import drawn
 
@@ -20,6 +21,7 @@ HEADS = (
     "tok/step",
 )
 NONE = "-"
+GPU = {"watts": "{:.0f} W", "mhz": "{:.0f} MHz", "joules_a_token": "{:.3g} J a token"}
 
 
 def table(cells: Mapping[str, Measured], width: int = 160) -> str:
@@ -54,13 +56,12 @@ def _milliseconds(cell: Measured, latency: str) -> str:
 
 
 def _remarks(name: str, cell: Measured) -> Iterator[str]:
-    yield from (f"{name}: {mark}: its figures are not this load's alone" for mark in cell.marks)
+    yield from (f"{name}: doubtful: {mark}" for mark in cell.marks)
     if cell.short:
         yield f"{name}: {counted(cell.short, 'answer')} shorter than asked for: rates do not compare"
     yield f"{name}: {acceptance(cell.drafting)}"
     if cell.gpu:
-        watts, mhz, joules = (cell.gpu.get(key, 0.0) for key in ("watts", "mhz", "joules_a_token"))
-        yield f"{name}: {watts:.0f} W, {mhz:.0f} MHz, {joules:.3g} J a token"
+        yield f"{name}: {', '.join(form.format(cell.gpu[key]) for key, form in GPU.items() if key in cell.gpu)}"
 
 
 def acceptance(drafting: Drafting) -> str:
@@ -73,9 +74,13 @@ def acceptance(drafting: Drafting) -> str:
     return f"{drafting.tokens_a_step:.2f} tokens a step; {share}; {by_place}"
 
 
-def switches_line(switches: Mapping[str, str]) -> str:
-    """What the engine was told, as the line below every table."""
-    return "measured with " + ", ".join(f"{name} {value}" for name, value in switches.items())
+def switches_lines(found: Bench) -> Iterator[str]:
+    """What the engine was told, below every table: of variants one line, unless they were told different things."""
+    told = {name: one["switches"] for name, one in (found.variants or {"": found.conditions}).items()}
+    alike = len({tuple(one.items()) for one in told.values()}) == 1
+    for name, switches in list(told.items())[: 1 if alike else None]:
+        with_ = ", ".join(f"{switch} {value}" for switch, value in switches.items())
+        yield f"measured with {with_}" if alike else f"{name}: measured with {with_}"
 
 
 def compared_table(rows: Sequence[Compared], width: int = 160) -> str:
