@@ -12,7 +12,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -316,6 +316,15 @@ def test_a_variant_with_another_draft_is_staged_first_and_evicts_nothing(desk: D
             desk.host.run(f'[ -n "$(ls -A {name})" ]')
 
 
+def loads(desk: Desk) -> list[str]:
+    """Command lines of aiperf for this lab; it has a session of its own, so no signal of a test reaches it."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found.append(path.read_text().replace("\0", " "))
+    return [line for line in found if "launcher.py" in line and str(desk.site.lab.paths.root) in line]
+
+
 def by_kill(running: Running, _: Host) -> None:
     running.stop(signal.SIGKILL)
 
@@ -344,11 +353,13 @@ def test_a_comparison_that_is_cut_puts_back_what_served(desk: Desk, cut: str) ->
         try:
             assert running.until("baseline:short.one") is not None, running.output
             assert served(desk.host)[0] != good[0]
+            assert loads(desk)
             CUTS[cut](running, desk.host)
         finally:
             running.stop()
     put_back(desk.host, good)
     assert clients(desk.host)[-1][0] == "ready"
+    assert loads(desk) == []
     stays = desk.measured().cells["baseline:short.one"]
     assert (len(stays.requests), stays.failed) == (4, 0)
 
