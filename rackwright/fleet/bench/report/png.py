@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from rackwright.errors import RackwrightError
+from rackwright.fleet.bench.aiperf.environment import without_ours
 from rackwright.fleet.bench.report.shapes import Picture
 from rackwright.printable import printable
 
@@ -24,7 +26,13 @@ def write_png(python: Path, pictures: Sequence[tuple[Picture, Path]]) -> None:
     asked = json.dumps({"scale": SCALE, "pictures": told})
     try:
         done = subprocess.run(
-            [str(python), "-P", str(WRITER)], input=asked, capture_output=True, text=True, timeout=SECONDS, check=False
+            [str(python), "-P", str(WRITER)],
+            env=without_ours(os.environ),
+            input=asked,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
         )
         why = done.stderr.strip().splitlines()[-1:] if done.returncode else []
         failed = done.returncode != 0
