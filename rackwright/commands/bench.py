@@ -20,6 +20,7 @@ from rackwright.commands.runs import add_site, root_of
 from rackwright.effects.steps.endpoint import NothingServesError
 from rackwright.errors import RackwrightError, SettingsError
 from rackwright.fleet.bench.aiperf.environment import ready_python
+from rackwright.fleet.bench.aiperf.tokenizer import refuse_without_tokenizer
 from rackwright.fleet.bench.figures.compare import compared, sentences
 from rackwright.fleet.bench.figures.fail_if import FailIf, broken, fail_if_of
 from rackwright.fleet.bench.figures.figures import Measured
@@ -95,6 +96,8 @@ def run(args: argparse.Namespace) -> int:
         raise SettingsError(f"{' '.join(args.runs)}: runs stand behind `compare` alone", code="RW1021")
     suite, rules = suite_of(suite_text(args.suite), args.suite), [fail_if_of(text) for text in args.fail_if]
     limits = limits_of(args)
+    if args.tokenizer:
+        refuse_without_tokenizer(args.tokenizer)
     root = site_root(Path(args.inventory)).absolute()
     earlier = {rule.run: read_bench(root, rule.run) for rule in rules if rule.run}
     entry = the_host(chosen_hosts(args.inventory, args.limit, args.only), args.inventory)

@@ -19,9 +19,10 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.fleet.bench.aiperf.environment import environment_folder, ready_python
+from rackwright.fleet.bench.aiperf.environment import ready_python
 from rackwright.fleet.bench.aiperf.process import LOG, begun
 from rackwright.fleet.bench.aiperf.results import read_results
+from rackwright.fleet.bench.aiperf.tokenizer import in_cache
 from rackwright.fleet.bench.aiperf.words import Target, profile_words, surroundings
 from rackwright.fleet.bench.suites.loading import suite_of
 from rackwright.fleet.bench.suites.suite import cells
@@ -121,16 +122,34 @@ def words(python: Path, endpoint: Endpoint, out: Path, requests: int) -> list[st
     (cell,) = cells(suite)
     prompts = out.with_name("prompts.jsonl")
     prompts.write_text("".join(f'{{"text": "word {n}", "output_length": 4}}\n' for n in range(requests + 1)))
-    target = Target(endpoint.url, "m", "builtin")
+    target = Target(endpoint.url, "m", in_cache(tokenizer(out.with_name("tokenizer")), cache(out)))
     return profile_words(python, target, suite, cell, prompts, out)
 
 
-def environment() -> dict[str, str]:
-    return surroundings(os.environ, vocabularies())
+def tokenizer(folder: Path) -> Path:
+    """A folder with the files of a tokenizer that knows one word."""
+    folder.mkdir()
+    model = {"type": "WordLevel", "vocab": {"[UNK]": 0, "word": 1}, "unk_token": "[UNK]"}
+    parts = dict.fromkeys(("truncation", "padding", "normalizer", "post_processor", "decoder"))
+    made: dict[str, object] = {
+        "version": "1.0",
+        **parts,
+        "added_tokens": [],
+        "pre_tokenizer": {"type": "Whitespace"},
+        "model": model,
+    }
+    (folder / "tokenizer.json").write_text(json.dumps(made))
+    named = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "[UNK]"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(named))
+    return folder
 
 
-def vocabularies() -> Path:
-    return environment_folder().parent / "vocabularies"
+def cache(out: Path) -> Path:
+    return out.with_name("vocabularies")
+
+
+def environment(out: Path) -> dict[str, str]:
+    return surroundings(os.environ, cache(out))
 
 
 def shown_by(group: int) -> bytes:
@@ -147,7 +166,7 @@ def shown_by(group: int) -> bytes:
 
 def test_the_key_is_sent_with_each_request_and_shown_nowhere(python: Path, endpoint: Endpoint, out: Path) -> None:
     seen = list[bytes]()
-    with begun(words(python, endpoint, out, 6), KEY, environment(), out) as process:
+    with begun(words(python, endpoint, out, 6), KEY, environment(out), out) as process:
         endpoint.on_request = lambda: seen.append(shown_by(process.pid))
         assert process.wait(120) == 0, (out / LOG).read_text()
     assert read_results(out).failed == 0
@@ -159,7 +178,7 @@ def test_the_key_is_sent_with_each_request_and_shown_nowhere(python: Path, endpo
 
 def test_a_key_that_the_engine_repeats_is_masked(python: Path, endpoint: Endpoint, out: Path) -> None:
     endpoint.refuses = True
-    with begun(words(python, endpoint, out, 2), KEY, environment(), out) as process:
+    with begun(words(python, endpoint, out, 2), KEY, environment(out), out) as process:
         process.wait(120)
     found = read_results(out)
     assert (found.failed, "401" in found.errors[0], KEY in str(found)) == (2, True, False)
@@ -168,7 +187,7 @@ def test_a_key_that_the_engine_repeats_is_masked(python: Path, endpoint: Endpoin
 
 
 def test_without_a_key_none_is_sent(python: Path, endpoint: Endpoint, out: Path) -> None:
-    with begun(words(python, endpoint, out, 2), "", environment(), out) as process:
+    with begun(words(python, endpoint, out, 2), "", environment(out), out) as process:
         assert process.wait(120) == 0, (out / LOG).read_text()
     assert {*endpoint.keys} == {None}
 
@@ -182,7 +201,7 @@ def members(group: int) -> list[str]:
 
 def test_it_ends_when_whoever_began_it_is_killed(python: Path, endpoint: Endpoint, out: Path) -> None:
     begun_words = [sys.executable, "-c", PARENT, json.dumps(words(python, endpoint, out, 5000)), str(out)]
-    with subprocess.Popen(begun_words, env=environment(), cwd=ROOT, stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen(begun_words, env=environment(out), cwd=ROOT, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         group = int(parent.stdout.readline())
         assert waits(lambda: len(endpoint.keys) > 5, 60), (out / LOG).read_text()

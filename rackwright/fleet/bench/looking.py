@@ -18,6 +18,7 @@ from rackwright.effects.lease.holder import is_gone
 from rackwright.effects.lease.taking import LeaseHeldError, refusal
 from rackwright.effects.remote import StepFailedError, command_of, remote
 from rackwright.errors import RackwrightError
+from rackwright.fleet.bench.aiperf.tokenizer import in_cache
 from rackwright.fleet.bench.figures.acceptance import SILENT, counts_of
 from rackwright.paths import ENCODINGS_MOUNT, container_name
 from rackwright.plan.change import Shell
@@ -152,7 +153,7 @@ class Measuree:
     # -- what counts tokens
 
     def tokenizer(self, serving: Serving, cache: Path) -> str:
-        """What aiperf counts prompts with: files of the host's own, laid into a cache of this machine.
+        """What aiperf counts prompts with, by its name there: files of the host's own, kept in a cache of this machine.
 
         Raises RackwrightError where the host has neither gpt-oss's vocabulary nor the model's tokenizer.
         """
@@ -169,7 +170,7 @@ class Measuree:
                 "next: the same command with --tokenizer DIR",
                 code="RW1510",
             )
-        return str(folder)
+        return in_cache(folder, cache)
 
     def _keep(self, path: str, target: Path, sha256: str = "") -> bool:
         """Copy a small file of the host; whether it is there. Raises RackwrightError for other bytes than expected."""

@@ -11,6 +11,7 @@ from rackwright.concerns.endpoint.full_gate import drafting_of
 from rackwright.effects.remote import StepFailedError
 from rackwright.errors import RackwrightError
 from rackwright.fleet.bench.aiperf.environment import environment_folder, version
+from rackwright.fleet.bench.aiperf.tokenizer import in_cache
 from rackwright.fleet.bench.aiperf.words import GRACE, Target
 from rackwright.fleet.bench.figures.figures import Measured
 from rackwright.fleet.bench.figures.guards import forced, switches
@@ -115,7 +116,8 @@ def prepared(plan: Plan, measuree: Measuree, python: Path, record: Path, variant
     url, serving = measuree.url(), measuree.serving()
     refuse_forced(f"{measuree.host} {measuree.name}", serving.environment)
     vocabularies = environment_folder().parent / "vocabularies"
-    tokenizer = plan.tokenizer or measuree.tokenizer(serving, vocabularies)
+    own = plan.tokenizer and in_cache(Path(plan.tokenizer), vocabularies)
+    tokenizer = own or measuree.tokenizer(serving, vocabularies)
     gpus = measuree.gpu_names()
     note_conditions(
         record,

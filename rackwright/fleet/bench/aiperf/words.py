@@ -68,8 +68,12 @@ def _pattern(suite: Suite, cell: Cell) -> Iterator[str]:
 
 
 def surroundings(environment: Mapping[str, str], vocabularies: Path) -> dict[str, str]:
-    """The environment of the command: it fetches nothing by itself. vocabularies: folder of tiktoken's files."""
+    """The environment of the command: it fetches nothing by itself.
+
+    vocabularies: folder of tiktoken's files, and a cache as Hugging Face has it.
+    """
     quiet = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
     # A proxy on the way would be measured with the endpoint.
-    own = {"no_proxy": "*", "NO_PROXY": "*", "TIKTOKEN_CACHE_DIR": str(vocabularies), "COLUMNS": "120"}
-    return {**environment, **quiet, **own}
+    own = {"no_proxy": "*", "NO_PROXY": "*", "COLUMNS": "120"}
+    found = {"TIKTOKEN_CACHE_DIR": str(vocabularies), "HF_HUB_CACHE": str(vocabularies)}
+    return {**environment, **quiet, **own, **found}
