@@ -21,7 +21,7 @@ from rackwright.paths import (
     unit_name,
 )
 from rackwright.plan.binding import binding_path
-from rackwright.plan.group import member_files
+from rackwright.plan.group import launch_files, launch_port, member_files
 from rackwright.plan.render import render, systemd_command
 from rackwright.plan.spec import FORMAT, EndpointSpec
 from rackwright.settings.model import EndpointSettings
@@ -149,11 +149,13 @@ def _member_files(spec: EndpointSpec, endpoint: EndpointSettings) -> dict[str, s
         "url": spec.health_url,
         "model": spec.served_name,
         "line_port": endpoint.group_port + 1,
+        "launch_port": launch_port(endpoint) or "",
         "grace": endpoint.group_grace,
         "load_timeout": endpoint.load_timeout,
         "stop_timeout": endpoint.stop_timeout,
     }
-    return member_files(spec.name, release_dir(spec.name, SELF), values)
+    files = member_files(spec.name, release_dir(spec.name, SELF), values)
+    return files | (launch_files() if launch_port(endpoint) else {})
 
 
 def _needs(spec: EndpointSpec) -> Iterator[tuple[str, str]]:

@@ -24,7 +24,7 @@ from rackwright.paths import (
     keyed_dir,
     release_dir,
 )
-from rackwright.plan.group import member_place, member_words
+from rackwright.plan.group import launch_words, member_place, member_words
 from rackwright.plan.group.files import RUN_MEMBER
 from rackwright.plan.render import Expanded
 from rackwright.settings.model import EndpointSettings
@@ -254,7 +254,8 @@ def server_command(endpoint: EndpointSettings) -> list[str]:
     """The server's own words: model, host, port and the YAML; values stay in the YAML (DECISIONS 24)."""
     host = endpoint.address if endpoint.network == "host" else "0.0.0.0"
     where = ["--host", host, "--port", str(endpoint.port)]
-    return [*SERVERS[endpoint.engine_kind](endpoint, where), *member_words(endpoint), *endpoint.arguments]
+    own = [*SERVERS[endpoint.engine_kind](endpoint, where), *member_words(endpoint), *endpoint.arguments]
+    return [*launch_words(endpoint), *own]
 
 
 def _trtllm(endpoint: EndpointSettings, where: list[str]) -> list[str]:

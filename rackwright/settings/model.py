@@ -114,11 +114,14 @@ class EndpointSettings(Frozen):
     hosts: HostsOf = 1
     """Hosts that serve one model together: a number, which takes neighbours in the inventory, or their names.
 
-    Ranks follow the inventory; the first is the head, which answers. Wants `network: host`. vLLM and SGLang so
-    far; data parallel and disaggregated serving over several hosts are not supported yet.
+    Ranks follow the inventory; the first is the head, which answers. Wants `network: host`. Data parallel and
+    disaggregated serving over several hosts are not supported yet.
     """
     group_port: Annotated[int, Field(ge=1, le=65534)] = 29500
-    """Port on the head at which the members of a group meet; the next one carries their lifelines."""
+    """Port at which the members of a group meet; the next one carries their lifelines.
+
+    vLLM and SGLang meet at the head. TensorRT-LLM's mpirun comes from the head, by SSH: each other member's own sshd.
+    """
     group_grace: Seconds = 15
     """Seconds for which a member's lifeline may be silent before the head asks for a token, and then gives it up."""
     group_transport: Literal["any", "rdma", "nvlink"] = "any"

@@ -33,6 +33,8 @@ MULTI_ARCH = "1.3.0rc27"
 """This version's tag is an index of linux/amd64 and linux/arm64; the others are plain amd64 manifests."""
 ARM64_ONLY = "1.2.0rc6-arm64"
 """A tag that only has linux/arm64 (its files are amd64's: it is there to be refused)."""
+WITH_MPI = "1.2.1"
+"""The version whose image has Open MPI, as all real ones have: 80 MB, for an endpoint of several hosts alone."""
 VLLM = "vllm/vllm-openai:v0.14.1"
 SGLANG = "lmsysorg/sglang:v0.5.8"
 # Raise it when the image's configuration or layout changes; recipe and engine are in the key already.
@@ -154,7 +156,7 @@ def _make(folder: Path, layout: Path, versions: tuple[str, ...]) -> None:
 
 def _fill(root: Path, written: oci.Layout, versions: tuple[str, ...]) -> None:
     known = set[str]()
-    base, wheels, trtllm, shared, vllm, sglang = (
+    base, wheels, trtllm, shared, vllm, sglang, mpi = (
         _layer(root, written, step, known)
         for step in (
             rootfs.make_base,
@@ -163,10 +165,11 @@ def _fill(root: Path, written: oci.Layout, versions: tuple[str, ...]) -> None:
             rootfs.add_shared,
             rootfs.add_vllm,
             rootfs.add_sglang,
+            rootfs.add_mpi,
         )
     )
     for version in versions:
-        _tag(written, [base, wheels, trtllm], version)
+        _tag(written, [base, wheels, trtllm, *([mpi] if version == WITH_MPI else [])], version)
     arm = written.add_image([base, wheels, trtllm], "arm64", _trtllm_config(ARM64_ONLY.removesuffix("-arm64")))
     written.tag(arm, f"{REPOSITORY}:{ARM64_ONLY}")
     written.tag(written.add_image([base, wheels, shared, vllm], "amd64", _vllm_config()), VLLM)

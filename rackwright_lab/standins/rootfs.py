@@ -6,6 +6,7 @@ import io
 import shutil
 import sys
 import tarfile
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from rackwright_lab.standins import oci
 
 SUITE = "bookworm"
 PACKAGES = ("python3",)
+MPI_PACKAGES = ("openmpi-bin", "python3-mpi4py")
 STANDINS = Path(__file__).parent
 ENGINE = STANDINS / "engine"
 PACKAGE = "lab_standins"
@@ -37,7 +39,10 @@ _LEFT_OUT = (
     "usr/share/perl", "usr/lib/x86_64-linux-gnu/perl", "usr/lib/x86_64-linux-gnu/gconv", "usr/lib/python3.11/lib2to3",
 )  # fmt: skip
 _RUN = "#!/usr/bin/python3\nimport sys\nfrom {module} import {name}\nsys.exit({name}())\n"
-TRTLLM_SCRIPTS = {"usr/local/bin/trtllm-serve": _RUN.format(module="tensorrt_llm.commands.serve", name="entry")}
+TRTLLM_SCRIPTS = {
+    "usr/local/bin/trtllm-serve": _RUN.format(module="tensorrt_llm.commands.serve", name="entry"),
+    "usr/local/bin/trtllm-llmapi-launch": (ENGINE / "commands/llmapi_launch.sh").read_text(encoding="utf-8"),
+}
 VLLM_SCRIPTS = {"usr/local/bin/vllm": _RUN.format(module="vllm.entrypoints.cli.main", name="main")}
 COMMON_SCRIPTS = {
     "usr/local/bin/hf": _RUN.format(module="huggingface_hub.cli.hf", name="main"),
@@ -95,6 +100,24 @@ def make_base(root: Path, packages: tuple[str, ...] = PACKAGES) -> None:
     for name in ("tmp", "dev", "var/cache", "var/log"):
         (root / name).mkdir()
     (root / "tmp").chmod(0o1777)
+
+
+def add_mpi(root: Path) -> None:
+    """Add Open MPI and mpi4py, with all that they need; only the files that are not there yet."""
+    with tempfile.TemporaryDirectory(dir=root.parent) as beside:
+        make_base(Path(beside), (*PACKAGES, *MPI_PACKAGES))
+        # No ssh: whether the real image has one is not known, and nothing of ours may need it there.
+        left_out = ("var/lib", "usr/include", "usr/lib/gcc", "usr/bin/ssh", "usr/lib/openssh")
+        for name in sorted(files_below(Path(beside)) - files_below(root)):
+            if not name.startswith(left_out):
+                _put(Path(beside) / name, root / name)
+
+
+def _put(source: Path, target: Path) -> None:
+    if source.is_symlink() or not source.is_dir():
+        shutil.copy2(source, target, follow_symlinks=False)
+    else:
+        target.mkdir()
 
 
 def add_wheels(root: Path) -> None:
@@ -175,7 +198,7 @@ def compile_all(root: Path, folder: str) -> None:
 def engine_sources() -> Iterator[Path]:
     """Yield what the engines' layers are made of, in a stable order."""
     for name in ("engine", "common", "vllm", "sglang"):
-        yield from sorted((STANDINS / name).rglob("*.py"))
+        yield from sorted(path for path in (STANDINS / name).rglob("*") if path.suffix in (".py", ".sh"))
 
 
 def files_below(root: Path) -> set[str]:

@@ -119,7 +119,8 @@ def test_an_endpoint_of_one_host_is_in_no_group(site: Path) -> None:
         ({"size: 2": "size: 2, data-parallel-size: 2"}, {}, 2, "data parallel over several hosts is not supported yet"),
         ({"size: 2": "size: 2, nnodes: 2"}, {}, 2, "follows from hosts: 2: leave it out"),
         ({"size: 2": "size: 2, kv-transfer-config: '{}'"}, {}, 2, "disaggregated serving over several hosts"),
-        (TRTLLM, {}, 2, "tensorrt-llm over several hosts is not supported yet: write 1, or"),
+        ({**TRTLLM, "hosts: 2": "hosts: 2\narguments: [--tp_size, '2']"}, {}, 2, "write it as engine.tensor_parallel_size"),
+        ({**TRTLLM, "hosts: 2": "hosts: 2\ncontainer: {user: '1000'}"}, {}, 2, "mpirun starts the ranks as root"),
         ({"hosts: 2": "hosts: 2\nport: 29501"}, {}, 2, "29500 and the next one are the members' own"),
     ],
 )  # fmt: skip

@@ -123,7 +123,7 @@ def _placed(gpus: tuple[str, ...], endpoint: EndpointSettings, group: Group | No
     if endpoint.size == 1 or group is None:
         return bound
     addresses = tuple(member.address for member in group.members)
-    headless = "" if group.is_head else HEADLESS[endpoint.engine_kind]
+    headless = "" if group.is_head else HEADLESS.get(endpoint.engine_kind, "")
     return replace(bound, rank=group.rank, addresses=addresses, headless=headless)
 
 

@@ -18,6 +18,17 @@ OURS = {
     "sglang": {"nnodes", "node-rank", "dist-init-addr"},
 }
 """Options that follow from `hosts`, by engine: the unit gives them to each member."""
+LAUNCHED = "tensorrt-llm"
+"""The engine whose ranks mpirun starts on all hosts; it has no options for that."""
+SIZES = {
+    "--tp_size": "tensor_parallel_size",
+    "--tensor_parallel_size": "tensor_parallel_size",
+    "--pp_size": "pipeline_parallel_size",
+    "--pipeline_parallel_size": "pipeline_parallel_size",
+    "--cp_size": "context_parallel_size",
+    "--context_parallel_size": "context_parallel_size",
+}
+"""Words of its command line that say how many ranks there are, and where they are said over several hosts."""
 DISAGGREGATED = frozenset({"kv-transfer-config", "disaggregation-mode"})
 """Options by which some hosts read prompts and others answer."""
 FIRST = {"vllm": "0.11.1", "sglang": "0.5.2"}
@@ -29,17 +40,26 @@ def check_group(endpoint: EndpointSettings, plan: Plan) -> Iterator[Finding]:
     """What keeps several hosts from serving this endpoint together; nothing for an endpoint of one host."""
     if endpoint.size == 1:
         return
-    if endpoint.engine_kind not in OURS:
-        others = " or ".join(OURS)
-        text = f"{endpoint.engine_kind} over several hosts is not supported yet: write 1, or serve it with {others}"
-        yield Finding(("hosts",), text, code=CODE)
-        return
-    if not _knows_nodes(endpoint):
+    if endpoint.engine_kind == LAUNCHED:
+        yield from _launched(endpoint)
+    elif not _knows_nodes(endpoint):
         text = f"{endpoint.engine_kind} {endpoint.version} has no --nnodes: take {FIRST[endpoint.engine_kind]} or newer"
         yield Finding(("hosts",), text, code=CODE)
     yield from _surroundings(endpoint)
     yield from _sizes(endpoint, plan)
     yield from _options(endpoint)
+
+
+def _launched(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """What mpirun wants: it starts as many ranks as the engine's options say, as root in the container."""
+    for at, word in enumerate(endpoint.arguments):
+        option = word.split("=")[0]
+        if option in SIZES:
+            text = f"{option}: over several hosts write it as engine.{SIZES[option]}, from which the ranks follow"
+            yield Finding(("arguments", at), text, code=CODE)
+    if endpoint.container.user:
+        text = "over several hosts mpirun starts the ranks as root of the container: leave it out"
+        yield Finding(("container", "user"), text, code=CODE)
 
 
 def _knows_nodes(endpoint: EndpointSettings) -> bool:
@@ -71,11 +91,11 @@ def _sizes(endpoint: EndpointSettings, plan: Plan) -> Iterator[Finding]:
     if ranks % endpoint.size:
         text = f"{ranks} GPUs do not go evenly onto {endpoint.size} hosts: write a multiple of {endpoint.size}"
         yield Finding(plan.path("tp"), text, code=CODE)
-    elif plan.number("tp") > ranks // endpoint.size:
+    elif plan.number("tp") > ranks // endpoint.size and endpoint.group_transport == "any":
         text = (
             f"tensor parallel crosses its hosts, twice a layer for each token: over Ethernet write "
-            f"pipeline-parallel-size: {endpoint.size} and the tensor parallel size of one host; "
-            "over NVLink or RDMA it is well"
+            f"{plan.path('pp')[-1]}: {endpoint.size} and the tensor parallel size of one host; "
+            "over NVLink or RDMA it is well: say so by group_transport"
         )
         yield Finding(plan.path("tp"), text, Level.WARN, code=CODE)
 
@@ -88,7 +108,7 @@ def _options(endpoint: EndpointSettings) -> Iterator[Finding]:
         if path[0] == "arguments" and not word.startswith("-"):
             continue
         meant = spelled(line, str(word))
-        if meant is not None and meant.key.name in OURS[endpoint.engine_kind]:
+        if meant is not None and meant.key.name in OURS.get(endpoint.engine_kind, ()):
             yield Finding(path, f"follows from hosts: {endpoint.size}: leave it out", code=CODE)
         elif meant is not None and meant.key.name in DISAGGREGATED:
             yield Finding(path, "disaggregated serving over several hosts is not supported yet", code=CODE)

@@ -47,8 +47,9 @@ def _sizes() -> dict[str, int]:
 
 
 def _fits(plan: Plan, model: dict[str, Any] | None, weights: int, gpu: GpuType) -> Iterator[Finding]:
-    share, memory = weights / plan.gpus, gpu.memory_mib * 1024**2
-    sum_ = f"{_gib(weights)} of weights over {plan.gpus} GPU{'s' if plan.gpus > 1 else ''} with {_gib(memory)} each"
+    gpus = plan.gpus * plan.number("nodes")
+    share, memory = weights / gpus, gpu.memory_mib * 1024**2
+    sum_ = f"{_gib(weights)} of weights over {gpus} GPU{'s' if gpus > 1 else ''} with {_gib(memory)} each"
     if share > memory:
         yield Finding(plan.path("tp"), f"the weights do not seem to fit: {sum_}", Level.WARN, code="RW0313")
         return

@@ -19,6 +19,7 @@ NAMES: dict[str, dict[str, KeyPath]] = {
         "pp": ("pipeline_parallel_size",),
         "cp": ("context_parallel_size",),
         "ep": ("moe_expert_parallel_size",),
+        "nodes": ("nnodes",),
         "moe_tp": ("moe_tensor_parallel_size",),
         "sequence": ("max_seq_len",),
         "batch": ("max_batch_size",),
@@ -135,9 +136,9 @@ class Plan:
 
 def plan_of(endpoint: EndpointSettings) -> Plan:
     """The plan of an endpoint."""
+    ours = {"nnodes": endpoint.size} if endpoint.size > 1 else {}
     if endpoint.engine_kind == "tensorrt-llm":
-        return Plan(endpoint.engine_kind, endpoint.version, endpoint.engine)
+        return Plan(endpoint.engine_kind, endpoint.version, {**endpoint.engine, **ours})
     line = line_for(endpoint.engine_kind, bare(endpoint.version))[0]
     options = by_key(line, endpoint.engine, endpoint.arguments)
-    ours = {"nnodes": endpoint.size} if endpoint.size > 1 else {}
     return Plan(endpoint.engine_kind, endpoint.version, {**options, **ours})

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rackwright.hostside import durable_script, host_text
-from rackwright.paths import UNITS, container_name, endpoint_dir, follow_unit, group_dir, unit_name
+from rackwright.paths import DOCKER_HOST, UNITS, container_name, endpoint_dir, follow_unit, group_dir, unit_name
+from rackwright.plan.group.words import FIRST_PROCESS
 
 RUN_MEMBER = "run-member"
 """The program that a member's unit runs, with its container's command line behind it."""
@@ -24,6 +25,7 @@ def member_files(endpoint: str, release: str, values: Mapping[str, str | int]) -
         "here": group_dir(endpoint),
         "follow_unit": follow_unit(endpoint),
         "release": release,
+        "docker_host": DOCKER_HOST,
         **values,
     }
     settings = "".join(f"{key}='{value}'\n" for key, value in sorted(own.items()))
@@ -34,4 +36,15 @@ def member_files(endpoint: str, release: str, values: Mapping[str, str | int]) -
         "wait-ready": host_text("wait_member_ready.sh"),
         "follow": durable_script("follow_head", unit=unit_name(endpoint), units=UNITS, home=endpoint_dir(endpoint)),
         "commit-member": durable_script("commit_member", home=endpoint_dir(endpoint)),
+    }
+
+
+def launch_files() -> dict[str, str]:
+    """The files by which the head's mpirun starts ranks on the other members, by name."""
+    return {
+        "launch": host_text("launch.bash"),
+        "start-ranks": host_text("start_ranks.bash"),
+        FIRST_PROCESS: host_text("first_process.bash"),
+        "serve-first": host_text("serve_first.bash"),
+        "ask-host": host_text("ask_host.bash"),
     }

@@ -1,12 +1,14 @@
-"""How each engine learns of the other hosts: by its own flags, without Ray and without SSH. Pure.
+"""How each engine learns of the other hosts: by its own flags, or by mpirun, which the head's container runs. Pure.
 
 The words are the same on every host; systemd puts each one's rank and addresses in, from its binding.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
+from rackwright.paths import RELEASE_MOUNT
 from rackwright.plan.render import Expanded
 from rackwright.settings.model import EndpointSettings
 
@@ -19,6 +21,13 @@ launch_dummy_health_check_server): a balancer would take them for endpoints, so 
 HOST_ADDRESS = {"vllm": "VLLM_HOST_IP", "sglang": "SGLANG_HOST_IP"}
 """The variable by which an engine knows its own host's address towards the others."""
 
+FIRST_PROCESS = "first-process"
+"""The program with which a member's container begins, where mpirun starts the engine's ranks."""
+RANKS = ("tensor_parallel_size", "pipeline_parallel_size", "context_parallel_size")
+"""Options of TensorRT-LLM whose product is the number of its ranks, one a GPU."""
+NETWORKS = ("UCX_NET_DEVICES", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include")
+"""Variables by which what mpirun starts stays on the members' own network."""
+
 CARRIERS = {
     "any": (),
     "rdma": ("--device", "/dev/infiniband", "--cap-add", "IPC_LOCK"),
@@ -27,16 +36,36 @@ CARRIERS = {
 """What a container needs besides, by what carries the traffic: RDMA's devices and locked memory, or an IMEX channel."""
 
 
+def is_launched(endpoint: EndpointSettings) -> bool:
+    """Whether mpirun on the head starts what runs on the other members, by SSH."""
+    return endpoint.size > 1 and endpoint.engine_kind not in MEETING
+
+
+def launch_port(endpoint: EndpointSettings) -> int | None:
+    """Port of the members' fabric addresses at which the head's mpirun comes in; None where nothing does."""
+    return endpoint.group_port if is_launched(endpoint) else None
+
+
+def launch_words(endpoint: EndpointSettings) -> list[str]:
+    """The words in front of the server's own where mpirun starts it; none elsewhere."""
+    if not is_launched(endpoint):
+        return []
+    ranks = math.prod(int(endpoint.engine.get(name) or 1) for name in RANKS)
+    place = [Expanded("${RANK}"), Expanded("${MEMBERS}"), str(ranks // endpoint.size)]
+    return ["/bin/bash", f"{RELEASE_MOUNT}/{FIRST_PROCESS}", *place]
+
+
 def member_words(endpoint: EndpointSettings) -> list[str]:
-    """The words for any member of a group; none for an endpoint of one host."""
-    if endpoint.size == 1:
+    """The words for any member of a group; none for an endpoint of one host, nor where mpirun tells the ranks."""
+    if endpoint.size == 1 or is_launched(endpoint):
         return []
     return [*_words(endpoint, Expanded("${RANK}"), "${HEAD}"), Expanded("$HEADLESS")]
 
 
 def first_member_words(endpoint: EndpointSettings) -> list[str]:
     """The same for the head, by itself: for asking an image about its options."""
-    return _words(endpoint, "0", "127.0.0.1") if endpoint.size > 1 else []
+    meets = endpoint.size > 1 and not is_launched(endpoint)
+    return _words(endpoint, "0", "127.0.0.1") if meets else []
 
 
 def _words(endpoint: EndpointSettings, rank: str, head: str) -> list[str]:
@@ -62,6 +91,8 @@ def member_place(endpoint: EndpointSettings) -> list[str]:
     """
     if endpoint.size == 1:
         return []
-    named = [word for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME") for word in ("--env", name)]
-    address = Expanded(f"{HOST_ADDRESS[endpoint.engine_kind]}=${{ADDRESS}}")
-    return ["--env", address, *named, *CARRIERS[endpoint.group_transport]]
+    names = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", *(NETWORKS if is_launched(endpoint) else ()))
+    named = [word for name in names for word in ("--env", name)]
+    own = HOST_ADDRESS.get(endpoint.engine_kind)
+    address = ["--env", Expanded(f"{own}=${{ADDRESS}}")] if own else []
+    return [*address, *named, *CARRIERS[endpoint.group_transport]]

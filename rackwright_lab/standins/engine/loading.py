@@ -11,6 +11,7 @@ from typing import Any
 from . import gpus, log
 from .checkpoint import Checkpoint, load_shards, open_checkpoint, resolve
 from .faults import Faults
+from .llmapi import mpi_ranks
 
 _BYTES_PER_SECOND = 50_000_000
 _STAGES = ("Loading weights concurrently", "Running autotuner warmup", "Capturing CUDA graphs")
@@ -44,7 +45,9 @@ def _check_parallelism(options: dict[str, Any]) -> None:
     world = tensor * options["pipeline_parallel_size"] * options["context_parallel_size"]
     seen = gpus.count()
     log.line(f"world size {world}, {seen} GPU(s) visible")
-    if world > seen:
+    if mpi_ranks.are_there():
+        mpi_ranks.check(world, str(options["model"]))
+    elif world > seen:
         raise RuntimeError(f"CUDA error: invalid device ordinal (world size {world}, but {seen} GPU(s) are visible)")
     if experts and tensor % experts:
         raise ValueError(f"tensor_parallel_size {tensor} is not divisible by moe_expert_parallel_size {experts}")

@@ -1,7 +1,8 @@
 #!/bin/bash
 # The head's end of one member's lifeline, on standard input and output: one answer to each line that is heard.
 # Arguments: the folder of the head's release, the members' addresses in the order of their ranks.
-# A line heard: RANK idle|running TOKEN RELEASE ASKED:yes|no. Answered: WORD TOKEN RELEASE PROVEN ASKED.
+# A line heard: RANK idle|running TOKEN RELEASE ASKED:yes|no KEY. Answered: WORD TOKEN RELEASE PROVEN ASKED KEY.
+# KEY is for engines that start processes over hosts: each end's own, of this start of the group alone; else `-`.
 set -u
 . "$1/group"
 IFS=, read -r -a places <<<"$2"
@@ -24,16 +25,17 @@ leave() { # a newer line of the same member stays
 caller=$(peer) || exit 1
 trap leave EXIT
 trap 'exit 1' TERM PIPE
-while read -r number said token theirs has; do
-  [[ "$number $said $token $theirs $has" =~ ^[1-9][0-9]?\ (idle|running)\ [0-9a-f-]{1,36}\ [0-9a-f]{12}\ [0-9a-f-]{1,12}:(yes|no)$ ]] || exit 1
+while read -r number said token theirs has key; do
+  [[ "$number $said $token $theirs $has $key" =~ ^[1-9][0-9]?\ (idle|running)\ [0-9a-f-]{1,36}\ [0-9a-f]{12}\ [0-9a-f-]{1,12}:(yes|no)\ (-|[A-Za-z0-9+/]{68})$ ]] || exit 1
   [ "${places[number]:-}" = "$caller" ] || exit 1
   rank=$number
-  printf '%s %s %s %s %s %(%s)T\n' $$ "$said" "$token" "$theirs" "$has" -1 >"$here/rank-$rank.$$" || exit 1
+  printf '%s %s %s %s %s %(%s)T %s\n' $$ "$said" "$token" "$theirs" "$has" -1 "$key" >"$here/rank-$rank.$$" || exit 1
   mv -f "$here/rank-$rank.$$" "$here/rank-$rank" || exit 1
   read -r word go <"$here/state" || exit 1
   proven=$(readlink "$home/proven")
-  asked=-
+  asked=- ours=-
+  [ -z "$launch_port" ] || read -r _ ours _ <"$here/key.pub" || exit 1
   [ ! -f "$here/asked" ] || read -r asked <"$here/asked"
   proven=${proven##*/}
-  printf '%s %s %s %s %s\n' "$word" "$go" "$mine" "${proven:--}" "$asked" || exit 1
+  printf '%s %s %s %s %s %s\n' "$word" "$go" "$mine" "${proven:--}" "$asked" "$ours" || exit 1
 done

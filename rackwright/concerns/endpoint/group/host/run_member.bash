@@ -9,12 +9,14 @@
 set -u
 folder=${0%/*}
 . "$folder/group"
-mine=${release##*/} engine='' state=idle token=- wire=''
+mine=${release##*/} engine='' state=idle token=- wire='' door='' word=-
 command=("$@")
+[ -z "$launch_port" ] || . "$folder/launch"
 trap '' PIPE
 trap 'stop_engine; exit 143' TERM
 say() { printf '%s\n' "$*"; }
 stop_engine() {
+  [ -z "$door" ] || close_door
   [ -n "$engine" ] || return 0
   docker stop --time "$stop_timeout" "$container" >/dev/null 2>&1
   kill "$engine" 2>/dev/null
@@ -41,15 +43,17 @@ interface=$(ip -o -4 address show | awk -v address="$ADDRESS" '{ split($4, own, 
 [ -n "$interface" ] || give_up "no interface of this host has $ADDRESS; next: set its fabric_address, then run the deploy again"
 export GLOO_SOCKET_IFNAME=$interface NCCL_SOCKET_IFNAME=$interface
 rm -rf "$here" && mkdir -p -m 0700 "$here" || exit 1
+[ -z "$launch_port" ] || { make_key; export UCX_NET_DEVICES=$interface OMPI_MCA_btl_tcp_if_include OMPI_MCA_oob_tcp_if_include
+  OMPI_MCA_btl_tcp_if_include=$(fabric) OMPI_MCA_oob_tcp_if_include=$OMPI_MCA_btl_tcp_if_include; }
 
 # -- the head
 
 put() { printf '%s %s\n' "$1" "$2" >"$here/state.new" && mv -f "$here/state.new" "$here/state"; }
-heard() { # rank; sets line, said, theirs, time: what the member has said last, or fails
-  { read -r line said _ theirs _ time <"$here/rank-$1"; } 2>/dev/null
+heard() { # rank; sets line, said, theirs, time, key: what the member has said last, or fails
+  { read -r line said _ theirs _ time key <"$here/rank-$1"; } 2>/dev/null
 }
 missing() { # prints the first member that is not ready to start
-  local rank line said theirs time
+  local rank line said theirs time key
   for ((rank = 1; rank < ${#places[@]}; rank++)); do
     if ! heard "$rank"; then say "rank $rank (${places[rank]}): it has not called"
     elif [ "$theirs" != "$mine" ]; then say "rank $rank (${places[rank]}): it is at release $theirs"
@@ -74,7 +78,7 @@ answers() { # whether the endpoint gives a token, in the time that a silent memb
     --header 'Content-Type: application/json' --data "$body" "$url/v1/completions")" = 200 ]
 }
 check_members() { # gives up when one has ended, or is silent and no token comes
-  local rank line said theirs time now age
+  local rank line said theirs time key now age
   printf -v now '%(%s)T' -1
   for ((rank = 1; rank < ${#places[@]}; rank++)); do
     heard "$rank" && [ "$line" = "${lines[rank]}" ] || { put stop -; give_up "rank $rank (${places[rank]}) has ended; all stop"; }
@@ -86,7 +90,7 @@ check_members() { # gives up when one has ended, or is silent and no token comes
   done
 }
 lead() {
-  local rank line said theirs time began
+  local rank line said theirs time key began
   IFS=, read -r -a places <<<"$MEMBERS"
   put wait -
   systemd-socket-activate --accept --inetd --listen="$ADDRESS:$line_port" /bin/bash "$folder/line-head" "$folder" "$MEMBERS" &
@@ -95,11 +99,13 @@ lead() {
   read -r token </proc/sys/kernel/random/uuid
   for ((rank = 1; rank < ${#places[@]}; rank++)); do heard "$rank" && lines[rank]=$line; done
   say "all ${#places[@]} members are there: starting"
+  [ -z "$launch_port" ] || prepare_launch || give_up "it cannot be prepared how the other members start their processes"
   put go "$token"
   start_engine
   began=$SECONDS
   while ! engine_ended; do
     check_members
+    [ -z "$launch_port" ] || launch_asked
     if [ "$(cat "$here/ready" 2>/dev/null)" = $$ ]; then put ready "$token"
     elif ((SECONDS - began > load_timeout)); then put stop -; give_up "not ready within its load_timeout, $load_timeout s"; fi
     sleep 0.5
@@ -125,13 +131,14 @@ agree() { # the head has committed what runs here
   [ "$(readlink "$home/proven")" = "releases/$mine" ] && cmp -s "$home/binding" "$home/proven-binding" && return 0
   /bin/sh "$folder/commit-member" "$mine" && say "release $mine is proven at the head"
 }
-heed() { # word token release proven asked-for: what the head says
+heed() { # word token release proven asked-for key: what the head says
   case $1 in
     go)
       if [ -z "$engine" ] && [ "$3" = "$mine" ]; then
         # The head's starts are limited, and these are the same ones.
         systemctl reset-failed "$unit" 2>/dev/null
         token=$2
+        [ -z "$launch_port" ] || open_door "$6"
         start_engine
       fi ;;
     ready) [ -z "$engine" ] || printf '%s\n' $$ >"$here/ready" ;;
@@ -148,16 +155,16 @@ heed() { # word token release proven asked-for: what the head says
 }
 talk() { # until the line is cut
   local answer newer status at=$SECONDS has=-:no
-  while printf '%s %s %s %s %s\n' "$RANK" "$state" "$token" "$mine" "$has" >&"$wire" 2>/dev/null; do
+  while printf '%s %s %s %s %s %s\n' "$RANK" "$state" "$token" "$mine" "$has" "$word" >&"$wire" 2>/dev/null; do
     IFS= read -r -t 1 -u "$wire" answer
     status=$?
     if [ $status = 0 ]; then
       # After a pause several answers lie there.
       while IFS= read -r -t 0.02 -u "$wire" newer; do answer=$newer; done
       at=$SECONDS
-      # shellcheck disable=SC2086 - five words
+      # shellcheck disable=SC2086 - six words
       set -f; set -- $answer; set +f
-      [ $# != 5 ] || heed "$@"
+      [ $# != 6 ] || heed "$@"
     elif [ $status -le 128 ]; then break
     fi
     if [ -n "$engine" ] && engine_ended; then exit "$ended"; fi
