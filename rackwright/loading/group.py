@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache
 
 from rackwright.loading.host import InventoryHost
+from rackwright.plan.group import launch_ports
 from rackwright.settings.group import Group, GroupMember
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.origin import KeyPath, origin_of
@@ -140,10 +141,10 @@ def _resolved(name: str) -> str:
 
 
 def _placed(members: Hosts) -> Iterator[InventoryHost]:
-    name, _ = _asked(members[0])
+    name, own = _asked(members[0])
     places = tuple(GroupMember(host.name, address_of(host)) for host in members)
     for rank, host in enumerate(members):
-        yield replace(host, settings=host.settings.in_group(Group(name, places, rank)))
+        yield replace(host, settings=host.settings.in_group(Group(name, places, rank, launch_ports(own))))
 
 
 def kept_in_group(host: InventoryHost, settings: HostSettings, next_command: str) -> HostSettings:

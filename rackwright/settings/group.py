@@ -7,6 +7,14 @@ from dataclasses import dataclass
 FIRST_RANK = 0
 """The head's: it answers, and it alone decides what the group serves."""
 
+RANK_PORTS = 130
+"""Ports for what mpirun starts on a host: two for its daemon, and one for each rank."""
+
+
+def rank_ports(group_port: int) -> tuple[int, int]:
+    """First and last of these ports: they lie behind `group_port` and the lifelines' one."""
+    return group_port + 2, group_port + 1 + RANK_PORTS
+
 
 @dataclass(frozen=True)
 class GroupMember:
@@ -23,6 +31,8 @@ class Group:
     endpoint: str
     members: tuple[GroupMember, ...]
     rank: int
+    ports: tuple[int, int] | None = None
+    """First and last port that the engine takes on all addresses of a member; None when it is told one."""
 
     @property
     def hosts(self) -> tuple[str, ...]:

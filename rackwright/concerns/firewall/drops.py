@@ -90,11 +90,27 @@ def _nft_lines(endpoints: Listeners, bridge: str) -> Iterator[str]:
 
 
 def _nft_between(group: Group | None) -> Iterator[str]:
-    """What comes to a member's address at a port that an engine took for itself is dropped, but from other members."""
+    """What comes to a port that a member's engine took for itself is dropped, but from other members."""
     if group is not None:
         others = ", ".join(member.address for member in group.members)
-        to = f"ip daddr {group.own.address} tcp dport {EPHEMERAL[0]}-{EPHEMERAL[1]}"
-        yield f'{to} ip saddr != {{ {others} }} drop comment "{TAG}{group.endpoint}:refused"'
+        for to, (first, last) in _taken(group, "ip daddr {}", "fib daddr type local"):
+            ports = f"{to} tcp dport {first}-{last}"
+            yield f'{ports} ip saddr != {{ {others} }} drop comment "{TAG}{group.endpoint}:refused"'
+        if group.ports:
+            # Open MPI listens there by IPv6 too, by which no member comes.
+            first, last = group.ports
+            local = f"meta nfproto ipv6 fib daddr type local tcp dport {first}-{last}"
+            yield f'{local} drop comment "{TAG}{group.endpoint}:refused"'
+
+
+def _taken(group: Group, own: str, all_: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Ports that an engine takes: the system's choice at the member's own address, and what it is told, at all of them.
+
+    own, all_: how a rule names these addresses.
+    """
+    yield own.format(group.own.address), EPHEMERAL
+    if group.ports:
+        yield all_, group.ports
 
 
 def _nft(lines: Sequence[str], bridge: str) -> str:
@@ -128,12 +144,22 @@ def _mangle_lines(endpoints: Listeners, version: int, bridge: Bridge) -> Iterato
 
 
 def _mangle_between(group: Group | None, version: int) -> Iterator[str]:
-    if group is None or version != FAMILIES["iptables"]:
+    if group is None:
         return
-    port = f"-p tcp -m tcp --dport {EPHEMERAL[0]}:{EPHEMERAL[1]}"
-    for member in group.members:
-        yield f"-A {CHAIN} -s {member.address}/32 {port} {_comment(group.endpoint, 'allowed')} -j RETURN"
-    yield f"-A {CHAIN} -d {group.own.address}/32 {port} {_comment(group.endpoint, 'refused')} -j DROP"
+    if version != FAMILIES["iptables"]:
+        yield from _mangle_ipv6(group)
+        return
+    for to, (first, last) in _taken(group, "-d {}/32", "-m addrtype --dst-type LOCAL"):
+        port = f"-p tcp -m tcp --dport {first}:{last}"
+        for member in group.members:
+            yield f"-A {CHAIN} -s {member.address}/32 {port} {_comment(group.endpoint, 'allowed')} -j RETURN"
+        yield f"-A {CHAIN} {to} {port} {_comment(group.endpoint, 'refused')} -j DROP"
+
+
+def _mangle_ipv6(group: Group) -> Iterator[str]:
+    if group.ports:
+        port = f"-m addrtype --dst-type LOCAL -p tcp -m tcp --dport {group.ports[0]}:{group.ports[1]}"
+        yield f"-A {CHAIN} {port} {_comment(group.endpoint, 'refused')} -j DROP"
 
 
 def _comment(endpoint: str, purpose: str) -> str:

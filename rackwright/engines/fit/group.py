@@ -9,6 +9,7 @@ from rackwright.engines.fit.sizes import Plan
 from rackwright.engines.options.commandline import spelled
 from rackwright.engines.options.schema import line_for, neighbours
 from rackwright.engines.version import bare
+from rackwright.settings.group import rank_ports
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.origin import KeyPath
 
@@ -29,6 +30,8 @@ SIZES = {
     "--context_parallel_size": "context_parallel_size",
 }
 """Words of its command line that say how many ranks there are, and where they are said over several hosts."""
+HIGHEST = 65535
+"""The last port that there is."""
 DISAGGREGATED = frozenset({"kv-transfer-config", "disaggregation-mode"})
 """Options by which some hosts read prompts and others answer."""
 FIRST = {"vllm": "0.11.1", "sglang": "0.5.2"}
@@ -57,6 +60,13 @@ def _launched(endpoint: EndpointSettings) -> Iterator[Finding]:
         if option in SIZES:
             text = f"{option}: over several hosts write it as engine.{SIZES[option]}, from which the ranks follow"
             yield Finding(("arguments", at), text, code=CODE)
+    first, last = rank_ports(endpoint.group_port)
+    if first <= endpoint.port <= last:
+        text = f"{endpoint.group_port} to {last} are the members' own, and port is {endpoint.port}: move one"
+        yield Finding(("group_port",), text, code=CODE)
+    if last > HIGHEST:
+        text = f"{endpoint.group_port} to {last} are the members' own, and ports end at {HIGHEST}: lower it"
+        yield Finding(("group_port",), text, code=CODE)
     if endpoint.container.user:
         text = "over several hosts mpirun starts the ranks as root of the container: leave it out"
         yield Finding(("container", "user"), text, code=CODE)

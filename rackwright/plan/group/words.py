@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from rackwright.paths import RELEASE_MOUNT
 from rackwright.plan.render import Expanded
+from rackwright.settings.group import rank_ports
 from rackwright.settings.model import EndpointSettings
 
 HEADLESS = {"vllm": "--headless", "sglang": "--host=127.0.0.1"}
@@ -46,12 +47,18 @@ def launch_port(endpoint: EndpointSettings) -> int | None:
     return endpoint.group_port if is_launched(endpoint) else None
 
 
+def launch_ports(endpoint: EndpointSettings) -> tuple[int, int] | None:
+    """First and last of the ports at which mpirun's daemons and ranks listen, on all addresses; None without mpirun."""
+    return rank_ports(endpoint.group_port) if is_launched(endpoint) else None
+
+
 def launch_words(endpoint: EndpointSettings) -> list[str]:
     """The words in front of the server's own where mpirun starts it; none elsewhere."""
-    if not is_launched(endpoint):
+    ports = launch_ports(endpoint)
+    if ports is None:
         return []
     ranks = math.prod(int(endpoint.engine.get(name) or 1) for name in RANKS)
-    place = [Expanded("${RANK}"), Expanded("${MEMBERS}"), str(ranks // endpoint.size)]
+    place = [Expanded("${RANK}"), Expanded("${MEMBERS}"), str(ranks // endpoint.size), *map(str, ports)]
     return ["/bin/bash", f"{RELEASE_MOUNT}/{FIRST_PROCESS}", *place]
 
 

@@ -1,9 +1,9 @@
 #!/bin/bash
 # The first process of a member's container: the head's runs mpirun, any other waits for what mpirun starts there.
-# Arguments: RANK of this host, MEMBERS, ranks a host, and the server's command line.
+# Arguments: RANK of this host, MEMBERS, ranks a host, first and last port for them, and the server's command line.
 set -u
-rank=$1 members=$2 slots=$3 status=0 stopped=''
-shift 3
+rank=$1 members=$2 slots=$3 from=$4 to=$5 status=0 stopped=''
+shift 5
 trap 'stopped=143; end' TERM
 trap 'stopped=1; end' USR1
 end() { kill -TERM "$child" 2>/dev/null; }
@@ -20,11 +20,15 @@ if [ "$rank" = 0 ]; then
   printf "%s slots=$slots\n" "${places[@]}" >"$hosts" || exit 1
   printf -v RACKWRIGHT_SERVER '%q ' "$@"
   export RACKWRIGHT_SERVER
-  # By itself it listens from port 1024 on; from 32768 to 60999 the firewall lets members in alone.
+  # By itself it listens on all addresses from port 1024 on; in these the firewall lets members in alone. The first two
+  # are its daemon's (which would listen on all that it is given), the others for ranks. It listens by IPv6 even where it
+  # does not use it.
   mpirun --allow-run-as-root --noprefix --leave-session-attached --hostfile "$hosts" --map-by "ppr:$slots:node" \
     --bind-to none --mca plm rsh --mca plm_rsh_agent "$agent" --mca plm_rsh_no_tree_spawn 1 \
-    --mca oob_tcp_disable_ipv6_family 1 --mca btl_tcp_disable_family 6 \
-    --mca btl_tcp_port_min_v4 32768 --mca btl_tcp_port_range_v4 28231 \
+    --mca oob_tcp_disable_ipv6_family 1 --mca btl_tcp_disable_family 6 --mca oob_tcp_dynamic_ipv6_ports $((from + 1)) \
+    --mca btl_tcp_port_min_v6 $((from + 2)) --mca btl_tcp_port_range_v6 $((to - from - 1)) \
+    --mca oob_tcp_dynamic_ipv4_ports "$from" \
+    --mca btl_tcp_port_min_v4 $((from + 2)) --mca btl_tcp_port_range_v4 $((to - from - 1)) \
     -np $((slots * ${#places[@]})) trtllm-llmapi-launch /bin/bash /config/release/serve-first &
 else
   sleep infinity &

@@ -7,7 +7,7 @@ refuse() { printf '%s\n' "refused: $1" >&2; exit 1; }
 asked=${SSH_ORIGINAL_COMMAND:-}
 shape='^orted( +--?[a-z-]+( +"?[][A-Za-z0-9_.,:;/@^()+-]+"?)*)+$'
 [[ $asked =~ $shape ]] || refuse "it is not orted with plain options"
-back=" orte_hnp_uri [0-9]+[.][0-9]+;tcp://${1//./[.]}:[0-9]+ "
+back=" orte_hnp_uri [0-9]+[.][0-9]+;tcp://([0-9.]+,)*${1//./[.]}(,[0-9.]+)*:[0-9]+ "
 read -r -a words <<<"${asked//\"/}"
 [[ " ${words[*]} " =~ $back ]] || refuse "it does not call $1 back"
 # Whatever would read other files or run other programs than OpenMPI's own.
