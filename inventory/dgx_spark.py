@@ -8,11 +8,22 @@ globals().update(
         {
             "dgx_spark_eagle3": [("spark-01.example.com", {"ssh_user": "nvidia"})],
             "dgx_spark_draft_target": [("spark-02.example.com", {"ssh_user": "nvidia"})],
+            # Each two neighbours, cabled to each other, are one endpoint; the first one answers.
+            "dgx_spark_pair": [
+                ("spark-03.example.com", {"ssh_user": "nvidia", "fabric_address": "192.0.2.3"}),
+                ("spark-04.example.com", {"ssh_user": "nvidia", "fabric_address": "192.0.2.4"}),
+            ],
             "dgx_spark_newest": [],
             "dgx_spark_vllm_qwen36": [],
         },
         children={
-            "dgx_spark": ["dgx_spark_eagle3", "dgx_spark_draft_target", "dgx_spark_newest", "dgx_spark_vllm_qwen36"],
+            "dgx_spark": [
+                "dgx_spark_eagle3",
+                "dgx_spark_draft_target",
+                "dgx_spark_pair",
+                "dgx_spark_newest",
+                "dgx_spark_vllm_qwen36",
+            ],
         },
     )
 )

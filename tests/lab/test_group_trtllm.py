@@ -1,4 +1,4 @@
-"""One endpoint over two hosts by TensorRT-LLM: real mpirun in the head's container, which starts ranks on the other host.
+"""One endpoint over two hosts by TensorRT-LLM: real mpirun in the head's container starts ranks on the other host.
 
 Its launch agent is SSH between the hosts, by keys of this start alone. What a group does whatever its engine is,
 test_group.py sees with vLLM. The tests are one story, in this order.
@@ -6,6 +6,8 @@ test_group.py sees with vLLM. The tests are one story, in this order.
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,6 +42,20 @@ def log(host: Host) -> str:
     return host.run("journalctl -u rackwright-llm --no-pager --output cat").stdout
 
 
+def come_in(site: Site, words: str) -> str:
+    """What the member says when the head comes in by SSH as mpirun does, with these words."""
+    head, member = site.lab.hosts
+    known = f"-o UserKnownHostsFile={HERE}/known_hosts -o StrictHostKeyChecking=yes -o BatchMode=yes"
+    line = f"ssh -F none -p 29500 -i {HERE}/key {known} root@{member.address} {shlex.quote(words)} 2>&1"
+    return head.run(line, check=False).stdout.strip()
+
+
+def listening(host: Host) -> list[str]:
+    """Ports of the group's own, or of its ranks, at which anything listens on a host."""
+    ports = host.run("ss -Hltn").stdout
+    return [port for port in re.findall(r":(\d+)\s", ports) if 29500 <= int(port) <= 29631]
+
+
 def test_two_hosts_serve_one_model(site: Site) -> None:
     run = deploy(site, **settings())
     assert run.status == 0, run.output
@@ -52,3 +68,46 @@ def test_two_hosts_serve_one_model(site: Site) -> None:
     for rank, host in enumerate((head, head, member, member)):
         assert f"rank {rank} is on {host.name}, GPU {rank % 2} of 2" in log(head)
     assert deploy(site, **settings()).changed == []
+
+
+def test_the_heads_key_starts_ranks_and_nothing_else(site: Site) -> None:
+    head, member = site.lab.hosts
+    assert come_in(site, "id") == "refused: it is not orted with plain options"
+    assert come_in(site, "orted -mca ess $(id)") == "refused: it is not orted with plain options"
+    elsewhere = f"orted -mca orte_hnp_uri 1.0;tcp://{member.address}:29502"
+    assert come_in(site, elsewhere) == f"refused: it does not call {head.address} back"
+    named = f"orted -mca orte_hnp_uri 1.0;tcp://{head.address}:29502 -mca mca_base_component_path /scratch"
+    assert come_in(site, named) == "refused: it names files of its own"
+    assert head.run("stat -c %a:%U /run/rackwright/groups/llm/key").stdout.strip() == "600:root"
+    assert head.run(f"docker exec rackwright-llm grep -rl PRIVATE {HERE} /root /scratch", check=False).stdout == ""
+
+
+def test_a_member_that_dies_takes_all_of_them_with_it_and_they_come_back_with_new_keys(site: Site) -> None:
+    before = [started(host) for host in site.lab.hosts]
+    keys = [host.run(f"cat {HERE}/key.pub").stdout for host in site.lab.hosts]
+    kill(site.lab.hosts[-1])
+    wait_until_all_serve(site, before)
+    assert not set(keys) & {host.run(f"cat {HERE}/key.pub").stdout for host in site.lab.hosts}
+
+
+def test_a_server_that_dies_beside_its_ranks_rolls_back_on_all_of_them(site: Site) -> None:
+    """Its launcher outlives it, and so do the ranks: mpirun alone would wait for good."""
+    before = proven(site.lab.hosts)
+    for host in site.lab.hosts:
+        host.set_engine_faults({"fault": "die_at_end_of_load", "when": {"option.max_batch_size": 9}})
+    run = rackwright(site, "rollout", "-y", **settings(max_batch_size=9))
+    assert run.status == 3, run.output
+    assert "trtllm-serve ended with status 1" in run.output
+    assert running(site.lab.hosts) == proven(site.lab.hosts) == before
+    assert ask(site.lab.hosts[0]) == "42"
+
+
+def test_a_teardown_leaves_no_key_and_no_door(site: Site) -> None:
+    assert listening(site.lab.hosts[1])
+    names = [word for host in site.lab.hosts for word in ("--limit", host.name)]
+    run = rackwright(site, "teardown", "-y", *names, **settings())
+    assert run.status == 0, run.output
+    for host in site.lab.hosts:
+        assert listening(host) == []
+        assert host.run("ls /run/rackwright/groups", check=False).stdout == ""
+        assert host.run("ls /etc/systemd/system/rackwright-llm*", check=False).stdout == ""

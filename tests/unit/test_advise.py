@@ -143,7 +143,8 @@ def test_the_limits_of_a_row_are_those_of_its_profile(row: dict[str, Any]) -> No
     assert model is not None
     assert row.get("serves", "openai/gpt-oss-120b") == model.repository
     assert row.get("concurrency") == plan.value("batch")
-    assert (row["gpus"], row["context"]) == (plan.gpus, plan.value("sequence") or contexts[model.repository])
+    gpus = plan.gpus * settings.size
+    assert (row["gpus"], row["context"]) == (gpus, plan.value("sequence") or contexts[model.repository])
     tokens = plan.options.get("max_num_tokens", row["context"])
     assert row.get("prompt", row["context"]) == min(tokens, row["context"])
     assert not settings.hardware.gpu_models or row["gpu"] in settings.hardware.gpu_models

@@ -29,6 +29,8 @@ ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "fixtures" / "engine-yaml"
 PARENTS = {
     "gb200_tray": ["gb200"],
+    "gb200_pair": ["gb200"],
+    "dgx_spark_pair": ["dgx_spark"],
     "dgx_spark_eagle3": ["dgx_spark"],
     "dgx_spark_draft_target": ["dgx_spark"],
     "dgx_spark_newest": ["dgx_spark"],
@@ -78,6 +80,7 @@ VLLM = {
 EFFECTIVE: dict[str, tuple[str, dict[str, Any]]] = {
     "b200": ("1.1.0rc0", seed("s000_eagle", **GUIDE, tensor_parallel_size=8, moe_expert_parallel_size=4)),
     "gb200": ("1.1.0rc0", seed("s000_eagle", **GUIDE, tensor_parallel_size=8, moe_expert_parallel_size=4)),
+    "gb200_pair": ("1.1.0rc0", seed("s000_eagle", **GUIDE, tensor_parallel_size=8, moe_expert_parallel_size=4)),
     "gb200_tray": ("1.1.0rc0", seed("s000_eagle", **GUIDE, tensor_parallel_size=4, moe_expert_parallel_size=4)),
     "low_latency": ("1.2.0rc1", seed("s001a_low_latency", **BLOG, **FRACTION)),
     "low_latency_speculative": ("1.2.0rc1", seed("s001b_low_latency_speculative", **BLOG, **FRACTION)),
@@ -105,11 +108,20 @@ EFFECTIVE: dict[str, tuple[str, dict[str, Any]]] = {
 NEWEST = ("b200_newest", "gb200_tray_newest", "dgx_spark_newest")
 
 
+def hosts_of(group: str, **own: Any) -> list[tuple[str, dict[str, Any]]]:
+    """As many hosts of a profile's group as serve one endpoint together, with keys of their own."""
+    file = ROOT / "group_vars" / f"{group}.yml"
+    size = (yaml.safe_load(file.read_text()) or {}).get("hosts", 1) if file.is_file() else 1
+    if size == 1:
+        return [(f"{group}-host", own)]
+    return [(f"{group}-host{at}", {**own, "fabric_address": f"192.0.2.{at}"}) for at in range(1, size + 1)]
+
+
 def profile(group: str, **own: Any) -> HostSettings:
     """Settings of a host in a profile's group, with keys of its own."""
     parents = PARENTS.get(group, [])
     children = {parent: [below] for parent, below in zip(parents, [group, *parents], strict=False)}
-    groups = build(str(ROOT / "inventory" / "b200.py"), {group: [(f"{group}-host", own)]}, children=children)
+    groups = build(str(ROOT / "inventory" / "b200.py"), {group: hosts_of(group, **own)}, children=children)
     values = groups["all"][0][1]
     return HostSettings.model_validate(
         {key: value for key, value in values.items() if key in HostSettings.model_fields}
@@ -237,7 +249,8 @@ TRTLLM = [group for group, (version, _) in EFFECTIVE.items() if not version.star
 def test_the_stand_in_accepts_the_command_line_and_the_options(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpus, "count", lambda: 8)
     settings = settings_of(group)
-    _, _, model, *words = ["serve", *server_command(settings)]
+    command = server_command(settings)
+    _, model, *words = command[command.index("trtllm-serve") :]
     found = click.Command("serve", params=[*options(settings.version)]).make_context("serve", words)
     assert found.params["extra_llm_api_options"] == f"/config/release/{settings.engine_file}"
     merged = update_llm_args_with_extra_dict({"model": model}, settings.engine, version=settings.version)

@@ -119,8 +119,12 @@ def test_an_endpoint_of_one_host_is_in_no_group(site: Path) -> None:
         ({"size: 2": "size: 2, data-parallel-size: 2"}, {}, 2, "data parallel over several hosts is not supported yet"),
         ({"size: 2": "size: 2, nnodes: 2"}, {}, 2, "follows from hosts: 2: leave it out"),
         ({"size: 2": "size: 2, kv-transfer-config: '{}'"}, {}, 2, "disaggregated serving over several hosts"),
-        ({**TRTLLM, "hosts: 2": "hosts: 2\narguments: [--tp_size, '2']"}, {}, 2, "write it as engine.tensor_parallel_size"),
+        ({**TRTLLM, "hosts: 2": "hosts: 2\narguments: [--tp_size, '2']"}, {}, 2, "engine.tensor_parallel_size, from"),
         ({**TRTLLM, "hosts: 2": "hosts: 2\ncontainer: {user: '1000'}"}, {}, 2, "mpirun starts the ranks as root"),
+        ({**TRTLLM, "hosts: 2": "hosts: 2\nport: 29502"}, {}, 2, "29500 to 29631 are the members' own"),
+        ({**TRTLLM, "hosts: 2": "hosts: 2\ngroup_port: 65500"}, {}, 2, "ports end at 65535: lower it"),
+        ({**TRTLLM, "size: 2": "size: 3", "gpu_count: 1": "gpu_count: 8"}, {}, 2, "do not go evenly onto 2 hosts"),
+        ({**TRTLLM, "size: 2": "size: 4"}, {}, 2, "on each of its hosts"),
         ({"hosts: 2": "hosts: 2\nport: 29501"}, {}, 2, "29500 and the next one are the members' own"),
     ],
 )  # fmt: skip
@@ -166,6 +170,60 @@ def test_sglang_has_words_of_its_own_and_its_members_answer_their_own_host_alone
     assert "HEADLESS=\n" in first.text
     assert "HEADLESS=--host=127.0.0.1\n" in second.text
     assert [parse_binding(one.text) for one in (first, second)] == [first, second]
+
+
+def launched(site: Path, change: str = "") -> list[InventoryHost]:
+    """A pair that serves by TensorRT-LLM: its ranks are mpirun's."""
+    settings = PAIR
+    for old, new in TRTLLM.items():
+        settings = settings.replace(old, new)
+    return loaded(site, settings + change)
+
+
+def test_tensorrt_llms_ranks_are_started_by_mpirun_in_the_heads_container(site: Path) -> None:
+    head, member = launched(site)
+    assert release_for(head).hash == release_for(member).hash
+    unit, files = release_for(head).unit, release_for(head).files
+    assert (
+        "/bin/bash /config/release/first-process ${RANK} ${MEMBERS} 1 29502 29631 trtllm-serve /config/models/" in unit
+    )
+    assert "--env UCX_NET_DEVICES --env OMPI_MCA_btl_tcp_if_include --env OMPI_MCA_oob_tcp_if_include" in unit
+    assert "nnodes" not in unit
+    assert {"launch", "start-ranks", "first-process", "serve-first", "ask-host"} <= set(files)
+    assert "launch_port='29500'" in files["group"]
+    assert "RANK=1\nHEAD=10.9.0.1\nADDRESS=10.9.0.2\nMEMBERS=10.9.0.1,10.9.0.2\nHEADLESS=\n" in binding_for(member).text
+
+
+def test_engines_that_meet_by_themselves_have_no_launcher(site: Path) -> None:
+    files = release_for(loaded(site)[0]).files
+    assert "launch" not in files
+    assert "launch_port=''" in files["group"]
+
+
+def test_no_key_is_in_a_release_nor_mounted_into_a_container(site: Path) -> None:
+    release = release_for(launched(site)[0])
+    assert "ssh" not in release.unit
+    assert "/run/rackwright" not in release.unit
+    assert not [name for name, text in release.files.items() if "PRIVATE KEY" in text]
+
+
+def test_what_connects_the_hosts_is_warned_of_until_somebody_says_it(site: Path) -> None:
+    [told] = notes(launched(site)[0].settings)
+    assert "write pipeline_parallel_size: 2" in told
+    assert notes(launched(site, "group_transport: nvlink\n")[0].settings) == []
+
+
+def test_ports_of_mpiruns_ranks_are_closed_to_strangers_at_every_address(site: Path) -> None:
+    group = launched(site)[1].settings.group
+    assert group is not None
+    lines = drops([], "nft", Bridge(), group=group)["nft"].splitlines()
+    both = "ip saddr != { 10.9.0.1, 10.9.0.2 } drop"
+    assert any(f"fib daddr type local tcp dport 29502-29631 {both}" in line for line in lines)
+    assert any("meta nfproto ipv6 fib daddr type local tcp dport 29502-29631 drop" in line for line in lines)
+    text = drops([], "mangle", Bridge(), group=group)
+    assert "-m addrtype --dst-type LOCAL -p tcp -m tcp --dport 29502:29631" in text["iptables"]
+    assert "-m addrtype --dst-type LOCAL -p tcp -m tcp --dport 29502:29631" in text["ip6tables"]
+    assert text["iptables"].index("-s 10.9.0.1/32") < text["iptables"].index("DROP"), "members come first"
 
 
 @pytest.mark.parametrize(

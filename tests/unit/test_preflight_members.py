@@ -41,6 +41,22 @@ def test_a_host_that_serves_alone_has_none_of_these_rows() -> None:
     assert members_read(settings(hardware=DGX_B200)) == ""
 
 
+def launched(**values: str) -> Case:
+    """The same pair, served by TensorRT-LLM: mpirun starts its ranks."""
+    own = settings(hardware=DGX_B200, image="nvcr.io/nvidia/tensorrt-llm/release:1.2.1", hosts=2).in_group(PAIR)
+    return replace(member(values=values), settings=own)
+
+
+def test_where_mpirun_starts_ranks_openssh_must_be_there() -> None:
+    assert "SSH between hosts" not in judged(member())
+    assert judged(launched())["SSH between hosts"][0].seen == "ssh, sshd, ssh-keygen there"
+    found = judged(launched(**{"members.lacking": "sshd"}))["SSH between hosts"][0]
+    assert (found.seen, found.fix) == ("sshd missing", "install OpenSSH: apt-get install openssh-server")
+    assert stops(launched(**{"members.lacking": "sshd"})) == {"SSH between hosts"}
+    assert "launch='ssh sshd ssh-keygen'" in members_read(launched().settings)
+    assert "launch=''" in members_read(grouped())
+
+
 def test_a_pair_that_is_well_stops_nothing() -> None:
     assert stops(member()) == set()
     assert judged(member())["other hosts"][0].seen == "h2 (10.9.0.2) answers"

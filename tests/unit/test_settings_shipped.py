@@ -15,6 +15,7 @@ from rackwright.loading.validate import leaves
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.settings.model import HostSettings
 from rackwright.settings.schema import json_schema
+from tests.unit.test_engine_profiles import hosts_of
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "fixtures" / "engine-yaml"
@@ -24,15 +25,24 @@ PROFILES = {
     "b200": "s000_eagle",
     "gb200": "s000_eagle",
     "gb200_tray": "s000_eagle",
+    "gb200_pair": "s000_eagle",
     "low_latency": "s001a_low_latency",
     "low_latency_speculative": "s001b_low_latency_speculative",
     "dgx_spark_eagle3": "s002a_spark_eagle3",
     "dgx_spark_draft_target": "s002b_spark_draft_target",
     "rtx_pro_6000_trtllm": "s003_low_latency",
 }
-PARENTS = {"gb200": ["gb200_tray"], "dgx_spark": ["dgx_spark_eagle3", "dgx_spark_draft_target"]}
+PARENTS = {"gb200": ["gb200_tray", "gb200_pair"], "dgx_spark": ["dgx_spark_eagle3", "dgx_spark_draft_target"]}
 COMMAND_LINES: dict[str, dict[str, Any]] = {
     "b200": {"tensor_parallel_size": 8, "moe_expert_parallel_size": 4, "max_batch_size": 10, "max_num_tokens": 131072},
+    "gb200_pair": {
+        "tensor_parallel_size": 8,
+        "moe_expert_parallel_size": 4,
+        "max_batch_size": 10,
+        "max_num_tokens": 131072,
+        "max_seq_len": 131072,
+        "trust_remote_code": True,
+    },
     "gb200_tray": {"tensor_parallel_size": 4, "moe_expert_parallel_size": 4, "max_seq_len": 131072},
     "low_latency": {
         "tensor_parallel_size": 1,
@@ -50,8 +60,8 @@ def settings_of(group: str) -> HostSettings:
     """Settings of a host of one profile's group."""
     inventory = ROOT / "inventory" / "b200.py"
     parents = {parent: [group] for parent, children in PARENTS.items() if group in children}
-    groups = build(str(inventory), {group: [f"{group}-host"]}, children=parents)
-    assert groups["all"][0][0] == f"{group}-host"
+    groups = build(str(inventory), {group: hosts_of(group)}, children=parents)
+    assert groups["all"][0][0].startswith(f"{group}-host")
     return HostSettings.model_validate({k: v for k, v in groups["all"][0][1].items() if k in HostSettings.model_fields})
 
 

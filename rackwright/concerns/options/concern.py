@@ -28,7 +28,7 @@ from rackwright.paths import (
 )
 from rackwright.plan.change import Change, Job, Refuse
 from rackwright.plan.concern import Concern, HostReading
-from rackwright.plan.group import first_member_words
+from rackwright.plan.group import first_member_words, launch_port
 from rackwright.plan.reading import decode, lines_of
 from rackwright.plan.release import Release
 from rackwright.settings.model import EndpointSettings, HostSettings
@@ -72,6 +72,8 @@ class WantedOptions:
     """True in the second case alone."""
     gpus: tuple[str, ...] = ()
     """UUIDs of the endpoint's GPUs on this host."""
+    launched: bool = False
+    """True when mpirun starts it on several hosts."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -137,7 +139,8 @@ def _wanted(
     crowded = settings.hardware.unified_memory and any(one.serving or one.loading for one in seen.values())
     gpus = binding_of(endpoint, reading, settings).gpus
     words = (*endpoint.arguments, *first_member_words(endpoint))
-    return WantedOptions(release, endpoint.engine_kind, words, proven or crowded, crowded, gpus)
+    launched = launch_port(endpoint) is not None
+    return WantedOptions(release, endpoint.engine_kind, words, proven or crowded, crowded, gpus, launched)
 
 
 def changes(releases: tuple[WantedOptions, ...], seen: SeenOptions) -> list[Change]:
@@ -192,7 +195,8 @@ def docker_run(own: WantedOptions, folder: str) -> list[str]:
     for source, target in (*binds, (folder, RELEASE_MOUNT)):
         words += ["--mount", f"type=bind,source={source},target={target},readonly"]
     words += [word for key, value in sorted(spec.environment.items()) for word in ("--env", f"{key}={value}")]
-    words += ["--entrypoint", "python3", spec.image, "-", own.engine_kind, spec.mounts[0].target]
+    kind = f"{own.engine_kind} by mpirun" if own.launched else own.engine_kind
+    words += ["--entrypoint", "python3", spec.image, "-", kind, spec.mounts[0].target]
     return [*words, f"{RELEASE_MOUNT}/{spec.engine_file}", str(len(own.gpus)), *own.arguments]
 
 

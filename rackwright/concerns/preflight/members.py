@@ -7,9 +7,12 @@ from collections.abc import Iterator, Mapping
 from rackwright.concerns.gpus import SeenGpus
 from rackwright.concerns.preflight.row import Case, Check, MemberSeen, SeenMachine
 from rackwright.hostside import host_script
+from rackwright.plan.group import launch_port
 from rackwright.settings.model import EndpointSettings, HostSettings
 
 Verdicts = Iterator[tuple[bool, str, str]]
+LAUNCHERS = ("ssh", "sshd", "ssh-keygen")
+"""Programs of a host by which mpirun on the head starts ranks on the others; all of them are OpenSSH's."""
 
 
 def members_read(settings: HostSettings) -> str:
@@ -20,7 +23,9 @@ def members_read(settings: HostSettings) -> str:
     endpoint = settings.all_endpoints[group.endpoint]
     others = " ".join(member.address for member in group.members if member != group.own)
     port, transport = endpoint.group_port + 1, endpoint.group_transport
-    return host_script("members_read", own=group.own.address, others=others, port=port, transport=transport)
+    launch = " ".join(LAUNCHERS) if launch_port(endpoint) else ""
+    words = {"own": group.own.address, "others": others, "transport": transport, "launch": launch}
+    return host_script("members_read", port=port, **words)
 
 
 def parse_members(lines: list[list[str]]) -> tuple[MemberSeen, ...]:
@@ -152,10 +157,21 @@ def imex(case: Case) -> Verdicts:
         yield there, seen, f"nvidia-modprobe -c 0{channel}"
 
 
+def launchers(case: Case) -> Verdicts:
+    """What starts ranks on the other hosts is there; only where mpirun starts them."""
+    shared = _shared(case)
+    if shared is None or launch_port(shared) is None:
+        return
+    lacking = (case.machine.values.get("members.lacking") or "").split()
+    fix = "install OpenSSH: apt-get install openssh-server"
+    yield not lacking, f"{', '.join(lacking or LAUNCHERS)} {'missing' if lacking else 'there'}", fix
+
+
 MEMBERS = (
     Check("other hosts", "stop", reached, "RW3170"),
     Check("large packets", "stop", large, "RW3171"),
     Check("equal hosts", "stop", alike, "RW3172"),
     Check("RDMA", "stop", rdma, "RW3173"),
     Check("IMEX", "stop", imex, "RW3174"),
+    Check("SSH between hosts", "stop", launchers, "RW3180"),
 )

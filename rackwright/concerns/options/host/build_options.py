@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 import json
 import re
+import shutil
+import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -34,6 +36,17 @@ def build_trtllm(model: str, file: str, gpus: int, words: Sequence[str]) -> None
     extra = yaml.safe_load(Path(file).read_text(encoding="utf-8")) or {}
     options = {"model": model, **({"gpus_per_node": gpus} if "gpus_per_node" in known.model_fields else {})}
     known(**merge(options, extra))
+
+
+def build_launched(model: str, file: str, gpus: int, words: Sequence[str]) -> None:
+    """TensorRT-LLM over several hosts: the programs by which its ranks are started, and then its options."""
+    for program in ("mpirun", "orted", "trtllm-llmapi-launch"):
+        if shutil.which(program) is None:
+            raise ValueError(f"over several hosts it wants {program}, which the image does not have")
+    said = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=False).stdout
+    if "(Open MPI) 4." not in said:
+        raise ValueError(f"over several hosts it wants Open MPI 4; the image has: {said.strip().splitlines()[:1]}")
+    build_trtllm(model, file, gpus, words)
 
 
 def build_vllm(model: str, file: str, gpus: int, words: Sequence[str]) -> None:  # noqa: ARG001 - the builders are called alike
@@ -78,6 +91,7 @@ def config(file: str) -> list[str]:
 
 BUILDERS: dict[str, Callable[[str, str, int, Sequence[str]], None]] = {
     "tensorrt-llm": build_trtllm,
+    "tensorrt-llm by mpirun": build_launched,
     "vllm": build_vllm,
     "sglang": build_sglang,
 }

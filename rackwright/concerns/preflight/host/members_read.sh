@@ -1,5 +1,11 @@
 # What this host sees of the others of its endpoint, and of what connects them.
-# Parameters: own (its address towards them), others (theirs), port (one that the members listen at), transport.
+# Parameters: own (its address towards them), others (theirs), port (one that the members listen at), transport, launch
+# (programs that start ranks on the others, if anything does).
+lacking=
+for program in $launch; do
+  have "$program" || [ -x "/usr/sbin/$program" ] || lacking="$lacking $program"
+done
+[ -z "$lacking" ] || printf '%s\n' "members.lacking=${lacking# }"
 interface=$(ip -o -4 address show 2>/dev/null | awk -v address="$own" '{ split($4, found, "/") } found[1] == address { print $2; exit }')
 mtu=
 [ -z "$interface" ] || read -r mtu <"/sys/class/net/$interface/mtu"

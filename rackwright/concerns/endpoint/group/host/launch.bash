@@ -40,12 +40,17 @@ prepare_launch() { # what mpirun's agent leaves here is asked for once
   rm -rf "$asked_in" && mkdir "$asked_in" && write_known_hosts
 }
 launch_asked() { # starts on other members what mpirun asks for; gives up when one of them cannot be reached
-  local rank place text
+  local rank place text half
   for ((rank = 1; rank < ${#places[@]}; rank++)); do
     place=${places[rank]}
     if [ -n "${launches[rank]:-}" ]; then
       [ "${launches[rank]}" != ended ] && ! kill -0 "${launches[rank]}" 2>/dev/null || continue
       wait "${launches[rank]}" && launches[rank]=ended && continue
+      # When mpirun is told to stop, both ends stop; what it says then counts.
+      for ((half = 0; half < 10; half++)); do
+        kill -0 "$engine" 2>/dev/null || return 0
+        sleep 0.5
+      done
       put stop -
       give_up "rank $rank ($place): its processes cannot be started, or have ended; all stop"
     fi
