@@ -178,9 +178,15 @@ class Image:
             (self.folder / "site/tensorrt_llm").symlink_to(Path(rackwright_lab.__file__).parent / "standins/engine")
 
     def ask(
-        self, yaml: str, engine: str = "tensorrt-llm", version: str = "1.2.0rc6", limit: int = 30, arguments: str = ""
+        self,
+        yaml: str,
+        engine: str = "tensorrt-llm",
+        version: str = "1.2.0rc6",
+        limit: int = 30,
+        arguments: str = "",
+        launched: bool = False,
     ) -> tuple[int, str]:
-        own = replace(OWN, engine_kind=engine, arguments=tuple(arguments.split()))
+        own = replace(OWN, engine_kind=engine, arguments=tuple(arguments.split()), launched=launched)
         (self.release / WANTED.spec.engine_file).write_text(yaml)
         program = base64.b64encode(image_program("build_options").encode()).decode()
         run = " ".join(docker_run(own, str(self.release)))
@@ -204,10 +210,40 @@ class Image:
         found: dict[str, Any] = json.loads(self.marker.read_text())
         return found
 
+    def put_mpi(self, says: str, programs: tuple[str, ...] = ("mpirun", "orted", "trtllm-llmapi-launch")) -> None:
+        """Let the image have these programs, and its mpirun say this of its version."""
+        for name in programs:
+            (self.bin / name).write_text(f"#!/bin/sh\necho '{says}'\n")
+            (self.bin / name).chmod(0o755)
+
 
 @pytest.fixture
 def image(tmp_path: Path) -> Image:
     return Image(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("says", "programs", "refused"),
+    [
+        ("mpirun (Open MPI) 4.1.7rc1", ("mpirun", "orted", "trtllm-llmapi-launch"), ""),
+        ("mpirun (Open MPI) 5.0.8", ("mpirun", "orted", "trtllm-llmapi-launch"), "it wants Open MPI 4; the image has"),
+        (
+            "mpirun (Open MPI) 4.1.7",
+            ("mpirun", "orted"),
+            "it wants trtllm-llmapi-launch, which the image does not have",
+        ),
+        ("", (), "it wants mpirun, which the image does not have"),
+    ],
+)
+def test_over_several_hosts_the_image_must_have_what_starts_its_ranks(
+    image: Image, says: str, programs: tuple[str, ...], refused: str
+) -> None:
+    image.install("tensorrt-llm")
+    image.put_mpi(says, programs)
+    status, told = image.ask("max_batch_size: 4\n", launched=True)
+    assert (status == 0) is not bool(refused), told
+    assert refused in told
+    assert image.ask("max_batch_size: 4\n")[0] == 0, "one host wants none of it"
 
 
 ACCEPTED = [

@@ -195,7 +195,7 @@ def docker_run(own: WantedOptions, folder: str) -> list[str]:
     for source, target in (*binds, (folder, RELEASE_MOUNT)):
         words += ["--mount", f"type=bind,source={source},target={target},readonly"]
     words += [word for key, value in sorted(spec.environment.items()) for word in ("--env", f"{key}={value}")]
-    kind = f"{own.engine_kind} by mpirun" if own.launched else own.engine_kind
+    kind = f"{own.engine_kind}+mpirun" if own.launched else own.engine_kind
     words += ["--entrypoint", "python3", spec.image, "-", kind, spec.mounts[0].target]
     return [*words, f"{RELEASE_MOUNT}/{spec.engine_file}", str(len(own.gpus)), *own.arguments]
 

@@ -91,7 +91,7 @@ def config(file: str) -> list[str]:
 
 BUILDERS: dict[str, Callable[[str, str, int, Sequence[str]], None]] = {
     "tensorrt-llm": build_trtllm,
-    "tensorrt-llm by mpirun": build_launched,
+    "tensorrt-llm+mpirun": build_launched,
     "vllm": build_vllm,
     "sglang": build_sglang,
 }
