@@ -2,11 +2,11 @@
 # The first process of a member's container: the head's runs mpirun, any other waits for what mpirun starts there.
 # Arguments: RANK of this host, MEMBERS, ranks a host, first and last port for them, and the server's command line.
 set -u
-rank=$1 members=$2 slots=$3 from=$4 to=$5 status=0 stopped=''
+rank=$1 members=$2 slots=$3 from=$4 to=$5 status=0 stopped='' child=''
 shift 5
 trap 'stopped=143; end' TERM
 trap 'stopped=1; end' USR1
-end() { kill -TERM "$child" 2>/dev/null; }
+end() { [ -z "$child" ] || kill -TERM "$child" 2>/dev/null; }
 # mpirun takes a program as its agent, and nothing in a release is one; orted wants it too, and never runs it.
 agent=$TMPDIR/ask-host
 rm -f "$agent" && cat /config/release/ask-host >"$agent.new" && chmod 0700 "$agent.new" && mv "$agent.new" "$agent" || exit 1
@@ -34,6 +34,7 @@ else
   sleep infinity &
 fi
 child=$!
+[ -z "$stopped" ] || end
 while :; do
   wait "$child"
   status=$?

@@ -1,13 +1,13 @@
 # How a head starts processes on the other members by SSH, for engines that want mpirun. Read by run-member.
-# Each start of the group has keys of its own, in a folder of root's that a reboot empties: a member says its host key by
-# its lifeline, the head answers with the key that may come in, and what comes in starts orted in the member's container.
+# Each start of the group has keys of its own, in a folder of root's that a reboot empties: a member sends its host key
+# over its lifeline, the head answers with the key that may come in, and what comes in starts orted in the member's container.
 blob() { # file of a public key
   local kind key
   read -r kind key _ <"$1" && [ "$kind" = ssh-ed25519 ] && [[ $key =~ ^[A-Za-z0-9+/]{68}$ ]] && printf '%s\n' "$key"
 }
 make_key() {
-  ssh-keygen -q -t ed25519 -N '' -C "$container" -f "$here/key" </dev/null || give_up "ssh-keygen makes no key"
-  word=$(blob "$here/key.pub") || give_up "ssh-keygen makes no key of ed25519"
+  ssh-keygen -q -t ed25519 -N '' -C "$container" -f "$here/key" </dev/null || give_up "ssh-keygen cannot make a key in $here"
+  word=$(blob "$here/key.pub") || give_up "$here/key.pub is no key of ed25519"
 }
 fabric() { # prints what of this host's addresses the ranks may use: its own network, where all members are in it
   local own place bits mine theirs
@@ -27,7 +27,7 @@ whole_of() { # an address as one number
 
 # -- the head
 
-write_known_hosts() { # of the members, as they have said their keys
+write_known_hosts() { # of the members, with the keys that they have sent
   local rank line said theirs time key
   : >"$here/known_hosts" || return 1
   for ((rank = 1; rank < ${#places[@]}; rank++)); do
@@ -55,10 +55,11 @@ launch_asked() { # starts on other members what mpirun asks for; gives up when o
       give_up "rank $rank ($place): its processes cannot be started, or have ended; all stop"
     fi
     [ -f "$asked_in/$place" ] && [ ! -L "$asked_in/$place" ] && IFS= read -r -t 1 -n 8000 text <"$asked_in/$place" || continue
+    # No alive messages: whether a silent member still counts is decided by its lifeline alone.
     ssh -F none -T -p "$launch_port" -i "$here/key" -o BindAddress="$ADDRESS" -o UserKnownHostsFile="$here/known_hosts" \
       -o GlobalKnownHostsFile=none -o StrictHostKeyChecking=yes -o HostKeyAlgorithms=ssh-ed25519 -o BatchMode=yes \
       -o IdentitiesOnly=yes -o IdentityAgent=none -o PreferredAuthentications=publickey -o ConnectTimeout=5 \
-      -o ConnectionAttempts=60 -o ServerAliveInterval=15 -o LogLevel=ERROR "root@$place" "$text" </dev/null &
+      -o ConnectionAttempts=60 -o LogLevel=ERROR "root@$place" "$text" </dev/null &
     launches[rank]=$!
   done
 }
@@ -67,7 +68,7 @@ launch_asked() { # starts on other members what mpirun asks for; gives up when o
 
 open_door() { # key that may come in: the head's, and it may start orted here
   local pam=no sshd
-  [[ $1 =~ ^[A-Za-z0-9+/]{68}$ ]] || give_up "the head has said no key"
+  [[ $1 =~ ^[A-Za-z0-9+/]{68}$ ]] || give_up "the head has sent no key"
   sshd=$(PATH=$PATH:/usr/sbin:/sbin command -v sshd) || give_up "this host has no sshd"
   # Without PAM sshd lets nobody in whose password is locked, by key neither.
   case $(getent shadow root) in root:!*) pam=yes ;; esac
