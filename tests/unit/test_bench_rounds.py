@@ -124,8 +124,14 @@ def test_the_seed_s_conclusion_is_a_sentence() -> None:
 
 def test_one_round_proves_nothing() -> None:
     said = told({"s.one": [0.5], "s.eight": [2.0]})
-    assert said.startswith("eagle3 shows no difference everywhere (1.00x)")
+    assert said.startswith("eagle3 cannot be judged everywhere (0.50x to 2.00x): more rounds would tell")
     assert "1 round, which has none" in said
+
+
+def test_an_interval_that_holds_anything_is_no_sameness() -> None:
+    """Two rounds against a real vLLM: 1.93x, and Student's interval of two is as wide as this."""
+    said = told({"s.eight": [2.25, 1.64]})
+    assert said.startswith("eagle3 cannot be judged everywhere (1.92x, anywhere from 0.26x to 14.")
 
 
 def test_cells_that_no_concurrency_tells_apart_are_named() -> None:

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from rackwright.fleet.bench.figures.figures import Measured
 from rackwright.fleet.bench.figures.rounds import Estimate, in_pairs, over
 
-WINS, COSTS, EVEN = "wins", "costs", "even"
+WINS, COSTS, EVEN, OPEN = "wins", "costs", "even", "open"
+NARROW = 2.0
+"""Highest by lowest of an interval that holds 1: of a wider one nothing can be said, not even that they are alike."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +29,11 @@ class Share:
 
     @property
     def verdict(self) -> str:
-        """Whether the whole interval says that the other wins, or costs."""
-        if not self.ratio.is_bounded or self.ratio.low <= 1 <= self.ratio.high:
-            return EVEN
+        """Whether the whole interval says that the other wins, or costs; and whether it says anything."""
+        if not self.ratio.is_bounded:
+            return OPEN
+        if self.ratio.low <= 1 <= self.ratio.high:
+            return EVEN if self.ratio.high / self.ratio.low <= NARROW else OPEN
         return WINS if self.ratio.value > 1 else COSTS
 
 
@@ -62,7 +66,7 @@ def verdict(name: str, against: str, found: Sequence[Share]) -> str:
     """The sentence. name: of the variant whose shares these are; against: of the first one."""
     if not found:
         return f"{name} against {against}: no cell has figures of both"
-    told = [part for kind in (WINS, COSTS, EVEN) for part in _of_kind(kind, found)]
+    told = [part for kind in (WINS, COSTS, EVEN, OPEN) for part in _of_kind(kind, found)]
     text = f"{name} {', and '.join(told)}"
     return f"{text} (against {against}, tokens a second, 95 % intervals over {_rounds(found)})"
 
@@ -82,10 +86,21 @@ def _of_kind(kind: str, found: Sequence[Share]) -> Iterator[str]:
     elif kind == COSTS:
         low, value, high = ((1 - share) * 100 for share in (ratio.high, ratio.value, ratio.low))
         yield f"costs {value:.0f} % {where} ({low:.0f} to {high:.0f} %)"
-    elif ratio.is_bounded:
+    elif kind == EVEN:
         yield f"shows no difference {where} ({ratio.low:.2f}x to {ratio.high:.2f}x)"
     else:
-        yield f"shows no difference {where} ({ratio.value:.2f}x)"
+        yield f"cannot be judged {where} ({_seen(rows)}): more rounds would tell"
+
+
+def _seen(rows: Sequence[Share]) -> str:
+    """What was measured of cells whose intervals say nothing."""
+    values = sorted(share.ratio.value for share in rows)
+    measured = f"{values[0]:.2f}x" if len(values) == 1 else f"{values[0]:.2f}x to {values[-1]:.2f}x"
+    bounds = [share.ratio for share in rows if share.ratio.is_bounded]
+    if not bounds:
+        return measured
+    low, high = min(one.low for one in bounds), max(one.high for one in bounds)
+    return f"{measured}, anywhere from {low:.2f}x to {high:.2f}x"
 
 
 def _together(rows: Sequence[Share]) -> Estimate:
