@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 from typing import Any
@@ -41,6 +42,7 @@ class VllmServer(Server):
 
     async def answer(self, request: Request, model: Any, module: Any) -> Response:
         """Answer one request, or fail it when another node is gone."""
+        await asyncio.to_thread(self._nodes.take_part)
         if self._nodes.lost:
             self._nodes.told = True
             return _failure(

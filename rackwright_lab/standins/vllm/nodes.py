@@ -1,7 +1,8 @@
 """One engine over several nodes: the ranks meet at `--master-addr`, and the first one serves.
 
 As seen of the real server: a head whose other rank has died answers /health with 200 until a request has failed, and
-503 from then on; the other ranks serve nothing, and outlive their head.
+503 from then on; the other ranks serve nothing, and outlive their head. Each token passes every rank, so a head whose
+line to another rank is cut answers /health, and nothing else.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Nodes:
         """Whether one of them has gone."""
         self.told = False
         """Whether a request has failed of that: only then /health says so."""
+        self._lines: list[meeting.Line] = []
 
     def meet(self, options: dict[str, Any]) -> None:
         """Wait until every other rank is there with the same options. Raises RuntimeError when one is not."""
@@ -50,7 +52,12 @@ class Nodes:
             return
         host, port = options["master_addr"] or "127.0.0.1", options["master_port"] or 29501
         log.line(f"world_size={nodes} rank=0 distributed_init_method=tcp://{host}:{port} backend=gloo")
-        meeting.gather((host, port), nodes, told(options), self._lose)
+        self._lines = meeting.gather((host, port), nodes, told(options), self._lose)
+
+    def take_part(self) -> None:
+        """Wait until every other rank has done its part of an answer, or is gone."""
+        for line in self._lines:
+            line.round()
 
     def _lose(self, rank: int) -> None:
         log.line(f"Worker proc of node {rank} died unexpectedly.", "E")
@@ -71,5 +78,6 @@ def run_headless(options: dict[str, Any]) -> NoReturn:
         log.line("The head did not take this node.", "E")
         os._exit(1)
     log.line(f"node {options['node_rank']} has joined")
+    meeting.answer_rounds(line)
     while True:
         time.sleep(3600)
