@@ -66,10 +66,21 @@ def _alone(host: InventoryHost, hosts: Hosts) -> Iterator[Problem]:
     if isinstance(own.hosts, int):
         return
     names = [other.name for other in hosts]
+    yield from _in_another(host, own.hosts, hosts)
     for missing in (one for one in own.hosts if one not in names):
         yield _problem(host, "hosts", f"{missing} is no host of this inventory{nearest(missing, names)}")
     if host.name not in own.hosts:
         yield _problem(host, "hosts", f"{host.name} has this list and is not in it: set it for these hosts alone")
+
+
+def _in_another(host: InventoryHost, names: Sequence[str], hosts: Hosts) -> Iterator[Problem]:
+    """Hosts that are named here, and name others themselves: a host serves in one endpoint."""
+    for other in hosts:
+        theirs = _shared(other)
+        if other.name not in names or theirs is None or theirs[1].hosts == names or isinstance(theirs[1].hosts, int):
+            continue
+        both = f"{other.name} is in two endpoints: {host.name} says {', '.join(names)}, and {other.name} itself"
+        yield _problem(host, "hosts", f"{both} {', '.join(theirs[1].hosts)}; write one list, the same for all of them")
 
 
 def _sets(asked: Hosts) -> Iterator[list[InventoryHost]]:
@@ -88,9 +99,13 @@ def _between(members: Hosts) -> Iterator[Problem]:
     """What is wrong between the members of one endpoint."""
     first, (name, own) = members[0], _asked(members[0])
     if len(members) < own.size:
-        text = f"{_names(members)}: {own.size} hosts serve one endpoint together, and here {len(members)} are left over"
+        verb = "is" if len(members) == 1 else "are"
+        text = f"{own.size} hosts serve one endpoint together, and {_names(members)} {verb} left over"
         if not isinstance(own.hosts, int):
-            text = f"{own.size} hosts serve one endpoint together, and only {_names(members)} say so of {name}"
+            others = ", ".join(one for one in own.hosts if one not in [host.name for host in members])
+            text = (
+                f"{', '.join(own.hosts)} serve {name} together, and {others} has no such list: write it for all of them"
+            )
         yield _problem(first, "hosts", text)
         return
     for other in members[1:]:
@@ -116,7 +131,7 @@ def _lost(members: Hosts) -> Iterator[Problem]:
     for host in members:
         address = address_of(host)
         if not address:
-            text = f"{host.name} has no IPv4 address, so the other hosts of its endpoint cannot find it: set it"
+            text = f"{host.name} resolves to no IPv4 address here, so the others of its endpoint cannot find it: set it"
             yield Problem(None, ("fabric_address",), text, host.name, code=LOST)
         elif address in seen:
             both = f"{host.name} and {seen[address]} both have {address}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rackwright.concerns.drained import Drained
 from rackwright.concerns.endpoint import SeenEndpoint
-from rackwright.concerns.endpoint.group import is_afterwards, is_elsewhere, member_changes
+from rackwright.concerns.endpoint.group import Stage, is_elsewhere, member_changes, stage_of
 from rackwright.concerns.endpoint.wanted import WantedEndpoint
 from rackwright.concerns.firewall.drops import Bridge, drops
 from rackwright.concerns.firewall.place import listeners
@@ -16,7 +18,8 @@ from rackwright.concerns.firewall.rules import member_rules
 from rackwright.concerns.release import bound_to, release_of
 from rackwright.concerns.release.concern import unseen
 from rackwright.errors import RackwrightError, SettingsError
-from rackwright.fleet.maintenance.capacity import refuse_groups
+from rackwright.fleet.maintenance.capacity import Place, as_ones, heads, refuse_halves, too_many_down
+from rackwright.fleet.rollout.participants import choose_participants, mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.notes import notes
 from rackwright.plan.binding import Binding, parse_binding
@@ -101,7 +104,7 @@ def test_an_endpoint_of_one_host_is_in_no_group(site: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "own", "hosts", "says"),
     [
-        ({}, {}, 3, "RW0230: group_vars/pair.yml:2: hosts: h3: 2 hosts serve one endpoint together"),
+        ({}, {}, 3, "RW0230: group_vars/pair.yml:2: hosts: 2 hosts serve one endpoint together, and h3 is left over"),
         ({"hosts: 2": "hosts: [h1, h9]"}, {}, 2, "h9 is no host of this inventory"),
         ({"hosts: 2": "hosts: [h1, h2]"}, {}, 3, "h3 has this list and is not in it"),
         ({"hosts: 2": "hosts: [h1, h1]"}, {}, 2, "names a host twice"),
@@ -111,7 +114,7 @@ def test_an_endpoint_of_one_host_is_in_no_group(site: Path) -> None:
         ({}, {"h2": TWO}, 2, "serve one endpoint together, and h2 serves second besides"),
         ({}, {"h2": "fabric_address: 10.9.0.1\n"}, 2, "RW0231"),
         ({}, {"h2": "fabric_address: 127.0.0.1\n"}, 2, "must be an address that the other hosts reach"),
-        ({}, {"h2": "ssh_hostname: no-such-host.invalid\n"}, 2, "h2 has no IPv4 address"),
+        ({}, {"h2": "ssh_hostname: no-such-host.invalid\n"}, 2, "h2 resolves to no IPv4 address"),
         ({"size: 2": "size: 3", "gpu_count: 1": "gpu_count: 8"}, {}, 2, "do not go evenly onto 2 hosts"),
         ({"size: 2": "size: 4"}, {}, 2, "on each of its hosts"),
         ({"network: host\n": ""}, {}, 2, "network: bridge keeps the members of a group from each other"),
@@ -143,6 +146,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_connected(
 def test_tensor_parallel_over_hosts_is_warned_of_and_pipeline_parallel_is_not(site: Path) -> None:
     [told] = notes(loaded(site)[0].settings)
     assert "tensor parallel crosses its hosts" in told
+    assert notes(loaded(site, PAIR + "group_transport: rdma\n")[0].settings) == []
     assert notes(loaded(site, PAIR.replace("tensor-parallel-size: 2", "pipeline-parallel-size: 2"))[0].settings) == []
 
 
@@ -270,7 +274,7 @@ def served(host: InventoryHost, **more: Any) -> SeenEndpoint:
 def changes_of(host: InventoryHost, seen: SeenEndpoint) -> list[tuple[str, bool]]:
     assert host.settings.group is not None
     found = member_changes(wanted(host), release_for(host), seen, host.settings.group)
-    return [(change.what.split(" ")[0], is_afterwards(change)) for change in found]
+    return [(change.what.split(" ")[0], stage_of(change) is Stage.AFTER) for change in found]
 
 
 def test_a_member_takes_its_place_and_then_follows(site: Path) -> None:
@@ -313,12 +317,36 @@ def test_ports_that_an_engine_takes_for_itself_are_closed_to_strangers(site: Pat
     assert drops([], "nft", Bridge())["nft"].count("drop") == 0
 
 
-def test_a_host_of_a_group_is_not_drained_nor_restarted_alone(site: Path) -> None:
+def test_hosts_of_a_group_are_drained_together(site: Path) -> None:
     pair = loaded(site)
-    with pytest.raises(RackwrightError, match=r"h1, h2\): an endpoint of several hosts .* systemctl stop"):
-        refuse_groups(pair)
+    refuse_halves(pair, "drain")
+    with pytest.raises(RackwrightError, match=r"RW0842: h1, h2 serve .* together.* rackwright drain h1 h2$"):
+        refuse_halves(pair[1:], "drain")
     alone = {"hosts: 2\n": "", "tensor-parallel-size: 2": "tensor-parallel-size: 1"}
     text = PAIR
     for old, new in alone.items():
         text = text.replace(old, new)
-    refuse_groups(loaded(site, text))
+    refuse_halves(loaded(site, text)[1:], "drain")
+
+
+def test_hosts_of_a_group_count_as_one_that_is_down(site: Path) -> None:
+    ones = {**heads(loaded(site)), "h3": "h3"}
+    assert ones == {"h1": "h1", "h2": "h1", "h3": "h3"}
+    places = {name: Place(("all", f"rack:{name}"), serves=True, max_unavailable="1") for name in ones}
+    found = as_ones(places, ones)
+    assert found["h1"].domains == ("all", "rack:h1", "rack:h2")
+    assert too_many_down(found, {"h1"}) == []
+    assert too_many_down(found, {"h1", "h3"}) != []
+
+
+def test_hosts_of_a_group_take_part_together_or_not_at_all(site: Path) -> None:
+    mates = mates_of(loaded(site))
+    chosen = partial(choose_participants, Path("i.py"), root=Path(), mates=mates)
+    found = chosen(["h1", "h2", "h3"], quarantine={}, drained={"h2": Drained("a", "b", "c")})
+    assert found.hosts == ("h3",)
+    assert "h1 is left aside: it serves together with h2, which does not take part" in found.reasons
+    assert {"h1", "h2"} == {event["host"] for event in found.events}
+    away = chosen(["h1", "h2", "h3"], quarantine={}, quorum="1", probe=lambda *_: ["h1"])
+    assert (away.hosts, away.skipped, [*away.bereft]) == (("h3",), ("h1",), ["h2"])
+    with pytest.raises(RackwrightError, match="RW0846"):
+        chosen(["h1", "h2"], quarantine={}, quorum="1", probe=lambda *_: ["h1"])

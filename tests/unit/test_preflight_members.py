@@ -89,6 +89,7 @@ def test_a_network_without_pings_is_no_fault_of_the_members() -> None:
     [
         ({"the NVIDIA driver": "570.1"}, f"the NVIDIA driver is {DRIVER} here and 570.1 on h2"),
         ({"the NVIDIA Container Toolkit": "1.17.0"}, "the NVIDIA Container Toolkit is 1.18.1 here and 1.17.0 on h2"),
+        ({"the set of GPUs": "1 NVIDIA H200"}, "the set of GPUs is 8 NVIDIA B200 here and 1 NVIDIA H200 on h2"),
         ({"the MTU towards the others": "1500"}, "the MTU towards the others is 9000 here and 1500 on h2"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from rackwright.concerns.gpus import SeenGpus
@@ -42,12 +43,18 @@ def common(machine: SeenMachine, gpus: SeenGpus) -> Mapping[str, str]:
     """What must be the same on all hosts of a group, as one of them has it; what is not known is left out."""
     values = machine.values
     found = {
+        "the set of GPUs": _kinds(gpus),
         "the NVIDIA driver": gpus.driver,
         "the NVIDIA Container Toolkit": values.get("toolkit"),
         "the MTU towards the others": values.get("members.mtu"),
         "/etc/nvidia-imex/nodes_config.cfg": (values.get("imex.nodes") or "")[:12],
     }
     return {what: value for what, value in found.items() if value}
+
+
+def _kinds(gpus: SeenGpus) -> str:
+    """How many GPUs of which model: ranks of one engine on unequal ones are as slow, and as small, as the weakest."""
+    return ", ".join(f"{number} {name}" for name, number in sorted(Counter(gpu.name for gpu in gpus.gpus).items()))
 
 
 def _shared(case: Case) -> EndpointSettings | None:

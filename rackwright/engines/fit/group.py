@@ -105,7 +105,7 @@ def _sizes(endpoint: EndpointSettings, plan: Plan) -> Iterator[Finding]:
         text = (
             f"tensor parallel crosses its hosts, twice a layer for each token: over Ethernet write "
             f"{plan.path('pp')[-1]}: {endpoint.size} and the tensor parallel size of one host; "
-            "over NVLink or RDMA it is well: say so by group_transport"
+            "over RDMA or NVLink write group_transport: rdma or nvlink, and it is checked"
         )
         yield Finding(plan.path("tp"), text, Level.WARN, code=CODE)
 
