@@ -16,7 +16,7 @@ from rackwright.commands.rollout import agreed
 from rackwright.concerns.drained import Drained
 from rackwright.errors import RackwrightError, ReadingError
 from rackwright.fleet.inspect.status.reading import Asked, parse
-from rackwright.fleet.maintenance.capacity import Place, refuse_groups, too_many_down
+from rackwright.fleet.maintenance.capacity import Place, as_ones, heads, refuse_halves, too_many_down
 from rackwright.fleet.maintenance.control import take_out
 from rackwright.fleet.rollout.gate_hosts import domains_of
 from rackwright.fleet.rollout.launch import begin
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     everybody = load_inventory(args.inventory)
     hosts = named(everybody, args.hosts, args.inventory)
     names = [host.name for host in hosts]
-    refuse_groups(hosts)
+    refuse_halves(hosts, "drain")
     if not args.anyway:
         refuse_too_many(everybody, names)
     if not args.yes and not agreed(f"This drains and stops what serves on {', '.join(names)} ({args.reason})."):
@@ -83,7 +83,8 @@ def refuse_too_many(everybody: Sequence[InventoryHost], leaving: Sequence[str]) 
     """Raise RackwrightError when more hosts would be down than `rollout.max_unavailable` lets."""
     asked = {host.name: Asked(host.settings) for host in everybody}
     replies = poll(everybody, lambda host: asked[host.name].script)
-    if found := too_many_down(places_of(everybody, replies), leaving):
+    ones = heads(everybody)
+    if found := too_many_down(as_ones(places_of(everybody, replies), ones), {ones[name] for name in leaving}):
         raise RackwrightError(
             "\n".join(found) + "\nnothing was done; next: take the others in first, or the same command with --anyway",
             code="RW1031",

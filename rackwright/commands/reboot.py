@@ -9,16 +9,15 @@ from pathlib import Path
 
 from rackwright.commands.inventories import add_data, add_limit
 from rackwright.commands.rollout import add_waves, agreed, given
-from rackwright.fleet.maintenance.capacity import refuse_groups
 from rackwright.fleet.maintenance.control import BACK_WITHIN, restart_hosts
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.rollout.launch import begin
-from rackwright.fleet.rollout.participants import choose_participants
+from rackwright.fleet.rollout.participants import choose_participants, mates_of
 from rackwright.fleet.rollout.quarantine import load_quarantine
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.printable import counted
-from rackwright.pyinfra_glue.session import chosen_hosts
+from rackwright.pyinfra_glue.session import chosen_together
 from rackwright.runs.ending import ERROR
 from rackwright.runs.record import REBOOT
 
@@ -38,11 +37,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Restart the chosen hosts that are in service; returns the exit status. Raises RackwrightError."""
-    entries = chosen_hosts(args.inventory, args.limit, args.only)
-    refuse_groups(entries)
+    entries = chosen_together(args.inventory, args.limit, args.only)
     root, place = site_root(Path(args.inventory)).absolute(), Path(args.inventory).absolute()
     names, listed = [entry.name for entry in entries], load_quarantine(root)
-    present = choose_participants(place, names, root, listed, args.skip_offline, drained=drained_hosts(entries))
+    present = choose_participants(
+        place, names, root, listed, args.skip_offline, drained=drained_hosts(entries), mates=mates_of(entries)
+    )
     for text in present.reasons:
         print(f"rackwright: {text}")
     if not args.yes and not agreed(headline([entry for entry in entries if entry.name in present.hosts])):

@@ -58,7 +58,9 @@ def run(args: argparse.Namespace) -> int:
     with given(own):
         entries = load_inventory(args.inventory)
     entry = pick(entries, args.host, args.inventory)
-    refuse_drained(entry.name, drained_hosts([entry]))
+    together = served_with(entries, entry)
+    for host, mark in drained_hosts(together).items():
+        refuse_drained(host, {host: mark})
     root = site_root(Path(args.inventory).expanduser()).absolute()
     pins = _pins(root, entry, _peers(entries, entry), args.as_settings)
     place = known_hosts.place_of(entry.name, entry.data)
@@ -67,6 +69,8 @@ def run(args: argparse.Namespace) -> int:
         *(["accepts its new key"] if keys else []),
         *([f"adds to {entry.settings.paths.lock_file}"] if pins else []),
     ]
+    others = [one.name for one in together if one is not entry]
+    more += [f"restarts the endpoint of {', '.join(others)}, who serve with it"] if others else []
     if not args.yes and not agreed(f"This deploys {entry.name} anew{''.join(f', and {text}' for text in more)}."):
         print("nothing was done")
         return 1
@@ -75,7 +79,14 @@ def run(args: argparse.Namespace) -> int:
         print(f"{file}: has the new key of {place.entry}; the old lines stay as comments")
     if pins:
         write_lock(root, pins, entry.settings.paths.lock_file)
-    return _deploy(args.inventory, root, entry, own)
+    return _deploy(args.inventory, root, together, entry, own)
+
+
+def served_with(entries: Sequence[InventoryHost], entry: InventoryHost) -> list[InventoryHost]:
+    """The hosts that serve an endpoint together with a host, and the host itself: they are deployed together."""
+    group = entry.settings.group
+    names = group.hosts if group else (entry.name,)
+    return [one for one in entries if one.name in names]
 
 
 def refuse_drained(host: str, marks: Mapping[str, Drained]) -> None:
@@ -189,7 +200,9 @@ def _compared(host: str, known: Sequence[HostKey], offered: Sequence[HostKey], f
 # -- the deploy
 
 
-def _deploy(inventory: str, root: Path, entry: InventoryHost, own: Mapping[str, Any]) -> int:
+def _deploy(
+    inventory: str, root: Path, together: Sequence[InventoryHost], entry: InventoryHost, own: Mapping[str, Any]
+) -> int:
     begun = time.monotonic()
     deploy = root / "deploy.py"
     if not deploy.exists():
@@ -197,7 +210,7 @@ def _deploy(inventory: str, root: Path, entry: InventoryHost, own: Mapping[str, 
             f"{deploy} is not there, so nothing can be deployed; next: rackwright init DIR", code="RW1014"
         )
     data = {"gate.level": "full", "rollout.bake": 0, **own}
-    started = begin(inventory, root, [entry], "rebuild", deploy=str(deploy), data=data)
+    started = begin(inventory, root, together, "rebuild", deploy=str(deploy), data=data)
     if why := started.vetoed():
         return started.end(ERROR, f"{why}; nothing was done")
     code, text = roll_out(started, deploy, data)

@@ -18,7 +18,7 @@ from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.printable import counted
 from rackwright.pyinfra_glue.declaring import declared_by
-from rackwright.pyinfra_glue.session import chosen_hosts
+from rackwright.pyinfra_glue.session import chosen_together
 from rackwright.runs.ending import ERROR, end_of_rollback
 from rackwright.runs.record import BY_HAND
 
@@ -35,7 +35,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Roll back in waves under the settings' limits; returns the exit status."""
-    hosts = chosen_hosts(args.inventory, args.limit, args.only)
+    hosts = chosen_together(args.inventory, args.limit, args.only)
     root = site_root(Path(args.inventory)).absolute()
     for text in [*remarks(root, [host.name for host in hosts]), *own_operations(root, hosts)]:
         print(f"rackwright: {text}")

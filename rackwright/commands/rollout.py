@@ -16,12 +16,12 @@ from rackwright.errors import RackwrightError
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.rollout.control import roll_out
 from rackwright.fleet.rollout.launch import begin
-from rackwright.fleet.rollout.participants import choose_participants
+from rackwright.fleet.rollout.participants import choose_participants, mates_of
 from rackwright.fleet.rollout.quarantine import load_quarantine
 from rackwright.loading.files import site_root
 from rackwright.printable import counted
 from rackwright.processes import module
-from rackwright.pyinfra_glue.session import chosen_hosts
+from rackwright.pyinfra_glue.session import chosen_together
 from rackwright.runs.ending import ERROR
 from rackwright.runs.record import FORWARD
 
@@ -63,7 +63,7 @@ def add_waves(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Roll the site's settings out; returns the exit status. Raises RackwrightError."""
-    entries = chosen_hosts(args.inventory, args.limit, args.only)
+    entries = chosen_together(args.inventory, args.limit, args.only)
     hosts = [entry.name for entry in entries]
     root = site_root(Path(args.inventory)).absolute()
     deploy = root / "deploy.py"
@@ -73,7 +73,9 @@ def run(args: argparse.Namespace) -> int:
         )
     data = given(args)
     place, listed = Path(args.inventory).absolute(), load_quarantine(root)
-    present = choose_participants(place, hosts, root, listed, args.skip_offline, drained=drained_hosts(entries))
+    present = choose_participants(
+        place, hosts, root, listed, args.skip_offline, drained=drained_hosts(entries), mates=mates_of(entries)
+    )
     number = counted(len(present.hosts), "host")
     print("\n".join(f"rackwright: {text}" for text in [*present.reasons, f"this run has {number}"]))
     if not args.yes and not agreed(

@@ -15,7 +15,7 @@ from rackwright.fleet.rollout.launch import Run, begin, phase
 from rackwright.loading.files import site_root
 from rackwright.processes import module
 from rackwright.pyinfra_glue.declaring import declared_by
-from rackwright.pyinfra_glue.session import chosen_hosts
+from rackwright.pyinfra_glue.session import chosen_together
 from rackwright.runs.ending import ERROR
 from rackwright.runs.handover import Handover
 from rackwright.runs.journal import read_record
@@ -40,7 +40,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the teardown through pyinfra; returns its exit status."""
-    hosts = chosen_hosts(arguments.inventory, arguments.limit, arguments.only)
+    hosts = chosen_together(arguments.inventory, arguments.limit, arguments.only)
     root = site_root(Path(arguments.inventory).expanduser()).absolute()
     steps = {name: own.steps for name, own in declared_by(root, hosts).items()} if arguments.left_behind else None
     names = [entry.name for entry in hosts]

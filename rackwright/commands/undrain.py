@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rackwright.commands.drain import add_hosts, named
 from rackwright.commands.rollout import agreed
+from rackwright.fleet.maintenance.capacity import refuse_halves
 from rackwright.fleet.maintenance.control import take_in
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.rollout.launch import begin
@@ -27,6 +28,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Say why each is drained, ask, take in; returns the exit status. Raises RackwrightError."""
     hosts = named(load_inventory(args.inventory), args.hosts, args.inventory)
+    refuse_halves(hosts, "undrain")
     marks = drained_hosts(hosts)
     for host in hosts:
         print(f"rackwright: {host.name}: {marks.get(host.name, 'not drained, or not to be read now')}")

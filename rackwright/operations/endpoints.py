@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyinfra.api import FunctionCommand, operation
@@ -14,6 +14,8 @@ from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.dockerd import DOCKERD
 from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.endpoint import ENDPOINT, adopted_later, takes_capacity, waits
+from rackwright.concerns.endpoint.group import Stage, stage_of
+from rackwright.concerns.endpoint.switch.maintenance import ask_again
 from rackwright.concerns.endpoint.switch.rollback import (
     back_changes,
     parse_kept,
@@ -25,7 +27,7 @@ from rackwright.concerns.firewall import FIREWALL_AS_SERVED, Place, is_moving, i
 from rackwright.concerns.release import binding_of
 from rackwright.effects.lease.keeping import keep_slice
 from rackwright.effects.remote import StepFailedError, command_of, complain, remote, run_job, say, shout, tail
-from rackwright.effects.steps.endpoint import ask_all
+from rackwright.effects.steps.endpoint import NothingServesError, ask_all, with_more
 from rackwright.effects.steps.strangers import refuse_strangers
 from rackwright.errors import coded
 from rackwright.fleet.inspect.plan import plan_host
@@ -48,6 +50,7 @@ from rackwright.operations.group_turn import (
     domains_together,
     end_others,
     group_turn_of,
+    how_together,
     line_up_head,
     line_up_member,
     note_others,
@@ -55,7 +58,7 @@ from rackwright.operations.group_turn import (
     turn_name,
 )
 from rackwright.operations.switch_queue import switch_queue_of
-from rackwright.plan.change import Change, DaemonRestart, Job, Proved, Refuse, Shell
+from rackwright.plan.change import Change, DaemonRestart, HostRestart, Job, Proved, Refuse, Shell
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.pyinfra_glue.declaring import declared_of, noted
 from rackwright.pyinfra_glue.hostrun import (
@@ -141,7 +144,7 @@ def queue_up(
     before = {name: endpoint.proven for name, endpoint in seen[ENDPOINT].endpoints.items() if endpoint.proven}
     together = group_turn_of(host)
     if together is not None and together.group.head.host != host.name:
-        line_up_member(together, MemberTurn(host, changes, before))
+        line_up_member(together, MemberTurn(host, changes, before, boot))
         return
     order = [other.name for other in host.state.inventory].index(host.name)
     member = Member(host.name, order, domains_together(host, domains_of), serves(seen) or cut, settings)
@@ -154,8 +157,10 @@ def queue_up(
             note("host", host=host.name, state=RunState.UNCHANGED)
             note_others(others, RunState.UNCHANGED)
             return
-        node = node_of(member, shape_of(settings, seen), takes_capacity(changes, seen[ENDPOINT]) or cut)
-        turn = HostTurn(changes, before, member.serving, diff, moves and is_ours(seen), others, boot)
+        joins = any(stage_of(change) is Stage.BEFORE for one in others for change in one.changes)
+        own = changes or (_welcome(settings, seen) if joins else [])
+        node = node_of(member, shape_of(settings, seen), takes_capacity(own, seen[ENDPOINT]) or cut)
+        turn = HostTurn(own, before, member.serving, diff, moves and is_ours(seen), others, boot)
         turns.gate.announce(node, lambda: _switch_host(host, turn))
         if in_rollout():
             turns.bake(host.name, lambda last: _bake_host(host, last))
@@ -166,6 +171,15 @@ def queue_up(
         announce()
     else:
         line_up_head(together, announce)
+
+
+def _welcome(settings: HostSettings, seen: HostReading) -> Sequence[Change]:
+    """What a head that has nothing to change itself does when hosts join it anew: they start together in any case.
+
+    They come with the wanted release, so it takes that one too, even where it would wait for the next switch.
+    """
+    adopting = settings.model_copy(update={"rollout": settings.rollout.model_copy(update={"adopt": True})})
+    return ENDPOINT.pending(adopting, seen) or ask_again(settings, seen)
 
 
 @dataclass(frozen=True)
@@ -195,11 +209,17 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
     keep_slice(host.state, host)
     begin_others(turn.others)
     try:
-        perform_others(turn.others, afterwards=False)
-        _perform_in_turn(host, turn)
-        perform_others(turn.others, afterwards=True)
+        restart, rest = _restart_first(turn)
+        _perform(host, restart)
+        perform_others(turn.others, Stage.BEFORE)
+        perform_others(turn.others, Stage.BACK)
+        _perform_in_turn(host, rest)
+        perform_others(turn.others, Stage.AFTER)
         _knock_as_stranger(host)
     except StepFailedError as error:
+        together = group_turn_of(host)
+        if together is not None and isinstance(error, NothingServesError):
+            with_more(error, how_together(together))
         complain(host, str(error))
         outcome = outcome_of(error, turn.served)
         first = outcome.reasons[0]
@@ -216,6 +236,13 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
     keep_slice(host.state, host)
     note_others(turn.others, RunState.SWITCHED)
     return Outcome()
+
+
+def _restart_first(turn: HostTurn) -> tuple[list[Change], HostTurn]:
+    """A head's restart, at which its clients are drained, goes before what the other hosts do; and the rest."""
+    first = [change for change in turn.changes if any(isinstance(step, HostRestart) for step in change.steps)]
+    first = first if turn.others else []
+    return first, replace(turn, changes=[change for change in turn.changes if change not in first])
 
 
 def _knock_as_stranger(host: Host) -> None:

@@ -11,11 +11,12 @@ from typing import Any
 
 from pyinfra.api.host import Host
 
-from rackwright.concerns.endpoint.group import is_afterwards
+from rackwright.concerns.endpoint.group import Stage, stage_of
 from rackwright.effects.lease.keeping import keep_slice
 from rackwright.effects.remote import StepFailedError, complain
 from rackwright.effects.run_context import part_of
 from rackwright.errors import coded
+from rackwright.paths import unit_name
 from rackwright.plan.change import Change
 from rackwright.pyinfra_glue.hostrun import announce_changes, carry_out, mark_changed, state_of
 from rackwright.pyinfra_glue.inventories import groups_of, settings_of
@@ -32,6 +33,8 @@ class MemberTurn:
     changes: Sequence[Change]
     before: dict[str, str]
     """Proven release by endpoint."""
+    boot: str = ""
+    """The host's boot that is to end; empty when it is not restarted."""
 
 
 @dataclass
@@ -114,16 +117,26 @@ def begin_others(others: Iterable[MemberTurn]) -> None:
     for one in others:
         announce_changes(one.host, one.changes)
         sentences = [change.sentence for change in one.changes]
-        note(
-            "host", host=one.host.name, state=RunState.SWITCHING, before=dict(one.before), changes=sentences, diff=None
-        )
+        told = {"before": dict(one.before), "changes": sentences, "diff": None, "boot": one.boot or None}
+        note("host", host=one.host.name, state=RunState.SWITCHING, **told)
         keep_slice(one.host.state, one.host)
 
 
-def perform_others(others: Iterable[MemberTurn], afterwards: bool) -> None:
-    """Carry out what the other members do before their head's own changes, or after them."""
+def how_together(turn: GroupTurn) -> str:
+    """What to do about hosts that serve nothing after their switch, for people."""
+    group = turn.group
+    unit, others = unit_name(group.endpoint), " ".join(member.address for member in group.members[1:])
+    return (
+        f"its hosts start together by themselves as soon as they are in line with {group.head.host} again; next, on "
+        f"{group.head.host}: journalctl -u {unit} --lines 20; for one in {others}; do ping -c 3 -I "
+        f"{group.head.address} $one; done; on {', '.join(group.hosts[1:])}: systemctl status {unit}"
+    )
+
+
+def perform_others(others: Iterable[MemberTurn], stage: Stage) -> None:
+    """Carry out what the other members do at one stage of their head's turn."""
     for one in others:
-        for change in (change for change in one.changes if is_afterwards(change) is afterwards):
+        for change in (change for change in one.changes if stage_of(change) is stage):
             mark_changed(one.host)
             try:
                 carry_out(one.host, change)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 from pyinfra.api import operation
+from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 
 from rackwright.concerns.drained import DRAINED, Drained
-from rackwright.concerns.endpoint.switch.maintenance import drain_changes, reboot_changes, undrain_changes
+from rackwright.concerns.endpoint.switch.maintenance import (
+    drain_changes,
+    follow_to_rest,
+    follower_undrain_changes,
+    left_by_head,
+    reboot_changes,
+    undrain_changes,
+    wait_changes,
+)
 from rackwright.effects.remote import say
 from rackwright.operations.endpoints import left_drained, queue_up
 from rackwright.plan.change import Change
@@ -14,6 +25,7 @@ from rackwright.plan.concern import HostReading
 from rackwright.pyinfra_glue.hostrun import (
     Commands,
     decide_and_carry_out,
+    fail,
     leased_changes,
     reading_of,
     this_host,
@@ -30,9 +42,45 @@ def drain() -> Commands:
 
 
 @operation()
+def rest_followers() -> Commands:
+    """Stop what serves with a head that rests now; without its head a member starts nothing."""
+    host = this_host()
+    if settings_of(host).follows and (yield from _heads_are_well(host)):
+        yield from decide_and_carry_out(host, follow_to_rest)
+
+
+def _heads_are_well(host: Host) -> Generator[PyinfraCommand, None, bool]:
+    """Whether the head of a host's group has not failed in this run; fails the host when it has."""
+    group = settings_of(host).group
+    failed = {other.name for other in host.state.failed_hosts}
+    if group is None or group.head.host not in failed:
+        return True
+    yield fail(left_by_head(group.head.host))
+    return False
+
+
+@operation()
+def let_followers_wait() -> Commands:
+    """Let drained hosts that serve with a head wait for it, before it starts."""
+    host = this_host()
+    if settings_of(host).follows:
+        yield from decide_and_carry_out(host, wait_changes)
+
+
+@operation()
+def undrain_followers() -> Commands:
+    """Wait until a host serves with its head again, and let runs take it."""
+    host = this_host()
+    if settings_of(host).follows and (yield from _heads_are_well(host)):
+        yield from decide_and_carry_out(host, lambda seen: follower_undrain_changes(settings_of(host), seen))
+
+
+@operation()
 def undrain() -> Commands:
     """Start what a drained host served, ask it, and let runs take the host again."""
     host = this_host()
+    if settings_of(host).follows:
+        return
     seen = reading_of(host)
     if seen is not None and seen[DRAINED].drained is None and host.state.is_executing:
         say(host, "it is not drained")

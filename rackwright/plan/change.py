@@ -128,20 +128,28 @@ class DaemonRestart:
 
 @dataclass(frozen=True)
 class HostRestart:
-    """A restart of the whole host that counts only when it is back in time and its endpoints then answer.
+    """A restart of the whole host; `HostReturn` waits for its end.
 
     `job` drains, stops and restarts on the host, which starts its endpoints again by itself.
     """
 
     job: Job
     proofs: tuple[Proved, ...]
-    """What must answer afterwards."""
+    """What must answer afterwards: what it is compared by is asked before."""
+    serving: bool
+    """True when any endpoint serves now."""
+
+
+@dataclass(frozen=True)
+class HostReturn:
+    """The end of a host's restart, which counts only when the host is back in time and its endpoints then answer."""
+
+    proofs: tuple[Proved, ...]
+    """What must answer."""
     boot: str
     """The boot that is to end."""
     seconds: int
     """Within which the host must be back."""
-    serving: bool
-    """True when any endpoint serves now."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +170,7 @@ class Refuse:
         return coded(self.code, self.text)
 
 
-Step = Shell | WriteFile | Job | Guarded | Proved | DaemonRestart | HostRestart | Refuse
+Step = Shell | WriteFile | Job | Guarded | Proved | DaemonRestart | HostRestart | HostReturn | Refuse
 
 
 @dataclass(frozen=True, order=True)

@@ -19,12 +19,12 @@ from rackwright.errors import RackwrightError
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.current_run import inventory_of, state_beside
-from rackwright.pyinfra_glue.inventories import limited, load_inventory
+from rackwright.pyinfra_glue.inventories import limited, load_inventory, refuse_half_groups
 from rackwright.pyinfra_glue.ssh.client import use_patient_client
 from rackwright.pyinfra_glue.terminal import tame_output
 from rackwright.runs.selection import named_by
 
-__all__ = ["Connected", "chosen_hosts", "connected", "progress_spinner"]
+__all__ = ["Connected", "chosen_hosts", "chosen_together", "connected", "progress_spinner"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,16 @@ def chosen_hosts(inventory: str, limit: Sequence[str], only: Sequence[str] = ())
             f"--only {', '.join(only)} and --limit together leave no host; nothing was done", code="RW1311"
         )
     return [entry for entry in found if entry.name in names]
+
+
+def chosen_together(inventory: str, limit: Sequence[str], only: Sequence[str] = ()) -> list[InventoryHost]:
+    """The same for what changes hosts: hosts that serve an endpoint together are chosen together.
+
+    Raises SettingsError, with the right --limit, when only some of them are.
+    """
+    found = chosen_hosts(inventory, limit, only)
+    refuse_half_groups(found, [entry.name for entry in found])
+    return found
 
 
 def _cooperate() -> None:

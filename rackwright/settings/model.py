@@ -253,6 +253,11 @@ class HostSettings(EndpointSettings):
         """The hosts that serve its endpoint together with it; None where the endpoint is this host's alone."""
         return self._group
 
+    @property
+    def follows(self) -> bool:
+        """Whether it serves together with other hosts, and is not their head."""
+        return self._group is not None and not self._group.is_head
+
     def in_group(self, group: Group | None) -> HostSettings:
         """The same settings, for a host with this place among others."""
         found = self.model_copy()

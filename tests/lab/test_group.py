@@ -5,6 +5,8 @@ The tests are one story, in this order.
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 
@@ -15,12 +17,19 @@ from tests.lab.conftest import Site
 from tests.lab.fleets import HOME, proven, running
 from tests.lab.group.serving import (
     ask,
+    begin_rollout,
+    begin_run,
+    boot,
+    command,
+    cut_off,
     deploy,
     kill,
     rackwright,
     reset,
+    running_releases,
     started,
     state,
+    wait_for,
     wait_until_all_serve,
     wait_until_one_release_serves,
     words_of,
@@ -58,6 +67,12 @@ def test_half_of_them_is_refused_with_the_right_limit(site: Site) -> None:
     run = deploy(site, "-y", "--limit", member.name)
     assert run.status != 0
     assert f"--limit {head.name} --limit {member.name}" in run.output
+    for verb in ("teardown", "rollout", "rollback", "reboot"):
+        half = rackwright(site, verb, "-y", "--limit", member.name)
+        assert half.status == 1
+        assert "RW1330" in half.output
+        assert f"--limit {head.name} --limit {member.name}" in half.output
+        assert "the record of this run" not in half.output, "nothing was begun"
 
 
 def test_a_good_change_goes_through_on_all_of_them(site: Site) -> None:
@@ -138,3 +153,104 @@ def test_the_head_comes_back_after_a_reboot_and_all_serve(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     site.lab.hosts[0].reboot()
     wait_until_all_serve(site, before)
+
+
+@in_proof("a member that dies shows that all start together; a reboot takes half a minute more")
+def test_a_member_that_reboots_comes_back_and_all_serve(site: Site) -> None:
+    before = [started(host) for host in site.lab.hosts]
+    site.lab.hosts[-1].reboot()
+    wait_until_all_serve(site, before)
+
+
+@in_proof("a member that dies shows that all start together; the grace and the probe take a minute")
+def test_a_line_that_is_cut_for_good_stops_all_and_they_start_together_when_it_is_back(site: Site) -> None:
+    before = [started(host) for host in site.lab.hosts]
+    head, member = site.lab.hosts
+    with cut_off(member, head):
+        assert wait_for(lambda: state(head) == "activating", 90), "no token comes, so all stop"
+        assert "no token comes; all stop" in head.journal("--unit", "rackwright-llm", "--lines", "200")
+        assert wait_for(lambda: state(member) == "activating", 90)
+    wait_until_all_serve(site, before)
+
+
+@in_proof("what is cut before a switch is refused in make test; here both its load and the way back must run out")
+def test_a_line_that_is_cut_in_a_switch_and_stays_so_needs_hands_and_says_which(site: Site) -> None:
+    before = proven(site.lab.hosts)
+    head, member = site.lab.hosts
+    settings = {"load_timeout": 30, "engine": {"tensor-parallel-size": 16, "max-num-seqs": 31}}
+    running = begin_rollout(site, **settings)
+    try:
+        assert running.until("switching to release") is not None
+        with cut_off(member, head):
+            assert running.end().status == 4, running.output
+            assert f"it waits for rank 1 ({member.address}): it has not called" in running.output
+            assert f"hands needed on {head.name}, {member.name}" in running.output
+            assert f"do ping -c 3 -I {head.address}" in running.output
+            assert "active" not in [state(host) for host in site.lab.hosts]
+        wait_until_one_release_serves(site)
+    finally:
+        running.stop()
+    assert running_releases(site) == proven(site.lab.hosts) == before
+
+
+def test_they_are_drained_together_and_taken_in_together(site: Site) -> None:
+    before = proven(site.lab.hosts)
+    head, member = site.lab.hosts
+    half = command(site, "drain", member.name, "--reason", "x")
+    assert half.status == 1
+    assert f"RW0842: {head.name}, {member.name} serve endpoint llm together" in half.output
+    drained = command(site, "drain", head.name, member.name, "--reason", "a cable is swapped", "--anyway")
+    assert drained.status == 0, drained.output
+    assert [state(host) for host in site.lab.hosts] == ["inactive", "inactive"]
+    aside = rackwright(site, "rollout", "-y")
+    assert "every chosen host is drained" in aside.output
+    back = command(site, "undrain", head.name, member.name)
+    assert back.status == 0, back.output
+    assert running_releases(site) == proven(site.lab.hosts) == before
+    assert ask(head) == "42"
+
+
+@in_proof("they rest and come back by undrain too; their restart's order is a unit test")
+def test_they_are_restarted_together_and_the_head_is_asked(site: Site) -> None:
+    before, boots = proven(site.lab.hosts), [boot(host) for host in site.lab.hosts]
+    run = rackwright(site, "reboot", "-y", "--plain", "--bake", "1")
+    assert run.status == 0, run.output
+    assert run.output.count("drained: it restarts") == 2
+    assert "proved: a chat answer" in run.output
+    assert not {boot(host) for host in site.lab.hosts} & set(boots)
+    assert running_releases(site) == proven(site.lab.hosts) == before
+
+
+@in_proof("resume of a restart is a unit test; this one shows that none of its hosts restarts twice")
+def test_a_restart_of_them_that_was_cut_is_resumed_for_all(site: Site) -> None:
+    head = site.lab.hosts[0]
+    running = begin_run(site, "reboot", "-y", "--plain", "--bake", "1")
+    assert running.until("drained: it restarts") is not None
+    os.killpg(running.process.pid, signal.SIGKILL)
+    running.end()
+    again = site.rackwright("resume", "-y", "--plain")
+    assert again.status == 0, again.output
+    assert f"[{head.name}] restart the host" not in again.output
+    wait_until_one_release_serves(site)
+
+
+def test_a_reinstalled_member_comes_back_even_where_the_settings_ask_for_another_unit(site: Site) -> None:
+    before = proven(site.lab.hosts)
+    head, member = site.lab.hosts
+    member.reset()
+    run = command(site, "rebuild", member.name, settings={"start_limit": 4})
+    assert run.status == 0, run.output
+    assert "proved: a chat answer" in run.output
+    after = proven(site.lab.hosts)
+    assert running_releases(site) == after
+    assert len(set(after)) == 1
+    assert not set(after) & set(before), "the new unit came with it"
+    assert ask(head) == "42"
+
+
+def test_they_are_torn_down_together(site: Site) -> None:
+    run = rackwright(site, "teardown", "-y")
+    assert run.status == 0, run.output
+    for host in site.lab.hosts:
+        assert host.run("docker ps -aq 2>/dev/null; ls /var/lib/rackwright /run/rackwright 2>/dev/null").stdout == ""
+        assert "rackwright" not in host.run("systemctl list-unit-files --no-legend; systemctl list-units --all").stdout

@@ -13,17 +13,27 @@ from rackwright.commands.drain import new_mark
 from rackwright.commands.rebuild import refuse_drained
 from rackwright.concerns.drained import DRAINED, MARK, NO_BOOT, Drained, Standing, parse_mark
 from rackwright.concerns.endpoint import ENDPOINT
-from rackwright.concerns.endpoint.switch.maintenance import drain_changes, reboot_changes, undrain_changes
+from rackwright.concerns.endpoint.group import Stage, stage_of
+from rackwright.concerns.endpoint.switch.maintenance import (
+    drain_changes,
+    follow_to_rest,
+    follower_undrain_changes,
+    reboot_changes,
+    undrain_changes,
+    wait_changes,
+)
 from rackwright.errors import RackwrightError
 from rackwright.fleet.maintenance.capacity import Place, too_many_down
 from rackwright.fleet.maintenance.drained_hosts import mark_in
 from rackwright.fleet.rollout.candidates import candidates, chosen
 from rackwright.fleet.rollout.participants import choose_participants
 from rackwright.fleet.rollout.resuming import rest_of
-from rackwright.plan.change import HostRestart, Job, Proved, Shell, WriteFile
+from rackwright.plan.change import HostRestart, HostReturn, Job, Proved, Shell, WriteFile
 from rackwright.plan.concern import HostReading
 from rackwright.runs.ending import DONE, ERROR, HANDS_NEEDED, ROLLED_BACK, Result, end_of_drain, end_of_reboot
 from rackwright.runs.states import RunState
+from rackwright.settings.group import Group, GroupMember
+from rackwright.settings.model import HostSettings
 from tests.unit.machines import settings
 from tests.unit.test_candidates import run
 from tests.unit.test_plan import recorded
@@ -61,14 +71,48 @@ def test_a_return_unmarks_last_and_only_what_is_marked() -> None:
 
 def test_a_restart_drains_on_the_host_itself_and_is_not_asked_for_twice() -> None:
     [change] = reboot_changes(settings(), serving(boot="one"), 600, None)
-    [step] = change.steps
+    step, back = change.steps
     assert isinstance(step, HostRestart)
+    assert isinstance(back, HostReturn)
     assert step.serving
-    assert [proof.endpoint for proof in step.proofs] == ["llm"]
+    assert [proof.endpoint for proof in back.proofs] == ["llm"]
     assert step.job.script.index('systemctl stop "$unit"') < step.job.script.index("systemctl reboot")
     assert isinstance(reboot_changes(settings(), serving(boot="one"), 600, "one")[0].steps[0], HostRestart)
     again = reboot_changes(settings(), serving(boot="two"), 600, "one")
     assert [type(step) for change in again for step in change.steps] == [Proved]
+
+
+def together(rank: int) -> HostSettings:
+    """Settings of a host that serves with another one."""
+    members = (GroupMember("h1", "10.9.0.1"), GroupMember("h2", "10.9.0.2"))
+    return settings().in_group(Group("llm", members, rank))
+
+
+def test_hosts_that_serve_together_rest_after_their_head_and_wait_before_it() -> None:
+    assert len(drain_changes(together(0), serving(), MARKED)) == 2, "the head is marked, and rests"
+    [marked] = drain_changes(together(1), serving(), MARKED)
+    assert "mark" in marked.what
+    [rest] = follow_to_rest(serving())
+    assert isinstance(rest.steps[0], Job)
+    assert "waiting up to" not in rest.steps[0].script, "its head has no clients any more"
+    assert wait_changes(serving()) == []
+    *follow, unmark = follower_undrain_changes(together(1), serving(MARKED))
+    assert [stage_of(change) for change in follow] == [Stage.AFTER]
+    assert isinstance(unmark.steps[0], Shell)
+    assert follower_undrain_changes(together(1), serving()) == []
+
+
+def test_hosts_that_serve_together_restart_beside_each_other_and_the_head_alone_is_asked() -> None:
+    head = reboot_changes(together(0), serving(), 600, None)
+    assert [[type(step) for step in change.steps] for change in head] == [[HostRestart], [HostReturn]]
+    member = reboot_changes(together(1), serving(), 600, None)
+    assert [stage_of(change) for change in member] == [Stage.BEFORE, Stage.BACK, Stage.AFTER]
+    assert not any(isinstance(step, Proved) for change in member for step in change.steps)
+    [back] = member[1].steps
+    assert isinstance(back, HostReturn)
+    assert back.proofs == ()
+    again = reboot_changes(together(1), serving(boot="two"), 600, "one")
+    assert [stage_of(change) for change in again] == [Stage.AFTER], "not restarted a second time"
 
 
 def test_no_run_switches_an_endpoint_of_a_drained_host() -> None:

@@ -6,6 +6,7 @@ The host does all of it but the proof by itself: what was cut from here on comes
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.host import Host
@@ -23,9 +24,11 @@ from rackwright.effects.remote import (
     remote,
     say,
 )
+from rackwright.effects.run_context import part_of
 from rackwright.effects.steps.endpoint import NothingServesError, StoppedError, asked_before, switch_and_prove
-from rackwright.plan.change import HostRestart, Job
+from rackwright.plan.change import HostRestart, HostReturn, Job
 from rackwright.plan.jobstream import Event, Heard, text_of
+from rackwright.proof.basic import Verdict
 from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.progress import SELDOM
 
@@ -43,18 +46,31 @@ class NotBackError(NothingServesError):
     reasons = (Reason(Cause.CONNECTION, "the restart"),)
 
 
-def restart_host_and_prove(state: State, host: Host, step: HostRestart) -> None:
-    """Restart a host, then prove its endpoints. Raises NotBackError, or what a switch raises."""
-    before = {proof.endpoint: asked_before(state, host, proof) for proof in step.proofs}
+@dataclass
+class Restarted:
+    """What this run's restarted hosts answered before, by host and endpoint."""
+
+    answers: dict[str, dict[str, dict[str, Verdict]]] = field(default_factory=dict)
+
+
+def restart_host(state: State, host: Host, step: HostRestart) -> None:
+    """Have a host drain itself and restart. Raises StepFailedError when it does not."""
+    answers = {proof.endpoint: asked_before(state, host, proof) for proof in step.proofs}
+    part_of(state, Restarted).answers[host.name] = answers
     _restart(state, host, step.job)
     forget(state, host.name)
+
+
+def return_and_prove(state: State, host: Host, step: HostReturn) -> None:
+    """Wait until a restarted host is back, then prove its endpoints. Raises NotBackError, or what a switch raises."""
     began = time.monotonic()
     _wait(state, host, step)
     say(host, f"  it is back after {round(time.monotonic() - began)} s")
     take_again(state, host)
+    answers = part_of(state, Restarted).answers.get(host.name, {})
     try:
         for proof in step.proofs:
-            switch_and_prove(state, host, proof, before[proof.endpoint])
+            switch_and_prove(state, host, proof, answers.get(proof.endpoint, {}))
     except StepFailedError as error:
         raise _not_the_releases(error) from None
 
@@ -100,7 +116,7 @@ def _restart(state: State, host: Host, job: Job) -> None:
         )
 
 
-def _wait(state: State, host: Host, step: HostRestart) -> None:
+def _wait(state: State, host: Host, step: HostReturn) -> None:
     """Log in again and again until the host is in another boot."""
     began, told, why = time.monotonic(), time.monotonic(), "it did not go down"
     while time.monotonic() - began < step.seconds:

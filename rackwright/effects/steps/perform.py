@@ -10,12 +10,13 @@ from pyinfra.api.state import State
 from rackwright.effects.remote import StepFailedError, TakenBackError, run_guarded, run_job, run_simple
 from rackwright.effects.steps.dockerd import restart_and_prove
 from rackwright.effects.steps.endpoint import switch_and_prove
-from rackwright.effects.steps.host_restart import restart_host_and_prove
+from rackwright.effects.steps.host_restart import restart_host, return_and_prove
 from rackwright.plan.change import (
     Change,
     DaemonRestart,
     Guarded,
     HostRestart,
+    HostReturn,
     Job,
     Proved,
     Refuse,
@@ -40,7 +41,9 @@ def perform(state: State, host: Host, step: Step) -> None:
         case DaemonRestart():
             restart_and_prove(state, host, step)
         case HostRestart():
-            restart_host_and_prove(state, host, step)
+            restart_host(state, host, step)
+        case HostReturn():
+            return_and_prove(state, host, step)
         case Refuse():
             raise StepFailedError(step.text, code=step.code)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from rackwright.errors import RackwrightError
 from rackwright.fleet.inspect.host_names import hosts_text
 from rackwright.fleet.rollout.waves import amount
+from rackwright.loading.group import left_out
 from rackwright.loading.host import InventoryHost
 from rackwright.printable import counted
 
@@ -21,16 +22,36 @@ class Place:
     max_unavailable: str
 
 
-def refuse_groups(leaving: Sequence[InventoryHost]) -> None:
-    """Raises RackwrightError when one of the hosts serves an endpoint together with others."""
-    together = [host for host in leaving if any(own.size > 1 for own in host.settings.all_endpoints.values())]
-    if together:
+def refuse_halves(leaving: Sequence[InventoryHost], verb: str) -> None:
+    """Raises RackwrightError when only some of the hosts that serve an endpoint together are named.
+
+    verb: what they are named for, as `drain`.
+    """
+    named = [host.name for host in leaving]
+    for group in left_out(leaving, named):
+        whole = dict.fromkeys([*group.hosts, *named])
         raise RackwrightError(
-            f"{hosts_text([host.name for host in together])}: an endpoint of several hosts starts and stops as one, "
-            "and drain and reboot do not know that yet; nothing was done; next, on its first host, which stops all: "
-            "systemctl stop rackwright-NAME",
+            f"{', '.join(group.hosts)} serve endpoint {group.endpoint} together, so that they start and stop as one; "
+            f"nothing was done; next, the same command with all of them: rackwright {verb} {' '.join(whole)}",
             code="RW0842",
         )
+
+
+def heads(everybody: Iterable[InventoryHost]) -> dict[str, str]:
+    """By host, the one that it counts as: the head of those that serve with it, or itself."""
+    return {host.name: host.settings.group.head.host if host.settings.group else host.name for host in everybody}
+
+
+def as_ones(places: Mapping[str, Place], heads: Mapping[str, str]) -> dict[str, Place]:
+    """Hosts that serve together count as one place: their head's, wherever any of them stands.
+
+    heads: by host, the one that it counts as.
+    """
+    own = {head: [places[name] for name, other in heads.items() if other == head] for head in heads.values()}
+    return {
+        head: replace(places[head], domains=tuple(dict.fromkeys(one for place in among for one in place.domains)))
+        for head, among in own.items()
+    }
 
 
 def too_many_down(places: Mapping[str, Place], leaving: Collection[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from rackwright.concerns.drained import Drained
 from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.quarantine import Quarantined
 from rackwright.fleet.rollout.waves import amount
+from rackwright.loading.host import InventoryHost
 from rackwright.printable import counted
 from rackwright.pyinfra_glue.unreachable import offline
 from rackwright.runs.states import RunState
@@ -25,6 +26,8 @@ class Participants:
     quarantined: Mapping[str, Quarantined] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
     drained: Mapping[str, Drained] = field(default_factory=dict)
+    bereft: Mapping[str, str] = field(default_factory=dict)
+    """Hosts that serve together with one of these, and why: without it they serve nothing."""
 
     @property
     def reasons(self) -> list[str]:
@@ -33,7 +36,10 @@ class Participants:
         drained = [
             f"{host} is left aside: {mark}; next: rackwright undrain {host}" for host, mark in self.drained.items()
         ]
-        return drained + [f"{host} is left aside: {entry}" for host, entry in self.quarantined.items()] + skipped
+        bereft = [f"{host} is left aside: {why}" for host, why in self.bereft.items()]
+        return (
+            drained + [f"{host} is left aside: {entry}" for host, entry in self.quarantined.items()] + skipped + bereft
+        )
 
     @property
     def events(self) -> list[dict[str, str]]:
@@ -41,6 +47,7 @@ class Participants:
         aside = [(host, RunState.QUARANTINED, str(entry)) for host, entry in self.quarantined.items()]
         aside += [(host, RunState.DRAINED, str(mark)) for host, mark in self.drained.items()]
         away = [(host, RunState.SKIPPED, "it cannot be reached") for host in self.skipped]
+        away += [(host, RunState.SKIPPED, why) for host, why in self.bereft.items()]
         return [{"host": host, "state": state, "text": text} for host, state, text in aside + away]
 
 
@@ -52,11 +59,13 @@ def choose_participants(
     quorum: str | None = None,
     of: int | None = None,
     drained: Mapping[str, Drained] | None = None,
+    mates: Mapping[str, tuple[str, ...]] | None = None,
     probe: Offline = offline,
 ) -> Participants:
     """Find out who takes part.
 
     quorum: hosts that may be unreachable, as a number or in percent `of` so many; None: nobody is asked beforehand.
+    mates: by host, all that serve its endpoint together; they take part together, or none of them does.
     Raises RackwrightError when more are unreachable, or when nobody is left.
     """
     rest = {host: mark for host, mark in (drained or {}).items() if host in hosts}
@@ -78,7 +87,29 @@ def choose_participants(
         )
     away = probe(inventory, present, root) if quorum is not None else []
     _refuse_too_many(away, len(present), quorum or "0", of or len(hosts))
-    return Participants(tuple(_without(present, away)), aside, tuple(away), rest)
+    bereft = dict(_bereft(_without(present, away), {*aside, *rest, *away}, mates or {}))
+    going = _without(present, [*away, *bereft])
+    if not going:
+        raise RackwrightError(
+            "every host is left aside, or serves together with one that is; nothing was done\n"
+            + "\n".join(f"{host}: {why}" for host, why in bereft.items()),
+            code="RW0846",
+        )
+    return Participants(tuple(going), aside, tuple(away), rest, bereft)
+
+
+def mates_of(entries: Iterable[InventoryHost]) -> dict[str, tuple[str, ...]]:
+    """By host, all that serve its endpoint together, for those that do not serve alone."""
+    return {entry.name: entry.settings.group.hosts for entry in entries if entry.settings.group}
+
+
+def _bereft(
+    hosts: Iterable[str], aside: Collection[str], mates: Mapping[str, tuple[str, ...]]
+) -> Iterator[tuple[str, str]]:
+    for host in hosts:
+        if missing := [mate for mate in mates.get(host, ()) if mate in aside]:
+            verb = "do" if missing[1:] else "does"
+            yield host, f"it serves together with {', '.join(missing)}, which {verb} not take part"
 
 
 def _refuse_too_many(away: Sequence[str], present: int, quorum: str, of: int) -> None:

@@ -1,5 +1,7 @@
 """Take drained hosts into service again: started, asked, unmarked."""
 
-from rackwright.operations.maintenance import undrain
+from rackwright.operations.maintenance import let_followers_wait, undrain, undrain_followers
 
+let_followers_wait(name="Hosts that serve with a head wait for it")
 undrain(name="The host serves again what it served before it was drained")
+undrain_followers(name="Hosts that serve with a head serve again")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -11,7 +13,8 @@ import pytest
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from tests.lab.conftest import BIN, ROOT, Run, Site
-from tests.lab.fleets import proven
+from tests.lab.fleets import proven, running
+from tests.lab.running import Running
 
 INVENTORY = ROOT / "tests" / "lab" / "group" / "inventory.py"
 ASK = (
@@ -32,6 +35,55 @@ def deploy(site: Site, *options: str, script: str = "deploy.py", **settings: Any
 
 def rackwright(site: Site, verb: str, *options: str, **settings: Any) -> Run:
     return _run(site, settings, BIN / "rackwright", verb, INVENTORY, *options)
+
+
+def command(site: Site, verb: str, *words: str, settings: dict[str, Any] | None = None) -> Run:
+    """A command on single hosts of the group."""
+    return _run(site, settings or {}, BIN / "rackwright", verb, *words, "-i", INVENTORY, "-y")
+
+
+def begin_run(site: Site, verb: str, *options: str, **settings: Any) -> Running:
+    """A command that a test cuts, or cuts hosts off in."""
+    words = ("env", f"GROUP_SETTINGS={json.dumps(settings)}", str(BIN / "rackwright"), verb, str(INVENTORY))
+    return Running(site, *words, *options)
+
+
+def begin_rollout(site: Site, **settings: Any) -> Running:
+    """A rollout of these settings, plain."""
+    return begin_run(site, "rollout", "-y", "--plain", "--bake", "1", **settings)
+
+
+@contextmanager
+def cut_off(one: Host, other: Host) -> Iterator[None]:
+    """Let nothing pass between two hosts, in either direction."""
+    rules = (f"INPUT -s {other.address} -j DROP", f"OUTPUT -d {other.address} -j DROP")
+    for rule in rules:
+        one.run(f"iptables -I {rule}")
+    try:
+        yield
+    finally:
+        for rule in rules:
+            one.run(f"iptables -D {rule}")
+
+
+def wait_for(true: Callable[[], bool], seconds: int) -> bool:
+    """Whether something becomes true in so many seconds."""
+    end = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > end:
+            return False
+        time.sleep(1)
+    return True
+
+
+def boot(host: Host) -> str:
+    """Another one after each restart."""
+    return host.run("cat /proc/sys/kernel/random/boot_id").stdout.strip()
+
+
+def running_releases(site: Site) -> list[str]:
+    """What each member's container serves."""
+    return running(site.lab.hosts)
 
 
 def ask(host: Host) -> str:

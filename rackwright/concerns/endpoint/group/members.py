@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from enum import Enum
+
 from rackwright.concerns.endpoint.group.scripts import join_group_script, wait_followed_script
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.transaction import start_time
 from rackwright.concerns.endpoint.wanted import WantedEndpoint
 from rackwright.paths import endpoint_job, unit_name
-from rackwright.plan.change import Change, Job, Owned, Shell
+from rackwright.plan.change import Change, HostReturn, Job, Owned, Shell
 from rackwright.plan.release import Release
 from rackwright.settings.group import Group
+from rackwright.settings.model import EndpointSettings
 
 FOLLOWING = 120
 """Seconds in which a member must run what its head has just proven: it is in line with it all the time."""
@@ -25,7 +29,9 @@ def member_changes(own: WantedEndpoint, release: Release, seen: SeenEndpoint, gr
     joins = _why_join(own, seen)
     follows = _why_follow(own, release, seen)
     found = [_join(own, release, group, joins)] if joins else []
-    return [*found, _follow(own, release, group, follows or joins)] if follows or joins else found
+    if not follows and not joins:
+        return found
+    return [*found, replace(follow_change(own.settings, release.spec.name, release.hash, group), why=follows or joins)]
 
 
 def is_elsewhere(own: WantedEndpoint, seen: SeenEndpoint | None) -> bool:
@@ -36,9 +42,19 @@ def is_elsewhere(own: WantedEndpoint, seen: SeenEndpoint | None) -> bool:
     return there != (own.binding.rank, own.binding.addresses)
 
 
-def is_afterwards(change: Change) -> bool:
-    """Whether a member's change comes after the head's own ones."""
-    return any(isinstance(step, Job) and step.waits for step in change.steps)
+class Stage(Enum):
+    """When, in the turn of its head, a member's change comes."""
+
+    BEFORE = "before the head's own changes, begun on all members"
+    BACK = "before the head's own changes, when all members have begun theirs"
+    AFTER = "after the head's own changes"
+
+
+def stage_of(change: Change) -> Stage:
+    """The stage of a member's change."""
+    if any(isinstance(step, Job) and step.waits for step in change.steps):
+        return Stage.AFTER
+    return Stage.BACK if any(isinstance(step, HostReturn) for step in change.steps) else Stage.BEFORE
 
 
 def _why_join(own: WantedEndpoint, seen: SeenEndpoint) -> str:
@@ -74,10 +90,10 @@ def _join(own: WantedEndpoint, release: Release, group: Group, why: str) -> Chan
     )
 
 
-def _follow(own: WantedEndpoint, release: Release, group: Group, why: str) -> Change:
-    name = release.spec.name
-    script = wait_followed_script(name, release.hash, FOLLOWING)
-    what = f"follow {group.head.host} to release {release.hash} of endpoint {name}"
-    seconds = FOLLOWING + start_time(own.settings)
+def follow_change(own: EndpointSettings, name: str, release: str, group: Group) -> Change:
+    """Wait until a member serves a release that its head has proven; own: the endpoint's settings."""
+    script = wait_followed_script(name, release, FOLLOWING)
+    what = f"follow {group.head.host} to release {release} of endpoint {name}"
+    seconds = FOLLOWING + start_time(own)
     job = Job(endpoint_job("wait", name), what, script, seconds, waits=True, code="RW2420")
-    return Change(what, why, (job,), endpoint=name)
+    return Change(what, "it serves with its head", (job,), endpoint=name)

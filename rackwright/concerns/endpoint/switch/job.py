@@ -77,7 +77,8 @@ def join_script(endpoint: str, load_timeout: int) -> str:
 
 def wait_script(endpoint: str, load_timeout: int) -> str:
     """Wait until an endpoint that loads or runs already is ready; a little longer than its unit does itself."""
-    return job_script("wait_ready", unit=unit_name(endpoint), load_timeout=load_timeout + 30)
+    missing = f"{group_dir(endpoint)}/missing"
+    return job_script("wait_ready", unit=unit_name(endpoint), load_timeout=load_timeout + 30, missing=missing)
 
 
 def keep_log_script(endpoint: str, label: str, part: str = "switch") -> str:

@@ -1,6 +1,7 @@
 """A host's rest and its return: endpoints drained and stopped, then started again as they were, and asked. Pure.
 
-Nothing is deployed: what comes back is what was proven last.
+Nothing is deployed: what comes back is what was proven last. Of several hosts that serve together the head is drained
+and asked as any host; the others rest after it, wait for it again before it starts, and restart beside it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from rackwright.concerns.drained import DRAINED, MARK, NO_BOOT, NO_BOOT_TEXT, Drained
 from rackwright.concerns.endpoint.concern import ENDPOINT
 from rackwright.concerns.endpoint.full_gate import compared_questions, full_questions
+from rackwright.concerns.endpoint.group.members import follow_change
 from rackwright.concerns.endpoint.questions import tried_of
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.job import commit_script, drain_script, in_turn, start_script, wait_script
@@ -20,9 +22,10 @@ from rackwright.concerns.endpoint.switch.transaction import (
     start_time,
     transaction,
 )
+from rackwright.errors import coded
 from rackwright.hostside import durable_script, host_script, job_script
 from rackwright.paths import endpoint_dir, endpoint_job, job_unit, unit_name
-from rackwright.plan.change import Change, HostRestart, Job, Proved, Shell, WriteFile
+from rackwright.plan.change import Change, HostRestart, HostReturn, Job, Proved, Shell, WriteFile
 from rackwright.plan.concern import HostReading
 from rackwright.plan.reach import door_of
 from rackwright.plan.spec import url_of
@@ -33,23 +36,56 @@ UNKNOWN_DRAIN = 60
 """Seconds for the clients of an endpoint that the settings do not have any more."""
 STOPPING = 120
 """Seconds that a stop may take beside its own time-out."""
+UP = ("active", "activating", "reloading")
+"""States of a unit that is not at rest."""
 
 
 def drain_changes(settings: HostSettings, seen: HostReading, mark: Drained) -> list[Change]:
-    """Mark the host first, so that it stays out whatever happens next; then rest its endpoints."""
+    """Mark the host first, so that it stays out whatever happens next; then rest its endpoints.
+
+    A host that follows another one is only marked: it rests when its head does.
+    """
     steps = (WriteFile(NO_BOOT, NO_BOOT_TEXT), WriteFile(MARK, mark.text))
-    return [Change("mark the host as drained", mark.reason, steps), *_resting(settings, seen)]
+    rests = [] if settings.follows else _resting(settings, seen)
+    return [Change("mark the host as drained", mark.reason, steps), *rests]
+
+
+def _up(seen: HostReading) -> list[tuple[str, SeenEndpoint]]:
+    """The endpoints that run, or are about to."""
+    return [(name, now) for name, now in seen[ENDPOINT].endpoints.items() if now.active in UP]
+
+
+def follow_to_rest(seen: HostReading) -> list[Change]:
+    """Stop what waits for a head that rests."""
+    return [
+        Change(
+            f"stop endpoint {name}",
+            "its head is drained",
+            (Job(endpoint_job("rest", name), f"stop endpoint {name}", _stop(name), STOPPING, code="RW2422"),),
+            endpoint=name,
+        )
+        for name, _ in _up(seen)
+    ]
+
+
+def left_by_head(head: str) -> str:
+    """Why a host that serves with a head neither rests nor comes back, for people."""
+    text = f"left as it is, because {head}, the head of its endpoint, failed before it; next: rackwright resume"
+    return coded("RW2460", text)
+
+
+def _stop(name: str) -> str:
+    return job_script("rest", unit=unit_name(name), home=endpoint_dir(name), ready="no")
 
 
 def _resting(settings: HostSettings, seen: HostReading) -> Iterator[Change]:
-    for name, now in seen[ENDPOINT].endpoints.items():
-        if now.active in ("active", "activating", "reloading"):
-            own = settings.all_endpoints.get(name)
-            job = Job(
+    for name, now in _up(seen):
+        own = settings.all_endpoints.get(name)
+        job = Job(
                 endpoint_job("rest", name), f"drain endpoint {name}", rest_script(name, own, now), _seconds(own),
                 code="RW2422",
             )  # fmt: skip
-            yield Change(f"drain and stop endpoint {name}", "the host is being drained", (job,), endpoint=name)
+        yield Change(f"drain and stop endpoint {name}", "the host is being drained", (job,), endpoint=name)
 
 
 def rest_script(name: str, own: EndpointSettings | None, now: SeenEndpoint) -> str:
@@ -72,9 +108,42 @@ def undrain_changes(settings: HostSettings, seen: HostReading) -> list[Change]:
     """Start what rests and ask it; the mark goes last, so that a return that breaks off leaves the host out."""
     if seen[DRAINED].drained is None:
         return []
+    return [*(_returned(proof) for proof in proofs(settings, seen)), _unmark()]
+
+
+def wait_changes(seen: HostReading) -> list[Change]:
+    """Let a drained host wait for its head, before that starts."""
+    if seen[DRAINED].drained is None:
+        return []
+    return [
+        Change(f"let endpoint {name} wait for its head", "the hosts are no longer drained", (Shell(_waits(name)),))
+        for name, now in seen[ENDPOINT].endpoints.items()
+        if now.current and now.active not in UP
+    ]
+
+
+def _waits(name: str) -> str:
+    unit = unit_name(name)
+    return f"systemctl reset-failed {unit} 2>/dev/null\nsystemctl start --no-block {unit}\n"
+
+
+def follow_changes(settings: HostSettings, seen: HostReading) -> list[Change]:
+    """Wait until a host serves again with its head."""
+    return [
+        follow_change(settings.all_endpoints[name], name, now.proven, settings.group)
+        for name, now in seen[ENDPOINT].endpoints.items()
+        if name in settings.all_endpoints and now.proven and settings.group
+    ]
+
+
+def follower_undrain_changes(settings: HostSettings, seen: HostReading) -> list[Change]:
+    """Wait until a host serves again with its head; then let runs take it."""
+    return [*follow_changes(settings, seen), _unmark()] if seen[DRAINED].drained else []
+
+
+def _unmark() -> Change:
     unmark = Shell(durable_script("unmark", mark=MARK, no_boot=NO_BOOT))
-    found = [_returned(proof) for proof in proofs(settings, seen)]
-    return [*found, Change("let runs take the host again", "it is no longer drained", (unmark,))]
+    return Change("let runs take the host again", "it is no longer drained", (unmark,))
 
 
 def _returned(proof: Proved) -> Change:
@@ -85,13 +154,14 @@ def _returned(proof: Proved) -> Change:
 def proofs(settings: HostSettings, seen: HostReading) -> list[Proved]:
     """How each endpoint that was ever proven comes back: started, unless it runs, and asked by the settings' gate."""
     return [
-        _proof(name, settings.all_endpoints[name], now, settings.releases.keep)
+        _proof(name, settings, now)
         for name, now in seen[ENDPOINT].endpoints.items()
         if name in settings.all_endpoints and now.proven and now.proven_spec and now.proven_binding
     ]
 
 
-def _proof(name: str, own: EndpointSettings, now: SeenEndpoint, keep: int) -> Proved:
+def _proof(name: str, settings: HostSettings, now: SeenEndpoint) -> Proved:
+    own, keep = settings.all_endpoints[name], settings.releases.keep
     assert now.proven is not None
     assert now.proven_binding is not None
     commit = commit_script(name, now.proven, now.proven_binding, keep)
@@ -101,12 +171,21 @@ def _proof(name: str, own: EndpointSettings, now: SeenEndpoint, keep: int) -> Pr
     return Proved(
         endpoint=name,
         release=now.proven,
-        job=transaction(name, own, way, tried, None, now.proven),
+        job=transaction(name, own, way, tried, None, now.proven, stays=settings.group is not None),
         serving=now.serving,
         questions=_asked(own, now),
         questions_before=_compared(own, now),
         door=door_of(own),
     )
+
+
+def ask_again(settings: HostSettings, seen: HostReading) -> list[Change]:
+    """Ask a head that has nothing to change itself, when hosts that serve with it come in anew."""
+    why = "hosts that serve with it join it anew"
+    return [
+        Change(f"ask endpoint {proof.endpoint} at release {proof.release}", why, (proof,), endpoint=proof.endpoint)
+        for proof in proofs(settings, seen)
+    ]
 
 
 def _asked(own: EndpointSettings, now: SeenEndpoint) -> tuple[Question, ...]:
@@ -126,24 +205,34 @@ def _base(now: SeenEndpoint) -> str:
 
 
 def reboot_changes(settings: HostSettings, seen: HostReading, seconds: int, before: str | None) -> list[Change]:
-    """Rest, restart, return: one change; or the return alone where the host was restarted since an earlier run began.
+    """Rest, restart, return; or the return alone where the host was restarted since an earlier run began.
 
     seconds: within which it must be back. before: the boot in which that earlier run found it, if any.
     """
-    found = proofs(settings, seen)
-    boot = seen[DRAINED].boot
+    boot, follows = seen[DRAINED].boot, settings.follows
+    found = [] if follows else proofs(settings, seen)
+    last = follow_changes(settings, seen) if follows else []
     if before is not None and before != boot:
-        return [_returned(proof) for proof in found]
-    rests = [
-        rest_script(name, settings.all_endpoints.get(name), now)
-        for name, now in seen[ENDPOINT].endpoints.items()
-        if now.active in ("active", "activating", "reloading")
-    ]
-    script = in_turn(rests) + job_script("restart_host")
-    longest = sum(_seconds(settings.all_endpoints.get(name)) for name in seen[ENDPOINT].endpoints) + STOPPING
-    job = Job("restart-host", "drain and restart the host", script, longest, alone=ALONE)
+        return [*(_returned(proof) for proof in found), *last]
     serving = any(now.serving for now in seen[ENDPOINT].endpoints.values())
-    return [Change("restart the host", "asked for", (HostRestart(job, tuple(found), boot, seconds, serving),))]
+    restart, back = (
+        HostRestart(_restart(settings, seen), tuple(found), serving),
+        HostReturn(tuple(found), boot, seconds),
+    )
+    if settings.group is None:
+        return [Change("restart the host", "asked for", (restart, back))]
+    first = Change("restart the host", "asked for", (restart,))
+    return [first, Change("wait until the host is back", "it restarts", (back,)), *last]
+
+
+def _restart(settings: HostSettings, seen: HostReading) -> Job:
+    rests = [
+        _stop(name) if settings.follows else rest_script(name, settings.all_endpoints.get(name), now)
+        for name, now in _up(seen)
+    ]
+    longest = sum(_seconds(settings.all_endpoints.get(name)) for name in seen[ENDPOINT].endpoints) + STOPPING
+    script = in_turn(rests) + job_script("restart_host")
+    return Job("restart-host", "drain and restart the host", script, longest, alone=ALONE)
 
 
 ALONE = "the host drains, restarts and starts its endpoints by itself"

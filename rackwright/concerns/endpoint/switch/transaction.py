@@ -35,6 +35,11 @@ JUDGING = 120
 MEASURING = 120
 """Seconds that measuring a host's own faults may take, before and after."""
 
+STAYS = """\
+printf '%s\n' "it runs what was proven last, and is left to wait for the hosts that serve with it" | tee "$reason"
+exit 1
+"""
+"""Instead of a stop, where what was proven comes back by itself once its other hosts do."""
 ROOM = 16 * 1024
 """KiB on a file system of ours, below which a failure is its fault."""
 
@@ -62,10 +67,17 @@ class Way:
 
 
 def transaction(
-    endpoint: str, own: EndpointSettings, way: Way, new: Tried, previous: Tried | None, proven: str | None
+    endpoint: str,
+    own: EndpointSettings,
+    way: Way,
+    new: Tried,
+    previous: Tried | None,
+    proven: str | None,
+    stays: bool = False,
 ) -> Job:
     """The whole switch as a job.
 
+    stays: whether it keeps waiting for other hosts when there is nothing to roll back to; otherwise it is stopped then.
     previous: what to roll back to, if there is anything else; the same release where only its binding is another.
     proven: the release that was proven last here.
     """
@@ -86,7 +98,7 @@ def transaction(
         keep_log=keep_log_script(endpoint, new.release),
         back=switch_script(endpoint, previous.release, previous.binding, own.load_timeout) if previous else "",
         prove_back=prove_script(endpoint, previous) if previous else "",
-        halt=halt_script(endpoint, forget=proven is None),
+        halt=STAYS if stays else halt_script(endpoint, forget=proven is None),
         faults=faults_script(home),
         ready=ready_script(endpoint, own, new.release),
         ready_back=ready_script(endpoint, own, previous.release if previous else new.release),

@@ -67,9 +67,11 @@ wait_for_all() {
   local why told='' at=0
   while why=$(missing); do
     kill -0 "$listener" 2>/dev/null || give_up "nothing listens at $ADDRESS:$line_port"
+    if [ "$why" != "$told" ]; then printf '%s\n' "$why" >"$here/missing"; fi
     if [ "$why" != "$told" ] || ((SECONDS - at >= 60)); then say "waiting for $why"; told=$why at=$SECONDS; fi
     sleep 0.5
   done
+  rm -f "$here/missing"
 }
 answers() { # whether the endpoint gives a token, in the time that a silent member has had already
   local body="{\"model\": \"$model\", \"prompt\": \"1\", \"max_tokens\": 1}" login=()

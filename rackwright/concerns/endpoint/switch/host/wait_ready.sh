@@ -1,9 +1,13 @@
 # Wait until an endpoint's unit is active, which means that /health answered 200; tell at once when it died.
-# Parameters: unit load_timeout.
+# Parameters: unit load_timeout missing (a file in which the head of a group names whom it waits for).
 # Together with --since, journalctl's own --lines would count from the beginning.
 last_lines() { journalctl --unit "$unit" --since "$since" --no-pager --output cat 2>/dev/null | tail -n "$1" | cut -c1-"$2"; }
 # Before it starts a container, the unit removes one of that name; docker says that there is none, which looks like a fault.
+lacks() { # of several hosts that serve together, who has not come
+  if [ -s "$missing" ]; then printf '%s' ": it waits for $(cut -c1-200 "$missing")"; fi
+}
 news() {
+  if [ -s "$missing" ]; then printf '%s' "waiting for $(cut -c1-100 "$missing")"; return; fi
   said=$(last_lines 1 100)
   case $said in *"No such container"*) said="its container starts" ;; esac
   printf '%s' "$said"
@@ -33,11 +37,11 @@ while :; do
   case "$active/$sub/${job:-0}" in
     active/running/*) event progress "ready after $waited s"; exit 0 ;;
     deactivating/* | failed/* | activating/auto-restart*)
-      if [ "$result" = timeout ]; then give_up "not ready within its load_timeout"; fi
+      if [ "$result" = timeout ]; then give_up "not ready within its load_timeout$(lacks)"; fi
       give_up "the server died after $waited s" ;;
     inactive/*/0) give_up "the server ended after $waited s" ;;
   esac
-  if [ $waited -ge "$load_timeout" ]; then give_up "not ready after $waited s"; fi
+  if [ $waited -ge "$load_timeout" ]; then give_up "not ready after $waited s$(lacks)"; fi
   quarters=$((quarters + 1))
   waited=$((quarters / 4))
   sleep 0.25
