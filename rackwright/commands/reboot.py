@@ -12,9 +12,10 @@ from rackwright.commands.rollout import add_waves, agreed, given
 from rackwright.fleet.maintenance.control import BACK_WITHIN, restart_hosts
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.rollout.launch import begin
-from rackwright.fleet.rollout.participants import choose_participants, mates_of
+from rackwright.fleet.rollout.participants import choose_participants
 from rackwright.fleet.rollout.quarantine import load_quarantine
 from rackwright.loading.files import site_root
+from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.printable import counted
 from rackwright.pyinfra_glue.session import chosen_together

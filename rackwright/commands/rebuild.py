@@ -117,7 +117,8 @@ def _pins(root: Path, entry: InventoryHost, peers: Sequence[InventoryHost], as_s
     """
     own = Asked(entry.settings)
     seen = _statuses(peers, own)
-    places = {name: place_of(name, seen) for name in own.endpoints}
+    mates = entry.settings.group.hosts if entry.settings.group else ()
+    places = {name: place_of(name, seen, mates) for name in own.endpoints}
     known, group = load_lock(root, entry.settings.paths.lock_file), lock_of(own.endpoints, places)
     lock = Lock({**group.images, **known.images}, {**group.models, **known.models})
     found = differences(Asked(pinned(entry.settings, lock)), places)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,14 @@ from rackwright.errors import RackwrightError
 from rackwright.fleet.maintenance.control import BACK_WITHIN, restart_hosts, take_in, take_out
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.rollout.candidates import chosen, effective, refused_runs
-from rackwright.fleet.rollout.control import roll_out, take_back
+from rackwright.fleet.rollout.control import of_all, roll_out, take_back
 from rackwright.fleet.rollout.found_on_hosts import adopt
 from rackwright.fleet.rollout.launch import Run, begin
 from rackwright.fleet.rollout.participants import choose_participants
 from rackwright.fleet.rollout.plain_run import sentence
 from rackwright.fleet.rollout.resuming import Rest, advice, hurt_hosts, rest_of
 from rackwright.loading.files import site_root
+from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.claim import claimed
@@ -88,12 +90,11 @@ def _read(path: Path) -> Record:
 
 
 def _resume(args: argparse.Namespace, root: Path, path: Path, old: Record) -> int:
-    rest = rest_of(old)
-    hosts = _still_there(old, rest)
+    rest, hosts = still_there(old, rest_of(old))
     names = [host.name for host in hosts]
     drained = drained_hosts(hosts) if rest.kind in ON_HOSTS_IN_SERVICE else {}
     place, quorum = Path(old.begin["inventory"]), old.begin.get("skip_offline")
-    present = choose_participants(place, names, root, {}, quorum, len(old.hosts), drained)
+    present = choose_participants(place, names, root, {}, quorum, len(old.hosts), drained, mates_of(hosts))
     for text in [*_doubts(old), *present.reasons]:
         print(f"rackwright: {text}")
     what = f"This resumes {old.id} ({old.begin['what']}): {KINDS[rest.kind]} {', '.join(present.hosts)}."
@@ -108,10 +109,13 @@ def _resume(args: argparse.Namespace, root: Path, path: Path, old: Record) -> in
     return started.end(*_go_on(started.with_only(present.hosts, present.events), old, rest))
 
 
-def _still_there(old: Record, rest: Rest) -> list[InventoryHost]:
+def still_there(old: Record, rest: Rest) -> tuple[Rest, list[InventoryHost]]:
+    """What is left, with all hosts that serve together with one of those; and these hosts."""
     entries = chosen_hosts(old.begin["inventory"], ())
     known = {entry.name for entry in entries}
-    found = [entry for entry in entries if entry.name in rest.hosts]
+    mates = mates_of(entries)
+    whole = {name for host in rest.hosts for name in (host, *mates.get(host, ()))}
+    found = [entry for entry in entries if entry.name in whole]
     if not found:
         raise RackwrightError(
             f"{old.begin['inventory']} has none of the hosts that are left: {', '.join(rest.hosts)}", code="RW1015"
@@ -119,7 +123,12 @@ def _still_there(old: Record, rest: Rest) -> list[InventoryHost]:
     for host in rest.hosts:
         if host not in known:
             print(f"rackwright: {host} is no longer in {old.begin['inventory']}, and is left out")
-    return found
+    more = [entry.name for entry in found if entry.name not in rest.hosts]
+    return replace(
+        rest,
+        hosts=(*rest.hosts, *more),
+        releases={host: dict(one) for host, one in of_all(rest.releases, mates).items()},
+    ), found
 
 
 def _doubts(old: Record) -> list[str]:

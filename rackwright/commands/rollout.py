@@ -16,9 +16,10 @@ from rackwright.errors import RackwrightError
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.rollout.control import roll_out
 from rackwright.fleet.rollout.launch import begin
-from rackwright.fleet.rollout.participants import choose_participants, mates_of
+from rackwright.fleet.rollout.participants import choose_participants
 from rackwright.fleet.rollout.quarantine import load_quarantine
 from rackwright.loading.files import site_root
+from rackwright.loading.group import mates_of
 from rackwright.printable import counted
 from rackwright.processes import module
 from rackwright.pyinfra_glue.session import chosen_together

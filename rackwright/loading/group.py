@@ -179,6 +179,11 @@ def _names(hosts: Iterable[InventoryHost]) -> str:
     return ", ".join(host.name for host in hosts)
 
 
+def mates_of(hosts: Iterable[InventoryHost]) -> dict[str, tuple[str, ...]]:
+    """By host, all that serve its endpoint together, for those that do not serve alone."""
+    return {host.name: host.settings.group.hosts for host in hosts if host.settings.group}
+
+
 def left_out(hosts: Hosts, chosen: Iterable[str]) -> Mapping[Group, tuple[str, ...]]:
     """The groups of which some members are chosen and others are not, with those that are missing."""
     named = set(chosen)

@@ -163,6 +163,7 @@ def queue_up(
         turn = HostTurn(own, before, member.serving, diff, moves and is_ours(seen), others, boot)
         turns.gate.announce(node, lambda: _switch_host(host, turn))
         if in_rollout():
+            turns.keepers[host.name] = lambda: keep_slice(host.state, host)
             turns.bake(host.name, lambda last: _bake_host(host, last))
         if together is not None:
             together.is_announced = True

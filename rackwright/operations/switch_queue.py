@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,8 @@ class SwitchQueue:
     gate: TurnQueue = field(default_factory=TurnQueue)
     members: dict[str, Member] = field(default_factory=dict)
     """By host name, whether they must switch or not."""
+    keepers: dict[str, Callable[[], None]] = field(default_factory=dict)
+    """By host, what lets it keep what became of it: others may switch for minutes before the run ends."""
     bake_checks: dict[str, BakeCheck] = field(default_factory=dict)
     """How a host that has switched is watched while its wave bakes."""
 
@@ -45,6 +48,8 @@ class SwitchQueue:
         return why
 
     def _report_end(self, name: str, outcome: Outcome) -> None:
+        if not outcome.is_well and name in self.keepers:
+            self.keepers[name]()
         hooks = self.members[name].settings.rollout.hooks
         if outcome.is_well:
             self._hook(hooks, SWITCH, host=name)

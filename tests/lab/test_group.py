@@ -248,6 +248,16 @@ def test_a_reinstalled_member_comes_back_even_where_the_settings_ask_for_another
     assert ask(head) == "42"
 
 
+@in_proof("that members are asked before a switch is seen in make test; this is the same question on the way back")
+def test_nothing_is_rolled_back_to_a_release_that_a_reinstalled_member_does_not_have(site: Site) -> None:
+    before, containers = proven(site.lab.hosts), [started(host) for host in site.lab.hosts]
+    run = rackwright(site, "rollback", "-y")
+    assert run.status != 0
+    assert f"{site.lab.hosts[-1].name} does not have release" in run.output
+    assert [started(host) for host in site.lab.hosts] == containers, "what serves was not stopped"
+    assert proven(site.lab.hosts) == before
+
+
 def test_they_are_torn_down_together(site: Site) -> None:
     run = rackwright(site, "teardown", "-y")
     assert run.status == 0, run.output

@@ -13,6 +13,7 @@ from rackwright.paths import SLICE
 from rackwright_lab.lab import Lab
 from tests.lab.conftest import BIN, Run, Site
 from tests.lab.fleets import assert_all_serve, begin, proven, switches, words
+from tests.lab.products import in_proof
 from tests.lab.running import Running
 
 pytestmark = pytest.mark.lab
@@ -35,6 +36,12 @@ def fleet() -> Iterator[Site]:
 @pytest.fixture(autouse=True)
 def _settled(fleet: Site, request: pytest.FixtureRequest) -> None:
     begin(fleet, request)
+
+
+def first_laptop(fleet: Site, *words: str) -> Running:
+    """A rollout on a machine that hosts cannot take for this one, by its name."""
+    started = ("unshare", "--uts", "sh", "-c", 'hostname first-laptop && exec "$@"', "sh", str(BIN / "rackwright"))
+    return Running(fleet, *started, "rollout", "inventory/lab.py", *words)
 
 
 def records_of(fleet: Site) -> Path:
@@ -84,5 +91,36 @@ def test_a_killed_rollout_is_resumed_from_what_the_hosts_keep_even_after_a_reboo
     assert not set(before) & set(after)
     assert_all_serve(fleet, after)
     again = fleet.rackwright(*RESUME)
+    assert again.status == 1
+    assert "nothing is left of run" in again.output
+
+
+@in_proof("the way back from slices is a unit test, and unlock's words; a bad release on three hosts takes two minutes")
+def test_a_rollout_killed_on_its_way_back_is_unlocked_and_taken_back_from_what_the_hosts_keep(fleet: Site) -> None:
+    canary, second, _ = fleet.lab.hosts
+    before = proven(fleet.lab.hosts)
+    second.set_engine_faults({"fault": "repeat_bang", "when": {"option.stream_interval": 33}})
+    killed = first_laptop(fleet, *words(stream_interval=33))
+    try:
+        assert killed.until(f"[{canary.name}]   switching to release {before[0]}") is not None, killed.output
+    finally:
+        killed.stop()
+        second.set_engine_faults()
+    assert "the release is at fault" in killed.output
+    records_of(fleet).rename(records_of(fleet).with_name("its-laptop"))
+    asked = ("--data", 'engine={"stream_interval": 33}')
+    held = fleet.rackwright(*RESUME, *asked)
+    assert held.status == 1
+    assert "RW0863" in held.output
+    assert "first-laptop" in held.output
+    free = fleet.rackwright("unlock", "inventory/lab.py", "-y")
+    assert free.status == 0, free.output
+    assert f"{canary.name}: unlocked" in free.output
+    assert "no host is locked" in fleet.rackwright("unlock", "inventory/lab.py", "-y").output
+    run = fleet.rackwright(*RESUME, *asked)
+    assert run.status == 3, run.output
+    assert proven(fleet.lab.hosts) == before
+    assert_all_serve(fleet, before)
+    again = fleet.rackwright(*RESUME, *asked)
     assert again.status == 1
     assert "nothing is left of run" in again.output

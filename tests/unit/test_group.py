@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rackwright.commands.resume import still_there
 from rackwright.concerns.drained import Drained
 from rackwright.concerns.endpoint import SeenEndpoint
 from rackwright.concerns.endpoint.group import Stage, is_elsewhere, member_changes, stage_of
@@ -19,12 +20,16 @@ from rackwright.concerns.release import bound_to, release_of
 from rackwright.concerns.release.concern import unseen
 from rackwright.errors import RackwrightError, SettingsError
 from rackwright.fleet.maintenance.capacity import Place, as_ones, heads, refuse_halves, too_many_down
-from rackwright.fleet.rollout.participants import choose_participants, mates_of
+from rackwright.fleet.rollout.control import of_all
+from rackwright.fleet.rollout.participants import choose_participants
+from rackwright.fleet.rollout.resuming import Rest
+from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.notes import notes
 from rackwright.plan.binding import Binding, parse_binding
 from rackwright.plan.release import Release
 from rackwright.pyinfra_glue.inventories import load_inventory, refuse_half_groups
+from rackwright.runs.record import record_of
 
 PAIR = """
 hosts: 2
@@ -350,3 +355,22 @@ def test_hosts_of_a_group_take_part_together_or_not_at_all(site: Path) -> None:
     assert (away.hosts, away.skipped, [*away.bereft]) == (("h3",), ("h1",), ["h2"])
     with pytest.raises(RackwrightError, match="RW0846"):
         chosen(["h1", "h2"], quarantine={}, quorum="1", probe=lambda *_: ["h1"])
+
+
+def test_hosts_of_a_group_roll_back_together_even_where_one_of_them_had_nothing_before() -> None:
+    mates = {"h1": ("h1", "h2"), "h2": ("h1", "h2")}
+    assert of_all({"h1": {"llm": "old"}, "h3": {"llm": "x"}}, mates) == {
+        "h1": {"llm": "old"},
+        "h2": {"llm": "old"},
+        "h3": {"llm": "x"},
+    }
+    assert of_all({"h2": {"llm": "old"}}, mates) == {"h1": {"llm": "old"}, "h2": {"llm": "old"}}
+    assert of_all({}, mates) == {}
+
+
+def test_what_is_left_of_a_run_is_left_of_all_hosts_of_a_group(site: Path) -> None:
+    loaded(site, hosts=4)
+    begun = {"kind": "begin", "purpose": "rollout", "inventory": str(site / "inventory/x.py"), "hosts": ["h1", "h2"]}
+    rest, hosts = still_there(record_of("20260131-235959-rollout", [begun]), Rest("rollout", ("h2",)))
+    assert [host.name for host in hosts] == ["h1", "h2"]
+    assert set(rest.hosts) == {"h1", "h2"}

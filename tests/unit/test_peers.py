@@ -61,3 +61,14 @@ def test_peers_that_do_not_serve_what_they_have_proven_do_not_count() -> None:
         assert place_of("llm", {"a": other}) == EndpointOfPeers()
     assert back(settings(engine={"max_batch_size": 77}), {}) == []
     assert lock_of(settings().all_endpoints, {"llm": EndpointOfPeers()}) == Lock()
+
+
+def test_who_serves_with_it_counts_though_it_waits_for_the_host_that_comes_back() -> None:
+    seen = glance()
+    own = replace(seen.endpoints["llm"].seen, active="activating", health=None, running=None)
+    waits = replace(seen, endpoints={"llm": EndpointStatus(own)})
+    assert place_of("llm", {"a": waits}).served == ()
+    [group] = place_of("llm", {"a": waits}, mates=("a", "b")).served
+    assert group.hosts == ("a",)
+    unproven = replace(seen, endpoints={"llm": EndpointStatus(replace(own, current="0123456789ab"))})
+    assert place_of("llm", {"a": unproven}, mates=("a", "b")).served == ()

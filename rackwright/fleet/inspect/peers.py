@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rackwright.concerns.endpoint import SeenEndpoint
 from rackwright.concerns.models import name_of
 from rackwright.fleet.inspect.status.reading import Asked, HostStatus
 from rackwright.plan.specdiff import reasons
@@ -32,18 +33,29 @@ class EndpointOfPeers:
     """Digest by image reference, as the hosts of the group have recorded it."""
 
 
-def place_of(endpoint: str, peers: Mapping[str, HostStatus]) -> EndpointOfPeers:
-    """What the peers, by name, have proven and serve under an endpoint's name."""
+def place_of(endpoint: str, peers: Mapping[str, HostStatus], mates: Collection[str] = ()) -> EndpointOfPeers:
+    """What the peers, by name, have proven and serve under an endpoint's name.
+
+    mates: peers that serve it together with the host that comes back, so that they wait until it is there.
+    """
     found: dict[str, Served] = {}
     pins: dict[str, str] = {}
     for host, glance in peers.items():
         own = glance.endpoints.get(endpoint)
-        if own is None or not own.seen.serving or own.seen.running_hash != own.seen.proven or not own.seen.spec:
+        if own is None or not own.seen.spec or not (_serves(own.seen) or (host in mates and _waits(own.seen))):
             continue
         pins = {**glance.pins, **pins}
         serving = own.seen.spec["serving"]
         found[serving] = _with(found.get(serving, Served(own.seen.spec, (), ())), host, str(own.seen.proven))
     return EndpointOfPeers(tuple(found.values()), pins)
+
+
+def _serves(seen: SeenEndpoint) -> bool:
+    return seen.serving and seen.running_hash == seen.proven
+
+
+def _waits(seen: SeenEndpoint) -> bool:
+    return seen.proven is not None and seen.current == seen.proven
 
 
 def _with(same: Served, host: str, release: str) -> Served:

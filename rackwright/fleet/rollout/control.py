@@ -27,7 +27,8 @@ def roll_out(
     run.note("phase", name=FORWARD)
     status = run.pyinfra(deploy, run.hosts, data, **order)
     forward = phase(run, FORWARD)
-    leaving = releases_before(forward, earlier or {}) if forward.judgement.is_the_releases else {}
+    before = releases_before(forward, earlier or {}) if forward.judgement.is_the_releases else {}
+    leaving = of_all(before, run.mates)
     backward = take_back(run, leaving)
     return end_of_rollout(str(run.inventory), run.hosts, status, forward, backward, leaving)
 
@@ -36,6 +37,16 @@ def releases_before(forward: Result, earlier: Releases) -> Releases:
     """What each host that has the new release ran before it."""
     with_it = forward.named(RunState.SWITCHED, RunState.AFTERWARDS)
     return {**earlier, **{host: forward.before[host] for host in with_it if forward.before.get(host)}}
+
+
+def of_all(releases: Releases, mates: Mapping[str, tuple[str, ...]]) -> Releases:
+    """The same with all hosts that serve together with one of these: they follow their head, whatever is said of them.
+
+    mates: by host, all that serve its endpoint.
+    """
+    heads = {host: mates[host][0] for host in releases if host in mates}
+    more = {mate: dict(releases.get(head, releases[host])) for host, head in heads.items() for mate in mates[host]}
+    return {**more, **releases}
 
 
 def take_back(run: Run, releases: Releases) -> Result | None:

@@ -18,6 +18,7 @@ from rackwright.errors import RackwrightError, coded
 from rackwright.fleet.rollout.hooks import FINISH, PLAN, merged, run_hooks
 from rackwright.fleet.rollout.quarantine import update_quarantine
 from rackwright.fleet.view.live_run import follow, is_terminal
+from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import nested
 from rackwright.processes import module, this_process
@@ -40,6 +41,8 @@ class Run:
     hosts: tuple[str, ...]
     record: Path
     hooks: Hooks = field(default_factory=Hooks)
+    mates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By host, all that serve its endpoint together: nothing is done to some of them alone."""
     in_waves: bool = True
     """False: as a plain deploy, without waves and bakes."""
     view: bool = False
@@ -129,6 +132,7 @@ def begin(
         tuple(names),
         new_record(root, "resume" if asked.get("resumes") else purpose),
         hooks,
+        mates_of(hosts),
         view=view and is_terminal(),
     )
     addresses = {host.name: host.address for host in hosts}

@@ -10,7 +10,6 @@ from rackwright.concerns.drained import Drained
 from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.quarantine import Quarantined
 from rackwright.fleet.rollout.waves import amount
-from rackwright.loading.host import InventoryHost
 from rackwright.printable import counted
 from rackwright.pyinfra_glue.unreachable import offline
 from rackwright.runs.states import RunState
@@ -96,11 +95,6 @@ def choose_participants(
             code="RW0846",
         )
     return Participants(tuple(going), aside, tuple(away), rest, bereft)
-
-
-def mates_of(entries: Iterable[InventoryHost]) -> dict[str, tuple[str, ...]]:
-    """By host, all that serve its endpoint together, for those that do not serve alone."""
-    return {entry.name: entry.settings.group.hosts for entry in entries if entry.settings.group}
 
 
 def _bereft(

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rackwright.concerns.endpoint import SeenEndpoint, foreign, format_of, leaving_one, readable, refusal, tried_of
-from rackwright.concerns.endpoint.switch.job import commit_script, drain_script, keep_log_script, switch_script
+from rackwright.concerns.endpoint.group import ask_members_script
+from rackwright.concerns.endpoint.switch.job import (
+    commit_script,
+    drain_script,
+    in_turn,
+    keep_log_script,
+    switch_script,
+)
 from rackwright.concerns.endpoint.switch.replacement import Coming, replacement_job
 from rackwright.concerns.endpoint.switch.transaction import Way, drain_hook_script, start_time, transaction
 from rackwright.hostside import durable_script, host_script
@@ -16,6 +23,7 @@ from rackwright.paths import STATE, endpoint_dir, unit_name
 from rackwright.plan.binding import Binding, parse_binding
 from rackwright.plan.change import Change, Owned, Proved, Refuse
 from rackwright.plan.reading import decode
+from rackwright.settings.group import Group
 from rackwright.settings.model import EndpointSettings, HostSettings
 
 LAST = "last"
@@ -137,7 +145,7 @@ def back_changes(
             found.append(_not_done(name, f"back to release {target}", f"endpoint {name}: release {target} {_NO_KEY}"))
         elif not (now.running_hash == now.current == now.proven == target and now.serving):
             bound = _bound(bindings[name], kept[name])
-            found.append(_back(name, target, own, settings.releases.keep, now, kept[name], bound))
+            found.append(_back(name, target, settings, now, kept[name], bound))
     return found
 
 
@@ -219,9 +227,8 @@ def _not_done(name: str, where: str, text: str) -> Change:
     return Change(f"put endpoint {name} {where}", "asked for", (Refuse(text, code="RW2406"),))
 
 
-def _back(
-    name: str, target: str, own: EndpointSettings, keep: int, now: SeenEndpoint, kept: WayBack, binding: Binding
-) -> Change:
+def _back(name: str, target: str, settings: HostSettings, now: SeenEndpoint, kept: WayBack, binding: Binding) -> Change:
+    own, keep = settings.all_endpoints[name], settings.releases.keep
     present = now.proven if now.proven in kept.specs and now.proven != target else None
     own = own.model_copy(update={"gate": own.gate.model_copy(update={"level": "basic"})})
     step = Proved(
@@ -230,7 +237,7 @@ def _back(
         job=transaction(
             name,
             own,
-            _way(name, target, own, keep, now, binding),
+            _way(name, target, own, keep, now, binding, settings.group),
             tried_of(name, target, kept.specs[target], binding),
             tried_of(name, present, kept.specs[present], binding) if present else None,
             now.proven,
@@ -246,11 +253,20 @@ def _place(spec: Mapping[str, Any]) -> tuple[str, str, int] | None:
     return (spec["network"], spec["address"], spec["port"]) if readable(spec) else None
 
 
-def _way(name: str, target: str, own: EndpointSettings, keep: int, now: SeenEndpoint, binding: Binding) -> Way:
+def _way(
+    name: str,
+    target: str,
+    own: EndpointSettings,
+    keep: int,
+    now: SeenEndpoint,
+    binding: Binding,
+    group: Group | None,
+) -> Way:
+    asked = in_turn([ask_members_script(name, target, group.hosts)]) if group else ""
     kept = keep_log_script(name, now.current or "unknown")
     port = now.spec.get("port", own.port)
     drain = drain_script(name, port, own.drain_timeout, drain_hook_script(name, own, target))
     forget = durable_script("forget_later", home=endpoint_dir(name), release_hash=target)
     forward = switch_script(name, target, binding, own.load_timeout)
     seconds = own.hook_timeout + own.drain_timeout + start_time(own)
-    return Way(kept + drain, forward, forget + commit_script(name, target, binding, keep), seconds)
+    return Way(asked + kept + drain, forward, forget + commit_script(name, target, binding, keep), seconds)
