@@ -14,7 +14,7 @@ from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.dockerd import DOCKERD
 from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.endpoint import ENDPOINT, adopted_later, takes_capacity, waits
-from rackwright.concerns.endpoint.group import Stage, stage_of
+from rackwright.concerns.endpoint.group import Stage, is_join
 from rackwright.concerns.endpoint.switch.maintenance import ask_again
 from rackwright.concerns.endpoint.switch.rollback import (
     back_changes,
@@ -157,7 +157,7 @@ def queue_up(
             note("host", host=host.name, state=RunState.UNCHANGED)
             note_others(others, RunState.UNCHANGED)
             return
-        joins = any(stage_of(change) is Stage.BEFORE for one in others for change in one.changes)
+        joins = any(is_join(change) for one in others for change in one.changes)
         own = changes or (_welcome(settings, seen) if joins else [])
         node = node_of(member, shape_of(settings, seen), takes_capacity(own, seen[ENDPOINT]) or cut)
         turn = HostTurn(own, before, member.serving, diff, moves and is_ours(seen), others, boot)

@@ -11,7 +11,7 @@ import pytest
 from rackwright.commands.resume import still_there
 from rackwright.concerns.drained import Drained
 from rackwright.concerns.endpoint import SeenEndpoint
-from rackwright.concerns.endpoint.group import Stage, is_elsewhere, member_changes, stage_of
+from rackwright.concerns.endpoint.group import Stage, is_elsewhere, is_join, member_changes, stage_of
 from rackwright.concerns.endpoint.wanted import WantedEndpoint
 from rackwright.concerns.firewall.drops import Bridge, drops
 from rackwright.concerns.firewall.place import listeners
@@ -290,6 +290,19 @@ def test_a_member_takes_its_place_and_then_follows(site: Path) -> None:
     assert changes_of(member, served(member, proven_spec=other)) == [("follow", True)]
     assert changes_of(member, served(member, active="failed", health=None)) == [("let", False), ("follow", True)]
     assert changes_of(member, served(member, active="activating", health=None)) == []
+
+
+def test_a_member_in_line_gets_its_unit_back_without_a_restart(site: Path) -> None:
+    member = loaded(site)[1]
+    group = member.settings.group
+    assert group is not None
+    for differs in ({"enabled": False}, {"unit_same": False}):
+        found = member_changes(wanted(member), release_for(member), served(member, **differs), group)
+        [change] = found
+        assert "without a restart" in change.what
+        assert not is_join(change)
+    joins = member_changes(wanted(member), release_for(member), SeenEndpoint(), group)
+    assert [is_join(change) for change in joins] == [True, False]
 
 
 def test_other_hosts_or_other_places_are_no_single_switch(site: Path) -> None:

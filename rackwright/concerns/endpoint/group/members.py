@@ -7,6 +7,7 @@ from enum import Enum
 
 from rackwright.concerns.endpoint.group.scripts import join_group_script, wait_followed_script
 from rackwright.concerns.endpoint.seen import SeenEndpoint
+from rackwright.concerns.endpoint.switch.job import gpus_kept_script, point_script
 from rackwright.concerns.endpoint.switch.transaction import start_time
 from rackwright.concerns.endpoint.wanted import WantedEndpoint
 from rackwright.paths import endpoint_job, unit_name
@@ -28,7 +29,7 @@ def member_changes(own: WantedEndpoint, release: Release, seen: SeenEndpoint, gr
     """The changes of a member that is not the head; nothing when it serves what is wanted with the others."""
     joins = _why_join(own, seen)
     follows = _why_follow(own, release, seen)
-    found = [_join(own, release, group, joins)] if joins else []
+    found = [_join(own, release, group, joins)] if joins else _put_in_place(own, release.spec.name, seen)
     if not follows and not joins:
         return found
     return [*found, replace(follow_change(own.settings, release.spec.name, release.hash, group), why=follows or joins)]
@@ -62,12 +63,27 @@ def _why_join(own: WantedEndpoint, seen: SeenEndpoint) -> str:
     if seen.current is None or seen.unit is None:
         return "it has never run here"
     rows = {
-        "its unit differs": not seen.unit_same,
-        "it is not enabled at boot": not seen.enabled,
         "its place, its GPUs, or the other hosts' addresses changed": seen.binding != own.binding,
         f"its unit is {seen.active}": seen.active not in ("active", "activating"),
     }
     return next((text for text, differs in rows.items() if differs), "")
+
+
+def _put_in_place(own: WantedEndpoint, name: str, seen: SeenEndpoint) -> list[Change]:
+    """What is wrong around a member that is in line with its head; to restart it would restart all of them."""
+    rows = {"its unit differs": not seen.unit_same, "it is not enabled at boot": not seen.enabled}
+    why = ", ".join(text for text, differs in rows.items() if differs)
+    if not why or seen.current is None:
+        return []
+    script = point_script(name, seen.current, own.binding) + gpus_kept_script()
+    return [
+        Change(f"put the unit {unit_name(name)} back in place without a restart", why, (Shell(script),), endpoint=name)
+    ]
+
+
+def is_join(change: Change) -> bool:
+    """Whether a member's change makes it join its head anew, so that all of them start anew."""
+    return Owned("unit", unit_name(change.endpoint)) in change.owns if change.endpoint else False
 
 
 def _why_follow(own: WantedEndpoint, release: Release, seen: SeenEndpoint) -> str:
