@@ -20,6 +20,7 @@ from rackwright.concerns.endpoint.switch.rollback import LAST, WayBack, back_cha
 from rackwright.hostside import host_script
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Proved, Refuse
+from rackwright.settings.group import Group, GroupMember
 from rackwright.settings.model import HostSettings
 from tests.unit.test_endpoint_changes import assigned
 
@@ -187,3 +188,14 @@ def test_the_listing_is_parsed() -> None:
     assert found.history == ("aaa", "bbb")
     assert set(found.specs) == {"aaa", "bbb"}
     assert found.gone == {"bbb": "image x@y /srv/models/a"}
+
+
+def test_hosts_that_serve_together_are_asked_for_the_release_before_anything_stops() -> None:
+    members = (GroupMember("h1", "10.9.0.1"), GroupMember("h2", "10.9.0.2"))
+    asked = ({"llm": serving("new")}, {"llm": kept("old", "new")}, {"llm": LAST}, {"llm": TODAY})
+    [change] = back_changes(SETTINGS.in_group(Group("llm", members, 0)), *asked)
+    [step] = change.steps
+    assert isinstance(step, Proved)
+    question = step.job.script.index("does not have release")
+    assert question < step.job.script.index("draining: ")
+    assert back_changes(SETTINGS.in_group(Group("llm", members, 1)), *asked) == [], "it follows its head"
