@@ -10,7 +10,12 @@ import pytest
 from rackwright.concerns.lease import Lease, Owner, SeenLease
 from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.found_on_hosts import Told, at_home, confirm_data, refuse_while_held
+from rackwright.fleet.rollout.gate import Outcome
+from rackwright.fleet.rollout.gate_hosts import Member
+from rackwright.operations.switch_queue import SwitchQueue
+from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.journal import adopt_record, chosen_record, order_of, read_record
+from tests.unit.machines import settings
 
 LIMITS = {"rollout.wave": "1", "gate.level": "full"}
 ENGINE = {"engine": {"stream_interval": 31}}
@@ -101,3 +106,15 @@ def test_a_run_that_still_holds_a_lease_from_elsewhere_is_not_resumed() -> None:
     assert error.value.code == "RW0863"
     refuse_while_held("20260131-235959-rollout", held_by("20260131-235959-rollout", expires=95), "i.py")
     refuse_while_held("20260131-235959-rollout", held_by("20260131-235959-deploy"), "i.py")
+
+
+def test_a_host_keeps_its_failure_at_once_since_others_may_switch_for_minutes() -> None:
+    turns, kept = SwitchQueue(), list[str]()
+    turns.add(Member("h1", 0, ("all",), True, settings()))
+    turns.keepers["h1"] = lambda: kept.append("h1")
+    turns.bake("h1", lambda _: Outcome())
+    assert turns.gate.on_end is not None
+    turns.gate.on_end("h1", Outcome())
+    assert kept == []
+    turns.gate.on_end("h1", Outcome((Reason(Cause.CHECK, "a chat answer"),)))
+    assert kept == ["h1"]
