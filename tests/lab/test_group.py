@@ -236,6 +236,25 @@ def test_a_restart_of_them_that_was_cut_is_resumed_for_all(site: Site) -> None:
     wait_until_one_release_serves(site)
 
 
+@in_proof("hosts that serve alone show it in make test; what is left of a group is a unit test")
+def test_a_switch_of_them_that_was_cut_is_resumed_from_what_they_keep(site: Site) -> None:
+    before = proven(site.lab.hosts)
+    settings = {"engine": {"tensor-parallel-size": 16, "max-num-seqs": 41}}
+    running = begin_rollout(site, **settings)
+    assert running.until("switching to release") is not None
+    running.stop()
+    records = Path(site.environment()["RACKWRIGHT_RUNS"])
+    records.rename(records.with_name("the-first-laptop"))
+    again = command(site, "resume", "--plain", settings=settings)
+    assert again.status == 0, again.output
+    assert "2 of its 2 hosts know it" in again.output
+    after = proven(site.lab.hosts)
+    assert running_releases(site) == after
+    assert len(set(after)) == 1
+    assert not set(after) & set(before)
+    assert ask(site.lab.hosts[0]) == "42"
+
+
 def test_a_reinstalled_member_comes_back_even_where_the_settings_ask_for_another_unit(site: Site) -> None:
     before = proven(site.lab.hosts)
     head, member = site.lab.hosts

@@ -123,4 +123,4 @@ def test_a_rollout_killed_on_its_way_back_is_unlocked_and_taken_back_from_what_t
     assert_all_serve(fleet, before)
     again = fleet.rackwright(*RESUME, *asked)
     assert again.status == 1
-    assert "nothing is left of run" in again.output
+    assert "rolled it back, so nothing is left to resume" in again.output
