@@ -284,6 +284,7 @@ def test_they_are_torn_down_together(site: Site) -> None:
     run = rackwright(site, "teardown", "-y")
     assert run.status == 0, run.output
     for host in site.lab.hosts:
-        gone = "ls -d /var/lib/rackwright/endpoints /run/rackwright/groups; ls /etc/systemd/system; docker ps -aq"
-        assert "rackwright" not in host.run(f"({gone}) 2>/dev/null", check=False).stdout
-        assert "rackwright-llm" not in host.run("systemctl list-units --all --plain --no-legend").stdout
+        kept = "ls -d /var/lib/rackwright/endpoints /run/rackwright/groups; docker ps -aq --filter name=rackwright"
+        assert host.run(f"({kept}) 2>/dev/null", check=False).stdout == ""
+        units = host.run("systemctl list-units --all --plain --no-legend; systemctl list-unit-files --no-legend")
+        assert "rackwright-llm" not in units.stdout
