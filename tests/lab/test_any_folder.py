@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.lab.conftest import BIN, Run, Site
+from tests.lab.products import in_proof
 from tests.lab.test_deploy import ask
 from tests.trap import SPRUNG, make_trap
 
 pytestmark = pytest.mark.lab
 
 
+@in_proof("`make quick` runs it; tests/programs/test_any_folder.py runs the commands in such a folder")
 def test_a_bare_host_is_deployed_from_a_folder_full_of_other_things(site: Site, tmp_path: Path) -> None:
     host, trap, own = site.lab.host("bare1"), make_trap(tmp_path / "elsewhere"), tmp_path / "site"
     host.reset()

@@ -159,6 +159,7 @@ def test_killed_while_it_takes_a_release_back_and_resumed(fleet: Site) -> None:
     assert "nothing is left" in again.output
 
 
+@in_proof("test_ssh_faults.py has a host that dies in a run; tests/unit/test_quarantine.py when one is left aside")
 def test_a_dark_host_is_skipped_picked_up_and_quarantined_when_it_goes_dark_again(fleet: Site) -> None:
     *others, dark = fleet.lab.hosts
     before = proven(fleet.lab.hosts)

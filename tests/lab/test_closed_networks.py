@@ -14,6 +14,7 @@ from rackwright_lab.servers.registry import HOST, MIRROR
 from rackwright_lab.servers.web import CDN_HOST, HUB_HOST, MIRROR_HOST
 from rackwright_lab.standins.encodings import ENCODINGS_HOST
 from tests.lab.conftest import BIN, ROOT, Run, Site
+from tests.lab.products import in_proof
 
 pytestmark = pytest.mark.lab
 
@@ -51,6 +52,7 @@ def asked_by(site: Site, host: Host) -> list[str]:
     return [row["host"] for row in faults.requests(site.lab.paths.web) if row["client"] == host.address]
 
 
+@in_proof("test_host.py has the proxy of dockerd, and packages of Docker's and NVIDIA's from mirrors")
 def test_everything_comes_through_a_proxy_and_then_from_mirrors_behind_the_sites_own_authority(
     site: Site, closed: Host
 ) -> None:

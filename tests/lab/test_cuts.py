@@ -195,8 +195,8 @@ def damage(host: Host) -> None:
     "point",
     with_proof(
         ["asking the hub", "write release", "switching to release", "ready after"],
-        {"switching to release"},
-        "what is told is the same",
+        set(),
+        "test_switch.py has a host that is cut off in its switch, test_field.py a connection that is lost in one",
     ),
 )
 def test_cable_cut_fails_with_what_to_do_and_heals(site: Site, lived: Host, point: str) -> None:

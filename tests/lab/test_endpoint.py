@@ -119,7 +119,7 @@ TUTORIAL_CASE, TUTORIAL_CHANGE = "repeats itself", {"max_batch_size": 8}
 BAD_ELSEWHERE = "one that never gets ready is in test_several_endpoints.py; tests/unit/test_switch.py has each answer"
 
 
-@pytest.mark.parametrize("case", with_proof(BAD, {"dies when asked", TUTORIAL_CASE}, BAD_ELSEWHERE))
+@pytest.mark.parametrize("case", with_proof(BAD, {TUTORIAL_CASE}, BAD_ELSEWHERE))
 def test_a_bad_release_rolls_back(scene: Scene, case: str) -> None:
     fault, data, sentence = BAD[case]
     assert scene.deploy().status == 0

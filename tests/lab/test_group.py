@@ -255,6 +255,9 @@ def test_a_switch_of_them_that_was_cut_is_resumed_from_what_they_keep(site: Site
     assert ask(site.lab.hosts[0]) == "42"
 
 
+@in_proof(
+    "test_rebuild.py brings a reinstalled host back; a unit test has the member that waits for its head's release"
+)
 def test_a_reinstalled_member_comes_back_even_where_the_settings_ask_for_another_unit(site: Site) -> None:
     before = proven(site.lab.hosts)
     head, member = site.lab.hosts

@@ -18,6 +18,7 @@ from rackwright_lab.lab import Lab
 from tests.lab.conftest import Site
 from tests.lab.fleets import proven, running
 from tests.lab.group.serving import ask, deploy, kill, rackwright, reset, started, wait_until_all_serve, words_of
+from tests.lab.products import in_proof
 
 pytestmark = pytest.mark.lab
 
@@ -82,6 +83,7 @@ def test_the_heads_key_starts_ranks_and_nothing_else(site: Site) -> None:
     assert head.run(f"docker exec rackwright-llm grep -rl PRIVATE {HERE} /root /scratch", check=False).stdout == ""
 
 
+@in_proof("test_group.py has a member that dies, whose line to the head is the same")
 def test_a_member_that_dies_takes_all_of_them_with_it_and_they_come_back_with_new_keys(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     keys = [host.run(f"cat {HERE}/key.pub").stdout for host in site.lab.hosts]
@@ -90,6 +92,7 @@ def test_a_member_that_dies_takes_all_of_them_with_it_and_they_come_back_with_ne
     assert not set(keys) & {host.run(f"cat {HERE}/key.pub").stdout for host in site.lab.hosts}
 
 
+@in_proof("test_group.py has a bad change, and the same head rolls it back")
 def test_a_server_that_dies_beside_its_ranks_rolls_back_on_all_of_them(site: Site) -> None:
     """Its launcher outlives it, and so do the ranks: mpirun alone would wait for good."""
     before = proven(site.lab.hosts)

@@ -17,7 +17,7 @@ from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from rackwright_lab.servers.web import MIRROR_HOST
 from tests.lab.conftest import BIN, ROOT, Run, Site
-from tests.lab.products import with_proof
+from tests.lab.products import in_proof, with_proof
 from tests.lab.running import deploying
 
 pytestmark = pytest.mark.lab
@@ -189,6 +189,7 @@ def test_it_owns_what_it_brought(bare: Host) -> None:
     assert {("package", "docker.io"), ("daemon_key", "runtimes.nvidia"), ("group_member", "docker:ops")} <= owned
 
 
+@in_proof("test_cuts.py cuts a fresh host where it is worst")
 def test_a_power_cut_in_the_middle_of_the_installation_heals(site: Site, bare: Host) -> None:
     bare.reset()
     command: list[str | Path] = [BIN / "pyinfra", "inventory/lab.py", DEPLOY, "--limit", bare.name, "-y"]
@@ -325,6 +326,7 @@ def test_a_released_hold_comes_back(site: Site, lived: Host) -> None:
     assert "nvidia-container-toolkit" in lived.run("apt-mark showhold").stdout
 
 
+@in_proof("tests/unit/test_docker.py plans the pin; a pinned version of NVIDIA's mirror is installed below")
 def test_the_toolkit_follows_its_pin(site: Site, lived: Host) -> None:
     installed = "dpkg-query -W -f '${Version}' nvidia-container-toolkit"
     newest = lived.run(installed).stdout

@@ -13,6 +13,7 @@ import pytest
 from rackwright_lab.hosts.host import Host
 from tests.lab.calm import needs_preparing
 from tests.lab.conftest import Run, Site
+from tests.lab.products import in_proof
 
 pytestmark = pytest.mark.lab
 
@@ -115,6 +116,7 @@ def test_firewall_show_names_a_table_of_nft(site: Site, hosts: dict[str, Host]) 
     assert told.endswith("sudo nft list table inet firewalld")
 
 
+@in_proof("tests/unit/test_peers.py has who is asked, and what follows from each answer")
 def test_a_peer_decides_where_this_machine_is_not_let_in_and_nobody_does_where_none_is(
     site: Site, hosts: dict[str, Host]
 ) -> None:

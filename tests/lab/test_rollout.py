@@ -85,6 +85,7 @@ def test_the_first_host_of_the_inventory_goes_first_and_the_rest_together(
     needs_preparing(request)  # not any more
 
 
+@in_proof("tests/unit/test_waves.py has order and limits of any fleet")
 def test_a_limit_leaves_the_others_and_those_switch_one_at_a_time_in_inventory_order(served: Site) -> None:
     *others, last = served.lab.hosts
     before = [starts(host) for host in others]
@@ -223,6 +224,7 @@ def test_drafts_that_are_never_accepted_roll_back(served: Site) -> None:
     assert_all_serve(served, before)
 
 
+@in_proof("tests/unit/test_questions_steps.py judges the counters of one that hangs, as a real vLLM's stood still")
 def test_a_hang_is_seen_at_the_end_of_a_bake(served: Site) -> None:
     """Its unit is active, has not restarted, and /health answers 200 all the while."""
     canary, before = served.lab.hosts[0], proven(served.lab.hosts)

@@ -55,6 +55,9 @@ def resumed(run: Run) -> None:
     assert "--> Wave 0 is done: watching" in run.output, "its bake"
 
 
+@in_proof(
+    "tests/unit/test_found_on_hosts.py puts runs together from any slices; test_blame.py resumes a killed rollout"
+)
 def test_a_killed_rollout_is_resumed_from_what_the_hosts_keep_even_after_a_reboot(fleet: Site) -> None:
     canary, second, third = fleet.lab.hosts
     before = proven(fleet.lab.hosts)

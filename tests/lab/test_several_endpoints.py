@@ -134,6 +134,7 @@ def served_at(scene: Scene, port: int) -> str:
 
 
 @pytest.mark.usefixtures("pair")
+@in_proof("two that fail together are in test_two_endpoints_beside_each_other, swapped ports that switch are below")
 def test_swapped_ports_that_fail_leave_both_where_they_were(scene: Scene) -> None:
     """The release of one that never gets ready takes the other one's new port back, too."""
     good = [(scene.runs(name), scene.proven(name)) for name in ("a", "b")]

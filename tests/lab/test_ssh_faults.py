@@ -17,6 +17,7 @@ from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from tests.lab.calm import needs_preparing
 from tests.lab.conftest import Run, Site
+from tests.lab.products import in_proof
 from tests.lab.running import Running, deploying
 from tests.lab.test_cuts import UNIT, assert_converged, damage
 from tests.lab.test_deploy import ask
@@ -230,6 +231,7 @@ def test_unlocking_fences_a_living_run_off_and_its_job_goes_on(site: Site, well:
     assert_converged(site, well)
 
 
+@in_proof("a living run's lease is held and fenced off above; tests/unit/test_lease.py has when one ends")
 def test_a_dead_runs_lease_ends_by_itself_or_at_once_on_its_own_machine(
     site: Site, well: Host, fetching: Running
 ) -> None:

@@ -54,8 +54,8 @@ PHASES = {
 CLIENT = "systemd-run --quiet --collect --unit=client bash -c 'exec 3<>/dev/tcp/127.0.0.1/8000; sleep 600'"
 """An open connection: without one there is nothing to drain."""
 CUTS = {"kill": kill, "stop": stop, "reboot": reboot, "power cut": power_cut}
-QUICK = {("waits for the word", "stop"), ("loads", "power cut")}
-ELSEWHERE = "one that runs on and one that boots take back; tests/unit/test_trial.py cuts at each step"
+QUICK = {("loads", "power cut")}
+ELSEWHERE = "one that boots takes back; test_switch.py has one that runs on; tests/unit/test_trial.py cuts at each step"
 CASES = [
     pytest.param(
         *PHASES[phase], cut, id=f"{name} while it {phase}", marks=() if (phase, name) in QUICK else in_proof(ELSEWHERE)

@@ -22,8 +22,8 @@ def refuse_without_tokenizer(folder: str) -> None:
     """Raise SettingsError for a `--tokenizer` that is no folder with a tokenizer."""
     if not (Path(folder) / FILE).is_file():
         raise SettingsError(
-            f"--tokenizer {folder}: no folder with a {FILE}; nothing was measured; next: name one with the model's "
-            "tokenizer, or leave it out: the host's own files serve",
+            f"--tokenizer {folder}: no folder with a tokenizer.json; nothing was measured; next: name one with the "
+            "model's tokenizer, or leave it out: the host's own files serve",
             code="RW1537",
         )
 
