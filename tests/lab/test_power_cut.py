@@ -6,6 +6,7 @@ import fcntl
 import os
 import struct
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,13 +37,20 @@ class PowerlessDisk:
         subprocess.run(["umount", self.folder], check=True)
 
     def cut_power(self) -> None:
-        """Lose everything that was not synced, and come up again."""
+        """Lose everything that was not synced, and come up again, from what the image has now.
+
+        From a copy: a lab that boots meanwhile has this mount in its own namespace too, so the old one stays mounted
+        there, shut down, and mounting the same image would only give that one again.
+        """
         here = os.open(self.folder, os.O_RDONLY)
         try:
             fcntl.ioctl(here, EXT4_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
         finally:
             os.close(here)
         self.unmount()
+        copy = self.image.with_name(f"{self.image.name}-again")
+        subprocess.run(["cp", "--sparse=always", self.image, copy], check=True)
+        self.image = copy
         self.mount()
 
 
@@ -61,6 +69,18 @@ def powerless(tmp_path: Path) -> Iterator[PowerlessDisk]:
 
 def sync(folder: Path) -> None:
     subprocess.run(["sync", "--file-system", folder], check=True)
+
+
+def test_a_mount_that_somebody_else_has_too_changes_nothing(powerless: PowerlessDisk) -> None:
+    other = subprocess.Popen(["unshare", "--mount", "sleep", "60"])
+    try:
+        while Path(f"/proc/{other.pid}/ns/mnt").readlink() == Path("/proc/self/ns/mnt").readlink():
+            time.sleep(0.01)
+        powerless.cut_power()
+        (powerless.folder / "written").write_text("afterwards")
+    finally:
+        other.kill()
+        other.wait()
 
 
 def test_only_what_was_synced_is_there_afterwards(powerless: PowerlessDisk) -> None:
