@@ -39,8 +39,8 @@ def settings(lab: Lab) -> dict[str, Any]:
     """What a host must know to use the lab's servers: settings keys, and secrets that print as a mask."""
     found = lab.secrets()
     return {
-        # The same names lead to the lab here: its digests and commits must not become the site's.
-        "paths": {"lock_file": "rackwright.lock.lab.yml", "private_ca": str(lab.paths.pki / "ca.crt")},
+        # The same names lead to the lab here: its digests and commits must not become the site's, nor another lab's.
+        "paths": {"lock_file": f"rackwright.lock.{lab.paths.id}.yml", "private_ca": str(lab.paths.pki / "ca.crt")},
         # The hosts need no proxy; this machine finds the lab's names through it.
         "control_proxy": {"http": lab.proxy.url},
         "mirrors": {f"{name}_keys": list(keys) for name, keys in lab.apt_keys().items()},

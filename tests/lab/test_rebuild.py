@@ -30,9 +30,9 @@ def spec_of(host: Host) -> dict[str, object]:
 
 
 @pytest.fixture
-def lock_file() -> Iterator[Path]:
+def lock_file(site: Site) -> Iterator[Path]:
     """The lab's lock file, which is not there at first, and no more afterwards."""
-    path = ROOT / "rackwright.lock.lab.yml"
+    path = ROOT / f"rackwright.lock.{site.lab.paths.id}.yml"
     before = path.read_text() if path.exists() else None
     path.unlink(missing_ok=True)
     yield path

@@ -472,7 +472,7 @@ def _wait_for(true: Any, seconds: float = 60) -> None:
 
 def test_a_lock_holds_the_bytes_when_the_branch_moves_and_the_host_is_new(staged: Staging) -> None:
     folder = eagle_of(staged)
-    lock = FILES / "rackwright.lock.lab.yml"
+    lock = FILES / f"rackwright.lock.{staged.site.lab.paths.id}.yml"
     words = [f"{name}={value}" for name, value in staged.environment({}).items()]
     command: list[str | Path] = ["env", *words, BIN / "rackwright", "lock", FILES / "inventory.py"]
     try:
