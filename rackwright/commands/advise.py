@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print_profiles(gpu: str, load: Load, before: int) -> None:
-    """Print what others measured. before: how many stand above. Raises SettingsError where there is none at all."""
+    """Print published figures. before: how many rows are printed above. Raises SettingsError when there are no rows."""
     found = advise(gpu, load)
     if not found and not before:
         text = f"no profile for {gpu} holds {load.length} tokens of prompt and answer; the longest holds"
