@@ -17,6 +17,13 @@ from rackwright.engines.options.explain import all_names
 from rackwright.engines.options.schema import lines
 from tests.unit.test_engine_profiles import settings_of
 
+
+@pytest.fixture(autouse=True)
+def no_runs_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What somebody has measured in this folder would stand before everything else."""
+    monkeypatch.setenv("RACKWRIGHT_RUNS", str(tmp_path))
+
+
 ROOT = Path(__file__).parents[2]
 
 

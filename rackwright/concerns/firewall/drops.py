@@ -104,7 +104,7 @@ def _nft_between(group: Group | None) -> Iterator[str]:
 
 
 def _taken(group: Group, own: str, all_: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Ports that an engine takes: ephemeral ones at the member's own address, and its configured range at every address.
+    """Ports that an engine takes: ephemeral ones at the member's own address, its configured range at every address.
 
     own, all_: how a rule names these addresses.
     """
