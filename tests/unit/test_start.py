@@ -72,3 +72,29 @@ _cooperate()
 def test_a_thread_that_is_still_alive_does_not_stop_a_connection() -> None:
     done = subprocess.run([sys.executable, "-c", COOPERATING], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+ENDING = """
+import socket, threading, time
+import paramiko
+from rackwright.pyinfra_glue.session import _cooperate
+
+sleep = time.sleep
+
+class Ending(paramiko.Transport):
+    def run(self):
+        sleep(0.3)
+
+here, there = socket.socketpair()
+connection = Ending(here)
+connection.start_client(event=threading.Event())
+connection.active = False
+_cooperate()
+connection.join(5)
+sleep(0.3)
+"""
+
+
+def test_a_connection_that_ends_meanwhile_says_nothing() -> None:
+    done = subprocess.run([sys.executable, "-c", ENDING], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
