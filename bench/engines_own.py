@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rackwright.effects.remote import command_of, remote
-from rackwright.errors import RackwrightError
 from rackwright.fleet.bench.record import read_bench
 from rackwright.fleet.bench.suites.prompts import LOCK
 from rackwright.loading.files import site_root
+from rackwright.messages import RackwrightError
 from rackwright.paths import container_name
 from rackwright.plan.change import Shell
 from rackwright.plan.spec import served_name

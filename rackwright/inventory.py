@@ -9,11 +9,11 @@ from typing import Any
 
 from pyinfra import logger
 
-from rackwright.errors import SettingsError, coded
 from rackwright.loading.ansible.listing import listing_of
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import Listing, load
+from rackwright.messages import SettingsError, coded
 from rackwright.pyinfra_glue import options as pyinfra_options
 from rackwright.pyinfra_glue.declaring import check_steps, overlay_arguments, remember
 from rackwright.pyinfra_glue.importing import import_from

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from rackwright.errors import RackwrightError
+from rackwright.messages import RackwrightError
 from rackwright_lab.lab import HOST_GPUS, Lab
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import LabError

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rackwright.printable import counted
+from rackwright.messages import counted
 from rackwright.processes import module
 from rackwright_lab import faults
 from rackwright_lab.gpu import host as host_gpus

@@ -15,8 +15,8 @@ from typing import Any
 
 from bench.peers.meter import Command, Outcome
 from rackwright.effects.reader import parse_reading, reading_script
-from rackwright.errors import ReadingError
 from rackwright.loading.host import InventoryHost
+from rackwright.messages import ReadingError
 
 HERE, ROOT, BIN = Path(__file__).parent, Path(__file__).parents[2], Path(sys.executable).parent
 OURS = "rackwright deploy"

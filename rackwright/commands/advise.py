@@ -12,9 +12,8 @@ from rackwright.engines.advice import Advice, Load, advise, longest
 from rackwright.engines.data import table
 from rackwright.engines.fit.gpu import gpu_type
 from rackwright.engines.own import OwnAdvice, heading, own_advice, reasons
-from rackwright.errors import SettingsError
 from rackwright.fleet.bench.history import own_figures
-from rackwright.printable import paragraph
+from rackwright.messages import SettingsError, paragraph
 from rackwright.settings.problems import nearest
 
 

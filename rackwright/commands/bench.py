@@ -18,7 +18,6 @@ from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import agreed
 from rackwright.commands.runs import add_site, root_of
 from rackwright.effects.steps.endpoint import NothingServesError
-from rackwright.errors import RackwrightError, SettingsError
 from rackwright.fleet.bench.aiperf.environment import ready_python
 from rackwright.fleet.bench.aiperf.tokenizer import refuse_without_tokenizer
 from rackwright.fleet.bench.figures.compare import compared, sentences
@@ -39,7 +38,7 @@ from rackwright.fleet.bench.variants.trial import Place
 from rackwright.fleet.rollout.launch import beginning
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
-from rackwright.printable import counted, paragraph
+from rackwright.messages import RackwrightError, SettingsError, counted, paragraph
 from rackwright.pyinfra_glue.declaring import declared_by, overlay_arguments
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected

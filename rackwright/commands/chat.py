@@ -7,10 +7,10 @@ import json
 
 from rackwright.commands.inventories import add_limit
 from rackwright.effects.remote import command_of, remote
+from rackwright.messages import ASKED_FOR, paragraph
 from rackwright.paths import endpoint_dir
 from rackwright.plan.change import Shell
 from rackwright.plan.spec import local_url, served_name
-from rackwright.printable import ASKED_FOR, paragraph
 from rackwright.proof.basic import Answer, http, login_script, parse_answer
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.settings.model import EndpointSettings

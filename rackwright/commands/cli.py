@@ -13,7 +13,7 @@ from typing import NoReturn
 from rackwright import __version__
 from rackwright.commands.habits import options_told, verb_told
 from rackwright.commands.vault import open_vault
-from rackwright.errors import RackwrightError
+from rackwright.messages import RackwrightError
 
 ERROR = 1
 INTERRUPTED = 130

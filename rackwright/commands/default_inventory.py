@@ -6,8 +6,8 @@ import configparser
 import os
 from pathlib import Path
 
-from rackwright.errors import SettingsError
 from rackwright.loading.files import site_root
+from rackwright.messages import SettingsError
 
 VARIABLE = "RACKWRIGHT_INVENTORY"
 SUFFIXES = (".py", ".ini", ".yml", ".yaml")

@@ -14,7 +14,6 @@ from pathlib import Path
 from rackwright.commands.inventories import add_vault, pick
 from rackwright.commands.rollout import agreed
 from rackwright.concerns.drained import Drained
-from rackwright.errors import RackwrightError, ReadingError
 from rackwright.fleet.inspect.status.reading import Asked, parse
 from rackwright.fleet.maintenance.capacity import Place, as_ones, heads, refuse_halves, too_many_down
 from rackwright.fleet.maintenance.control import take_out
@@ -22,6 +21,7 @@ from rackwright.fleet.rollout.gate_hosts import domains_of
 from rackwright.fleet.rollout.launch import begin
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
+from rackwright.messages import RackwrightError, ReadingError
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.pyinfra_glue.poll import Reply, poll
 from rackwright.runs.ending import ERROR

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from rackwright.commands.inventories import add_limit
 from rackwright.fleet.inspect.drift import HostDrift, drift_of
 from rackwright.fleet.inspect.read_hosts import Surveyed, survey
-from rackwright.printable import counted, paragraph
+from rackwright.messages import counted, paragraph
 
 _NOTES = {"moved": "", "unclear": " [or the settings changed]", "asked": " [the settings changed]"}
 

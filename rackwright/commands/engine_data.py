@@ -16,11 +16,10 @@ from rackwright.effects.reader import read_host
 from rackwright.effects.remote import StepFailedError, remote
 from rackwright.effects.remote import command_of as command
 from rackwright.engines.options.exported import write
-from rackwright.errors import ReadingError
 from rackwright.fleet.inspect.read_hosts import in_parallel
 from rackwright.loading.files import site_root
+from rackwright.messages import ReadingError, paragraph, printable
 from rackwright.plan.change import Shell
-from rackwright.printable import paragraph, printable
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Locks

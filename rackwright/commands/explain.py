@@ -9,7 +9,7 @@ from typing import Any
 
 from rackwright.engines.data import PRODUCTS
 from rackwright.engines.options.explain import all_names, explain, matching, speaking_of
-from rackwright.errors import SettingsError
+from rackwright.messages import SettingsError
 from rackwright.refusals import by_code, lines_of
 from rackwright.settings.problems import nearest
 

@@ -8,10 +8,10 @@ import re
 from rackwright.commands.inventories import add_inventory, add_limit
 from rackwright.concerns.firewall.kept import GUARD, SCRIPT
 from rackwright.concerns.watch import PAUSED, WATCH_TIMER, repairs_file
-from rackwright.errors import RackwrightError
 from rackwright.fleet.inspect.reachability import reach_of_all
 from rackwright.fleet.inspect.run_script import show, spread
 from rackwright.hostside import host_script
+from rackwright.messages import RackwrightError
 from rackwright.plan.change import Shell
 
 UNITS = {"s": 1, "m": 60, "h": 3600}

@@ -13,13 +13,12 @@ from rackwright.concerns.release import Unresolved, wanted_releases
 from rackwright.effects.reader import read_host
 from rackwright.effects.remote import StepFailedError, remote
 from rackwright.effects.remote import command_of as command
-from rackwright.errors import ReadingError
 from rackwright.fleet.inspect.read_hosts import in_parallel
 from rackwright.loading.files import site_root
+from rackwright.messages import ReadingError, paragraph
 from rackwright.paths import RUN
 from rackwright.plan.change import Shell
 from rackwright.plan.concern import HostReading
-from rackwright.printable import paragraph
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Locks

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.commands.siteupdate import Copy, UpdateAction, copies
-from rackwright.errors import RackwrightError
-from rackwright.printable import counted
+from rackwright.messages import RackwrightError, counted
 from rackwright.settings.schema import json_text
 
 PARTS = ("deploy.py", "config.py", "inventory", "tasks", "templates", "group_vars")

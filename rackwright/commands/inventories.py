@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from rackwright.commands.vault import PASSWORD_FILE
-from rackwright.errors import RackwrightError, SettingsError
 from rackwright.loading.host import InventoryHost
+from rackwright.messages import RackwrightError, SettingsError
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.runs.selection import HELP
 from rackwright.settings.problems import nearest

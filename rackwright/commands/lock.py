@@ -13,11 +13,10 @@ from rackwright.concerns.composite import composite, parse_composite
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
 from rackwright.effects.remote import remote, tail
-from rackwright.errors import RackwrightError, ReadingError
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
+from rackwright.messages import RackwrightError, ReadingError, counted, printable
 from rackwright.plan.concern import HostReading
-from rackwright.printable import counted, printable
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.sources.http import SourceError
 from rackwright.sources.lockfile import Lock, joined, load_lock, recorded, write_lock

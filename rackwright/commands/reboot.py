@@ -17,7 +17,7 @@ from rackwright.fleet.rollout.quarantine import load_quarantine
 from rackwright.loading.files import site_root
 from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
-from rackwright.printable import counted
+from rackwright.messages import counted
 from rackwright.pyinfra_glue.session import chosen_together
 from rackwright.runs.ending import ERROR
 from rackwright.runs.record import REBOOT

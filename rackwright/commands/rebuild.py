@@ -12,7 +12,6 @@ from typing import Any
 from rackwright.commands.inventories import add_data, add_vault, data_of, pick
 from rackwright.commands.rollout import agreed
 from rackwright.concerns.drained import Drained
-from rackwright.errors import RackwrightError, ReadingError
 from rackwright.fleet.inspect.peers import EndpointOfPeers, differences, lock_of, place_of
 from rackwright.fleet.inspect.status.reading import Asked, HostStatus, parse
 from rackwright.fleet.inspect.status.table import duration
@@ -21,6 +20,7 @@ from rackwright.fleet.rollout.control import roll_out
 from rackwright.fleet.rollout.launch import begin
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
+from rackwright.messages import RackwrightError, ReadingError
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.pyinfra_glue.options import given
 from rackwright.pyinfra_glue.poll import poll

@@ -14,7 +14,6 @@ from rackwright.commands.inventories import add_data, add_vault, data_of
 from rackwright.commands.rollout import agreed
 from rackwright.commands.runs import add_site, root_of
 from rackwright.commands.teardown import tear_down
-from rackwright.errors import RackwrightError
 from rackwright.fleet.maintenance.control import BACK_WITHIN, restart_hosts, take_in, take_out
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.rollout.candidates import chosen, effective, refused_runs
@@ -27,6 +26,7 @@ from rackwright.fleet.rollout.resuming import Rest, advice, hurt_hosts, rest_of
 from rackwright.loading.files import site_root
 from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
+from rackwright.messages import RackwrightError
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.claim import claimed
 from rackwright.runs.ending import ERROR, end_of_way_back

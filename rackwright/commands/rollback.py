@@ -10,13 +10,12 @@ from pathlib import Path
 from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import agreed
 from rackwright.concerns.endpoint.switch.rollback import LAST
-from rackwright.errors import SettingsError
 from rackwright.fleet.rollout.control import Releases, roll_back
 from rackwright.fleet.rollout.launch import Run, begin, phase
 from rackwright.fleet.rollout.quarantine import remarks
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
-from rackwright.printable import counted
+from rackwright.messages import SettingsError, counted
 from rackwright.pyinfra_glue.declaring import declared_by
 from rackwright.pyinfra_glue.session import chosen_together
 from rackwright.runs.ending import ERROR, end_of_rollback

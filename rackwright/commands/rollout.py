@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.commands.inventories import add_data, add_limit, data_of
-from rackwright.errors import RackwrightError
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.rollout.control import roll_out
 from rackwright.fleet.rollout.launch import begin
@@ -20,7 +19,7 @@ from rackwright.fleet.rollout.participants import choose_participants
 from rackwright.fleet.rollout.quarantine import load_quarantine
 from rackwright.loading.files import site_root
 from rackwright.loading.group import mates_of
-from rackwright.printable import counted
+from rackwright.messages import RackwrightError, counted
 from rackwright.processes import module
 from rackwright.pyinfra_glue.session import chosen_together
 from rackwright.runs.ending import ERROR

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.loading.files import site_root
-from rackwright.printable import paragraph
+from rackwright.messages import paragraph
 from rackwright.runs.journal import Event, chosen_record, folder_of, read_record, records
 from rackwright.runs.record import Record, record_of
 from rackwright.tables import drawn

@@ -15,8 +15,8 @@ from rackwright.effects.lease.holder import is_gone, this_owner
 from rackwright.effects.lease.taking import Taken, acquire_script, ask_for
 from rackwright.effects.remote import StepFailedError, command_of, remote, tail
 from rackwright.fleet.inspect.read_hosts import in_parallel
+from rackwright.messages import paragraph
 from rackwright.plan.change import Shell
-from rackwright.printable import paragraph
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 
 Look = SeenLease | str

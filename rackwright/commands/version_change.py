@@ -8,8 +8,8 @@ from rackwright.engines.finding import Finding, Level
 from rackwright.engines.fit.host import check_endpoint, placed
 from rackwright.engines.options.compare import changed_defaults
 from rackwright.engines.requests import Ignored, ignored_parameters
-from rackwright.errors import coded
 from rackwright.loading.host import InventoryHost
+from rackwright.messages import coded
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.origin import dotted, origin_of
 from rackwright.settings.sections import Hardware

@@ -20,7 +20,7 @@ from rackwright.concerns.preflight.concern import PREFLIGHT
 from rackwright.concerns.registry import REGISTRY
 from rackwright.concerns.release import RELEASE
 from rackwright.concerns.retention import RETENTION
-from rackwright.errors import RackwrightError
+from rackwright.messages import RackwrightError
 from rackwright.plan.concern import Concern
 from rackwright.plan.ownership import RECORD
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 
-from rackwright.errors import ReadingError
+from rackwright.messages import ReadingError
 
 GZIP = 16 + zlib.MAX_WBITS
 """zlib's word for gzip's own header."""

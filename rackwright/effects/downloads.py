@@ -16,8 +16,8 @@ from pyinfra.api.state import State
 
 from rackwright.effects.remote import StepFailedError, beside, say, show_job
 from rackwright.effects.run_context import part_of
+from rackwright.messages import printable
 from rackwright.plan.change import Job
-from rackwright.printable import printable
 
 LAST_LINES = 6
 """Lines of a failed download that are repeated where it is collected."""

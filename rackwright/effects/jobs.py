@@ -10,8 +10,8 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rackwright.errors import ReadingError
 from rackwright.hostside import DOCKER_ENVIRONMENT, host_script
+from rackwright.messages import ReadingError
 from rackwright.paths import RUN, job_folder, job_unit
 from rackwright.plan.change import Job
 

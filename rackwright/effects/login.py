@@ -7,7 +7,7 @@ from typing import Any
 
 from pyinfra.connectors import util
 
-from rackwright.errors import RackwrightError, coded
+from rackwright.messages import RackwrightError, coded
 from rackwright.plan.reading import HEAD
 
 _TRY = "next, from here: ssh LOGIN@HOST sudo -n sh -c id"

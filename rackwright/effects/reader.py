@@ -14,7 +14,7 @@ from rackwright.effects.by_input import Unshown, framed, receiver
 from rackwright.effects.line import tune
 from rackwright.effects.login import why_unread
 from rackwright.effects.remote import StepFailedError, remote, tail
-from rackwright.errors import ReadingError
+from rackwright.messages import ReadingError
 from rackwright.plan import reading
 from rackwright.plan.concern import HostReading
 from rackwright.plan.reading import Section

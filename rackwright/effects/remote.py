@@ -32,12 +32,11 @@ from rackwright.effects.line import is_lost, is_unconnected, tune
 from rackwright.effects.login import PasswordWantedError, refuse_passwords
 from rackwright.effects.run_context import part_of
 from rackwright.effects.slots import Slots
-from rackwright.errors import RackwrightError, ReadingError
 from rackwright.hostside import DOCKER_ENVIRONMENT, durable_script, host_script
+from rackwright.messages import RackwrightError, ReadingError, counted, paragraph, printable
 from rackwright.paths import guard_file, guard_trial, guard_unit
 from rackwright.plan.change import Guarded, Job, Shell, WriteFile
 from rackwright.plan.jobstream import PROGRESS, Event, Heard, JobStream, text_of
-from rackwright.printable import counted, paragraph, printable
 from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.journal import note
 from rackwright.runs.progress import Calm, Meter

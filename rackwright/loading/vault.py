@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from rackwright.errors import SettingsError
 from rackwright.loading.ansible.command import command, environment, first_error
 from rackwright.loading.yaml_file import Ciphertext
+from rackwright.messages import SettingsError
 
 POLL = 0.002
 """Seconds between two looks whether the command has come to the next pipe."""

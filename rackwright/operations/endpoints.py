@@ -29,7 +29,6 @@ from rackwright.effects.lease.keeping import keep_slice
 from rackwright.effects.remote import StepFailedError, command_of, complain, remote, run_job, say, shout, tail
 from rackwright.effects.steps.endpoint import NothingServesError, ask_all, with_more
 from rackwright.effects.steps.strangers import refuse_strangers
-from rackwright.errors import coded
 from rackwright.fleet.inspect.plan import plan_host
 from rackwright.fleet.rollout.gate import Outcome
 from rackwright.fleet.rollout.gate_hosts import (
@@ -44,6 +43,7 @@ from rackwright.fleet.rollout.gate_hosts import (
     shape_of,
     state_after,
 )
+from rackwright.messages import coded
 from rackwright.operations.group_turn import (
     MemberTurn,
     begin_others,

@@ -15,7 +15,7 @@ from rackwright.concerns.endpoint.group import Stage, stage_of
 from rackwright.effects.lease.keeping import keep_slice
 from rackwright.effects.remote import StepFailedError, complain
 from rackwright.effects.run_context import part_of
-from rackwright.errors import coded
+from rackwright.messages import coded
 from rackwright.paths import unit_name
 from rackwright.plan.change import Change
 from rackwright.pyinfra_glue.hostrun import announce_changes, carry_out, mark_changed, state_of

@@ -19,7 +19,7 @@ from rackwright.effects.downloads import under_way
 from rackwright.effects.held_leases import forget, hold_of
 from rackwright.effects.lease.taking import clear_dead
 from rackwright.effects.remote import StepFailedError, command_of, complain, remote, say, tail
-from rackwright.errors import ReadingError, coded
+from rackwright.messages import ReadingError, coded
 from rackwright.plan.change import Change, Owned, Refuse, Shell
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD

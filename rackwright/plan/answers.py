@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rackwright.errors import ReadingError
+from rackwright.messages import ReadingError
 
 RUNNING = frozenset({"running", "paused", "restarting"})
 """States in which Docker counts a container as one that runs."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rackwright.errors import coded
+from rackwright.messages import coded
 from rackwright.settings.secret import Secret
 
 if TYPE_CHECKING:

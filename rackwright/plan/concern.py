@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
-from rackwright.errors import ReadingError
+from rackwright.messages import ReadingError
 from rackwright.plan.answers import Answers, parse_answers
 from rackwright.plan.change import Change
 from rackwright.plan.reading import Section

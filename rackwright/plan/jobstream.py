@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rackwright.printable import printable
+from rackwright.messages import printable
 
 LONGEST_LINE = 16 * 1024
 """Bytes of a line of the log that are kept: a container may print megabytes without a line break."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 
-from rackwright.errors import ReadingError
+from rackwright.messages import ReadingError
 from rackwright.paths import OWNED
 from rackwright.plan.change import Owned, Step, WriteFile
 from rackwright.plan.concern import Concern

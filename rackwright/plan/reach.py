@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rackwright.errors import ReadingError
+from rackwright.messages import ReadingError
 from rackwright.plan.reading import pairs
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.sections import who

@@ -17,7 +17,7 @@ import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from rackwright.errors import ReadingError
+from rackwright.messages import ReadingError
 
 HEAD = "::rackwright-reading:: "
 """Begins the first line of a reading, before its nonce."""

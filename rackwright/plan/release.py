@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rackwright.errors import SettingsError
+from rackwright.messages import SettingsError
 from rackwright.paths import (
     DOCKER_HOST,
     DOCKER_MISLEADING,

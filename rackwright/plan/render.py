@@ -12,8 +12,8 @@ from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined, TemplateError
 
-from rackwright.errors import SettingsError
 from rackwright.hostside import script_folders
+from rackwright.messages import SettingsError
 
 PACKAGE = Path(__file__).parents[1]
 SHIPPED = (PACKAGE / "site" / "templates", PACKAGE.parent / "templates")

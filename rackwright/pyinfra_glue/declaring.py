@@ -25,9 +25,9 @@ from pyinfra.context import ctx_config, ctx_host, ctx_inventory, ctx_state
 
 from rackwright.concerns.declared import Declared, problems_of
 from rackwright.effects.run_context import part_of
-from rackwright.errors import SettingsError
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import overlaid, standalone
+from rackwright.messages import SettingsError
 from rackwright.pyinfra_glue.current_run import current_state, inventory_of, state_beside
 from rackwright.pyinfra_glue.importing import importing_from
 from rackwright.settings.model import HostSettings

@@ -26,7 +26,7 @@ from rackwright.effects.reader import read_host
 from rackwright.effects.remote import StepFailedError, complain, say
 from rackwright.effects.run_context import part_of
 from rackwright.effects.steps.perform import perform, perform_all
-from rackwright.errors import ReadingError, coded
+from rackwright.messages import ReadingError, coded
 from rackwright.plan.change import Change, Job, Refuse, Step
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD, OwnershipRecord

@@ -11,12 +11,12 @@ from pyinfra import logger
 from pyinfra.api.host import Host
 
 from rackwright.effects.run_context import part_of
-from rackwright.errors import RackwrightError, SettingsError
 from rackwright.loading.ansible.listing import listing_of
 from rackwright.loading.files import site_root
 from rackwright.loading.group import left_out
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import load, standalone
+from rackwright.messages import RackwrightError, SettingsError
 from rackwright.pyinfra_glue.current_run import Inventories, current_state
 from rackwright.pyinfra_glue.declaring import declared_of, is_declaring, with_arguments
 from rackwright.pyinfra_glue.importing import importing_from

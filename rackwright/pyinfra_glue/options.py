@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from rackwright.effects.run_context import part_of
-from rackwright.errors import SettingsError
+from rackwright.messages import SettingsError
 from rackwright.pyinfra_glue.current_run import Inventories, current_state
 from rackwright.settings.problems import nearest
 

@@ -17,9 +17,9 @@ from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 from pyinfra.progress import progress_spinner
 
 from rackwright.effects.line import tune
-from rackwright.errors import RackwrightError
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
+from rackwright.messages import RackwrightError
 from rackwright.pyinfra_glue.current_run import inventory_of, state_beside
 from rackwright.pyinfra_glue.inventories import limited, load_inventory, refuse_half_groups
 from rackwright.pyinfra_glue.ssh.client import use_patient_client

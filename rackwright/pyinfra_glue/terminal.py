@@ -14,8 +14,7 @@ import click
 from pyinfra import logger
 from pyinfra.api.output import set_echo
 
-from rackwright.errors import RackwrightError
-from rackwright.printable import paragraph
+from rackwright.messages import RackwrightError, paragraph
 
 _REINSTALLED = "If the host was reinstalled: rackwright rebuild HOST -i INVENTORY compares the new key, and accepts it"
 _INSTEAD = {"If this is expected, you can remove the bad key using:": _REINSTALLED, "    ssh-keygen -R": ""}

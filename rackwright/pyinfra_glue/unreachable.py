@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rackwright.errors import RackwrightError
+from rackwright.messages import RackwrightError
 from rackwright.processes import module
 from rackwright.pyinfra_glue.session import chosen_hosts, reachable
 

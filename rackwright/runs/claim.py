@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rackwright.errors import RackwrightError
+from rackwright.messages import RackwrightError
 from rackwright.processes import this_process
 
 

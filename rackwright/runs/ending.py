@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rackwright.errors import coded
-from rackwright.printable import counted
+from rackwright.messages import coded, counted
 from rackwright.runs.fault import Failure, Fault, Judgement, failures_in, judged
 from rackwright.runs.journal import Event
 from rackwright.runs.states import HURT, NOT_REACHED, UNTOUCHED, WELL, RunState, known

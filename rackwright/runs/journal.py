@@ -16,8 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rackwright.errors import RackwrightError
-from rackwright.printable import printable_values
+from rackwright.messages import RackwrightError, printable_values
 from rackwright.runs.handover import received
 
 FOLDER = "runs"

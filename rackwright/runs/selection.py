@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rackwright.errors import RackwrightError
+from rackwright.messages import RackwrightError
 from rackwright.runs.journal import chosen_record, read_record
 from rackwright.runs.record import CATEGORIES, hosts_in, record_of
 from rackwright.settings.problems import nearest

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from rackwright.errors import SettingsError
+from rackwright.messages import SettingsError
 
 ALL = "all"
 UNGROUPED = "ungrouped"

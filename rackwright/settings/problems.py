@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from rackwright.errors import SettingsError, coded
+from rackwright.messages import SettingsError, coded
 from rackwright.settings.key_fix import Move
 from rackwright.settings.origin import KeyPath, Origin, dotted
 

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rackwright.concerns.downloads import values_of
-from rackwright.errors import RackwrightError
+from rackwright.messages import RackwrightError
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, SeenModel, SeenModels, commit_of, name_of, sources_of
-from rackwright.errors import SettingsError
+from rackwright.messages import SettingsError
 from rackwright.plan.concern import HostReading
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.sections import BLOB, COMMIT, DIGEST, SHA256, FilePin, ModelSource

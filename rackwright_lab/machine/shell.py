@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from rackwright.errors import RackwrightError
+from rackwright.messages import RackwrightError
 
 LONGEST = 600.0
 

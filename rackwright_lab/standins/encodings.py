@@ -10,7 +10,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from rackwright.errors import RackwrightError
+from rackwright.messages import RackwrightError
 
 ENCODINGS_HOST = "openaipublic.blob.core.windows.net"
 _PACKAGE = "llama-index-core==0.14.25"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.engines.options.schema import Json
-from rackwright.errors import SettingsError
+from rackwright.messages import SettingsError
 from scripts.engine_data.tree import UNKNOWN, Tree, calls, fields, keywords, members, type_name
 
 ROOT = "Server"

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from rackwright.errors import SettingsError
+from rackwright.messages import SettingsError
 
 LINK = re.compile(r"Found link (\S+)|not? .*compatible.*?: (\S+?)(?: \(from|$)")
 SECONDS = 180

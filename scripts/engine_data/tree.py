@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rackwright.errors import SettingsError
+from rackwright.messages import SettingsError
 
 UNKNOWN = object()
 """A value that only running the code would tell."""

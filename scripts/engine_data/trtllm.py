@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from rackwright.engines.options.schema import EXTENDS, Json, merged_file
-from rackwright.errors import SettingsError
+from rackwright.messages import SettingsError
 
 SOURCE = Path("tensorrt_llm/llmapi/llm_args.py")
 ROOT = "TorchLlmArgs"

@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from rackwright.errors import RackwrightError
+from rackwright.messages import RackwrightError
 from rackwright_lab.machine.paths import cache_root
 from scripts.real_gpu import pack, record, story
 

@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from rackwright.commands import init
-from rackwright.errors import SettingsError
 from rackwright.loading.ansible.command import command
 from rackwright.loading.ansible.listing import listing_of
+from rackwright.messages import SettingsError
 from rackwright.pyinfra_glue.inventories import load_inventory
 
 MODEL = {"model": {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}, "own_keys": ["k*"]}

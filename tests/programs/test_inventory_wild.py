@@ -9,7 +9,7 @@ import pytest
 
 from rackwright.commands.cli import main
 from rackwright.effects.run_context import part_of
-from rackwright.errors import SettingsError
+from rackwright.messages import SettingsError
 from rackwright.pyinfra_glue.current_run import Inventories, current_state
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.settings.ssh.args import options

@@ -13,10 +13,10 @@ import pytest
 
 from rackwright.commands import init
 from rackwright.commands.cli import main
-from rackwright.errors import SettingsError
 from rackwright.loading.ansible.command import command
 from rackwright.loading.vault import decrypt
 from rackwright.loading.yaml_file import Ciphertext
+from rackwright.messages import SettingsError
 from rackwright.settings.origin import Origin
 
 NEXT = "\nnext: export ANSIBLE_VAULT_PASSWORD_FILE=FILE (a file with the password, or a program that prints it)"

@@ -14,8 +14,8 @@ from socketserver import ThreadingMixIn, UnixStreamServer
 
 import pytest
 
-from rackwright.errors import ReadingError
 from rackwright.hostside import host_script
+from rackwright.messages import ReadingError
 from rackwright.plan.answers import image_rows, parse_answers, parse_units
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "docker-api"

@@ -16,8 +16,8 @@ from rackwright.concerns.release.concern import WantedReleases, _added, changes,
 from rackwright.concerns.release.keys import SeenKeys
 from rackwright.engines.api_key import check_api_key, quiet_loggers
 from rackwright.engines.data import table
-from rackwright.errors import SettingsError
 from rackwright.hostside import durable_script
+from rackwright.messages import SettingsError
 from rackwright.plan import release as releases
 from rackwright.plan.binding import Binding, key_digest, parse_binding
 from rackwright.plan.change import Shell, WriteFile

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rackwright.errors import RackwrightError, SettingsError
 from rackwright.loading.load import SIZE
+from rackwright.messages import RackwrightError, SettingsError
 from rackwright.pyinfra_glue.inventories import load_inventory
 
 MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"

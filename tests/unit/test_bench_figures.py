@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageColor
 
-from rackwright.errors import RackwrightError, SettingsError
 from rackwright.fleet.bench.aiperf.environment import LOCK
 from rackwright.fleet.bench.aiperf.results import measured
 from rackwright.fleet.bench.figures.acceptance import counts_of, drafting_of, grown_between
@@ -29,6 +28,7 @@ from rackwright.fleet.bench.report.page import html, pictures, write_page, write
 from rackwright.fleet.bench.report.png import SCALE
 from rackwright.fleet.bench.report.shapes import Box, Line
 from rackwright.fleet.bench.report.table import switches_lines, table
+from rackwright.messages import RackwrightError, SettingsError
 from rackwright.settings.model import EndpointSettings
 
 BEFORE = """\

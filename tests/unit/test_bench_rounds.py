@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.errors import SettingsError
 from rackwright.fleet.bench.figures.compare import compared, estimate
 from rackwright.fleet.bench.figures.figures import Drafting, Measured, Request, as_json, measured_of
 from rackwright.fleet.bench.figures.rounds import Limits, in_pairs, over, pooled, turns
@@ -20,6 +19,7 @@ from rackwright.fleet.bench.record import bench_of
 from rackwright.fleet.bench.suites.suite import Suite
 from rackwright.fleet.bench.variants.naming import names_of, on_trial, variant_of
 from rackwright.loading.host import InventoryHost
+from rackwright.messages import SettingsError
 from rackwright.runs.journal import Event
 from rackwright.settings.model import HostSettings
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.errors import RackwrightError, SettingsError
 from rackwright.fleet.bench.aiperf.words import Target, profile_words
 from rackwright.fleet.bench.suites.loading import InvalidSuiteError, load_suite, own_suites, suite_of
 from rackwright.fleet.bench.suites.prompts import LOCK, prompt_files
 from rackwright.fleet.bench.suites.suite import cells
+from rackwright.messages import RackwrightError, SettingsError
 
 SUITE = """\
 datasets:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.candidates import candidates, chosen
+from rackwright.messages import RackwrightError
 from rackwright.processes import this_process
 from rackwright.runs.journal import Event
 from rackwright.runs.record import Record, record_of

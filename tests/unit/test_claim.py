@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.errors import RackwrightError
+from rackwright.messages import RackwrightError
 from rackwright.runs.claim import claimed
 
 HOLD = """\

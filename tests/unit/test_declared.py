@@ -13,8 +13,8 @@ from rackwright.commands.rollback import own_operations
 from rackwright.concerns.catalog import ALL, managed
 from rackwright.concerns.declared import FOLLOWS, NEEDS, Declared, left_behind, left_of, problems_of
 from rackwright.concerns.firewall.changes import OWNS
-from rackwright.errors import SettingsError
 from rackwright.loading.host import InventoryHost
+from rackwright.messages import SettingsError
 from rackwright.plan.change import Owned
 from rackwright.pyinfra_glue.declaring import check_steps, declare
 from tests.unit.machines import settings

@@ -23,7 +23,7 @@ from rackwright.concerns.docker.daemon import (
     render_daemon_json,
     with_runtime,
 )
-from rackwright.errors import SettingsError
+from rackwright.messages import SettingsError
 from rackwright.plan.change import Change, Guarded, Job, Owned, Refuse, Shell, WriteFile
 from rackwright.plan.concern import HostReading
 from rackwright.settings.sections import Proxy

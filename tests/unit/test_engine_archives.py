@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.errors import SettingsError
+from rackwright.messages import SettingsError
 from scripts.engine_data import make, source
 
 ADDRESS = "https://packages.example/vllm/"

@@ -21,7 +21,7 @@ from rackwright.concerns.options.concern import image_program
 from rackwright.engines.finding import Level
 from rackwright.engines.fit.host import check_host
 from rackwright.engines.options.exported import file_of, write
-from rackwright.errors import SettingsError
+from rackwright.messages import SettingsError
 from rackwright.settings.model import SITE, HostSettings
 from rackwright.settings.origin import dotted
 from rackwright_lab.standins.rootfs import SHIMS, put_package

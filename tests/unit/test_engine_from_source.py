@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rackwright.errors import SettingsError
+from rackwright.messages import SettingsError
 from scripts.engine_data.trtllm import as_file, difference, line_of, read_source
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "engine-schema"

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from rackwright.concerns.lease import Lease, Owner, SeenLease
-from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.found_on_hosts import Told, at_home, confirm_data, refuse_while_held
 from rackwright.fleet.rollout.gate import Outcome
 from rackwright.fleet.rollout.gate_hosts import Member
+from rackwright.messages import RackwrightError
 from rackwright.operations.switch_queue import SwitchQueue
 from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.journal import adopt_record, chosen_record, order_of, read_record

@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from rackwright.concerns.gpus import GpuProcess, parse
-from rackwright.errors import ReadingError
+from rackwright.messages import ReadingError
 from tests.unit.machines import DRIVER, FIXTURES, gpu_output, gpus, packed
 
 CONTAINER = "a" * 64

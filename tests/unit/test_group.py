@@ -18,7 +18,6 @@ from rackwright.concerns.firewall.place import listeners
 from rackwright.concerns.firewall.rules import member_rules
 from rackwright.concerns.release import bound_to, release_of
 from rackwright.concerns.release.concern import unseen
-from rackwright.errors import RackwrightError, SettingsError
 from rackwright.fleet.maintenance.capacity import Place, as_ones, heads, refuse_halves, too_many_down
 from rackwright.fleet.rollout.control import of_all
 from rackwright.fleet.rollout.participants import choose_participants
@@ -26,6 +25,7 @@ from rackwright.fleet.rollout.resuming import Rest
 from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.notes import notes
+from rackwright.messages import RackwrightError, SettingsError
 from rackwright.plan.binding import Binding, parse_binding
 from rackwright.plan.release import Release
 from rackwright.pyinfra_glue.inventories import load_inventory, refuse_half_groups

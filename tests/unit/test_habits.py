@@ -12,7 +12,7 @@ from rackwright.commands.cli import VERBS, main, parser
 from rackwright.commands.default_inventory import default_inventory
 from rackwright.commands.habits import OPTIONS, options_told, verb_told
 from rackwright.commands.habits import VERBS as HABITS
-from rackwright.errors import SettingsError
+from rackwright.messages import SettingsError
 
 
 def test_bare_rackwright_prints_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,6 @@ from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.preflight.concern import PREFLIGHT
 from rackwright.effects.reader import parse_reading
-from rackwright.errors import RackwrightError
 from rackwright.fleet.hardware import allowed, newest_with_rows, write_bundle, writing
 from rackwright.fleet.hardware.bundle import Member, bundle
 from rackwright.fleet.hardware.page import page, values
@@ -27,6 +26,7 @@ from rackwright.fleet.inspect.read_hosts import Surveyed
 from rackwright.fleet.view.timeline import HostTimeline, Timeline
 from rackwright.fleet.view.timeline_events import timeline_of
 from rackwright.loading.host import InventoryHost
+from rackwright.messages import RackwrightError
 from rackwright.plan.concern import HostReading
 from rackwright.runs.journal import append, new_record
 from rackwright.settings.model import HostSettings

@@ -13,7 +13,7 @@ import pytest
 from rackwright.commands.rollout import agreed, foretold
 from rackwright.concerns.endpoint import ENDPOINT
 from rackwright.concerns.models import MODELS
-from rackwright.fleet.inspect.headline import headline
+from rackwright.fleet.inspect.headline import headline, told_together
 from rackwright.fleet.inspect.plan import HostPlan, plan_host
 from rackwright.fleet.inspect.plan_text import plan_text, plan_values
 from rackwright.plan.concern import HostReading
@@ -45,6 +45,34 @@ def test_another_model_restarts_what_serves_although_its_release_is_not_known_ye
     assert endpoint.what == "switch endpoint llm and ask it"
     assert (endpoint.restarts, endpoint.down) == ("endpoint llm", ("llm",))
     assert headline([plan]) == "restarts 1 endpoint on 1 host"
+
+
+PAIR = ("a", "b")
+
+
+def pair(*own: str) -> list[HostPlan]:
+    """Plans of two hosts that serve llm together, and of one that serves it alone; own: who restarts it."""
+    restart = (change(down=("llm",)),)
+    kinds = {name: ("pending", restart) if name in own else ("converged", ()) for name in "abc"}
+    plans = [HostPlan(name, *kind) for name, kind in kinds.items()]
+    return [replace(plan, together=PAIR) if plan.host in PAIR else plan for plan in plans]
+
+
+@pytest.mark.parametrize("own", [("a", "b"), ("a",), ("b",)])
+def test_hosts_that_serve_together_restart_one_endpoint(own: tuple[str, ...]) -> None:
+    assert headline(pair(*own)) == "restarts 1 endpoint on 2 hosts"
+    assert headline(pair(*own), typical=300, at_once=1) == "restarts 1 endpoint on 2 hosts, about 5 min"
+    assert headline(pair(*own, "c"), typical=300, at_once=1) == "restarts 2 endpoints on 3 hosts, about 10 min"
+
+
+def test_a_host_says_that_it_restarts_with_those_that_serve_with_it() -> None:
+    notes = {plan.host: plan.notes for plan in told_together(pair("b", "c"))}
+    assert notes == {
+        "a": ("endpoint llm restarts here too, together with b, where something is changed",),
+        "b": (),
+        "c": (),
+    }
+    assert told_together(pair("a", "b")) == pair("a", "b")
 
 
 def test_what_is_no_longer_in_the_settings_stops() -> None:

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.hooks import merged, run_hooks
 from rackwright.fleet.rollout.launch import hooks_for
+from rackwright.messages import RackwrightError
 from rackwright.runs.journal import append, read_record
 from rackwright.settings.sections import Hook, Hooks
 

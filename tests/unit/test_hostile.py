@@ -31,15 +31,14 @@ from rackwright.concerns.models import read as read_models
 from rackwright.concerns.preflight.concern import parse as parse_machine
 from rackwright.concerns.teardown.marks import parse as parse_marks
 from rackwright.effects.jobs import parse_news, parse_started
-from rackwright.errors import RackwrightError, ReadingError
 from rackwright.fleet.inspect.run_script import HostOutput, show
 from rackwright.fleet.inspect.status.reading import parse as parse_glance
 from rackwright.hostside import host_script, job_script
+from rackwright.messages import LONGEST, RackwrightError, ReadingError, paragraph, printable, printable_values
 from rackwright.plan.concern import SHARED, parse_all
 from rackwright.plan.jobstream import LONGEST_LINE, Event, Heard, JobStream, Splitter, parse_frame
 from rackwright.plan.reading import Section, files, lines_of, pairs, whole_number
 from rackwright.plan.spec import FORMAT
-from rackwright.printable import LONGEST, paragraph, printable, printable_values
 from rackwright.pyinfra_glue.terminal import harmless, tame_output
 from tests.unit.machines import docker
 from tests.unit.machines import settings as machine_settings

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.commands.rebuild import _compared, _new_keys
-from rackwright.errors import RackwrightError
 from rackwright.loading.host import InventoryHost
+from rackwright.messages import RackwrightError
 from rackwright.pyinfra_glue.ssh.client import line_to
 from rackwright.pyinfra_glue.ssh.hostkeys import HostKey, accept, known, offered, without
 from rackwright.settings.ssh.known_hosts import HostKeyPlace, place_of

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from rackwright.commands.runs import lines
-from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.launch import without_secrets
 from rackwright.fleet.view.live_run import GrowingRecord as Growing
+from rackwright.messages import RackwrightError
 from rackwright.processes import this_process
 from rackwright.runs import journal
 from rackwright.runs.ending import result

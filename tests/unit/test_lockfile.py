@@ -7,7 +7,7 @@ import pytest
 
 from rackwright.concerns.image import LocalImage, SeenImages
 from rackwright.concerns.models import SeenModel, SeenModels
-from rackwright.errors import SettingsError
+from rackwright.messages import SettingsError
 from rackwright.plan.concern import HostReading
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import (

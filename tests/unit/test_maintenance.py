@@ -22,12 +22,12 @@ from rackwright.concerns.endpoint.switch.maintenance import (
     undrain_changes,
     wait_changes,
 )
-from rackwright.errors import RackwrightError
 from rackwright.fleet.maintenance.capacity import Place, too_many_down
 from rackwright.fleet.maintenance.drained_hosts import mark_in
 from rackwright.fleet.rollout.candidates import candidates, chosen
 from rackwright.fleet.rollout.participants import choose_participants
 from rackwright.fleet.rollout.resuming import rest_of
+from rackwright.messages import RackwrightError
 from rackwright.plan.change import HostRestart, HostReturn, Job, Proved, Shell, WriteFile
 from rackwright.plan.concern import HostReading
 from rackwright.runs.ending import DONE, ERROR, HANDS_NEEDED, ROLLED_BACK, Result, end_of_drain, end_of_reboot

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.control import releases_before
 from rackwright.fleet.rollout.plain_run import sentence
 from rackwright.fleet.rollout.resuming import rest_of
+from rackwright.messages import RackwrightError
 from rackwright.pyinfra_glue.terminal import _Harmless, rebuilt
 from rackwright.runs.cause import Cause
 from rackwright.runs.ending import end_of_rollout, result

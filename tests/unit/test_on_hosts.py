@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.resuming import rest_of
+from rackwright.messages import RackwrightError
 from rackwright.processes import this_process
 from rackwright.runs.journal import Event
 from rackwright.runs.on_hosts.merging import merged

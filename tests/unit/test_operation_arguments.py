@@ -8,9 +8,9 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from rackwright.errors import SettingsError
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import load
+from rackwright.messages import SettingsError
 from rackwright.operations import arguments
 from rackwright.pyinfra_glue.declaring import check_steps, declare, overlay_arguments, says_something
 from rackwright.pyinfra_glue.inventories import load_inventory

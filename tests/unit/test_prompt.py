@@ -8,7 +8,7 @@ import sys
 import pytest
 
 CODE = """
-from rackwright.errors import RackwrightError
+from rackwright.messages import RackwrightError
 from rackwright.pyinfra_glue.terminal import say_when_nobody_answers
 say_when_nobody_answers()
 from pyinfra_cli import cli

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from rackwright.commands.quarantine import changed
-from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.participants import Participants, choose_participants
 from rackwright.fleet.rollout.quarantine import (
     Quarantined,
@@ -19,6 +18,7 @@ from rackwright.fleet.rollout.quarantine import (
     remarks,
     update_quarantine,
 )
+from rackwright.messages import RackwrightError
 from rackwright.runs.cause import Cause
 from rackwright.runs.journal import Event
 from rackwright.runs.record import Record, record_of

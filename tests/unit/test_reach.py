@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.errors import ReadingError
+from rackwright.messages import ReadingError
 from rackwright.plan.reach import (
     HERE,
     NO_ANSWER,

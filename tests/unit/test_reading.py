@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackwright.errors import ReadingError
+from rackwright.messages import ReadingError
 from rackwright.plan import reading
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from rackwright.commands.cli import main, parser
 from rackwright.concerns.preflight.concern import CHECKS
-from rackwright.errors import RackwrightError, coded
+from rackwright.messages import RackwrightError, coded
 from rackwright.proof import basic, full
 from rackwright.proof.codes import CODES, OTHER, code_of
 from rackwright.refusals import by_code, sections

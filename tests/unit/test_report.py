@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rackwright.commands.cli import main
-from rackwright.errors import RackwrightError
 from rackwright.fleet.view.blame import clock, states, tone, tone_of, worst_first
 from rackwright.fleet.view.report import page, write
 from rackwright.fleet.view.report.figures import bars, changed, row_sums, ticks, wave_marks
 from rackwright.fleet.view.timeline_events import timeline_of
+from rackwright.messages import RackwrightError
 from rackwright.runs.journal import Event, append, new_record
 from rackwright.runs.states import RunState
 from tests.unit.made_up_runs import event, made_up, recorded

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rackwright.commands.resume import asked_again
-from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.resuming import Rest, hurt_hosts, rest_of
+from rackwright.messages import RackwrightError
 from rackwright.processes import this_process
 from rackwright.runs.cause import Cause
 from rackwright.runs.journal import Event

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.errors import RackwrightError
+from rackwright.messages import RackwrightError
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.journal import append, new_record
 

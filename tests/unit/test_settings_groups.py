@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rackwright.errors import SettingsError
+from rackwright.messages import SettingsError
 from rackwright.settings.groups import Group, Groups
 
 

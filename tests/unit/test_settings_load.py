@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from rackwright.concerns.docker.wanted import wanted
-from rackwright.errors import SettingsError
 from rackwright.loading.ansible.command import command
 from rackwright.loading.files import site_root
+from rackwright.messages import SettingsError
 from rackwright.plan.concern import HostReading
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.settings.origin import origin_of

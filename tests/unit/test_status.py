@@ -21,7 +21,6 @@ from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
 from rackwright.concerns.release import RELEASE, SeenReleases
-from rackwright.errors import ReadingError
 from rackwright.fleet.inspect.drift import Drift, HostDrift, Verdict, _verdict, drift_of
 from rackwright.fleet.inspect.left_hosts import left_hosts
 from rackwright.fleet.inspect.status.last_runs import last_runs
@@ -29,6 +28,7 @@ from rackwright.fleet.inspect.status.reading import Asked, parse
 from rackwright.fleet.inspect.status.rows import StatusRow, rows_of, unknown_row, values_of
 from rackwright.fleet.inspect.status.table import duration, render
 from rackwright.fleet.inspect.status.told import ignored_of
+from rackwright.messages import ReadingError
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Change, Owned, Shell
 from rackwright.plan.concern import HostReading

@@ -33,9 +33,9 @@ from rackwright.effects.steps.endpoint import (
     StoppedError,
     switch_and_prove,
 )
-from rackwright.errors import ReadingError
 from rackwright.fleet.rollout.gate import Outcome
 from rackwright.fleet.rollout.gate_hosts import outcome_of
+from rackwright.messages import ReadingError
 from rackwright.plan.change import Job, Proved, Shell
 from rackwright.plan.jobstream import Event, Heard
 from rackwright.proof.basic import (

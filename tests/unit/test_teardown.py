@@ -17,7 +17,7 @@ from rackwright.concerns.models import MANIFEST, remove_script
 from rackwright.concerns.teardown.marks import Marks, parse, read_script
 from rackwright.concerns.teardown.removal import ORDER, unknown_kinds
 from rackwright.concerns.teardown.teardown import DATA, LOST, MARKED, RECORDED, Teardown, plan_teardown, remains
-from rackwright.errors import ReadingError
+from rackwright.messages import ReadingError
 from rackwright.paths import STATE
 from rackwright.plan.change import Change, Owned, Refuse, Shell
 from rackwright.plan.concern import HostReading

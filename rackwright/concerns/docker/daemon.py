@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rackwright.errors import RackwrightError
+from rackwright.messages import RackwrightError
 from rackwright.settings.model import deep_merge
 
 DAEMON_JSON = "/etc/docker/daemon.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rackwright.errors import SettingsError
+from rackwright.messages import SettingsError
 from rackwright.plan.change import Owned
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rackwright.messages import printable
 from rackwright.paths import BOOT_UNIT, STATE, UNITS, WRITTEN
 from rackwright.plan.concern import Concern
 from rackwright.plan.reading import files, pairs
-from rackwright.printable import printable
 from rackwright.settings.model import HostSettings
 
 MARK = f"{STATE}/drained"

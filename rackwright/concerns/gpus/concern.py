@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import yaml
 
 from rackwright.concerns.inflate import inflate
-from rackwright.errors import ReadingError
 from rackwright.hostside import host_script
+from rackwright.messages import ReadingError
 from rackwright.plan.answers import Answers
 from rackwright.plan.concern import Concern
 from rackwright.plan.reading import decode, lines_of, whole_number

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from rackwright.errors import ReadingError
 from rackwright.hostside import host_script
+from rackwright.messages import ReadingError
 from rackwright.paths import RUN, STATE
 from rackwright.plan.concern import Concern
 from rackwright.plan.reading import decode, lines_of, pairs, whole_number

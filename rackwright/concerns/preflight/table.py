@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rackwright.concerns.preflight.row import CheckRow
-from rackwright.errors import coded
-from rackwright.printable import counted, printable
+from rackwright.messages import coded, counted, printable
 from rackwright.tables import drawn
 
 WIDTH = 118

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from rackwright.concerns.firewall.iptables import TAG
-from rackwright.errors import ReadingError
 from rackwright.hostside import host_script
+from rackwright.messages import ReadingError
 from rackwright.paths import ENDPOINT_LABEL, ETC, HELPER_LABEL, RUN, STATE, UNITS, WRITTEN
 from rackwright.plan.change import Owned
 

@@ -26,12 +26,11 @@ from rackwright.effects.remote import (
     say,
     tail,
 )
-from rackwright.errors import ReadingError
 from rackwright.hostside import host_script
+from rackwright.messages import ReadingError, paragraph
 from rackwright.paths import endpoint_dir, failed_dir, unit_name
 from rackwright.plan.change import Proved, Shell
 from rackwright.plan.jobstream import Heard, text_of
-from rackwright.printable import paragraph
 from rackwright.proof.basic import Answer, Question, Verdict, judge_safely, mark_of, parse_answer, refusal
 from rackwright.proof.codes import code_of
 from rackwright.proof.full import HOST_ROWS, compared, refuses

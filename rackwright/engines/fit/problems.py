@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rackwright.engines.finding import Finding, Level, refused
 from rackwright.engines.fit.host import check_host
-from rackwright.errors import coded
+from rackwright.messages import coded
 from rackwright.settings.model import HostSettings
 from rackwright.settings.origin import Origins, dotted, origin_of
 from rackwright.settings.problems import Problem

@@ -14,7 +14,7 @@ import yaml
 from rackwright.engines.data import LOADER
 from rackwright.engines.options.schema import Json, VersionLine, line_for, line_of
 from rackwright.engines.version import bare
-from rackwright.errors import SettingsError
+from rackwright.messages import SettingsError
 from rackwright.settings.model import EndpointSettings, HostSettings
 
 FOLDER = "engine-data"

@@ -9,9 +9,9 @@ from typing import Any
 
 from rackwright.engines.advice import Load
 from rackwright.engines.own import OwnFigure
-from rackwright.errors import RackwrightError
 from rackwright.fleet.bench.figures.figures import Measured
 from rackwright.fleet.bench.record import BENCH, Bench, parted, read_bench
+from rackwright.messages import RackwrightError
 from rackwright.runs.journal import SECOND, records
 
 DAY = len("2026-01-31")

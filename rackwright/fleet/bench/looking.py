@@ -17,9 +17,9 @@ from rackwright.concerns.lease import parse_seen, read_script
 from rackwright.effects.lease.holder import is_gone
 from rackwright.effects.lease.taking import LeaseHeldError, refusal
 from rackwright.effects.remote import StepFailedError, command_of, remote
-from rackwright.errors import RackwrightError
 from rackwright.fleet.bench.aiperf.tokenizer import in_cache
 from rackwright.fleet.bench.figures.acceptance import SILENT, counts_of
+from rackwright.messages import RackwrightError
 from rackwright.paths import ENCODINGS_MOUNT, container_name
 from rackwright.plan.change import Shell
 from rackwright.plan.reach import door_of, in_url, knock

@@ -15,7 +15,6 @@ from pathlib import Path
 from statistics import fmean
 
 from rackwright.concerns.endpoint import full_gate
-from rackwright.errors import RackwrightError
 from rackwright.fleet.bench.aiperf.environment import without_ours
 from rackwright.fleet.bench.aiperf.process import LOG, begun
 from rackwright.fleet.bench.aiperf.results import EACH, read_results
@@ -25,7 +24,7 @@ from rackwright.fleet.bench.figures.figures import Measured
 from rackwright.fleet.bench.figures.guards import others, slowed
 from rackwright.fleet.bench.looking import GpuLook, Measuree
 from rackwright.fleet.bench.suites.suite import Cell, Suite
-from rackwright.printable import printable
+from rackwright.messages import RackwrightError, printable
 
 EVERY = 2.0
 """Seconds between two looks at the host's GPUs."""

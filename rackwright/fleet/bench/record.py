@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rackwright.errors import RackwrightError
 from rackwright.fleet.bench.figures.figures import Measured, as_json, measured_of
 from rackwright.fleet.bench.figures.rounds import pooled
+from rackwright.messages import RackwrightError
 from rackwright.runs.journal import Event, append, chosen_record, read_record
 
 BENCH = "bench"

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from rackwright.concerns.endpoint.full_gate import drafting_of
 from rackwright.effects.remote import StepFailedError
-from rackwright.errors import RackwrightError
 from rackwright.fleet.bench.aiperf.environment import environment_folder, version
 from rackwright.fleet.bench.aiperf.tokenizer import in_cache
 from rackwright.fleet.bench.aiperf.words import GRACE, Target
@@ -21,7 +20,7 @@ from rackwright.fleet.bench.measuring import Tool, measure_cell
 from rackwright.fleet.bench.record import called, note_cell, note_conditions
 from rackwright.fleet.bench.report.table import acceptance
 from rackwright.fleet.bench.suites.suite import Cell, Suite, cells
-from rackwright.printable import counted
+from rackwright.messages import RackwrightError, counted
 
 Say = Callable[[str], None]
 ONE_ROUND = Limits()

@@ -8,7 +8,7 @@ from typing import Any
 
 from rackwright.fleet.hardware.readings import Json
 from rackwright.fleet.view.report.figures import UNITS, figure
-from rackwright.printable import counted
+from rackwright.messages import counted
 
 FENCE = "```"
 PROMISE = """\

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rackwright.errors import RackwrightError
 from rackwright.fleet.hardware.bundle import Member, bundle
 from rackwright.fleet.hardware.page import page
 from rackwright.fleet.inspect.read_hosts import Surveyed, survey
 from rackwright.fleet.view.report.writing import write_privately
 from rackwright.fleet.view.timeline import Timeline
 from rackwright.fleet.view.timeline_events import timeline_of
+from rackwright.messages import RackwrightError
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.journal import Event, folder_of, read_record, records
 

@@ -22,8 +22,8 @@ from rackwright.concerns.options import OPTIONS
 from rackwright.concerns.preflight.concern import PREFLIGHT
 from rackwright.concerns.release import RELEASE, Unresolved, binding_of, wanted_releases
 from rackwright.concerns.retention import RETENTION
-from rackwright.errors import RackwrightError
 from rackwright.fleet.inspect.endpoint_drift import damaged_files, gone, out_of_place
+from rackwright.messages import RackwrightError
 from rackwright.paths import BOOT_UNIT, unit_name
 from rackwright.plan.change import Change, Owned, Refuse
 from rackwright.plan.concern import HostReading

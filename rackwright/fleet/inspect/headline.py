@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import ceil
 
 from rackwright.fleet.inspect.host_names import hosts_text
 from rackwright.fleet.inspect.plan import HostPlan
-from rackwright.printable import counted
+from rackwright.messages import counted
 
 
 def headline(plans: Sequence[HostPlan], typical: float | None = None, at_once: int = 1) -> str:
@@ -16,21 +17,41 @@ def headline(plans: Sequence[HostPlan], typical: float | None = None, at_once: i
     typical: seconds that a host's switch takes here. at_once: hosts that may be down at the same time.
     """
     pending = [plan for plan in plans if plan.state == "pending"]
-    restarting = {plan.host: names for plan in pending if (names := _names(change.down for change in plan.changes))}
+    restarting = {(one, plan.together or (plan.host,)) for plan in pending for one in _restarted(plan)}
     stopping = {plan.host: names for plan in pending if (names := _names(change.stops for change in plan.changes))}
-    parts = [_restarts(restarting, typical, at_once)] if restarting else []
+    parts = [_restarts([hosts for _, hosts in restarting], typical, at_once)] if restarting else []
     parts += [f"stops {', '.join(own)} on {hosts_text(hosts)}" for own, hosts in _alike(stopping)]
     return "; ".join(parts) or "stops nothing that serves"
+
+
+def told_together(plans: Sequence[HostPlan]) -> list[HostPlan]:
+    """The same plans; a host whose endpoint stops and starts again with the others that serve it says so."""
+    because = {plan.host: plan for plan in plans if plan.state == "pending" and _restarted(plan)}
+    return [_told(plan, [because[name] for name in plan.together if name in because]) for plan in plans]
+
+
+def _told(plan: HostPlan, others: Sequence[HostPlan]) -> HostPlan:
+    if not others or plan.host in [one.host for one in others]:
+        return plan
+    names = _names(_restarted(one) for one in others)
+    with_them = f"with {', '.join(one.host for one in others)}, where something is changed"
+    note = f"endpoint {', '.join(names)} restarts here too, together {with_them}"
+    return replace(plan, notes=(*plan.notes, note))
+
+
+def _restarted(plan: HostPlan) -> list[str]:
+    return _names(change.down for change in plan.changes)
 
 
 def _names(several: Iterable[Sequence[str]]) -> list[str]:
     return list(dict.fromkeys(name for names in several for name in names))
 
 
-def _restarts(hosts: dict[str, list[str]], typical: float | None, at_once: int) -> str:
-    number = sum(map(len, hosts.values()))
-    time = f", about {_duration(ceil(len(hosts) / at_once) * typical)}" if typical else ""
-    return f"restarts {counted(number, 'endpoint')} on {counted(len(hosts), 'host')}{time}"
+def _restarts(endpoints: Sequence[Sequence[str]], typical: float | None, at_once: int) -> str:
+    """endpoints: the hosts of each; those that serve one together switch as one."""
+    hosts, turns = {name for own in endpoints for name in own}, {own[0] for own in endpoints}
+    time = f", about {_duration(ceil(len(turns) / at_once) * typical)}" if typical else ""
+    return f"restarts {counted(len(endpoints), 'endpoint')} on {counted(len(hosts), 'host')}{time}"
 
 
 def _duration(seconds: float) -> str:

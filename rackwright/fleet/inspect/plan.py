@@ -16,7 +16,7 @@ from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
 from rackwright.concerns.preflight.concern import fetch_of
 from rackwright.concerns.release import RELEASE, Unresolved, wanted_releases
-from rackwright.errors import RackwrightError
+from rackwright.messages import RackwrightError
 from rackwright.paths import unit_name
 from rackwright.plan.change import Change, DaemonRestart, Owned, Proved, Refuse
 from rackwright.plan.concern import HostReading
@@ -65,6 +65,8 @@ class HostPlan:
     """What is adopted at the next switch, and what is left behind, as sentences: it is no change, and no drift."""
     others: tuple[str, ...] = ()
     """Operations of the site's own, by name: a plan does not look at them."""
+    together: tuple[str, ...] = ()
+    """The hosts that serve its endpoint together, itself among them; empty for a host that serves alone."""
 
 
 def plan_host(name: str, settings: HostSettings, reading: HostReading, declared: Declared) -> HostPlan:
@@ -95,7 +97,8 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading, declared:
     record: frozenset[Owned] = reading[RECORD]
     told += left_behind(declared, record)
     masked = tuple(mask(text, described.secrets) for text in refusals)
-    return HostPlan(name, state, changes, masked, notes=tuple(told), others=declared.others)
+    together = settings.group.hosts if settings.group else ()
+    return HostPlan(name, state, changes, masked, notes=tuple(told), others=declared.others, together=together)
 
 
 def absent(reading: HostReading) -> list[str]:

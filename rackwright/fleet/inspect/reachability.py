@@ -9,8 +9,8 @@ from rackwright.concerns.endpoint import readable
 from rackwright.concerns.firewall import Place
 from rackwright.effects.probing import reach_of
 from rackwright.effects.remote import StepFailedError, command_of, remote, tail
-from rackwright.errors import ReadingError
 from rackwright.hostside import host_script
+from rackwright.messages import ReadingError
 from rackwright.paths import STATE
 from rackwright.plan.change import Shell
 from rackwright.plan.reach import door_of

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from rackwright.concerns.declared import Declared
 from rackwright.effects.reader import read_host
-from rackwright.errors import ReadingError
 from rackwright.loading.files import site_root
+from rackwright.messages import ReadingError
 from rackwright.plan.concern import HostReading
 from rackwright.plan.reading import Section
 from rackwright.pyinfra_glue.declaring import declared_by, overlay_arguments

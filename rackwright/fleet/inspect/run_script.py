@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from rackwright.effects.remote import StepFailedError, command_of, remote
 from rackwright.fleet.inspect.read_hosts import in_parallel
+from rackwright.messages import ASKED_FOR, printable
 from rackwright.plan.change import Shell
-from rackwright.printable import ASKED_FOR, printable
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.settings.model import HostSettings
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rackwright.errors import RackwrightError
 from rackwright.fleet.inspect.host_names import hosts_text
 from rackwright.fleet.rollout.waves import amount
 from rackwright.loading.group import left_out
 from rackwright.loading.host import InventoryHost
-from rackwright.printable import counted
+from rackwright.messages import RackwrightError, counted
 
 
 @dataclass(frozen=True)

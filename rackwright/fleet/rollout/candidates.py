@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.resuming import is_resumable, refuse_living, rest_of
+from rackwright.messages import RackwrightError
 from rackwright.runs.record import BY_HAND, DRAIN, FORWARD, REBOOT, TEARDOWN, UNDRAIN, Record
 from rackwright.runs.states import WELL, RunState
 

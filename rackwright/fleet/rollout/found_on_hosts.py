@@ -13,10 +13,10 @@ from typing import Any
 from rackwright.concerns.lease import SeenLease, parse_seen, read_script, whose
 from rackwright.effects.lease.holder import is_gone
 from rackwright.effects.remote import StepFailedError, command_of, remote, tail
-from rackwright.errors import RackwrightError, ReadingError
 from rackwright.fleet.inspect.read_hosts import in_parallel
 from rackwright.fleet.rollout.candidates import chosen
 from rackwright.hostside import host_script
+from rackwright.messages import RackwrightError, ReadingError
 from rackwright.paths import SLICE
 from rackwright.plan.change import Shell
 from rackwright.plan.reading import decode, pairs

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rackwright.printable import printable
+from rackwright.messages import printable
 from rackwright.runs.journal import Event, append, read_record
 from rackwright.runs.record import record_of
 from rackwright.settings.sections import Hook, Hooks

@@ -14,13 +14,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rackwright.errors import RackwrightError, coded
 from rackwright.fleet.rollout.hooks import FINISH, PLAN, merged, run_hooks
 from rackwright.fleet.rollout.quarantine import update_quarantine
 from rackwright.fleet.view.live_run import follow, is_terminal
 from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import nested
+from rackwright.messages import RackwrightError, coded
 from rackwright.processes import module, this_process
 from rackwright.pyinfra_glue.interrupt import STATUS as INTERRUPTED
 from rackwright.runs.ending import Result, result

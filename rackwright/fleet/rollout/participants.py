@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rackwright.concerns.drained import Drained
-from rackwright.errors import RackwrightError
 from rackwright.fleet.rollout.quarantine import Quarantined
 from rackwright.fleet.rollout.waves import amount
-from rackwright.printable import counted
+from rackwright.messages import RackwrightError, counted
 from rackwright.pyinfra_glue.unreachable import offline
 from rackwright.runs.states import RunState
 

@@ -17,9 +17,9 @@ from pyinfra import logger
 from pyinfra.api.host import Host
 from pyinfra.api.state import State, StateStage
 
-from rackwright.errors import RackwrightError, coded
 from rackwright.fleet.rollout.launch import beginning
 from rackwright.fleet.rollout.quarantine import remarks, update_quarantine
+from rackwright.messages import RackwrightError, coded
 from rackwright.processes import this_process
 from rackwright.pyinfra_glue.current_run import current_state
 from rackwright.pyinfra_glue.interrupt import STATUS as INTERRUPTED

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rackwright.errors import RackwrightError
+from rackwright.messages import RackwrightError
 from rackwright.one_writer import one_writer
 from rackwright.runs.cause import Cause
 from rackwright.runs.fault import judged

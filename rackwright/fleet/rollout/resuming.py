@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rackwright.errors import RackwrightError
+from rackwright.messages import RackwrightError
 from rackwright.runs.ending import HANDS_NEEDED, ROLLED_BACK
 from rackwright.runs.record import BACKWARD, BY_HAND, DRAIN, FORWARD, REBOOT, TEARDOWN, UNDRAIN, Record, left_hosts
 from rackwright.runs.states import WELL, RunState

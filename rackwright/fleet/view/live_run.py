@@ -19,7 +19,7 @@ from typing import IO
 
 from rackwright.fleet.view.timeline import Timeline
 from rackwright.fleet.view.timeline_events import add_event, timeline_of
-from rackwright.printable import printable
+from rackwright.messages import printable
 from rackwright.runs.durations import switch_time
 from rackwright.runs.journal import Event, read_record
 from rackwright.runs.states import NOT_REACHED

@@ -14,7 +14,7 @@ from rich.text import Text
 from rackwright.fleet.view.blame import BAD, BUSY, GOOD, IDLE, RANK, WARN, clock, tone
 from rackwright.fleet.view.estimate import remaining
 from rackwright.fleet.view.timeline import HostTimeline, Timeline, wave_name
-from rackwright.printable import printable
+from rackwright.messages import printable
 from rackwright.runs.record import BACKWARD
 from rackwright.runs.states import RunState
 

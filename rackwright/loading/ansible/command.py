@@ -8,7 +8,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from rackwright.errors import SettingsError
+from rackwright.messages import SettingsError
 
 CONFIG = "ansible.cfg"
 

@@ -9,7 +9,7 @@ from typing import Any, get_origin
 
 from rackwright.loading.merge import Layer
 from rackwright.loading.wording import section
-from rackwright.printable import counted
+from rackwright.messages import counted
 from rackwright.settings import connection
 from rackwright.settings.model import HostSettings
 from rackwright.settings.old_keys import MOVED

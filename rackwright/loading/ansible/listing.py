@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rackwright.errors import SettingsError
 from rackwright.loading.ansible.command import command, environment, first_error
 from rackwright.loading.files import site_root
 from rackwright.loading.load import Listing
 from rackwright.loading.vault import decrypt
 from rackwright.loading.yaml_file import Ciphertext
+from rackwright.messages import SettingsError
 from rackwright.settings.groups import ALL, UNGROUPED, Group, Groups
 from rackwright.settings.origin import Origin
 from rackwright.settings.secret import Secret

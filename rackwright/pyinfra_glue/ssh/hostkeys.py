@@ -13,7 +13,7 @@ import paramiko
 from paramiko.hostkeys import HostKeyEntry
 from pyinfra.api.exceptions import PyinfraError
 
-from rackwright.errors import RackwrightError
+from rackwright.messages import RackwrightError
 from rackwright.one_writer import one_writer
 from rackwright.pyinfra_glue.ssh.client import SECONDS
 from rackwright.settings.ssh.known_hosts import HostKeyPlace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rackwright.errors import RackwrightError
+from rackwright.messages import RackwrightError
 from rackwright.runs.journal import Event
 from rackwright.runs.on_hosts.slices import Slice
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from rackwright.printable import printable_values
+from rackwright.messages import printable_values
 from rackwright.runs.journal import Event
 from rackwright.runs.record import BY_HAND, FORWARD
 

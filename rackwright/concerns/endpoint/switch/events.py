@@ -11,9 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from rackwright.errors import ReadingError
+from rackwright.messages import ReadingError, printable
 from rackwright.plan.jobstream import PROGRESS, Event, Heard
-from rackwright.printable import printable
 
 PLAIN_LOG = re.compile(r"(?!\.)[0-9A-Za-z._-]{1,200}\.log")
 """Name of a kept log, without any folder."""

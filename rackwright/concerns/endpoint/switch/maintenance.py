@@ -22,8 +22,8 @@ from rackwright.concerns.endpoint.switch.transaction import (
     start_time,
     transaction,
 )
-from rackwright.errors import coded
 from rackwright.hostside import durable_script, host_script, job_script
+from rackwright.messages import coded
 from rackwright.paths import endpoint_dir, endpoint_job, job_unit, unit_name
 from rackwright.plan.change import Change, HostRestart, HostReturn, Job, Proved, Shell, WriteFile
 from rackwright.plan.concern import HostReading

@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
-from rackwright.errors import RackwrightError
-from rackwright.printable import paragraph
+from rackwright.messages import RackwrightError, paragraph
 
 LOCK = files("rackwright") / "data" / "bench" / "aiperf.txt"
 CACHE_VARIABLE = "XDG_CACHE_HOME"

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rackwright.errors import RackwrightError
 from rackwright.fleet.bench.figures.figures import Measured, Request
-from rackwright.printable import printable
+from rackwright.messages import RackwrightError, printable
 
 WHOLE, EACH = "profile_export_aiperf.json", "profile_export.jsonl"
 PROFILING = "profiling"

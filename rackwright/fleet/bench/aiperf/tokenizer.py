@@ -10,7 +10,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from rackwright.errors import SettingsError
+from rackwright.messages import SettingsError
 
 FILE = "tokenizer.json"
 OWNER = "rackwright"

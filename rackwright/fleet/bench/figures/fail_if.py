@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from rackwright.errors import SettingsError
 from rackwright.fleet.bench.figures.compare import FIGURES, estimate, ratio_of
 from rackwright.fleet.bench.figures.figures import Measured
+from rackwright.messages import SettingsError
 from rackwright.settings.problems import nearest
 
 FORM = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*(\d+(?:\.\d+)?)\s*(?:(x)\s+of\s+(\S+))?\s*\Z")

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from rackwright.printable import counted
+from rackwright.messages import counted
 from rackwright.settings.model import EndpointSettings
 
 FORCED = "TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS"

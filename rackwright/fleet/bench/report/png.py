@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from rackwright.errors import RackwrightError
 from rackwright.fleet.bench.aiperf.environment import without_ours
 from rackwright.fleet.bench.report.shapes import Picture
-from rackwright.printable import printable
+from rackwright.messages import RackwrightError, printable
 
 WRITER = Path(__file__).with_name("png_writer.py")
 SCALE = 2

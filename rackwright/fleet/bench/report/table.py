@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rackwright.fleet.bench.figures.compare import Compared, in_percent
 from rackwright.fleet.bench.figures.figures import PERCENTILES, Drafting, Measured
 from rackwright.fleet.bench.record import Bench
-from rackwright.printable import counted
+from rackwright.messages import counted
 from rackwright.tables import drawn
 
 HEADS = (

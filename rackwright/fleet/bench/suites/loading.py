@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from rackwright.errors import SettingsError
 from rackwright.fleet.bench.suites.suite import Suite
 from rackwright.loading.wording import explain, path_of
 from rackwright.loading.yaml_file import Document, parse
+from rackwright.messages import SettingsError
 from rackwright.settings.origin import dotted, origin_of
 from rackwright.settings.problems import nearest
 

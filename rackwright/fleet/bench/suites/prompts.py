@@ -17,8 +17,8 @@ from typing import Any
 
 import yaml
 
-from rackwright.errors import RackwrightError, SettingsError
 from rackwright.fleet.bench.suites.suite import DataSet, Kind, Suite
+from rackwright.messages import RackwrightError, SettingsError
 
 LOCK = "rackwright.bench.lock.yml"
 HEAD = """\

@@ -17,7 +17,7 @@ from rackwright.fleet.bench.looking import Measuree
 from rackwright.fleet.bench.running import Found, Plan, Say, measure_round, prepared
 from rackwright.fleet.bench.variants.naming import on_trial
 from rackwright.fleet.bench.variants.trial import Beat, Place
-from rackwright.printable import counted
+from rackwright.messages import counted
 from rackwright.settings.model import HostSettings
 
 

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from rackwright.concerns.endpoint.full_gate import drafting_of
-from rackwright.errors import SettingsError
 from rackwright.fleet.bench.suites.suite import Suite
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import overlaid
+from rackwright.messages import SettingsError
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.origin import Origin
 from rackwright.settings.problems import nearest

@@ -24,7 +24,7 @@ from rackwright.effects.reader import read_host
 from rackwright.effects.remote import NotStartedError, StepFailedError, follow_job, run_simple
 from rackwright.effects.steps.endpoint import ending
 from rackwright.effects.steps.perform import perform, perform_all
-from rackwright.errors import RackwrightError, ReadingError
+from rackwright.messages import RackwrightError, ReadingError
 from rackwright.paths import endpoint_dir, failed_dir
 from rackwright.plan.change import Change, Proved, Refuse, Shell
 from rackwright.plan.concern import HostReading

@@ -22,9 +22,9 @@ from rackwright.concerns.endpoint import (
 from rackwright.concerns.lease import SeenLease, parse_lease
 from rackwright.concerns.models import host_path
 from rackwright.concerns.release import bound_to, release_of
-from rackwright.errors import ReadingError
 from rackwright.fleet.inspect.endpoint_drift import damaged_files, gone, out_of_place
 from rackwright.fleet.inspect.status.script import status_script
+from rackwright.messages import ReadingError
 from rackwright.plan.binding import Binding
 from rackwright.plan.reading import decode
 from rackwright.plan.release import Release

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rackwright.fleet.inspect.host_names import hosts_text
 from rackwright.fleet.inspect.status.rows import UNKNOWN, StatusRow, grouped
-from rackwright.printable import counted
+from rackwright.messages import counted
 
 COLUMNS = ("host", "endpoint", "release", "since", "health", "GPUs", "clients", "drift", "lock", "last run")
 

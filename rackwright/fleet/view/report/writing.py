@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from rackwright.errors import RackwrightError
 from rackwright.fleet.view.report.page import page
 from rackwright.fleet.view.timeline import Timeline
 from rackwright.fleet.view.timeline_events import timeline_of
+from rackwright.messages import RackwrightError
 from rackwright.runs.journal import read_record
 
 HOSTS, LINES = 20, 200
