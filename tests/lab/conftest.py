@@ -143,7 +143,7 @@ def worker_lab() -> Iterator[Lab]:
 def end_labs_of_killed_runs() -> None:
     """Take down labs whose test process is gone."""
     for folder in STATE_ROOT.glob("t*"):
-        if re.fullmatch(r"t\d+[bfu]?", folder.name) and not Path("/proc", folder.name[1:].rstrip("bfu")).exists():
+        if re.fullmatch(r"t\d+[bfgu]?", folder.name) and not Path("/proc", folder.name[1:].rstrip("bfgu")).exists():
             Lab.open(folder.name).down()
 
 
