@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import pytest
 
 from rackwright_lab.hosts.host import Host
-from rackwright_lab.lab import Lab
 from tests.lab.conftest import BIN, Site
 from tests.lab.fleets import assert_all_serve, begin, engine_of, proven, rollout, switches, three_hosts, words
 from tests.lab.products import in_proof
@@ -21,8 +20,8 @@ DROPS_TOOLS = 3
 
 
 @pytest.fixture(scope="module")
-def fleet(worker_lab: Lab) -> Iterator[Site]:
-    with three_hosts(worker_lab) as site:
+def fleet() -> Iterator[Site]:
+    with three_hosts() as site:
         yield site
 
 

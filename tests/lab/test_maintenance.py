@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import pytest
 
 from rackwright_lab.hosts.host import Host
-from rackwright_lab.lab import Lab
 from tests.lab.conftest import BIN, Run, Site
 from tests.lab.fleets import assert_all_serve, begin, proven, rollout, switches, three_hosts
 from tests.lab.products import in_proof
@@ -22,8 +21,8 @@ THE_THIN_ONE = "the drained host's test shows mark, stop and return; a restart's
 
 
 @pytest.fixture(scope="module")
-def fleet(worker_lab: Lab) -> Iterator[Site]:
-    with three_hosts(worker_lab) as site:
+def fleet() -> Iterator[Site]:
+    with three_hosts() as site:
         yield site
 
 

@@ -15,7 +15,6 @@ from rackwright.fleet.view.timeline import WAITING, wave_name
 from rackwright.fleet.view.timeline_events import timeline_of
 from rackwright.runs.progress import LOADING, PROVING
 from rackwright_lab.hosts.host import Host
-from rackwright_lab.lab import Lab
 from tests.lab.calm import needs_preparing, settle
 from tests.lab.conftest import BIN, Run, Site
 from tests.lab.fleet.watching import assert_nobody_noticed, loading
@@ -30,8 +29,8 @@ UNIT = "rackwright-llm"
 
 
 @pytest.fixture(scope="module")
-def fleet(worker_lab: Lab) -> Iterator[Site]:
-    with three_hosts(worker_lab) as site:
+def fleet() -> Iterator[Site]:
+    with three_hosts() as site:
         yield site
 
 

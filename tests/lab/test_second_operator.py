@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from rackwright.paths import SLICE
-from rackwright_lab.lab import Lab
 from tests.lab.conftest import BIN, Run, Site
-from tests.lab.fleets import assert_all_serve, begin, proven, switches, words
+from tests.lab.fleets import assert_all_serve, begin, proven, switches, three_hosts, words
 from tests.lab.products import in_proof
 from tests.lab.running import Running
 
@@ -23,14 +21,8 @@ ASKED = ("--data", 'engine={"stream_interval": 31}')
 
 @pytest.fixture(scope="module")
 def fleet() -> Iterator[Site]:
-    # The worker's lab is not needed beside it.
-    lab = Lab.open(f"t{os.getpid()}b")
-    lab.down()
-    try:
-        lab.up(hosts=3, bare=0)
-        yield Site(lab)
-    finally:
-        lab.down()
+    with three_hosts() as site:
+        yield site
 
 
 @pytest.fixture(autouse=True)
