@@ -29,7 +29,7 @@ from rackwright.pyinfra_glue.inventories import (
 )
 from rackwright.pyinfra_glue.ssh.client import use_patient_client
 from rackwright.pyinfra_glue.terminal import say_when_nobody_answers, tame_output
-from rackwright.settings.groups import ALL, Group, Groups
+from rackwright.settings.inventory_groups import ALL, InventoryGroup, InventoryGroups
 from rackwright.settings.problems import nearest
 from rackwright.settings.ssh.known_hosts import advice, is_unknown
 
@@ -141,19 +141,19 @@ def _members(listing: Listing, inventory_file: Path, skipped: Collection[str] = 
     return {**groups, inventory_file.stem: groups.get(inventory_file.stem, kept(listing.hosts))}
 
 
-def _groups(groups: Mapping[str, GroupEntry], children: Mapping[str, Sequence[str]]) -> Groups:
+def _groups(groups: Mapping[str, GroupEntry], children: Mapping[str, Sequence[str]]) -> InventoryGroups:
     found = [
-        Group(name, [_entry(entry)[0] for entry in hosts], list(children.get(name, ())), dict(values))
+        InventoryGroup(name, [_entry(entry)[0] for entry in hosts], list(children.get(name, ())), dict(values))
         for name, (hosts, values) in ((name, _with_values(name, group)) for name, group in groups.items())
     ]
-    missing = [Group(name, [], list(below)) for name, below in children.items() if name not in groups]
+    missing = [InventoryGroup(name, [], list(below)) for name, below in children.items() if name not in groups]
     _refuse_unknown({*groups, *children}, children)
     for name in [group.name for group in (*found, *missing)]:
         if not name or name.startswith("_"):
             raise SettingsError(
                 f"group {name!r}: pyinfra ignores names that begin with an underscore; rename it", code="RW1402"
             )
-    return Groups([*missing, *found])
+    return InventoryGroups([*missing, *found])
 
 
 def _refuse_unknown(known: set[str], children: Mapping[str, Sequence[str]]) -> None:

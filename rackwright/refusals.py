@@ -28,7 +28,7 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Line:
+class KnownLine:
     """A line that belongs to a code, or to none: the words of a host, a server or SSH, or what is only said."""
 
     says: str
@@ -45,7 +45,7 @@ class RefusalRange:
     folder: str
     heading: str
     refusals: tuple[Refusal, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[KnownLine, ...]
 
 
 @cache
@@ -58,7 +58,7 @@ def sections() -> tuple[RefusalRange, ...]:
 def _section(table: Mapping[str, Any]) -> RefusalRange:
     refusals = tuple(Refusal(code, **row) for code, row in table["codes"].items())
     return RefusalRange(
-        table["folder"], table["heading"], refusals, tuple(Line(**row) for row in table.get("words", ()))
+        table["folder"], table["heading"], refusals, tuple(KnownLine(**row) for row in table.get("words", ()))
     )
 
 
@@ -67,6 +67,6 @@ def by_code() -> dict[str, tuple[RefusalRange, Refusal]]:
     return {refusal.code: (section, refusal) for section in sections() for refusal in section.refusals}
 
 
-def lines_of(section: RefusalRange, code: str) -> Iterator[Line]:
+def lines_of(section: RefusalRange, code: str) -> Iterator[KnownLine]:
     """The lines that come with a code."""
     return (line for line in section.lines if line.code == code)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rackwright.refusals import Line, Refusal, RefusalRange, lines_of, sections
+from rackwright.refusals import KnownLine, Refusal, RefusalRange, lines_of, sections
 
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "when-a-deploy-failed.md"
 HEAD = """\
@@ -54,7 +54,7 @@ def _refusal(refusal: Refusal) -> str:
     return _row(refusal.code, f"`{refusal.says}`", refusal.means, refusal.next)
 
 
-def _line(line: Line) -> str:
+def _line(line: KnownLine) -> str:
     return _row(line.code, line.says, line.means, line.next)
 
 

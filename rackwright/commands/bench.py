@@ -29,12 +29,12 @@ from rackwright.fleet.bench.looking import Measuree
 from rackwright.fleet.bench.record import BENCH, Bench, called, read_bench
 from rackwright.fleet.bench.report.page import write_page, write_png_pictures
 from rackwright.fleet.bench.report.table import compared_table, switches_lines, table
-from rackwright.fleet.bench.running import Plan, measure, refuse_forced
+from rackwright.fleet.bench.running import BenchPlan, measure, refuse_forced
 from rackwright.fleet.bench.suites.loading import suite_of, suite_text
 from rackwright.fleet.bench.suites.prompts import CAVEAT, prompt_files
 from rackwright.fleet.bench.variants.comparing import Comparison, estimated
 from rackwright.fleet.bench.variants.naming import names_of, refuse_groups, variant_of
-from rackwright.fleet.bench.variants.trial import Place
+from rackwright.fleet.bench.variants.trial import TrialEndpoint
 from rackwright.fleet.rollout.launch import beginning
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     entry = the_host(chosen_hosts(args.inventory, args.limit, args.only), args.inventory)
     with tempfile.TemporaryDirectory(prefix="rackwright-bench-") as folder:
         prompts = prompt_files(suite, Path(args.suite).absolute().parent, root, Path(folder))
-        plan = Plan(suite, Path(args.suite).stem, prompts, args.tokenizer or "")
+        plan = BenchPlan(suite, Path(args.suite).stem, prompts, args.tokenizer or "")
         name = endpoint_of(entry, args.endpoint)
         work = compared_work(args, plan, entry, name, root, limits) if args.compare else plain_work(plan, name, limits)
         if not args.yes and not agreed(work.asked.replace(HOST, f"{entry.name} {name}")):
@@ -135,7 +135,7 @@ class Work:
     """With aiperf's Python and the record; returns every cell of which something came out."""
 
 
-def plain_work(plan: Plan, name: str, limits: Limits) -> Work:
+def plain_work(plan: BenchPlan, name: str, limits: Limits) -> Work:
     """What serves, while it serves."""
 
     def carry_out(one: Connected, python: Path, record: Path) -> Mapping[str, Measured]:
@@ -148,7 +148,7 @@ def plain_work(plan: Plan, name: str, limits: Limits) -> Work:
 
 
 def compared_work(
-    args: argparse.Namespace, plan: Plan, entry: InventoryHost, name: str, root: Path, limits: Limits
+    args: argparse.Namespace, plan: BenchPlan, entry: InventoryHost, name: str, root: Path, limits: Limits
 ) -> Work:
     """Variants in turn, on a host that serves nobody else meanwhile. Raises SettingsError for a wrong name."""
     names = names_of(args.compare)
@@ -163,7 +163,7 @@ def compared_work(
         refuse_forced(f"{entry.name} {name}, {one}", settings.all_endpoints[name].environment)
 
     def carry_out(one: Connected, python: Path, record: Path) -> Mapping[str, Measured]:
-        place = Place(one, name, declared.steps, say)
+        place = TrialEndpoint(one, name, declared.steps, say)
         work = Comparison(plan, place, variants, python, record, say, {})
         try:
             work.carry_out(limits)

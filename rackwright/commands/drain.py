@@ -15,7 +15,7 @@ from rackwright.commands.inventories import add_vault, pick
 from rackwright.commands.rollout import agreed
 from rackwright.concerns.drained import Drained
 from rackwright.fleet.inspect.status.reading import Asked, parse
-from rackwright.fleet.maintenance.capacity import Place, as_ones, heads, refuse_halves, too_many_down
+from rackwright.fleet.maintenance.capacity import HostCapacity, as_ones, heads, refuse_halves, too_many_down
 from rackwright.fleet.maintenance.control import take_out
 from rackwright.fleet.rollout.gate_hosts import domains_of
 from rackwright.fleet.rollout.launch import begin
@@ -91,10 +91,10 @@ def refuse_too_many(everybody: Sequence[InventoryHost], leaving: Sequence[str]) 
         )
 
 
-def places_of(everybody: Sequence[InventoryHost], replies: Mapping[str, Reply]) -> dict[str, Place]:
+def places_of(everybody: Sequence[InventoryHost], replies: Mapping[str, Reply]) -> dict[str, HostCapacity]:
     """Where each host counts; one that cannot be read does not serve, as far as anybody knows."""
     return {
-        host.name: Place(
+        host.name: HostCapacity(
             domains_of(host.groups, host.settings.hardware.rack),
             _serves(replies[host.name]),
             host.settings.rollout.max_unavailable,

@@ -28,7 +28,7 @@ from rackwright.pyinfra_glue.ssh import hostkeys
 from rackwright.pyinfra_glue.ssh.client import line_to
 from rackwright.pyinfra_glue.ssh.hostkeys import HostKey
 from rackwright.runs.ending import DONE, ERROR
-from rackwright.settings.groups import ALL
+from rackwright.settings.inventory_groups import ALL
 from rackwright.settings.ssh import known_hosts
 from rackwright.sources.lockfile import Lock, load_lock, pinned, write_lock
 

@@ -45,7 +45,7 @@ class Download:
 
 
 @dataclass(frozen=True)
-class Downloads:
+class PendingDownloads:
     """Those of a run that were begun and not collected yet, by host."""
 
     by_host: dict[str, list[Download]] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Downloads:
 
 def under_way(state: State, host: Host) -> list[Download]:
     """What was begun on a host and not collected yet, in its order."""
-    return part_of(state, Downloads).by_host.setdefault(host.name, [])
+    return part_of(state, PendingDownloads).by_host.setdefault(host.name, [])
 
 
 def begin(state: State, host: Host, job: Job, alone: bool = False) -> None:

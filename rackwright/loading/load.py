@@ -19,7 +19,7 @@ from rackwright.loading.vault import decrypt
 from rackwright.loading.wording import is_secret
 from rackwright.loading.yaml_file import VAULT_HEADER, Ciphertext, Document, parse
 from rackwright.settings.connection import defaults, placed, rename
-from rackwright.settings.groups import ALL, PRIORITY, UNGROUPED, Groups
+from rackwright.settings.inventory_groups import ALL, PRIORITY, UNGROUPED, InventoryGroups
 from rackwright.settings.model import SITE, HostSettings
 from rackwright.settings.origin import KeyPath, Origin
 from rackwright.settings.problems import InvalidSettingsError, Problem
@@ -38,7 +38,7 @@ class Listing:
     """Who: the hosts and groups that an inventory names, with the values that it gives them itself."""
 
     path: Path
-    groups: Groups
+    groups: InventoryGroups
     hosts: Mapping[str, Mapping[str, Any]]
     """Hosts in the inventory's order."""
     root: Path | None = None

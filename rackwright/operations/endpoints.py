@@ -23,7 +23,7 @@ from rackwright.concerns.endpoint.switch.rollback import (
     releases_asked,
     targets_of,
 )
-from rackwright.concerns.firewall import FIREWALL_AS_SERVED, Place, is_moving, is_ours, moved, opening_changes
+from rackwright.concerns.firewall import FIREWALL_AS_SERVED, ListenAddress, is_moving, is_ours, moved, opening_changes
 from rackwright.concerns.release import binding_of
 from rackwright.effects.lease.keeping import keep_slice
 from rackwright.effects.remote import StepFailedError, command_of, complain, remote, run_job, say, shout, tail
@@ -32,7 +32,7 @@ from rackwright.effects.steps.strangers import refuse_strangers
 from rackwright.fleet.inspect.plan import plan_host
 from rackwright.fleet.rollout.gate import Outcome
 from rackwright.fleet.rollout.gate_hosts import (
-    Member,
+    RunHost,
     bake_rows,
     domains_of,
     found_switching,
@@ -147,7 +147,7 @@ def queue_up(
         line_up_member(together, MemberTurn(host, changes, before, boot))
         return
     order = [other.name for other in host.state.inventory].index(host.name)
-    member = Member(host.name, order, domains_together(host, domains_of), serves(seen) or cut, settings)
+    member = RunHost(host.name, order, domains_together(host, domains_of), serves(seen) or cut, settings)
     turns = switch_queue_of(host)
     turns.add(member)
 
@@ -417,10 +417,10 @@ def _ways_back(host: Host, seen: HostReading) -> list[Change]:
     return [*opening_changes(settings, seen, elsewhere), *found] if elsewhere and is_ours(seen) else found
 
 
-def _places(changes: Iterable[Change]) -> dict[str, Place]:
+def _places(changes: Iterable[Change]) -> dict[str, ListenAddress]:
     """Where endpoints roll back to, by name."""
     steps = [step for change in changes for step in change.steps if isinstance(step, Proved)]
-    return {step.endpoint: Place(*step.listens) for step in steps if step.listens}
+    return {step.endpoint: ListenAddress(*step.listens) for step in steps if step.listens}
 
 
 @operation()

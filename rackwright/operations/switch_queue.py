@@ -11,7 +11,7 @@ from pyinfra.api.host import Host
 
 from rackwright.effects.run_context import part_of
 from rackwright.fleet.rollout.gate import Begin, Outcome, TurnQueue
-from rackwright.fleet.rollout.gate_hosts import BakeCheck, Member, baking, in_rollout, limits_of
+from rackwright.fleet.rollout.gate_hosts import BakeCheck, RunHost, baking, in_rollout, limits_of
 from rackwright.fleet.rollout.hooks import FAILURE, SWITCH, WAVE, merged, run_hooks
 from rackwright.runs.journal import current_record, note
 from rackwright.settings.sections import Hooks
@@ -22,14 +22,14 @@ class SwitchQueue:
     """One run's gate, and who takes part."""
 
     gate: TurnQueue = field(default_factory=TurnQueue)
-    members: dict[str, Member] = field(default_factory=dict)
+    members: dict[str, RunHost] = field(default_factory=dict)
     """By host name, whether they must switch or not."""
     keepers: dict[str, Callable[[], None]] = field(default_factory=dict)
     """By host, what lets it keep what became of it: others may switch for minutes before the run ends."""
     bake_checks: dict[str, BakeCheck] = field(default_factory=dict)
     """How a host that has switched is watched while its wave bakes."""
 
-    def add(self, member: Member) -> None:
+    def add(self, member: RunHost) -> None:
         """Let a host count for the limits."""
         self.members[member.name] = member
         self.gate.limits = limits_of(self.members.values(), in_rollout())

@@ -17,7 +17,7 @@ NONE = "<none>"
 
 
 @dataclass(frozen=True)
-class Container:
+class ListedContainer:
     """A container as Docker lists it."""
 
     id: str
@@ -37,7 +37,7 @@ class Answers:
     units: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """systemd's properties by unit."""
     info: Mapping[str, Any] | None = None
-    containers: tuple[Container, ...] | None = None
+    containers: tuple[ListedContainer, ...] | None = None
     images: tuple[tuple[str, str, str], ...] | None = None
     """Repository, tag and digest of each image, as `docker image ls --digests` lists them."""
 
@@ -49,7 +49,7 @@ class Answers:
         """Whether a unit is up."""
         return self.unit(name, "ActiveState") in ("active", "reloading", "refreshing")
 
-    def named(self, name: str) -> Container | None:
+    def named(self, name: str) -> ListedContainer | None:
         """The container of that name."""
         return next((one for one in self.containers or () if one.name == name), None)
 
@@ -101,12 +101,12 @@ def _json(text: str, url: str, kind: type) -> Any:
     return found
 
 
-def _container(entry: Mapping[str, Any]) -> Container:
+def _container(entry: Mapping[str, Any]) -> ListedContainer:
     names = [name.removeprefix("/") for name in entry.get("Names") or ()]
     own = next((name for name in names if "/" not in name), "")
     ports = frozenset(port["PublicPort"] for port in entry.get("Ports") or () if port.get("PublicPort"))
     running = entry.get("State") in RUNNING
-    return Container(entry["Id"], own, entry.get("Image") or "", running, entry.get("Labels") or {}, ports)
+    return ListedContainer(entry["Id"], own, entry.get("Image") or "", running, entry.get("Labels") or {}, ports)
 
 
 def image_rows(image: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

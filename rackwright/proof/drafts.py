@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rackwright.proof.basic import Answer, Question, Verdict
-from rackwright.proof.several import Reply, counters, grown, post_several, replies, row_script
+from rackwright.proof.several import TimedReply, counters, grown, post_several, replies, row_script
 
 PROSE = (
     "When the lamp went out, the keeper's daughter climbed the stairs with a lantern and rang the bell until morning, "
@@ -53,7 +53,7 @@ class Drafted:
 
 
 @dataclass(frozen=True)
-class Way:
+class DraftProbe:
     """How one engine is asked, and where it says what became of its drafts."""
 
     path: str
@@ -61,7 +61,7 @@ class Way:
     """The request, by the model's name."""
     counted: str
     """Names of counters that are read before and after, as an expression; empty when there are none to read."""
-    drafted: Callable[[Answer, Sequence[Reply]], Drafted | None]
+    drafted: Callable[[Answer, Sequence[TimedReply]], Drafted | None]
     """None where the server does not say."""
     silent: str
     """Why it may not say."""
@@ -93,7 +93,7 @@ def _unmeasured(engine_kind: str, why: str) -> Verdict:
     return Verdict(False, f"not measurable on this {engine_kind}: {why}", measured=False)
 
 
-def _judged(method: str, drafted: Drafted, found: Sequence[Reply]) -> Verdict:
+def _judged(method: str, drafted: Drafted, found: Sequence[TimedReply]) -> Verdict:
     seen = drafted.in_words(method)
     if drafted.accepted > 0:
         return Verdict(True, seen, drafted.rate)
@@ -102,7 +102,7 @@ def _judged(method: str, drafted: Drafted, found: Sequence[Reply]) -> Verdict:
     return Verdict(False, seen, drafted.rate)
 
 
-def _text(reply: Reply) -> str:
+def _text(reply: TimedReply) -> str:
     choices = reply.body.get("choices")
     return str(choices[0]["text"] if choices else reply.body.get("text"))
 
@@ -118,7 +118,7 @@ def _sglang(_: str) -> dict[str, Any]:
 VLLM_COUNTERS = "vllm:spec_decode_num_"
 
 
-def _told_by_vllm(answer: Answer, _: Sequence[Reply]) -> Drafted | None:
+def _told_by_vllm(answer: Answer, _: Sequence[TimedReply]) -> Drafted | None:
     return drafted_by_vllm({name.removeprefix(VLLM_COUNTERS): value for name, value in grown(answer).items()})
 
 
@@ -130,7 +130,7 @@ def drafted_by_vllm(counts: Mapping[str, float]) -> Drafted | None:
     return Drafted(accepted, counts.get("draft_tokens"), 1 + accepted / drafts if drafts else None)
 
 
-def _told_by_sglang(_: Answer, found: Sequence[Reply]) -> Drafted | None:
+def _told_by_sglang(_: Answer, found: Sequence[TimedReply]) -> Drafted | None:
     """Each of its verifications gives one token and what it accepted; the prompt itself gives the first token."""
     told = [reply.body.get("meta_info") or {} for reply in found]
     if not all("spec_verify_ct" in one for one in told):
@@ -140,7 +140,7 @@ def _told_by_sglang(_: Answer, found: Sequence[Reply]) -> Drafted | None:
     return Drafted(accepted, rate=1 + accepted / steps if steps else None)
 
 
-def _told_by_tensorrt_llm(_: Answer, found: Sequence[Reply]) -> Drafted | None:
+def _told_by_tensorrt_llm(_: Answer, found: Sequence[TimedReply]) -> Drafted | None:
     """Tokens a step of each answer (serve/postprocess_handlers.py); more than one means that drafts were accepted."""
     told = [(reply.body["choices"][0], reply.body["usage"]["completion_tokens"]) for reply in found]
     rates = [(choice.get("avg_decoded_tokens_per_iter"), tokens) for choice, tokens in told]
@@ -151,7 +151,7 @@ def _told_by_tensorrt_llm(_: Answer, found: Sequence[Reply]) -> Drafted | None:
 
 
 WAYS = {
-    "vllm": Way("/v1/completions", _openai, VLLM_COUNTERS, _told_by_vllm, "its /metrics counts no drafts"),
-    "sglang": Way("/generate", _sglang, "", _told_by_sglang, "its answers do not tell how often it verified"),
-    "tensorrt-llm": Way("/v1/completions", _openai, "", _told_by_tensorrt_llm, "its answers do not tell"),
+    "vllm": DraftProbe("/v1/completions", _openai, VLLM_COUNTERS, _told_by_vllm, "its /metrics counts no drafts"),
+    "sglang": DraftProbe("/generate", _sglang, "", _told_by_sglang, "its answers do not tell how often it verified"),
+    "tensorrt-llm": DraftProbe("/v1/completions", _openai, "", _told_by_tensorrt_llm, "its answers do not tell"),
 }

@@ -13,7 +13,7 @@ from statistics import median_low
 
 from rackwright.proof.basic import Answer, Question, Verdict
 from rackwright.proof.drafts import BEGUN, NO_TEXTS, PROMPT, PROSE, TOKENS
-from rackwright.proof.several import Reply, post_each, replies, row_script
+from rackwright.proof.several import TimedReply, post_each, replies, row_script
 
 SECONDS = 40
 """How long one of the short answers may take."""
@@ -52,7 +52,7 @@ def part_followed(text: str) -> float:
     return len(REST & set(pairwise(text.split()))) / len(REST)
 
 
-def _text(reply: Reply) -> str:
+def _text(reply: TimedReply) -> str:
     return str(reply.body["choices"][0]["text"])
 
 

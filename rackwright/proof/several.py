@@ -45,7 +45,7 @@ def row_script(*lines: str) -> str:
 
 
 @dataclass(frozen=True)
-class Reply:
+class TimedReply:
     """One answer of several: its HTTP status (0: none came), its seconds and its body, {} where that is no JSON."""
 
     status: int
@@ -53,12 +53,12 @@ class Reply:
     body: Mapping[str, Any]
 
 
-def replies(answer: Answer) -> list[Reply]:
+def replies(answer: Answer) -> list[TimedReply]:
     """The answers of `post_several`, in their order."""
-    found, body = list[Reply](), ""
+    found, body = list[TimedReply](), ""
     for line in answer.body.split("\n"):
         if ends := re.fullmatch(r"(\d{3}) ([\d.]+)", line):
-            found.append(Reply(int(ends[1]), float(ends[2]), _mapping(body)))
+            found.append(TimedReply(int(ends[1]), float(ends[2]), _mapping(body)))
             body = ""
         else:
             body = line or body

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from rackwright.settings.groups import PRIORITY
+from rackwright.settings.inventory_groups import PRIORITY
 from rackwright.settings.sections import Frozen
 from rackwright.settings.ssh.files import stated_of
 

@@ -25,7 +25,7 @@ Answer = str | SourceError
 Thing = TypeVar("Thing")
 
 
-class Told(NamedTuple):
+class ResolvedNames(NamedTuple):
     """What was resolved by name, why the rest was not, and which of it does not exist."""
 
     known: dict[str, str]
@@ -54,12 +54,12 @@ class Names:
             )
         return replace(reading, seen=seen)
 
-    def _images(self, settings: HostSettings, reading: HostReading) -> Told:
+    def _images(self, settings: HostSettings, reading: HostReading) -> ResolvedNames:
         endpoints = settings.all_endpoints.values()
         names = {own.image: own.image for own in endpoints if not digest_of(own, reading[IMAGE])}
         return self._told(names, settings, settings.registry, self._digest)
 
-    def _models(self, settings: HostSettings, reading: HostReading) -> Told:
+    def _models(self, settings: HostSettings, reading: HostReading) -> ResolvedNames:
         sources = [source for source in sources_of(settings) if not commit_of(source, reading[MODELS])]
         server = (settings.mirrors.hub, settings.models.hub_token)
         return self._told({name_of(source): source for source in sources}, settings, server, self._commit)
@@ -70,12 +70,12 @@ class Names:
         settings: HostSettings,
         server: object,
         ask: Callable[[HostSettings, Thing], str],
-    ) -> Told:
+    ) -> ResolvedNames:
         way = (server, settings.control_proxy or settings.proxy, settings.paths.private_ca)
         answers = {name: self._once(way, name, partial(ask, settings, thing)) for name, thing in things.items()}
         known = {name: answer for name, answer in answers.items() if isinstance(answer, str)}
         unasked = {name: str(answer) for name, answer in answers.items() if isinstance(answer, SourceError)}
-        return Told(
+        return ResolvedNames(
             known, unasked, {name: unasked[name] for name in unasked if isinstance(answers[name], NotThereError)}
         )
 

@@ -26,7 +26,7 @@ from rackwright.fleet.bench.record import Bench, bench_of
 from rackwright.fleet.bench.report.grids import drawn_grid, grids
 from rackwright.fleet.bench.report.page import html, pictures, write_page, write_png_pictures
 from rackwright.fleet.bench.report.png import SCALE
-from rackwright.fleet.bench.report.shapes import Box, Line
+from rackwright.fleet.bench.report.shapes import Box, Polyline
 from rackwright.fleet.bench.report.table import switches_lines, table
 from rackwright.messages import RackwrightError, SettingsError
 from rackwright.settings.model import EndpointSettings
@@ -315,7 +315,7 @@ def test_the_page_needs_no_network_and_runs_nothing_of_a_host() -> None:
 def test_every_dot_lies_within_its_picture(cell: Measured) -> None:
     for picture in pictures(bench_of("r", events(a__one=cell, b__two=steady()))):
         for shape in picture.shapes:
-            x, y = shape.points[0] if isinstance(shape, Line) else (shape.x, shape.y)
+            x, y = shape.points[0] if isinstance(shape, Polyline) else (shape.x, shape.y)
             assert 0 <= x <= picture.width
             assert 0 <= y <= picture.height
             assert math.isfinite(x + y)

@@ -36,7 +36,7 @@ from rackwright.concerns.release import Unresolved, payload
 from rackwright.hostside import durable_script, host_script
 from rackwright.paths import BOOT_UNIT, unit_name
 from rackwright.plan import reading
-from rackwright.plan.answers import Answers, Container
+from rackwright.plan.answers import Answers, ListedContainer
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Change, Job, Owned, Proved, Refuse, Shell, WriteFile
 from rackwright.plan.release import SUMS, Release, build_release
@@ -451,7 +451,10 @@ def test_the_reading_runs_on_a_machine_without_docker(tmp_path: Path) -> None:
 def test_what_systemd_and_docker_say_stands_with_the_endpoint_that_it_is_of() -> None:
     states = {"ActiveState": "active", "SubState": "running", "NeedDaemonReload": "yes"}
     labels = {"rackwright.endpoint": "b", **{f"rackwright.{part}": part for part in ("release", "serving", "binding")}}
-    ours, other = Container("1", "rackwright-b", "i", True, labels), Container("2", "rackwright-a", "i", True)
+    ours, other = (
+        ListedContainer("1", "rackwright-b", "i", True, labels),
+        ListedContainer("2", "rackwright-a", "i", True),
+    )
     answers = Answers({"rackwright-b.service": states}, {}, (ours, other), ())
     seen = parse(joined("endpoint a\nvalue current=x\nendpoint b\nvalue current=y", answers))
     assert (seen.docker, seen.endpoints["a"].foreign_container, seen.endpoints["a"].active) == (True, True, "inactive")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from rackwright.engines.finding import Level, refused
-from rackwright.engines.fit.sizes import Plan
+from rackwright.engines.fit.sizes import EngineOptions
 from rackwright.engines.options.check import check_options
 from rackwright.engines.options.commandline import by_key
 from rackwright.engines.options.compare import compare
@@ -646,7 +646,7 @@ def test_every_name_of_a_key_counts(
 ) -> None:
     assert [str(one.path[0]) for one in refused(check_options(engine, version, options))] == wrong
     line = line_for(engine, version.removeprefix("v"))[0]
-    assert Plan(engine, version, by_key(line, options)).gpus == gpus_
+    assert EngineOptions(engine, version, by_key(line, options)).gpus == gpus_
 
 
 def test_words_of_the_command_line_count_too() -> None:

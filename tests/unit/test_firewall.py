@@ -20,7 +20,7 @@ from rackwright.concerns.docker.apt import OperatingSystem
 from rackwright.concerns.firewall import (
     FIREWALL,
     FIREWALL_AS_SERVED,
-    Place,
+    ListenAddress,
     SeenFirewall,
     are_as_left,
     is_moving,
@@ -512,7 +512,7 @@ def ports(found: SeenFirewall) -> set[str]:
 
 def listening(found: SeenFirewall, current: int | None, proven: int | None = None, name: str = "llm") -> SeenFirewall:
     """The same host with an endpoint that listens."""
-    places = [{name: Place("bridge", "0.0.0.0", port)} if port else {} for port in (current, proven or current)]
+    places = [{name: ListenAddress("bridge", "0.0.0.0", port)} if port else {} for port in (current, proven or current)]
     return replace(found, current=places[0], proven=places[1])
 
 
@@ -554,7 +554,7 @@ def test_while_a_release_is_on_trial_the_way_back_is_open() -> None:
 def test_a_rollback_opens_the_old_port_before_it_listens_there() -> None:
     new = host(**TEN, port=9000)
     there = listening(apply(pending(new, seen()), seen()), 9000)
-    opening = opening_changes(new, reading(there), {"llm": Place("bridge", "0.0.0.0", 8000)})
+    opening = opening_changes(new, reading(there), {"llm": ListenAddress("bridge", "0.0.0.0", 8000)})
     both = apply(opening, there)
     assert ports(both) == {"8000", "9000"}
     back = follow(new, listening(both, 8000))
@@ -569,7 +569,7 @@ def test_an_endpoint_that_is_no_longer_wanted_keeps_its_rules_as_long_as_it_is_t
     there = apply(pending(two, seen()), seen())
     serving = replace(
         listening(there, 8000, name="a"),
-        current={n: Place("bridge", "0.0.0.0", p) for n, p in (("a", 8000), ("b", 8001))},
+        current={n: ListenAddress("bridge", "0.0.0.0", p) for n, p in (("a", 8000), ("b", 8001))},
     )
     assert is_moving(one, reading(serving))
     assert pending(one, serving) == []
@@ -581,8 +581,8 @@ def test_where_endpoints_listen_is_read_from_their_releases() -> None:
         f"backend=x\nenabled=enabled\nactive=active\nguard=inactive\ncurrent llm {spec_at(9000)}\n"
         f"proven llm {spec_at(8000)}\nproven broken bm90IGpzb24="
     )
-    assert found.current == {"llm": Place("bridge", "0.0.0.0", 9000)}
-    assert found.proven == {"llm": Place("bridge", "0.0.0.0", 8000)}
+    assert found.current == {"llm": ListenAddress("bridge", "0.0.0.0", 9000)}
+    assert found.proven == {"llm": ListenAddress("bridge", "0.0.0.0", 8000)}
 
 
 @given(
@@ -590,11 +590,13 @@ def test_where_endpoints_listen_is_read_from_their_releases() -> None:
     st.sampled_from([None, "127.0.0.1", "10.0.0.5", "0.0.0.0"]),
     st.sampled_from([8000, 9000]),
     st.sampled_from([None, ["10.0.0.0/8"], ["10.0.0.0/8", "fd00::/8"]]),
-    st.builds(Place, st.sampled_from(["bridge", "host"]), st.sampled_from(["0.0.0.0", "127.0.0.1"]), st.just(8000)),
+    st.builds(
+        ListenAddress, st.sampled_from(["bridge", "host"]), st.sampled_from(["0.0.0.0", "127.0.0.1"]), st.just(8000)
+    ),
 )
 @sized(deadline=None, max_examples=60)
 def test_any_move_of_an_endpoint_converges(
-    network: str, bind: str | None, port: int, allowed: list[str] | None, place: Place
+    network: str, bind: str | None, port: int, allowed: list[str] | None, place: ListenAddress
 ) -> None:
     settings = host(network=network, bind=bind, port=port, allow_from=allowed)
     before = host(network=place.network, bind=place.address, port=place.port, allow_from=allowed)
@@ -604,12 +606,12 @@ def test_any_move_of_an_endpoint_converges(
     assert pending(settings, staged) == []
     assert str(place.port) in " ".join(rule.text for rule in staged.table("iptables").ours)
     own = settings.all_endpoints["llm"]
-    committed = follow(settings, replace(staged, current={"llm": Place(own.network, own.address, own.port)}))
-    after = {"llm": Place(own.network, own.address, own.port)}
+    committed = follow(settings, replace(staged, current={"llm": ListenAddress(own.network, own.address, own.port)}))
+    after = {"llm": ListenAddress(own.network, own.address, own.port)}
     assert pending(settings, replace(committed, current=after, proven=after)) == []
 
 
 def test_without_the_step_nothing_is_known_to_move() -> None:
     bare = HostReading({RECORD.name: frozenset()})
     assert not is_moving(host(port=9000), bare)
-    assert moved(bare, {"llm": Place("bridge", "0.0.0.0", 8000)}) == {}
+    assert moved(bare, {"llm": ListenAddress("bridge", "0.0.0.0", 8000)}) == {}

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from rackwright.concerns.lease import Lease, Owner, SeenLease
-from rackwright.fleet.rollout.found_on_hosts import Told, at_home, confirm_data, refuse_while_held
+from rackwright.fleet.rollout.found_on_hosts import FoundOnHost, at_home, confirm_data, refuse_while_held
 from rackwright.fleet.rollout.gate import Outcome
-from rackwright.fleet.rollout.gate_hosts import Member
+from rackwright.fleet.rollout.gate_hosts import RunHost
 from rackwright.messages import RackwrightError
 from rackwright.operations.switch_queue import SwitchQueue
 from rackwright.runs.cause import Cause, Reason
@@ -95,9 +95,9 @@ def test_an_adopted_record_lies_among_the_others_by_its_time(tmp_path: Path) -> 
     assert order_of("20260131-235958-deploy") < order_of(run) < order_of(f"{run}-2")
 
 
-def held_by(run: str, expires: int = 200) -> dict[str, Told]:
+def held_by(run: str, expires: int = 200) -> dict[str, FoundOnHost]:
     owner = Owner("ann", "laptop", f"pyinfra deploy.py, run {run}", "laptop boot pid:[1]", 7, 7)
-    return {"h1": Told(None, SeenLease(4, 100, Lease(4, "word", owner, 90, expires)))}
+    return {"h1": FoundOnHost(None, SeenLease(4, 100, Lease(4, "word", owner, 90, expires)))}
 
 
 def test_a_run_that_still_holds_a_lease_from_elsewhere_is_not_resumed() -> None:
@@ -110,7 +110,7 @@ def test_a_run_that_still_holds_a_lease_from_elsewhere_is_not_resumed() -> None:
 
 def test_a_host_keeps_its_failure_at_once_since_others_may_switch_for_minutes() -> None:
     turns, kept = SwitchQueue(), list[str]()
-    turns.add(Member("h1", 0, ("all",), True, settings()))
+    turns.add(RunHost("h1", 0, ("all",), True, settings()))
     turns.keepers["h1"] = lambda: kept.append("h1")
     turns.bake("h1", lambda _: Outcome())
     assert turns.gate.on_end is not None

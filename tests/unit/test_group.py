@@ -18,7 +18,7 @@ from rackwright.concerns.firewall.place import listeners
 from rackwright.concerns.firewall.rules import member_rules
 from rackwright.concerns.release import bound_to, release_of
 from rackwright.concerns.release.concern import unseen
-from rackwright.fleet.maintenance.capacity import Place, as_ones, heads, refuse_halves, too_many_down
+from rackwright.fleet.maintenance.capacity import HostCapacity, as_ones, heads, refuse_halves, too_many_down
 from rackwright.fleet.rollout.control import of_all
 from rackwright.fleet.rollout.participants import choose_participants
 from rackwright.fleet.rollout.resuming import Rest
@@ -350,7 +350,7 @@ def test_hosts_of_a_group_are_drained_together(site: Path) -> None:
 def test_hosts_of_a_group_count_as_one_that_is_down(site: Path) -> None:
     ones = {**heads(loaded(site)), "h3": "h3"}
     assert ones == {"h1": "h1", "h2": "h1", "h3": "h3"}
-    places = {name: Place(("all", f"rack:{name}"), serves=True, max_unavailable="1") for name in ones}
+    places = {name: HostCapacity(("all", f"rack:{name}"), serves=True, max_unavailable="1") for name in ones}
     found = as_ones(places, ones)
     assert found["h1"].domains == ("all", "rack:h1", "rack:h2")
     assert too_many_down(found, {"h1"}) == []

@@ -20,7 +20,7 @@ from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.preflight.concern import PREFLIGHT
 from rackwright.effects.reader import parse_reading
 from rackwright.fleet.hardware import allowed, newest_with_rows, write_bundle, writing
-from rackwright.fleet.hardware.bundle import Member, bundle
+from rackwright.fleet.hardware.bundle import BundledHost, bundle
 from rackwright.fleet.hardware.page import page, values
 from rackwright.fleet.inspect.read_hosts import Surveyed
 from rackwright.fleet.view.timeline import HostTimeline, Timeline
@@ -67,15 +67,15 @@ def rollout() -> Timeline:
 
 
 @cache
-def proven() -> Member:
-    return Member(rollout().hosts["lab-lived1"], own_settings(), ("gb200", "gb200_tray"), reading())
+def proven() -> BundledHost:
+    return BundledHost(rollout().hosts["lab-lived1"], own_settings(), ("gb200", "gb200_tray"), reading())
 
 
-def member(**more: Any) -> Member:
+def member(**more: Any) -> BundledHost:
     return replace(proven(), **more)
 
 
-def told(one: Member) -> dict[str, Any]:
+def told(one: BundledHost) -> dict[str, Any]:
     """The bundle of one host, as a program reads it out of the file."""
     return values(page(bundle(rollout(), [one])))
 
@@ -155,7 +155,7 @@ def poisoned(value: Any, poison: Callable[[str], str]) -> Any:
     return value
 
 
-def hostile(poison: Callable[[str], str]) -> Member:
+def hostile(poison: Callable[[str], str]) -> BundledHost:
     """A host all of whose words are poisoned: its reading, its timeline, its groups."""
     clean, timeline = member(), member().timeline
     assert clean.reading is not None
@@ -171,7 +171,7 @@ def hostile(poison: Callable[[str], str]) -> Member:
     lied = HostTimeline(
         poison(timeline.name), timeline.state, spans=poisoned(timeline.spans, poison), rows={**rows, **kept}
     )
-    return Member(lied, clean.settings, [poison(name) for name in clean.groups], HostReading(seen))
+    return BundledHost(lied, clean.settings, [poison(name) for name in clean.groups], HostReading(seen))
 
 
 def strings(value: Any) -> Iterator[str]:

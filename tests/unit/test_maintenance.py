@@ -22,7 +22,7 @@ from rackwright.concerns.endpoint.switch.maintenance import (
     undrain_changes,
     wait_changes,
 )
-from rackwright.fleet.maintenance.capacity import Place, too_many_down
+from rackwright.fleet.maintenance.capacity import HostCapacity, too_many_down
 from rackwright.fleet.maintenance.drained_hosts import mark_in
 from rackwright.fleet.rollout.candidates import candidates, chosen
 from rackwright.fleet.rollout.participants import choose_participants
@@ -148,8 +148,8 @@ def test_a_reason_must_say_something() -> None:
 # -- who stays
 
 
-def places(*serve: bool, most: str = "1") -> dict[str, Place]:
-    return {f"h{number}": Place(("b200",), one, most) for number, one in enumerate(serve)}
+def places(*serve: bool, most: str = "1") -> dict[str, HostCapacity]:
+    return {f"h{number}": HostCapacity(("b200",), one, most) for number, one in enumerate(serve)}
 
 
 def test_no_more_hosts_leave_than_the_limit_says() -> None:

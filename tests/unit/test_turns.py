@@ -17,7 +17,7 @@ from rackwright.effects.steps.endpoint import (
 )
 from rackwright.fleet.rollout.gate import Bake, Outcome
 from rackwright.fleet.rollout.gate_hosts import (
-    Member,
+    RunHost,
     bake_rows,
     baking,
     domains_of,
@@ -97,8 +97,8 @@ def test_a_failed_rollback_leaves_nothing_that_serves_whatever_was_before(
     assert state_after(error, served) is state
 
 
-def member(number: int, rack: str | None, serving: bool = True, **keys: object) -> Member:
-    return Member(
+def member(number: int, rack: str | None, serving: bool = True, **keys: object) -> RunHost:
+    return RunHost(
         f"h{number}",
         number,
         domains_of(("b200",), rack),

@@ -25,7 +25,13 @@ from rackwright.concerns.endpoint.switch.job import (
     switch_script,
 )
 from rackwright.concerns.endpoint.switch.replacement_change import groups_among, previous, replacement
-from rackwright.concerns.endpoint.switch.transaction import Tried, Way, drain_hook_script, start_time, transaction
+from rackwright.concerns.endpoint.switch.transaction import (
+    SwitchScripts,
+    Tried,
+    drain_hook_script,
+    start_time,
+    transaction,
+)
 from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
 from rackwright.concerns.endpoint.why_switch import (
     Aim,
@@ -275,19 +281,19 @@ def _proved(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due)
     return Change(what, why, (step,), owns=(Owned("unit", unit_name(name)),), endpoint=name)
 
 
-def _way(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due) -> Way:
+def _way(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due) -> SwitchScripts:
     """How the release is reached; the connections of what runs now are drained, at its own port."""
     name, settings = release.spec.name, own.settings
     commit = commit_script(name, release.hash, own.binding, own.keep_releases)
     if not due.restart:
         prepare, forward = pointed_at_script(name, release.hash, settings.load_timeout)
-        return Way(prepare, forward, commit, start_time(settings))
+        return SwitchScripts(prepare, forward, commit, start_time(settings))
     kept = keep_log_script(name, f"unhealthy-{release.hash}", "all") if due.keep_log else ""
     hook = drain_hook_script(name, settings, release.hash)
     drain = drain_script(name, seen.spec.get("port", settings.port), settings.drain_timeout, hook)
     asked = in_turn([ask_members_script(name, release.hash, own.group.hosts)]) if own.group else ""
     forward = switch_script(name, release.hash, own.binding, settings.load_timeout)
-    return Way(
+    return SwitchScripts(
         asked + kept + drain, forward, commit, settings.hook_timeout + settings.drain_timeout + start_time(settings)
     )
 

@@ -9,13 +9,13 @@ from rackwright.concerns.firewall.concern import (
     moved,
     opening_changes,
 )
-from rackwright.concerns.firewall.place import Place
+from rackwright.concerns.firewall.place import ListenAddress
 from rackwright.concerns.firewall.seen import SeenFirewall
 
 __all__ = (
     "FIREWALL",
     "FIREWALL_AS_SERVED",
-    "Place",
+    "ListenAddress",
     "SeenFirewall",
     "are_as_left",
     "is_moving",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rackwright.concerns.firewall.changes import OWNS, changes, report
-from rackwright.concerns.firewall.place import Place, each_once, listeners, meeting_places
+from rackwright.concerns.firewall.place import ListenAddress, each_once, listeners, meeting_places
 from rackwright.concerns.firewall.seen import READ_UNITS, SeenFirewall, joined, parse, read
 from rackwright.concerns.firewall.wanted import WantedFirewall, for_listeners
 from rackwright.plan.change import Change, Owned
@@ -32,7 +32,7 @@ def wanted_as_served(settings: HostSettings, reading: HostReading) -> WantedFire
     return for_listeners(settings, reading, seen, [*there, *meeting_places(settings)])
 
 
-def opening_changes(settings: HostSettings, reading: HostReading, targets: Mapping[str, Place]) -> list[Change]:
+def opening_changes(settings: HostSettings, reading: HostReading, targets: Mapping[str, ListenAddress]) -> list[Change]:
     """What opens the ports that endpoints roll back to, by name, while they still listen where they do."""
     seen = reading[FIREWALL]
     endpoints = listeners(settings, seen.current, targets, wanted=False)
@@ -60,7 +60,7 @@ def is_moving(settings: HostSettings, reading: HostReading) -> bool:
     return any(name not in own or each_once([own[name], at.put(own[name])])[1:] for name, at in seen.current.items())
 
 
-def moved(reading: HostReading, places: Mapping[str, Place]) -> dict[str, Place]:
+def moved(reading: HostReading, places: Mapping[str, ListenAddress]) -> dict[str, ListenAddress]:
     """Those places, by endpoint, where it does not listen now; none where deploy.py does not call firewall()."""
     if FIREWALL.name not in reading.seen:
         return {}

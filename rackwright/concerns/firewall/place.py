@@ -11,7 +11,7 @@ from rackwright.settings.model import EndpointSettings, HostSettings
 
 
 @dataclass(frozen=True)
-class Place:
+class ListenAddress:
     """Where a release listens."""
 
     network: str
@@ -19,16 +19,16 @@ class Place:
     port: int
 
     @staticmethod
-    def of(spec: Mapping[str, Any]) -> Place:
+    def of(spec: Mapping[str, Any]) -> ListenAddress:
         """From a release's spec.json. Raises KeyError when it does not say."""
-        return Place(spec["network"], spec["address"], spec["port"])
+        return ListenAddress(spec["network"], spec["address"], spec["port"])
 
     def put(self, own: EndpointSettings) -> EndpointSettings:
         """The same endpoint as it listens here: who may reach it is what the settings say."""
         return own.model_copy(update={"network": self.network, "bind": self.address, "port": self.port})
 
 
-def listeners(settings: HostSettings, *places: Mapping[str, Place], wanted: bool = True) -> Listeners:
+def listeners(settings: HostSettings, *places: Mapping[str, ListenAddress], wanted: bool = True) -> Listeners:
     """Each endpoint of the settings everywhere that it listens, or is to; every place once."""
     found = []
     for name, own in settings.all_endpoints.items():

@@ -12,7 +12,7 @@ from rackwright.concerns.endpoint.formats import readable
 from rackwright.concerns.firewall.drops import Drops, Means
 from rackwright.concerns.firewall.iptables import Table, parse_save
 from rackwright.concerns.firewall.kept import CHECK, GUARD, LEFT, SCRIPT, UNIT, UNIT_FILE
-from rackwright.concerns.firewall.place import Place
+from rackwright.concerns.firewall.place import ListenAddress
 from rackwright.concerns.firewall.rules import FAMILIES
 from rackwright.concerns.watch import WATCH_FILES, WATCH_TIMER, repairs_file
 from rackwright.hostside import host_script
@@ -50,9 +50,9 @@ class SeenFirewall:
     """Networks of Docker's bridge, by IP version."""
     repairs: tuple[tuple[int, str], ...] = ()
     """What the host had to put back by itself: seconds ago, and what it found."""
-    current: Mapping[str, Place] = field(default_factory=dict)
+    current: Mapping[str, ListenAddress] = field(default_factory=dict)
     """Where each endpoint listens now, by name."""
-    proven: Mapping[str, Place] = field(default_factory=dict)
+    proven: Mapping[str, ListenAddress] = field(default_factory=dict)
     """Where each would listen if it rolled back to what was proven last."""
 
     def table(self, command: str) -> Table:
@@ -126,9 +126,9 @@ def _subnets(output: str) -> dict[int, tuple[str, ...]]:
     return {version: tuple(net for number, net in rows if number == str(version)) for version in (4, 6)}
 
 
-def _places(output: str, pointer: str) -> dict[str, Place]:
+def _places(output: str, pointer: str) -> dict[str, ListenAddress]:
     specs = ((name, _spec(decode(text))) for name, text in _rows(output, pointer))
-    return {name: Place.of(spec) for name, spec in specs if spec}
+    return {name: ListenAddress.of(spec) for name, spec in specs if spec}
 
 
 def _spec(text: str) -> Mapping[str, Any]:

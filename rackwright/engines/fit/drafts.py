@@ -8,7 +8,7 @@ from typing import Any
 
 from rackwright.engines.data import table
 from rackwright.engines.finding import Finding, Level
-from rackwright.engines.fit.sizes import Plan
+from rackwright.engines.fit.sizes import EngineOptions
 from rackwright.engines.version import bare, not_before
 from rackwright.settings.key_fix import Move
 from rackwright.settings.model import EndpointSettings
@@ -46,7 +46,7 @@ def draft_of(endpoint: EndpointSettings) -> Draft | None:
     return next((draft for draft in drafts() if draft.repository == name), None)
 
 
-def check_draft(endpoint: EndpointSettings, plan: Plan) -> list[Finding]:
+def check_draft(endpoint: EndpointSettings, plan: EngineOptions) -> list[Finding]:
     """What does not fit between a known draft model, its target, the engine and the options."""
     draft = draft_of(endpoint)
     if draft is None:
@@ -61,7 +61,7 @@ def _target(endpoint: EndpointSettings, draft: Draft) -> Iterator[Finding]:
         yield Finding(DRAFT, f"{draft.repository} drafts for {draft.target}, not for {model}", code="RW0307")
 
 
-def _engine(plan: Plan, draft: Draft) -> Iterator[Finding]:
+def _engine(plan: EngineOptions, draft: Draft) -> Iterator[Finding]:
     since = draft.engines.get(plan.engine_kind)
     if since is None:
         text = f"nobody has published {draft.repository} with this engine; known: {_known(draft)}"
@@ -75,7 +75,7 @@ def _known(draft: Draft) -> str:
     return ", ".join(f"{engine} {since}" for engine, since in draft.engines.items()) or "none"
 
 
-def _layers(plan: Plan, draft: Draft) -> Iterator[Finding]:
+def _layers(plan: EngineOptions, draft: Draft) -> Iterator[Finding]:
     if plan.engine_kind != "tensorrt-llm":
         return
     path, found = plan.path("layers"), plan.value("layers")
@@ -93,14 +93,14 @@ def _sorted(layers: Any) -> Any:
     return sorted(layers) if isinstance(layers, list | set | tuple) else layers
 
 
-def _foreign_layers(endpoint: EndpointSettings, plan: Plan) -> Iterator[Finding]:
+def _foreign_layers(endpoint: EndpointSettings, plan: EngineOptions) -> Iterator[Finding]:
     if endpoint.draft is None and plan.value("length") is not None and plan.value("layers") is not None:
         yield Finding(
             plan.path("layers"), "no `draft:` is set, so the draft model cannot be checked", Level.NOTE, code="RW0314"
         )
 
 
-def _length(plan: Plan, draft: Draft) -> Iterator[Finding]:
+def _length(plan: EngineOptions, draft: Draft) -> Iterator[Finding]:
     length = plan.value("length")
     if draft.slower and draft.slower_with in ("", plan.engine_kind):
         yield Finding(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rackwright.engines.finding import Finding, Level
-from rackwright.engines.fit.sizes import Plan
+from rackwright.engines.fit.sizes import EngineOptions
 from rackwright.engines.options.commandline import spelled
 from rackwright.engines.options.schema import line_for, neighbours
 from rackwright.engines.version import bare
@@ -39,7 +39,7 @@ FIRST = {"vllm": "0.11.1", "sglang": "0.5.2"}
 DATA_PARALLEL = ("dp", "dp_local", "dp_rank")
 
 
-def check_group(endpoint: EndpointSettings, plan: Plan) -> Iterator[Finding]:
+def check_group(endpoint: EndpointSettings, plan: EngineOptions) -> Iterator[Finding]:
     """What keeps several hosts from serving this endpoint together; nothing for an endpoint of one host."""
     if endpoint.size == 1:
         return
@@ -92,7 +92,7 @@ def _surroundings(endpoint: EndpointSettings) -> Iterator[Finding]:
         yield Finding(("group_port",), text, code=CODE)
 
 
-def _sizes(endpoint: EndpointSettings, plan: Plan) -> Iterator[Finding]:
+def _sizes(endpoint: EndpointSettings, plan: EngineOptions) -> Iterator[Finding]:
     given = next((name for name in DATA_PARALLEL if plan.value(name) not in (None, 1)), None)
     if given:
         text = "data parallel over several hosts is not supported yet: write 1, and let other hosts serve replicas"

@@ -15,7 +15,7 @@ from rackwright.engines.fit.group import check_group
 from rackwright.engines.fit.known_bad import WAY_OUT, accepted, check_known_bad
 from rackwright.engines.fit.memory import check_memory
 from rackwright.engines.fit.other_engine import check_engine_of_image
-from rackwright.engines.fit.sizes import Plan, plan_of
+from rackwright.engines.fit.sizes import EngineOptions, plan_of
 from rackwright.engines.in_clear import check_secrets
 from rackwright.engines.options.check import check_options
 from rackwright.engines.options.exported import exported
@@ -72,7 +72,7 @@ def check_endpoint(
     ]
 
 
-def _parallel(name: str, endpoint: EndpointSettings, plan: Plan, hardware: Hardware) -> Iterator[Finding]:
+def _parallel(name: str, endpoint: EndpointSettings, plan: EngineOptions, hardware: Hardware) -> Iterator[Finding]:
     given = hardware.gpu_count if endpoint.gpus == "all" else len(endpoint.gpus)
     each = " on each of its hosts" if endpoint.size > 1 else ""
     sizes = " x ".join(str(size) for name, size in plan.sizes.items() if name == "tp" or size > 1)
@@ -87,7 +87,7 @@ def _parallel(name: str, endpoint: EndpointSettings, plan: Plan, hardware: Hardw
     yield from _indexes(endpoint, hardware)
 
 
-def _smaller(plan: Plan, given: int) -> str:
+def _smaller(plan: EngineOptions, given: int) -> str:
     """The way out where there are too few GPUs: the sizes that fit, the experts' with them."""
     groups = math.prod(plan.sizes.values()) // plan.number("tp")
     tensor = given * plan.number("nodes") // groups
@@ -99,7 +99,7 @@ def _smaller(plan: Plan, given: int) -> str:
     return f"for {given} set it to {tensor}{also}"
 
 
-def _experts(plan: Plan) -> Iterator[Finding]:
+def _experts(plan: EngineOptions) -> Iterator[Finding]:
     tensor, experts, shards = plan.number("tp"), plan.value("ep"), plan.value("moe_tp")
     if isinstance(experts, int) and experts > 0 and tensor % experts:
         yield Finding(plan.path("ep"), f"{experts} does not divide the tensor parallel size, {tensor}", code="RW0311")
@@ -119,7 +119,7 @@ def _indexes(endpoint: EndpointSettings, hardware: Hardware) -> Iterator[Finding
         yield Finding(("gpus",), text, Level.WARN, code="RW0312")
 
 
-def _sizes(endpoint: EndpointSettings, plan: Plan) -> Iterator[Finding]:
+def _sizes(endpoint: EndpointSettings, plan: EngineOptions) -> Iterator[Finding]:
     """1.1.0rc0's command line overrides the YAML's sizes by its own defaults, so they must be given twice."""
     old = (
         plan.engine_kind == "tensorrt-llm" and parse_version(plan.version) and not not_before(plan.version, "1.2.0rc0")
@@ -156,7 +156,7 @@ COMMAND_LINE = {
 }
 
 
-def _moe(endpoint: EndpointSettings, plan: Plan, hardware: Hardware) -> Iterator[Finding]:
+def _moe(endpoint: EndpointSettings, plan: EngineOptions, hardware: Hardware) -> Iterator[Finding]:
     backend = plan.effective("moe")
     experts = {row["repository"] for row in table("models") if row.get("moe") == "mxfp4"}
     if endpoint.model is None or endpoint.model.repository not in experts or backend in (None, "AUTO"):

@@ -12,7 +12,7 @@ import yaml
 from rackwright.engines.data import table
 from rackwright.engines.finding import Finding, Level
 from rackwright.engines.fit.gpu import GpuType, gpu_types
-from rackwright.engines.fit.sizes import Plan
+from rackwright.engines.fit.sizes import EngineOptions
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.sections import Hardware
 
@@ -20,7 +20,7 @@ GIB = 1024**3
 FIGURES = Path(__file__).parents[2] / "data" / "preflight.yaml"
 
 
-def check_memory(endpoint: EndpointSettings, plan: Plan, hardware: Hardware) -> list[Finding]:
+def check_memory(endpoint: EndpointSettings, plan: EngineOptions, hardware: Hardware) -> list[Finding]:
     """Warnings when the weights, or one request of full length, would not fit on the smallest GPU that is allowed."""
     model = next(
         (row for row in table("models") if endpoint.model and row["repository"] == endpoint.model.repository), None
@@ -46,7 +46,7 @@ def _sizes() -> dict[str, int]:
     return {row["repository"]: int(row["weights"]) for row in table("models") if "weights" in row} | seen
 
 
-def _fits(plan: Plan, model: dict[str, Any] | None, weights: int, gpu: GpuType) -> Iterator[Finding]:
+def _fits(plan: EngineOptions, model: dict[str, Any] | None, weights: int, gpu: GpuType) -> Iterator[Finding]:
     gpus = plan.gpus * plan.number("nodes")
     share, memory = weights / gpus, gpu.memory_mib * 1024**2
     sum_ = f"{_gib(weights)} of weights over {gpus} GPU{'s' if gpus > 1 else ''} with {_gib(memory)} each"
@@ -63,14 +63,14 @@ def _fits(plan: Plan, model: dict[str, Any] | None, weights: int, gpu: GpuType) 
         yield Finding(plan.path("sequence"), text, Level.WARN, code="RW0313")
 
 
-def _room(plan: Plan, memory: float, share: float) -> float:
+def _room(plan: EngineOptions, memory: float, share: float) -> float:
     """Bytes a GPU has for the KV cache: TensorRT-LLM's fraction is of what the weights leave, the others' of all."""
     fraction = plan.effective("fraction")
     part = float(fraction) if isinstance(fraction, int | float) else 0.9
     return part * (memory - share) if plan.engine_kind == "tensorrt-llm" else max(part * memory - share, 0)
 
 
-def _token(plan: Plan, model: dict[str, Any] | None) -> float:
+def _token(plan: EngineOptions, model: dict[str, Any] | None) -> float:
     """Bytes of KV cache a token takes on one GPU; 0 when it is not known."""
     if model is None:
         return 0

@@ -68,7 +68,7 @@ UNNAMED = "a draft model"
 
 
 @dataclass(frozen=True)
-class Plan:
+class EngineOptions:
     """The engine's options of one endpoint, by the names above."""
 
     engine_kind: str
@@ -134,11 +134,11 @@ class Plan:
         return here if whole else math.ceil(here / self.number("nodes"))
 
 
-def plan_of(endpoint: EndpointSettings) -> Plan:
+def plan_of(endpoint: EndpointSettings) -> EngineOptions:
     """The plan of an endpoint."""
     ours = {"nnodes": endpoint.size} if endpoint.size > 1 else {}
     if endpoint.engine_kind == "tensorrt-llm":
-        return Plan(endpoint.engine_kind, endpoint.version, {**endpoint.engine, **ours})
+        return EngineOptions(endpoint.engine_kind, endpoint.version, {**endpoint.engine, **ours})
     line = line_for(endpoint.engine_kind, bare(endpoint.version))[0]
     options = by_key(line, endpoint.engine, endpoint.arguments)
-    return Plan(endpoint.engine_kind, endpoint.version, {**options, **ours})
+    return EngineOptions(endpoint.engine_kind, endpoint.version, {**options, **ours})

@@ -27,7 +27,7 @@ ONE_ROUND = Limits()
 
 
 @dataclass(frozen=True)
-class Plan:
+class BenchPlan:
     """What is to be measured: the suite, and the file of each set of requests that is not made."""
 
     suite: Suite
@@ -57,7 +57,7 @@ Found = dict[str, list[Measured]]
 
 
 def measure(
-    plan: Plan, measuree: Measuree, python: Path, record: Path, say: Say, limits: Limits = ONE_ROUND
+    plan: BenchPlan, measuree: Measuree, python: Path, record: Path, say: Say, limits: Limits = ONE_ROUND
 ) -> dict[str, Measured]:
     """Measure all cells, in rounds; returns those of which something came out.
 
@@ -76,7 +76,14 @@ def _widest(found: Found) -> float:
 
 
 def measure_round(
-    tool: Tool, plan: Plan, measuree: Measuree, record: Path, say: Say, number: int, found: Found, variant: str = ""
+    tool: Tool,
+    plan: BenchPlan,
+    measuree: Measuree,
+    record: Path,
+    say: Say,
+    number: int,
+    found: Found,
+    variant: str = "",
 ) -> None:
     """Measure every cell once; each is printed and written down as soon as it is there.
 
@@ -108,7 +115,7 @@ def refuse_forced(what: str, environment: Mapping[str, str]) -> None:
         )
 
 
-def prepared(plan: Plan, measuree: Measuree, python: Path, record: Path, variant: str = "") -> Tool:
+def prepared(plan: BenchPlan, measuree: Measuree, python: Path, record: Path, variant: str = "") -> Tool:
     """Everything that can refuse the run, asked before the first request. variant: of several that are compared."""
     if not variant:
         measuree.refuse_while_written()

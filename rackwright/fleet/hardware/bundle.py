@@ -20,7 +20,7 @@ FORMAT = "rackwright-hardware/1"
 
 
 @dataclass(frozen=True)
-class Member:
+class BundledHost:
     """One host of the run: its timeline, its settings, its groups, and its reading; None where it could not be read."""
 
     timeline: HostTimeline
@@ -29,7 +29,7 @@ class Member:
     reading: HostReading | None
 
 
-def bundle(timeline: Timeline, members: Sequence[Member]) -> Json:
+def bundle(timeline: Timeline, members: Sequence[BundledHost]) -> Json:
     """The whole bundle. Hosts have numbers in their inventory's order, and no names."""
     return {
         "format": FORMAT,
@@ -49,7 +49,7 @@ def day(began: float | None) -> str | None:
     return None if began is None else f"{datetime.fromtimestamp(began, UTC):%Y-%m-%d}"
 
 
-def _host(member: Member) -> Json:
+def _host(member: BundledHost) -> Json:
     own = member.timeline
     return {
         "state": allowed.word(own.state, tuple(RunState)),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rackwright.fleet.hardware.bundle import Member, bundle
+from rackwright.fleet.hardware.bundle import BundledHost, bundle
 from rackwright.fleet.hardware.page import page
 from rackwright.fleet.inspect.read_hosts import Surveyed, survey
 from rackwright.fleet.view.report.writing import write_privately
@@ -48,7 +48,7 @@ def _begin(events: Sequence[Event]) -> Event:
     return next((event for event in events if event["kind"] == "begin"), {})
 
 
-def members(timeline: Timeline, begin: dict[str, Any], run: str) -> list[Member]:
+def members(timeline: Timeline, begin: dict[str, Any], run: str) -> list[BundledHost]:
     """The hosts of a run that the gate asked and its inventory still has, each with a fresh reading."""
     inventory, asked = str(begin.get("inventory", "")), [host.name for host in timeline.hosts.values() if host.rows]
     if not asked:
@@ -61,5 +61,5 @@ def members(timeline: Timeline, begin: dict[str, Any], run: str) -> list[Member]
     return [_member(timeline, found, groups[found.name]) for found in survey(inventory, list(groups))]
 
 
-def _member(timeline: Timeline, found: Surveyed, groups: Sequence[str]) -> Member:
-    return Member(timeline.hosts[found.name], found.settings, groups, found.reading)
+def _member(timeline: Timeline, found: Surveyed, groups: Sequence[str]) -> BundledHost:
+    return BundledHost(timeline.hosts[found.name], found.settings, groups, found.reading)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from rackwright.concerns.endpoint import readable
-from rackwright.concerns.firewall import Place
+from rackwright.concerns.firewall import ListenAddress
 from rackwright.effects.probing import reach_of
 from rackwright.effects.remote import StepFailedError, command_of, remote, tail
 from rackwright.hostside import host_script
@@ -30,16 +30,16 @@ def reach_of_all(one: Connected) -> list[str]:
         return [f"whether its ports are reachable is not checked: {error}"]
 
 
-def parse_serving(lines: Iterable[str]) -> dict[str, Place]:
+def parse_serving(lines: Iterable[str]) -> dict[str, ListenAddress]:
     """Where each endpoint listens that runs, by name. Raises ReadingError."""
     rows = [line.split(" ") for line in lines if line.startswith("serves ")]
     try:
-        return {name: Place.of(readable(json.loads(decode(text)))) for _, name, text in rows}
+        return {name: ListenAddress.of(readable(json.loads(decode(text)))) for _, name, text in rows}
     except (ValueError, KeyError) as error:
         raise ReadingError(f"where its endpoints listen is unreadable: {error!r}", code="RW0801") from error
 
 
-def _sentences(one: Connected, serving: dict[str, Place]) -> Iterator[str]:
+def _sentences(one: Connected, serving: dict[str, ListenAddress]) -> Iterator[str]:
     for name, place in serving.items():
         own = one.entry.settings.all_endpoints.get(name)
         if own is None:

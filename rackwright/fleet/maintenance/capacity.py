@@ -13,7 +13,7 @@ from rackwright.messages import RackwrightError, counted
 
 
 @dataclass(frozen=True)
-class Place:
+class HostCapacity:
     """One host of the inventory: where it counts, and whether it serves now."""
 
     domains: tuple[str, ...]
@@ -41,7 +41,7 @@ def heads(everybody: Iterable[InventoryHost]) -> dict[str, str]:
     return {host.name: host.settings.group.head.host if host.settings.group else host.name for host in everybody}
 
 
-def as_ones(places: Mapping[str, Place], heads: Mapping[str, str]) -> dict[str, Place]:
+def as_ones(places: Mapping[str, HostCapacity], heads: Mapping[str, str]) -> dict[str, HostCapacity]:
     """Hosts that serve together count as one place: their head's, wherever any of them stands.
 
     heads: by host, the one that it counts as.
@@ -53,7 +53,7 @@ def as_ones(places: Mapping[str, Place], heads: Mapping[str, str]) -> dict[str, 
     }
 
 
-def too_many_down(places: Mapping[str, Place], leaving: Collection[str]) -> list[str]:
+def too_many_down(places: Mapping[str, HostCapacity], leaving: Collection[str]) -> list[str]:
     """A sentence for each group or rack that would have more hosts down than its limit.
 
     Hosts that do not serve now are down already; to take one of them out takes nothing away.
@@ -63,7 +63,7 @@ def too_many_down(places: Mapping[str, Place], leaving: Collection[str]) -> list
     return [text for domain in domains if (text := _told(domain, places, going))]
 
 
-def _told(domain: str, places: Mapping[str, Place], going: Sequence[str]) -> str:
+def _told(domain: str, places: Mapping[str, HostCapacity], going: Sequence[str]) -> str:
     inside = [name for name, place in places.items() if domain in place.domains]
     most = min(amount(places[name].max_unavailable, len(inside)) for name in inside)
     leaving = [name for name in inside if name in going]

@@ -33,7 +33,7 @@ LIMITS = frozenset(
 
 
 @dataclass(frozen=True)
-class Told:
+class FoundOnHost:
     """What a host says: its slice of the last run that changed it, and who writes to it now."""
 
     slice: Slice | None
@@ -67,19 +67,19 @@ def adopt(inventory: str, root: Path, run: str | None, data: Mapping[str, Any], 
     return record.id
 
 
-def _told(inventory: str) -> dict[str, Told]:
+def _told(inventory: str) -> dict[str, FoundOnHost]:
     with connected(chosen_hosts(inventory, ())) as hosts:
         found = in_parallel(hosts, _ask)
     return {host: one for host, one in found.items() if one is not None}
 
 
-def _ask(one: Connected) -> Told | None:
+def _ask(one: Connected) -> FoundOnHost | None:
     script = f"{read_script()}\n{host_script('slice_read', slice=SLICE, most=MOST)}"
     try:
         ok, output = remote(one.state, one.host, command_of(Shell(script, timeout=30)))
         if ok:
             text = decode(pairs("\n".join(output.stdout_lines)).get("slice", ""))
-            return Told(parse_slice(text, one.host.name), parse_seen(output.stdout_lines))
+            return FoundOnHost(parse_slice(text, one.host.name), parse_seen(output.stdout_lines))
         why = tail(output)
     except (StepFailedError, ReadingError) as error:
         why = str(error)
@@ -111,7 +111,7 @@ def _is_adoptable(root: Path, run: str) -> bool:
     return "adopted" in record.begin and record.resumed_by is None
 
 
-def refuse_while_held(run: str, told: Mapping[str, Told], inventory: str) -> None:
+def refuse_while_held(run: str, told: Mapping[str, FoundOnHost], inventory: str) -> None:
     """A run that still holds a lease lives on another machine, or its process here does. Raises RackwrightError."""
     for host, one in told.items():
         live = one.lease.live
@@ -169,7 +169,7 @@ def _deploy(begin: Event, root: Path) -> Path:
     return file
 
 
-def _tell(record: Record, begin: Event, told: Mapping[str, Told]) -> None:
+def _tell(record: Record, begin: Event, told: Mapping[str, FoundOnHost]) -> None:
     known = f"{len(begin['adopted'])} of its {len(begin['hosts'])} hosts know it ({len(told)} were read)"
     print(f"rackwright: run {record.id} of {begin['who']}, begun {record.began} UTC: {known}")
     for key, value in begin.get("data", {}).items():

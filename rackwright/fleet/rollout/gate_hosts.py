@@ -39,7 +39,7 @@ WATCHED_AT_ONCE = 32
 
 
 @dataclass(frozen=True)
-class Member:
+class RunHost:
     """One host of the run, whether it must switch or not."""
 
     name: str
@@ -76,7 +76,7 @@ def _told(release: Release) -> list[object]:
     return [spec.image, spec.engine_yaml, list(spec.command), sorted(spec.environment.items())]
 
 
-def limits_of(members: Iterable[Member], rollout: bool) -> RunLimits:
+def limits_of(members: Iterable[RunHost], rollout: bool) -> RunLimits:
     """The limits of a run from its hosts' settings; where they differ within a domain, the lowest holds."""
     members = list(members)
     down: dict[str, int] = {}
@@ -94,7 +94,7 @@ def in_rollout() -> bool:
     return received().in_waves
 
 
-def node_of(member: Member, shape: str, takes_capacity: bool) -> Node:
+def node_of(member: RunHost, shape: str, takes_capacity: bool) -> Node:
     """The node of a host that must switch."""
     own = FIRST if member.settings.rollout.canary else 0
     cut = found_switching(member.name)

@@ -32,7 +32,7 @@ class Span:
 
 
 @dataclass
-class Fetch:
+class DownloadSpan:
     """One download of a host; several go on side by side. Seconds since 1970; `end` is None while it lasts."""
 
     title: str
@@ -71,7 +71,7 @@ class HostTimeline:
     took: float | None = None
     """Seconds from the begin of its switch to its end."""
     spans: list[Span] = field(default_factory=list)
-    fetches: dict[str, Fetch] = field(default_factory=dict)
+    fetches: dict[str, DownloadSpan] = field(default_factory=dict)
     """By the name of their job."""
     rows: dict[str, AskedRow] = field(default_factory=dict)
     changes: list[str] = field(default_factory=list)
@@ -101,7 +101,7 @@ class HostTimeline:
         return not self.is_open and self.state not in WELL | ASIDE
 
     @property
-    def fetching(self) -> list[Fetch]:
+    def fetching(self) -> list[DownloadSpan]:
         """The downloads that are under way."""
         return [fetch for fetch in self.fetches.values() if fetch.end is None]
 

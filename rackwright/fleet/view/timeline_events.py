@@ -15,7 +15,7 @@ from rackwright.fleet.view.timeline import (
     STAGING,
     WAITING,
     AskedRow,
-    Fetch,
+    DownloadSpan,
     HostTimeline,
     Limit,
     Timeline,
@@ -94,7 +94,7 @@ def _fetch(host: HostTimeline, event: Event, title: str, now: float) -> None:
     job = str(event["job"])
     if event["state"] == "began":
         host.said = title
-        host.fetches[job] = Fetch(title, now, tuple(map(str, event.get("after", ()))))
+        host.fetches[job] = DownloadSpan(title, now, tuple(map(str, event.get("after", ()))))
         host.enter(DOWNLOADING, now, "" if host.phase == DOWNLOADING else title)
         return
     if job in host.fetches:

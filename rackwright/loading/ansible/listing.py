@@ -14,7 +14,7 @@ from rackwright.loading.load import Listing
 from rackwright.loading.vault import decrypt
 from rackwright.loading.yaml_file import Ciphertext
 from rackwright.messages import SettingsError
-from rackwright.settings.groups import ALL, UNGROUPED, Group, Groups
+from rackwright.settings.inventory_groups import ALL, UNGROUPED, InventoryGroup, InventoryGroups
 from rackwright.settings.origin import Origin
 from rackwright.settings.secret import Secret
 
@@ -36,13 +36,13 @@ def listing_of(path: Path, root: Path | None = None) -> Listing:
     site = root or site_root(path)
     found = _decrypted(_ask(path, site), path, site)
     hosts_values: Mapping[str, dict[str, Any]] = found.pop("_meta", {}).get("hostvars", {})
-    groups = Groups([_group(name, body) for name, body in found.items()])
+    groups = InventoryGroups([_group(name, body) for name, body in found.items()])
     return Listing(path, groups, {host: hosts_values.get(host, {}) for host in groups.hosts}, site, is_ansible=True)
 
 
-def _group(name: str, body: Mapping[str, Any]) -> Group:
+def _group(name: str, body: Mapping[str, Any]) -> InventoryGroup:
     children = [child for child in body.get("children", []) if name != ALL or child != UNGROUPED]
-    return Group(name, list(body.get("hosts", [])), children, dict(body.get("vars", {})))
+    return InventoryGroup(name, list(body.get("hosts", [])), children, dict(body.get("vars", {})))
 
 
 def _ask(path: Path, site: Path) -> dict[str, Any]:

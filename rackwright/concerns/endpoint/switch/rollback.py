@@ -17,7 +17,7 @@ from rackwright.concerns.endpoint.switch.job import (
     switch_script,
 )
 from rackwright.concerns.endpoint.switch.replacement import Coming, replacement_job
-from rackwright.concerns.endpoint.switch.transaction import Way, drain_hook_script, start_time, transaction
+from rackwright.concerns.endpoint.switch.transaction import SwitchScripts, drain_hook_script, start_time, transaction
 from rackwright.hostside import durable_script, host_script
 from rackwright.paths import STATE, endpoint_dir, unit_name
 from rackwright.plan.binding import Binding, parse_binding
@@ -261,7 +261,7 @@ def _way(
     now: SeenEndpoint,
     binding: Binding,
     group: Group | None,
-) -> Way:
+) -> SwitchScripts:
     asked = in_turn([ask_members_script(name, target, group.hosts)]) if group else ""
     kept = keep_log_script(name, now.current or "unknown")
     port = now.spec.get("port", own.port)
@@ -269,4 +269,4 @@ def _way(
     forget = durable_script("forget_later", home=endpoint_dir(name), release_hash=target)
     forward = switch_script(name, target, binding, own.load_timeout)
     seconds = own.hook_timeout + own.drain_timeout + start_time(own)
-    return Way(asked + kept + drain, forward, forget + commit_script(name, target, binding, keep), seconds)
+    return SwitchScripts(asked + kept + drain, forward, forget + commit_script(name, target, binding, keep), seconds)

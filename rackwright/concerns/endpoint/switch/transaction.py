@@ -56,7 +56,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Way:
+class SwitchScripts:
     """How a release is reached: scripts, and the seconds that they may take together."""
 
     prepare: str
@@ -69,7 +69,7 @@ class Way:
 def transaction(
     endpoint: str,
     own: EndpointSettings,
-    way: Way,
+    way: SwitchScripts,
     new: Tried,
     previous: Tried | None,
     proven: str | None,

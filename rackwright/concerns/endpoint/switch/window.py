@@ -9,7 +9,7 @@ from __future__ import annotations
 from rackwright.concerns.endpoint.questions import tried_of
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.job import drain_script, in_turn, pointed_at_script
-from rackwright.concerns.endpoint.switch.transaction import Way, drain_hook_script, start_time, transaction
+from rackwright.concerns.endpoint.switch.transaction import SwitchScripts, drain_hook_script, start_time, transaction
 from rackwright.plan.change import Proved
 from rackwright.settings.model import EndpointSettings
 
@@ -24,7 +24,7 @@ def window(name: str, own: EndpointSettings, seen: SeenEndpoint) -> Proved:
     hook = drain_hook_script(name, own, seen.proven)
     drain = drain_script(name, seen.spec.get("port", own.port), own.drain_timeout, hook)
     seconds = own.hook_timeout + own.drain_timeout + start_time(own)
-    way = Way(in_turn([check, drain]), wait, NOTHING_TO_COMMIT, seconds)
+    way = SwitchScripts(in_turn([check, drain]), wait, NOTHING_TO_COMMIT, seconds)
     tried = tried_of(name, seen.proven, seen.spec, seen.proven_binding)
     # What goes wrong meanwhile rolls back to the very same release: it is started anew, and asked.
     job = transaction(name, own, way, tried, tried, seen.proven)

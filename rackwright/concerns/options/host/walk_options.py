@@ -26,7 +26,7 @@ LISTS = {(list, int): "list[int]", (list, float): "list[float]", (set, int): "se
 TAG = "decoding_type"
 
 
-class Models:
+class PydanticModels:
     """pydantic's models, from a root downward: sections by class name, and unions by the key that they are of."""
 
     def __init__(self, root: Any) -> None:
@@ -151,7 +151,7 @@ def _default(told: Any) -> Json:
 def walk_trtllm() -> Json:
     """TensorRT-LLM: the strict class that its file becomes."""
     root = first("tensorrt_llm.llmapi.llm_args:TorchLlmArgs", "tensorrt_llm.llmapi:TorchLlmArgs")
-    models = Models(root)
+    models = PydanticModels(root)
     models.sections[root.__name__].get("model", {})["given"] = True
     discriminated = any(getattr(field, "discriminator", None) for field in root.model_fields.values())
     decoding = "discriminated" if discriminated or models.unions else "typed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from rackwright.fleet.bench.figures.figures import Measured
-from rackwright.fleet.bench.report.shapes import FAINT, Dot, Line, Picture, Shape, Words
+from rackwright.fleet.bench.report.shapes import FAINT, Dot, Picture, Polyline, Shape, Words
 
 WIDTH, HEIGHT, LEFT, BELOW, LEGEND, ABOVE = 720, 360, 64, 44, 150, 32
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
@@ -41,8 +41,8 @@ def _axes(most: Most, title: str) -> Iterator[Shape]:
         share = part / TICKS
         x, y = _place((share * most[0], share * most[1]), most)
         foot = HEIGHT - BELOW
-        yield Line(((LEFT, y), (WIDTH - LEGEND, y)), FAINT)
-        yield Line(((x, foot), (x, foot + 4)), FAINT)
+        yield Polyline(((LEFT, y), (WIDTH - LEGEND, y)), FAINT)
+        yield Polyline(((x, foot), (x, foot + 4)), FAINT)
         yield Words(LEFT - 6, y + 4, f"{share * most[1]:.4g}", "end")
         yield Words(x, foot + 18, f"{share * most[0]:.4g}", "middle")
     yield Words(LEFT, HEIGHT - 8, "output tokens a second; upward: milliseconds")
@@ -51,7 +51,7 @@ def _axes(most: Most, title: str) -> Iterator[Shape]:
 def _drawn(lines: Mapping[str, Sequence[Point]], most: Most) -> Iterator[Shape]:
     for number, (name, points) in enumerate(lines.items()):
         colour, ordered = COLOURS[number % len(COLOURS)], sorted(points)
-        yield Line(tuple(_place(point, most) for point in ordered), colour)
+        yield Polyline(tuple(_place(point, most) for point in ordered), colour)
         for point in ordered:
             title = f"{name}.{point[2]}: {point[0]:.4g} tokens/s, {point[1]:.4g} ms"
             yield Dot(*_place(point, most), colour, title)

@@ -27,7 +27,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Line:
+class Polyline:
     """A line through points."""
 
     points: tuple[tuple[float, float], ...]
@@ -60,7 +60,7 @@ class Words:
     kind: Literal["words"] = "words"
 
 
-Shape = Box | Line | Dot | Words
+Shape = Box | Polyline | Dot | Words
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _written(shapes: tuple[Shape, ...]) -> Iterator[str]:
             case Box():
                 size = f'width="{one.width:.1f}" height="{one.height:.1f}"'
                 yield f'<rect x="{one.x:.1f}" y="{one.y:.1f}" {size} fill="{one.colour}"/>'
-            case Line():
+            case Polyline():
                 points = " ".join(f"{x:.1f},{y:.1f}" for x, y in one.points)
                 yield f'<polyline points="{points}" fill="none" stroke="{one.colour}"/>'
             case Dot():

@@ -14,9 +14,9 @@ from rackwright.effects.lease.taking import take
 from rackwright.fleet.bench.figures.rounds import Limits, turns
 from rackwright.fleet.bench.figures.verdict import Share, shares, widest
 from rackwright.fleet.bench.looking import Measuree
-from rackwright.fleet.bench.running import Found, Plan, Say, measure_round, prepared
+from rackwright.fleet.bench.running import BenchPlan, Found, Say, measure_round, prepared
 from rackwright.fleet.bench.variants.naming import on_trial
-from rackwright.fleet.bench.variants.trial import Beat, Place
+from rackwright.fleet.bench.variants.trial import Beat, TrialEndpoint
 from rackwright.messages import counted
 from rackwright.settings.model import HostSettings
 
@@ -25,8 +25,8 @@ from rackwright.settings.model import HostSettings
 class Comparison:
     """What is compared, and what was found of it so far."""
 
-    plan: Plan
-    place: Place
+    plan: BenchPlan
+    place: TrialEndpoint
     variants: Mapping[str, HostSettings]
     """The first one is what the others are compared with."""
     python: Path
@@ -71,7 +71,7 @@ class Comparison:
         return max(map(widest, self.shares().values()))
 
 
-def estimated(plan: Plan, names: Sequence[str], rounds: int, switch: float | None) -> str:
+def estimated(plan: BenchPlan, names: Sequence[str], rounds: int, switch: float | None) -> str:
     """What a comparison costs, in words, before it is begun. switch: seconds that the site's switches took."""
     loads = 2 * rounds * len(names)
     took = (

@@ -57,7 +57,7 @@ class Beat:
 
 
 @dataclass(frozen=True)
-class Place:
+class TrialEndpoint:
     """Where variants are tried: one endpoint of a connected host, under its lease."""
 
     one: Connected

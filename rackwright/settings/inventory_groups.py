@@ -14,7 +14,7 @@ PRIORITY = "ansible_group_priority"
 
 
 @dataclass
-class Group:
+class InventoryGroup:
     """One group: its own hosts, its child groups, and the values that the inventory itself gives it."""
 
     name: str
@@ -34,14 +34,14 @@ class Group:
             ) from None
 
 
-class Groups:
+class InventoryGroups:
     """All groups of an inventory. Raises SettingsError when a group contains itself."""
 
-    def __init__(self, groups: Iterable[Group]) -> None:
+    def __init__(self, groups: Iterable[InventoryGroup]) -> None:
         self._groups = {group.name: group for group in groups}
         for group in list(self._groups.values()):
             for child in group.children:
-                self._groups.setdefault(child, Group(child))
+                self._groups.setdefault(child, InventoryGroup(child))
         self._parents = self._find_parents()
         self._members = {name: set(group.hosts) for name, group in self._groups.items()}
         self._of: dict[str, list[str]] = {}
