@@ -6,16 +6,13 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from pyinfra.api.command import QuoteString, StringCommand
-
 from rackwright.commands.inventories import add_limit
-from rackwright.concerns.composite import composite, parse_composite
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
-from rackwright.effects.remote import remote, tail
+from rackwright.effects.reader import read_concerns
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
-from rackwright.messages import RackwrightError, ReadingError, counted, printable
+from rackwright.messages import RackwrightError, counted, printable
 from rackwright.plan.concern import HostReading
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.sources.http import SourceError
@@ -88,8 +85,4 @@ def _from_hosts(entries: Sequence[InventoryHost]) -> list[Named]:
 
 
 def _read(connection: Connected) -> HostReading:
-    command = StringCommand("sh", "-c", QuoteString(composite(CONCERNS, connection.entry.settings)))
-    ok, output = remote(connection.state, connection.host, command, timeout=120)
-    if not ok:
-        raise ReadingError(f"{connection.host.name} could not be read: {tail(output)}", code="RW1009")
-    return parse_composite(output.stdout_lines, CONCERNS)
+    return read_concerns(connection.state, connection.host, connection.entry.settings, CONCERNS)

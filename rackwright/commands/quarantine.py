@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rackwright.commands.inventories import add_inventory
-from rackwright.fleet.rollout.quarantine import List, Quarantined, change_quarantine, load_quarantine
+from rackwright.fleet.quarantine import List, Quarantined, change_quarantine, load_quarantine
 from rackwright.loading.files import site_root
 from rackwright.messages import RackwrightError
 from rackwright.pyinfra_glue.inventories import load_inventory

@@ -11,9 +11,9 @@ from rackwright.commands.inventories import add_data, add_limit
 from rackwright.commands.rollout import add_waves, agreed, given
 from rackwright.fleet.maintenance.control import BACK_WITHIN, restart_hosts
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
+from rackwright.fleet.quarantine import load_quarantine
 from rackwright.fleet.rollout.launch import begin
 from rackwright.fleet.rollout.participants import choose_participants
-from rackwright.fleet.rollout.quarantine import load_quarantine
 from rackwright.loading.files import site_root
 from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost

@@ -10,9 +10,9 @@ from pathlib import Path
 from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import agreed
 from rackwright.concerns.endpoint.switch.rollback import LAST
+from rackwright.fleet.quarantine import remarks
 from rackwright.fleet.rollout.control import Releases, roll_back
 from rackwright.fleet.rollout.launch import Run, begin, phase
-from rackwright.fleet.rollout.quarantine import remarks
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import SettingsError, counted

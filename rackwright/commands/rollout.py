@@ -13,10 +13,10 @@ from typing import Any
 
 from rackwright.commands.inventories import add_data, add_limit, data_of
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
+from rackwright.fleet.quarantine import load_quarantine
 from rackwright.fleet.rollout.control import roll_out
 from rackwright.fleet.rollout.launch import begin
 from rackwright.fleet.rollout.participants import choose_participants
-from rackwright.fleet.rollout.quarantine import load_quarantine
 from rackwright.loading.files import site_root
 from rackwright.loading.group import mates_of
 from rackwright.messages import RackwrightError, counted

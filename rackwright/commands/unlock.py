@@ -13,7 +13,8 @@ from rackwright.commands.rollout import agreed
 from rackwright.concerns.lease import UNLOCK, SeenLease, parse_seen, read_script, span, whose
 from rackwright.effects.lease.holder import is_gone, this_owner
 from rackwright.effects.lease.taking import Taken, acquire_script, ask_for
-from rackwright.effects.remote import StepFailedError, command_of, remote, tail
+from rackwright.effects.printed import tail
+from rackwright.effects.remote import StepFailedError, command_of, remote
 from rackwright.fleet.inspect.read_hosts import in_parallel
 from rackwright.messages import paragraph
 from rackwright.plan.change import Shell

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-from pyinfra.connectors import util
 
 from rackwright.messages import RackwrightError, coded
 from rackwright.plan.reading import HEAD
@@ -65,15 +62,9 @@ def _starts_nothing(line: str) -> bool:
 
 
 class PasswordWantedError(RackwrightError):
-    """Sudo on a host wants a password."""
+    """Sudo on a host wants a password, which is never given."""
 
     code = "RW0708"
 
-
-def _refuse(prompt: str = "", stream: Any = None) -> str:  # noqa: ARG001 - called in getpass's place
-    raise PasswordWantedError(_PASSWORD)
-
-
-def refuse_passwords() -> None:
-    """From now on nobody is asked for a sudo password: PasswordWantedError is raised instead."""
-    util.getpass = _refuse
+    def __init__(self) -> None:
+        super().__init__(_PASSWORD)

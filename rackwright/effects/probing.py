@@ -15,7 +15,8 @@ from pyinfra.api.state import State
 
 from rackwright.concerns.firewall.closers import Closers, named, parse_closers
 from rackwright.effects.line import is_direct
-from rackwright.effects.remote import StepFailedError, command_of, remote, tail
+from rackwright.effects.printed import tail
+from rackwright.effects.remote import StepFailedError, command_of, remote
 from rackwright.hostside import host_script
 from rackwright.messages import ReadingError
 from rackwright.plan.change import Shell

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.host import Host
@@ -13,10 +14,11 @@ from rackwright.concerns.composite import composite, parse_composite
 from rackwright.effects.by_input import Unshown, framed, receiver
 from rackwright.effects.line import tune
 from rackwright.effects.login import why_unread
-from rackwright.effects.remote import StepFailedError, remote, tail
+from rackwright.effects.printed import tail
+from rackwright.effects.remote import StepFailedError, remote
 from rackwright.messages import ReadingError
 from rackwright.plan import reading
-from rackwright.plan.concern import HostReading
+from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.reading import Section
 from rackwright.settings.model import HostSettings
 
@@ -68,3 +70,14 @@ def read_host(
     if not ok:
         raise ReadingError(f"it could not be read: {tail(output)}", code="RW0710")
     return parse_reading(lines, steps), reading.parse(lines, more or ())
+
+
+def read_concerns(
+    state: State, host: Host, settings: HostSettings, concerns: Sequence[Concern[Any, Any]]
+) -> HostReading:
+    """What some concerns read of a connected host, and nothing else. Raises ReadingError."""
+    command = StringCommand("sh", "-c", QuoteString(composite(concerns, settings)))
+    ok, output = remote(state, host, command, timeout=SECONDS)
+    if not ok:
+        raise ReadingError(f"{host.name} could not be read: {tail(output)}", code="RW0710")
+    return parse_composite(output.stdout_lines, concerns)

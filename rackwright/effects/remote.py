@@ -23,13 +23,13 @@ from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.exceptions import ConnectError
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
-from pyinfra.connectors.util import CommandOutput
 
 from rackwright.effects import jobs
 from rackwright.effects.by_input import MOST, Unshown, framed, receiver
 from rackwright.effects.held_leases import fenced, hold_of, was_refused, why_lost
 from rackwright.effects.line import is_lost, is_unconnected, tune
-from rackwright.effects.login import PasswordWantedError, refuse_passwords
+from rackwright.effects.login import PasswordWantedError
+from rackwright.effects.printed import Printed, tail
 from rackwright.effects.run_context import part_of
 from rackwright.effects.slots import Slots
 from rackwright.hostside import DOCKER_ENVIRONMENT, durable_script, host_script
@@ -49,8 +49,6 @@ RECONNECT = (1.0, 3.0, 6.0)
 
 _ARGUMENTS: ContextVar[dict[str, Any] | None] = ContextVar("_ARGUMENTS", default=None)
 """How commands run that belong to no operation any more: as the operation that began them was told."""
-
-refuse_passwords()
 
 
 class StepFailedError(RackwrightError):
@@ -120,7 +118,7 @@ def remote(
     timeout: int | None = None,
     quiet: bool = False,
     twice: bool = False,
-) -> tuple[bool, CommandOutput]:
+) -> tuple[bool, Printed]:
     """Run one command on a host with the host's own arguments (sudo and the like).
 
     quiet: not shown even with -vv. twice: it may run twice, so a lost connection is made anew, and it is asked again
@@ -147,9 +145,7 @@ def reconnected(host: Host) -> bool:
     return False
 
 
-def _run(
-    state: State, host: Host, command: StringCommand, timeout: int | None, quiet: bool
-) -> tuple[bool, CommandOutput]:
+def _run(state: State, host: Host, command: StringCommand, timeout: int | None, quiet: bool) -> tuple[bool, Printed]:
     connector = _global_arguments(state, host)
     connector.update(command.connector_arguments)
     if timeout:
@@ -179,7 +175,7 @@ def under_lease(
     writes: bool = True,
     timeout: int | None = None,
     twice: bool = False,
-) -> tuple[bool, CommandOutput]:
+) -> tuple[bool, Printed]:
     """Run a step that the host refuses unless this run still holds its lease; renews it.
 
     writes: False when the step only follows what the host does by itself. twice: as `remote` has it. Raises
@@ -227,12 +223,6 @@ def run_simple(state: State, host: Host, step: Shell | WriteFile) -> None:
     if not ok:
         what = step.path if isinstance(step, WriteFile) else "a command"
         raise StepFailedError(f"{what} failed: {tail(output)}", code="RW0714")
-
-
-def tail(output: CommandOutput, lines: int = 15) -> str:
-    """Last lines that a command printed, errors preferred."""
-    chosen = output.stderr_lines or output.stdout_lines
-    return "\n".join(chosen[-lines:]) or "it printed nothing"
 
 
 def run_job(state: State, host: Host, job: Job) -> None:

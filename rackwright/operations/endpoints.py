@@ -26,7 +26,8 @@ from rackwright.concerns.endpoint.switch.rollback import (
 from rackwright.concerns.firewall import FIREWALL_AS_SERVED, ListenAddress, is_moving, is_ours, moved, opening_changes
 from rackwright.concerns.release import binding_of
 from rackwright.effects.lease.keeping import keep_slice
-from rackwright.effects.remote import StepFailedError, command_of, complain, remote, run_job, say, shout, tail
+from rackwright.effects.printed import tail
+from rackwright.effects.remote import StepFailedError, command_of, complain, remote, run_job, say, shout
 from rackwright.effects.steps.endpoint import NothingServesError, ask_all, with_more
 from rackwright.effects.steps.strangers import refuse_strangers
 from rackwright.fleet.inspect.plan import plan_host

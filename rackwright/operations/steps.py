@@ -18,7 +18,8 @@ from rackwright.concerns.teardown.teardown import NOTHING, Teardown, plan_left_b
 from rackwright.effects.downloads import under_way
 from rackwright.effects.held_leases import forget, hold_of
 from rackwright.effects.lease.taking import clear_dead
-from rackwright.effects.remote import StepFailedError, command_of, complain, remote, say, tail
+from rackwright.effects.printed import tail
+from rackwright.effects.remote import StepFailedError, command_of, complain, remote, say
 from rackwright.messages import ReadingError, coded
 from rackwright.plan.change import Change, Owned, Refuse, Shell
 from rackwright.plan.concern import Concern, HostReading

@@ -1,8 +1,8 @@
-"""The run that this process is at now, and what it knows of its inventories."""
+"""The run that this process is at now: what it knows of its inventories, and what became of its hosts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -10,12 +10,15 @@ from typing import Any, get_type_hints
 
 from pyinfra.api import Config, Inventory, State
 from pyinfra.api import inventory as inventories
+from pyinfra.api.host import Host
+from pyinfra.api.state import StateStage
 from pyinfra.connectors import base
 from pyinfra.connectors.ssh import SSHConnector
 from pyinfra.context import ctx_state
 
 from rackwright.effects.run_context import share
 from rackwright.loading.host import InventoryHost
+from rackwright.runs.states import ENDED_WELL, RunState
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Lock
 
@@ -75,3 +78,26 @@ def state_beside(inventory: Inventory, config: Config, check_for_changes: bool =
     made = State(inventory, config, check_for_changes=check_for_changes)
     share(Inventories, current_state(), made)
     return made
+
+
+def has_executed(state: State) -> bool:
+    """Whether operations have begun to run on hosts."""
+    return state.current_stage >= StateStage.Execute
+
+
+def last_words(state: State, said: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What is still to say of hosts. said: what their switch has said of them."""
+    if not state.initialised:
+        return
+    finished = state.current_stage == StateStage.Disconnect
+    for host in state.inventory:
+        if state.is_host_in_limit(host) and (word := _last_word(state, host, said.get(host.name), finished)):
+            yield host.name, word
+
+
+def _last_word(state: State, host: Host, said: str | None, finished: bool) -> str | None:
+    if host in state.failed_hosts:
+        if host not in state.activated_hosts:
+            return RunState.UNREACHABLE
+        return RunState.NOT_STAGED if said is None else RunState.NOT_CONVERGED if said in ENDED_WELL else None
+    return RunState.DONE if said is None and finished else None

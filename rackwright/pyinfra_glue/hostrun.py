@@ -32,9 +32,11 @@ from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD, OwnershipRecord
 from rackwright.pyinfra_glue.declaring import steps_known
 from rackwright.pyinfra_glue.inventories import settings_of
+from rackwright.pyinfra_glue.ssh.passwords import refuse_passwords
 from rackwright.sources.names import Names
 
 Commands = Generator[PyinfraCommand, None, None]
+refuse_passwords()
 
 
 @dataclass

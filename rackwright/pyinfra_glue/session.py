@@ -89,6 +89,13 @@ def _let_connections_end() -> None:
             thread.join(SECONDS_TO_END)
 
 
+def _never_ask() -> None:
+    # Imported late: `rackwright status` logs in without it.
+    from rackwright.pyinfra_glue.ssh.passwords import refuse_passwords  # noqa: PLC0415
+
+    refuse_passwords()
+
+
 @contextmanager
 def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
     """Connect to hosts side by side; hosts that cannot be reached are left out and have said why.
@@ -96,6 +103,7 @@ def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
     Raises RackwrightError when none can be reached.
     """
     _cooperate()
+    _never_ask()
     use_patient_client()
     inventory = inventory_of((entry.name, entry.data) for entry in entries)
     tame_output()

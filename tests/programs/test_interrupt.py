@@ -14,6 +14,7 @@ from pyinfra.connectors import util
 from rackwright.effects import remote as effects  # noqa: F401 - it refuses passwords
 from rackwright.effects.login import PasswordWantedError
 from rackwright.pyinfra_glue.interrupt import STATUS
+from rackwright.pyinfra_glue.ssh.passwords import refuse_passwords
 
 PROGRAM = """\
 import pyinfra_cli
@@ -110,5 +111,6 @@ def test_a_rollout_that_is_killed_leaves_no_pyinfra_behind(tmp_path: Path) -> No
 
 
 def test_pyinfra_cannot_ask_for_a_sudo_password() -> None:
+    refuse_passwords()
     with pytest.raises(PasswordWantedError, match="NOPASSWD"):
         util.getpass("    [host] sudo password: ")

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 import pytest
 
+from rackwright.fleet.quarantine import Quarantined, change_quarantine, load_quarantine
 from rackwright.fleet.rollout.plain_run import exit_status, sentence
-from rackwright.fleet.rollout.quarantine import Quarantined, change_quarantine, load_quarantine
 from rackwright.runs.journal import Event, read_record, records
 from rackwright.runs.record import record_of
 from tests.programs.fake_site import make_site, started

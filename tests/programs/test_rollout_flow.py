@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rackwright.fleet.rollout.quarantine import Quarantined, change_quarantine
+from rackwright.fleet.quarantine import Quarantined, change_quarantine
 from rackwright.processes import this_process
 from rackwright.runs.journal import append, new_record, read_record, records
 from rackwright.runs.record import Record, record_of

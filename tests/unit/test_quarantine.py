@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from rackwright.commands.quarantine import changed
-from rackwright.fleet.rollout.participants import Participants, choose_participants
-from rackwright.fleet.rollout.quarantine import (
+from rackwright.fleet.quarantine import (
     Quarantined,
     after_run,
     change_quarantine,
@@ -18,6 +17,7 @@ from rackwright.fleet.rollout.quarantine import (
     remarks,
     update_quarantine,
 )
+from rackwright.fleet.rollout.participants import Participants, choose_participants
 from rackwright.messages import RackwrightError
 from rackwright.runs.cause import Cause
 from rackwright.runs.journal import Event

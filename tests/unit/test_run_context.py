@@ -39,13 +39,6 @@ def test_a_run_may_go_by_a_part_of_another() -> None:
     assert part_of(one, Notes).lines == ["seen"]
 
 
-def test_only_the_glue_asks_pyinfra_what_is_current() -> None:
-    found = {
-        path.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.py") if "pyinfra.context" in path.read_text()
-    }
-    assert found == {"pyinfra_glue"}
-
-
 def filled_later(tree: ast.Module) -> Iterator[str]:
     """Names of a module that hold something empty, which can only mean that it is filled while the process runs."""
     for node in tree.body:

@@ -17,6 +17,7 @@ from rackwright.effects.held_leases import Hold, fenced, keep_hold, was_refused,
 from rackwright.effects.lease.holder import is_gone, run_word, this_owner
 from rackwright.effects.lease.keeping import keep_slice
 from rackwright.effects.line import is_lost
+from rackwright.effects.printed import tail
 from rackwright.effects.remote import (
     LeaseLostError,
     NotStartedError,
@@ -25,7 +26,6 @@ from rackwright.effects.remote import (
     complain,
     remote,
     say,
-    tail,
 )
 from rackwright.hostside import host_script
 from rackwright.plan.change import Shell

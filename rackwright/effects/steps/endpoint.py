@@ -14,6 +14,7 @@ from rackwright.concerns.endpoint.switch.events import COLOURS, ShownLine, Switc
 from rackwright.concerns.endpoint.switch.transaction import ALONE, word_script
 from rackwright.concerns.inflate import inflate
 from rackwright.effects.jobs import Ended
+from rackwright.effects.printed import tail
 from rackwright.effects.probing import reach_of
 from rackwright.effects.remote import (
     ConnectionLostError,
@@ -24,7 +25,6 @@ from rackwright.effects.remote import (
     remote,
     run_simple,
     say,
-    tail,
 )
 from rackwright.hostside import host_script
 from rackwright.messages import ReadingError, paragraph

@@ -142,4 +142,4 @@ def _boot(state: State, host: Host) -> str:
     host.connector.connect()
     tune(host)
     ok, output = remote(state, host, StringCommand("cat", QuoteString(BOOT)), timeout=PAUSE * 10, quiet=True)
-    return output.stdout.strip() if ok else ""
+    return "\n".join(output.stdout_lines).strip() if ok else ""

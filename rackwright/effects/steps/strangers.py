@@ -10,7 +10,8 @@ from pyinfra.api.state import State
 
 from rackwright.concerns.endpoint.group.strangers import CODE, Listening, in_words, listening
 from rackwright.concerns.endpoint.switch.events import COLOURS
-from rackwright.effects.remote import StepFailedError, command_of, remote, say, tail
+from rackwright.effects.printed import tail
+from rackwright.effects.remote import StepFailedError, command_of, remote, say
 from rackwright.hostside import host_script
 from rackwright.messages import ReadingError
 from rackwright.paths import container_name, unit_name

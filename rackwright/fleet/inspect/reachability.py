@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from rackwright.concerns.endpoint import readable
 from rackwright.concerns.firewall import ListenAddress
+from rackwright.effects.printed import tail
 from rackwright.effects.probing import reach_of
-from rackwright.effects.remote import StepFailedError, command_of, remote, tail
+from rackwright.effects.remote import StepFailedError, command_of, remote
 from rackwright.hostside import host_script
 from rackwright.messages import ReadingError
 from rackwright.paths import STATE

@@ -12,7 +12,8 @@ from typing import Any
 
 from rackwright.concerns.lease import SeenLease, parse_seen, read_script, whose
 from rackwright.effects.lease.holder import is_gone
-from rackwright.effects.remote import StepFailedError, command_of, remote, tail
+from rackwright.effects.printed import tail
+from rackwright.effects.remote import StepFailedError, command_of, remote
 from rackwright.fleet.inspect.read_hosts import in_parallel
 from rackwright.fleet.rollout.candidates import chosen
 from rackwright.hostside import host_script

@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from rackwright.fleet.quarantine import update_quarantine
 from rackwright.fleet.rollout.hooks import FINISH, PLAN, merged, run_hooks
-from rackwright.fleet.rollout.quarantine import update_quarantine
 from rackwright.fleet.view.live_run import follow, is_terminal
 from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rackwright.concerns.drained import Drained
-from rackwright.fleet.rollout.quarantine import Quarantined
+from rackwright.fleet.quarantine import Quarantined
 from rackwright.fleet.rollout.waves import amount
 from rackwright.messages import RackwrightError, counted
 from rackwright.pyinfra_glue.unreachable import offline

@@ -6,7 +6,7 @@ Below `rackwright rollout` and its kin the record is there already; then only wh
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -14,14 +14,12 @@ from typing import Any
 
 import click
 from pyinfra import logger
-from pyinfra.api.host import Host
-from pyinfra.api.state import State, StateStage
 
+from rackwright.fleet.quarantine import remarks, update_quarantine
 from rackwright.fleet.rollout.launch import beginning
-from rackwright.fleet.rollout.quarantine import remarks, update_quarantine
 from rackwright.messages import RackwrightError, coded
 from rackwright.processes import this_process
-from rackwright.pyinfra_glue.current_run import current_state
+from rackwright.pyinfra_glue.current_run import current_state, has_executed, last_words
 from rackwright.pyinfra_glue.interrupt import STATUS as INTERRUPTED
 from rackwright.runs.ending import FIX
 from rackwright.runs.handover import VARIABLE, received
@@ -86,11 +84,10 @@ class _Ending:
 
     def _end(self, status: int) -> None:
         state = current_state()
-        for host, word in last_words(state, self._said()) if state.initialised else ():
+        for host, word in last_words(state, self._said()):
             note("host", host=host, state=word)
         if self.own:
-            executed = state.current_stage >= StateStage.Execute
-            note("end", status=status, text=sentence(self._record(), status, executed))
+            note("end", status=status, text=sentence(self._record(), status, has_executed(state)))
             for text in update_quarantine(self.root, self._record()):
                 logger.warning(text)
 
@@ -110,22 +107,6 @@ def exit_status(error: BaseException | None) -> int:
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     return int(error is not None)
-
-
-def last_words(state: State, said: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What is still to say of hosts. said: what their switch has said of them."""
-    finished = state.current_stage == StateStage.Disconnect
-    for host in state.inventory:
-        if state.is_host_in_limit(host) and (word := _last_word(state, host, said.get(host.name), finished)):
-            yield host.name, word
-
-
-def _last_word(state: State, host: Host, said: str | None, finished: bool) -> str | None:
-    if host in state.failed_hosts:
-        if host not in state.activated_hosts:
-            return RunState.UNREACHABLE
-        return RunState.NOT_STAGED if said is None else RunState.NOT_CONVERGED if said in ENDED_WELL else None
-    return RunState.DONE if said is None and finished else None
 
 
 def sentence(record: Record, status: int, executed: bool) -> str:

@@ -14,7 +14,7 @@ from rackwright.fleet.inspect.status.last_runs import last_runs
 from rackwright.fleet.inspect.status.reading import Asked, parse
 from rackwright.fleet.inspect.status.rows import StatusRow, rows_of, unknown_row, values_of
 from rackwright.fleet.inspect.status.table import render
-from rackwright.fleet.rollout.quarantine import load_quarantine
+from rackwright.fleet.quarantine import load_quarantine
 from rackwright.messages import ReadingError, paragraph
 from rackwright.pyinfra_glue.poll import Reply
 from rackwright.settings.model import HostSettings
