@@ -34,6 +34,7 @@ def set_balancer(host: Host, works: bool) -> None:
     host.run(f"printf '#!/bin/sh\\nexit {0 if works else 1}\\n' >/root/balancer; chmod +x /root/balancer")
 
 
+@in_proof("a property test permutes the failures; a failed way back is seen on hosts")
 def test_drain_hooks_that_fail_behind_a_proven_canary_take_nothing_back(fleet: Site) -> None:
     canary, *others = fleet.lab.hosts
     before = proven(fleet.lab.hosts)

@@ -63,6 +63,7 @@ systemctl daemon-reexec
 """
 
 
+@in_proof("fixtures hold the clean environment; one deploy of its own takes three minutes")
 def test_another_docker_that_the_environment_names_is_not_asked(site: Site, host: Host) -> None:
     host.run(ELSEWHERE)
     try:

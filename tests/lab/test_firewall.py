@@ -73,6 +73,7 @@ def test_without_a_word_only_private_networks_get_in(scene: Scene) -> None:
         public.unplug()
 
 
+@in_proof("only the allowed reach a published port")
 def test_a_neighbour_with_a_route_to_the_bridge_does_not_get_round_it(scene: Scene) -> None:
     inside = scene.host.run("docker inspect --format '{{.NetworkSettings.IPAddress}}' stand-in").stdout.strip()
     scene.stranger.route(f"{inside}/32", scene.host.address)
@@ -211,6 +212,7 @@ def test_a_run_that_died_before_it_confirmed_is_confirmed_by_the_next(scene: Sce
     assert scene.deploy().changed == []
 
 
+@in_proof("fixtures have both backends; the rules are counted on the newer one")
 def test_a_host_moved_to_the_legacy_backend_is_closed_again_and_keeps_none_of_ours_in_the_other(scene: Scene) -> None:
     assert scene.deploy(allow_from=scene.friends).status == 0
     try:
@@ -236,6 +238,7 @@ def _backend(scene: Scene, name: str) -> None:
     scene.wait_for(lambda: scene.friend.reaches(scene.host.address, 8000))
 
 
+@in_proof("fixtures have both families; IPv4 is knocked on")
 def test_an_engine_that_forwards_ipv6_without_docker_user_is_filtered_too(scene: Scene) -> None:
     kept = scene.host.run("cat /etc/docker/daemon.json").stdout
     more = {"experimental": True, "ip6tables": True, "ipv6": True, "fixed-cidr-v6": "fd00:d0c::/64"}

@@ -194,6 +194,7 @@ def test_a_line_that_is_cut_in_a_switch_and_stays_so_needs_hands_and_says_which(
     assert running_releases(site) == proven(site.lab.hosts) == before
 
 
+@in_proof("a host alone is drained in test_maintenance.py; groups are chosen in tests/unit")
 def test_they_are_drained_together_and_taken_in_together(site: Site) -> None:
     before = proven(site.lab.hosts)
     head, member = site.lab.hosts

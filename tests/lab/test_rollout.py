@@ -68,6 +68,7 @@ def ready(host: Host) -> list[float]:
     return times(host, "Started")
 
 
+@in_proof("waves are pure, and a bad change stops at the canary on hosts")
 def test_the_first_host_of_the_inventory_goes_first_and_the_rest_together(
     fleet: Site, request: pytest.FixtureRequest
 ) -> None:

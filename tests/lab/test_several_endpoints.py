@@ -148,6 +148,7 @@ def test_swapped_ports_that_fail_leave_both_where_they_were(scene: Scene) -> Non
     scene.host.run(f"[ ! -e {HOME}/a/trial ] && [ ! -e {HOME}/b/trial ]")
 
 
+@in_proof("two endpoints stand and change beside each other; the order is pure")
 @pytest.mark.usefixtures("pair")
 def test_swapped_ports_switch_as_one(scene: Scene) -> None:
     before = [scene.starts(name) for name in ("a", "b")]

@@ -158,6 +158,7 @@ def test_a_mended_host_is_reached_again(site: Site, worker_lab: Lab, faulty: Hos
     assert run.status == 0, run.output
 
 
+@in_proof("a host that is down or unreachable stops no other host")
 def test_a_host_that_dies_in_a_run_does_not_hold_up_the_others(site: Site, well: Host, faulty: Host) -> None:
     faulty.reset()
     damage(well)

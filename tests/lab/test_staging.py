@@ -185,6 +185,7 @@ def test_a_login_that_is_not_kept_is_nowhere_afterwards(staging: Staging) -> Non
     assert staging.on_host("ls /run/rackwright/secrets") == ""
 
 
+@in_proof("each fault of the hub heals, by the same tries")
 def test_a_registry_that_fails_is_named_after_some_tries(staging: Staging) -> None:
     staging.forget_image()
     staging.site.lab.registry.answer(503)
@@ -297,6 +298,7 @@ def test_a_gated_model_wants_a_token_and_gets_it_by_a_file_only(staged: Staging)
     assert staged.host.run(f"grep -rIl -e {token} {places}", check=False).stdout == ""
 
 
+@in_proof("tests/programs/test_fetch_model.py stalls the same program")
 def test_a_stall_is_got_over(staged: Staging) -> None:
     staged.forget_models()
     faults.set_fault(staged.web, "stall", path="*cdn*", value=100_000, times=1)
@@ -305,6 +307,7 @@ def test_a_stall_is_got_over(staged: Staging) -> None:
     assert "no byte came for 10 s" in run.output
 
 
+@in_proof("the disk is full at the image, in the same words")
 def test_a_full_disk_at_the_model_is_named_and_heals(staged: Staging) -> None:
     staged.forget_models()
     staged.host.fill_disk("/srv/models", 70)
@@ -335,6 +338,7 @@ def test_a_damaged_file_is_put_right_and_only_that_file(staged: Staging) -> None
     assert len([row for row in faults.requests(staged.web) if row["method"] == "GET"]) == 1
 
 
+@in_proof("a damaged file is put right, by the same verification")
 def test_a_folder_that_somebody_could_write_to_is_verified_anew_and_closed(staged: Staging) -> None:
     folder = eagle_of(staged)
     digest = hashlib.sha256(staged.on_host(f"cat {folder}/config.json").encode()).hexdigest()
@@ -396,6 +400,7 @@ def test_a_read_only_store_is_verified_once_used_as_it_is_and_refused_in_words(s
     assert staged.run().changed == []
 
 
+@in_proof("models in a folder of the host's own are filled and verified")
 def test_a_share_on_which_root_is_nobody_is_filled_and_used_and_refused_in_words(staged: Staging) -> None:
     export = staged.site.lab.paths.root / "export"
     export.mkdir()

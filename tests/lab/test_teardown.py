@@ -12,7 +12,7 @@ import pytest
 from rackwright.plan.change import Owned
 from rackwright_lab.hosts.host import Host
 from tests.lab.conftest import BIN, Site
-from tests.lab.products import with_proof
+from tests.lab.products import in_proof, with_proof
 from tests.lab.running import Running, deploying
 
 pytestmark = pytest.mark.lab
@@ -160,6 +160,7 @@ WantedBy=multi-user.target
 """
 
 
+@in_proof("what was there before is there after; units by hand are refused in tests/unit")
 def test_a_unit_made_by_hand_is_refused_or_kept_aside_and_put_back(site: Site) -> None:
     host = site.lab.host("lived2")
     if traces(host) or host.run("ls /srv/models | grep -- --", check=False).stdout:
