@@ -85,10 +85,10 @@ def _no_profile(args: argparse.Namespace) -> str:
 
 def _lines(place: int, one: Advice) -> list[str]:
     gpus = f"{one.gpus} GPU{'s' if one.gpus > 1 else ''}"
-    return [f"{place}. {one.profile} ({gpus}): {_standing(one)}", *(f"     {reason}" for reason in one.reasons)]
+    return [f"{place}. {one.profile} ({gpus}): {_speed(one)}", *(f"     {reason}" for reason in one.reasons)]
 
 
-def _standing(one: Advice) -> str:
+def _speed(one: Advice) -> str:
     if not one.runs:
         return "does not run"
     if not one.percents:

@@ -20,12 +20,12 @@ from rackwright.commands.runs import add_site, root_of
 from rackwright.effects.steps.endpoint import NothingServesError
 from rackwright.fleet.bench.aiperf.environment import ready_python
 from rackwright.fleet.bench.aiperf.tokenizer import refuse_without_tokenizer
+from rackwright.fleet.bench.endpoint_on_host import Measuree
 from rackwright.fleet.bench.figures.compare import compared, sentences
 from rackwright.fleet.bench.figures.fail_if import FailIf, broken, fail_if_of
 from rackwright.fleet.bench.figures.figures import Measured
 from rackwright.fleet.bench.figures.rounds import Limits, pooled
 from rackwright.fleet.bench.figures.verdict import verdict
-from rackwright.fleet.bench.looking import Measuree
 from rackwright.fleet.bench.record import BENCH, Bench, called, read_bench
 from rackwright.fleet.bench.report.page import write_page, write_png_pictures
 from rackwright.fleet.bench.report.table import compared_table, switches_lines, table

@@ -9,7 +9,7 @@ from typing import Any
 
 from rackwright.commands.fix import fix_files
 from rackwright.commands.inventories import add_data, add_inventory, data_of, hosts_of
-from rackwright.commands.version_change import moving
+from rackwright.commands.version_change import version_changes
 from rackwright.concerns.declared import Declared
 from rackwright.engines.finding import Level
 from rackwright.engines.fit.problems import engine_notes
@@ -57,7 +57,7 @@ def _check(args: argparse.Namespace) -> int:
     declared = declared_by(root, hosts)
     hosts = [overlay_arguments(host, declared[host.name], root / "deploy.py") for host in hosts]
     if args.to:
-        print("\n".join(moving(hosts, args.to)))
+        print("\n".join(version_changes(hosts, args.to)))
         print(f"next: write the new tag into `image:`, then: rackwright check {args.inventory} --fix")
         return 0
     for host in hosts:

@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from typing import NoReturn
 
 from rackwright import __version__
-from rackwright.commands.habits import options_told, verb_told
+from rackwright.commands.habits import option_hints, verb_hint
 from rackwright.commands.vault import open_vault
 from rackwright.messages import RackwrightError
 
@@ -61,7 +61,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print usage, message and what is typed here instead of somebody's habit, exit 1."""
         self.print_usage(sys.stderr)
-        self.exit(ERROR, "".join(f"{self.prog}: {line}\n" for line in (message, *options_told(message))))
+        self.exit(ERROR, "".join(f"{self.prog}: {line}\n" for line in (message, *option_hints(message))))
 
 
 def parser(verb: str | None = None) -> Parser:
@@ -89,7 +89,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if not typed:
         parser().print_help()
         return 0
-    if typed[0] not in VERBS and (text := verb_told(typed, _verbs())):
+    if typed[0] not in VERBS and (text := verb_hint(typed, _verbs())):
         print(f"rackwright: {text}", file=sys.stderr)
         return ERROR
     args = parser(typed[0]).parse_args(typed)

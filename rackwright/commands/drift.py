@@ -53,8 +53,8 @@ def lines(hosts: Sequence[HostDrift]) -> Iterator[str]:
 
 def summed_up(hosts: Sequence[HostDrift]) -> str:
     """One sentence on all hosts; a host that could not be read is counted as such, and never as one that stayed."""
-    moved, unread = sum(host.moved for host in hosts), sum(bool(host.error) for host in hosts)
-    unclear = sum(host.drifted and not host.moved for host in hosts)
+    moved, unread = sum(host.changed_by_itself for host in hosts), sum(bool(host.error) for host in hosts)
+    unclear = sum(host.drifted and not host.changed_by_itself for host in hosts)
     read = len(hosts) - unread
     told = [f"{moved} of {counted(read, 'host')} moved" if moved else f"nothing moved on {counted(read, 'host')}"]
     told += [f"on {counted(unclear, 'host')} what differs moved, or the settings changed"] if unclear else []

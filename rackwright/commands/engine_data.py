@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         answers = in_parallel(hosts, lambda one: _host(one, locks.pin(one.entry.settings)))
     well = True
     for entry in entries:
-        lines, good = _told(root, answers.get(entry.name, "cannot be reached"))
+        lines, good = _host_lines(root, answers.get(entry.name, "cannot be reached"))
         well = well and good
         print(paragraph("\n".join(f"{entry.name}: {line}" for line in lines)))
     return 0 if well else 1
@@ -97,7 +97,7 @@ def walked(image: str, digest: str, engine: str, said: str, errors: str = "") ->
     return Walked(image, digest, engine, options)
 
 
-def _told(root: Path, found: Sequence[Walked] | str) -> tuple[list[str], bool]:
+def _host_lines(root: Path, found: Sequence[Walked] | str) -> tuple[list[str], bool]:
     """Lines for one host, and whether all of its images have answered; what they said is kept."""
     if isinstance(found, str):
         return [found], False

@@ -56,7 +56,7 @@ OPTIONS = {
 """By option that a verb does not have."""
 
 
-def verb_told(words: Sequence[str], known: Collection[str]) -> str:
+def verb_hint(words: Sequence[str], known: Collection[str]) -> str:
     """What to type instead of a verb that there is not; empty when the first word is one, or an option.
 
     words: what was typed behind `rackwright`.
@@ -72,7 +72,7 @@ def verb_told(words: Sequence[str], known: Collection[str]) -> str:
     return f"there is no command {first}; next: {right}"
 
 
-def options_told(message: str) -> list[str]:
+def option_hints(message: str) -> list[str]:
     """For each option in argparse's complaint that is somebody's habit, what is typed here."""
     _, _, words = message.partition("unrecognized arguments: ")
     names = dict.fromkeys(word.partition("=")[0] for word in words.split())

@@ -62,15 +62,15 @@ def _write(root: Path, file: str, found: Lock) -> bool:
     before = load_lock(root, file)
     path = write_lock(root, Lock({**before.images, **found.images}, {**before.models, **found.models}), file)
     for name, digest in sorted(found.images.items()):
-        print(printable(f"{name}  {digest}{_moved(before.images.get(name), digest)}"))
+        print(printable(f"{name}  {digest}{_previous(before.images.get(name), digest)}"))
     for name, model in sorted(found.models.items()):
         was = before.models[name].commit if name in before.models else None
-        print(printable(f"{name}  {model.commit}  {counted(len(model.files), 'file')}{_moved(was, model.commit)}"))
+        print(printable(f"{name}  {model.commit}  {counted(len(model.files), 'file')}{_previous(was, model.commit)}"))
     print(f"written to {path}")
     return True
 
 
-def _moved(before: str | None, now: str) -> str:
+def _previous(before: str | None, now: str) -> str:
     return f"  (was {before})" if before and before != now else ""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rackwright.commands.inventories import add_data, add_limit, data_of
 from rackwright.fleet.inspect.grouping import exit_code
-from rackwright.fleet.inspect.headline import headline, told_together
+from rackwright.fleet.inspect.headline import headline, with_restart_notes
 from rackwright.fleet.inspect.left_hosts import left_hosts
 from rackwright.fleet.inspect.plan import HostPlan, plan_host
 from rackwright.fleet.inspect.plan_text import plan_text, plan_values
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, plan, print; the exit code says whether changes are pending."""
     with given(data_of(arguments)):
         hosts = survey(arguments.inventory, arguments.limit, only=arguments.only)
-    plans = told_together([plan_of(one) for one in hosts])
+    plans = with_restart_notes([plan_of(one) for one in hosts])
     first = headline(plans, switch_time(records(site_root(Path(arguments.inventory).expanduser()))), _at_once(hosts))
     left = [] if arguments.limit or arguments.only else _left(arguments.inventory, hosts)
     if arguments.json:

@@ -128,7 +128,7 @@ def _pins(root: Path, entry: InventoryHost, peers: Sequence[InventoryHost], as_s
             f"rackwright rebuild {entry.name} --as-settings",
             code="RW1011",
         )
-    print("\n".join(found or _told(places)))
+    print("\n".join(found or _peer_lines(places)))
     if found or lock == known:
         return None
     added = [*(lock.images.keys() - known.images.keys()), *(lock.models.keys() - known.models.keys())]
@@ -150,7 +150,7 @@ def _statuses(peers: Sequence[InventoryHost], own: Asked) -> dict[str, HostStatu
     return found
 
 
-def _told(places: Mapping[str, EndpointOfPeers]) -> Iterator[str]:
+def _peer_lines(places: Mapping[str, EndpointOfPeers]) -> Iterator[str]:
     for name, place in places.items():
         hosts = [host for one in place.served for host in one.hosts]
         if hosts:

@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     number = counted(len(present.hosts), "host")
     print("\n".join(f"rackwright: {text}" for text in [*present.reasons, f"this run has {number}"]))
     if not args.yes and not agreed(
-        f"This rolls {args.inventory} out on {number}: {foretold(args, present.hosts, data)}."
+        f"This rolls {args.inventory} out on {number}: {plan_headline(args, present.hosts, data)}."
     ):
         print("nothing was done", file=sys.stderr)
         return ERROR
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     return started.end(*roll_out(started, deploy, data))
 
 
-def foretold(args: argparse.Namespace, hosts: Sequence[str], data: Mapping[str, Any]) -> str:
+def plan_headline(args: argparse.Namespace, hosts: Sequence[str], data: Mapping[str, Any]) -> str:
     """The headline of a plan, read by a process of its own: connecting makes the whole process cooperative."""
     words = [*module("rackwright"), "plan", args.inventory, "--json"]
     words += [word for host in hosts for word in ("--limit", host)]

@@ -17,7 +17,7 @@ from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Locks
 
-TOLD = "rackwright.fleet.inspect.status.told"
+OUTPUT = "rackwright.fleet.inspect.status.output"
 """What makes rows of the replies; half of all modules stand behind it, and no login waits for them."""
 
 
@@ -36,14 +36,14 @@ def run(arguments: argparse.Namespace) -> int:
     settings = _pinned(entries, root)
     distinct = {id(own): own for own in settings.values()}
     scripts = {key: status_script(own.all_endpoints) for key, own in distinct.items()}
-    replies = poll(entries, lambda entry: scripts[id(settings[entry.name])], lambda: import_module(TOLD))
-    told = import_module(TOLD)
+    replies = poll(entries, lambda entry: scripts[id(settings[entry.name])], lambda: import_module(OUTPUT))
+    output = import_module(OUTPUT)
     now = datetime.now(UTC).astimezone()
-    rows = told.all_rows(settings, replies, root, now)
+    rows = output.all_rows(settings, replies, root, now)
     whole = not (arguments.limit or arguments.only)
     addresses = {entry.name: entry.address for entry in entries}
-    left = told.left_hosts(root, Path(arguments.inventory), addresses, now) if whole else []
-    print(told.as_json(rows, left) if arguments.json else told.table(rows, left, settings.values()))
+    left = output.left_hosts(root, Path(arguments.inventory), addresses, now) if whole else []
+    print(output.as_json(rows, left) if arguments.json else output.table(rows, left, settings.values()))
     return 0 if all(row.gpus is not None for row in rows) else 1
 
 

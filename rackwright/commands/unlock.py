@@ -11,7 +11,7 @@ from datetime import datetime
 from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import agreed
 from rackwright.concerns.lease import UNLOCK, SeenLease, parse_seen, read_script, span, whose
-from rackwright.effects.lease.holder import is_gone, this_owner
+from rackwright.effects.lease.holder import is_gone, this_holder
 from rackwright.effects.lease.taking import Taken, acquire_script, ask_for
 from rackwright.effects.printed import tail
 from rackwright.effects.remote import StepFailedError, command_of, remote
@@ -68,7 +68,7 @@ def _is_locked(look: Look) -> bool:
 def _line(look: Look, now: datetime) -> str:
     if isinstance(look, str):
         return look
-    gone = look.live is not None and is_gone(look.live.owner)
+    gone = look.live is not None and is_gone(look.live.holder)
     end = "its process on this machine has ended" if gone else f"ends in {span(look.left)} unless it is renewed"
     return f"{whose(look, now)}; {end}"
 
@@ -85,9 +85,9 @@ def _take_away(one: Connected, look: Look) -> str:
     """Leave a lease of ours that has ended, under the next number; returns why that failed."""
     assert isinstance(look, SeenLease)
     assert look.lease is not None
-    owner = replace(this_owner(), purpose=UNLOCK)
+    holder = replace(this_holder(), purpose=UNLOCK)
     try:
-        answer = ask_for(one.state, one.host, acquire_script(look.fence, owner, look.lease.id, ttl=0))
+        answer = ask_for(one.state, one.host, acquire_script(look.last_number, holder, look.lease.id, ttl=0))
     except StepFailedError as error:
         return str(error)
     if isinstance(answer, Taken):

@@ -17,7 +17,7 @@ from rackwright.settings.sections import Hardware
 SIGNS = {Level.REFUSE: "must change", Level.WARN: "warning", Level.NOTE: "note"}
 
 
-def moving(hosts: Iterable[InventoryHost], version: str) -> Iterator[str]:
+def version_changes(hosts: Iterable[InventoryHost], version: str) -> Iterator[str]:
     """What is refused, warned of, or otherwise there, and what is so no more; hosts with the same lines together."""
     told: dict[tuple[str, ...], list[str]] = {}
     for host in hosts:

@@ -60,7 +60,7 @@ def forget(state: State, host: str) -> None:
         hold.ended.set()
 
 
-def fenced(script: str, lease_id: str, writes: bool = True) -> str:
+def lease_checked(script: str, lease_id: str, writes: bool = True) -> str:
     """A script behind its check: refused when the lease is not this run's any more; otherwise it renews the lease.
 
     writes: the next writer waits until the script has ended.
@@ -80,9 +80,9 @@ def why_lost(errors: Iterable[str], now: datetime) -> str:
     seen = parse_seen(errors)
     if seen.lease is None:
         why = "the lease of this run is gone: the host was restarted, or another run has had it since"
-    elif seen.lease.owner.purpose == UNLOCK:
-        owner = seen.lease.owner
-        why = f"the lease of this run was taken away by {owner.user}@{owner.machine} ({UNLOCK}), {span(seen.age)} ago"
+    elif seen.lease.holder.purpose == UNLOCK:
+        holder = seen.lease.holder
+        why = f"the lease of this run was taken away by {holder.user}@{holder.machine} ({UNLOCK}), {span(seen.age)} ago"
     else:
         why = f"the lease of this run was taken over by {whose(seen, now)}"
     return f"{why}; nothing more was changed here; next: run the same command again"

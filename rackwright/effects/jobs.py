@@ -68,7 +68,7 @@ class Started:
 
 
 @dataclass(frozen=True)
-class JobNews:
+class JobUpdate:
     """What a job has said since the last look. `status` is None as long as it has not ended by itself."""
 
     running: bool
@@ -101,7 +101,7 @@ class Ended:
         )
 
 
-def parse_news(lines: Sequence[str]) -> JobNews:
+def parse_update(lines: Sequence[str]) -> JobUpdate:
     """Parse what `follow_script` printed. Raises ReadingError when it is not that, or of another job."""
     values = dict(line.split("=", 1) for line in lines if "=" in line)
     if "other" in values:
@@ -113,7 +113,7 @@ def parse_news(lines: Sequence[str]) -> JobNews:
         status = int(values["status"]) if values["status"] else None
     except (KeyError, ValueError) as error:
         raise ReadingError("the job's state could not be read", code="RW0706") from error
-    return JobNews(values.get("running") == "yes", status, log, events, values.get("ended", ""))
+    return JobUpdate(values.get("running") == "yes", status, log, events, values.get("ended", ""))
 
 
 def _b64(text: str) -> str:

@@ -26,7 +26,7 @@ from pyinfra.api.state import State
 
 from rackwright.effects import jobs
 from rackwright.effects.by_input import MOST, Unshown, framed, receiver
-from rackwright.effects.held_leases import fenced, hold_of, was_refused, why_lost
+from rackwright.effects.held_leases import hold_of, lease_checked, was_refused, why_lost
 from rackwright.effects.line import is_lost, is_unconnected, tune
 from rackwright.effects.login import PasswordWantedError
 from rackwright.effects.printed import Printed, tail
@@ -185,7 +185,7 @@ def under_lease(
     if hold is None:
         raise LeaseLostError("this run holds no lease on the host any more, so nothing more was changed here")
     shell = _shell_of(step)
-    script = fenced(shell.script, hold.id, writes)
+    script = lease_checked(shell.script, hold.id, writes)
     ok, output = remote(state, host, command_of(replace(shell, script=script)), timeout=timeout, twice=twice)
     if not ok and was_refused(output.stderr_lines):
         hold.ended.set()
@@ -297,13 +297,13 @@ def _start(state: State, host: Host, job: Job) -> str:
 def _follow(state: State, host: Host, job: Job, stream: JobStream, heed: Callable[[Heard], None]) -> jobs.Ended:
     meter = Meter()
     while True:
-        news = _news(state, host, job, stream)
-        for heard in stream.take(news.log, news.events):
+        update = _update(state, host, job, stream)
+        for heard in stream.take(update.log, update.events):
             _hand_on(host, job, heard, meter, heed)
-        if not (news.running or news.log or news.events):
+        if not (update.running or update.log or update.events):
             for heard in stream.end():
                 _hand_on(host, job, heard, meter, heed)
-            return jobs.Ended(news.status, news.cut)
+            return jobs.Ended(update.status, update.cut)
 
 
 def _hand_on(host: Host, job: Job, heard: Heard, meter: Meter, heed: Callable[[Heard], None]) -> None:
@@ -316,7 +316,7 @@ def _hand_on(host: Host, job: Job, heard: Heard, meter: Meter, heed: Callable[[H
         note("progress", host=host.name, job=job.name, **told)
 
 
-def _news(state: State, host: Host, job: Job, stream: JobStream) -> jobs.JobNews:
+def _update(state: State, host: Host, job: Job, stream: JobStream) -> jobs.JobUpdate:
     follow = Shell(jobs.follow_script(job.name, stream.nonce, stream.log_bytes, stream.event_bytes), timeout=60)
     try:
         if job.waits:
@@ -328,7 +328,7 @@ def _news(state: State, host: Host, job: Job, stream: JobStream) -> jobs.JobNews
     if not ok:
         raise StepFailedError(f"{job.title}: its state could not be read: {tail(output)}", code="RW0706")
     try:
-        return jobs.parse_news(output.stdout_lines)
+        return jobs.parse_update(output.stdout_lines)
     except ReadingError as error:
         raise StepFailedError(f"{job.title}: {error.text}", code=error.code) from error
 

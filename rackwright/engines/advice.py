@@ -88,7 +88,7 @@ def _advice(row: Mapping[str, Any], load: Load) -> Advice:
         profile=name,
         gpus=row["gpus"],
         percents=tuple(figure["percent"] for figure in figures),
-        reasons=(*(first or [_unmeasured(row)]), *_limits(row, load), *(_told(remark, load) for remark in remarks)),
+        reasons=(*(first or [_unmeasured(row)]), *_limits(row, load), *(_remark(remark, load) for remark in remarks)),
         at_once=min(limit, load.concurrency),
         runs="fails" not in row,
         serves=row.get("serves", ""),
@@ -151,7 +151,7 @@ def _limits(row: Mapping[str, Any], load: Load) -> list[str]:
     return [waits] if limit < load.concurrency else []
 
 
-def _told(remark: Mapping[str, Any], load: Load) -> str:
+def _remark(remark: Mapping[str, Any], load: Load) -> str:
     return f"{remark['kind']}: {remark['text']}{_reach(remark, load)} [{_source(remark)}]"
 
 

@@ -16,7 +16,7 @@ from rackwright.loading.yaml_file import OddNumber
 from rackwright.settings import connection
 from rackwright.settings.connection import Connection
 from rackwright.settings.model import NOWHERE, SITE, EndpointSettings, HostSettings, MisfitError, overlay
-from rackwright.settings.old_keys import MOVED
+from rackwright.settings.old_keys import RENAMED_KEYS
 from rackwright.settings.origin import KeyPath, Origins, origin_of
 from rackwright.settings.problems import Problem, nearest
 from rackwright.settings.secret import MASK, Secret
@@ -115,8 +115,8 @@ def _keys(values: Mapping[str, Any]) -> Iterator[Found]:
     for key in values:
         if key in connection.REFUSED:
             yield Found((key,), connection.REFUSED[key], "RW0211")
-        elif key in MOVED and not _is_own(key, values):
-            yield Found((key,), f"is now {MOVED[key]}", "RW0211")
+        elif key in RENAMED_KEYS and not _is_own(key, values):
+            yield Found((key,), f"is now {RENAMED_KEYS[key]}", "RW0211")
         elif key not in known and not key.startswith("ansible_") and not _is_own(key, values):
             yield Found((key,), f"unknown key{nearest(key, known)}", "RW0210")
 

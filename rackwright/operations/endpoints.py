@@ -23,7 +23,14 @@ from rackwright.concerns.endpoint.switch.rollback import (
     releases_asked,
     targets_of,
 )
-from rackwright.concerns.firewall import FIREWALL_AS_SERVED, ListenAddress, is_moving, is_ours, moved, opening_changes
+from rackwright.concerns.firewall import (
+    FIREWALL_AS_SERVED,
+    ListenAddress,
+    is_ours,
+    listens_elsewhere,
+    new_addresses,
+    opening_changes,
+)
 from rackwright.concerns.release import binding_of
 from rackwright.effects.lease.keeping import keep_slice
 from rackwright.effects.printed import tail
@@ -36,13 +43,13 @@ from rackwright.fleet.rollout.gate_hosts import (
     RunHost,
     bake_rows,
     domains_of,
-    found_switching,
     in_rollout,
     node_of,
     outcome_of,
     serves,
     shape_of,
     state_after,
+    was_cut,
 )
 from rackwright.messages import coded
 from rackwright.operations.group_turn import (
@@ -104,7 +111,7 @@ def line_up() -> Commands:
     changes = yield from leased_changes(host, lambda seen: pending(declared_of(host).steps, settings_of(host), seen))
     seen = reading_of(host)
     if changes is not None and seen is not None and host.state.is_executing and not left_drained(host, seen):
-        moves = is_moving(settings_of(host), seen)
+        moves = listens_elsewhere(settings_of(host), seen)
         queue_up(host, seen, changes, _diff(host, seen) if changes else "", moves)
 
 
@@ -141,7 +148,7 @@ def queue_up(
 
     moves: whether endpoints move to another port. boot: the one that is to end.
     """
-    settings, cut = settings_of(host), found_switching(host.name) or seen[DOCKER].restarting
+    settings, cut = settings_of(host), was_cut(host.name) or seen[DOCKER].restarting
     before = {name: endpoint.proven for name, endpoint in seen[ENDPOINT].endpoints.items() if endpoint.proven}
     together = group_turn_of(host)
     if together is not None and together.group.head.host != host.name:
@@ -393,7 +400,7 @@ def line_up_back() -> Commands:
         return
     refusals = [step.message for change in changes for step in change.steps if isinstance(step, Refuse)]
     if not refusals:
-        queue_up(host, seen, changes, moves=bool(moved(seen, _places(changes))))
+        queue_up(host, seen, changes, moves=bool(new_addresses(seen, _places(changes))))
         return
     note("host", host=host.name, state=RunState.REFUSED, text="; ".join(refusals))
     for text in refusals:
@@ -413,7 +420,7 @@ def _ways_back(host: Host, seen: HostReading) -> list[Change]:
     settings = settings_of(host)
     bindings = {name: binding_of(own, seen, settings) for name, own in settings.all_endpoints.items()}
     found = back_changes(settings, endpoints, kept, asked, bindings)
-    elsewhere = moved(seen, _places(found))
+    elsewhere = new_addresses(seen, _places(found))
     # The rules of a port are there before anything listens on it.
     return [*opening_changes(settings, seen, elsewhere), *found] if elsewhere and is_ours(seen) else found
 

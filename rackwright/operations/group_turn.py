@@ -55,7 +55,7 @@ class GroupTurn:
 
 
 @dataclass
-class GroupTurns:
+class RunGroups:
     """All groups of a run, by their heads."""
 
     by_head: dict[str, GroupTurn] = field(default_factory=dict)
@@ -66,7 +66,7 @@ def group_turn_of(host: Host) -> GroupTurn | None:
     group = settings_of(host).group
     if group is None:
         return None
-    return part_of(host.state, GroupTurns).by_head.setdefault(group.head.host, GroupTurn(group))
+    return part_of(host.state, RunGroups).by_head.setdefault(group.head.host, GroupTurn(group))
 
 
 def turn_name(host: Host) -> str:

@@ -118,7 +118,7 @@ def _sglang(_: str) -> dict[str, Any]:
 VLLM_COUNTERS = "vllm:spec_decode_num_"
 
 
-def _told_by_vllm(answer: Answer, _: Sequence[TimedReply]) -> Drafted | None:
+def _vllm_drafts(answer: Answer, _: Sequence[TimedReply]) -> Drafted | None:
     return drafted_by_vllm({name.removeprefix(VLLM_COUNTERS): value for name, value in grown(answer).items()})
 
 
@@ -130,7 +130,7 @@ def drafted_by_vllm(counts: Mapping[str, float]) -> Drafted | None:
     return Drafted(accepted, counts.get("draft_tokens"), 1 + accepted / drafts if drafts else None)
 
 
-def _told_by_sglang(_: Answer, found: Sequence[TimedReply]) -> Drafted | None:
+def _sglang_drafts(_: Answer, found: Sequence[TimedReply]) -> Drafted | None:
     """Each of its verifications gives one token and what it accepted; the prompt itself gives the first token."""
     told = [reply.body.get("meta_info") or {} for reply in found]
     if not all("spec_verify_ct" in one for one in told):
@@ -140,7 +140,7 @@ def _told_by_sglang(_: Answer, found: Sequence[TimedReply]) -> Drafted | None:
     return Drafted(accepted, rate=1 + accepted / steps if steps else None)
 
 
-def _told_by_tensorrt_llm(_: Answer, found: Sequence[TimedReply]) -> Drafted | None:
+def _trtllm_drafts(_: Answer, found: Sequence[TimedReply]) -> Drafted | None:
     """Tokens a step of each answer (serve/postprocess_handlers.py); more than one means that drafts were accepted."""
     told = [(reply.body["choices"][0], reply.body["usage"]["completion_tokens"]) for reply in found]
     rates = [(choice.get("avg_decoded_tokens_per_iter"), tokens) for choice, tokens in told]
@@ -151,7 +151,7 @@ def _told_by_tensorrt_llm(_: Answer, found: Sequence[TimedReply]) -> Drafted | N
 
 
 WAYS = {
-    "vllm": DraftProbe("/v1/completions", _openai, VLLM_COUNTERS, _told_by_vllm, "its /metrics counts no drafts"),
-    "sglang": DraftProbe("/generate", _sglang, "", _told_by_sglang, "its answers do not tell how often it verified"),
-    "tensorrt-llm": DraftProbe("/v1/completions", _openai, "", _told_by_tensorrt_llm, "its answers do not tell"),
+    "vllm": DraftProbe("/v1/completions", _openai, VLLM_COUNTERS, _vllm_drafts, "its /metrics counts no drafts"),
+    "sglang": DraftProbe("/generate", _sglang, "", _sglang_drafts, "its answers do not tell how often it verified"),
+    "tensorrt-llm": DraftProbe("/v1/completions", _openai, "", _trtllm_drafts, "its answers do not tell"),
 }

@@ -34,7 +34,7 @@ def engine_steps(base: str, model: str, engine_kind: str) -> Question:
         found = replies(answer)
         if not found:
             return Verdict(False, "nothing came back")
-        status, seconds, moved = found[0].status, found[0].seconds, _moved(answer)
+        status, seconds, moved = found[0].status, found[0].seconds, _steps_made(answer)
         if status not in (0, 200):
             return Verdict(False, f"a short chat is answered with {status}")
         return _with_a_token(moved, seconds, engine_kind) if status == 200 else _without(moved)
@@ -58,7 +58,7 @@ def _info(base: str) -> str:
     return f"told=$({curl} {first})\n[ \"$told\" = 'info 404' ] && told=$({curl} {older})\nprintf '%s\\n' \"$told\""
 
 
-def _moved(answer: Answer) -> str | None:
+def _steps_made(answer: Answer) -> str | None:
     """What moved, in words; empty when nothing did; None when the server has nothing that could."""
     counts = grown(answer)
     moved = {name: by for name, by in counts.items() if by > 0}

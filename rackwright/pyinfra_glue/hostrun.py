@@ -220,7 +220,7 @@ def _begin(state: State, host: Host, concern: Quiet, change: Quiet) -> bool:
         else:
             perform(state, host, step)
 
-    return _told(host, lambda: perform_all(change.value, state_of(host).record, do))
+    return _succeeds(host, lambda: perform_all(change.value, state_of(host).record, do))
 
 
 def mark_begun(host: Host) -> None:
@@ -256,10 +256,10 @@ class Quiet:
 
 
 def _perform(state: State, host: Host, change: Quiet) -> bool:  # noqa: ARG001 - pyinfra passes both by name
-    return _told(host, lambda: carry_out(host, change.value))
+    return _succeeds(host, lambda: carry_out(host, change.value))
 
 
-def _told(host: Host, work: Callable[[], None]) -> bool:
+def _succeeds(host: Host, work: Callable[[], None]) -> bool:
     """Whether a piece of work was done; if not, why is said."""
     try:
         work()

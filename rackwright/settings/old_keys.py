@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-MOVED = {
+RENAMED_KEYS = {
     "docker_users": "docker.users",
     "docker_source": "docker.source",
     "docker_daemon": "docker.daemon",

@@ -57,14 +57,14 @@ class Names:
     def _images(self, settings: HostSettings, reading: HostReading) -> ResolvedNames:
         endpoints = settings.all_endpoints.values()
         names = {own.image: own.image for own in endpoints if not digest_of(own, reading[IMAGE])}
-        return self._told(names, settings, settings.registry, self._digest)
+        return self._resolve(names, settings, settings.registry, self._digest)
 
     def _models(self, settings: HostSettings, reading: HostReading) -> ResolvedNames:
         sources = [source for source in sources_of(settings) if not commit_of(source, reading[MODELS])]
         server = (settings.mirrors.hub, settings.models.hub_token)
-        return self._told({name_of(source): source for source in sources}, settings, server, self._commit)
+        return self._resolve({name_of(source): source for source in sources}, settings, server, self._commit)
 
-    def _told(
+    def _resolve(
         self,
         things: Mapping[str, Thing],
         settings: HostSettings,

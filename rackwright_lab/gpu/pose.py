@@ -123,7 +123,7 @@ def _write_information(root: Path, switches: Switches) -> None:
         (folder / place / "information").write_text(text)
 
 
-class Owner(Protocol):
+class GpuHost(Protocol):
     """What its GPUs need of a host."""
 
     @property
@@ -146,7 +146,7 @@ class Owner(Protocol):
 class Gpus:
     """The GPUs of one host, as `host.gpu`."""
 
-    host: Owner
+    host: GpuHost
 
     def set(self, **switches: Any) -> None:
         """Make the GPUs look so (see Switches); what is not named looks well again. Takes effect at once."""

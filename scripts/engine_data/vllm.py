@@ -105,7 +105,7 @@ def _frontend(source: Source) -> Json:
         _flag(name): {**told, **_flagged(source, name), "in": file}
         for file, node in _bases(source.tree, "FrontendArgs")
         for name, (annotation, default) in fields(node)
-        for told in [_told(source, name, annotation, default)]
+        for told in [_described(source, name, annotation, default)]
         if _flag(name) not in LEFT_OUT
     }
 
@@ -201,7 +201,7 @@ def _field(source: Source, owner: str, name: str, flag: str) -> Json:
     for file, node in reversed(_bases(source.tree, owner)):
         for found, (annotation, default) in fields(node):
             if found == name:
-                told = {**_told(source, name, annotation, default), "in": file}
+                told = {**_described(source, name, annotation, default), "in": file}
                 return told | _as_json(source, flag)
     return {"type": "any", "in": "vllm/engine/arg_utils.py"} | _as_json(source, flag)
 
@@ -218,11 +218,11 @@ def _section(source: Source, name: str) -> Iterator[tuple[str, Json]]:
     for file, node in _bases(source.tree, name):
         for found, (annotation, default) in fields(node):
             if not found.startswith("_") and found not in FILLED and "ClassVar" not in ast.unparse(annotation):
-                told = _told(source, found, annotation, default, nested=True)
+                told = _described(source, found, annotation, default, nested=True)
                 yield found, {**told, "in": file}
 
 
-def _told(source: Source, name: str, annotation: ast.expr, default: ast.expr | None, nested: bool = False) -> Json:
+def _described(source: Source, name: str, annotation: ast.expr, default: ast.expr | None, nested: bool = False) -> Json:
     """Type, values, default and bounds of a field."""
     told = _type(source, name, annotation, nested)
     if isinstance(default, ast.Call) and type_name(default.func) in ("Field", "field"):

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from rackwright.concerns.lease import FENCE, LEASE
-from rackwright.effects.lease.holder import this_owner
+from rackwright.concerns.lease import LAST_NUMBER, LEASE
+from rackwright.effects.lease.holder import this_holder
 from rackwright_lab import faults
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
@@ -60,7 +60,7 @@ def fetching(site: Site, well: Host) -> Iterator[Running]:
 
 def fence(host: Host) -> int:
     """The last lease's number."""
-    return int(host.run(f"cat {FENCE}").stdout)
+    return int(host.run(f"cat {LAST_NUMBER}").stdout)
 
 
 def started(host: Host) -> int:
@@ -250,7 +250,7 @@ def test_a_dead_runs_lease_ends_by_itself_or_at_once_on_its_own_machine(
     well.run(f"systemctl stop {UNIT}")
     well.run(f"printf 'id=1.0\\nuser=ghost\\nplace=elsewhere\\ntaken=0\\nexpires=1\\n' >{LEASE}")
     assert_converged(site, well)
-    mine = f"place={this_owner().place}\\nstarted=1"
+    mine = f"place={this_holder().place}\\nstarted=1"
     well.run(f"printf 'id=1.0\\nuser=me\\n{mine}\\ntaken=0\\nexpires=999999999\\n' >{LEASE}")
     again = site.deploy("-y", limit=[well.name])
     assert again.changed == [], again.output

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from rackwright.fleet.view.live_run import GrowingRecord, follow, told_after
+from rackwright.fleet.view.live_run import GrowingRecord, follow, unshown_errors
 from rackwright.fleet.view.screen import chosen, draw, facts, headline, tightest
 from rackwright.fleet.view.timeline import Timeline
 from rackwright.fleet.view.timeline_events import add_event, timeline_of
@@ -107,18 +107,18 @@ def test_a_record_is_read_as_it_grows(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(b'{"kind": "a"}\n{"kind": "b"')
     record = GrowingRecord(path)
-    assert [one["kind"] for one in record.news()] == ["a"]
-    assert list(record.news()) == []
+    assert [one["kind"] for one in record.new_events()] == ["a"]
+    assert list(record.new_events()) == []
     with path.open("ab") as file:
         file.write(b'}\n[1]\nnonsense\n{"kind": "c"}\n')
-    assert [one["kind"] for one in record.news()] == ["b", "c"]
+    assert [one["kind"] for one in record.new_events()] == ["b", "c"]
 
 
 def test_after_the_view_failures_are_told_in_full() -> None:
     printed = "\n".join([*(f"    [h1]   line {number}" for number in range(40)), "    [h2] fine", "    [h1] it broke"])
     events = [event(0, "error", host="h1", text="it broke"), event(1, "error", host="h3", text="no room\nfree some")]
     events.append(event(2, "host", host="h2", state="not switched", text="not switched: h1 failed before it"))
-    lines = list(told_after(events, 1, printed))
+    lines = list(unshown_errors(events, 1, printed))
     assert lines[0] == "h1:"
     assert "    it broke" in lines
     assert "      line 39" in lines
@@ -129,19 +129,21 @@ def test_after_the_view_failures_are_told_in_full() -> None:
 
 def test_an_error_is_told_whatever_its_words() -> None:
     events = [event(0, "error", host="h1", text="not switched on: its PSU")]
-    assert list(told_after(events, 1, "")) == ["h1:", "    not switched on: its PSU"]
+    assert list(unshown_errors(events, 1, "")) == ["h1:", "    not switched on: its PSU"]
 
 
 def test_a_host_that_was_not_reached_is_told_of() -> None:
     printed = "    [h1] Could not connect (no route)\n" + "    [h2] fine\n" * 99
-    lines = list(told_after([event(0, "host", host="h1", state="unreachable")], 1, printed))
+    lines = list(unshown_errors([event(0, "host", host="h1", state="unreachable")], 1, printed))
     assert lines == ["h1:", "    Could not connect (no route)"]
-    assert list(told_after([event(0, "host", host="h1", state="unreachable")], 1, "")) == ["h1:", "    unreachable"]
+    assert list(unshown_errors([event(0, "host", host="h1", state="unreachable")], 1, "")) == ["h1:", "    unreachable"]
 
 
 def test_what_failed_before_any_host_is_told_as_it_was_printed() -> None:
-    assert list(told_after([], 1, "--> pyinfra error: no such inventory")) == ["--> pyinfra error: no such inventory"]
-    assert list(told_after([], 0, "all well")) == []
+    assert list(unshown_errors([], 1, "--> pyinfra error: no such inventory")) == [
+        "--> pyinfra error: no such inventory"
+    ]
+    assert list(unshown_errors([], 0, "all well")) == []
 
 
 # -- with a process

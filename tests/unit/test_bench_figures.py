@@ -16,12 +16,12 @@ from PIL import Image, ImageColor
 
 from rackwright.fleet.bench.aiperf.environment import LOCK
 from rackwright.fleet.bench.aiperf.results import measured
+from rackwright.fleet.bench.endpoint_on_host import GpuSample, parse_gpu_sample
 from rackwright.fleet.bench.figures.acceptance import counts_of, drafting_of, grown_between
 from rackwright.fleet.bench.figures.compare import FIGURES, compared, estimate, in_percent, ratio_of, sentences
 from rackwright.fleet.bench.figures.fail_if import broken, fail_if_of
 from rackwright.fleet.bench.figures.figures import Drafting, Measured, Request, as_json, measured_of
 from rackwright.fleet.bench.figures.guards import FORCED, forced, others, slowed, switches
-from rackwright.fleet.bench.looking import GpuLook, gpu_look
 from rackwright.fleet.bench.record import Bench, bench_of
 from rackwright.fleet.bench.report.grids import drawn_grid, grids
 from rackwright.fleet.bench.report.page import html, pictures, write_page, write_png_pictures
@@ -247,16 +247,16 @@ def test_requests_of_others_and_slow_gpus_mark_a_cell() -> None:
 @pytest.mark.parametrize(
     ("lines", "look"),
     [
-        (["0x0000000000000001, 69.65, 345", "0x0000000000000040, 70.35, 355"], GpuLook(0x41, 140.0, 350.0)),
-        (["0x0000000000000020, [N/A], 345"], GpuLook(0x20, None, 345.0)),
-        (["[N/A], 69.65, [Unknown Error]"], GpuLook(None, 69.65, None)),
+        (["0x0000000000000001, 69.65, 345", "0x0000000000000040, 70.35, 355"], GpuSample(0x41, 140.0, 350.0)),
+        (["0x0000000000000020, [N/A], 345"], GpuSample(0x20, None, 345.0)),
+        (["[N/A], 69.65, [Unknown Error]"], GpuSample(None, 69.65, None)),
         (['Field "clocks_event_reasons.active" is not a valid field to query.'], None),
         ([], None),
     ],
 )
-def test_a_gpu_that_leaves_a_figure_out_still_says_the_others(lines: list[str], look: GpuLook | None) -> None:
+def test_a_gpu_that_leaves_a_figure_out_still_says_the_others(lines: list[str], look: GpuSample | None) -> None:
     """The first line is real: an H100's with driver 580."""
-    assert gpu_look(lines) == look
+    assert parse_gpu_sample(lines) == look
 
 
 def test_a_table_has_the_figures_of_the_gpus_that_there_are() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rackwright.fleet.bench.figures.compare import compared, estimate
 from rackwright.fleet.bench.figures.figures import Drafting, Measured, Request, as_json, measured_of
-from rackwright.fleet.bench.figures.rounds import Limits, in_pairs, over, pooled, turns
+from rackwright.fleet.bench.figures.rounds import Limits, in_pairs, over, pooled, round_numbers
 from rackwright.fleet.bench.figures.verdict import shares, verdict
 from rackwright.fleet.bench.record import bench_of
 from rackwright.fleet.bench.suites.suite import Suite
@@ -36,7 +36,7 @@ def cell(rate: float, failed: int = 0) -> Measured:
 
 def numbers(limits: Limits, widths: list[float], step: float = 10.0) -> list[int]:
     clock, width = itertools.count(0, step), iter(widths)
-    return list(turns(limits, lambda: next(width), lambda: float(next(clock))))
+    return list(round_numbers(limits, lambda: next(width), lambda: float(next(clock))))
 
 
 def test_rounds_end_when_all_intervals_are_narrow_but_not_before_the_third() -> None:

@@ -19,7 +19,7 @@ from rackwright.concerns.docker.daemon import DAEMON_JSON
 from rackwright.concerns.docker.daemonjob import HOME, Scripts, ServingEndpoint, joining_job, restart_job
 from rackwright.concerns.dockerd import DOCKERD, parse
 from rackwright.concerns.endpoint import ENDPOINT, Running, SeenEndpoint, takes_capacity
-from rackwright.concerns.endpoint.switch.events import SwitchNews
+from rackwright.concerns.endpoint.switch.events import SwitchProgress
 from rackwright.concerns.endpoint.switch.job import in_turn
 from rackwright.concerns.endpoint.switch.transaction import Tried
 from rackwright.effects.jobs import Ended
@@ -372,8 +372,8 @@ def test_scripts_in_turn_end_with_the_first_that_fails(shell: str) -> None:
 STEP = DaemonRestart(("llm", "second"), "conf", Job("dockerd", "restart dockerd", "true"), serving=True)
 
 
-def news(*lines: Event) -> SwitchNews:
-    told = SwitchNews("dockerd", f"{HOME}/failed", "configuration")
+def switch_progress(*lines: Event) -> SwitchProgress:
+    told = SwitchProgress("dockerd", f"{HOME}/failed", "configuration")
     for line in lines:
         told.hear(line)
     return told
@@ -407,17 +407,17 @@ def news(*lines: Event) -> SwitchNews:
 def test_each_way_out_is_an_error_of_its_own(
     status: int | None, lines: tuple[Event, ...], kind: type[Exception], text: str
 ) -> None:
-    error = ending(STEP, news(*lines), Ended(status))
+    error = ending(STEP, switch_progress(*lines), Ended(status))
     assert type(error) is kind
     assert text in str(error)
 
 
 def test_a_good_end_is_none() -> None:
-    assert ending(STEP, news(Event("end", "committed")), Ended(0)) is None
+    assert ending(STEP, switch_progress(Event("end", "committed")), Ended(0)) is None
 
 
 def test_it_is_told_as_a_configuration() -> None:
-    hear: Callable[[Event], Any] = SwitchNews("dockerd", f"{HOME}/failed", "configuration").hear
+    hear: Callable[[Event], Any] = SwitchProgress("dockerd", f"{HOME}/failed", "configuration").hear
     assert hear(Event("failed", "no")).text == "no; not keeping this configuration"
 
 

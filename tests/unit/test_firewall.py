@@ -23,8 +23,8 @@ from rackwright.concerns.firewall import (
     ListenAddress,
     SeenFirewall,
     are_as_left,
-    is_moving,
-    moved,
+    listens_elsewhere,
+    new_addresses,
     opening_changes,
 )
 from rackwright.concerns.firewall.changes import DOOR, OFTEN
@@ -527,8 +527,8 @@ TEN: dict[str, Any] = {"allow_from": ["10.0.0.0/8"]}
 def test_the_port_that_is_left_keeps_its_rules_until_the_switch_and_then_they_go() -> None:
     old, new = host(**TEN, port=8000), host(**TEN, port=9000)
     there = listening(apply(pending(old, seen()), seen()), 8000)
-    assert not is_moving(old, reading(there))
-    assert is_moving(new, reading(there))
+    assert not listens_elsewhere(old, reading(there))
+    assert listens_elsewhere(new, reading(there))
     staged = listening(apply(pending(new, there), there), 8000)
     assert ports(staged) == {"8000", "9000"}
     assert pending(new, staged) == []
@@ -571,7 +571,7 @@ def test_an_endpoint_that_is_no_longer_wanted_keeps_its_rules_as_long_as_it_is_t
         listening(there, 8000, name="a"),
         current={n: ListenAddress("bridge", "0.0.0.0", p) for n, p in (("a", 8000), ("b", 8001))},
     )
-    assert is_moving(one, reading(serving))
+    assert listens_elsewhere(one, reading(serving))
     assert pending(one, serving) == []
     assert ports(follow(one, listening(there, 8000, name="a"))) == {"8000"}
 
@@ -613,5 +613,5 @@ def test_any_move_of_an_endpoint_converges(
 
 def test_without_the_step_nothing_is_known_to_move() -> None:
     bare = HostReading({RECORD.name: frozenset()})
-    assert not is_moving(host(port=9000), bare)
-    assert moved(bare, {"llm": ListenAddress("bridge", "0.0.0.0", 8000)}) == {}
+    assert not listens_elsewhere(host(port=9000), bare)
+    assert new_addresses(bare, {"llm": ListenAddress("bridge", "0.0.0.0", 8000)}) == {}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rackwright.concerns.lease import Lease, Owner, SeenLease
+from rackwright.concerns.lease import Lease, LeaseHolder, SeenLease
 from rackwright.fleet.rollout.found_on_hosts import FoundOnHost, at_home, confirm_data, refuse_while_held
 from rackwright.fleet.rollout.gate import Outcome
 from rackwright.fleet.rollout.gate_hosts import RunHost
@@ -96,8 +96,8 @@ def test_an_adopted_record_lies_among_the_others_by_its_time(tmp_path: Path) -> 
 
 
 def held_by(run: str, expires: int = 200) -> dict[str, FoundOnHost]:
-    owner = Owner("ann", "laptop", f"pyinfra deploy.py, run {run}", "laptop boot pid:[1]", 7, 7)
-    return {"h1": FoundOnHost(None, SeenLease(4, 100, Lease(4, "word", owner, 90, expires)))}
+    holder = LeaseHolder("ann", "laptop", f"pyinfra deploy.py, run {run}", "laptop boot pid:[1]", 7, 7)
+    return {"h1": FoundOnHost(None, SeenLease(4, 100, Lease(4, "word", holder, 90, expires)))}
 
 
 def test_a_run_that_still_holds_a_lease_from_elsewhere_is_not_resumed() -> None:

@@ -10,7 +10,7 @@ import pytest
 from rackwright.commands import init
 from rackwright.commands.cli import VERBS, main, parser
 from rackwright.commands.default_inventory import default_inventory
-from rackwright.commands.habits import OPTIONS, options_told, verb_told
+from rackwright.commands.habits import OPTIONS, option_hints, verb_hint
 from rackwright.commands.habits import VERBS as HABITS
 from rackwright.messages import SettingsError
 
@@ -63,8 +63,8 @@ def test_the_pointers_lead_to_words_that_there_are() -> None:
         for command in parser()._subparsers._group_actions[0].choices.values()  # type: ignore
     )
     assert {word for text in texts for word in re.findall(r"--[a-z-]+", text)} <= set(re.findall(r"--[a-z-]+", options))
-    assert verb_told(["status"], VERBS) == verb_told(["--version"], VERBS) == ""
-    assert options_told("the following arguments are required: INVENTORY") == []
+    assert verb_hint(["status"], VERBS) == verb_hint(["--version"], VERBS) == ""
+    assert option_hints("the following arguments are required: INVENTORY") == []
 
 
 @pytest.fixture

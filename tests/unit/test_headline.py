@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from rackwright.commands.rollout import agreed, foretold
+from rackwright.commands.rollout import agreed, plan_headline
 from rackwright.concerns.endpoint import ENDPOINT
 from rackwright.concerns.models import MODELS
-from rackwright.fleet.inspect.headline import headline, told_together
+from rackwright.fleet.inspect.headline import headline, with_restart_notes
 from rackwright.fleet.inspect.plan import HostPlan, plan_host
 from rackwright.fleet.inspect.plan_text import plan_text, plan_values
 from rackwright.plan.concern import HostReading
@@ -66,13 +66,13 @@ def test_hosts_that_serve_together_restart_one_endpoint(own: tuple[str, ...]) ->
 
 
 def test_a_host_says_that_it_restarts_with_those_that_serve_with_it() -> None:
-    notes = {plan.host: plan.notes for plan in told_together(pair("b", "c"))}
+    notes = {plan.host: plan.notes for plan in with_restart_notes(pair("b", "c"))}
     assert notes == {
         "a": ("endpoint llm restarts here too, together with b, where something is changed",),
         "b": (),
         "c": (),
     }
-    assert told_together(pair("a", "b")) == pair("a", "b")
+    assert with_restart_notes(pair("a", "b")) == pair("a", "b")
 
 
 def test_what_is_no_longer_in_the_settings_stops() -> None:
@@ -121,11 +121,11 @@ def test_the_question_of_a_rollout_has_the_headline(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(subprocess, "run", run)
     args = argparse.Namespace(inventory="i.py")
-    assert foretold(args, ["a"], {"port": 9000}) == "restarts 4 endpoints"
+    assert plan_headline(args, ["a"], {"port": 9000}) == "restarts 4 endpoints"
     assert words[-6:] == ["i.py", "--json", "--limit", "a", "--data", "port=9000"]
     broken = subprocess.CompletedProcess(words, 1, b"")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: broken)
-    assert "is not known" in foretold(args, ["a"], {})
+    assert "is not known" in plan_headline(args, ["a"], {})
 
 
 def test_where_nobody_can_answer_the_option_is_named(

@@ -30,7 +30,7 @@ from rackwright.concerns.models import parse as parse_models
 from rackwright.concerns.models import read as read_models
 from rackwright.concerns.preflight.concern import parse as parse_machine
 from rackwright.concerns.teardown.marks import parse as parse_marks
-from rackwright.effects.jobs import parse_news, parse_started
+from rackwright.effects.jobs import parse_started, parse_update
 from rackwright.fleet.inspect.run_script import HostOutput, show
 from rackwright.fleet.inspect.status.reading import parse as parse_glance
 from rackwright.hostside import host_script, job_script
@@ -171,15 +171,15 @@ def test_a_follower_gets_both_files_from_where_it_was(job: Path) -> None:
     (job / "events").write_bytes(b"first\nsecond\n")
     (job / "status").write_text("3\n")
     script = host_script("job_follow", unit="u", folder=str(job), nonce=NONCE, log=4, events=6, patience=0)
-    news = parse_news(run(FOLLOW + script).stdout.splitlines())
-    assert (news.running, news.status, news.log, news.events) == (False, 3, b"tw\xc3", b"second\n")
+    update = parse_update(run(FOLLOW + script).stdout.splitlines())
+    assert (update.running, update.status, update.log, update.events) == (False, 3, b"tw\xc3", b"second\n")
 
 
 def test_another_jobs_words_are_never_taken_for_this_ones(job: Path) -> None:
     (job / "nonce").write_text("other\n")
     script = host_script("job_follow", unit="u", folder=str(job), nonce=NONCE, log=0, events=0, patience=0)
     with pytest.raises(ReadingError, match="another run has begun one of the same name"):
-        parse_news(run(FOLLOW + script).stdout.splitlines())
+        parse_update(run(FOLLOW + script).stdout.splitlines())
 
 
 def test_a_hook_is_not_told_where_the_job_keeps_its_files(job: Path) -> None:
@@ -267,7 +267,7 @@ def test_the_rule_for_echo_sees_what_it_should(line: str) -> None:
 def test_no_parser_is_surprised(text: str) -> None:
     some = text.split("\n")
     for parse in (
-        lambda: parse_news(some),
+        lambda: parse_update(some),
         lambda: parse_started(some),
         lambda: parse_row(text),
         lambda: parse_glance(some),
@@ -276,7 +276,7 @@ def test_no_parser_is_surprised(text: str) -> None:
     ):
         with suppress(ReadingError):
             parse()
-    assert parse_seen(some).fence >= 0
+    assert parse_seen(some).last_number >= 0
     assert isinstance(pairs(text), dict)
 
 

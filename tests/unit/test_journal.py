@@ -43,11 +43,11 @@ def test_a_line_that_was_cut_takes_no_other_with_it(tmp_path: Path) -> None:
     append(path, "begin", who="me")
     growing = Growing(path)
     path.write_text(path.read_text() + '{"kind": "ho')
-    seen = [event["kind"] for event in growing.news()]
+    seen = [event["kind"] for event in growing.new_events()]
     append(path, "resumed", by="r2")
     append(path, "end", status=0, text="x")
     assert [event["kind"] for event in read_record(path)] == ["begin", "resumed", "end"]
-    assert seen + [event["kind"] for event in growing.news()] == ["begin", "resumed", "end"]
+    assert seen + [event["kind"] for event in growing.new_events()] == ["begin", "resumed", "end"]
 
 
 def test_an_event_that_is_written_in_part_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

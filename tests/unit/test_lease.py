@@ -17,9 +17,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.commands.unlock import lease_lines
-from rackwright.concerns.lease import LEASE, TTL, Owner, SeenLease, parse_lease, parse_seen, read_script, span, whose
-from rackwright.effects.held_leases import fenced, was_refused, why_lost
-from rackwright.effects.lease.holder import is_gone, purpose, run_word, this_owner
+from rackwright.concerns.lease import (
+    LEASE,
+    TTL,
+    LeaseHolder,
+    SeenLease,
+    parse_lease,
+    parse_seen,
+    read_script,
+    span,
+    whose,
+)
+from rackwright.effects.held_leases import lease_checked, was_refused, why_lost
+from rackwright.effects.lease.holder import is_gone, purpose, run_word, this_holder
 from rackwright.effects.lease.taking import Taken, acquire_script, parse_acquired
 from rackwright.hostside import host_script
 from rackwright.paths import RUN, STATE
@@ -46,7 +56,7 @@ def seen(uptime: int, text: str = FILE) -> SeenLease:
 def test_a_lease_is_read_with_its_owner_and_its_times() -> None:
     read = seen(1090)
     assert read.live is not None
-    assert (read.fence, read.live.number, read.live.id) == (7, 7, "7.3fa9c1d2")
+    assert (read.last_number, read.live.number, read.live.id) == (7, 7, "7.3fa9c1d2")
     assert (read.age, read.left) == (90, 30)
     told = whose(read, datetime(2026, 1, 2, 12, 0, 0, tzinfo=UTC))
     assert told == "alice@ctl-1 (pyinfra deploy.py) since 11:58:30, 1 min 30 s ago"
@@ -84,8 +94,8 @@ def test_spans_are_for_people(seconds: int, text: str) -> None:
 
 # -- the scripts, run for real in a folder of their own
 
-ALICE = Owner("alice", "ctl-1", "pyinfra deploy.py", "ctl-1 boot pid:[1]", 4711, 99)
-BOB = Owner("bob o'neil", "ctl-2", "rackwright unlock")
+ALICE = LeaseHolder("alice", "ctl-1", "pyinfra deploy.py", "ctl-1 boot pid:[1]", 4711, 99)
+BOB = LeaseHolder("bob o'neil", "ctl-2", "rackwright unlock")
 
 
 @dataclass(frozen=True)
@@ -103,13 +113,13 @@ class Ground:
     def background(self, script: str) -> subprocess.Popen[str]:
         return subprocess.Popen(["sh", "-c", self.here(script)], stdout=subprocess.PIPE, text=True)
 
-    def acquire(self, owner: Owner = ALICE, seen: int = 0, **words: Any) -> Taken | SeenLease:
-        done = self.run(acquire_script(seen, owner, **words))
+    def acquire(self, holder: LeaseHolder = ALICE, seen: int = 0, **words: Any) -> Taken | SeenLease:
+        done = self.run(acquire_script(seen, holder, **words))
         assert done.returncode == 0, done.stderr
         return parse_acquired(done.stdout.splitlines())
 
-    def take(self, owner: Owner = ALICE, seen: int = 0, **words: Any) -> Taken:
-        taken = self.acquire(owner, seen, **words)
+    def take(self, holder: LeaseHolder = ALICE, seen: int = 0, **words: Any) -> Taken:
+        taken = self.acquire(holder, seen, **words)
         assert isinstance(taken, Taken), taken
         return taken
 
@@ -137,11 +147,11 @@ def test_a_lease_is_taken_read_renewed_and_given_back(ground: Ground) -> None:
     assert taken == Taken(f"1.{run_word()}", fresh=True)
     live = ground.seen().live
     assert live is not None
-    assert (live.id, live.owner, ground.seen().fence) == (taken.id, ALICE, 1)
+    assert (live.id, live.holder, ground.seen().last_number) == (taken.id, ALICE, 1)
     assert (ground.folder / "run/lease").stat().st_mode & 0o777 == 0o600
     ground.age(100)
     assert ground.seen().left <= 20
-    assert ground.run(fenced("echo done", taken.id)).stdout == "done\n"
+    assert ground.run(lease_checked("echo done", taken.id)).stdout == "done\n"
     assert ground.seen().left > TTL - 10
     assert ground.seen().age >= 100
     ground.release("1.00000000")
@@ -155,8 +165,8 @@ def test_a_live_lease_holds_off_everybody_else(ground: Ground) -> None:
     held = ground.acquire(BOB, seen=1)
     assert isinstance(held, SeenLease)
     assert held.live is not None
-    assert held.live.owner == ALICE
-    assert ground.seen().fence == 1
+    assert held.live.holder == ALICE
+    assert ground.seen().last_number == 1
 
 
 def test_one_that_has_ended_is_taken_and_its_holder_is_fenced_off(ground: Ground) -> None:
@@ -165,18 +175,18 @@ def test_one_that_has_ended_is_taken_and_its_holder_is_fenced_off(ground: Ground
     new = ground.take(BOB, seen=1)
     assert new.id.startswith("2.")
     assert not new.fresh, "a lease that was not given back may have had a command at work"
-    refused = ground.run(fenced("echo must not be printed", old.id))
+    refused = ground.run(lease_checked("echo must not be printed", old.id))
     assert (refused.returncode, refused.stdout) == (76, "")
     assert was_refused(refused.stderr.splitlines())
     told = why_lost(refused.stderr.splitlines(), datetime.now(UTC))
     assert "taken over by bob o'neil@ctl-2 (rackwright unlock)" in told or "taken away by bob o'neil@ctl-2" in told
-    assert ground.run(fenced("echo done", new.id)).stdout == "done\n"
+    assert ground.run(lease_checked("echo done", new.id)).stdout == "done\n"
 
 
 def test_a_lease_that_ran_out_unnoticed_is_still_ours(ground: Ground) -> None:
     taken = ground.take()
     ground.age(TTL + 1)
-    assert ground.run(fenced("echo done", taken.id)).stdout == "done\n"
+    assert ground.run(lease_checked("echo done", taken.id)).stdout == "done\n"
     assert ground.seen().live is not None
 
 
@@ -184,7 +194,7 @@ def test_unlocking_fences_off_a_holder_that_lives(ground: Ground) -> None:
     taken = ground.take()
     ground.take(BOB, seen=1, displace=taken.id, ttl=0)
     assert ground.seen().live is None
-    refused = ground.run(fenced("echo must not be printed", taken.id, writes=False))
+    refused = ground.run(lease_checked("echo must not be printed", taken.id, writes=False))
     assert (refused.returncode, refused.stdout) == (76, "")
     told = why_lost(refused.stderr.splitlines(), datetime.now(UTC))
     assert "was taken away by bob o'neil@ctl-2 (rackwright unlock)" in told
@@ -192,14 +202,14 @@ def test_unlocking_fences_off_a_holder_that_lives(ground: Ground) -> None:
 
 
 def test_what_somebody_wrote_since_the_reading_is_told(ground: Ground) -> None:
-    seen = ground.seen().fence
+    seen = ground.seen().last_number
     ground.release(ground.take().id)
     assert not ground.take(BOB, seen=seen).fresh
 
 
 def test_the_next_writer_waits_for_a_command_of_the_one_before(ground: Ground) -> None:
     taken = ground.take()
-    slow = ground.background(fenced(f"echo begun; sleep 1; echo x >{ground.folder}/written", taken.id))
+    slow = ground.background(lease_checked(f"echo begun; sleep 1; echo x >{ground.folder}/written", taken.id))
     assert slow.stdout is not None
     assert slow.stdout.readline() == "begun\n"
     ground.release(taken.id, patience=0)
@@ -213,7 +223,7 @@ def test_the_next_writer_waits_for_a_command_of_the_one_before(ground: Ground) -
 def test_a_restarted_host_and_a_torn_down_one_refuse_the_old_holder(ground: Ground) -> None:
     taken = ground.take()
     shutil.rmtree(ground.folder / "run")
-    refused = ground.run(fenced("echo must not be printed", taken.id))
+    refused = ground.run(lease_checked("echo must not be printed", taken.id))
     assert (refused.returncode, refused.stdout) == (76, "")
     assert "the host was restarted" in why_lost(refused.stderr.splitlines(), datetime.now(UTC))
     shutil.rmtree(ground.folder / "state")
@@ -240,7 +250,7 @@ def test_a_broken_fence_or_lease_locks_nobody_out(ground: Ground) -> None:
 
 
 def test_this_process_lives_and_one_that_has_ended_is_gone() -> None:
-    own = this_owner()
+    own = this_holder()
     assert not is_gone(own)
     child = subprocess.Popen(["sleep", "60"])
     other = replace(own, pid=child.pid, started=started(child.pid) or 0)
@@ -255,7 +265,7 @@ def test_this_process_lives_and_one_that_has_ended_is_gone() -> None:
 
 @pytest.mark.parametrize("place", ["", "another machine boot pid:[1]"])
 def test_a_process_elsewhere_is_never_taken_for_dead(place: str) -> None:
-    assert not is_gone(replace(this_owner(), place=place, pid=2**22 + 1))
+    assert not is_gone(replace(this_holder(), place=place, pid=2**22 + 1))
 
 
 def test_the_purpose_is_the_run_or_the_deploy_and_never_its_data(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,7 +281,9 @@ def test_the_purpose_is_the_run_or_the_deploy_and_never_its_data(monkeypatch: py
 
 def test_unlock_shows_locked_and_unknown_hosts_and_no_others() -> None:
     now = datetime(2026, 1, 2, 12, 0, 0, tzinfo=UTC)
-    ours = FILE.replace("place=ctl-1 boot 4026531836", f"place={this_owner().place}").replace("pid=4711", "pid=4194305")
+    ours = FILE.replace("place=ctl-1 boot 4026531836", f"place={this_holder().place}").replace(
+        "pid=4711", "pid=4194305"
+    )
     looks: dict[str, SeenLease | str] = {
         "a": seen(1090),
         "b": seen(5000),

@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 from rackwright.commands.drain import new_mark
 from rackwright.commands.rebuild import refuse_drained
-from rackwright.concerns.drained import DRAINED, MARK, NO_BOOT, Drained, Standing, parse_mark
+from rackwright.concerns.drained import DRAINED, MARK, NO_BOOT, Drained, SeenDrained, parse_mark
 from rackwright.concerns.endpoint import ENDPOINT
 from rackwright.concerns.endpoint.group import Stage, stage_of
 from rackwright.concerns.endpoint.switch.maintenance import (
@@ -44,7 +44,7 @@ MARKED = Drained("GPU 3 is swapped", "ops@desk", "2026-11-23 09:12")
 def serving(mark: Drained | None = None, boot: str = "one") -> HostReading:
     """A converged host, drained or not."""
     seen = recorded("converged")
-    return replace(seen, seen={**seen.seen, DRAINED.name: Standing(mark, boot)})
+    return replace(seen, seen={**seen.seen, DRAINED.name: SeenDrained(mark, boot)})
 
 
 def test_the_mark_comes_first_and_the_stop_last() -> None:

@@ -13,7 +13,7 @@ LOADED = """
 import json, sys
 import rackwright.commands.cli, rackwright.inventory, rackwright.commands.status
 before = sorted(sys.modules)
-import rackwright.fleet.inspect.status.told
+import rackwright.fleet.inspect.status.output
 print(json.dumps([before, sorted(sys.modules)]))
 """
 BEFORE_LOGIN = 130

@@ -24,10 +24,10 @@ from rackwright.concerns.release import RELEASE, SeenReleases
 from rackwright.fleet.inspect.drift import Drift, HostDrift, Verdict, _verdict, drift_of
 from rackwright.fleet.inspect.left_hosts import left_hosts
 from rackwright.fleet.inspect.status.last_runs import last_runs
+from rackwright.fleet.inspect.status.output import ignored_of
 from rackwright.fleet.inspect.status.reading import Asked, parse
 from rackwright.fleet.inspect.status.rows import StatusRow, rows_of, unknown_row, values_of
 from rackwright.fleet.inspect.status.table import duration, render
-from rackwright.fleet.inspect.status.told import ignored_of
 from rackwright.messages import ReadingError
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Change, Owned, Shell

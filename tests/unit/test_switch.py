@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.concerns.endpoint.switch.events import SwitchNews
+from rackwright.concerns.endpoint.switch.events import SwitchProgress
 from rackwright.concerns.endpoint.switch.transaction import ALONE
 from rackwright.effects.jobs import Ended
 from rackwright.effects.remote import ConnectionLostError, LeaseLostError, NotStartedError, StepFailedError
@@ -328,7 +328,7 @@ def test_no_event_breaks_the_story(texts: list[str]) -> None:
     heard: list[Heard] = [*texts, *(Event(word, text) for word in words for text in texts)]
     for event in heard:
         with suppress(ValueError, ReadingError):
-            assert isinstance(SwitchNews("llm", KEPT).hear(event).text, str)
+            assert isinstance(SwitchProgress("llm", KEPT).hear(event).text, str)
 
 
 @pytest.mark.parametrize(
@@ -358,9 +358,9 @@ def test_only_a_plain_log_of_the_endpoints_own_folder_is_fetched(
     "line", ["::kept /root/.docker/config.json", f"::kept {KEPT}/x.log", "::end committed", "kept x"]
 )
 def test_what_is_printed_is_never_protocol(line: str) -> None:
-    news = SwitchNews("llm", KEPT)
-    assert news.hear(line).text == line
-    assert news == SwitchNews("llm", KEPT)
+    progress = SwitchProgress("llm", KEPT)
+    assert progress.hear(line).text == line
+    assert progress == SwitchProgress("llm", KEPT)
 
 
 def test_a_kept_log_that_unpacks_to_too_much_is_left_on_its_host(

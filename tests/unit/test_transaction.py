@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.concerns.endpoint.switch.events import SwitchNews
+from rackwright.concerns.endpoint.switch.events import SwitchProgress
 from rackwright.concerns.endpoint.switch.transaction import Tried, prove_script, ready_script, rows_of
 from rackwright.hostside import host_script, job_script
 from rackwright.hostside.packed import packed
@@ -147,11 +147,11 @@ def test_a_bad_one_rolls_back_and_that_is_proven(stage: Stage, failing: str) -> 
     assert "commit" not in ended.steps
     assert Event("failed", f"the {failing} failed") in ended.events
     assert (ended.last["outcome"], ended.last["reason"]) == ("rolled-back", f"the {failing} failed")
-    news = SwitchNews("llm", f"{stage.home}/failed")
+    progress = SwitchProgress("llm", f"{stage.home}/failed")
     for event in ended.events:
-        news.hear(event)
-    assert news.clocks is not None
-    assert 0 <= news.clocks.pointed <= news.clocks.serving < 20
+        progress.hear(event)
+    assert progress.clocks is not None
+    assert 0 <= progress.clocks.pointed <= progress.clocks.serving < 20
 
 
 @pytest.mark.parametrize("failing", ["back", "prove_back"])
@@ -205,10 +205,10 @@ def test_nothing_that_is_printed_or_answered_becomes_protocol(stage: Stage, evil
     text = shlex.quote(evil)
     ended = stage.run(prove=f"echo prove >>{stage.job}/steps; printf '%s\\n' {text} | tee $reason; exit 1")
     assert [event.word for event in ended.events] == ["failed", "progress", "back", "end"]
-    news = SwitchNews("llm", "/root/.docker")
+    progress = SwitchProgress("llm", "/root/.docker")
     for heard in said_by(stage.job):
-        assert "\n" not in news.hear(heard).text
-    assert news.kept is None
+        assert "\n" not in progress.hear(heard).text
+    assert progress.kept is None
     assert list(ended.last) == ["release", "outcome", "time", "reason"]
 
 

@@ -21,12 +21,12 @@ from rackwright.fleet.rollout.gate_hosts import (
     bake_rows,
     baking,
     domains_of,
-    found_switching,
     limits_of,
     node_of,
     outcome_of,
     state_after,
     still_serving,
+    was_cut,
 )
 from rackwright.fleet.rollout.waves import FIRST, LAST
 from rackwright.proof.basic import GPU_ERRORS, Answer
@@ -131,7 +131,7 @@ def test_who_goes_first_and_last(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (rank(0), rank(1, canary=True)) == (0, FIRST)
     monkeypatch.setenv(VARIABLE, Handover(first=["h2"], last=["h3"]).text)
     assert (rank(0), rank(1, canary=True), rank(2), rank(3, canary=True)) == (0, FIRST, FIRST, LAST)
-    assert [found_switching(f"h{number}") for number in range(4)] == [False, False, True, False]
+    assert [was_cut(f"h{number}") for number in range(4)] == [False, False, True, False]
 
 
 def test_a_host_without_a_group_is_in_all() -> None:

@@ -20,8 +20,8 @@ from rackwright.fleet.rollout.waves import (
     amount,
     bake_due,
     eligible,
-    told_waves,
     wave_numbers,
+    waves_event,
 )
 
 
@@ -50,16 +50,16 @@ LIMITS = st.builds(
 def test_every_host_switches_once_and_no_limit_is_passed(nodes: list[Node], limits: RunLimits, seed: int) -> None:
     chance, order = random.Random(seed), list[str]()
     by_name = {node.name: node for node in nodes}
-    standing = RunProgress(dict.fromkeys(by_name, Turn.WAITING))
+    progress = RunProgress(dict.fromkeys(by_name, Turn.WAITING))
     numbers = wave_numbers(nodes, limits.wave)
-    while any(turn is not Turn.DONE for turn in standing.turns.values()):
-        names = eligible(nodes, standing, limits)
+    while any(turn is not Turn.DONE for turn in progress.turns.values()):
+        names = eligible(nodes, progress, limits)
         for name in names:
-            assert standing.turns[name] is Turn.WAITING
+            assert progress.turns[name] is Turn.WAITING
             if by_name[name].serving:
-                assert numbers[name] <= standing.baked or numbers[name] == CANARIES
+                assert numbers[name] <= progress.baked or numbers[name] == CANARIES
         order += names
-        turns = dict(standing.turns) | dict.fromkeys(names, Turn.RUNNING)
+        turns = dict(progress.turns) | dict.fromkeys(names, Turn.RUNNING)
         running = [node for node in nodes if turns[node.name] is Turn.RUNNING]
         joined = [node for node in nodes if node.is_down and turns[node.name] is not Turn.DONE]
         for domain in {domain for node in nodes for domain in node.domains}:
@@ -68,18 +68,18 @@ def test_every_host_switches_once_and_no_limit_is_passed(nodes: list[Node], limi
             assert down <= max(limits.down.get(domain, 1), found), "beyond those that were found down nobody is"
         if running:
             turns[chance.choice(running).name] = Turn.DONE
-        standing = replace(standing, turns=turns)
-        due = bake_due(nodes, standing, limits.wave)
+        progress = replace(progress, turns=turns)
+        due = bake_due(nodes, progress, limits.wave)
         assert running or due is not None, "it is stuck"
         if due is not None:
-            standing = replace(standing, baked=due + 1)
+            progress = replace(progress, baked=due + 1)
     assert sorted(order) == sorted(by_name), "every host, once"
 
 
 @given(fleets(), LIMITS)
 def test_the_first_of_each_shape_goes_before_the_others(nodes: list[Node], limits: RunLimits) -> None:
-    standing = RunProgress({node.name: Turn.WAITING for node in nodes})
-    begun = eligible(nodes, standing, limits)
+    progress = RunProgress({node.name: Turn.WAITING for node in nodes})
+    begun = eligible(nodes, progress, limits)
     first = {shape: next((n.name for n in nodes if n.shape == shape), None) for shape in "ab"}
     assert begun[0] == nodes[0].name
     shapes = [next(node.shape for node in nodes if node.name == name) for name in begun]
@@ -96,8 +96,8 @@ def row(count: int, serving: bool = True, shape: str = "a") -> list[Node]:
 def test_a_labelled_host_is_the_canary_of_its_shape() -> None:
     nodes = [*row(3), Node("h3", 3, True, "a", rank=FIRST), Node("h4", 4, True, "b")]
     assert wave_numbers(nodes, 2) == {"h3": 0, "h4": 0, "h0": 1, "h1": 1, "h2": 2}
-    standing = RunProgress({node.name: Turn.WAITING for node in nodes})
-    assert eligible(nodes, standing, RunLimits({"all": 9})) == ["h3", "h4"]
+    progress = RunProgress({node.name: Turn.WAITING for node in nodes})
+    assert eligible(nodes, progress, RunLimits({"all": 9})) == ["h3", "h4"]
     nodes[0] = replace(nodes[0], rank=LAST)
     assert wave_numbers(nodes, 2) == {"h3": 0, "h4": 0, "h1": 1, "h2": 1, "h0": 2}
 
@@ -119,11 +119,11 @@ def test_hosts_found_in_their_switch_are_joined_at_once_and_count_as_down() -> N
 
 def test_hosts_that_do_not_serve_go_together_after_the_canary() -> None:
     nodes = row(5, serving=False)
-    standing = RunProgress({node.name: Turn.WAITING for node in nodes})
-    assert eligible(nodes, standing, RunLimits({})) == ["h0"]
-    running = replace(standing, turns={**standing.turns, "h0": Turn.RUNNING})
+    progress = RunProgress({node.name: Turn.WAITING for node in nodes})
+    assert eligible(nodes, progress, RunLimits({})) == ["h0"]
+    running = replace(progress, turns={**progress.turns, "h0": Turn.RUNNING})
     assert eligible(nodes, running, RunLimits({})) == []
-    done = replace(standing, turns={**standing.turns, "h0": Turn.DONE})
+    done = replace(progress, turns={**progress.turns, "h0": Turn.DONE})
     assert eligible(nodes, done, RunLimits({})) == ["h1", "h2", "h3", "h4"]
 
 
@@ -154,7 +154,7 @@ def test_amounts(text: str, of: int, number: int) -> None:
 
 @given(fleets(), LIMITS)
 def test_the_record_is_told_every_host_once_with_the_canaries_first(nodes: list[Node], limits: RunLimits) -> None:
-    told = told_waves(nodes, limits)
+    told = waves_event(nodes, limits)
     numbers = wave_numbers(nodes, limits.wave)
     assert [[numbers[name] for name in names] for names in told["waves"]] == [
         [number] * len(names) for number, names in zip(sorted(set(numbers.values())), told["waves"], strict=True)

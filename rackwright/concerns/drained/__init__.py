@@ -6,9 +6,9 @@ from rackwright.concerns.drained.concern import (
     NO_BOOT,
     NO_BOOT_TEXT,
     Drained,
-    Standing,
+    SeenDrained,
     parse_mark,
     read_script,
 )
 
-__all__ = ["DRAINED", "MARK", "NO_BOOT", "NO_BOOT_TEXT", "Drained", "Standing", "parse_mark", "read_script"]
+__all__ = ["DRAINED", "MARK", "NO_BOOT", "NO_BOOT_TEXT", "Drained", "SeenDrained", "parse_mark", "read_script"]

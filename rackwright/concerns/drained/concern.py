@@ -48,7 +48,7 @@ def _line(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Standing:
+class SeenDrained:
     """What a host says of itself as a whole."""
 
     drained: Drained | None = None
@@ -74,11 +74,11 @@ def _read(_: HostSettings) -> str:
     return read_script()
 
 
-def _parse(output: str) -> Standing:
-    return Standing(parse_mark(files(output).get(MARK)), pairs(output).get("boot", ""))
+def _parse(output: str) -> SeenDrained:
+    return SeenDrained(parse_mark(files(output).get(MARK)), pairs(output).get("boot", ""))
 
 
-DRAINED: Concern[None, Standing] = Concern(
+DRAINED: Concern[None, SeenDrained] = Concern(
     name="drained",
     read=_read,
     parse=_parse,

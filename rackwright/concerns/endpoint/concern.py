@@ -85,7 +85,7 @@ def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
     others = [_other_format(name, own.format) for name, own in seen.endpoints.items() if formats.foreign(own.format)]
     if others:
         return others
-    if moved := _moved(asked, seen):
+    if moved := _on_other_hosts(asked, seen):
         return moved
     groups = groups_among(asked, seen)
     together = {name for group in groups for name in (*group.coming, *group.leaving)}
@@ -104,17 +104,17 @@ def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
     return [*found, *(change for group in groups for change in _together(group, asked, seen))]
 
 
-def _moved(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
+def _on_other_hosts(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
     """Endpoints that other hosts than before are to serve: no single switch leads there."""
     gone = {name: own for name, own in seen.endpoints.items() if name not in asked.endpoints}
     named = [name for name, own in gone.items() if own.spec.get("members", 1) > 1]
     if any(own.group for own in asked.endpoints.values()):
         named += [name for name, own in gone.items() if own.serving and name not in named]
     named += [name for name, own in asked.endpoints.items() if is_elsewhere(own, seen.endpoints.get(name))]
-    return [_not_moved(name) for name in named]
+    return [_refuse_other_hosts(name) for name in named]
 
 
-def _not_moved(name: str) -> Change:
+def _refuse_other_hosts(name: str) -> Change:
     text = (
         f"endpoint {name}: other hosts than before are to serve it, or in other places, and a switch does not lead "
         "there; next: rackwright teardown INVENTORY with --limit for each of its hosts, then the deploy"

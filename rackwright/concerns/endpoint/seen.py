@@ -126,11 +126,11 @@ def joined(output: str, answers: Answers) -> str:
     for line in output.split("\n"):
         found.append(line)
         if line.startswith("endpoint "):
-            found += _told(line.removeprefix("endpoint "), answers)
+            found += _state_lines(line.removeprefix("endpoint "), answers)
     return "\n".join(found)
 
 
-def _told(name: str, answers: Answers) -> Iterator[str]:
+def _state_lines(name: str, answers: Answers) -> Iterator[str]:
     for key in ("ActiveState", "SubState", "Result", "NeedDaemonReload", "UnitFileState"):
         if key in answers.units.get(unit_name(name), {}):
             yield f"value {key}={answers.unit(unit_name(name), key)}"

@@ -4,9 +4,9 @@ from rackwright.concerns.firewall.changes import are_as_left, remove_script
 from rackwright.concerns.firewall.concern import (
     FIREWALL,
     FIREWALL_AS_SERVED,
-    is_moving,
     is_ours,
-    moved,
+    listens_elsewhere,
+    new_addresses,
     opening_changes,
 )
 from rackwright.concerns.firewall.place import ListenAddress
@@ -18,9 +18,9 @@ __all__ = (
     "ListenAddress",
     "SeenFirewall",
     "are_as_left",
-    "is_moving",
     "is_ours",
-    "moved",
+    "listens_elsewhere",
+    "new_addresses",
     "opening_changes",
     "remove_script",
 )

@@ -161,10 +161,10 @@ def report(asked: WantedFirewall, seen: SeenFirewall) -> str:
         f"{command} has rules of its own beside {seen.backend}: they decide, too; see {command}-save"
         for command in seen.elsewhere
     ]
-    return "\n".join([*asked.warnings, *hidden, *repairs_told(seen)])
+    return "\n".join([*asked.warnings, *hidden, *repairs_text(seen)])
 
 
-def repairs_told(seen: SeenFirewall) -> list[str]:
+def repairs_text(seen: SeenFirewall) -> list[str]:
     """A sentence on what the host put back by itself within the last hour; what to do once it is a fight."""
     if not seen.repairs:
         return []

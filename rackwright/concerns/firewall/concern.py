@@ -49,7 +49,7 @@ def is_ours(reading: HostReading) -> bool:
     return record.issuperset(OWNS)
 
 
-def is_moving(settings: HostSettings, reading: HostReading) -> bool:
+def listens_elsewhere(settings: HostSettings, reading: HostReading) -> bool:
     """Whether an endpoint listens elsewhere than the settings ask for, or is no longer in them.
 
     Never where deploy.py does not call firewall(): nothing of it is read there.
@@ -60,7 +60,7 @@ def is_moving(settings: HostSettings, reading: HostReading) -> bool:
     return any(name not in own or each_once([own[name], at.put(own[name])])[1:] for name, at in seen.current.items())
 
 
-def moved(reading: HostReading, places: Mapping[str, ListenAddress]) -> dict[str, ListenAddress]:
+def new_addresses(reading: HostReading, places: Mapping[str, ListenAddress]) -> dict[str, ListenAddress]:
     """Those places, by endpoint, where it does not listen now; none where deploy.py does not call firewall()."""
     if FIREWALL.name not in reading.seen:
         return {}

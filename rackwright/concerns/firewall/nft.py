@@ -16,7 +16,7 @@ NOT_FOREIGN = frozenset({OURS, *IPTABLES, *DOCKERS})
 HOOK = re.compile(r"\bhook (\w+)")
 JUMP = re.compile(r"\b(?:jump|goto) ([^\s,}]+)")
 CLOSES = re.compile(r"\b(?:drop|reject)\b")
-SETTLED = re.compile(r"\bct state \{?\s*(?:invalid|established|related|untracked|[,\s])+\}? ")
+NOT_NEW = re.compile(r"\bct state \{?\s*(?:invalid|established|related|untracked|[,\s])+\}? ")
 QUOTED = re.compile(r'"[^"]*"')
 PORT = re.compile(r"\b(tcp|udp|sctp|dccp|th) dport (\d+) ")
 
@@ -57,7 +57,7 @@ def _reached(chains: Mapping[str, Chain], hooks: Collection[str]) -> set[str]:
 
 
 def _may_close(line: str, port: int) -> bool:
-    if not CLOSES.search(line) or SETTLED.search(f"{line} "):
+    if not CLOSES.search(line) or NOT_NEW.search(f"{line} "):
         return False
     said = PORT.search(line)
     return said is None or (said[1] in ("tcp", "th") and whole_number(said[2]) == port)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rackwright.concerns.firewall.iptables import CLOSES, Rule, Table, network_of
 
-SETTLED = frozenset({"RELATED", "ESTABLISHED", "INVALID", "UNTRACKED"})
+NOT_NEW = frozenset({"RELATED", "ESTABLISHED", "INVALID", "UNTRACKED"})
 """Connection states that no new connection has."""
 PORTS = ("--dport", "--dports", "--ctorigdstport")
 DEPTH = 8
@@ -44,7 +44,7 @@ def suspects(table: Table, chain: str, knock: Knock) -> list[Rule]:
     """Rules of others that may close the port, in a chain and those that it leads to, up to what surely lets it in."""
     found = []
     for rule in _passed(table, chain, knock.rule, DEPTH):
-        if rule.target in CLOSES and not (rule.ours or _only_settled(rule) or _is_dockers(rule)):
+        if rule.target in CLOSES and not (rule.ours or _spares_new(rule) or _is_dockers(rule)):
             found.append(rule)
         if rule.target in FINAL and _surely(rule, knock.rule):
             return found
@@ -74,9 +74,9 @@ def _is_dockers(rule: Rule) -> bool:
     return rule.chain.startswith(DOCKER) and rule.chain != DOCKER_USER
 
 
-def _only_settled(rule: Rule) -> bool:
+def _spares_new(rule: Rule) -> bool:
     states = rule.matches.get("--ctstate") or rule.matches.get("--state")
-    return states is not None and set(states.split(",")) <= SETTLED
+    return states is not None and set(states.split(",")) <= NOT_NEW
 
 
 # -- whether a packet of the one must, or cannot, match the other

@@ -66,7 +66,7 @@ def for_listeners(
         {**kept_files(rules, closing, _doors(endpoints, left, seen)), **watch_files()},
         settings.firewall.confirm_timeout,
         _foreign_refusal(settings, foreign),
-        (*warnings(settings.all_endpoints), *_moving(settings, endpoints)),
+        (*warnings(settings.all_endpoints), *_ports_kept_open(settings, endpoints)),
         foreign,
     )
 
@@ -119,7 +119,7 @@ def _daemon_json(docker: SeenDocker) -> Mapping[str, Any]:
         return {}
 
 
-def _moving(settings: HostSettings, endpoints: Listeners) -> Iterator[str]:
+def _ports_kept_open(settings: HostSettings, endpoints: Listeners) -> Iterator[str]:
     for name, one in endpoints:
         own = settings.all_endpoints.get(name)
         if own and own.port != one.port and (name, one) not in meeting_places(settings):

@@ -5,13 +5,13 @@ Its times are seconds of the host's own monotonic clock, so a clock that is set 
 """
 
 from rackwright.concerns.lease.concern import (
-    FENCE,
+    LAST_NUMBER,
     LEASE,
     LEASED,
     TTL,
     UNLOCK,
     Lease,
-    Owner,
+    LeaseHolder,
     SeenLease,
     parse_lease,
     parse_seen,
@@ -21,13 +21,13 @@ from rackwright.concerns.lease.concern import (
 )
 
 __all__ = [
-    "FENCE",
+    "LAST_NUMBER",
     "LEASE",
     "LEASED",
     "TTL",
     "UNLOCK",
     "Lease",
-    "Owner",
+    "LeaseHolder",
     "SeenLease",
     "parse_lease",
     "parse_seen",

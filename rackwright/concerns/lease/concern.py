@@ -18,7 +18,7 @@ from rackwright.plan.reading import decode, lines_of, pairs, whole_number
 from rackwright.settings.model import HostSettings
 
 LEASE = f"{RUN}/lease"
-FENCE = f"{STATE}/fence"
+LAST_NUMBER = f"{STATE}/fence"
 TTL = 120
 """Seconds after which a lease that nobody renews has ended."""
 UNLOCK = "rackwright unlock"
@@ -26,7 +26,7 @@ UNLOCK = "rackwright unlock"
 
 
 @dataclass(frozen=True)
-class Owner:
+class LeaseHolder:
     """Who writes: a user at a machine for a purpose, and the process that does it.
 
     `place` tells where `pid` means that process: machine, boot and process namespace. Empty: it cannot be asked.
@@ -48,7 +48,7 @@ class Lease:
     number: int
     run: str
     """Word of the run that holds it: numbers begin again after a teardown."""
-    owner: Owner
+    holder: LeaseHolder
     taken: int
     expires: int
 
@@ -62,7 +62,7 @@ class Lease:
 class SeenLease:
     """What was read of a host: its fence, its clock (seconds since its start), and the lease, live or not."""
 
-    fence: int = 0
+    last_number: int = 0
     uptime: int = 0
     lease: Lease | None = None
 
@@ -89,7 +89,7 @@ def _read(_: HostSettings) -> str:
 
 def read_script() -> str:
     """Prints fence, clock and lease; changes nothing."""
-    return host_script("lease_read", lease=LEASE, fence=FENCE)
+    return host_script("lease_read", lease=LEASE, fence=LAST_NUMBER)
 
 
 def parse_seen(lines: Iterable[str]) -> SeenLease:
@@ -108,7 +108,7 @@ def parse_lease(text: str) -> Lease | None:
         return None
     values = pairs(text)
     number, _, run = values.get("id", "").partition(".")
-    owner = Owner(
+    holder = LeaseHolder(
         user=values.get("user", "somebody"),
         machine=values.get("machine", "an unknown machine"),
         purpose=values.get("purpose", ""),
@@ -116,7 +116,7 @@ def parse_lease(text: str) -> Lease | None:
         pid=_number(values.get("pid", "")),
         started=_number(values.get("started", "")),
     )
-    return Lease(_number(number), run, owner, _number(values.get("taken", "")), _number(values.get("expires", "")))
+    return Lease(_number(number), run, holder, _number(values.get("taken", "")), _number(values.get("expires", "")))
 
 
 def _number(text: str) -> int:
@@ -140,10 +140,10 @@ def whose(seen: SeenLease, now: datetime) -> str:
     """
     if seen.lease is None:
         return "nobody"
-    owner = seen.lease.owner
+    holder = seen.lease.holder
     since = now - timedelta(seconds=seen.age)
-    purpose = owner.purpose or "no purpose given"
-    return f"{owner.user}@{owner.machine} ({purpose}) since {since:%H:%M:%S}, {span(seen.age)} ago"
+    purpose = holder.purpose or "no purpose given"
+    return f"{holder.user}@{holder.machine} ({purpose}) since {since:%H:%M:%S}, {span(seen.age)} ago"
 
 
 def span(seconds: int) -> str:

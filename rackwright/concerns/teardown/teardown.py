@@ -10,7 +10,7 @@ from rackwright.concerns.declared import Declared, left_of
 from rackwright.concerns.docker.apt import ENGINES
 from rackwright.concerns.docker.daemonjob import HOME as DOCKERD_HOME
 from rackwright.concerns.drained import MARK
-from rackwright.concerns.lease import FENCE, LEASED, SeenLease
+from rackwright.concerns.lease import LAST_NUMBER, LEASED, SeenLease
 from rackwright.concerns.teardown.marks import Marks
 from rackwright.concerns.teardown.removal import removals, unknown_kinds
 from rackwright.paths import ETC, OWNED, RUN, SLICE, STATE
@@ -85,12 +85,11 @@ def _forget(gone: Iterable[Owned]) -> list[Change]:
 
 def _last(here: bool, left: bool, lease: SeenLease) -> list[Change]:
     """The rest of our folders, the lease with them; the record itself stays as long as it still names something."""
-    if not here and not lease.fence:
+    if not here and not lease.last_number:
         return []
     spare = "" if left else f"rm -rf {STATE} || exit 1\n"
-    script = (
-        f"rm -rf {STATE}/endpoints {STATE}/guards {DOCKERD_HOME} {FENCE} {SLICE} {MARK} {RUN} {ETC} || exit 1\n{spare}"
-    )
+    state = f"{STATE}/endpoints {STATE}/guards {DOCKERD_HOME} {LAST_NUMBER} {SLICE} {MARK}"
+    script = f"rm -rf {state} {RUN} {ETC} || exit 1\n{spare}"
     return [Change("remove what is left of Rackwright's own folders", "teardown", (Shell(script),))]
 
 

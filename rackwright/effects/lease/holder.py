@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
-from rackwright.concerns.lease import Owner
+from rackwright.concerns.lease import LeaseHolder
 from rackwright.processes import boot, started
 from rackwright.runs.journal import current_record
 
@@ -25,11 +25,11 @@ def run_word() -> str:
 
 
 @cache
-def this_owner() -> Owner:
-    """This process as the owner of leases."""
+def this_holder() -> LeaseHolder:
+    """This process as the holder of leases."""
     pid = os.getpid()
     user, machine = _plain(getpass.getuser()), _plain(socket.gethostname())
-    return Owner(user, machine, _plain(purpose()), place(), pid, started(pid) or 0)
+    return LeaseHolder(user, machine, _plain(purpose()), place(), pid, started(pid) or 0)
 
 
 def purpose() -> str:
@@ -60,6 +60,6 @@ def place() -> str:
     return _plain(f"{socket.gethostname()} {boot()} {namespace}")
 
 
-def is_gone(owner: Owner) -> bool:
-    """Whether the owner was a process of this machine and has ended; False when unknown."""
-    return bool(owner.place) and owner.place == place() and started(owner.pid) != owner.started
+def is_gone(holder: LeaseHolder) -> bool:
+    """Whether the holder was a process of this machine and has ended; False when unknown."""
+    return bool(holder.place) and holder.place == place() and started(holder.pid) != holder.started

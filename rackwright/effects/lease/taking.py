@@ -12,9 +12,20 @@ from datetime import datetime
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
-from rackwright.concerns.lease import FENCE, LEASE, TTL, Lease, Owner, SeenLease, parse_seen, read_script, span, whose
-from rackwright.effects.held_leases import Hold, fenced, keep_hold, was_refused, why_lost
-from rackwright.effects.lease.holder import is_gone, run_word, this_owner
+from rackwright.concerns.lease import (
+    LAST_NUMBER,
+    LEASE,
+    TTL,
+    Lease,
+    LeaseHolder,
+    SeenLease,
+    parse_seen,
+    read_script,
+    span,
+    whose,
+)
+from rackwright.effects.held_leases import Hold, keep_hold, lease_checked, was_refused, why_lost
+from rackwright.effects.lease.holder import is_gone, run_word, this_holder
 from rackwright.effects.lease.keeping import keep_slice
 from rackwright.effects.line import is_lost
 from rackwright.effects.printed import tail
@@ -54,7 +65,7 @@ class Taken:
     fresh: bool
 
 
-def acquire_script(seen: int, owner: Owner, displace: str = "", ttl: int = TTL) -> str:
+def acquire_script(seen: int, holder: LeaseHolder, displace: str = "", ttl: int = TTL) -> str:
     """Take the lease, or tell who holds it.
 
     seen: the fence that the reading saw. displace: id of a lease that counts as ended. ttl: seconds; 0 leaves a
@@ -62,9 +73,9 @@ def acquire_script(seen: int, owner: Owner, displace: str = "", ttl: int = TTL) 
     """
     return host_script(
         "lease_acquire",
-        **asdict(owner),
+        **asdict(holder),
         lease=LEASE,
-        fence=FENCE,
+        fence=LAST_NUMBER,
         seen=seen,
         displace=displace,
         run=run_word(),
@@ -103,16 +114,18 @@ def take(state: State, host: Host, seen: SeenLease) -> Taken:
     A lease whose process has ended on this machine is taken over at once. Raises LeaseHeldError, or another
     StepFailedError.
     """
-    taken = ask_for(state, host, acquire_script(seen.fence, this_owner()))
+    taken = ask_for(state, host, acquire_script(seen.last_number, this_holder()))
     dead = _gone(taken)
     if dead is not None:
-        taken = ask_for(state, host, acquire_script(seen.fence, this_owner(), dead.id))
+        taken = ask_for(state, host, acquire_script(seen.last_number, this_holder(), dead.id))
     if isinstance(taken, SeenLease):
         error = LeaseHeldError(refusal(host.name, taken))
         note("host", host=host.name, state=RunState.BUSY, text=str(error))
         raise error
     if dead is not None:
-        say(host, f"taking over from {dead.owner.purpose} (process {dead.owner.pid} of this machine), which has ended")
+        say(
+            host, f"taking over from {dead.holder.purpose} (process {dead.holder.pid} of this machine), which has ended"
+        )
     _keep(state, host, Hold(taken.id))
     keep_slice(state, host)
     return taken
@@ -128,7 +141,7 @@ def take_again(state: State, host: Host) -> None:
 
 def _gone(answer: Taken | SeenLease) -> Lease | None:
     live = answer.live if isinstance(answer, SeenLease) else None
-    return live if live is not None and is_gone(live.owner) else None
+    return live if live is not None and is_gone(live.holder) else None
 
 
 def refusal(host: str, held: SeenLease) -> str:
@@ -158,7 +171,7 @@ def _renew(state: State, host: Host, hold: Hold) -> None:
         if time.monotonic() - hold.renewed < TTL / 3:
             continue
         try:
-            ok, output = remote(state, host, command_of(Shell(fenced("", hold.id, writes=False))), quiet=True)
+            ok, output = remote(state, host, command_of(Shell(lease_checked("", hold.id, writes=False))), quiet=True)
         except StepFailedError:
             continue  # the next command tells what is wrong
         if ok:
@@ -188,7 +201,7 @@ def _say_goodbye(state: State, host: Host, hold: Hold) -> None:
 
 def clear_dead(state: State, host: Host, seen: SeenLease) -> None:
     """Take a lease away whose process has ended on this machine, where there is nothing to take one for."""
-    if seen.live is not None and is_gone(seen.live.owner):
+    if seen.live is not None and is_gone(seen.live.holder):
         _release(state, host, seen.live.id)
 
 

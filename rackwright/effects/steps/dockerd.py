@@ -9,7 +9,7 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
 from rackwright.concerns.docker.daemonjob import HOME
-from rackwright.concerns.endpoint.switch.events import SwitchNews
+from rackwright.concerns.endpoint.switch.events import SwitchProgress
 from rackwright.effects.jobs import Ended
 from rackwright.effects.remote import NotStartedError, StepFailedError, TakenBackError, follow_job
 from rackwright.effects.steps.endpoint import (
@@ -37,27 +37,27 @@ def restart_and_prove(state: State, host: Host, step: DaemonRestart) -> None:
 
     A lost connection says nothing of how it ends: the host goes on by itself, and the next run joins it.
     """
-    news = SwitchNews("dockerd", failed_dir(HOME), "configuration")
-    ended = follow_job(state, host, step.job, lambda heard: tell(host, news, heard))
-    error = ending(step, news, ended)
+    progress = SwitchProgress("dockerd", failed_dir(HOME), "configuration")
+    ended = follow_job(state, host, step.job, lambda heard: tell(host, progress, heard))
+    error = ending(step, progress, ended)
     if error is not None:
-        log = fetch_log(state, host, news, step.configuration)
+        log = fetch_log(state, host, progress, step.configuration)
         raise with_more(error, f"dockerd's log of the failed try: {log}" if log else "")
 
 
-def ending(step: DaemonRestart, news: SwitchNews, ended: Ended) -> StepFailedError | None:
+def ending(step: DaemonRestart, progress: SwitchProgress, ended: Ended) -> StepFailedError | None:
     """What a restart that has ended so was; None when all is well. Its cause is chained to it."""
     names = ", ".join(step.endpoints)
-    failure = failure_of(news)
+    failure = failure_of(progress)
     error: StepFailedError | None
     match ended.status:
         case 0:
             error = None
         case 3:
-            text = f"dockerd has its previous configuration, serving again: {names}{clock_of(news)}"
+            text = f"dockerd has its previous configuration, serving again: {names}{clock_of(progress)}"
             error = ConfigurationBackError(f"{failure.text}\n{text}")
         case 4:
-            error = NothingServesError(f"{failure.text}\nand rolling back failed too: {news.lost}\n{_hands(step)}")
+            error = NothingServesError(f"{failure.text}\nand rolling back failed too: {progress.lost}\n{_hands(step)}")
         case 5:
             error = NotStartedError(
                 f"dockerd was not restarted, still serving: {names}: {failure.text}", failure.reasons, code="RW0722"
@@ -65,7 +65,7 @@ def ending(step: DaemonRestart, news: SwitchNews, ended: Ended) -> StepFailedErr
         case _:
             text = f"{step.job.title}: {ended.text}; the host rolls back, and nobody knows yet whether that serves"
             error = NothingServesError(f"{text}\n{_hands(step)}")
-    return closed(error, news, failure, f"dockerd runs with its new configuration, proven: {names}")
+    return closed(error, progress, failure, f"dockerd runs with its new configuration, proven: {names}")
 
 
 def _hands(step: DaemonRestart) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
-from rackwright.concerns.endpoint.switch.events import COLOURS, ShownLine, SwitchNews, in_words
+from rackwright.concerns.endpoint.switch.events import COLOURS, ShownLine, SwitchProgress, in_words
 from rackwright.concerns.endpoint.switch.transaction import ALONE, word_script
 from rackwright.concerns.inflate import inflate
 from rackwright.effects.jobs import Ended
@@ -92,21 +92,21 @@ def switch_and_prove(state: State, host: Host, step: Proved, before: Mapping[str
     before: what was answered to its earlier questions, where they had to be asked earlier still.
     """
     before = asked_before(state, host, step) if before is None else before
-    news = SwitchNews(step.endpoint, failed_dir(endpoint_dir(step.endpoint)))
+    progress = SwitchProgress(step.endpoint, failed_dir(endpoint_dir(step.endpoint)))
 
     def heed(heard: Heard) -> None:
-        tell(host, news, heard)
-        if news.waits:
-            news.waits = False
-            _approve(state, host, step, before, news)
+        tell(host, progress, heard)
+        if progress.waits:
+            progress.waits = False
+            _approve(state, host, step, before, progress)
 
     ended = follow_job(state, host, step.job, heed)
-    if ended.status == 0 and not news.waited:
+    if ended.status == 0 and not progress.waited:
         # An earlier run's switch, which asked for less, was joined.
         ask_all(state, host, step.questions, before)
-    error = ending(step, news, ended)
+    error = ending(step, progress, ended)
     if error is not None:
-        log = fetch_log(state, host, news, step.release)
+        log = fetch_log(state, host, progress, step.release)
         raise with_more(error, f"the failed release's log: {log}" if log else "")
     if step.door is not None:
         say(host, f"  {reach_of(state, host, step.door)}")
@@ -124,26 +124,26 @@ def with_more(error: StepFailedError, more: str) -> StepFailedError:
     return error
 
 
-def tell(host: Host, news: SwitchNews, heard: Heard) -> None:
+def tell(host: Host, progress: SwitchProgress, heard: Heard) -> None:
     """Show what a switch says, and note the rows of its proof."""
     try:
-        shown = news.hear(heard)
+        shown = progress.hear(heard)
     except (ReadingError, ValueError):
         shown = ShownLine(text_of(heard))
     say(host, f"  {shown.text}", shown.colour)
-    if news.row is not None:
-        row = news.row
+    if progress.row is not None:
+        row = progress.row
         note("row", host=host.name, row=row.name, mark=row.mark, seen=row.seen, figure=row.figure)
 
 
-def _approve(state: State, host: Host, step: Proved, before: Mapping[str, Verdict], news: SwitchNews) -> None:
+def _approve(state: State, host: Host, step: Proved, before: Mapping[str, Verdict], progress: SwitchProgress) -> None:
     """Ask the rest of the gate, and give the host that waits for it the word."""
     try:
         word = "commit"
         try:
             ask_all(state, host, step.questions, before)
         except RefusedError as error:
-            news.refused.update(error.rows)
+            progress.refused.update(error.rows)
             word = f"back {error.text}"
         run_simple(state, host, Shell(word_script(step.endpoint, word)))
     except ConnectionLostError as error:
@@ -154,21 +154,21 @@ def _approve(state: State, host: Host, step: Proved, before: Mapping[str, Verdic
         say(host, f"  the word came too late: {error}", "yellow")
 
 
-def ending(step: Proved, news: SwitchNews, ended: Ended) -> StepFailedError | None:
+def ending(step: Proved, progress: SwitchProgress, ended: Ended) -> StepFailedError | None:
     """What a switch that has ended so was; None when all is well. Its cause is chained to it."""
     name = step.endpoint
-    failure = failure_of(news)
+    failure = failure_of(progress)
     error: StepFailedError | None
     match ended.status:
         case 0:
             error = None
         case 3:
-            error = RolledBackError(f"{failure.text}\n{_back(step)}{clock_of(news)}", code=failure.code)
-        case 4 if news.lost is None:
+            error = RolledBackError(f"{failure.text}\n{_back(step)}{clock_of(progress)}", code=failure.code)
+        case 4 if progress.lost is None:
             text = f"endpoint {name} is stopped: there was no other proven release to roll back to"
             error = StoppedError(f"{failure.text}\n{text}")
         case 4:
-            error = NothingServesError(f"{failure.text}\n{_nothing_serves(name, news)}")
+            error = NothingServesError(f"{failure.text}\n{_nothing_serves(name, progress)}")
         case 5:
             text = f"endpoint {name} was not switched, it serves what it served: {failure.text}"
             error = NotStartedError(text, failure.reasons, code="RW0726")
@@ -181,7 +181,7 @@ def ending(step: Proved, news: SwitchNews, ended: Ended) -> StepFailedError | No
                 "that serves; next: run the same command again, and if it fails: "
                 f"journalctl -u {unit_name(name)} --lines 100"
             )
-    return closed(error, news, failure, f"endpoint {name} serves release {step.release} and is proven")
+    return closed(error, progress, failure, f"endpoint {name} serves release {step.release} and is proven")
 
 
 def _back(step: Proved) -> str:
@@ -191,16 +191,18 @@ def _back(step: Proved) -> str:
     return f"endpoint {names} serves again, in whose place {step.endpoint} was to"
 
 
-def failure_of(news: SwitchNews) -> StepFailedError:
+def failure_of(progress: SwitchProgress) -> StepFailedError:
     """What made the host stop or roll back: the rows that it refused, or its own words.
 
     A fault that the host has measured of itself explains whatever else has failed.
     """
-    reason = _SAID.get(news.cause)
+    reason = _SAID.get(progress.cause)
     reasons = (reason,) if reason is not None else ()
-    if news.refused:
-        return RefusedError(news.refused, reasons if reason and reason.cause.is_hosts else ())
-    return StepFailedError(news.failure or "it ended without a word", reasons, code=_CODES.get(news.cause, "RW0723"))
+    if progress.refused:
+        return RefusedError(progress.refused, reasons if reason and reason.cause.is_hosts else ())
+    return StepFailedError(
+        progress.failure or "it ended without a word", reasons, code=_CODES.get(progress.cause, "RW0723")
+    )
 
 
 _SAID = {
@@ -216,46 +218,48 @@ _CODES = {"gpu": "RW0728", "disk": "RW0729", "hook": "RW0730", "start": "RW0731"
 """The codes of these words."""
 
 
-def clock_of(news: SwitchNews) -> str:
+def clock_of(progress: SwitchProgress) -> str:
     """How long rolling back took, to follow a sentence; nothing when the host did not say."""
-    return "" if news.clocks is None else f": {in_words(news.clocks)}"
+    return "" if progress.clocks is None else f": {in_words(progress.clocks)}"
 
 
 def closed(
-    error: StepFailedError | None, news: SwitchNews, failure: StepFailedError, well: str
+    error: StepFailedError | None, progress: SwitchProgress, failure: StepFailedError, well: str
 ) -> StepFailedError | None:
     """An ending with what the ready hooks said, chained to its cause. `well`: what serves when there is no error."""
-    if news.not_admitted is not None and not isinstance(error, NothingServesError | StoppedError):
+    if progress.not_admitted is not None and not isinstance(error, NothingServesError | StoppedError):
         text = f"{error.text if error is not None else well}\n"
-        text += f"clients are not let in again: {news.not_admitted}; next: fix the hook and run the same command again"
+        text += (
+            f"clients are not let in again: {progress.not_admitted}; next: fix the hook and run the same command again"
+        )
         error = NotAdmittedError(text)
     if error is not None:
         error.__cause__ = failure
     return error
 
 
-def _nothing_serves(endpoint: str, news: SwitchNews) -> str:
+def _nothing_serves(endpoint: str, progress: SwitchProgress) -> str:
     return (
-        f"and rolling back failed too: {news.lost}\nendpoint {endpoint} does not answer as it should: "
+        f"and rolling back failed too: {progress.lost}\nendpoint {endpoint} does not answer as it should: "
         f"hands needed on this host; next: journalctl -u {unit_name(endpoint)} --lines 100"
     )
 
 
-def fetch_log(state: State, host: Host, news: SwitchNews, release: str) -> str | None:
+def fetch_log(state: State, host: Host, progress: SwitchProgress, release: str) -> str | None:
     """Bring the failed try's last log into the run's record. Returns its file; None without a record or a log."""
-    if news.kept is None:
+    if progress.kept is None:
         return None
     try:
-        script = host_script("print_log", folder=news.logs, file=news.kept, most=LOG_BYTES)
+        script = host_script("print_log", folder=progress.logs, file=progress.kept, most=LOG_BYTES)
         ok, output = remote(state, host, command_of(Shell(script, timeout=60)), twice=True)
         if not ok or not output.stdout_lines:
             return None
         text = paragraph(inflate(output.stdout_lines[-1], LOG_BYTES).decode(errors="replace"))
     except (ConnectionLostError, ReadingError):
         return None
-    path = keep_beside(f"{host.name}-{news.endpoint}-{release}.log", text.encode())
+    path = keep_beside(f"{host.name}-{progress.endpoint}-{release}.log", text.encode())
     if path is not None:
-        note("log", host=host.name, endpoint=news.endpoint, release=release, file=str(path))
+        note("log", host=host.name, endpoint=progress.endpoint, release=release, file=str(path))
     return str(path) if path else None
 
 

@@ -42,7 +42,7 @@ def fix(
         if not due:
             break
         for finding, move in due:
-            current = with_key_moved(current, finding.path, move)
+            current = with_key_fixed(current, finding.path, move)
             made.append(Fixed(finding.path, move, finding.text))
     return current, made
 
@@ -52,7 +52,7 @@ def fixable(findings: list[Finding]) -> list[tuple[Finding, Move]]:
     return [(found, found.right) for found in findings if found.level is Level.REFUSE and found.right]
 
 
-def with_key_moved(options: Mapping[str, Any], path: KeyPath, move: Move) -> dict[str, Any]:
+def with_key_fixed(options: Mapping[str, Any], path: KeyPath, move: Move) -> dict[str, Any]:
     """Options without the key at `path`, and with what `move` puts in its stead, in the same place if it can be."""
     if move.path is not None and move.path[:-1] == path[:-1]:
         return _renamed(options, path, move)

@@ -85,11 +85,11 @@ def renamed(line: VersionLine, path: KeyPath, value: Any) -> Hint | None:
     for meaning in meanings(line.engine):
         form = meaning.said(path, value)
         if form:
-            return _moved(meaning, form, meaning.at(line.name), value)
+            return _hint(meaning, form, meaning.at(line.name), value)
     return None
 
 
-def _moved(meaning: Meaning, said: Form, now: Form | None, value: Any) -> Hint:
+def _hint(meaning: Meaning, said: Form, now: Form | None, value: Any) -> Hint:
     if now is None:
         return Hint(f": it is known from {said.since} on", link=meaning.link)
     if now.key is None:

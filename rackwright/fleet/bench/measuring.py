@@ -19,15 +19,15 @@ from rackwright.fleet.bench.aiperf.environment import without_ours
 from rackwright.fleet.bench.aiperf.process import LOG, begun
 from rackwright.fleet.bench.aiperf.results import EACH, read_results
 from rackwright.fleet.bench.aiperf.words import GRACE, Target, profile_words, surroundings
+from rackwright.fleet.bench.endpoint_on_host import GpuSample, Measuree
 from rackwright.fleet.bench.figures.acceptance import drafting_of, grown_between
 from rackwright.fleet.bench.figures.figures import Measured
 from rackwright.fleet.bench.figures.guards import others, slowed
-from rackwright.fleet.bench.looking import GpuLook, Measuree
 from rackwright.fleet.bench.suites.suite import Cell, Suite
 from rackwright.messages import RackwrightError, printable
 
 EVERY = 2.0
-"""Seconds between two looks at the host's GPUs."""
+"""Seconds between two samples of the host's GPUs."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ def measure_cell(tool: Tool, measuree: Measuree, suite: Suite, cell: Cell, promp
     out = tool.folder / cell.name
     before = measuree.counts()
     words = profile_words(tool.python, tool.target, suite, cell, prompts, out)
-    looks, why = _run(words, tool, suite, out, measuree)
+    samples, why = _run(words, tool, suite, out, measuree)
     grown = grown_between(before, measuree.counts())
     found = _found(out, why)
     shutil.rmtree(out)
     drafts = bool(full_gate.drafting_of(measuree.endpoint))
     foreign = others(grown, len(found.requests) + suite.warmup) if not found.failed else ""
-    seen = [look for look in looks if look is not None]
+    seen = [sample for sample in samples if sample is not None]
     marks = [foreign, slowed(_reasons(seen))]
     return replace(
         found,
@@ -77,21 +77,21 @@ def _found(out: Path, why: str) -> Measured:
 
 def _run(
     words: Sequence[str], tool: Tool, suite: Suite, out: Path, measuree: Measuree
-) -> tuple[list[GpuLook | None], str]:
-    """Run aiperf; returns looks at the GPUs, and why it ended badly, if it did."""
+) -> tuple[list[GpuSample | None], str]:
+    """Run aiperf; returns samples of the GPUs, and why it ended badly, if it did."""
     out.mkdir(parents=True)
     until = time.monotonic() + suite.timeout + GRACE
     with begun(words, tool.key, surroundings(without_ours(os.environ), tool.vocabularies), out) as process:
-        looks = list(_looks(process, until, measuree, tool.beat))
+        samples = list(_samples(process, until, measuree, tool.beat))
     if process.returncode == 0:
-        return looks, ""
+        return samples, ""
     why = f"it took more than {suite.timeout} s" if time.monotonic() > until else _last_words(out / LOG)
-    return looks, f"aiperf ended with {process.returncode}: {why}"
+    return samples, f"aiperf ended with {process.returncode}: {why}"
 
 
-def _looks(
+def _samples(
     process: subprocess.Popen[bytes], until: float, measuree: Measuree, beat: Callable[[], None]
-) -> Iterator[GpuLook | None]:
+) -> Iterator[GpuSample | None]:
     looked = 0.0
     while process.poll() is None and time.monotonic() < until:
         beat()
@@ -109,16 +109,16 @@ def _last_words(log: Path) -> str:
     return printable((errors or told or ["it printed nothing"])[-1], longest=300)
 
 
-def _reasons(looks: Sequence[GpuLook]) -> int:
+def _reasons(samples: Sequence[GpuSample]) -> int:
     found = 0
-    for look in looks:
-        found |= look.reasons or 0
+    for sample in samples:
+        found |= sample.reasons or 0
     return found
 
 
-def _gpu(looks: Sequence[GpuLook], found: Measured) -> Mapping[str, float]:
-    """Means over all looks, of what the GPUs say."""
-    means = {"watts": _mean(look.watts for look in looks), "mhz": _mean(look.mhz for look in looks)}
+def _gpu(samples: Sequence[GpuSample], found: Measured) -> Mapping[str, float]:
+    """Means over all samples, of what the GPUs say."""
+    means = {"watts": _mean(sample.watts for sample in samples), "mhz": _mean(sample.mhz for sample in samples)}
     told = {name: value for name, value in means.items() if value is not None}
     if "watts" in told and found.requests and not found.failed:
         told["joules_a_token"] = told["watts"] / found.output_rate

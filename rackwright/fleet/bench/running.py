@@ -12,10 +12,10 @@ from rackwright.effects.remote import StepFailedError
 from rackwright.fleet.bench.aiperf.environment import environment_folder, version
 from rackwright.fleet.bench.aiperf.tokenizer import in_cache
 from rackwright.fleet.bench.aiperf.words import GRACE, Target
+from rackwright.fleet.bench.endpoint_on_host import Measuree
 from rackwright.fleet.bench.figures.figures import Measured
 from rackwright.fleet.bench.figures.guards import forced, switches
-from rackwright.fleet.bench.figures.rounds import Limits, over, pooled, turns
-from rackwright.fleet.bench.looking import Measuree
+from rackwright.fleet.bench.figures.rounds import Limits, over, pooled, round_numbers
 from rackwright.fleet.bench.measuring import Tool, measure_cell
 from rackwright.fleet.bench.record import called, note_cell, note_conditions
 from rackwright.fleet.bench.report.table import acceptance
@@ -65,7 +65,7 @@ def measure(
     """
     tool = prepared(plan, measuree, python, record)
     found: Found = {}
-    for number in turns(limits, lambda: _widest(found)):
+    for number in round_numbers(limits, lambda: _widest(found)):
         measure_round(tool, plan, measuree, record, say, number, found)
     return {name: pooled(rounds) for name, rounds in found.items()}
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from rackwright import __version__
 from rackwright.fleet.hardware import allowed
-from rackwright.fleet.hardware.readings import Json, endpoints_of, known, profile_of, told_of
+from rackwright.fleet.hardware.readings import Json, endpoints_of, host_record, known, profile_of
 from rackwright.fleet.view.report.figures import MARKS
 from rackwright.fleet.view.timeline import PHASES, AskedRow, HostTimeline, Timeline
 from rackwright.plan.concern import HostReading
@@ -57,7 +57,7 @@ def _host(member: BundledHost) -> Json:
         "endpoints": endpoints_of(member.settings),
         "gate": gate_of(own.rows),
         "seconds": seconds_of(own),
-        **(told_of(member.reading, member.settings) if member.reading else {}),
+        **(host_record(member.reading, member.settings) if member.reading else {}),
     }
 
 

@@ -33,7 +33,7 @@ RECOVERY = ("Reset", "Reboot", "Drain P2P", "Drain and Reset")
 ACTIVITY = ("active", "inactive", "failed", "activating")
 
 
-def told_of(reading: HostReading, settings: HostSettings) -> Json:
+def host_record(reading: HostReading, settings: HostSettings) -> Json:
     """What the record says of a reading, and of preflight's verdict on it."""
     gpus, docker, machine = reading[GPUS], reading[DOCKER], reading[PREFLIGHT]
     return {

@@ -61,7 +61,7 @@ class HostDrift:
     error: str = ""
 
     @property
-    def moved(self) -> bool:
+    def changed_by_itself(self) -> bool:
         """True when something is known to have moved by itself."""
         return any(finding.verdict == "moved" for finding in self.findings)
 
@@ -153,7 +153,7 @@ def _against(
         why = reasons(own.spec, release.spec.as_json()) or "another one"
         yield Drift("endpoint", "asked", f"endpoint {name}: the settings ask for release {release.hash}: {why}")
     elif not lost and own.binding != binding_of(settings.all_endpoints[name], reading, settings):
-        yield Drift("endpoint", "asked" if own.binding else "moved", f"endpoint {name}: {_binding_told(own)}")
+        yield Drift("endpoint", "asked" if own.binding else "moved", f"endpoint {name}: {_binding_text(own)}")
 
 
 def _not_known(
@@ -172,5 +172,5 @@ def _not_known(
     return Drift("release", verdict, f"endpoint {name}: no longer known on the host: {missing}")
 
 
-def _binding_told(own: SeenEndpoint) -> str:
+def _binding_text(own: SeenEndpoint) -> str:
     return "the settings ask for other GPUs" if own.binding else "its binding is gone, or was changed by hand"

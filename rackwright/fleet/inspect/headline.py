@@ -24,13 +24,13 @@ def headline(plans: Sequence[HostPlan], typical: float | None = None, at_once: i
     return "; ".join(parts) or "stops nothing that serves"
 
 
-def told_together(plans: Sequence[HostPlan]) -> list[HostPlan]:
+def with_restart_notes(plans: Sequence[HostPlan]) -> list[HostPlan]:
     """The same plans; a host whose endpoint stops and starts again with the others that serve it says so."""
     because = {plan.host: plan for plan in plans if plan.state == "pending" and _restarted(plan)}
-    return [_told(plan, [because[name] for name in plan.together if name in because]) for plan in plans]
+    return [_with_note(plan, [because[name] for name in plan.together if name in because]) for plan in plans]
 
 
-def _told(plan: HostPlan, others: Sequence[HostPlan]) -> HostPlan:
+def _with_note(plan: HostPlan, others: Sequence[HostPlan]) -> HostPlan:
     if not others or plan.host in [one.host for one in others]:
         return plan
     names = _names(_restarted(one) for one in others)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
-from rackwright.fleet.inspect.status.last_runs import MOST, begun, has_touched
+from rackwright.fleet.inspect.status.last_runs import MOST, begun, has_worked_on
 from rackwright.fleet.inspect.status.rows import ago
 from rackwright.runs.journal import read_record, records
 from rackwright.runs.record import TEARDOWN, Record, record_of
@@ -23,13 +23,13 @@ def left_hosts(root: Path, inventory: Path, hosts: Mapping[str, str], now: datet
     for path in records(root)[: -MOST - 1 : -1]:
         record = record_of(path.stem, read_record(path))
         for host in record.states:
-            if host not in hosts and host not in found and has_touched(record, host):
+            if host not in hosts and host not in found and has_worked_on(record, host):
                 known = record.begin.get("addresses", {}).get(host) in set(hosts.values())
-                found[host] = "" if known else _told(record, host, inventory, ago(begun(path.stem, now), now))
+                found[host] = "" if known else _sentence(record, host, inventory, ago(begun(path.stem, now), now))
     return [text for text in found.values() if text]
 
 
-def _told(record: Record, host: str, inventory: Path, when: str) -> str:
+def _sentence(record: Record, host: str, inventory: Path, when: str) -> str:
     own = record.begin.get("inventory")
     if _is_gone(record, host) or own is None or Path(own).resolve() != inventory.resolve():
         return ""

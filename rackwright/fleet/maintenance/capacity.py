@@ -60,10 +60,10 @@ def too_many_down(places: Mapping[str, HostCapacity], leaving: Collection[str]) 
     """
     going = [name for name in leaving if places[name].serves]
     domains = dict.fromkeys(domain for name in going for domain in places[name].domains)
-    return [text for domain in domains if (text := _told(domain, places, going))]
+    return [text for domain in domains if (text := _sentence(domain, places, going))]
 
 
-def _told(domain: str, places: Mapping[str, HostCapacity], going: Sequence[str]) -> str:
+def _sentence(domain: str, places: Mapping[str, HostCapacity], going: Sequence[str]) -> str:
     inside = [name for name, place in places.items() if domain in place.domains]
     most = min(amount(places[name].max_unavailable, len(inside)) for name in inside)
     leaving = [name for name in inside if name in going]

@@ -48,7 +48,7 @@ def adopt(inventory: str, root: Path, run: str | None, data: Mapping[str, Any], 
     somebody is shown what it had, and asked. Raises RackwrightError when no host knows of a run, or when it is not for
     this machine to resume it.
     """
-    told = _told(inventory)
+    told = _read_hosts(inventory)
     found = merged({host: one.slice for host, one in told.items() if one.slice is not None})
     if not found:
         raise RackwrightError(
@@ -68,7 +68,7 @@ def adopt(inventory: str, root: Path, run: str | None, data: Mapping[str, Any], 
     return record.id
 
 
-def _told(inventory: str) -> dict[str, FoundOnHost]:
+def _read_hosts(inventory: str) -> dict[str, FoundOnHost]:
     with connected(chosen_hosts(inventory, ())) as hosts:
         found = in_parallel(hosts, _ask)
     return {host: one for host, one in found.items() if one is not None}
@@ -116,7 +116,7 @@ def refuse_while_held(run: str, told: Mapping[str, FoundOnHost], inventory: str)
     """A run that still holds a lease lives on another machine, or its process here does. Raises RackwrightError."""
     for host, one in told.items():
         live = one.lease.live
-        if live is not None and live.owner.purpose.endswith(f"run {run}") and not is_gone(live.owner):
+        if live is not None and live.holder.purpose.endswith(f"run {run}") and not is_gone(live.holder):
             raise RackwrightError(
                 f"run {run} is still under way, as the lease of {host} says: "
                 f"{whose(one.lease, datetime.now().astimezone())}; next: wait, or, when that run is known to be dead: "

@@ -20,8 +20,8 @@ from rackwright.fleet.rollout.waves import (
     bake_due,
     eligible,
     in_order,
-    told_waves,
     wave_numbers,
+    waves_event,
 )
 from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.fault import Failure, judged
@@ -127,7 +127,7 @@ class TurnQueue:
         with self.changed:
             first, self.told = not self.told, True
         if first:
-            note("waves", **told_waves(self._nodes(), self.limits))
+            note("waves", **waves_event(self._nodes(), self.limits))
 
     def _tell_ends(self, outcomes: Mapping[str, Outcome]) -> None:
         if self.on_end is not None:
@@ -157,14 +157,14 @@ class TurnQueue:
         return None
 
     def _task(self) -> Entry | Bake | Begin | None:
-        standing = self._progress()
-        if names := eligible(self._nodes(), standing, self.limits):
+        progress = self._progress()
+        if names := eligible(self._nodes(), progress, self.limits):
             if self.on_wave and self._wave_of(names[0]) > self.begun:
                 return self._new_wave(self._wave_of(names[0]))
             entry = self.entries[names[0]]
             entry.turn = Turn.RUNNING
             return entry
-        wave = bake_due(self._nodes(), standing, self.limits.wave)
+        wave = bake_due(self._nodes(), progress, self.limits.wave)
         if wave is None or self.baking:
             return None
         self.baking = True

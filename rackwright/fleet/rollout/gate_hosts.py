@@ -63,7 +63,7 @@ def shape_of(settings: HostSettings, seen: HostReading) -> str:
     """Equal for hosts that prove something for each other: what runs, by digest and options, and the GPUs' model."""
     releases = wanted_releases(settings, seen)
     told = [
-        [*_told(release), len(binding_of(settings.all_endpoints[name], seen, settings).gpus)]
+        [*_spec_values(release), len(binding_of(settings.all_endpoints[name], seen, settings).gpus)]
         for name, release in releases.items()
         if isinstance(release, Release)
     ]
@@ -71,7 +71,7 @@ def shape_of(settings: HostSettings, seen: HostReading) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _told(release: Release) -> list[object]:
+def _spec_values(release: Release) -> list[object]:
     spec = release.spec
     return [spec.image, spec.engine_yaml, list(spec.command), sorted(spec.environment.items())]
 
@@ -97,12 +97,12 @@ def in_rollout() -> bool:
 def node_of(member: RunHost, shape: str, takes_capacity: bool) -> Node:
     """The node of a host that must switch."""
     own = FIRST if member.settings.rollout.canary else 0
-    cut = found_switching(member.name)
+    cut = was_cut(member.name)
     rank = LAST if member.name in received().last else FIRST if cut else own
     return Node(member.name, member.order, takes_capacity, shape, member.domains, rank, cut)
 
 
-def found_switching(name: str) -> bool:
+def was_cut(name: str) -> bool:
     """Whether an earlier run was cut in the middle of this host's switch: it counts as down until it has answered."""
     return name in received().first
 

@@ -142,7 +142,7 @@ def _plain(record: Record) -> Rest:
             f"--only switched@{record.id}",
             code="RW0818",
         )
-    return Rest("", tuple(left_hosts(record)), first=_switching(record))
+    return Rest("", tuple(left_hosts(record)), first=_cut(record))
 
 
 def _forward(record: Record) -> Rest:
@@ -152,7 +152,7 @@ def _forward(record: Record) -> Rest:
         FORWARD,
         tuple(hosts),
         {**_earlier(record), **_before(record, RunState.SWITCHED)},
-        first=tuple(host for host in _switching(record) if host not in last),
+        first=tuple(host for host in _cut(record) if host not in last),
         last=tuple(host for host in hosts if host in last),
     )
 
@@ -161,7 +161,7 @@ def _reboot(record: Record) -> Rest:
     """Hosts whose restart was asked for already go before the others; those with a fault of their own go last."""
     hosts, blamed = left_hosts(record), record.judgement.blamed
     last = {*blamed, *_in(record, RunState.QUARANTINED)}
-    first = tuple(host for host in _switching(record) if host not in last)
+    first = tuple(host for host in _cut(record) if host not in last)
     return Rest(REBOOT, tuple(hosts), first=first, last=tuple(host for host in hosts if host in last))
 
 
@@ -204,7 +204,7 @@ def _earlier(record: Record) -> Releases:
     return {host: dict(releases) for host, releases in record.begin.get("earlier", {}).items()}
 
 
-def _switching(record: Record) -> tuple[str, ...]:
+def _cut(record: Record) -> tuple[str, ...]:
     """Hosts in the middle of their switch; those that an earlier run has left so, until this one has begun them."""
     earlier = [host for host in record.begin.get("first", ()) if host not in record.states]
     return (*_in(record, RunState.SWITCHING), *earlier)

@@ -96,7 +96,7 @@ def wave_numbers(nodes: Collection[Node], size: int | None) -> dict[str, int]:
     return numbers
 
 
-def told_waves(nodes: Collection[Node], limits: RunLimits) -> dict[str, Any]:
+def waves_event(nodes: Collection[Node], limits: RunLimits) -> dict[str, Any]:
     """Waves and limits as the record of a run keeps them.
 
     `waves`: names by wave, canaries first. `down`: hosts of each domain that take capacity away while they switch,
@@ -115,32 +115,32 @@ def told_waves(nodes: Collection[Node], limits: RunLimits) -> dict[str, Any]:
     return {"waves": waves, "down": down}
 
 
-def current_wave(nodes: Collection[Node], standing: RunProgress, size: int | None) -> int | None:
+def current_wave(nodes: Collection[Node], progress: RunProgress, size: int | None) -> int | None:
     """The lowest wave that is not finished; None when all are."""
     numbers = wave_numbers(nodes, size)
-    return min((numbers[node.name] for node in nodes if standing.turns[node.name] in _OPEN), default=None)
+    return min((numbers[node.name] for node in nodes if progress.turns[node.name] in _OPEN), default=None)
 
 
 _OPEN = (Turn.WAITING, Turn.RUNNING)
 
 
-def bake_due(nodes: Collection[Node], standing: RunProgress, size: int | None) -> int | None:
+def bake_due(nodes: Collection[Node], progress: RunProgress, size: int | None) -> int | None:
     """The wave that is finished and must be watched before the next begins; None when there is none."""
-    wave = current_wave(nodes, standing, size)
-    begun = wave is not None and wave > standing.baked
-    return standing.baked if begun else None
+    wave = current_wave(nodes, progress, size)
+    begun = wave is not None and wave > progress.baked
+    return progress.baked if begun else None
 
 
-def eligible(nodes: Collection[Node], standing: RunProgress, limits: RunLimits) -> list[str]:
+def eligible(nodes: Collection[Node], progress: RunProgress, limits: RunLimits) -> list[str]:
     """Hosts that may begin now, beside those that are under way, in inventory order."""
-    return list(_eligible(in_order(nodes), standing, limits))
+    return list(_eligible(in_order(nodes), progress, limits))
 
 
-def _eligible(nodes: Sequence[Node], standing: RunProgress, limits: RunLimits) -> Iterator[str]:
-    turns, numbers = standing.turns, wave_numbers(nodes, limits.wave)
+def _eligible(nodes: Sequence[Node], progress: RunProgress, limits: RunLimits) -> Iterator[str]:
+    turns, numbers = progress.turns, wave_numbers(nodes, limits.wave)
     proven = {node.shape for node in nodes if turns[node.name] is Turn.DONE}
     tried = {node.shape for node in nodes if turns[node.name] is Turn.RUNNING}
-    down = _down(nodes, standing)
+    down = _down(nodes, progress)
     for node in nodes:
         if turns[node.name] is not Turn.WAITING:
             continue
@@ -151,7 +151,7 @@ def _eligible(nodes: Sequence[Node], standing: RunProgress, limits: RunLimits) -
         is_canary = node.shape not in proven
         if is_canary and node.shape in tried:
             continue
-        if not is_canary and node.serving and numbers[node.name] > standing.baked:
+        if not is_canary and node.serving and numbers[node.name] > progress.baked:
             continue
         tried.add(node.shape)  # no other host stands in for a canary that a limit holds back
         if node.serving and not _has_room(node, down, limits):
@@ -161,12 +161,12 @@ def _eligible(nodes: Sequence[Node], standing: RunProgress, limits: RunLimits) -
         yield node.name
 
 
-def _down(nodes: Collection[Node], standing: RunProgress) -> dict[str, int]:
+def _down(nodes: Collection[Node], progress: RunProgress) -> dict[str, int]:
     counts: dict[str, int] = {}
     for node in nodes:
-        turn = standing.turns[node.name]
+        turn = progress.turns[node.name]
         joins = node.is_down and turn is Turn.WAITING
-        if node.serving and (turn is Turn.RUNNING or joins or node.name in standing.lost):
+        if node.serving and (turn is Turn.RUNNING or joins or node.name in progress.lost):
             for domain in node.domains:
                 counts[domain] = counts.get(domain, 0) + 1
     return counts

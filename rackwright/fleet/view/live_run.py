@@ -38,7 +38,7 @@ class GrowingRecord:
     def __init__(self, path: Path) -> None:
         self.path, self.offset = path, 0
 
-    def news(self) -> Iterator[Event]:
+    def new_events(self) -> Iterator[Event]:
         """Events since the last call."""
         with self.path.open("rb") as file:
             file.seek(self.offset)
@@ -87,7 +87,7 @@ def _follow(words: Sequence[str], cwd: Path, environment: Mapping[str, str], rec
     if not view:
         return _wait(subprocess.Popen(words, cwd=cwd, env=environment))
     log, growing = record.with_suffix(".log"), GrowingRecord(record)
-    known = list(growing.news())
+    known = list(growing.new_events())
     print(f"rackwright: what pyinfra prints goes to {log}", flush=True)
     with _private(log) as file:
         start = log.stat().st_size
@@ -99,7 +99,7 @@ def _follow(words: Sequence[str], cwd: Path, environment: Mapping[str, str], rec
         _draw_safely(process, timeline, growing)
         status = _wait(process)
     printed = log.read_bytes()[start:].decode(errors="replace")
-    for line in told_after(read_record(record)[len(known) :], status, printed):
+    for line in unshown_errors(read_record(record)[len(known) :], status, printed):
         print(printable(line), flush=True)
     return status
 
@@ -151,21 +151,21 @@ def _draw(process: subprocess.Popen[bytes], timeline: Timeline, growing: Growing
 
     console = Console()
 
-    def add_news() -> bool:
+    def add_new_events() -> bool:
         """Add what is new; whether a host is named in it."""
-        news = list(growing.news())
-        for event in news:
+        events = list(growing.new_events())
+        for event in events:
             add_event(timeline, event)
-        return any("host" in event for event in news)
+        return any("host" in event for event in events)
 
-    while not add_news():
+    while not add_new_events():
         if _ended(process):
             return
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
         over = False
         while not over:
             over = _ended(process)
-            add_news()
+            add_new_events()
             live.update(draw(timeline, time.time(), console.height), refresh=True)
 
 
@@ -181,7 +181,7 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
 # -- after the end
 
 
-def told_after(events: Sequence[Event], status: int, printed: str) -> Iterator[str]:
+def unshown_errors(events: Sequence[Event], status: int, printed: str) -> Iterator[str]:
     """What the view could not show: each failed host's errors, with the last lines that were printed of it.
 
     Hosts that were not switched because of others are left out. events: those of this command. printed: all that it

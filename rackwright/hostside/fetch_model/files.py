@@ -35,17 +35,17 @@ def verified(
     """What the manifest says of a file whose bytes are the published ones, or None.
 
     Times and inode are those from before the reading: a write meanwhile, or later, does not go unseen.
-    before: what `looked_at` has seen of it.
+    before: what `file_times` has seen of it.
     """
     if path.is_symlink() or not path.is_file() or path.stat().st_size != file["size"]:
         return None
-    seen = (before or {}).get(path) or looked_at([path])[path]
+    seen = (before or {}).get(path) or file_times([path])[path]
     sha256, blob = digests(path, still_working)
     right = sha256 == file["sha256"] if file["sha256"] else blob == file["blob"]
     return {**file, "sha256": sha256, **seen} if right else None
 
 
-def looked_at(paths: Iterable[Path]) -> dict[Path, File]:
+def file_times(paths: Iterable[Path]) -> dict[Path, File]:
     """Times and inodes of files, before any is read.
 
     After a write in this very moment, the next one might leave the same times: one pause for all of them.
@@ -64,7 +64,7 @@ def _stat(path: Path) -> os.stat_result:
         return os.fstat(handle.fileno())
 
 
-def moved(noted: File, path: Path) -> File:
+def after_rename(noted: File, path: Path) -> File:
     """What the manifest says of a file after it was renamed or linked, which changes its ctime only."""
     return {**noted, "ctime_ns": path.lstat().st_ctime_ns}
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rackwright.hostside.fetch_model.cache import cached, caches, copy
 from rackwright.hostside.fetch_model.failures import REFUSED, DownloadError
-from rackwright.hostside.fetch_model.files import close, moved, unchanged, verified
+from rackwright.hostside.fetch_model.files import after_rename, close, unchanged, verified
 from rackwright.hostside.fetch_model.hub import File, Hub
 from rackwright.hostside.fetch_model.records import Records
 
@@ -101,7 +101,7 @@ class Partial:
         place.parent.mkdir(parents=True, exist_ok=True)
         part.replace(place)
         with self.lock:
-            self.records.note(self.folder, moved(found, place))
+            self.records.note(self.folder, after_rename(found, place))
         return True
 
     def link(self, found: File, source: Path) -> None:

@@ -18,10 +18,10 @@ from rackwright.hostside.fetch_model.failures import REPEATED, TRIES, DownloadEr
 from rackwright.hostside.fetch_model.files import (
     close,
     closed,
+    file_times,
     is_closed,
     is_plain,
     is_read_only,
-    looked_at,
     same_bytes,
     unchanged,
     verified,
@@ -61,7 +61,7 @@ class Model:
             raise DownloadError("moved", manifest["commit"])
         partial = Partial(self.target, self.records)
         if is_read_only(self.target.parent) or not partial.make():
-            self._look_only(commit, files, manifest)
+            self._use_read_only(commit, files, manifest)
             return
         total = sum(file["size"] for file in files)
         say(f"{self.repository} at {commit[:12]}: {len(files)} files, {gib(total)}")
@@ -133,10 +133,10 @@ class Model:
 
     # -- a store that others fill
 
-    def _look_only(self, commit: str, files: list[File], manifest: dict[str, Any] | None) -> None:
+    def _use_read_only(self, commit: str, files: list[File], manifest: dict[str, Any] | None) -> None:
         """Use a folder that cannot be written to when all of it is right. Raises DownloadError otherwise."""
         noted = {found["path"]: found for found in manifest["files"]} if manifest else {}
-        before = self._looked_at(files, noted)
+        before = self._seen_before(files, noted)
         found = {file["path"]: self._seen(file, noted, before) for file in files}
         missing = sorted(path for path, entry in found.items() if entry is None)
         if missing:
@@ -144,10 +144,10 @@ class Model:
         self._note(commit, [entry for entry in found.values() if entry], manifest)
         say(f"{self.target}: read-only, complete and verified, {len(files)} files")
 
-    def _looked_at(self, files: list[File], noted: Mapping[str, File]) -> dict[Path, File]:
+    def _seen_before(self, files: list[File], noted: Mapping[str, File]) -> dict[Path, File]:
         """Of the target's files that must be read, what is seen of them before."""
         paths = [self.target / file["path"] for file in files if self._known_there(file, noted) is None]
-        return looked_at(path for path in paths if not path.is_symlink())
+        return file_times(path for path in paths if not path.is_symlink())
 
     def _known_there(self, file: File, noted: Mapping[str, File]) -> File | None:
         """The manifest's entry of a file of the target, when that needs no reading."""
@@ -164,7 +164,7 @@ class Model:
         noted = {found["path"]: found for found in manifest["files"]} if manifest else {}
         ready = partial.done()
         missing = [file for file in files if file["path"] not in ready]
-        before = self._looked_at(missing, noted)
+        before = self._seen_before(missing, noted)
         for file in missing:
             found = self._seen(file, noted, before) or self._verify(file, partial.folder / file["path"])
             if found:
@@ -271,7 +271,7 @@ class Model:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 source.replace(place)
 
-    def _settled(self, entries: list[File]) -> list[File]:
+    def _entries_in_place(self, entries: list[File]) -> list[File]:
         """The entries by which the files are known where they lie now.
 
         Where root may not own them, others may have written to them before they came there: those are read once more.
@@ -296,7 +296,7 @@ class Model:
             "include": sorted(self.spec["include"]),
             "exclude": sorted(self.spec["exclude"]),
             "fetched": int(time.time()),
-            "files": self._settled(entries),
+            "files": self._entries_in_place(entries),
         }
         self.records.write(self.target, manifest)
 

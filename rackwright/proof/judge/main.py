@@ -26,7 +26,7 @@ def main() -> int:
         question = RULES[row["rule"]](**row["arguments"])
         verdict = verdict_on(question, folder / str(number))
         refusing = is_refused(question, verdict)
-        print(f"row {json.dumps(_told(question, verdict, refusing))}", flush=True)
+        print(f"row {json.dumps(_row_fields(question, verdict, refusing))}", flush=True)
         if refusing:
             refused[question.name] = verdict.seen
     if refused:
@@ -52,6 +52,6 @@ def _error(file: Path) -> str:
         return "it was never asked"
 
 
-def _told(question: Question, verdict: Verdict, refusing: bool) -> dict[str, Any]:
+def _row_fields(question: Question, verdict: Verdict, refusing: bool) -> dict[str, Any]:
     mark = mark_of(verdict, refusing)
     return {"row": question.name, "mark": mark, "seen": verdict.seen[: 2 * MOST], "figure": verdict.figure}

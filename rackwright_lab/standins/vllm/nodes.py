@@ -52,7 +52,7 @@ class Nodes:
             return
         host, port = options["master_addr"] or "127.0.0.1", options["master_port"] or 29501
         log.line(f"world_size={nodes} rank=0 distributed_init_method=tcp://{host}:{port} backend=gloo")
-        self._lines = meeting.gather((host, port), nodes, told(options), self._lose)
+        self._lines = meeting.gather((host, port), nodes, compared_options(options), self._lose)
 
     def take_part(self) -> None:
         """Wait until every other rank has done its part of an answer, or is gone."""
@@ -64,7 +64,7 @@ class Nodes:
         self.lost = True
 
 
-def told(options: dict[str, Any]) -> dict[str, Any]:
+def compared_options(options: dict[str, Any]) -> dict[str, Any]:
     """The options that nodes compare."""
     return {key: options[key] for key in SAME}
 
@@ -73,7 +73,7 @@ def run_headless(options: dict[str, Any]) -> NoReturn:
     """Join the head and work for it until a signal comes: nothing here notices that the head has gone."""
     head = (options["master_addr"], options["master_port"] or 29501)
     log.line(f"Launching vLLM headless multiproc executor, with head node address {head[0]}:{head[1]}")
-    line = meeting.join(head, options["node_rank"], told(options))
+    line = meeting.join(head, options["node_rank"], compared_options(options))
     if line is None:
         log.line("The head did not take this node.", "E")
         os._exit(1)

@@ -52,7 +52,7 @@ class ShownLine:
 
 
 @dataclass
-class SwitchNews:
+class SwitchProgress:
     """A switch as it has been told so far."""
 
     endpoint: str
@@ -89,32 +89,32 @@ class SwitchNews:
         return ShownLine(heard if isinstance(heard, str) else heard.text)
 
 
-def _hear_row(news: SwitchNews, rest: str) -> ShownLine:
-    row = news.row = parse_row(rest)
-    if row.mark == "refused" and news.failure is None:
-        news.refused[row.name] = row.seen
+def _hear_row(progress: SwitchProgress, rest: str) -> ShownLine:
+    row = progress.row = parse_row(rest)
+    if row.mark == "refused" and progress.failure is None:
+        progress.refused[row.name] = row.seen
     return ShownLine(row.text, COLOURS.get(row.mark, ""))
 
 
-def _hear_failed(news: SwitchNews, rest: str) -> ShownLine:
-    news.failure = rest.strip() or "it failed without a word"
-    return ShownLine(f"{news.failure}; not keeping this {news.tried}", "yellow")
+def _hear_failed(progress: SwitchProgress, rest: str) -> ShownLine:
+    progress.failure = rest.strip() or "it failed without a word"
+    return ShownLine(f"{progress.failure}; not keeping this {progress.tried}", "yellow")
 
 
-def _hear_cause(news: SwitchNews, rest: str) -> ShownLine:
-    news.cause = rest.strip()
-    return ShownLine(f"the host puts it down to: {news.cause}", "yellow")
+def _hear_cause(progress: SwitchProgress, rest: str) -> ShownLine:
+    progress.cause = rest.strip()
+    return ShownLine(f"the host puts it down to: {progress.cause}", "yellow")
 
 
-def _hear_lost(news: SwitchNews, rest: str) -> ShownLine:
-    news.lost = rest.strip() or "it failed without a word"
-    return ShownLine(f"and that failed too: {news.lost}", "red")
+def _hear_lost(progress: SwitchProgress, rest: str) -> ShownLine:
+    progress.lost = rest.strip() or "it failed without a word"
+    return ShownLine(f"and that failed too: {progress.lost}", "red")
 
 
-def _hear_back(news: SwitchNews, rest: str) -> ShownLine:
+def _hear_back(progress: SwitchProgress, rest: str) -> ShownLine:
     pointed, serving = map(float, rest.split())
-    news.clocks = Clocks(pointed, serving)
-    return ShownLine(in_words(news.clocks), "yellow")
+    progress.clocks = Clocks(pointed, serving)
+    return ShownLine(in_words(progress.clocks), "yellow")
 
 
 def in_words(clocks: Clocks) -> str:
@@ -122,31 +122,31 @@ def in_words(clocks: Clocks) -> str:
     return f"pointing back took {clocks.pointed:.1f} s, serving again after {clocks.serving:.1f} s"
 
 
-def _hear_kept(news: SwitchNews, rest: str) -> ShownLine:
+def _hear_kept(progress: SwitchProgress, rest: str) -> ShownLine:
     folder, _, name = rest.rpartition("/")
     # The control machine reads it as root: only a plain name, and only in the folder that it knows by itself.
-    if folder == news.logs and PLAIN_LOG.fullmatch(name):
-        news.kept = name
+    if folder == progress.logs and PLAIN_LOG.fullmatch(name):
+        progress.kept = name
     return ShownLine(f"the log of the failed try is kept on the host: {rest}")
 
 
-def _hear_not_admitted(news: SwitchNews, rest: str) -> ShownLine:
-    news.not_admitted = rest.strip()
-    return ShownLine(f"clients are not let in again: {news.not_admitted}", "red")
+def _hear_not_admitted(progress: SwitchProgress, rest: str) -> ShownLine:
+    progress.not_admitted = rest.strip()
+    return ShownLine(f"clients are not let in again: {progress.not_admitted}", "red")
 
 
-def _hear_word(news: SwitchNews, rest: str) -> ShownLine:
-    news.waits = news.waited = True
+def _hear_word(progress: SwitchProgress, rest: str) -> ShownLine:
+    progress.waits = progress.waited = True
     return ShownLine(f"basic proof passed: the rest of the gate has {int(rest)} s, or the host rolls back by itself")
 
 
-def _hear_end(news: SwitchNews, rest: str) -> ShownLine:
+def _hear_end(progress: SwitchProgress, rest: str) -> ShownLine:
     outcome, _, reason = rest.partition(" ")
-    news.failure = news.failure or reason.strip() or None
+    progress.failure = progress.failure or reason.strip() or None
     return ShownLine(f"the host has ended the switch: {outcome}")
 
 
-def _hear_progress(_: SwitchNews, rest: str) -> ShownLine:
+def _hear_progress(_: SwitchProgress, rest: str) -> ShownLine:
     return ShownLine(rest)
 
 

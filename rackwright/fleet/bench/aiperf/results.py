@@ -67,10 +67,10 @@ def _request(row: Mapping[str, Any], began: int) -> Request:
 
 
 def _errors(rows: Iterable[Mapping[str, Any]]) -> Counter[str]:
-    return Counter(_told(row["error"]) for row in rows if row.get("error"))
+    return Counter(_error_text(row["error"]) for row in rows if row.get("error"))
 
 
-def _told(error: Any) -> str:
+def _error_text(error: Any) -> str:
     if not isinstance(error, dict):
         return printable(str(error), longest=SAID)
     return printable(" ".join(_words(error)), longest=SAID)

@@ -37,10 +37,10 @@ def _switches() -> Mapping[str, Any]:
 def switches(endpoint: EndpointSettings) -> dict[str, str]:
     """Options that a reader of the table must know, in words: `prefix caching` to `on (the engine's default)`."""
     given = {**_flat(endpoint.engine), **dict(_words(endpoint.arguments))}
-    return {row["name"]: _told(row, given) for row in _switches()[endpoint.engine_kind]}
+    return {row["name"]: _switch_text(row, given) for row in _switches()[endpoint.engine_kind]}
 
 
-def _told(row: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+def _switch_text(row: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     without = ".".join(row.get("without", ())).replace("_", "-")
     if without and given.get(without):
         return "off"

@@ -53,7 +53,9 @@ class Limits:
     """In which no round may begin that would not end, as far as one can tell, within them."""
 
 
-def turns(limits: Limits, width: Callable[[], float], clock: Callable[[], float] = time.monotonic) -> Iterator[int]:
+def round_numbers(
+    limits: Limits, width: Callable[[], float], clock: Callable[[], float] = time.monotonic
+) -> Iterator[int]:
     """The numbers of the rounds, from 1. width: of the widest interval so far."""
     began = clock()
     for number in range(1, limits.most + 1):

@@ -98,12 +98,12 @@ def _conditions(found: Bench) -> Iterator[str]:
     yield "<h2>Measured with</h2>"
     for told in found.variants.values() or [found.conditions]:
         shown = {key: value for key, value in told.items() if key not in ("time", "kind", "settings")}
-        rows = (f"<tr><th>{escape(key)}</th><td>{escape(_told(value))}</td></tr>" for key, value in shown.items())
+        rows = (f"<tr><th>{escape(key)}</th><td>{escape(_value_text(value))}</td></tr>" for key, value in shown.items())
         yield f"<table>{''.join(rows)}</table>"
     yield f"<p>{escape(found.text)}</p>"
 
 
-def _told(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {inner}" for key, inner in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

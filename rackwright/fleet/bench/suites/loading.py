@@ -57,13 +57,13 @@ def suite_of(text: str, file: str) -> Suite:
         if not told:
             return Suite.model_validate(document.values)
     except ValidationError as error:
-        told = _told(error, document, file)
+        told = _problem_lines(error, document, file)
     raise InvalidSuiteError(
         "\n".join(["the suite is not valid, nothing was measured:", *told, "fix these, then again"])
     )
 
 
-def _told(error: ValidationError, document: Document, file: str) -> list[str]:
+def _problem_lines(error: ValidationError, document: Document, file: str) -> list[str]:
     """A line a problem, in the order of the file."""
     found = []
     for detail in error.errors():

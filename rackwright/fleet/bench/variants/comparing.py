@@ -11,9 +11,9 @@ from pathlib import Path
 
 from rackwright.concerns.lease import LEASED
 from rackwright.effects.lease.taking import take
-from rackwright.fleet.bench.figures.rounds import Limits, turns
+from rackwright.fleet.bench.endpoint_on_host import Measuree
+from rackwright.fleet.bench.figures.rounds import Limits, round_numbers
 from rackwright.fleet.bench.figures.verdict import Share, shares, widest
-from rackwright.fleet.bench.looking import Measuree
 from rackwright.fleet.bench.running import BenchPlan, Found, Say, measure_round, prepared
 from rackwright.fleet.bench.variants.naming import on_trial
 from rackwright.fleet.bench.variants.trial import Beat, TrialEndpoint
@@ -37,13 +37,13 @@ class Comparison:
     def carry_out(self, limits: Limits) -> None:
         """Stage, then measure in rounds. Raises RackwrightError; what was found stays."""
         first = next(iter(self.variants.values()))
-        reading = self.place.look(first)
+        reading = self.place.read(first)
         self.place.refuse_unproven(reading)
         take(self.place.one.state, self.place.one.host, reading[LEASED])
         for name, settings in self.variants.items():
             self.say(f"{name}: staging its release; what serves is untouched")
             self.place.stage(settings)
-        for number in turns(limits, self._widest):
+        for number in round_numbers(limits, self._widest):
             names = list(self.variants)
             for name in names if number % 2 else reversed(names):
                 self._measure(name, number)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from rackwright.concerns.encodings import ENCODINGS
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint
-from rackwright.concerns.endpoint.switch.events import SwitchNews
+from rackwright.concerns.endpoint.switch.events import SwitchProgress
 from rackwright.concerns.endpoint.switch.transaction import word_script
 from rackwright.concerns.endpoint.switch.window import window
 from rackwright.concerns.image import IMAGE
@@ -68,18 +68,18 @@ class TrialEndpoint:
     """Shows a line of progress."""
     names: Names = field(default_factory=Names)
 
-    def look(self, settings: HostSettings) -> HostReading:
+    def read(self, settings: HostSettings) -> HostReading:
         """The host as it is. Raises ReadingError."""
         reading, _ = read_host(self.one.state, self.one.host, settings, steps=self.steps)
         return self.names.complete(settings, reading)
 
     def stage(self, settings: HostSettings) -> None:
         """Put there what a variant needs. Raises StepFailedError."""
-        reading = self.look(settings)
+        reading = self.read(settings)
         for concern in STAGED:
             if concern.name in self.steps and (changes := concern.pending(settings, reading)):
                 self._carry_out(changes, OwnershipRecord(reading[RECORD]))
-                reading = self.look(settings)
+                reading = self.read(settings)
 
     def _carry_out(self, changes: Collection[Change], record: OwnershipRecord) -> None:
         for change in changes:
@@ -104,7 +104,7 @@ class TrialEndpoint:
 
     def step(self, settings: HostSettings) -> Proved:
         """What has the host serve a variant. settings: on trial. Raises RackwrightError where it cannot."""
-        reading = self.look(settings)
+        reading = self.read(settings)
         self.refuse_unproven(reading)
         own, steps = settings.all_endpoints[self.endpoint], []
         for change in ENDPOINT.pending(settings, reading):
@@ -124,22 +124,22 @@ class TrialEndpoint:
         """
         step = self.step(settings)
         deadline = settings.all_endpoints[self.endpoint].gate.commit_deadline
-        news = SwitchNews(self.endpoint, failed_dir(endpoint_dir(self.endpoint)))
+        progress = SwitchProgress(self.endpoint, failed_dir(endpoint_dir(self.endpoint)))
         word = BACK if step.restarts else "commit"
 
         def heed(heard: Heard) -> None:
-            self.say(f"  {_shown(news, heard)}")
-            if news.waits:
-                news.waits = False
+            self.say(f"  {_shown(progress, heard)}")
+            if progress.waits:
+                progress.waits = False
                 try:
                     work(Beat(self._word, deadline / 4))
                 finally:
                     self._word(word)
 
         ended = follow_job(self.one.state, self.one.host, _longer(step, budget).job, heed)
-        if ended.status == ROLLED_BACK and news.waited and step.restarts:
+        if ended.status == ROLLED_BACK and progress.waited and step.restarts:
             return
-        if (error := ending(step, news, ended)) is not None:
+        if (error := ending(step, progress, ended)) is not None:
             raise error
 
     def _word(self, word: str) -> None:
@@ -157,10 +157,10 @@ class TrialEndpoint:
             ) from error
 
 
-def _shown(news: SwitchNews, heard: Heard) -> str:
+def _shown(progress: SwitchProgress, heard: Heard) -> str:
     """What the host says, taken in, as a line."""
     try:
-        return news.hear(heard).text
+        return progress.hear(heard).text
     except (ReadingError, ValueError):
         return text_of(heard)
 

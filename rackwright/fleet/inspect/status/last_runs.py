@@ -14,13 +14,13 @@ from rackwright.runs.states import LEFT_ASIDE, RunState
 MOST = 30
 """Records to look into, the newest first: a host that is in none of them has not been worked on for long."""
 
-NOT_TOUCHED = LEFT_ASIDE | {RunState.NOT_SWITCHED, RunState.BUSY, RunState.UNREACHABLE, RunState.UNSEEN}
+LEFT_ALONE = LEFT_ASIDE | {RunState.NOT_SWITCHED, RunState.BUSY, RunState.UNREACHABLE, RunState.UNSEEN}
 """States of a host that a run has let be."""
 
 
-def has_touched(record: Record, host: str) -> bool:
+def has_worked_on(record: Record, host: str) -> bool:
     """Whether a run has worked on a host: changed it, or found it as wanted."""
-    return host in record.touched or record.states.get(host, RunState.UNSEEN) not in NOT_TOUCHED
+    return host in record.touched or record.states.get(host, RunState.UNSEEN) not in LEFT_ALONE
 
 
 def last_runs(root: Path, hosts: Collection[str], now: datetime) -> dict[str, str]:
@@ -32,7 +32,7 @@ def last_runs(root: Path, hosts: Collection[str], now: datetime) -> dict[str, st
         told = record_of(path.stem, read_record(path))
         purpose = told.begin.get("purpose") or told.begin.get("what", "run")
         for host, state in told.states.items():
-            if host in hosts and host not in found and has_touched(told, host):
+            if host in hosts and host not in found and has_worked_on(told, host):
                 found[host] = f"{purpose} {ago(begun(path.stem, now), now)}: {state}"
     return found
 

@@ -48,7 +48,7 @@ class Serving:
 
 
 @dataclass(frozen=True)
-class GpuLook:
+class GpuSample:
     """All GPUs of a host at one moment: the bits of what slows them, watts of all, the mean clock in MHz.
 
     None for what one of them does not say: some have no figure for their power.
@@ -115,7 +115,7 @@ class Measuree:
     def refuse_while_written(self) -> None:
         """Raise LeaseHeldError while another run writes to the host: a deploy beside it would be measured too."""
         seen = parse_seen(self._ask(read_script()).splitlines())
-        if seen.live is not None and not is_gone(seen.live.owner):
+        if seen.live is not None and not is_gone(seen.live.holder):
             raise LeaseHeldError(refusal(self.host, seen))
 
     def counts(self) -> dict[str, float]:
@@ -125,12 +125,14 @@ class Measuree:
         url = shlex.quote(f"{local_url(self.endpoint)}/metrics")
         return counts_of(self._ask(f"curl --silent --noproxy '*' --max-time 20 {url}"))
 
-    def gpus(self) -> GpuLook | None:
+    def gpus(self) -> GpuSample | None:
         """Its host's GPUs now; None where nvidia-smi does not answer."""
         asked = (
             f"nvidia-smi --query-gpu={one},power.draw,clocks.sm --format=csv,noheader,nounits" for one in GPU_REASONS
         )
-        return gpu_look(self._ask("said=$({}) || said=$({}) && printf '%s\\n' \"$said\"".format(*asked)).splitlines())
+        return parse_gpu_sample(
+            self._ask("said=$({}) || said=$({}) && printf '%s\\n' \"$said\"".format(*asked)).splitlines()
+        )
 
     def gpu_names(self) -> list[str]:
         """Its host's GPUs by their product names."""
@@ -209,7 +211,7 @@ def serving_of(told: Sequence[Mapping[str, Any]]) -> Serving:
     )
 
 
-def gpu_look(lines: Sequence[str]) -> GpuLook | None:
+def parse_gpu_sample(lines: Sequence[str]) -> GpuSample | None:
     """What nvidia-smi said, a line a GPU; None where that is no reading."""
     rows = [[word.strip() for word in line.split(",")] for line in lines if line.strip()]
     if not rows or any(len(row) != 3 for row in rows):
@@ -219,7 +221,7 @@ def gpu_look(lines: Sequence[str]) -> GpuLook | None:
     reasons = 0
     for one in filter(None, bits):
         reasons |= int(one)
-    return GpuLook(
+    return GpuSample(
         None if None in bits else reasons,
         None if None in watts else sum(filter(None, watts)),
         None if None in mhz else sum(filter(None, mhz)) / len(mhz),
