@@ -50,6 +50,15 @@ def blocks(language: str) -> list[Any]:
     ]
 
 
+# -- the glossary
+
+
+def test_every_word_of_the_glossary_has_one_row() -> None:
+    words = re.findall(r"\*\*(.+?)\*\*", (ROOT / "docs/reference/glossary.md").read_text())
+    assert len(words) > 30
+    assert {word for word in words if words.count(word) > 1} == set()
+
+
 # -- links
 
 

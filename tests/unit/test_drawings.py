@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,21 @@ def test_every_step_of_a_deploy_is_drawn(drawings: dict[str, Any]) -> None:
 
 
 PACKAGE = ROOT / "rackwright"
+ROW = re.compile(r"^\| `([a-z][\w/]*)/` \|", re.MULTILINE)
+
+
+def folders(above: Path) -> set[str]:
+    """Folders with files of their own, as the page writes them."""
+    kept = {file.relative_to(above).parts[0] for file in above.glob("*/**/*.*") if "__pycache__" not in file.parts}
+    return {str((above / name).relative_to(PACKAGE)) for name in kept}
+
+
+def test_the_table_lists_the_folders_that_there_are() -> None:
+    page = (ROOT / "docs" / "how-it-works.md").read_text()
+    listed = ROW.findall(page)
+    assert sorted(listed) == sorted(folders(PACKAGE) | folders(PACKAGE / "fleet"))
+
+
 MODULES, FOLDERS, FLOORS = 12, 14, 10
 """The most that a folder has, that `rackwright/` has, and that stand on each other."""
 
