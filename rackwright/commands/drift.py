@@ -54,7 +54,7 @@ def lines(hosts: Sequence[HostDrift]) -> Iterator[str]:
 def summed_up(hosts: Sequence[HostDrift]) -> str:
     """One sentence on all hosts; a host that could not be read is counted as such, and never as one that stayed."""
     moved, unread = sum(host.changed_by_itself for host in hosts), sum(bool(host.error) for host in hosts)
-    unclear = sum(host.drifted and not host.changed_by_itself for host in hosts)
+    unclear = sum(host.unclear for host in hosts)
     read = len(hosts) - unread
     told = [f"{moved} of {counted(read, 'host')} moved" if moved else f"nothing moved on {counted(read, 'host')}"]
     told += [f"on {counted(unclear, 'host')} what differs moved, or the settings changed"] if unclear else []
@@ -62,7 +62,9 @@ def summed_up(hosts: Sequence[HostDrift]) -> str:
 
 
 def exit_code(hosts: Sequence[HostDrift]) -> int:
-    """0 nothing moved, 2 something did, 1 when nothing is known of a host."""
+    """0 nothing moved, 2 something did, 1 when nothing is known of a host, or what differs may be either."""
     if any(host.error for host in hosts):
         return 1
-    return 2 if any(host.drifted for host in hosts) else 0
+    if any(host.changed_by_itself for host in hosts):
+        return 2
+    return 1 if any(host.unclear for host in hosts) else 0

@@ -68,10 +68,12 @@ def pids_limit(endpoint: EndpointSettings) -> int:
 
 
 def missing(endpoint: EndpointSettings, hardware: Hardware) -> list[Need]:
-    """What a backend needs and `capabilities: none` takes away."""
+    """What a backend needs and `capabilities: none` takes away; what `group_transport: rdma` gives by itself stays."""
     if endpoint.container.capabilities == "default":
         return []
-    return [need for need in needs(endpoint, hardware) if need.capability not in endpoint.container.add_capabilities]
+    topology: Topology = "several hosts" if endpoint.size > 1 else "one host"
+    given = [*endpoint.container.add_capabilities, *(["IPC_LOCK"] if endpoint.group_transport == "rdma" else [])]
+    return [need for need in needs(endpoint, hardware, topology) if need.capability not in given]
 
 
 def check_rights(endpoint: EndpointSettings, hardware: Hardware) -> Iterator[Finding]:

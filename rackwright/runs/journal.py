@@ -91,7 +91,8 @@ def chosen_record(root: Path, name: str) -> Path:
     known = records(root)
     found = known[-1:] if name == "last" else [path for path in known if path.stem == name]
     if not found:
-        raise RackwrightError(f"{folder_of(root)} has no run {name}; next: rackwright runs", code="RW0603")
+        elsewhere = f"; what its hosts keep of a run: rackwright resume -i {name}" if Path(name).is_file() else ""
+        raise RackwrightError(f"{folder_of(root)} has no run {name}; next: rackwright runs{elsewhere}", code="RW0603")
     return found[0]
 
 

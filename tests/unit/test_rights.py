@@ -141,6 +141,12 @@ def test_a_capability_that_is_taken_away_is_a_warning_with_its_source() -> None:
     assert "pidfd_getfd" in seen.seen
 
 
+@pytest.mark.parametrize(("transport", "told"), [("any", ["RW0325"]), ("rdma", [])])
+def test_locked_memory_of_a_group_is_missed_where_nothing_gives_it(transport: str, told: list[str]) -> None:
+    own = endpoint(hosts=2, network="host", container={"capabilities": "none"}, group_transport=transport)
+    assert [one.code for one in check_rights(own, X86)] == told
+
+
 @pytest.mark.parametrize(("size", "ok"), [("16g", True), ("40g", False)])
 def test_shared_memory_takes_at_most_half_of_the_hosts(size: str, ok: bool) -> None:
     seen = row("shared memory", {"shm_size": size}, total=64 * 2**20)

@@ -55,6 +55,7 @@ def test_hosts_of_an_earlier_run(inventory: str, only: list[str], limit: list[st
         ("faild@last", [], r"must be STATE@RUN \(did you mean failed\?\)"),
         ("failed", [], "must be STATE@RUN"),
         ("failed@nosuch", [], "has no run nosuch; next: rackwright runs"),
+        (f"failed@{__file__}", [], f"what its hosts keep of a run: rackwright resume -i {__file__}"),
         ("unchanged@last", [], "no host of run .*-rollout(-2)? is that; nothing was done"),
         ("failed@last", ["h1"], "together leave no host; nothing was done"),
     ],

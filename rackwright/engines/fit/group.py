@@ -84,6 +84,9 @@ def _surroundings(endpoint: EndpointSettings) -> Iterator[Finding]:
     if endpoint.network != "host":
         text = "bridge keeps the members of a group from each other: write host"
         yield Finding(("network",), text, code=CODE)
+    if endpoint.container.shm_size:
+        text = "the ranks of a host share its own /dev/shm (--ipc=host): leave it out"
+        yield Finding(("container", "shm_size"), text, code=CODE)
     if endpoint.replicas > 1:
         text = f"{endpoint.replicas} endpoints of one GPU each, and hosts is {endpoint.size}: leave one of them out"
         yield Finding(("replicas",), text, code=CODE)

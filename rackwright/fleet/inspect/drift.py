@@ -66,9 +66,9 @@ class HostDrift:
         return any(finding.verdict == "moved" for finding in self.findings)
 
     @property
-    def drifted(self) -> bool:
-        """True unless all that differs is what the settings ask for now."""
-        return any(finding.verdict != "asked" for finding in self.findings)
+    def unclear(self) -> bool:
+        """True when something may have moved, or the settings changed, and nothing is known to have moved."""
+        return not self.changed_by_itself and any(finding.verdict == "unclear" for finding in self.findings)
 
 
 def drift_of(name: str, settings: HostSettings, reading: HostReading, declared: Declared) -> HostDrift:
@@ -167,9 +167,13 @@ def _not_known(
         return Drift(
             "release", "asked", f"endpoint {name}: the settings ask for what is not on the host yet: {missing}"
         )
+    images, served = reading[IMAGE], str(own.spec.get("image", "")).partition("@")[2]
+    if digest_of(wanted, images):
+        return Drift("release", "moved", f"endpoint {name}: no longer known on the host: {missing}")
+    if served in images.pins.values():
+        return Drift("release", "asked", f"endpoint {name}: the settings ask for another image: {wanted.image}")
     # A release names its image by digest alone, so another tag of it looks like one whose record has gone.
-    verdict: Verdict = "moved" if digest_of(wanted, reading[IMAGE]) else "unclear"
-    return Drift("release", verdict, f"endpoint {name}: no longer known on the host: {missing}")
+    return Drift("release", "unclear", f"endpoint {name}: no longer known on the host: {missing}")
 
 
 def _binding_text(own: SeenEndpoint) -> str:
