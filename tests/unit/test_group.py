@@ -123,7 +123,7 @@ def test_an_endpoint_of_one_host_is_in_no_group(site: Path) -> None:
         ({"size: 2": "size: 3", "gpu_count: 1": "gpu_count: 8"}, {}, 2, "do not go evenly onto 2 hosts"),
         ({"size: 2": "size: 4"}, {}, 2, "on each of its hosts"),
         ({"network: host\n": ""}, {}, 2, "network: bridge keeps the members of a group from each other"),
-        ({"network: host": "network: host\ncontainer: {shm_size: 1g}"}, {}, 2, "ranks of a host share its own /dev/shm"),
+        ({"network: host": "network: host\ncontainer: {shm_size: 1g}"}, {}, 2, "a host share its own /dev/shm"),
         ({"v0.14.1": "v0.10.0"}, {}, 2, "has no --nnodes"),
         ({"size: 2": "size: 2, data-parallel-size: 2"}, {}, 2, "data parallel over several hosts is not supported yet"),
         ({"size: 2": "size: 2, nnodes: 2"}, {}, 2, "follows from hosts: 2: leave it out"),
