@@ -1,6 +1,7 @@
 """Keyword arguments of the operations: each the keys of one section of the settings, with the same types.
 
-What each means, its unit and its default is in docs/reference/operations.md, which is made from the settings' types.
+What each means, its unit and its default is in docs/reference/operations.md, which scripts/operations.py makes
+from the settings' types.
 """
 
 from __future__ import annotations

@@ -70,8 +70,11 @@ class Connection(Frozen):
     ssh_key: str | None = None
     """Private key file on the control machine, relative to the site. Ansible: ansible_ssh_private_key_file."""
     ssh_allow_agent: bool | None = None
+    """Whether keys of a running SSH agent are tried; default: true."""
     ssh_look_for_keys: bool | None = None
+    """Whether keys in ~/.ssh with the usual names (`id_*`) are tried; default: true."""
     ssh_forward_agent: bool | None = None
+    """Whether the host may use your SSH agent while you are logged in; default: false. Rackwright never needs it."""
     ssh_config_file: str | None = None
     """SSH configuration file, relative to the site; default ~/.ssh/config."""
     ssh_known_hosts_file: str | None = None
@@ -79,14 +82,19 @@ class Connection(Frozen):
     ssh_strict_host_key_checking: Literal["yes", "accept-new"] | None = None
     """`yes`: only hosts with a known key. Set `accept_new_host_keys` for a first contact."""
     ssh_connect_retries: int | None = Field(default=None, ge=0)
+    """Further tries after a login that failed; default: none."""
     ssh_connect_retry_min_delay: float | None = None
+    """Shortest pause between two such tries, in seconds; default: 0.1."""
     ssh_connect_retry_max_delay: float | None = None
+    """Longest pause between two such tries, in seconds; default: 0.5. Each pause is a random one between both."""
     ssh_file_transfer_protocol: Literal["sftp", "scp"] | None = None
+    """How pyinfra carries files to the host; default: `sftp`."""
     sudo: bool | None = Field(default=None, alias="_sudo")
     """Work as root through sudo; default: true unless the login is root. Ansible: ansible_become."""
     sudo_user: Literal["root"] | None = Field(default=None, alias="_sudo_user")
     """Only root: Rackwright's steps need it. Ansible: ansible_become_user."""
     shell_executable: str | None = Field(default=None, alias="_shell_executable")
+    """Shell on the host that pyinfra hands its commands to; default: `sh`."""
     accept_new_host_keys: bool = False
     """True takes the key of a host that is not in known_hosts yet. A changed key is refused all the same."""
     own_keys: tuple[str, ...] = Field(default=(), max_length=PATTERNS)

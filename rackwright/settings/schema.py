@@ -23,7 +23,7 @@ FILES = "A file of group_vars/ or host_vars/ of a Rackwright site."
 
 def json_schema() -> Json:
     """JSON Schema of one file of group_vars or host_vars: every key, none of them required at top level."""
-    definitions = _definitions()
+    definitions = all_definitions()
     host, connection = definitions.pop("HostSettings"), definitions.pop("Connection")
     properties = {**host["properties"], **connection["properties"]}
     endpoint = {"$ref": f"{REFERENCES}EndpointSettings"}
@@ -45,7 +45,8 @@ def json_text() -> str:
     return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _definitions() -> dict[str, Json]:
+def all_definitions() -> dict[str, Json]:
+    """The JSON Schema of each section and model, by the name of its class, with what each key means."""
     models = [(model, "validation") for model in (HostSettings, EndpointSettings, Connection)]
     _, schema = models_json_schema(models, ref_template=REFERENCES + "{model}")  # type: ignore[arg-type]
     definitions: dict[str, Json] = _without_titles(schema["$defs"])
@@ -122,7 +123,7 @@ SECTIONS = (
 
 def markdown() -> str:
     """The reference page."""
-    definitions = _definitions()
+    definitions = all_definitions()
     own = set(definitions["EndpointSettings"]["properties"])
     definitions["HostSettings"]["properties"] = {
         key: value for key, value in definitions["HostSettings"]["properties"].items() if key not in own
@@ -132,20 +133,23 @@ def markdown() -> str:
         parts.append(f"## {title}\n\n{text}\n\n{_table(definitions[name])}")
     for name, definition in definitions.items():
         if name not in {section for _, section, _ in SECTIONS}:
-            parts.append(f"## {name}\n\n{_line(definition.get('description', ''))}\n\n{_table(definition)}")
+            parts.append(f"## {name}\n\n{one_line(definition.get('description', ''))}\n\n{_table(definition)}")
     return "\n".join(parts)
 
 
 def _table(definition: Json) -> str:
     required = definition.get("required", [])
     rows = [
-        f"| `{key}` | {_type(field)} | {_default(key, field, required)} | {_line(field.get('description', ''))} |\n"
+        (f"`{key}`", type_of(field), default_of(key, field, required), one_line(field.get("description", "")))
         for key, field in definition["properties"].items()
     ]
-    return "| key | type | default | meaning |\n|---|---|---|---|\n" + "".join(rows)
+    return "| key | type | default | meaning |\n|---|---|---|---|\n" + "".join(
+        f"| {' | '.join(row)} |\n" for row in rows
+    )
 
 
-def _type(field: Mapping[str, Any]) -> str:
+def type_of(field: Mapping[str, Any]) -> str:
+    """A key's type in words; a section is a link on the reference page."""
     return " or ".join(dict.fromkeys(_types(field))) or "any"
 
 
@@ -153,8 +157,8 @@ def _types(field: Mapping[str, Any]) -> Iterator[str]:
     if "$ref" in field:
         name = field["$ref"].removeprefix(REFERENCES)
         yield f"[{name}](#{name.lower()})"
-    elif "anyOf" in field:
-        for branch in field["anyOf"]:
+    elif branches := field.get("anyOf", field.get("oneOf")):
+        for branch in branches:
             if branch.get("type") != "null":
                 yield from _types(branch)
     elif "enum" in field or "const" in field:
@@ -162,18 +166,20 @@ def _types(field: Mapping[str, Any]) -> Iterator[str]:
     elif field.get("writeOnly"):
         yield "secret"
     elif field.get("type") == "array":
-        yield f"list of {_type(field.get('items', {}))}"
+        yield f"list of {type_of(field.get('items', {}))}"
     else:
         words = {"string": "text", "integer": "whole number", "boolean": "true or false", "object": "mapping"}
         yield words.get(str(field.get("type")), str(field.get("type", "any")))
 
 
-def _default(key: str, field: Mapping[str, Any], required: list[str]) -> str:
+def default_of(key: str, field: Mapping[str, Any], required: list[str]) -> str:
+    """A key's default, as a cell of a table; empty where it is nothing, or a section's own."""
     if key in required:
         return "required"
     value = field.get("default")
     return "" if value in (None, [], {}) or isinstance(value, dict) else f"`{json.dumps(value)}`"
 
 
-def _line(text: str) -> str:
+def one_line(text: str) -> str:
+    """A text as a cell of a table."""
     return " ".join(text.split()).replace("|", "\\|")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import re
+import runpy
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -17,6 +19,7 @@ from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.origin import origin_of
 
+ROOT = Path(__file__).parents[2]
 SECTIONS: dict[str, Any] = {
     "docker": arguments.DockerArguments,
     "firewall": arguments.FirewallArguments,
@@ -42,6 +45,35 @@ def test_arguments_of_an_endpoint_are_its_keys() -> None:
 def test_every_section_has_an_operation_that_takes_it() -> None:
     own = {*SECTIONS, *get_type_hints(arguments.SiteArguments), *get_type_hints(arguments.EndpointArguments)}
     assert own == set(HostSettings.model_fields)
+
+
+# -- the page
+
+
+@pytest.fixture(scope="module")
+def operations_page() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "scripts" / "operations.py"))
+
+
+def test_the_page_of_the_operations_is_up_to_date(operations_page: dict[str, Any]) -> None:
+    written = (ROOT / "docs" / "reference" / "operations.md").read_text()
+    assert written == operations_page["page"](), "next: python scripts/operations.py"
+
+
+def test_the_page_has_every_argument_with_a_meaning_and_every_time_with_its_unit(
+    operations_page: dict[str, Any],
+) -> None:
+    rows = re.findall(r"(?m)^\| `(\w+)` \| (.*) \| ?(.*) \| ?(.*) \| (.*) \|$", operations_page["page"]())
+    hints = [arguments.SiteArguments, arguments.EndpointArguments, *SECTIONS.values()]
+    waits = ["wait"] * 3
+    assert sorted(key for key, *_ in rows) == sorted([*waits, *(key for kind in hints for key in get_type_hints(kind))])
+    assert [key for key, *_, meaning in rows if not meaning] == []
+    times = {key: unit for key, _, unit, *_ in rows if key.endswith(("_timeout", "_delay", "_grace"))}
+    assert len(times) > 5
+    assert set(times.values()) == {"seconds"}
+
+
+# -- how strong they are, and what is refused
 
 
 @pytest.fixture
@@ -143,5 +175,5 @@ def test_only_calls_that_say_something_make_a_deploy_file_run(tmp_path: Path) ->
 
 @pytest.mark.parametrize("step", ["docker", "firewall", "registry", "image", "encodings"])
 def test_a_step_runs_alone_from_its_own_file(step: str) -> None:
-    file = Path(__file__).parents[2] / "tasks" / f"{step}.py"
+    file = ROOT / "tasks" / f"{step}.py"
     assert declare(file, [("h1", {})])["h1"].steps == (step,)
