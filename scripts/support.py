@@ -74,7 +74,10 @@ REAL = {
     (
         "vllm",
         "0.20.2",
-    ): "seen: the real engine on one H200, with a release that `rackwright render` wrote; no profile ships it",
+    ): (
+        "seen: whole deploys of the real engine on one H200 and one H100, all rows of the full gate "
+        "([real hardware](../real-hardware.md)); no profile ships it"
+    ),
     (
         "vllm",
         "0.32.0",
@@ -165,9 +168,10 @@ its own hardware here: [send a record](../how-to/real-gpu.md#send-a-record-of-yo
 
 def _driver_seen() -> str:
     return f"""\
-Seen: driver {DRIVER}, with nvidia-smi's real output on one NVIDIA H200 (`tests/fixtures/nvidia-smi`). The lab's GPUs
-pose with the same version, and readings of all other GPUs are synthetic. A kernel module of another version than the
-libraries is refused: `driver module`; so is a host without a driver: `driver`.
+Seen: driver {DRIVER}, in whole deploys on one NVIDIA H200 and on one H100 80GB HBM3
+([real hardware](../real-hardware.md)), with nvidia-smi's real output of the H200 (`tests/fixtures/nvidia-smi`). The
+lab's GPUs pose with the same version, and readings of all other GPUs are synthetic. A kernel module of another version
+than the libraries is refused: `driver module`; so is a host without a driver: `driver`.
 """
 
 
