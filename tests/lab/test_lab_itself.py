@@ -16,6 +16,8 @@ import pytest
 from rackwright_lab import Host, Lab, LabError, inventory
 from rackwright_lab.gpu import pose
 from rackwright_lab.servers.image import SGLANG, VLLM
+from tests.lab import tutorial
+from tests.lab.conftest import Site
 
 pytestmark = pytest.mark.lab
 
@@ -308,7 +310,10 @@ class TestLabs:
         lab.down()
 
     def test_two_labs_at_once_and_one_goes_without_a_trace(self, worker_lab: Lab, second: Lab) -> None:
-        host = second.up(hosts=1, bare=1)[0]
+        up = Site(worker_lab).rackwright("lab", "up", "--hosts", "1", "--bare", "1", "--id", second.paths.id)
+        assert up.status == 0, up.output
+        [host] = second.hosts
+        assert tutorial.missing(2, up.output, host.name) == []
         assert second.record()["subnet"] != worker_lab.record()["subnet"]
         assert all(each.ssh("true").returncode == 0 for each in (host, *worker_lab.hosts))
         second.down()

@@ -1,0 +1,50 @@
+"""What the tutorial quotes of commands that need no host: exactly what they print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rackwright.commands.cli import main
+from rackwright.commands.init import make_site
+from tests.lab import tutorial
+
+INVENTORY = f"""
+from rackwright.inventory import build
+
+globals().update(build(__file__, {{"lab": [({tutorial.HOST!r}, {{}})]}}, children={{"b200": ["lab"]}}))
+"""
+MISTAKE, REFUSAL = "free_gpu_memory_fractoin", "$ rackwright check inventory/lab.py\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the tutorial's reader stands at its begin."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def site(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The new site, where the reader stands from then on; the lab's host is in its inventory."""
+    make_site(folder / "site")
+    monkeypatch.chdir("site")
+    Path("inventory/lab.py").write_text(INVENTORY)
+    return folder / "site"
+
+
+def test_init_says_what_the_tutorial_quotes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["init", "site"]) == 0
+    assert tutorial.missing(1, capsys.readouterr().out, tutorial.HOST) == []
+
+
+def test_the_mistake_of_the_tutorial_is_refused_in_its_words(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mistake, refusal, *_ = tutorial.blocks(8)
+    own = site / "group_vars" / "lab.yml"
+    shipped = own.read_text()
+    own.write_text(shipped + mistake)
+    assert main(["check", "inventory/lab.py"]) == 1
+    assert REFUSAL + capsys.readouterr().err == refusal
+    own.write_text(shipped + mistake.replace(MISTAKE, "free_gpu_memory_fraction"))
+    assert main(["check", "inventory/lab.py"]) == 0
