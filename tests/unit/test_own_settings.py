@@ -1,0 +1,71 @@
+"""A concern is handed its own sections of the settings, and nothing that the others' say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from rackwright.concerns.catalog import ALL
+from rackwright.plan.concern import Concern, HostReading
+from rackwright.settings.model import ENDPOINTS, HostSettings
+from tests.unit.machines import settings
+
+FULL = settings(
+    port=8001,
+    docker={"users": ["ann"]},
+    firewall={"confirm_timeout": 11},
+    registry={"user": "bob"},
+    encodings={"folder": "/srv/tiktoken"},
+    rollout={"wave": "3"},
+)
+NOTHING = HostReading({})
+
+
+def test_every_concern_but_preflight_says_what_it_takes() -> None:
+    assert [concern.name for concern in ALL if concern.takes is None] == ["preflight"]
+    named = {section for concern in ALL for section in concern.takes or ()}
+    assert named <= {*HostSettings.model_fields, ENDPOINTS}
+
+
+def said(handed: HostSettings) -> Mapping[str, Any]:
+    """What settings say besides the defaults."""
+    return {
+        key: getattr(handed, key)
+        for key, field in HostSettings.model_fields.items()
+        if getattr(handed, key) != field.get_default(call_default_factory=True)
+    }
+
+
+@pytest.mark.parametrize(
+    ("takes", "left"),
+    [
+        (frozenset(), set()),
+        (frozenset({"docker"}), {"docker"}),
+        (frozenset({"firewall", ENDPOINTS}), {"firewall", "port", "model", "allow_from"}),
+        (None, {"docker", "firewall", "registry", "encodings", "rollout", "port", "model", "allow_from"}),
+    ],
+)
+def test_a_concern_that_is_handed_more_sees_its_own_alone(takes: frozenset[str] | None, left: set[str]) -> None:
+    handed: dict[str, HostSettings] = {}
+
+    def read(own: HostSettings) -> str:
+        handed["read"] = own
+        return ""
+
+    def wanted(own: HostSettings, reading: HostReading) -> None:
+        handed["wanted"] = own
+
+    def files(own: HostSettings) -> dict[str, str]:
+        handed["files"] = own
+        return {}
+
+    concern: Concern[None, None] = Concern(
+        "one", read, lambda text: None, wanted, lambda asked, seen: [], files=files, takes=takes
+    )
+    assert concern.files is not None
+    concern.read(FULL)
+    concern.wanted(FULL, NOTHING)
+    concern.files(FULL)
+    assert {name: set(said(own)) for name, own in handed.items()} == dict.fromkeys(("read", "wanted", "files"), left)
