@@ -15,6 +15,13 @@ OWN = """
 from pyinfra.operations import server
 server.shell(name="Tune the kernel", commands=["touch /run/tuned"])
 """
+NOTED = """
+from pyinfra.operations import server
+server.shell(name="Note the time {place} the turns", commands=["date +%s%N >/run/{place}-turns"])
+"""
+"""An operation of the site's own; one stands just before endpoint(), one just after."""
+TURN = "date --date \"$(docker inspect --format '{{.State.StartedAt}}' rackwright-llm)\" +%s%N"
+"""Prints when the container of the turn began, in nanoseconds: all lab hosts have one clock."""
 
 
 @pytest.fixture
@@ -28,12 +35,14 @@ def lived(site: Site) -> Host:
 
 @pytest.fixture
 def own_site(site: Site, tmp_path: Path) -> Callable[..., Run]:
-    """Commands in a fresh site whose deploy.py is the shipped one without firewall(), and with a step of its own."""
+    """Commands in a fresh site whose deploy.py is the shipped one without firewall(), and with steps of its own."""
     folder = tmp_path / "site"
     assert site.rackwright("init", str(folder)).status == 0
     inventory = folder / "inventory" / "lab.py"
     inventory.write_text((ROOT / "inventory" / "lab.py").read_text())
     lines = [line for line in (folder / "deploy.py").read_text().splitlines() if not line.startswith("firewall()")]
+    at = next(number for number, line in enumerate(lines) if line.startswith("endpoint()"))
+    lines[at : at + 1] = [NOTED.format(place="before"), lines[at], NOTED.format(place="after")]
     (folder / "deploy.py").write_text("\n".join(lines) + OWN)
     of_the_lab = (folder / "group_vars" / "lab.yml").read_text().splitlines()
     (folder / "group_vars" / "lab.yml").write_text("\n".join(line for line in of_the_lab if "allow_from" not in line))
@@ -114,5 +123,24 @@ def test_own_operations_run_once_in_a_rollout_and_a_rollback_runs_none(
     lived.run("test -e /run/tuned && rm /run/tuned")
     back = own_site("rackwright", "rollback", *words)
     assert back.status == 0, back.output
-    assert "the site's own operations are not run: Tune the kernel" in back.output
+    assert "the site's own operations are not run: Note the time before the turns, " in back.output
+    assert ", Tune the kernel" in back.output
     lived.run("! test -e /run/tuned")
+
+
+def test_own_operations_run_on_all_hosts_before_the_first_turn_and_after_the_last(
+    site: Site, own_site: Callable[..., Run]
+) -> None:
+    served = site.deploy()
+    assert served.status == 0, served.output
+    for host in site.lab.hosts:
+        host.run("rm -f /run/before-turns /run/after-turns")
+    run = own_site("pyinfra", "inventory/lab.py", "deploy.py", "-y", "--data", 'engine={"stream_interval": 32}')
+    assert run.status == 0, run.output
+    before, turns, after = (
+        [int(host.run(command).stdout) for host in site.lab.hosts]
+        for command in ("cat /run/before-turns", TURN, "cat /run/after-turns")
+    )
+    assert max(turns) - min(turns) > 10**9, "one host after the other, or the order says nothing"
+    assert max(before) < min(turns)
+    assert max(turns) < min(after)
