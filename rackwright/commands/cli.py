@@ -13,7 +13,7 @@ from typing import NoReturn
 from rackwright import __version__
 from rackwright.commands.habits import option_hints, verb_hint
 from rackwright.commands.vault import open_vault
-from rackwright.messages import RackwrightError
+from rackwright.messages import RackwrightError, coded
 
 ERROR = 1
 INTERRUPTED = 130
@@ -61,7 +61,8 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print usage, message and what is typed here instead of somebody's habit, exit 1."""
         self.print_usage(sys.stderr)
-        self.exit(ERROR, "".join(f"{self.prog}: {line}\n" for line in (message, *option_hints(message))))
+        more = "".join(f"{self.prog}: {line}\n" for line in option_hints(message))
+        self.exit(ERROR, f"{self.prog}: {coded('RW1024', message)}; next: {self.prog} --help\n{more}")
 
 
 def parser(verb: str | None = None) -> Parser:
@@ -90,7 +91,7 @@ def main(words: Sequence[str] | None = None) -> int:
         parser().print_help()
         return 0
     if typed[0] not in VERBS and (text := verb_hint(typed, _verbs())):
-        print(f"rackwright: {text}", file=sys.stderr)
+        print(f"rackwright: {coded('RW1023', text)}", file=sys.stderr)
         return ERROR
     args = parser(typed[0]).parse_args(typed)
     gc.freeze()

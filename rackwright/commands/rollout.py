@@ -107,13 +107,16 @@ def plan_headline(args: argparse.Namespace, hosts: Sequence[str], data: Mapping[
 
 
 def agreed(sentence: str) -> bool:
-    """Ask before something is done to a fleet."""
+    """Ask before something is done to a fleet. Raises RackwrightError where nobody can answer."""
     print(sentence)
     try:
         return input("Type yes to go on: ").strip() == "yes"
     except EOFError:
-        print("\nnobody answers, since standard input is closed; next: the same command with -y", file=sys.stderr)
-        return False
+        print()
+        raise RackwrightError(
+            "nobody answers, since standard input is closed; nothing was done; next: the same command with -y",
+            code="RW1025",
+        ) from None
 
 
 def given(args: argparse.Namespace) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from rackwright.effects.lease.taking import Taken, acquire_script, ask_for
 from rackwright.effects.printed import tail
 from rackwright.effects.remote import StepFailedError, command_of, remote
 from rackwright.fleet.inspect.read_hosts import in_parallel
-from rackwright.messages import paragraph
+from rackwright.messages import coded, paragraph
 from rackwright.plan.change import Shell
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 
@@ -78,7 +78,7 @@ def _read_lease(one: Connected) -> Look:
         ok, output = remote(one.state, one.host, command_of(Shell(read_script(), timeout=30)))
     except StepFailedError as error:
         return str(error)
-    return parse_seen(output.stdout_lines) if ok else f"could not be read: {tail(output)}"
+    return parse_seen(output.stdout_lines) if ok else coded("RW1009", f"could not be read: {tail(output)}")
 
 
 def _take_away(one: Connected, look: Look) -> str:
@@ -92,4 +92,4 @@ def _take_away(one: Connected, look: Look) -> str:
         return str(error)
     if isinstance(answer, Taken):
         return ""
-    return f"another run took it meanwhile: {whose(answer, datetime.now().astimezone())}; look again"
+    return coded("RW1026", f"another run took it meanwhile: {whose(answer, datetime.now().astimezone())}; look again")

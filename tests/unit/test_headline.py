@@ -16,6 +16,7 @@ from rackwright.concerns.models import MODELS
 from rackwright.fleet.inspect.headline import headline, with_restart_notes
 from rackwright.fleet.inspect.plan import HostPlan, plan_host
 from rackwright.fleet.inspect.plan_text import plan_text, plan_values
+from rackwright.messages import RackwrightError
 from rackwright.plan.concern import HostReading
 from rackwright.runs.durations import typical_switch
 from rackwright.sources.http import NotThereError, SourceError
@@ -128,15 +129,13 @@ def test_the_question_of_a_rollout_has_the_headline(monkeypatch: pytest.MonkeyPa
     assert "is not known" in plan_headline(args, ["a"], {})
 
 
-def test_where_nobody_can_answer_the_option_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_where_nobody_can_answer_the_option_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def closed(_: str) -> str:
         raise EOFError
 
     monkeypatch.setattr("builtins.input", closed)
-    assert not agreed("This rolls out.")
-    assert "next: the same command with -y" in capsys.readouterr().err
+    with pytest.raises(RackwrightError, match=r"^RW1025: nobody answers.*; next: the same command with -y"):
+        agreed("This rolls out.")
 
 
 class Closed(Names):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 import runpy
 import shlex
@@ -25,6 +26,14 @@ PACKAGE = ROOT / "rackwright"
 CODE = re.compile(r"RW\d{4}")
 WITHOUT: set[str] = set()
 """Raises without a code, as `file: class`. It only shrinks, and is empty: the next one gets its code at once."""
+SAID = {
+    "'nothing was done'",
+    "'rackwright: interrupted'",
+    "f'rackwright: {error}'",
+    "f'rackwright: {paragraph(text)}'",
+    "f\"{name}: {paragraph(trouble or 'unlocked')}\"",
+}
+"""What commands print to standard error without a code of its own: an answer, a warning, or an error that has one."""
 FILES = {"spec.json", "deploy.py", "owned.json", "daemon.json", "host.data"}
 """Names in the table that look like settings."""
 
@@ -93,6 +102,38 @@ def test_what_fails_a_host_without_an_error_has_a_code_too() -> None:
         if isinstance(node.args[-1], ast.JoinedStr | ast.Constant)
     ]
     assert bare == []
+
+
+def refusals_to_stderr() -> Iterator[tuple[str, str]]:
+    """Each text that a command prints to standard error by itself, or exits with: its place, and its source."""
+    for path in sorted((PACKAGE / "commands").glob("*.py")):
+        for call in ast.walk(trees()[path]):
+            if isinstance(call, ast.Call) and goes_to_stderr(call):
+                yield f"{path.name}:{call.lineno}", ast.unparse(call.args[-1])
+
+
+def goes_to_stderr(call: ast.Call) -> bool:
+    """A print, a write, or argparse's `exit(status, message)`."""
+    name, to = ast.unparse(call.func), [ast.unparse(word.value) for word in call.keywords if word.arg == "file"]
+    told = name.endswith(".exit") and len(call.args) > 1
+    return told or name == "sys.stderr.write" or any("sys.stderr" in place for place in to)
+
+
+def test_no_command_prints_a_refusal_without_a_code() -> None:
+    found = dict(refusals_to_stderr())
+    assert [f"{place}: {text}" for place, text in found.items() if text not in SAID and "coded(" not in text] == []
+    assert set(found.values()) >= SAID, "no longer said"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [(["rolout"], "RW1023"), (["status", "i.py", "--frob"], "RW1024"), (["explain"], "RW1024")]
+)
+def test_a_word_that_is_not_understood_has_a_code(
+    words: list[str], code: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with contextlib.suppress(SystemExit):
+        main(words)
+    assert f": {code}: " in capsys.readouterr().err
 
 
 def test_the_walk_sees_the_errors() -> None:
