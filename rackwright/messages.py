@@ -7,7 +7,9 @@ sequence in it would move the cursor, set the clipboard or hide what follows.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from pyinfra.api.exceptions import PyinfraError
@@ -94,3 +96,15 @@ class SettingsError(RackwrightError):
 
 class ReadingError(RackwrightError):
     """What a host printed of itself could not be understood; the host is unknown, not absent."""
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Make what fails while the block writes this path one refusal that names it. Raises RackwrightError."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or error
+        raise RackwrightError(
+            f"{path} cannot be written: {why}; next: another path, or its permissions and free space", code="RW1408"
+        ) from error

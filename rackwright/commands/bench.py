@@ -223,14 +223,14 @@ def show(root: Path, record: Path, text: str, python: Path) -> None:
         kinds = {data["kind"] for data in found.conditions["settings"]["datasets"].values()}
         if "burstgpt" in kinds:
             say(CAVEAT)
-        say(f"its page, with curves: {write_page(found, record)}")
         draw(found, record, python)
     say(f"{text}\nrackwright: the record of this run: {record}")
 
 
 def draw(found: Bench, record: Path, python: Path) -> None:
-    """Write the pictures as PNG; where that fails it says so, and the figures stand."""
+    """Write the page, and the pictures as PNG; where that fails it says so, and the figures stand."""
     try:
+        say(f"its page, with curves: {write_page(found, record)}")
         write_png_pictures(found, record, python)
         say(f"its pictures, for reports: {record.with_suffix('')}.*.png and .svg")
     except RackwrightError as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from rackwright.commands.inventories import hosts_of
 from rackwright.loading.edit import comment_of, edited
 from rackwright.loading.files import site_root
+from rackwright.messages import writing
 from rackwright.settings.origin import dotted
 from rackwright.settings.problems import InvalidSettingsError, Problem
 
@@ -49,7 +50,8 @@ def _fixed_file(root: Path, problem: Problem) -> Iterator[str]:
     text = path.read_text() if path.suffix in ("", ".yml", ".yaml") and path.is_file() else ""
     new = edited(text, problem.path, problem.right) if text else None
     if new is not None and new != text:
-        path.write_text(new)
+        with writing(path):
+            path.write_text(new)
         comment = comment_of(text, problem.path)
         gone = f"; gone with the old line: {comment}" if comment else ""
         yield f"{problem.where}: {dotted(problem.path)}: {problem.right}{gone}"

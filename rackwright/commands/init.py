@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rackwright.commands.siteupdate import Copy, UpdateAction, copies
-from rackwright.messages import RackwrightError, counted
+from rackwright.messages import RackwrightError, counted, writing
 from rackwright.settings.schema import json_text
 
 PARTS = ("deploy.py", "config.py", "inventory", "tasks", "templates", "group_vars")
@@ -54,7 +54,8 @@ def make_site(site: Path) -> tuple[list[Path], list[Path]]:
     written = [path for path in contents if not (site / path).exists()]
     _write(site, {path: contents[path] for path in written})
     _write(site / KEPT, {path: contents[path] for path in written})
-    (site / HOST_VARS).mkdir(exist_ok=True)
+    with writing(site / HOST_VARS):
+        (site / HOST_VARS).mkdir(exist_ok=True)
     return written, [path for path in contents if path not in written]
 
 
@@ -82,12 +83,15 @@ def update(site: Path) -> int:
 
 def _carry_out(site: Path, found: list[Copy]) -> None:
     _write(site, {copy.path: copy.now or b"" for copy in found if copy.action is UpdateAction.WRITE})
-    for copy in found:
-        if copy.action is UpdateAction.REMOVE:
-            (site / copy.path).unlink()
-        if copy.now is None:
-            (site / KEPT / copy.path).unlink(missing_ok=True)
+    _remove(site / copy.path for copy in found if copy.action is UpdateAction.REMOVE)
+    _remove(site / KEPT / copy.path for copy in found if copy.now is None)
     _write(site / KEPT, {copy.path: copy.now for copy in found if copy.now is not None})
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        with writing(path):
+            path.unlink(missing_ok=True)
 
 
 def _tell(copy: Copy) -> None:
@@ -104,14 +108,10 @@ def _tell(copy: Copy) -> None:
 
 
 def _write(folder: Path, contents: Mapping[Path, bytes]) -> None:
-    try:
-        for path, content in contents.items():
+    for path, content in contents.items():
+        with writing(folder / path):
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
-    except OSError as error:
-        raise RackwrightError(
-            f"{error.filename}: {error.strerror}; choose a folder that you may write", code="RW1007"
-        ) from None
 
 
 def shipped_files() -> dict[Path, bytes]:

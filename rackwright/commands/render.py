@@ -8,6 +8,7 @@ from pathlib import Path
 from rackwright.commands.inventories import add_inventory, hosts_of
 from rackwright.concerns.catalog import ALL
 from rackwright.loading.files import site_root
+from rackwright.messages import writing
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Locks
 
@@ -22,13 +23,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the files below DIR, at their paths on the host. Raises SettingsError for an unknown host."""
+    """Write the files below DIR, at their paths on the host. Raises RackwrightError."""
     (host,) = hosts_of(arguments, arguments.host)
     settings = Locks(site_root(Path(arguments.inventory))).pin(host.settings)
     for path, text in sorted(rendered_files(settings).items()):
         place = arguments.out / path.lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
+        with writing(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
         print(place)
     return 0
 

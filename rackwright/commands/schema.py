@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from rackwright.messages import writing
 from rackwright.settings.schema import json_text, markdown
 
 
@@ -18,10 +19,11 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print or write; returns 0."""
+    """Print or write; returns 0. Raises RackwrightError where it cannot be written."""
     text = markdown() if args.markdown else json_text()
     if args.out:
-        Path(args.out).write_text(text)
+        with writing(Path(args.out)):
+            Path(args.out).write_text(text)
     else:
         print(text, end="")
     return 0

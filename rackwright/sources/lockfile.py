@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, SeenModel, SeenModels, commit_of, name_of, sources_of
-from rackwright.messages import SettingsError
+from rackwright.messages import SettingsError, writing
 from rackwright.plan.concern import HostReading
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.sections import BLOB, COMMIT, DIGEST, SHA256, FilePin, ModelSource
@@ -113,15 +113,16 @@ def _short(error: Exception) -> str:
 
 
 def write_lock(root: Path, lock: Lock, name: str = FILE) -> Path:
-    """Replace a lock file of a site atomically, sorted, so that equal locks are equal files."""
+    """Replace a lock file of a site atomically, sorted, so that equal locks are equal files. Raises RackwrightError."""
     document = {
         "version": 1,
         "images": dict(sorted(lock.images.items())),
         "models": {name: _plain(model) for name, model in sorted(lock.models.items())},
     }
     path, new = root / name, root / f"{name}.new"
-    new.write_text(HEAD + yaml.safe_dump(document, sort_keys=False, width=1000))
-    new.replace(path)
+    with writing(path):
+        new.write_text(HEAD + yaml.safe_dump(document, sort_keys=False, width=1000))
+        new.replace(path)
     return path
 
 

@@ -251,7 +251,7 @@ def test_it_lies_beside_the_record_for_its_owner_only(tmp_path: Path, capsys: py
     assert "h1" in path.read_text()
     assert main(["report", record.stem, "--site", str(tmp_path), "--out", str(tmp_path / "x.html")]) == 0
     assert [file.name for file in tmp_path.iterdir() if file.suffix == ".new"] == []
-    with pytest.raises(RackwrightError, match="could not be written"):
+    with pytest.raises(RackwrightError, match="cannot be written: No such file"):
         write(record, tmp_path / "nowhere" / "x.html")
 
 

@@ -107,7 +107,7 @@ def test_init_never_overwrites(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_init_where_nothing_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
     assert main(["init", str(tmp_path / "file")]) == 1
-    assert "choose a folder that you may write" in capsys.readouterr().err
+    assert "RW1408: " in capsys.readouterr().err
 
 
 def test_schema_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

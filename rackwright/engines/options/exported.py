@@ -14,7 +14,7 @@ import yaml
 from rackwright.engines.data import LOADER
 from rackwright.engines.options.schema import Json, VersionLine, line_for, line_of
 from rackwright.engines.version import bare
-from rackwright.messages import SettingsError
+from rackwright.messages import SettingsError, writing
 from rackwright.settings.model import EndpointSettings, HostSettings
 
 FOLDER = "engine-data"
@@ -31,13 +31,14 @@ def file_of(site: Path, digest: str) -> Path:
 
 
 def write(site: Path, image: str, digest: str, engine: str, walked: Json) -> Path:
-    """Keep what an image said of itself; returns the file. image: as the settings name it."""
+    """Keep what an image said of itself; returns the file. image: as the settings name it. Raises RackwrightError."""
     path = file_of(site, digest)
-    path.parent.mkdir(exist_ok=True)
     document = {"image": image, "digest": digest, "engine": engine, **walked}
     new = path.with_name(f"{path.name}.new")
-    new.write_text(HEAD + yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=1000))
-    new.replace(path)
+    with writing(path):
+        path.parent.mkdir(exist_ok=True)
+        new.write_text(HEAD + yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=1000))
+        new.replace(path)
     return path
 
 

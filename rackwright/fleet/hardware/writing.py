@@ -37,10 +37,7 @@ def write_bundle(record: Path, out: Path | None = None) -> Path:
     timeline = timeline_of(events)
     text = page(bundle(timeline, members(timeline, _begin(events), record.stem)))
     target = out or record.with_suffix(".hardware.md")
-    try:
-        write_privately(target, text)
-    except OSError as error:
-        raise RackwrightError(f"the bundle of {record.stem} could not be written: {error}", code="RW0820") from error
+    write_privately(target, text)
     return target
 
 

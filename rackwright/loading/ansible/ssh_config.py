@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rackwright.messages import writing
 from rackwright.settings.connection import STRICT
 from rackwright.settings.ssh.args import configuration, options
 from rackwright.settings.ssh.files import CONFIG
@@ -35,9 +36,10 @@ def _kept(text: str) -> Path:
     folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "rackwright" / "ssh"
     path = folder / f"{hashlib.sha256(content).hexdigest()[:16]}.conf"
     if not path.exists():
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new = path.with_suffix(f".{os.getpid()}")
-        new.touch(mode=0o600)
-        new.write_bytes(content)
-        new.replace(path)
+        with writing(path):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            new = path.with_suffix(f".{os.getpid()}")
+            new.touch(mode=0o600)
+            new.write_bytes(content)
+            new.replace(path)
     return path

@@ -12,6 +12,7 @@ from rackwright.fleet.bench.report.grids import Field, Grid, drawn_grid, grids
 from rackwright.fleet.bench.report.png import write_png
 from rackwright.fleet.bench.report.shapes import Picture, svg
 from rackwright.fleet.bench.report.table import acceptance
+from rackwright.messages import writing
 
 STYLE = """\
 body{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#111;background:#fff}
@@ -21,11 +22,12 @@ th:first-child,td:first-child{text-align:left}svg{width:100%;height:auto}.failed
 
 
 def write_page(found: Bench, record: Path) -> Path:
-    """Write the page beside the record, and each of its pictures as SVG; returns the page's path."""
+    """Write the page beside the record, and each picture as SVG; returns the page's path. Raises RackwrightError."""
     page = record.with_suffix(".bench.html")
-    page.write_text(html(found))
-    for picture in pictures(found):
-        record.with_suffix(f".{picture.name}.svg").write_text(svg(picture))
+    with writing(page):
+        page.write_text(html(found))
+        for picture in pictures(found):
+            record.with_suffix(f".{picture.name}.svg").write_text(svg(picture))
     return page
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from rackwright.fleet.bench.suites.suite import DataSet, Kind, Suite
-from rackwright.messages import RackwrightError, SettingsError
+from rackwright.messages import RackwrightError, SettingsError, writing
 
 LOCK = "rackwright.bench.lock.yml"
 HEAD = """\
@@ -53,7 +53,8 @@ def prompt_files(suite: Suite, beside: Path, root: Path, out: Path) -> dict[str,
             found[name] = out / f"{name}.jsonl"
             found[name].write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     if seen.keys() - known.keys():
-        (root / LOCK).write_text(HEAD + yaml.safe_dump({**known, **seen}))
+        with writing(root / LOCK):
+            (root / LOCK).write_text(HEAD + yaml.safe_dump({**known, **seen}))
     return found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from rackwright.fleet.view.report.page import page
 from rackwright.fleet.view.timeline import Timeline
 from rackwright.fleet.view.timeline_events import timeline_of
-from rackwright.messages import RackwrightError
+from rackwright.messages import RackwrightError, writing
 from rackwright.runs.journal import read_record
 
 HOSTS, LINES = 20, 200
@@ -24,19 +24,21 @@ def write(record: Path, out: Path | None = None) -> Path:
     try:
         timeline = timeline_of(read_record(record))
         text = page(timeline, record.stem, _logs(timeline, record))
-        write_privately(target, text)
     except OSError as error:
-        raise RackwrightError(f"the report of {record.stem} could not be written: {error}", code="RW0820") from error
+        text = f"the record of {record.stem} cannot be read: {error}; next: ls -l {record.with_suffix('')}*"
+        raise RackwrightError(text, code="RW0820") from error
+    write_privately(target, text)
     return target
 
 
 def write_privately(target: Path, text: str) -> None:
-    """Put a file in its place, whole or not at all, for its owner only. Raises OSError."""
+    """Put a file in its place, whole or not at all, for its owner only. Raises RackwrightError."""
     new = target.with_name(f".{target.name}.new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", errors="replace") as file:
-        file.write(text)
-    new.replace(target)
+    with writing(target):
+        new.unlink(missing_ok=True)
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", errors="replace") as file:
+            file.write(text)
+        new.replace(target)
 
 
 def _logs(timeline: Timeline, record: Path) -> dict[str, str]:

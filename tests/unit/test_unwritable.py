@@ -1,0 +1,116 @@
+"""A file that cannot be written is one refusal with its path, whoever writes it."""
+
+from __future__ import annotations
+
+import ast
+import errno
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackwright.commands.cli import main
+from rackwright.engines.options.exported import write as write_export
+from rackwright.fleet.view.report import write as write_report
+from rackwright.messages import RackwrightError, writing
+from rackwright.settings.key_fix import Move
+from rackwright.settings.origin import Origin
+from rackwright.settings.problems import Problem
+from rackwright.sources.lockfile import Lock, write_lock
+
+COMMANDS = Path(__file__).parents[2] / "rackwright" / "commands"
+WRITES = {"write_text", "write_bytes", "mkdir", "unlink", "touch", "rename", "symlink_to"}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file, below which nothing can be written, by root neither."""
+    path = tmp_path / "file"
+    path.touch()
+    return path
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    assert main(["init", str(tmp_path / "site")]) == 0
+    return tmp_path / "site"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "schema --out {file}/x",
+        "schema --out {file}.not/x",
+        "render {site}/inventory/b200.py --host b200-01.example.com --out {file}/out",
+        "init {file}",
+        "init {file}/below",
+    ],
+)
+def test_a_path_that_cannot_be_written(words: str, file: Path, site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words.format(file=file, site=site).split()) == 1
+    told = capsys.readouterr().err
+    assert re.match(rf"rackwright: RW1408: {file}\S* cannot be written: .+; next: another path", told)
+
+
+def test_a_site_s_file_that_cannot_be_fixed(
+    site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = Problem(Origin("group_vars/b200.yml", 1), ("engine",), "wrong", right=Move(("engine",)), code="RW0301")
+    monkeypatch.setattr("rackwright.commands.fix._problems", lambda _: (broken,))
+    monkeypatch.setattr("rackwright.commands.fix.edited", lambda *_: "new")
+    monkeypatch.setattr(Path, "write_text", full)
+    assert main(["check", str(site / "inventory" / "b200.py"), "--fix"]) == 1
+    assert "b200.yml cannot be written: No space left on device; next: " in capsys.readouterr().err
+
+
+def full(*_: Any, **__: Any) -> int:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda path: write_lock(path, Lock({}, {})),
+        lambda path: write_export(path, "image", "sha256:0", "vllm", {}),
+    ],
+)
+def test_a_file_of_the_site_that_cannot_be_written(write: Callable[[Path], object], file: Path) -> None:
+    with pytest.raises(RackwrightError, match=r"^RW1408: .* cannot be written: Not a directory"):
+        write(file)
+
+
+def test_a_report_that_cannot_be_written(file: Path, tmp_path: Path) -> None:
+    record = tmp_path / "20260101-000000-rollout.jsonl"
+    record.write_text('{"kind": "begin", "time": "2026-01-01T00:00:00+00:00"}\n')
+    with pytest.raises(RackwrightError, match=rf"^RW1408: {file}/r.html cannot be written: Not a directory; next: "):
+        write_report(record, file / "r.html")
+
+
+def test_what_else_goes_wrong_is_not_hidden() -> None:
+    with pytest.raises(ValueError, match="mine"), writing(Path("x")):
+        raise ValueError("mine")
+
+
+def test_no_command_writes_without_it() -> None:
+    bare = [
+        f"{path.name}:{line}"
+        for path in sorted(COMMANDS.glob("*.py"))
+        for tree in [ast.parse(path.read_text())]
+        for line in sorted(lines_that_write(tree) - lines_in_writing(tree))
+    ]
+    assert bare == [], "put it into `with writing(path):`"
+
+
+def lines_that_write(tree: ast.Module) -> set[int]:
+    """Where a method of a path changes the disk."""
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return {call.lineno for call in calls if isinstance(call, ast.Attribute) and call.attr in WRITES}
+
+
+def lines_in_writing(tree: ast.Module) -> set[int]:
+    """Where such an error becomes a refusal."""
+    blocks = (node for node in ast.walk(tree) if isinstance(node, ast.With))
+    own = (node for node in blocks if ast.unparse(node.items[0]).startswith("writing("))
+    return {line for node in own for line in range(node.lineno, (node.end_lineno or 0) + 1)}
