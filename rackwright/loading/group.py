@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
+from rackwright.addresses import is_loopback
 from rackwright.loading.host import InventoryHost
 from rackwright.plan.group import launch_ports
 from rackwright.settings.group import Group, GroupMember
@@ -152,7 +153,7 @@ def _resolved(name: str) -> str:
         found = [str(entry[4][0]) for entry in socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_STREAM)]
     except OSError:
         return ""
-    return next((address for address in found if not address.startswith("127.")), "")
+    return next((address for address in found if not is_loopback(address)), "")
 
 
 def _placed(members: Hosts) -> Iterator[InventoryHost]:

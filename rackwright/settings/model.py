@@ -6,7 +6,6 @@ host is (`HostSettings`, which takes the endpoint's keys at top level too, as th
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -15,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
+from rackwright.addresses import is_loopback
 from rackwright.paths import reserved
 from rackwright.settings.group import Group
 from rackwright.settings.secret import Secret
@@ -182,7 +182,7 @@ class EndpointSettings(Frozen):
     @property
     def is_local(self) -> bool:
         """Whether only the host itself reaches it: any address of 127.0.0.0/8, or ::1."""
-        return ipaddress.ip_address(self.address).is_loopback
+        return is_loopback(self.address)
 
     @property
     def networks(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from rackwright.addresses import is_loopback
 from rackwright.paths import IN_CONTAINER
 from rackwright.settings.secret import Secret
 
@@ -203,7 +204,7 @@ def _fabric_address(value: str) -> str:
         found = ipaddress.IPv4Address(value)
     except ValueError:
         raise ValueError("must be an IPv4 address of this host, as 10.0.0.1; others are not supported yet") from None
-    if found.is_loopback or found.is_unspecified:
+    if is_loopback(value) or found.is_unspecified:
         raise ValueError("must be an address that the other hosts reach, as 10.0.0.1")
     return value
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from rackwright.addresses import is_loopback
+
 CODE = "RW2440"
 """Of the error when one gets through."""
 
@@ -38,7 +40,7 @@ def _places(line: str, addresses: Sequence[str]) -> Iterator[tuple[str, int]]:
     word, _, place = line.partition(" ")
     address, _, port = place.rpartition(":")
     address = address.strip("[]").partition("%")[0].removeprefix("::ffff:")
-    if word != "listens" or not port.isdigit() or address.startswith("127.") or address == "::1":
+    if word != "listens" or not port.isdigit() or is_loopback(address):
         return
     for one in addresses if address in ("*", "0.0.0.0", "::") else (address,):
         yield one, int(port)

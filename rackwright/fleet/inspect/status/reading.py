@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rackwright.addresses import is_loopback
 from rackwright.concerns.drained import Drained, parse_mark
 from rackwright.concerns.endpoint import (
     Aim,
@@ -194,16 +194,11 @@ def drift_of(own: EndpointStatus, host_status: HostStatus) -> list[str]:
     lost = set(seen.binding.gpus if seen.binding else ()) - set(host_status.uuids)
     if lost and not _unused(host_status):
         found.append(gone(lost))
-    if host_status.closed is False and not _on_loopback(seen):
+    if host_status.closed is False and not is_loopback(str(seen.spec.get("address", ""))):
         found.append(
             "what keeps others out is not as it was put: the port may be open; next: rackwright firewall show INVENTORY"
         )
     return found
-
-
-def _on_loopback(seen: SeenEndpoint) -> bool:
-    address = str(seen.spec.get("address", "0.0.0.0"))
-    return ipaddress.ip_address(address).is_loopback
 
 
 def _pointers(seen: SeenEndpoint) -> list[str]:

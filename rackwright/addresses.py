@@ -1,0 +1,21 @@
+"""What an address is, said once for all. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only the machine itself is reached by it: 127.0.0.0/8, ::1, either written as the other, or localhost.
+
+    False for what is no address, such as another name.
+    """
+    if address == "localhost":
+        return True
+    try:
+        found = ipaddress.ip_address(address.strip("[]"))
+    except ValueError:
+        return False
+    # Python says so of a mapped address itself from 3.13 on.
+    mapped = getattr(found, "ipv4_mapped", None)
+    return found.is_loopback or bool(mapped and mapped.is_loopback)
