@@ -28,8 +28,9 @@ def parse_record(output: str) -> frozenset[Owned]:
     try:
         found = json.loads(text)
         version, entries = found["version"], found["owned"]
-        if version != VERSION:
-            raise ReadingError(_other_version(version), code="RW0503")
+        if type(version) is not int:
+            raise ValueError(f"its format is {version!r}")
+        _refuse_foreign(version)
         return frozenset(Owned(entry["kind"], entry["name"]) for entry in entries)
     except (ValueError, KeyError, TypeError) as error:
         raise ReadingError(
@@ -37,11 +38,16 @@ def parse_record(output: str) -> frozenset[Owned]:
         ) from error
 
 
-def _other_version(found: object) -> str:
-    return (
-        f"{OWNED} has format {found}, and this Rackwright reads {VERSION}: another version works on this host; "
-        "next: pip install --upgrade rackwright"
-    )
+def _refuse_foreign(found: int) -> None:
+    """Raise ReadingError for a record of another format."""
+    told = f"Rackwright wrote this host's record: {OWNED} has format {found}, this one reads {VERSION}"
+    if found > VERSION:
+        raise ReadingError(f"a newer {told}; next: pip install --upgrade rackwright", code="RW0503")
+    if found < VERSION:
+        # A teardown reads the record first; without one it finds by their marks what is Rackwright's.
+        aside = f"rackwright exec INVENTORY --limit HOST -- mv {OWNED} {OWNED}.old"
+        way_out = f"{aside}, then rackwright teardown INVENTORY --limit HOST"
+        raise ReadingError(f"an older {told}; next: {way_out}", code="RW0509")
 
 
 def render_record(owned: Iterable[Owned]) -> WriteFile:

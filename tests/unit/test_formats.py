@@ -123,5 +123,26 @@ def test_the_record_says_its_format_and_another_one_is_refused_by_name() -> None
     step = render_record([Owned("package", "curl")])
     assert isinstance(step, WriteFile)
     assert parse_record(f"file {OWNED} {line(str(step.content))}") == {Owned("package", "curl")}
-    with pytest.raises(ReadingError, match=r"owned\.json has format 2, and this Rackwright reads 1.*pip install"):
-        parse_record(f"file {OWNED} {line(str(step.content).replace('1,', '2,', 1))}")
+    with pytest.raises(
+        ReadingError, match=r"^RW0503: a newer .*owned\.json has format 2, .*reads 1; next: pip install"
+    ):
+        parse_record(in_format("2"))
+
+
+def test_an_older_record_has_a_way_out_of_its_own() -> None:
+    """A newer Rackwright does not help, and a teardown needs a record that it can read, or none."""
+    with pytest.raises(ReadingError, match=r"^RW0509: an older .*has format 0, .*reads 1; next: .*mv \S+ .*teardown"):
+        parse_record(in_format("0"))
+
+
+@pytest.mark.parametrize("found", ['"two"', "true", "null", "[1]", "1.5"])
+def test_a_format_that_is_no_number_is_a_damaged_record(found: str) -> None:
+    with pytest.raises(ReadingError, match=r"^RW0504: "):
+        parse_record(in_format(found))
+
+
+def in_format(found: str) -> str:
+    """A record as it is read from a host. found: its format, as JSON."""
+    step = render_record([Owned("package", "curl")])
+    assert isinstance(step, WriteFile)
+    return f"file {OWNED} {line(str(step.content).replace('1,', f'{found},', 1))}"
