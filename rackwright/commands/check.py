@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
-    hosts = limited(hosts_of(args, args.host), args.limit, args.inventory)
+    hosts = limited(hosts_of(args, args.host, arguments=False), args.limit, args.inventory)
     root = site_root(Path(args.inventory).expanduser())
     declared = declared_by(root, hosts)
     hosts = [overlay_arguments(host, declared[host.name], root / "deploy.py") for host in hosts]

@@ -32,7 +32,7 @@ def fix_files(args: argparse.Namespace) -> Iterator[str]:
 
 def _problems(args: argparse.Namespace) -> tuple[Problem, ...]:
     try:
-        hosts_of(args)
+        hosts_of(args, arguments=False)
     except InvalidSettingsError as error:
         return error.problems
     return ()

@@ -62,9 +62,12 @@ def add_limit(parser: argparse.ArgumentParser, default: bool = False) -> None:
     parser.add_argument("--only", action="append", default=[], metavar="STATE@RUN", help=HELP)
 
 
-def hosts_of(args: argparse.Namespace, only: str | None = None) -> list[InventoryHost]:
-    """Hosts of the command's inventory; `only` picks one by name. Raises SettingsError for what is wrong with it."""
-    hosts = load_inventory(args.inventory)
+def hosts_of(args: argparse.Namespace, only: str | None = None, arguments: bool = True) -> list[InventoryHost]:
+    """Hosts of the command's inventory; `only` picks one by name. Raises SettingsError for what is wrong with it.
+
+    arguments: as in load_inventory.
+    """
+    hosts = load_inventory(args.inventory, arguments)
     return hosts if only is None else [pick(hosts, only, args.inventory)]
 
 

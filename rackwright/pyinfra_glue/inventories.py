@@ -37,10 +37,11 @@ def pin(hosts: Sequence[InventoryHost], root: Path) -> None:
     _inventories().locks.update({host.name: locks.of(host.settings) for host in hosts})
 
 
-def load_inventory(path: str | Path) -> list[InventoryHost]:
+def load_inventory(path: str | Path, arguments: bool = True) -> list[InventoryHost]:
     """All hosts of an inventory with their settings, in its order, without pyinfra running.
 
     path: a Python inventory that calls `build` or `from_ansible`, or an Ansible inventory (INI, YAML, directory).
+    arguments: with what deploy.py says; not for who asks deploy.py itself, and refuses one that is broken.
     Raises SettingsError for whatever is wrong with it.
     """
     inventory = Path(path).expanduser()
@@ -49,14 +50,14 @@ def load_inventory(path: str | Path) -> list[InventoryHost]:
     if inventory.suffix != ".py":
         loaded = load(listing_of(inventory), data_given())
         tell(loaded.foreign.lines(str(path)))
-        return with_arguments(site_root(inventory), loaded.hosts)
+        return with_arguments(site_root(inventory), loaded.hosts) if arguments else list(loaded.hosts)
     _run(inventory)
     found = _inventories().hosts.get(inventory.resolve())
     if found is None:
         raise SettingsError(
             f"{path} names no hosts: it must say globals().update(build(__file__, {{...}}))", code="RW1307"
         )
-    return with_arguments(site_root(inventory), found)
+    return with_arguments(site_root(inventory), found) if arguments else list(found)
 
 
 def limited(hosts: Sequence[InventoryHost], limit: Sequence[str], inventory: str) -> list[InventoryHost]:

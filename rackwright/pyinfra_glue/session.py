@@ -41,13 +41,15 @@ class Connected:
     entry: InventoryHost
 
 
-def chosen_hosts(inventory: str, limit: Sequence[str], only: Sequence[str] = ()) -> list[InventoryHost]:
+def chosen_hosts(
+    inventory: str, limit: Sequence[str], only: Sequence[str] = (), arguments: bool = True
+) -> list[InventoryHost]:
     """Hosts of an inventory that a `--limit` names, by group or by name pattern, in inventory order.
 
-    only: of those, the ones that an earlier run left in a state, as `failed@last`.
+    only: of those, the ones that an earlier run left in a state, as `failed@last`. arguments: as in load_inventory.
     Raises RackwrightError when a pattern matches nothing, or when no host is left.
     """
-    found = limited(load_inventory(inventory), limit, inventory)
+    found = limited(load_inventory(inventory, arguments), limit, inventory)
     if not only:
         return found
     root = site_root(Path(inventory).expanduser())

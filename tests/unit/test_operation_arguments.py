@@ -10,6 +10,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
+from rackwright.commands.cli import main
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import load
 from rackwright.messages import SettingsError
@@ -177,3 +178,23 @@ def test_only_calls_that_say_something_make_a_deploy_file_run(tmp_path: Path) ->
 def test_a_step_runs_alone_from_its_own_file(step: str) -> None:
     file = ROOT / "tasks" / f"{step}.py"
     assert declare(file, [("h1", {})])["h1"].steps == (step,)
+
+
+@pytest.mark.parametrize("words", [["check"], ["check", "--fix"], ["plan"], ["drift"]])
+def test_a_wrong_argument_is_refused_once_where_deploy_py_counts(
+    words: list[str], site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deploy(site, "docker(users='x')")
+    warned: list[str] = []
+    monkeypatch.setattr("rackwright.pyinfra_glue.declaring.logger.warning", warned.append)
+    assert main([words[0], str(site / "inventory/one.py"), *words[1:]]) == 1
+    assert capsys.readouterr().err.count("docker.users: must be a list") == 1
+    assert warned == [], "nothing goes on by the files alone"
+
+
+def test_what_does_not_need_deploy_py_goes_on_by_the_files(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deploy(site, "docker(users='x')")
+    warned: list[str] = []
+    monkeypatch.setattr("rackwright.pyinfra_glue.declaring.logger.warning", warned.append)
+    assert [entry.settings.docker.users for entry in load_inventory(site / "inventory/one.py")] == [("ops",)]
+    assert "the settings in files count alone" in warned[0]

@@ -45,7 +45,7 @@ def survey(inventory: str, limit: Sequence[str], more: More | None = None, only:
 
     Raises RackwrightError for a wrong inventory, and when no host can be reached.
     """
-    entries = chosen_hosts(inventory, limit, only)
+    entries = chosen_hosts(inventory, limit, only, arguments=False)
     root = site_root(Path(inventory).expanduser())
     declared = declared_by(root, entries)
     locks = Locks(root)
