@@ -47,7 +47,7 @@ def _lines(code: str) -> Iterator[str]:
         text = f"no message has the code {code} (did you mean {near}?); next: rackwright explain {near}"
         raise SettingsError(text, code="RW1017")
     section, refusal = known[code]
-    yield f"{code}: {_plain(refusal.says)}"
+    yield f"{code}: {_plain(refusal.says).lstrip(':;, ')}"
     yield f"  {section.heading} (rackwright/{section.folder.removeprefix('.')})"
     yield f"  what it means: {_plain(refusal.means)}"
     yield f"  next: {_plain(refusal.next)}"

@@ -78,7 +78,7 @@ def _read_lease(one: Connected) -> Look:
         ok, output = remote(one.state, one.host, command_of(Shell(read_script(), timeout=30)))
     except StepFailedError as error:
         return str(error)
-    return parse_seen(output.stdout_lines) if ok else coded("RW1009", f"could not be read: {tail(output)}")
+    return parse_seen(output.stdout_lines) if ok else coded("RW1027", f"its lease could not be read: {tail(output)}")
 
 
 def _take_away(one: Connected, look: Look) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 
 from rackwright.paths import ETC, STATE
 from rackwright.plan.change import Owned
@@ -21,7 +21,6 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "options": ("release",),
     "dockerd": ("docker", "endpoint"),
     "endpoint": ("release",),
-    "retention": ("release",),
 }
 """Steps that a step cannot do without: a model is fetched inside the serving image, a release names both, ..."""
 
@@ -69,54 +68,70 @@ class Declared:
         return step in self.steps
 
 
-def problems_of(declared: Declared, settings: HostSettings) -> list[str]:
-    """What is wrong with a host's steps, as sentences; empty when they can be carried out."""
+class StepProblem(NamedTuple):
+    """What is wrong with the steps of a host."""
+
+    code: str
+    text: str
+
+
+def problems_of(declared: Declared, settings: HostSettings) -> list[StepProblem]:
+    """What is wrong with a host's steps; empty when they can be carried out."""
     needs = [*_missing(declared), *_unfetched(declared, settings)]
     return [*_twice(declared), *needs, *_out_of_order(declared), *_unserved(declared, settings)]
 
 
-def _twice(declared: Declared) -> Iterator[str]:
+def _twice(declared: Declared) -> Iterator[StepProblem]:
     for step in dict.fromkeys(declared.steps):
         if declared.steps.count(step) > 1 and step in declared.implied:
             caller = declared.implied[step]
-            yield f"{caller}() stands before {step}(); next: move {step}() above {caller}()"
+            yield _wrong_order(caller, step)
         elif declared.steps.count(step) > 1:
-            yield f"{step}() is called twice for one host; next: leave one of the calls out"
+            text = f"{step}() is called twice for one host; next: leave one of the calls out"
+            yield StepProblem("RW2003", text)
 
 
-def _missing(declared: Declared) -> Iterator[str]:
+def _wrong_order(step: str, earlier: str) -> StepProblem:
+    return StepProblem("RW2004", f"{step}() stands before {earlier}(); next: move {earlier}() above {step}()")
+
+
+def _missing(declared: Declared) -> Iterator[StepProblem]:
     for step in dict.fromkeys(declared.steps):
         for need in NEEDS.get(step, ()):
             if need not in declared:
-                yield f"{step}() needs {need}(), which is not called; next: call {need}() or leave {step}() out"
+                text = f"{step}() needs {need}(), which is not called; next: call {need}() or leave {step}() out"
+                yield StepProblem("RW2005", text)
 
 
-def _unfetched(declared: Declared, settings: HostSettings) -> Iterator[str]:
+def _unfetched(declared: Declared, settings: HostSettings) -> Iterator[StepProblem]:
     """A model that no step fetches, and that is not said to be there."""
     if "models" in declared or not {"release", "endpoint"} & {*declared.steps}:
         return
     sources = [source for own in settings.all_endpoints.values() for source in (own.model, own.draft) if source]
     if not all(source.path for source in sources):
         step = "endpoint" if "endpoint" in declared else "release"
-        yield f"{step}() needs models(), or model.path; next: call models(), or say where the files lie on the host"
+        text = f"{step}() needs models(), or model.path; next: call models(), or say where the files lie on the host"
+        yield StepProblem("RW2006", text)
 
 
-def _out_of_order(declared: Declared) -> Iterator[str]:
+def _out_of_order(declared: Declared) -> Iterator[StepProblem]:
     place = {step: number for number, step in reversed(list(enumerate(declared.steps)))}
     for step, number in place.items():
         for earlier in FOLLOWS.get(step, ()):
             if place.get(earlier, -1) > number:
-                yield f"{step}() stands before {earlier}(); next: move {earlier}() above {step}()"
+                yield _wrong_order(step, earlier)
 
 
-def _unserved(declared: Declared, settings: HostSettings) -> Iterator[str]:
+def _unserved(declared: Declared, settings: HostSettings) -> Iterator[StepProblem]:
     """Settings that ask for what no step does: nobody must think that a port is closed when it is not."""
     if "endpoint" not in declared:
         return
     if not settings.all_endpoints:
-        yield "endpoint() is called for a host without a model; next: set `model:` in group_vars or host_vars"
+        text = "endpoint() is called for a host without a model; next: set `model:` in group_vars or host_vars"
+        yield StepProblem("RW2007", text)
     if "firewall" not in declared and any(own.is_closed_by_hand for own in settings.all_endpoints.values()):
-        yield "allow_from is set and firewall() is not called; next: call firewall(), or take allow_from out"
+        text = "allow_from is set and firewall() is not called; next: call firewall(), or take allow_from out"
+        yield StepProblem("RW2008", text)
 
 
 def maker_of(one: Owned) -> str | None:

@@ -100,8 +100,8 @@ def _code(detail: ErrorDetails) -> str:
         return "RW0210"
     if isinstance(detail.get("input"), Secret) and not is_secret(path_of(detail)):
         return "RW0216"
-    fits = detail["loc"] and not isinstance(detail.get("ctx", {}).get("error"), MisfitError)
-    return "RW0212" if fits else "RW0213"
+    error = detail.get("ctx", {}).get("error")
+    return error.code if isinstance(error, MisfitError) else "RW0212"
 
 
 def _unless(told: list[Found], more: list[Found]) -> list[Found]:

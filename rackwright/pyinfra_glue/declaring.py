@@ -23,11 +23,11 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import StateStage
 from pyinfra.context import ctx_config, ctx_host, ctx_inventory, ctx_state
 
-from rackwright.concerns.declared import Declared, problems_of
+from rackwright.concerns.declared import Declared, StepProblem, problems_of
 from rackwright.effects.run_context import part_of
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import overlaid, standalone
-from rackwright.messages import SettingsError
+from rackwright.messages import RackwrightError, SettingsError, coded
 from rackwright.pyinfra_glue.current_run import current_state, inventory_of, state_beside
 from rackwright.pyinfra_glue.importing import importing_from
 from rackwright.settings.model import HostSettings
@@ -209,12 +209,12 @@ def overlay_arguments(entry: InventoryHost, declared: Declared, deploy: Path) ->
 
 
 def _refuse_wrong(deploy: Path, declared: Mapping[str, Declared], settings: Mapping[str, HostSettings]) -> None:
-    wrong: dict[str, list[str]] = {}
+    wrong: dict[StepProblem, list[str]] = {}
     for host, own in declared.items():
-        for text in problems_of(own, settings[host]):
-            wrong.setdefault(text, []).append(host)
+        for problem in problems_of(own, settings[host]):
+            wrong.setdefault(problem, []).append(host)
     if wrong:
-        told = [f"  {text} ({', '.join(hosts)})" for text, hosts in wrong.items()]
+        told = [f"  {coded(*problem)} ({', '.join(hosts)})" for problem, hosts in wrong.items()]
         raise SettingsError(
             "\n".join([f"{deploy}: its steps cannot be carried out; nothing was done:", *told]), code="RW1303"
         )
@@ -254,7 +254,9 @@ def _declare(code: Any, deploy: Path, host: Host, ask: Callable[..., Any]) -> De
     with ctx_host.use(host):
         try:
             exec(code, {"__file__": str(deploy), "__name__": "__main__"})
-        except (PyinfraError, SettingsError) as error:
+        except RackwrightError as error:
+            raise SettingsError(f"{deploy}: {host.name}: {error.text}", code=error.code or "RW1305") from None
+        except PyinfraError as error:
             raise SettingsError(f"{deploy}: {host.name}: {error}", code="RW1305") from None
         except Exception as error:
             raise SettingsError(f"{deploy}: {host.name}: {type(error).__name__}: {error}", code="RW1305") from error

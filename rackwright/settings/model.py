@@ -61,11 +61,12 @@ API_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~+/=-]{15,511}\Z")
 
 
 class MisfitError(ValueError):
-    """Settings that are right one by one and do not fit together, with the keys where that is fixed."""
+    """Settings that are right one by one and do not fit together, with the keys where that is fixed, and the code."""
 
-    def __init__(self, text: str, *path: str) -> None:
+    def __init__(self, text: str, *path: str, code: str = "") -> None:
         super().__init__(text)
         self.path = path
+        self.code = code
 
 
 class EndpointSettings(Frozen):
@@ -274,14 +275,15 @@ class HostSettings(EndpointSettings):
     def _has_a_model(self) -> HostSettings:
         for name, endpoint in self.all_endpoints.items():
             if endpoint.model is None:
-                raise ValueError(f"endpoint {name} has no model: set `model:` in group_vars or host_vars")
+                text = f"endpoint {name} has no model: set `model:` in group_vars or host_vars"
+                raise MisfitError(text, code="RW0110")
         return self
 
     @model_validator(mode="after")
     def _no_token_in_clear(self) -> HostSettings:
         if self.models.hub_token and not self.mirrors.hub.startswith("https://"):
             text = "is reached without TLS, and models.hub_token would go there in clear: write https://"
-            raise MisfitError(text, "mirrors", "hub")
+            raise MisfitError(text, "mirrors", "hub", code="RW0111")
         return self
 
     @property
@@ -296,14 +298,15 @@ class HostSettings(EndpointSettings):
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
             text = f"two endpoints are named {twice}: `replicas` numbers its own, so rename the other"
-            raise MisfitError(text, "endpoints", twice)
+            raise MisfitError(text, "endpoints", twice, code="RW0112")
         return dict(found)
 
     def _refuse_reserved(self, names: Iterable[str]) -> None:
         for name in names:
             if taken := reserved(name):
                 text = f"the name {name} is Rackwright's own ({taken}): choose another"
-                raise MisfitError(text, *(("endpoints", name) if self.endpoints else ("endpoint_name",)))
+                at = ("endpoints", name) if self.endpoints else ("endpoint_name",)
+                raise MisfitError(text, *at, code="RW0113")
 
     def _replicas_at(self, name: str) -> tuple[str, ...]:
         """Where an endpoint's `replicas` stands: its own key, or the top-level one."""
@@ -332,10 +335,10 @@ def replicas(name: str, endpoint: EndpointSettings, at: tuple[str, ...]) -> list
         text = (
             f"is {count}, and endpoint {name} has {len(gpus)} in its `gpus:`, one for each: list {count}, or write all"
         )
-        raise MisfitError(text, *at)
+        raise MisfitError(text, *at, code="RW0114")
     if endpoint.port + count - 1 > 65535:
         text = f"is {count}, and endpoint {name} has too few ports from {endpoint.port} on: lower its `port:`"
-        raise MisfitError(text, *at)
+        raise MisfitError(text, *at, code="RW0115")
     return [
         (f"{name}-{i}", endpoint.model_copy(update={"replicas": 1, "port": endpoint.port + i, "gpus": (gpus[i],)}))
         for i in range(count)

@@ -86,11 +86,11 @@ def test_the_sites_own_operations_are_listed_by_name_and_not_run(tmp_path: Path)
 @pytest.mark.parametrize(
     ("steps", "sentence"),
     [
-        (("docker", "docker"), "docker() is called twice for one host"),
-        (("preflight", "image", "release", "endpoint"), "endpoint() needs models(), or model.path"),
-        (("docker", "preflight"), "docker() stands before preflight(); next: move preflight() above docker()"),
-        (("image", "models", "endpoint", "release"), "endpoint() stands before release()"),
-        (("image", "models", "release", "dockerd"), "dockerd() needs docker(), which is not called"),
+        (("docker", "docker"), "RW2003: docker() is called twice for one host"),
+        (("preflight", "image", "release", "endpoint"), "RW2006: endpoint() needs models(), or model.path"),
+        (("docker", "preflight"), "RW2004: docker() stands before preflight(); next: move preflight() above docker()"),
+        (("image", "models", "endpoint", "release"), "RW2004: endpoint() stands before release()"),
+        (("image", "models", "release", "dockerd"), "RW2005: dockerd() needs docker(), which is not called"),
     ],
 )
 def test_steps_that_cannot_be_carried_out_are_refused_with_the_next_step(
@@ -105,7 +105,7 @@ def test_steps_that_cannot_be_carried_out_are_refused_with_the_next_step(
 
 def test_nobody_thinks_that_a_port_is_closed_when_no_step_closes_it(tmp_path: Path) -> None:
     steps = [name for name in ALL_STEPS if name != "firewall"]
-    with pytest.raises(SettingsError, match="allow_from is set and firewall\\(\\) is not called"):
+    with pytest.raises(SettingsError, match="RW2008: allow_from is set and firewall\\(\\) is not called"):
         check_steps(deploy(tmp_path, *called(*steps)), [host(allow_from=["10.0.0.0/8"])])
 
 
@@ -113,7 +113,7 @@ def test_a_host_needs_a_model_only_where_endpoint_is_called(tmp_path: Path) -> N
     bare = host(model=None, allow_from=None)
     assert bare.settings.all_endpoints == {}
     assert check_steps(deploy(tmp_path, *called("preflight", "docker")), [bare])["h1"].steps == ("preflight", "docker")
-    with pytest.raises(SettingsError, match="a host without a model; next: set `model:`"):
+    with pytest.raises(SettingsError, match=r"RW2007: endpoint.* a host without a model; next: set `model:`"):
         check_steps(SHIPPED, [bare])
 
 
@@ -121,7 +121,9 @@ def test_a_fact_asked_while_declaring_is_refused_without_a_connection(tmp_path: 
     file = deploy(
         tmp_path, "from pyinfra import host", "from pyinfra.facts.server import Kernel", "host.get_fact(Kernel)"
     )
-    with pytest.raises(SettingsError, match="asks the host for a fact while it declares"):
+    with pytest.raises(
+        SettingsError, match=r"^RW1301: .*deploy\.py: h1: it asks the host for a fact"
+    ):
         declare(file, pairs(host()))
 
 

@@ -92,6 +92,17 @@ def test_no_error_is_raised_without_a_code() -> None:
     assert set(uncoded()) == WITHOUT, "give it `code=` and a row of its folder's file in rackwright/data/refusals/"
 
 
+def test_no_settings_misfit_without_a_code() -> None:
+    bare = [
+        f"{path.name}:{node.lineno}"
+        for path, tree in trees().items()
+        for node in ast.walk(tree)
+        if path.parent.name == "settings" and isinstance(node, ast.Call) and ast.unparse(node.func) == "MisfitError"
+        if not any(word.arg == "code" for word in node.keywords)
+    ]
+    assert bare == []
+
+
 def test_what_fails_a_host_without_an_error_has_a_code_too() -> None:
     """A text of its own is an f-string or a constant; whatever has a code is a call of `coded`, or an error's."""
     bare = [
@@ -229,6 +240,13 @@ def test_explain_knows_every_code(capsys: pytest.CaptureFixture[str]) -> None:
     for code in by_code():
         assert main(["explain", code]) == 0
         assert f"{code}: " in capsys.readouterr().out
+
+
+def test_explain_begins_with_words(capsys: pytest.CaptureFixture[str]) -> None:
+    for code in by_code():
+        assert main(["explain", code]) == 0
+        out = capsys.readouterr().out
+        assert re.match(rf"{code}: [\w…]", out) or re.match(rf"{code}: --\w", out), out
 
 
 def test_explain_of_an_unknown_code_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

@@ -177,7 +177,7 @@ def test_a_broken_file_is_told_without_its_consequences(site: Path) -> None:
 
 def test_hosts_with_the_same_problem_are_named_together(site: Path) -> None:
     (site / "group_vars" / "all.yml").write_text("endpoints: {b: {}}\n")
-    assert refusal() == ["RW0213: h1, h2: endpoint b has no model: set `model:` in group_vars or host_vars"]
+    assert refusal() == ["RW0110: h1, h2: endpoint b has no model: set `model:` in group_vars or host_vars"]
 
 
 def test_group_vars_may_belong_to_another_inventory_of_the_site(site: Path) -> None:

@@ -171,3 +171,19 @@ def test_secrets_are_taken_where_the_settings_take_them() -> None:
 
 def test_masked_shows_no_secret() -> None:
     assert masked({"a": [Secret("x"), {"b": Secret("y")}], "c": 1}) == {"a": ["*MASKED*", {"b": "*MASKED*"}], "c": 1}
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [
+        ({"endpoints": {"a": {}}}, "RW0110"),
+        ({"models": {"hub_token": Secret("hf_x")}, "mirrors": {"hub": "http://hub.example.com"}}, "RW0111"),
+        ({**MODEL, "endpoints": {"a": {"replicas": 2}, "a-1": {}}}, "RW0112"),
+        ({**MODEL, "endpoint_name": "boot"}, "RW0113"),
+        ({**MODEL, "replicas": 2, "gpus": [0]}, "RW0114"),
+        ({**MODEL, "replicas": 8, "port": 65530}, "RW0115"),
+    ],
+)
+def test_each_kind_of_misfit_has_a_code_of_its_own(values: dict[str, Any], code: str) -> None:
+    _, problems = validate("h1", values, {})
+    assert [problem.code for problem in problems] == [code]
