@@ -2,10 +2,14 @@
 
 from pyinfra.api import deploy
 
-from rackwright.operations import converge
+from rackwright import operations
 
 
 @deploy("Converged")
 def converged() -> None:
     """Read every changed host once more: whatever is still pending is an error."""
-    converge(name="Nothing is left to change")
+    operations.converge(name="Nothing is left to change")
+
+
+if __name__ in operations.ALONE:
+    operations.refuse_alone("converged", "rackwright drift INVENTORY")

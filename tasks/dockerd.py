@@ -2,6 +2,7 @@
 
 from pyinfra.api import deploy
 
+from rackwright import operations
 from rackwright.operations.endpoints import restart_dockerd_in_turn
 
 
@@ -9,3 +10,7 @@ from rackwright.operations.endpoints import restart_dockerd_in_turn
 def dockerd() -> None:
     """Let a change of dockerd's configuration restart it, and its endpoints with it, in each host's own turn."""
     restart_dockerd_in_turn()
+
+
+if __name__ in operations.ALONE:
+    operations.refuse_alone("dockerd", "pyinfra INVENTORY deploy.py")

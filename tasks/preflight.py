@@ -11,3 +11,7 @@ from rackwright import operations
 def preflight() -> None:
     """Check the host before anything is written to it; a stopping row ends it here."""
     operations.preflight()
+
+
+if __name__ in operations.ALONE:
+    preflight()

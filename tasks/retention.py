@@ -9,3 +9,7 @@ from rackwright import operations
 def retention() -> None:
     """Remove images and models of ours that no kept release names."""
     operations.retention()
+
+
+if __name__ in operations.ALONE:
+    retention()

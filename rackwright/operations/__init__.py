@@ -14,7 +14,7 @@ from rackwright.operations.concerns import (
     retention,
     site,
 )
-from rackwright.operations.steps import converge, hash_models, remove_left_behind, tear_down, try_keys
+from rackwright.operations.steps import converge, hash_models, refuse_alone, remove_left_behind, tear_down, try_keys
 
 ALONE = ("builtins", "__main__")
 """A module's `__name__` when pyinfra runs its file as a deploy: `pyinfra INVENTORY tasks/firewall.py`."""
@@ -31,6 +31,7 @@ __all__ = [
     "models",
     "options",
     "preflight",
+    "refuse_alone",
     "registry",
     "release",
     "remove_left_behind",

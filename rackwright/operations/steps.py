@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from pyinfra.api import operation
 from pyinfra.api.host import Host
@@ -20,7 +20,7 @@ from rackwright.effects.held_leases import forget, hold_of
 from rackwright.effects.lease.taking import clear_dead
 from rackwright.effects.printed import tail
 from rackwright.effects.remote import StepFailedError, command_of, complain, remote, say
-from rackwright.messages import ReadingError, coded
+from rackwright.messages import RackwrightError, ReadingError, coded
 from rackwright.plan.change import Change, Owned, Refuse, Shell
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD
@@ -153,6 +153,17 @@ def converged() -> Commands:
         for change in concern.pending(settings_of(host), seen):
             text = f"did not converge: still pending in {concern.name}: {change.sentence}"
             yield fail(coded("RW1104", text))
+
+
+def refuse_alone(step: str, instead: str) -> NoReturn:
+    """Raise RackwrightError where the file of a step that is nothing by itself is run as a deploy.
+
+    instead: the command that does what was meant.
+    """
+    raise RackwrightError(
+        f"{step}() goes by what other steps of the same deploy do, and does nothing alone; next: {instead}",
+        code="RW1107",
+    )
 
 
 def hash_models(name: str) -> None:

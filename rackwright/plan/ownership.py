@@ -40,14 +40,17 @@ def parse_record(output: str) -> frozenset[Owned]:
 
 def _refuse_foreign(found: int) -> None:
     """Raise ReadingError for a record of another format."""
-    told = f"Rackwright wrote this host's record: {OWNED} has format {found}, this one reads {VERSION}"
+    told = f"{OWNED} has format {found}, this one reads {VERSION}"
     if found > VERSION:
-        raise ReadingError(f"a newer {told}; next: pip install --upgrade rackwright", code="RW0503")
+        raise ReadingError(
+            f"a newer Rackwright wrote this host's record: {told}; next: pip install --upgrade rackwright",
+            code="RW0503",
+        )
     if found < VERSION:
         # A teardown reads the record first; without one it finds by their marks what is Rackwright's.
         aside = f"rackwright exec INVENTORY --limit HOST -- mv {OWNED} {OWNED}.old"
         way_out = f"{aside}, then rackwright teardown INVENTORY --limit HOST"
-        raise ReadingError(f"an older {told}; next: {way_out}", code="RW0509")
+        raise ReadingError(f"an older Rackwright wrote this host's record: {told}; next: {way_out}", code="RW0509")
 
 
 def render_record(owned: Iterable[Owned]) -> WriteFile:

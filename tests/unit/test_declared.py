@@ -121,9 +121,7 @@ def test_a_fact_asked_while_declaring_is_refused_without_a_connection(tmp_path: 
     file = deploy(
         tmp_path, "from pyinfra import host", "from pyinfra.facts.server import Kernel", "host.get_fact(Kernel)"
     )
-    with pytest.raises(
-        SettingsError, match=r"^RW1301: .*deploy\.py: h1: it asks the host for a fact"
-    ):
+    with pytest.raises(SettingsError, match=r"^RW1301: .*deploy\.py: h1: it asks the host for a fact"):
         declare(file, pairs(host()))
 
 

@@ -21,6 +21,9 @@ from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.origin import origin_of
 
 ROOT = Path(__file__).parents[2]
+TASKS = sorted(path for path in (ROOT / "tasks").glob("*.py") if path.stem != "__init__")
+TOGETHER = {"converged": "RW1107", "dockerd": "RW1107", "options": "RW2005", "release": "RW2005"}
+"""Files of steps that are nothing alone, and how that is refused."""
 SECTIONS: dict[str, Any] = {
     "docker": arguments.DockerArguments,
     "firewall": arguments.FirewallArguments,
@@ -143,6 +146,23 @@ def test_a_broken_deploy_file_stops_nobody_who_does_not_need_it(site: Path, capl
 def test_a_wrong_call_is_refused_when_it_is_declared(site: Path, call: str, text: str) -> None:
     with pytest.raises(SettingsError, match=text):
         host(site, deploy(site, call))
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda path: str(path.stem))
+def test_a_step_s_own_file_does_it_alone_or_is_refused(task: Path) -> None:
+    source = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/m", "path": "/mnt/m"}
+    one = InventoryHost("h1", ("all",), {}, HostSettings.model_validate({"model": source}), {})
+    if code := TOGETHER.get(task.stem):
+        with pytest.raises(SettingsError, match=rf"{code}: .*next: "):
+            check_steps(task, [one])
+    else:
+        assert task.stem in check_steps(task, [one])["h1"].steps
+
+
+def test_the_page_names_what_is_nothing_alone() -> None:
+    page = (ROOT / "docs/how-to/use-in-your-own-deploy.md").read_text()
+    [line] = [line for line in page.splitlines() if line.startswith("A step runs alone from its own file")]
+    assert {name for name in TOGETHER if f"`{name}()`" in line} == TOGETHER.keys()
 
 
 def test_an_endpoint_alone_brings_what_it_is_made_of(site: Path) -> None:
