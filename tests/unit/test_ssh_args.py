@@ -87,3 +87,19 @@ def test_the_users_own_configuration_counts_behind_it(tmp_path: Path, monkeypatc
     assert config.lookup("bastion")["hostname"] == "192.0.2.250"
     assert jump_of("gpu01", values)["ssh_config_file"] == str(file)
     assert jump_of("gpu01", {"ansible_ssh_common_args": "-C"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("command", "kept"),
+    [
+        ("ssh -W %h:%p -q b", "ssh -o StrictHostKeyChecking=yes -o UserKnownHostsFile=/known -W %h:%p -q b"),
+        (
+            "/usr/bin/ssh -o StrictHostKeyChecking=no -oUserKnownHostsFile=/dev/null -o 'stricthostkeychecking no' b",
+            "/usr/bin/ssh -o StrictHostKeyChecking=yes -o UserKnownHostsFile=/known b",
+        ),
+        ("nc -X connect -x proxy:3128 %h %p", "nc -X connect -x proxy:3128 %h %p"),
+    ],
+)
+def test_a_proxy_command_of_ssh_checks_the_key_of_its_hop(command: str, kept: str) -> None:
+    text = configuration("10.0.0.1", [("ProxyCommand", command)], "yes", "/known")
+    assert f"  ProxyCommand {kept}\n" in text

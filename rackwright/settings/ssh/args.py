@@ -6,6 +6,7 @@ import getopt
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 KEYS = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
@@ -16,6 +17,8 @@ _OPTIONS = {"-J": "ProxyJump", "-i": "IdentityFile", "-p": "Port", "-l": "User"}
 _SWITCHES = {"-A": "ForwardAgent yes"}
 _HARMLESS = "46aCgkKnqTtvxXyY"
 """Switches that change nothing of how a host is reached."""
+_UNCHECKED = re.compile(r"\s-o\s*([\"']?)(?i:" + "|".join(CHECKED) + r")[\s=]+[^\s\"']+\1")
+"""The same options within a ProxyCommand."""
 _KEYWORD = re.compile(r"(\w+)(?:\s*=\s*|\s+)(\S.*)")
 Option = tuple[str, str]
 """A keyword of ssh_config, and its value."""
@@ -65,10 +68,22 @@ def configuration(address: str, asked: Sequence[Option], checking: str, known_ho
 
     checking: `yes` or `accept-new`. known_hosts: the file with the hosts' keys; None: the usual one.
     """
-    own = [f"  {name} {value}" for name, value in asked]
-    keys = [f"  StrictHostKeyChecking {checking}", *([f"  UserKnownHostsFile {known_hosts}"] if known_hosts else [])]
-    jumps = [f"Host {hop}\n" + "\n".join(keys) for hop in _hops(asked)]
+    keys = [("StrictHostKeyChecking", checking), *([("UserKnownHostsFile", known_hosts)] if known_hosts else [])]
+    own = [_line(name, _checked(value, keys) if name.lower() == "proxycommand" else value) for name, value in asked]
+    jumps = ["\n".join([f"Host {hop}", *(_line(*key) for key in keys)]) for hop in _hops(asked)]
     return "\n".join([f"Host {address}", *own, *jumps]) + "\n"
+
+
+def _line(name: str, value: str) -> str:
+    return f"  {name} {value}"
+
+
+def _checked(command: str, keys: Sequence[Option]) -> str:
+    """A ProxyCommand whose own ssh checks the jump host's key as a ProxyJump would; another program stays as it is."""
+    program, _, rest = _UNCHECKED.sub("", f" {command}").strip().partition(" ")
+    if PurePath(program).name != "ssh":
+        return command
+    return " ".join([program, *(f"-o {shlex.quote(f'{name}={value}')}" for name, value in keys), rest])
 
 
 def _hops(asked: Sequence[Option]) -> list[str]:
