@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -58,10 +59,13 @@ Handler = Callable[[argparse.Namespace], int]
 class Parser(argparse.ArgumentParser):
     """argparse ends with 2 on a wrong word; here 2 means that changes are pending."""
 
+    verb, verb_options = "", frozenset[str]()
+    """The command that was typed, and its options."""
+
     def error(self, message: str) -> NoReturn:
         """Print usage, message and what is typed here instead of somebody's habit, exit 1."""
         self.print_usage(sys.stderr)
-        more = "".join(f"{self.prog}: {line}\n" for line in option_hints(message))
+        more = "".join(f"{self.prog}: {line}\n" for line in option_hints(message, self.verb, self.verb_options))
         self.exit(ERROR, f"{self.prog}: {coded('RW1024', message)}; next: {self.prog} --help\n{more}")
 
 
@@ -73,9 +77,15 @@ def parser(verb: str | None = None) -> Parser:
     # A verb's modules are loaded only when it is asked for: all of them take longer than asking a hundred hosts.
     for name in [verb] if verb in VERBS else VERBS:
         import_module(f"rackwright.commands.{name.replace('-', '_')}").add_parser(verbs)
+    if verb in VERBS:
+        found.verb, found.verb_options = verb, _options_of(verbs.choices[verb])
     for brought in () if verb in VERBS else entry_points(group=GROUP):
         brought.load().add_parser(verbs)
     return found
+
+
+def _options_of(verb: argparse.ArgumentParser) -> frozenset[str]:
+    return frozenset(re.findall(r"--[a-z-]+", verb.format_usage()))
 
 
 def _verbs() -> list[str]:

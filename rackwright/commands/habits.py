@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
@@ -23,6 +24,10 @@ VERBS = {
     **dict.fromkeys(("ps", "list", "ls", "get", "details", "app", "ping"), "next: rackwright status INVENTORY"),
     **dict.fromkeys(("remove", "destroy", "uninstall", "down", "delete"), "next: rackwright teardown INVENTORY --dry"),
     **dict.fromkeys(("ssh", "shell"), "next: rackwright exec INVENTORY -- CMD"),
+    "restart": "next: rackwright reboot INVENTORY, or for one endpoint: "
+    "rackwright exec INVENTORY -- systemctl restart rackwright-NAME",
+    "start": "next: rackwright exec INVENTORY -- systemctl start rackwright-NAME",
+    "stop": "next: rackwright exec INVENTORY -- systemctl stop rackwright-NAME",
     **dict.fromkeys(("undo", "revert"), "next: rackwright rollback INVENTORY"),
     **dict.fromkeys(("audit", "history"), "next: rackwright runs"),
     "app logs": "next: rackwright logs INVENTORY",
@@ -44,8 +49,10 @@ OPTIONS = {
     "--diff": "rackwright plan INVENTORY shows every difference",
     "-i": "the inventory is the first word: rackwright VERB INVENTORY",
     "--inventory": "the inventory is the first word: rackwright VERB INVENTORY",
-    "-e": "--data KEY=VALUE, in check, plan and rollout",
-    "--extra-vars": "--data KEY=VALUE, in check, plan and rollout",
+    "-e": "in check, plan and rollout: --data KEY=VALUE",
+    "--extra-vars": "in check, plan and rollout: --data KEY=VALUE",
+    "logs -f": "ssh HOST journalctl -fu rackwright-NAME",
+    "logs --follow": "ssh HOST journalctl -fu rackwright-NAME",
     "-f": "a rollout's waves: --wave N",
     "--forks": "a rollout's waves: --wave N",
     "--hosts": "--limit HOST|GROUP",
@@ -53,7 +60,7 @@ OPTIONS = {
     "-b": "nothing: Rackwright works as root through sudo unless the login is root",
     "--become": "nothing: Rackwright works as root through sudo unless the login is root",
 }
-"""By option that a verb does not have."""
+"""By option that a verb does not have, or by verb and option."""
 
 
 def verb_hint(words: Sequence[str], known: Collection[str]) -> str:
@@ -62,7 +69,9 @@ def verb_hint(words: Sequence[str], known: Collection[str]) -> str:
     words: what was typed behind `rackwright`.
     """
     first = words[0]
-    if first in known or first.startswith("-"):
+    if first.startswith("-"):
+        return f"options stand behind a command, and instead of {first}: {OPTIONS[first]}" if first in OPTIONS else ""
+    if first in known:
         return ""
     said = VERBS.get(" ".join(words[:2])) or VERBS.get(first)
     if said:
@@ -72,8 +81,20 @@ def verb_hint(words: Sequence[str], known: Collection[str]) -> str:
     return f"there is no command {first}; next: {right}"
 
 
-def option_hints(message: str) -> list[str]:
-    """For each option in argparse's complaint that is somebody's habit, what is typed here."""
+def option_hints(message: str, verb: str = "", options: Collection[str] = ()) -> list[str]:
+    """For each option in argparse's complaint that is somebody's habit, what is typed here.
+
+    verb: the command that was typed; options: those that it has.
+    """
     _, _, words = message.partition("unrecognized arguments: ")
     names = dict.fromkeys(word.partition("=")[0] for word in words.split())
-    return [f"instead of {name}: {OPTIONS[name]}" for name in names if name in OPTIONS]
+    found = ((name, OPTIONS.get(f"{verb} {name}", OPTIONS.get(name))) for name in names)
+    return [f"instead of {name}: {_of_verb(text, verb, options)}" for name, text in found if text]
+
+
+def _of_verb(text: str, verb: str, options: Collection[str]) -> str:
+    """A pointer to an option, unless the command does not have that one either."""
+    option = re.match(r"--[a-z-]+", text)
+    if not verb or option is None or option[0] in options:
+        return text
+    return f"{verb} has no {option[0]}; what it takes: rackwright {verb} --help"

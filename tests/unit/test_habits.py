@@ -28,6 +28,9 @@ def test_bare_rackwright_prints_help(capsys: pytest.CaptureFixture[str]) -> None
         (["deploy", "x"], "there is no command deploy: a deploy is pyinfra's own command; next: pyinfra INVENTORY"),
         (["setup"], "next: pyinfra INVENTORY deploy.py (a fresh site: rackwright init DIR)"),
         (["app", "logs"], "there is no command app; next: rackwright logs INVENTORY"),
+        (["restart", "i.py"], "there is no command restart; next: rackwright reboot INVENTORY, or for one endpoint: "),
+        (["-l", "gpu01"], "options stand behind a command, and instead of -l: --limit HOST|GROUP"),
+        (["--check"], "instead of --check: rackwright plan INVENTORY"),
         (["app", "details"], "next: rackwright status INVENTORY"),
         (["xyzzy"], "there is no command xyzzy; next: rackwright --help"),
     ],
@@ -43,7 +46,9 @@ def test_a_verb_that_there_is_not(words: list[str], told: str, capsys: pytest.Ca
         (["status", "i.py", "-l", "gpu01"], "rackwright: instead of -l: --limit HOST|GROUP"),
         (["rollout", "i.py", "--tags", "firewall"], "instead of --tags: pyinfra INVENTORY tasks/STEP.py"),
         (["rollout", "i.py", "--check"], "instead of --check: rackwright plan INVENTORY"),
-        (["plan", "i.py", "--extra-vars=port=1"], "instead of --extra-vars: --data KEY=VALUE"),
+        (["plan", "i.py", "--extra-vars=port=1"], "instead of --extra-vars: in check, plan and rollout: --data KEY=V"),
+        (["resume", "-l", "gpu01"], "instead of -l: resume has no --limit; what it takes: rackwright resume --help"),
+        (["logs", "i.py", "-f"], "instead of -f: ssh HOST journalctl -fu rackwright-NAME"),
     ],
 )
 def test_an_option_of_another_program(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
