@@ -66,7 +66,8 @@ class Parser(argparse.ArgumentParser):
         """Print usage, message and what is typed here instead of somebody's habit, exit 1."""
         self.print_usage(sys.stderr)
         more = "".join(f"{self.prog}: {line}\n" for line in option_hints(message, self.verb, self.verb_options))
-        self.exit(ERROR, f"{self.prog}: {coded('RW1024', message)}; next: {self.prog} --help\n{more}")
+        refused = f"the command line is not understood: {message}; next: {self.prog} --help"
+        self.exit(ERROR, f"{self.prog}: {coded('RW1024', refused)}\n{more}")
 
 
 def parser(verb: str | None = None) -> Parser:
