@@ -8,12 +8,14 @@ For a new record, on a lab:
     rackwright rollout inventory/lab.py -y --wave 2 --max-unavailable 2 --bake 8    # after a change of an engine option
     python scripts/pictures.py runs/ID.jsonl
 
-The record is kept beside the pictures with another user's name. tests/unit/test_pictures.py draws the live view again.
+The record is kept beside the pictures with another user's name, and the hash of the page that was photographed.
+tests/unit/test_pictures.py draws the live view again, and compares the page with its hash.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import io
 import json
 import re
@@ -24,6 +26,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from rackwright import __version__
 from rackwright.fleet.view.report import page
 from rackwright.fleet.view.screen import draw
 from rackwright.fleet.view.timeline import Timeline
@@ -32,6 +35,7 @@ from rackwright.runs.journal import Event, read_record
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 LIVE, REPORT = PICTURES / "live-view.svg", PICTURES / "report.png"
+PHOTOGRAPHED = PICTURES / "report.sha256"
 WHO = "ops@deploy1"
 COLUMNS, LINES = 118, 14
 WINDOW = (1180, 1030)
@@ -45,9 +49,9 @@ def main() -> None:
     options.add_argument("record", nargs="?", type=Path, help="runs/ID.jsonl of a rollout")
     if record := options.parse_args().record:
         keep(record)
-    record = kept()
-    LIVE.write_text(live_view(read_record(record)))
-    photograph(page(timeline_of(read_record(record)), record.stem), REPORT)
+    LIVE.write_text(live_view(read_record(kept())))
+    photograph(report(), REPORT)
+    PHOTOGRAPHED.write_text(sum_of(report()))
     for path in (LIVE, REPORT):
         print(f"{path}: {path.stat().st_size} bytes")
 
@@ -100,6 +104,17 @@ def without_fonts(svg: str) -> str:
 
 
 # -- the report
+
+
+def report() -> str:
+    """The report of the record beside the pictures, as a page."""
+    return page(timeline_of(read_record(kept())), kept().stem)
+
+
+def sum_of(html: str) -> str:
+    """The hash of a page; another version of Rackwright alone is no reason for another picture."""
+    plain = html.replace(f"rackwright {__version__}", "rackwright VERSION")
+    return hashlib.sha256(plain.encode()).hexdigest() + "\n"
 
 
 def photograph(html: str, out: Path) -> None:

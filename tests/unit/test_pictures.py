@@ -27,6 +27,12 @@ def test_the_live_view_is_what_the_screen_draws_today(pictures: dict[str, Any]) 
     assert pictures["LIVE"].read_text() == drawn, "next: python scripts/pictures.py"
 
 
+def test_the_report_was_photographed_as_it_is_today(pictures: dict[str, Any]) -> None:
+    assert pictures["PHOTOGRAPHED"].read_text() == pictures["sum_of"](pictures["report"]()), (
+        "next: python scripts/pictures.py"
+    )
+
+
 def test_the_record_is_of_a_rollout_that_went_well(pictures: dict[str, Any]) -> None:
     timeline = timeline_of(read_record(pictures["kept"]()))
     assert timeline.status == 0
