@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from rackwright.messages import SettingsError
 from rackwright.settings.origin import Origin
 from rackwright.settings.problems import Problem, nearest
 
 WITHIN, AFTER = re.compile(r"[\w.-]"), re.compile(r"[\w-]")
 """What before or after a name makes it part of another one."""
 EXTENSIONS = ("", ".yml", ".yaml", ".json")
+NO_FILE = "is no file: a pipe, a socket or a device is not read"
 SITE_VARIABLE = "RACKWRIGHT_SITE"
 DEPLOY = "deploy.py"
 
@@ -33,6 +35,12 @@ def site_root(inventory: Path) -> Path:
         if (folder / DEPLOY).is_file():
             return folder
     return here.parent if here.name == "inventory" else here
+
+
+def refuse_no_file(path: Path) -> None:
+    """Raises SettingsError for an inventory or a deploy file that is a pipe, a socket or a device: none ever ends."""
+    if path.exists() and not path.is_file() and not (path.is_dir() and path.suffix != ".py"):
+        raise SettingsError(f"{path} {NO_FILE}; next: ls -l {path}", code="RW0226")
 
 
 def _folder(inventory: Path) -> Path:
@@ -73,7 +81,7 @@ class Site:
         for extension in EXTENSIONS:
             path = folder / kind / f"{name}{extension}"
             if path.is_dir() and not extension:
-                return _below(path)
+                return [path for path in _within(path) if path.is_file()]
             if path.is_file():
                 return [path]
         return []
@@ -97,12 +105,10 @@ class Site:
 
     def unusable(self, kind: str) -> list[Problem]:
         """What lies in group_vars or host_vars and is no file to read."""
-        entries = (path for folder in self._judged for path in _entries(folder / kind))
-        return [
-            Problem(Origin(self.display(path)), (), text, code="RW0223")
-            for path in entries
-            if (text := _why_unusable(path))
-        ]
+        places = [folder / kind for folder in self._judged]
+        found = {place: _why_no_folder(place) for place in places}
+        found |= {path: _why_unusable(path) for place in places for entry in _entries(place) for path in _within(entry)}
+        return [Problem(Origin(self.display(path)), (), text, code="RW0223") for path, text in found.items() if text]
 
     def duplicates(self, kind: str) -> list[Problem]:
         """Files that are never read, since Ansible reads only the first of NAME/, NAME.yml, NAME.yaml."""
@@ -127,7 +133,14 @@ class Site:
         """Text of the inventories beside this one: group_vars may belong to any of them."""
         folders = {_folder(self.inventory), self.root / "inventory"}
         paths = [path for folder in folders if folder.is_dir() for path in folder.iterdir() if path.is_file()]
-        return "\n".join(path.read_text(errors="replace") for path in paths if path.stat().st_size < 1_000_000)
+        return "\n".join(_text(path) for path in paths)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace") if path.stat().st_size < 1_000_000 else ""
+    except OSError:
+        return ""
 
 
 def _name(path: Path) -> str:
@@ -135,12 +148,20 @@ def _name(path: Path) -> str:
 
 
 def _why_unusable(path: Path) -> str:
+    if path.is_symlink() and path.exists() and path.parent.resolve().is_relative_to(path.resolve()):
+        return f"is a link to {path.readlink()}, a folder that it lies in"
     if path.is_dir():
         named = path.suffix in EXTENSIONS[1:]
         return f"is a folder: name it {path.stem}, or put its lines into one file" if named else ""
     if path.is_symlink() and not path.exists():
         return f"is a link to {path.readlink()}, and there is no such file"
-    return "" if path.is_file() else "is no file: a pipe, a socket or a device is not read"
+    return "" if path.is_file() else NO_FILE
+
+
+def _why_no_folder(path: Path) -> str:
+    if path.is_dir() or not os.path.lexists(path):
+        return ""
+    return "is no folder: its lines go into a file for each group or host" if path.exists() else _why_unusable(path)
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -148,21 +169,23 @@ def _entries(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     known = [path for path in folder.iterdir() if path.is_dir() or path.suffix in EXTENSIONS]
-    visible = [path for path in known if not path.name.startswith(".") and not path.name.endswith("~")]
+    visible = [path for path in known if not _is_hidden(path)]
     return sorted(visible, key=lambda path: (_name(path), not path.is_dir(), EXTENSIONS.index(_extension(path))))
+
+
+def _is_hidden(path: Path) -> bool:
+    return path.name.startswith(".") or path.name.endswith("~")
 
 
 def _extension(path: Path) -> str:
     return "" if path.is_dir() or path.suffix not in EXTENSIONS else path.suffix
 
 
-def _below(folder: Path) -> list[Path]:
-    found: list[Path] = []
-    for path in sorted(folder.iterdir(), key=lambda path: path.name):
-        if path.name.startswith(".") or path.name.endswith("~"):
-            continue
-        if path.is_dir() and not path.suffix:
-            found += _below(path)
-        elif path.is_file() and path.suffix in EXTENSIONS:
-            found.append(path)
-    return found
+def _within(entry: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
+    """An entry, and what Ansible would read of a folder. above: where it lies, since a link may lead back there."""
+    yield entry
+    if not entry.is_dir() or entry.resolve() in above or entry.suffix in EXTENSIONS[1:]:
+        return
+    for path in sorted(entry.iterdir(), key=lambda path: path.name):
+        if not _is_hidden(path) and path.suffix in EXTENSIONS:
+            yield from _within(path, (*above, entry.resolve()))

@@ -18,6 +18,7 @@ from rackwright.loading.validate import Known, leaves, validate
 from rackwright.loading.vault import decrypt
 from rackwright.loading.wording import is_secret
 from rackwright.loading.yaml_file import VAULT_HEADER, Ciphertext, Document, parse
+from rackwright.messages import SettingsError
 from rackwright.settings.connection import defaults, placed, rename
 from rackwright.settings.inventory_groups import ALL, PRIORITY, UNGROUPED, InventoryGroups
 from rackwright.settings.model import SITE, HostSettings
@@ -62,8 +63,9 @@ def load(listing: Listing, overrides: Mapping[str, Any] | None = None) -> Loaded
     and stay out of `data`.
     Raises InvalidSettingsError with every problem of all files and hosts at once.
     """
+    _refuse_empty(listing)
     site = Site(listing.root or site_root(listing.path), listing.path, listing.is_ansible)
-    reader = _Reader(site, listing)
+    reader = _reader(site, listing)
     asked = nested(overrides or {})
     merged = {name: _placed(merge(reader.layers(name)), site.root) for name in listing.hosts}
     if listing.is_ansible:
@@ -74,6 +76,23 @@ def load(listing: Listing, overrides: Mapping[str, Any] | None = None) -> Loaded
     if problems:
         raise InvalidSettingsError(problems, f"rackwright check {listing.path}")
     return Loaded(grouped([host for host in hosts if host], f"rackwright check {listing.path}"), reader.foreign)
+
+
+def _refuse_empty(listing: Listing) -> None:
+    if not listing.hosts:
+        raise SettingsError(
+            f"{listing.path} names no hosts; next: write one into a group that has a file in group_vars/, then: "
+            f"rackwright check {listing.path}",
+            code="RW0225",
+        )
+
+
+def _reader(site: Site, listing: Listing) -> _Reader:
+    try:
+        return _Reader(site, listing)
+    except OSError as error:
+        named = error.filename
+        raise SettingsError(f"{named}: cannot be read: {error.strerror}; next: ls -ld {named}", code="RW0223") from None
 
 
 def _host(

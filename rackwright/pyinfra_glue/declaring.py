@@ -25,6 +25,7 @@ from pyinfra.context import ctx_config, ctx_host, ctx_inventory, ctx_state
 
 from rackwright.concerns.declared import Declared, StepProblem, problems_of
 from rackwright.effects.run_context import part_of
+from rackwright.loading.files import refuse_no_file
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import overlaid, standalone
 from rackwright.messages import RackwrightError, SettingsError, coded
@@ -190,9 +191,10 @@ def with_arguments(root: Path, hosts: Sequence[InventoryHost]) -> list[Inventory
 
 def says_something(file: Path) -> bool:
     """Whether a file calls one of our operations by name, with keyword arguments of its own."""
+    refuse_no_file(file)
     try:
         calls = (node for node in ast.walk(ast.parse(file.read_bytes())) if isinstance(node, ast.Call))
-    except SyntaxError:
+    except (SyntaxError, ValueError, OSError):
         return True
     return any(
         _name(call) in WITH_SETTINGS and any(word.arg not in (None, "wait") for word in call.keywords) for call in calls
@@ -229,6 +231,8 @@ def declare(
     Raises SettingsError when the file cannot be run, or asks a host of which nobody can ask.
     """
     code = _compiled(deploy)
+    if not hosts:  # pyinfra makes no State of none
+        return {}
     inventory = inventory_of(hosts)
     state = state_beside(inventory, Config(), check_for_changes=False)
     part_of(state, _Deploy).declares_only = True
@@ -239,6 +243,7 @@ def declare(
 
 
 def _compiled(deploy: Path) -> Any:
+    refuse_no_file(deploy)
     try:
         return compile(deploy.read_bytes(), str(deploy), "exec")
     except SyntaxError as error:

@@ -12,7 +12,7 @@ from pyinfra.api.host import Host
 
 from rackwright.effects.run_context import part_of
 from rackwright.loading.ansible.listing import listing_of
-from rackwright.loading.files import site_root
+from rackwright.loading.files import refuse_no_file, site_root
 from rackwright.loading.group import left_out
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import load, standalone
@@ -47,6 +47,7 @@ def load_inventory(path: str | Path, arguments: bool = True) -> list[InventoryHo
     inventory = Path(path).expanduser()
     if not inventory.exists():
         raise SettingsError(f"{path}: there is no such inventory; next: ls {inventory.parent}", code="RW1306")
+    refuse_no_file(inventory)
     if inventory.suffix != ".py":
         loaded = load(listing_of(inventory), data_given())
         tell(loaded.foreign.lines(str(path)))

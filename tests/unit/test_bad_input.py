@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rackwright.commands.cli import main
 from rackwright.loading.load import SIZE
-from rackwright.messages import RackwrightError, SettingsError
+from rackwright.messages import SettingsError
 from rackwright.pyinfra_glue.inventories import load_inventory
 
 MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
@@ -217,6 +217,104 @@ def test_a_hosts_name_is_taken(site: Path, name: str) -> None:
 def test_any_bytes_are_taken_or_refused_with_a_message(site: Path, written: bytes) -> None:
     (site / "group_vars/rack.yml").write_bytes(written)
     began = time.process_time()
-    with suppress(RackwrightError):
-        load_inventory(str(site / "inventory/x.py"))
+    assert main(["check", str(site / "inventory/x.py")]) in (0, 1)
     assert time.process_time() - began < SECONDS
+
+
+EMPTY = {
+    "x.py": "from rackwright.inventory import build\nglobals().update(build(__file__, {'rack': []}))\n",
+    "group.ini": "[rack]\n",
+    "empty.ini": "",
+    "all.yml": "all:\n",
+}
+"""Inventories without hosts."""
+
+
+def told_by(verb: str, site: Path, name: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main([verb, str(site / "inventory" / name)]) == 1
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["check", "plan", "status"])
+@pytest.mark.parametrize("name", EMPTY)
+def test_an_inventory_without_hosts_says_so(
+    site: Path, verb: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (site / "inventory" / name).write_text(EMPTY[name])
+    told = told_by(verb, site, name, capsys)
+    assert f"RW0225: {site}/inventory/{name} names no hosts; next: " in told, told
+
+
+@pytest.mark.parametrize("name", ["x.py", "hosts.ini", "hosts.yml"])
+def test_an_inventory_that_is_a_pipe_is_not_opened(site: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (site / "inventory" / name).unlink(missing_ok=True)
+    os.mkfifo(site / "inventory" / name)
+    told = told_by("check", site, name, capsys)
+    assert f"RW0226: {site}/inventory/{name} is no file: a pipe" in told, told
+
+
+@pytest.mark.parametrize("name", ["deploy.py", "tasks/own.py"])
+def test_a_deploy_file_that_is_a_pipe_is_not_opened(site: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (site / "tasks").mkdir()
+    (site / name).unlink(missing_ok=True)
+    os.mkfifo(site / name)
+    told = told_by("check", site, "x.py", capsys)
+    assert f"RW0226: {site}/{name} is no file: a pipe" in told, told
+
+
+def test_what_an_editor_leaves_behind_is_no_traceback(site: Path) -> None:
+    (site / "tasks").mkdir()
+    (site / "tasks/.#own.py").symlink_to("me@here.1234")
+    (site / "inventory/.#x.py").symlink_to("me@here.1234")
+    (site / "inventory/broken").symlink_to("/proc/self/mem")
+    (site / "group_vars/.#all.yml").symlink_to("me@here.1234")
+    (site / "group_vars/other.yml").touch()
+    assert main(["check", str(site / "inventory/x.py")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "what", "told"),
+    [
+        ("rack/own.yml", "a link to nothing", "is a link to nowhere.yml, and there is no such file"),
+        ("rack/own.yml", "a pipe", "is no file"),
+        ("rack/own.yml", "a folder", "is a folder: name it own, or put its lines into one file"),
+        ("rack/deep/own.yml", "a pipe", "is no file"),
+    ],
+)
+def test_the_same_within_the_folder_of_a_group(site: Path, place: str, what: str, told: str) -> None:
+    path = site / "group_vars" / place
+    path.parent.mkdir(parents=True)
+    laid_down(path, what)
+    said = refusal(site)
+    assert f"RW0223: group_vars/{place}: {told}" in said, said
+
+
+@pytest.mark.parametrize("kind", ["group_vars", "host_vars"])
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [("a link to nothing", "is a link to nowhere.yml"), ("a pipe", "is no folder"), ("Latin-1", "is no folder")],
+)
+def test_group_vars_that_are_no_folder_are_named(site: Path, kind: str, what: str, told: str) -> None:
+    if (site / kind).exists():
+        (site / kind).rename(site / "kept")
+    laid_down(site / kind, what)
+    assert f"RW0223: {kind}: {told}" in refusal(site)
+
+
+def test_a_folder_that_leads_back_to_itself_is_named(site: Path) -> None:
+    (site / "group_vars/rack").mkdir()
+    for name in ("a", "b", "c"):
+        (site / "group_vars/rack" / name).symlink_to(".")
+    (site / "group_vars/rack/own.yml").symlink_to("own.yml")
+    said = refusal(site)
+    assert "RW0223: group_vars/rack/own.yml: is a link to own.yml, and there is no such file" in said, said
+    assert "RW0223: group_vars/rack/a: is a link to ., a folder that it lies in" in said, said
+
+
+def test_a_folder_that_may_not_be_read_is_named(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    (site / "group_vars/rack").mkdir()
+    monkeypatch.setattr(Path, "iterdir", denied)
+    assert "cannot be read: Permission denied; next: ls -ld " in refusal(site)

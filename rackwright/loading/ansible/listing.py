@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.loading.ansible.command import command, environment, first_error
-from rackwright.loading.files import site_root
+from rackwright.loading.files import refuse_no_file, site_root
 from rackwright.loading.load import Listing
 from rackwright.loading.vault import decrypt
 from rackwright.loading.yaml_file import Ciphertext
@@ -33,6 +33,7 @@ def listing_of(path: Path, root: Path | None = None) -> Listing:
         raise SettingsError(
             f"{path}: there is no such Ansible inventory; next: ansible-inventory -i {path} --graph", code="RW0202"
         )
+    refuse_no_file(path)
     site = root or site_root(path)
     found = _decrypted(_ask(path, site), path, site)
     hosts_values: Mapping[str, dict[str, Any]] = found.pop("_meta", {}).get("hostvars", {})
@@ -47,7 +48,18 @@ def _group(name: str, body: Mapping[str, Any]) -> InventoryGroup:
 
 def _ask(path: Path, site: Path) -> dict[str, Any]:
     """`--export` keeps a group's values with the group; vars plugins are off, since they would mix group_vars in."""
-    asked = subprocess.run(
+    try:
+        asked = _listed(path, site)
+    except subprocess.TimeoutExpired:
+        raise _unreadable(path, f"it took longer than {TIMEOUT} s") from None
+    if asked.returncode != 0:
+        raise _unreadable(path, first_error(asked.stderr))
+    loaded: dict[str, Any] = json.loads(asked.stdout)
+    return loaded
+
+
+def _listed(path: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [command("ansible-inventory"), "-i", str(path.absolute()), "--list", "--export", "--playbook-dir", str(site)],
         cwd=site,
         env={**environment(site), "ANSIBLE_VARS_ENABLED": "", "ANSIBLE_INVENTORY_UNPARSED_FAILED": "1"},
@@ -57,14 +69,11 @@ def _ask(path: Path, site: Path) -> dict[str, Any]:
         timeout=TIMEOUT,
         check=False,
     )
-    if asked.returncode != 0:
-        reason = first_error(asked.stderr)
-        raise SettingsError(
-            f"{path}: Ansible cannot read this inventory: {reason}\nnext: ansible-inventory -i {path} --list",
-            code="RW0203",
-        )
-    loaded: dict[str, Any] = json.loads(asked.stdout)
-    return loaded
+
+
+def _unreadable(path: Path, reason: str) -> SettingsError:
+    text = f"{path}: Ansible cannot read this inventory: {reason}\nnext: ansible-inventory -i {path} --list"
+    return SettingsError(text, code="RW0203")
 
 
 def _decrypted(value: dict[str, Any], path: Path, site: Path) -> dict[str, Any]:
