@@ -17,6 +17,7 @@ from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.notes import notes
 from rackwright.loading.validate import leaves, masked
+from rackwright.messages import printable
 from rackwright.pyinfra_glue.declaring import declared_by, overlay_arguments
 from rackwright.pyinfra_glue.inventories import limited
 from rackwright.pyinfra_glue.options import given
@@ -82,7 +83,7 @@ def _summary(host: InventoryHost) -> str:
 
 
 def _origins(host: InventoryHost) -> list[str]:
-    rows = [(dotted(path), _shown(value), _origin(host, path)) for path, value in _values(host)]
+    rows = [(printable(dotted(path)), _shown(value), _origin(host, path)) for path, value in _values(host)]
     wide = max((len(key) for key, _, _ in rows), default=0), max((len(value) for _, value, _ in rows), default=0)
     return [host.name, *(f"  {key:<{wide[0]}}  {value:<{wide[1]}}  {origin}" for key, value, origin in rows)]
 
@@ -94,7 +95,7 @@ def _values(host: InventoryHost) -> Iterator[tuple[tuple[str | int, ...], Any]]:
 
 
 def _shown(value: Any) -> str:
-    text = str(value) if not isinstance(value, bool) else str(value).lower()
+    text = printable(str(value) if not isinstance(value, bool) else str(value).lower())
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

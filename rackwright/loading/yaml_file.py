@@ -23,6 +23,15 @@ NODES = 20_000
 TOO_MANY = f"more than {NODES} values, each counted as often as an alias names it"
 TEXT = 64
 """Characters that count as a value: an alias may stand for a long text, too."""
+TEXTS = ("tag:yaml.org,2002:str", "!unsafe")
+"""Tags of what is text."""
+KINDS = {
+    "tag:yaml.org,2002:bool": "switch (true or false)",
+    "tag:yaml.org,2002:int": "number",
+    "tag:yaml.org,2002:float": "number",
+    "tag:yaml.org,2002:timestamp": "date",
+}
+"""What a tag stands for."""
 PLAIN = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 """A number as people write it."""
 
@@ -57,6 +66,14 @@ class OddNumber(int):
         return number
 
 
+class _WrongValueError(yaml.MarkedYAMLError):
+    """A value that is none of its kind, with its node: that says where it stands, and at which key."""
+
+    def __init__(self, problem: str, node: yaml.Node) -> None:
+        super().__init__(problem=problem, problem_mark=node.start_mark)
+        self.node = node
+
+
 class _Loader(yaml.SafeLoader):
     """YAML as Ansible reads it: `!vault` stays encrypted, `!unsafe` is plain text."""
 
@@ -76,6 +93,16 @@ class _Loader(yaml.SafeLoader):
         node: yaml.Node | None = super().compose_node(parent, index)
         self.depth -= 1
         return node
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """The value of a node. PyYAML's own errors of a date, a number or a switch say neither line nor key."""
+        try:
+            return super().construct_object(node, deep)
+        except yaml.MarkedYAMLError as error:
+            raise _WrongValueError(str(error.problem), getattr(error, "node", node)) from None
+        except (ValueError, LookupError, TypeError, ArithmeticError, AttributeError):
+            kind = KINDS.get(node.tag, "value of its kind")
+            raise _WrongValueError(f"is written as a {kind}, and is none; put text in quotes", node) from None
 
     def number(self, node: yaml.ScalarNode) -> int:
         text = str(self.construct_scalar(node))
@@ -99,6 +126,7 @@ _Loader.add_constructor("!unsafe", _Loader.unsafe)
 
 def parse(text: str, file: str) -> Document:
     """Parse the text of `file` (the name for messages). Never raises for what the text says."""
+    node = None
     try:
         loader = _Loader(text)
         loader.file = file
@@ -107,8 +135,8 @@ def parse(text: str, file: str) -> Document:
         origins, problems = _survey(node, file)
         values = loader.construct_document(node) if node is not None else {}
     except (yaml.YAMLError, ValueError, TypeError) as error:
-        return Document({}, {}, (_unreadable(error, file),))
-    return _checked(values or {}, origins, problems, file)
+        return Document({}, {}, (_unreadable(error, text, node, file),))
+    return _checked(values or {}, origins, [*problems, *_odd_keys(node, file)], file)
 
 
 def _weigh(root: yaml.Node | None) -> None:
@@ -134,18 +162,35 @@ def _checked(values: Any, origins: Origins, problems: list[Problem], file: str) 
         return Document(
             {}, {}, (Problem(Origin(file, 1), (), "must be a mapping of `key: value` lines", code="RW0217"),)
         )
-    for key in [key for key in values if not isinstance(key, str)]:
-        problems.append(
-            Problem(origins.get((key,)), (str(key),), "a key must be text: put it in quotes", code="RW0217")
-        )
-        del values[key]
-    return Document(values, origins, tuple(problems))
+    return Document({key: value for key, value in values.items() if isinstance(key, str)}, origins, tuple(problems))
 
 
-def _unreadable(error: Exception, file: str) -> Problem:
-    mark = getattr(error, "problem_mark", None)
+def _odd_keys(root: yaml.Node | None, file: str) -> Iterator[Problem]:
+    """Keys at the top that are no text; those of merged mappings stand there by now, too."""
+    for key, _ in root.value if isinstance(root, yaml.MappingNode) else ():
+        if key.tag not in TEXTS:
+            yield Problem(_origin(file, key), (str(key.value),), "a key must be text: put it in quotes", code="RW0217")
+
+
+def _unreadable(error: Exception, text: str, root: yaml.Node | None, file: str) -> Problem:
     what = getattr(error, "problem", None) or "unreadable"
-    return Problem(Origin(file, mark.line + 1 if mark else 0), (), f"not valid YAML: {what}", code="RW0217")
+    if isinstance(error, yaml.reader.ReaderError):
+        what = f"the character U+{ord(text[error.position]):04X} is not allowed"
+    path = _path_of(getattr(error, "node", None), root)
+    return Problem(Origin(file, _line(error, text)), path, f"not valid YAML: {what}", code="RW0217")
+
+
+def _line(error: Exception, text: str) -> int:
+    """Where an error stands; a character that YAML does not take is met before there are lines. 0: unknown."""
+    if isinstance(error, yaml.reader.ReaderError):
+        return text[: error.position].count("\n") + 1
+    mark = getattr(error, "problem_mark", None)
+    return mark.line + 1 if mark else 0
+
+
+def _path_of(wrong: yaml.Node | None, root: yaml.Node | None) -> KeyPath:
+    """The keys down to a value or a key; none where there is no such node."""
+    return next((path for path, *nodes in _walk(root, (), ()) if wrong and any(wrong is node for node in nodes)), ())
 
 
 def _origin(file: str, node: yaml.Node) -> Origin:
@@ -156,7 +201,7 @@ def _survey(root: yaml.Node | None, file: str) -> tuple[Origins, list[Problem]]:
     """Lines of all keys, and the keys that come twice, before YAML merge keys are expanded."""
     origins: Origins = {}
     problems: list[Problem] = []
-    for path, node in _walk(root, (), ()):
+    for path, node, _ in _walk(root, (), ()):
         if path in origins:
             text = f"comes twice; the first is on line {origins[path].line}"
             problems.append(Problem(_origin(file, node), path, text, code="RW0218"))
@@ -164,16 +209,19 @@ def _survey(root: yaml.Node | None, file: str) -> tuple[Origins, list[Problem]]:
     return origins, problems
 
 
-def _walk(node: yaml.Node | None, path: KeyPath, above: tuple[yaml.Node, ...]) -> Iterator[tuple[KeyPath, yaml.Node]]:
+def _walk(
+    node: yaml.Node | None, path: KeyPath, above: tuple[yaml.Node, ...]
+) -> Iterator[tuple[KeyPath, yaml.Node, yaml.Node]]:
+    """Each key and each item of a list: its path, the node that marks its line, and its value."""
     if node is None or any(node is ancestor for ancestor in above):
         return
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             name = key.value if isinstance(key, yaml.ScalarNode) else "?"
             if name != "<<":
-                yield (*path, name), key
+                yield (*path, name), key, value
                 yield from _walk(value, (*path, name), (*above, node))
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
-            yield (*path, index), value
+            yield (*path, index), value, value
             yield from _walk(value, (*path, index), (*above, node))

@@ -54,6 +54,7 @@ REFUSED = {
 HOSTNAME = r"^[A-Za-z0-9_:][A-Za-z0-9._:%-]*$"
 """A name of DNS, or an address: nothing that ssh would take for an option."""
 
+PORT = re.compile(r"[0-9]{1,5}")
 PATTERNS = 200
 """Patterns of `own_keys` at most: each is tried on each key of a site."""
 
@@ -119,7 +120,7 @@ def rename(key: str, value: Any) -> tuple[str, Any]:
     if new == "_sudo" and isinstance(value, str | int):
         word = str(value).lower()
         return new, True if word in TRUE else False if word in FALSE else value
-    if new == "ssh_port" and isinstance(value, str) and value.isdigit():
+    if new == "ssh_port" and isinstance(value, str) and PORT.fullmatch(value):
         return new, int(value)
     return new, value
 

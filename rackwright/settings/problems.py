@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from rackwright.messages import SettingsError, coded
+from rackwright.messages import SettingsError, coded, printable
 from rackwright.settings.key_fix import Move
 from rackwright.settings.origin import KeyPath, Origin, dotted
 
@@ -55,7 +55,9 @@ def _lines(problems: Sequence[Problem]) -> list[str]:
         if problem.host and problem.host not in seen:
             seen.append(problem.host)
     return [
-        f"  {coded(code, _place(file, line, names))}{text}{f'; on {_some(names)}' if file and of_host else ''}"
+        printable(
+            f"  {coded(code, _place(file, line, names))}{text}{f'; on {_some(names)}' if file and of_host else ''}"
+        )
         for (file, line, text, of_host, code), names in sorted(hosts.items())
     ]
 
