@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from rackwright.settings.inventory_groups import PRIORITY
-from rackwright.settings.sections import Frozen
+from rackwright.settings.sections import Frozen, Line
 from rackwright.settings.ssh.files import stated_of
 
 STRICT = "ssh_strict_host_key_checking"
@@ -66,9 +66,9 @@ class Connection(Frozen):
     """Address of the host; default: its name in the inventory. Ansible: ansible_host."""
     ssh_port: int | None = Field(default=None, ge=1, le=65535)
     """Port of sshd. Ansible: ansible_port."""
-    ssh_user: str | None = None
+    ssh_user: Line | None = None
     """Login; default: that of ~/.ssh/config, or your own. Ansible: ansible_user."""
-    ssh_key: str | None = None
+    ssh_key: Line | None = None
     """Private key file on the control machine, relative to the site. Ansible: ansible_ssh_private_key_file."""
     ssh_allow_agent: bool | None = None
     """Whether keys of a running SSH agent are tried; default: true."""
@@ -76,9 +76,9 @@ class Connection(Frozen):
     """Whether keys in ~/.ssh with the usual names (`id_*`) are tried; default: true."""
     ssh_forward_agent: bool | None = None
     """Whether the host may use your SSH agent while you are logged in; default: false. Rackwright never needs it."""
-    ssh_config_file: str | None = None
+    ssh_config_file: Line | None = None
     """SSH configuration file, relative to the site; default ~/.ssh/config."""
-    ssh_known_hosts_file: str | None = None
+    ssh_known_hosts_file: Line | None = None
     """File with the hosts' keys, relative to the site; default ~/.ssh/known_hosts."""
     ssh_strict_host_key_checking: Literal["yes", "accept-new"] | None = None
     """`yes`: only hosts with a known key. Set `accept_new_host_keys` for a first contact."""
@@ -94,11 +94,11 @@ class Connection(Frozen):
     """Work as root through sudo; default: true unless the login is root. Ansible: ansible_become."""
     sudo_user: Literal["root"] | None = Field(default=None, alias="_sudo_user")
     """Only root: Rackwright's steps need it. Ansible: ansible_become_user."""
-    shell_executable: str | None = Field(default=None, alias="_shell_executable")
+    shell_executable: Line | None = Field(default=None, alias="_shell_executable")
     """Shell on the host that pyinfra hands its commands to; default: `sh`."""
     accept_new_host_keys: bool = False
     """True takes the key of a host that is not in known_hosts yet. A changed key is refused all the same."""
-    own_keys: tuple[str, ...] = Field(default=(), max_length=PATTERNS)
+    own_keys: tuple[Line, ...] = Field(default=(), max_length=PATTERNS)
     """Names of your own, patterns allowed (`ntp_*`), that pass into host.data unread."""
 
 

@@ -19,7 +19,6 @@ from rackwright.paths import reserved
 from rackwright.settings.group import Group
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import (
-    DIGEST,
     IMAGE,
     NAME,
     PRIVATE,
@@ -28,6 +27,7 @@ from rackwright.settings.sections import (
     Address,
     AllowFrom,
     Container,
+    Digest,
     Docker,
     Downloads,
     Encodings,
@@ -43,6 +43,7 @@ from rackwright.settings.sections import (
     Models,
     ModelSource,
     Paths,
+    Pause,
     Port,
     Proxy,
     Registry,
@@ -76,9 +77,9 @@ class EndpointSettings(Frozen):
     """Which server runs in the image."""
     image: str = Field(default="nvcr.io/nvidia/tensorrt-llm/release:1.1.0rc0", pattern=IMAGE)
     """Image with its tag."""
-    image_digest: str | None = None
+    image_digest: Digest | None = None
     """`sha256:...` to pull by; none: the lock file's, or else the one seen at the first pull."""
-    engine_version: str | None = None
+    engine_version: Line | None = None
     """Version for the option checks; default: the image's tag."""
     model: ModelSource | None = None
     """The model that is served."""
@@ -137,15 +138,15 @@ class EndpointSettings(Frozen):
     """Seconds from start to ready before the start counts as failed."""
     stop_timeout: Seconds = 60
     """Seconds from SIGTERM to SIGKILL."""
-    drain_timeout: int = Field(default=30, ge=0)
+    drain_timeout: Pause = 30
     """Seconds to wait for open connections before a stop."""
-    drain_hook: tuple[str, ...] = ()
+    drain_hook: tuple[Line, ...] = ()
     """Command that the host runs before a switch, for example to take the endpoint out of a balancer.
 
     A list of words, run as root without a shell; RACKWRIGHT_ENDPOINT, RACKWRIGHT_PORT and RACKWRIGHT_RELEASE are in its
     environment. When it fails, nothing is switched.
     """
-    ready_hook: tuple[str, ...] = ()
+    ready_hook: tuple[Line, ...] = ()
     """Command that the host runs once a release is proven after a switch, or serves again, to let clients in again."""
     hook_timeout: Seconds = 60
     """Seconds that either hook may take."""
@@ -164,13 +165,6 @@ class EndpointSettings(Frozen):
         """What a Bearer header carries (RFC 6750), begun as no option is, and long enough not to be guessed."""
         if value is not None and not API_KEY.match(value.unmask()):
             raise ValueError("must be 16 to 512 letters, digits and ._~+/=-, and begin with a letter or a digit")
-        return value
-
-    @field_validator("image_digest")
-    @classmethod
-    def _digest(cls, value: str | None) -> str | None:
-        if value is not None and not DIGEST.match(value):
-            raise ValueError("must be sha256: and 64 hexadecimal digits")
         return value
 
     @property

@@ -32,7 +32,7 @@ NAME = r"^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$"
 """An endpoint's name. A dot parts names of ours on a host, so none is in it."""
 FOLDER = r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$"
 ABSOLUTE = r"^/[A-Za-z0-9._/@+-]*$"
-IMAGE = r"^[^\s@]+:[\w][\w.-]{0,127}$"
+IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._:/-]*:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"
 REPOSITORY = r"^[\w.-]+/[\w.-]+$"
 CACHE = r"^~?/[A-Za-z0-9._/@+*-]*$"
 SHA256 = r"^[0-9a-f]{64}$"
@@ -42,19 +42,29 @@ YAML_FILE = r"^[\w.-]+\.ya?ml$"
 AMOUNT = r"^(\d+|100%|\d{1,2}%)$"
 SOME = r"^([1-9]\d*|100%|[1-9]\d?%)$"
 REGISTRY = r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:\d{1,5})?$"
-HTTPS = r"^https://[^\s\"'<>]+$"
+HTTPS = r"^https://[^\s\"'`<>\\\x00-\x1f\x7f-\x9f]+$"
+URL = r"^https?://[^\s\"'`<>\\\x00-\x1f\x7f-\x9f]+$"
+DIRECT = r"^[A-Za-z0-9.*:/_-]+$"
+"""What is reached without a proxy; it is a word of apt's configuration and of dockerd's unit."""
+DEBIAN = r"^[0-9][A-Za-z0-9.+:~-]*$"
+"""A version of dpkg's."""
 FINGERPRINT = r"^[0-9A-F]{40}$"
 CAPABILITY = r"^[A-Z][A-Z_]*$"
 SHM = r"^[1-9]\d{0,6}[mg]$"
 USER = r"^\d{1,10}(:\d{1,10})?$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 """A name of the environment."""
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-"""What no value on a command line or in a unit holds."""
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""What no value holds: it goes into units, configuration files, command lines and messages."""
 ZONE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
 """A network interface's name, as the kernel takes it."""
 SYSTEM = frozenset(["bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "root", "run", "sbin", "sys", "usr"])
 """Folders at the root that belong to the system, on a host and in a container."""
+
+SHARED = ("/var", "/var/lib", "/home", "/var/lib/rackwright")
+"""Folders of a host in which others have theirs."""
+OTHERS = ("/var/lib/docker/", "/var/lib/containerd/")
+"""Folders of a host that are another program's, with all that is in them."""
 
 SECTIONS = (
     "hardware",
@@ -87,6 +97,12 @@ def _own_folder(value: str) -> str:
     return value
 
 
+def _free_on_host(value: str) -> str:
+    if value.rstrip("/") in SHARED or f"{value}/".startswith(OTHERS):
+        raise ValueError("must not be /var, /home or a folder of Docker's or Rackwright's: choose one, as /srv/models")
+    return value
+
+
 def _free_mount(value: str) -> str:
     for taken in IN_CONTAINER:
         if f"{value}/".startswith(f"{taken}/") or taken.startswith(f"{value}/"):
@@ -100,12 +116,26 @@ def _one_line(value: str) -> str:
     return value
 
 
+def _digest(value: str) -> str:
+    if not DIGEST.match(value):
+        raise ValueError("must be sha256: and 64 hexadecimal digits")
+    return value
+
+
+Digest = Annotated[str, AfterValidator(_digest)]
 AbsolutePath = Annotated[str, Field(pattern=ABSOLUTE), AfterValidator(_plain_path)]
 OwnFolder = Annotated[AbsolutePath, AfterValidator(_own_folder)]
 """A folder that nothing of the system lies in."""
+HostFolder = Annotated[OwnFolder, AfterValidator(_free_on_host)]
+"""The same on a host, where Docker and Rackwright have folders too."""
 Line = Annotated[str, AfterValidator(_one_line)]
+"""Plain text."""
+Url = Annotated[str, Field(pattern=URL)]
 Port = Annotated[int, Field(ge=1, le=65535)]
-Seconds = Annotated[int, Field(ge=1)]
+WEEK = 7 * 24 * 3600
+Seconds = Annotated[int, Field(ge=1, le=WEEK)]
+Pause = Annotated[int, Field(ge=0, le=WEEK)]
+"""Seconds, or none."""
 
 
 def _amount(value: object) -> object:
@@ -211,7 +241,7 @@ def _fabric_address(value: str) -> str:
 
 MOST_HOSTS = 64
 """Hosts of one endpoint at most."""
-HostsOf = Annotated[int | tuple[str, ...], BeforeValidator(_hosts)]
+HostsOf = Annotated[int | tuple[Line, ...], BeforeValidator(_hosts)]
 """How many hosts serve an endpoint together, or which."""
 FabricAddress = Annotated[str, AfterValidator(_fabric_address)]
 
@@ -242,9 +272,9 @@ class Frozen(BaseModel):
 class FilePin(Frozen):
     """One file of a model as the lock file has it: SHA-256, or git's blob hash, whichever is known."""
 
-    path: str
+    path: Line
     """Name of the file in the repository."""
-    size: int = Field(ge=0)
+    size: int = Field(ge=0, lt=1 << 63)
     """Bytes"""
     sha256: str | None = Field(default=None, pattern=SHA256)
     """SHA-256, in hexadecimal digits."""
@@ -257,9 +287,9 @@ class ModelSource(Frozen):
 
     repository: str = Field(pattern=REPOSITORY)
     """Hub repository, for example `openai/gpt-oss-120b`."""
-    revision: str = "main"
+    revision: Line = "main"
     """Branch, tag or commit. The lock file, or else the first download, pins it to a commit."""
-    directory: Annotated[str, AfterValidator(_folder)] | None = Field(default=None, pattern=FOLDER)
+    directory: Annotated[str, Field(pattern=FOLDER), AfterValidator(_folder)] | None = None
     """Folder below `models_dir` on the host.
 
     Default: the repository's name with `/` as `--`, and the commit's first 12 characters.
@@ -268,9 +298,9 @@ class ModelSource(Frozen):
     """Folder on the host where its files lie already, for example on a shared file system: nothing is fetched."""
     mount: Annotated[OwnFolder, AfterValidator(_free_mount)]
     """Folder in the container. Its last part is the name that /v1/models answers."""
-    include: tuple[str, ...] = ()
+    include: tuple[Line, ...] = ()
     """File patterns to fetch; empty means all."""
-    exclude: tuple[str, ...] = ()
+    exclude: tuple[Line, ...] = ()
     """File patterns never to fetch, for example `original/*`.
 
     A plain download of gpt-oss fetches the weights three times.
@@ -301,17 +331,17 @@ class ModelSource(Frozen):
 class Hardware(Frozen):
     """What the host must be: checked by preflight, never changed."""
 
-    machine: str = "any machine"
+    machine: Line = "any machine"
     """Name of the machine type in messages, for example `DGX B200`."""
     architecture: Literal["x86_64", "aarch64"] | None = None
     """Processor architecture, as `uname -m` says it."""
-    gpu_models: tuple[str, ...] = ()
+    gpu_models: tuple[Line, ...] = ()
     """Accepted GPU product names, as parts of nvidia-smi's product name, for example `B200`."""
     gpu_count: int | None = Field(default=None, ge=1)
     """GPUs that the host must have at least."""
-    compute_capability: tuple[str, ...] = ()
+    compute_capability: tuple[Line, ...] = ()
     """Accepted compute capabilities, for example `10.0`."""
-    driver_minimum: str | None = None
+    driver_minimum: Line | None = None
     """Oldest driver for the image, for example `575`."""
     fabric_manager: bool = False
     """True where the host itself runs nvidia-fabricmanager (HGX and DGX B200); on NVL72 the switch trays do."""
@@ -319,14 +349,14 @@ class Hardware(Frozen):
     """True on GB10: nvidia-smi reports memory as N/A, so MemAvailable counts."""
     memory_minimum_gib: int | None = None
     """Host memory needed at least."""
-    rack: str | None = None
+    rack: Line | None = None
     """Failure domain of the host: `rollout.max_unavailable` counts within it, too."""
 
 
 class Paths(Frozen):
     """Files of the site, on the control machine."""
 
-    private_ca: str | None = None
+    private_ca: Line | None = None
     """PEM file with the site's own certificate authority, relative to the site."""
     lock_file: str = Field(default="rackwright.lock.yml", pattern=YAML_FILE)
     """Name of the lock file at the site's root.
@@ -344,7 +374,7 @@ class Docker(Frozen):
     """Where Docker Engine comes from when the host has none."""
     daemon: dict[str, Any] = Field(default_factory=dict)
     """Keys merged into /etc/docker/daemon.json; foreign keys stay."""
-    toolkit_version: str | None = None
+    toolkit_version: str | None = Field(default=None, pattern=DEBIAN)
     """Debian package version of the container toolkit, for example `1.18.0-1`.
 
     None: the newest of NVIDIA's apt repository where the host has none, then held.
@@ -367,7 +397,7 @@ class Registry(Frozen):
 
     host: str = Field(default="nvcr.io", pattern=REGISTRY)
     """Name of the registry, with its port where it has one."""
-    user: str = "$oauthtoken"
+    user: Line = "$oauthtoken"
     """NGC's user is the literal text `$oauthtoken`."""
     key: Secret | None = None
     """API key; without it the pull is tried without a login first."""
@@ -380,14 +410,14 @@ class Registry(Frozen):
 class Encodings(Frozen):
     """The tiktoken encodings that gpt-oss needs to chat (`harmony`)."""
 
-    folder: OwnFolder = "/srv/encodings"
+    folder: HostFolder = "/srv/encodings"
     """Their folder on the host."""
 
 
 class Models(Frozen):
     """How models come to the hosts; which ones is each endpoint's `model` and `draft`."""
 
-    folder: OwnFolder = "/srv/models"
+    folder: HostFolder = "/srv/models"
     """Folder of all models on the host."""
     hub_token: Secret | None = None
     """Hugging Face token for gated repositories."""
@@ -411,11 +441,11 @@ class Downloads(Frozen):
 class Proxy(Frozen):
     """Proxies for apt, Docker, downloads and preflight."""
 
-    http: str | None = None
+    http: Url | None = None
     """Address of the proxy for http, as `http://proxy.example.com:3128`."""
-    https: str | None = None
+    https: Url | None = None
     """Address of the proxy for https; default: the one for http."""
-    no_proxy: tuple[str, ...] = ("localhost", "127.0.0.1", "::1")
+    no_proxy: tuple[Annotated[str, Field(pattern=DIRECT)], ...] = ("localhost", "127.0.0.1", "::1")
     """Names, suffixes, addresses and networks that are reached directly."""
 
 
@@ -425,9 +455,9 @@ Fingerprint = Annotated[str, Field(pattern=FINGERPRINT)]
 class Mirrors(Frozen):
     """Where things come from when their public addresses are not to be used."""
 
-    encodings: str = "https://openaipublic.blob.core.windows.net/encodings"
+    encodings: Url = "https://openaipublic.blob.core.windows.net/encodings"
     """Where the tiktoken encodings lie."""
-    hub: str = "https://huggingface.co"
+    hub: Url = "https://huggingface.co"
     """The model hub, or what speaks its API."""
     container_toolkit: str = Field(default="https://nvidia.github.io/libnvidia-container", pattern=HTTPS)
     """NVIDIA's apt repository."""
@@ -446,7 +476,7 @@ def _words(value: object) -> object:
 class Hook(Frozen):
     """A command of the site that a rollout runs on the control machine, with the run as JSON on standard input."""
 
-    command: Annotated[tuple[str, ...], BeforeValidator(_words), Field(min_length=1)]
+    command: Annotated[tuple[Line, ...], BeforeValidator(_words), Field(min_length=1)]
     """Program and arguments, never through a shell; a path is relative to the site. Secrets belong into files."""
     timeout: Seconds = 30
     """Seconds after which it is ended."""
@@ -483,7 +513,7 @@ class Rollout(Frozen):
     """True: this host goes first among those of its shape, instead of the first one in inventory order."""
     wave: SomeOf = "25%"
     """Hosts a wave, after the canaries: a number, or a part as `25%`."""
-    bake: int = Field(default=300, ge=0)
+    bake: Pause = 300
     """Seconds for which a wave is watched before the next one."""
     max_unavailable: SomeOf = "1"
     """Serving hosts of a group, and of a rack, that may be down at the same time: a number, or a part as `10%`."""
