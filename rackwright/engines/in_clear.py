@@ -40,7 +40,7 @@ def _arguments(endpoint: EndpointSettings) -> Iterator[tuple[KeyPath, str, str]]
     for index, (before, word, following) in enumerate(zip(("", *words), words, (*words[1:], ""), strict=False)):
         option, _, value = word.partition("=")
         if word.startswith("--"):
-            yield ("arguments", index), option, value or following
+            yield ("arguments", index), option.lstrip("-") if value else option, value or following
         elif not before.startswith("--") or "=" in before:
             yield ("arguments", index), "", word
 

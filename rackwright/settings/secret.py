@@ -12,17 +12,34 @@ from pyinfra.api.hiddenvalue import HiddenValue
 
 MASK = "*MASKED*"
 
-_NAME = r"(?:token|secret|password|passwd|api[_-]?key)"
-_VALUE = r"(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"',]+)"
-_BEGINS = r"(?:sk-|hf_|nvapi-|ghp_|glpat-)[\w-]{8,}"
+_NAME = (
+    r"(?:(?P<counts>token|(?<=[_-])pass)|(?P<lies>credentials?|private[_-]?key|(?<=[_-])pwd)|secret|password|passwd"
+    r"|passphrase|(?:api|access|account|storage|secret|encryption|signing|license|auth)[_-]?key)(?![\w-])[\"']?"
+)
+"""How names of secrets end. What `counts` names may be a number, what `lies` names the path of a file."""
+_BEFORE = r"[\w-]{0,99}?"
+"""How they begin: no longer, so that a line of a megabyte is read in one go."""
+_NONE = r"(?![\"']?(?:true|false|null|none)[.;:]?(?:[\s\"',}\])&|]|\Z)|\*MASKED\*)"
+_COUNT = r"(?(counts)(?![\"']?\d{1,9}[.;:]?(?:[\s\"',}\])&|]|\Z)))"
+_PLACE = r"(?(lies)(?![\"']?[~.]{0,2}/))"
+_VALUE = rf"{_NONE}{_COUNT}{_PLACE}(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"',]+)"
+_BEGINS = r"(?:sk-|hf_|nvapi-|gh[oprsu]_|github_pat_|glpat-|xox[abprs]-)[\w-]{8,}"
 """Keys that say by their beginning what they are."""
 _LOGIN_IN_URL = re.compile(r"(://)[^/\s@\"']+@")
+_TOKEN_IN_URL = re.compile(
+    r"(?i)([?&](?:[\w-]{0,40}[_-])?(?:token|secret|password|passwd|key|sig|signature|credential)=)[^&\s\"'#]+"
+)
 _LOGIN_IN_HEADER = re.compile(r"(?i)\b((?:bearer|basic)[ \t]+)[\w.~+/=-]{8,}")
+_HEADER = re.compile(r"(?i)\b(authorization[\"']?[ \t]*[:=][ \t]*[\"']?(?:[a-z]+[ \t]+)?+)(?!\*)[^\s\"',]+")
+_LOGIN_OPTION = re.compile(r"(?<!\S)((?:-u|--user|--proxy-user)[ \t=]+[\"']?(?!\d+:\d)[^\s\"':]{1,99}:)[^\s\"']+")
+"""A login as curl takes it; a user and group by number are none."""
 _KNOWN = re.compile(rf"\b{_BEGINS}")
-_OPTION = re.compile(rf"(?i)(--[\w-]*{_NAME}\b[\"']?(?:[ \t]*,)?[ \t\n]+(?:- )?)(?!-|\d+\b|true\b|false\b){_VALUE}")
+_OPTION = re.compile(rf"(?i)((?<![\w-])--{_BEFORE}{_NAME}(?:[ \t]*,)?[ \t\n]+(?:- )?)(?!--|-[a-z]\b){_VALUE}")
 """An option and its value as two words: on a command line, in a list of JSON, below each other in YAML."""
-_KEYED = re.compile(rf"(?i)([\w-]*{_NAME}[\"']?\s*[:=]\s*)(?!\d+\b|true\b|false\b|null\b){_VALUE}")
+_KEYED = re.compile(rf"(?i)((?<![\w-]){_BEFORE}{_NAME}\s*[:=]\s*){_VALUE}")
 _PASSWORD_IN_URL = re.compile(r"://[^/\s@\"':]*:[^/\s@\"']+@")
+_IN_VALUES = (_LOGIN_IN_HEADER, _HEADER, _PASSWORD_IN_URL, _TOKEN_IN_URL)
+"""What makes any value a secret."""
 
 
 class Secret(HiddenValue):
@@ -74,7 +91,7 @@ def without_secrets(text: str) -> str:
     Keys that only count (`max_num_tokens: 8192`) are left alone.
     """
     text = _LOGIN_IN_URL.sub(rf"\g<1>{MASK}@", text)
-    for pattern in (_LOGIN_IN_HEADER, _OPTION, _KEYED):
+    for pattern in (_TOKEN_IN_URL, _LOGIN_IN_HEADER, _HEADER, _LOGIN_OPTION, _OPTION, _KEYED):
         text = pattern.sub(rf"\g<1>{MASK}", text)
     return _KNOWN.sub(MASK, text)
 
@@ -84,7 +101,7 @@ def looks_secret(value: str, name: str = "") -> bool:
 
     name: of its key or variable, or its option with the dashes.
     """
-    if re.match(rf"{_BEGINS}\Z", value) or _LOGIN_IN_HEADER.search(value) or _PASSWORD_IN_URL.search(value):
+    if re.match(rf"{_BEGINS}\Z", value) or any(pattern.search(value) for pattern in _IN_VALUES):
         return True
     named = f"{name} {value}" if name.startswith("--") else f"{name}: {value}"
     return bool((_OPTION if name.startswith("--") else _KEYED).match(named))
