@@ -190,7 +190,9 @@ def _line(error: Exception, text: str) -> int:
 
 def _path_of(wrong: yaml.Node | None, root: yaml.Node | None) -> KeyPath:
     """The keys down to a value or a key; none where there is no such node."""
-    return next((path for path, *nodes in _walk(root, (), ()) if wrong and any(wrong is node for node in nodes)), ())
+    if wrong is None:  # what was refused before it was weighed may be a bomb: it is not walked through
+        return ()
+    return next((path for path, *nodes in _walk(root, (), ()) if any(wrong is node for node in nodes)), ())
 
 
 def _origin(file: str, node: yaml.Node) -> Origin:
