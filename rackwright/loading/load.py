@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.loading.ansible.foreign import Foreign, own_keys_in, without_a_model
+from rackwright.loading.ansible.jinja import evaluated, has_jinja
 from rackwright.loading.ansible.ssh_config import jump_of
 from rackwright.loading.files import Site, site_root
 from rackwright.loading.group import grouped, kept_in_group
@@ -32,6 +33,10 @@ SIZE = 1 << 20
 TOO_LARGE = "is larger than 1 MiB, and no file of settings is: is it another program's?"
 HOST = re.compile(r"@[a-z]+(/[A-Za-z0-9._:/-]+)?|[A-Za-z0-9_:][A-Za-z0-9._:-]*")
 """A host's name: one of DNS, an address, or one of pyinfra's with its connector."""
+
+
+Said = tuple[Layer, bool]
+"""What one source says, in its own words, and whether it is a file of the site."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ def load(listing: Listing, overrides: Mapping[str, Any] | None = None) -> Loaded
     site = Site(listing.root or site_root(listing.path), listing.path, listing.is_ansible)
     reader = _reader(site, listing)
     asked = nested(overrides or {})
-    merged = {name: _placed(merge(reader.layers(name)), site.root) for name in listing.hosts}
+    merged = {name: _placed(reader.merged(name), site.root) for name in listing.hosts}
     if listing.is_ansible:
         reader.foreign.skipped = without_a_model({name: own.values for name, own in merged.items()}, asked)
     names = [name for name in listing.hosts if name not in reader.foreign.skipped]
@@ -211,42 +216,46 @@ class _Reader:
         yield from (self.listing.groups.values(name) for name in self.listing.groups.names)
         yield from self.listing.hosts.values()
 
-    def layers(self, host: str) -> list[Layer]:
-        """All of a host's variables, the weakest first: Ansible's order of precedence."""
+    def merged(self, host: str) -> Layer:
+        """All of a host's variables in our words; where Ansible's hold Jinja for the way to it, what that makes."""
         groups = tuple(self.listing.groups.of(host))
         if groups not in self._groups:
-            self._groups[groups] = merge(self._group_layers(groups))
-        own = self._inline_layer(self.listing.hosts[host])
-        last = [layer for folder in self.site.folders for layer in self._read(folder, "host_vars", host)]
-        return [self._groups[groups], own, *last]
+            self._groups[groups] = merge(self._ours(*said) for said in self._of_groups(groups))
+        found = merge([self._groups[groups], *(self._ours(*said) for said in self._of_host(host))])
+        if not self.listing.is_ansible or not has_jinja(found.values):
+            return found
+        said = merge(layer for layer, _ in (*self._of_groups(groups), *self._of_host(host)))
+        return Layer(evaluated(found.values, host, groups, said.values), found.origins)
 
-    def _group_layers(self, groups: Sequence[str]) -> list[Layer]:
-        inline = [self._group_values(name) for name in (ALL, *groups) if name in self.listing.groups.names]
-        files = [
-            *(layer for folder in self.site.folders for layer in self._read(folder, "group_vars", ALL)),
-            *(
-                layer
-                for folder in self.site.folders
-                for name in groups
-                for layer in self._read(folder, "group_vars", name)
-            ),
-        ]
-        return [*inline, *files]
+    def _of_host(self, host: str) -> Iterator[Said]:
+        yield self._inline_layer(self.listing.hosts[host])
+        for folder in self.site.folders:
+            yield from self._read(folder, "host_vars", host)
 
-    def _group_values(self, name: str) -> Layer:
+    def _of_groups(self, groups: Sequence[str]) -> Iterator[Said]:
+        """What groups and their files say, the weakest first: Ansible's order of precedence."""
+        yield from (self._group_values(name) for name in (ALL, *groups) if name in self.listing.groups.names)
+        for folder in self.site.folders:
+            yield from self._read(folder, "group_vars", ALL)
+        for folder in self.site.folders:
+            for name in groups:
+                yield from self._read(folder, "group_vars", name)
+
+    def _group_values(self, name: str) -> Said:
         values = self.listing.groups.values(name)
         return self._inline_layer({key: value for key, value in values.items() if key != PRIORITY})
 
-    def _inline_layer(self, values: Mapping[str, Any]) -> Layer:
-        return self._ours(Layer(values, {(key,): self._inline for key in values}), not self.listing.is_ansible)
+    def _inline_layer(self, values: Mapping[str, Any]) -> Said:
+        return Layer(values, {(key,): self._inline for key in values}), not self.listing.is_ansible
 
-    def _read(self, folder: Path, kind: str, name: str) -> list[Layer]:
-        documents = [self._documents[path] for path in self._files[folder, kind, name]]
+    def _read(self, folder: Path, kind: str, name: str) -> Iterator[Said]:
         ours = self.site.is_ours(folder)
-        return [self._ours(Layer(document.values, document.origins), ours) for document in documents]
+        for path in self._files[folder, kind, name]:
+            document = self._documents[path]
+            yield Layer(document.values, document.origins), ours
 
     def _ours(self, layer: Layer, ours: bool) -> Layer:
-        """A layer in our words, without what an Ansible inventory has for others. ours: whether a file of the site."""
+        """A layer in our words, without what an Ansible inventory has for others."""
         return _renamed(self.foreign.without(layer, ours) if self.listing.is_ansible else layer)
 
 

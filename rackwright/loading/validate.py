@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from rackwright.engines.fit.problems import engine_problems
+from rackwright.loading.ansible.jinja import JINJA
 from rackwright.loading.wording import explain, is_secret, misplaced, path_of
 from rackwright.loading.yaml_file import OddNumber
 from rackwright.settings import connection
@@ -28,7 +28,6 @@ FREE = ("engine", "arguments", "daemon")
 """Keys whose text may hold braces that are not Ansible's."""
 UNDERSTOOD = (*connection.RENAMED, *ssh_args.KEYS)
 """Variables of Ansible's that count here."""
-JINJA = re.compile(r"\{\{.*\}\}|\{%.*%\}", re.DOTALL)
 
 
 class Known:

@@ -163,8 +163,41 @@ def test_deepops_inventory_with_its_bastion(wild: Path, capsys: pytest.CaptureFi
     gpu01, gpu02 = load_inventory("config/inventory")
     assert (gpu01.data["ssh_user"], gpu02.data["ssh_hostname"]) == ("ubuntu", "192.0.2.2")
     text = Path(gpu01.data["ssh_config_file"]).read_text()
-    assert text == "Host 192.0.2.1\n  ProxyCommand ssh -W %h:%p -q ubuntu@192.0.2.250\n"
+    assert text == "Host 192.0.2.1\n  ProxyCommand ssh -o StrictHostKeyChecking=yes -W %h:%p -q ubuntu@192.0.2.250\n"
     assert gpu01.data["ssh_strict_host_key_checking"] == "yes"
     assert options({"ansible_ssh_common_args": "-o StrictHostKeyChecking=no"}) == []
     assert main(["check", "config/inventory"]) == 0
     assert "config/inventory: 2 hosts, the settings are valid" in capsys.readouterr().out
+
+
+BASTION = """\
+all:
+  vars:
+    bastion: "{{ edge.name }}"
+    edge: {name: 192.0.2.250, secret: "{{ nothing_of_that_name }}"}
+    ansible_user: ubuntu
+    ansible_ssh_private_key_file: ~/.ssh/id_rsa
+    ansible_ssh_common_args: >-
+      -o ProxyCommand='ssh -o StrictHostKeyChecking=no -W %h:%p -q {{ ansible_user }}@{{ bastion }}
+      {% if ansible_ssh_private_key_file is defined %}-i {{ ansible_ssh_private_key_file }}{% endif %}'
+  hosts:
+    node1: {ansible_host: "{{ rack }}.1", rack: 192.0.2}
+"""
+"""The form of kubespray's group_vars for hosts behind a bastion."""
+
+
+def test_jinja_on_the_way_to_a_host_is_evaluated_with_all_that_the_inventory_says(wild: Path) -> None:
+    file = wild / "bastion.yml"
+    file.write_text(BASTION)
+    [host] = load_inventory(str(file))
+    assert host.data["ssh_hostname"] == "192.0.2.1"
+    said = Path(host.data["ssh_config_file"]).read_text()
+    assert "ProxyCommand ssh -o StrictHostKeyChecking=yes -W %h:%p -q ubuntu@192.0.2.250 -i ~/.ssh/id_rsa\n" in said
+
+
+@pytest.mark.parametrize("text", ["{{ nobody }}", "{{ ''.__class__ }}", "{{ 1 / 0 }}", "{{", "{{ edge.secret }}"])
+def test_jinja_that_makes_nothing_is_refused_as_before(wild: Path, text: str) -> None:
+    file = wild / "bastion.yml"
+    file.write_text(BASTION.replace("{{ bastion }}", text))
+    with pytest.raises(SettingsError, match=r"ansible_ssh_common_args: "):
+        load_inventory(str(file))
