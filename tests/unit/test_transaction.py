@@ -274,11 +274,11 @@ def test_the_control_machine_can_send_it_back(stage: Stage) -> None:
 
 def test_whoever_still_asks_can_hold_it_and_then_send_it_back(stage: Stage) -> None:
     """A bench measures for longer than the deadline, and says again and again that it is alive."""
-    running = stage.start(gate="full", deadline="2")
-    for _ in range(5):
+    running = stage.start(gate="full", deadline="4")
+    for _ in range(10):
         say(stage, "hold")
         time.sleep(0.8)
-    assert running.poll() is None, "the deadline of 2 s is over twice"
+    assert running.poll() is None, "the deadline of 4 s is over twice"
     say(stage, "back measured")
     ended = stage.end(running)
     assert (ended.status, ended.last["reason"]) == (3, "measured")
