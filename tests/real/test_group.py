@@ -32,6 +32,13 @@ def rollout(site: Site, **settings: Any) -> Run:
     return command(site, *words, engine={"max-num-seqs": AT_ONCE}, **settings)
 
 
+@pytest.fixture(autouse=True)
+def _all_starts_left(site: Site) -> None:
+    """Three deaths within the limit's interval are the product's own end; these tests cause one each."""
+    for host in site.lab.hosts:
+        host.run("systemctl reset-failed rackwright-llm.service", check=False)
+
+
 def starts(site: Site) -> list[str]:
     """When each member's container was started."""
     return [started(host) for host in site.lab.hosts]
