@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -39,14 +40,19 @@ def imported(tree: ast.AST) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+@cache
+def imports() -> dict[Path, tuple[str, ...]]:
+    """What each file of the product imports; they are parsed once."""
+    return {path.relative_to(PACKAGE): tuple(imported(ast.parse(path.read_text()))) for path in PACKAGE.rglob("*.py")}
+
+
 def of(package: str, outside: tuple[str, ...]) -> set[tuple[str, str]]:
     """Files that import a package, but for those of some folders."""
-    files = (path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
     return {
         (str(file), package)
-        for file in files
+        for file, names in imports().items()
         if file.parts[0] not in outside
-        for name in imported(ast.parse((PACKAGE / file).read_text()))
+        for name in names
         if name == package or name.startswith(f"{package}.")
     }
 
