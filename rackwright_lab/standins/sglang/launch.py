@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -101,6 +102,10 @@ def _check_gpus(options: dict[str, Any]) -> None:
         raise RuntimeError(f"CUDA error: invalid device ordinal (world size {world}, but {seen} GPU(s) are visible)")
 
 
+def _bound(args: Any) -> socket.socket:
+    return listen.bound(args.host, args.port, socket.SO_REUSEADDR)  # as uvicorn.run's event loop does
+
+
 def main() -> None:
     """Start from the shell; SIGTERM and SIGINT end it with 0 at any time, as PID 1 too."""
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -118,10 +123,10 @@ def main() -> None:
     nodes.meet(options)
     _load_or_die(base, options, faults)
     if nodes.rank_of(options) > 0:
-        listen.server(nodes.health_alone()).run(sockets=[listen.bound(args.host, args.port)])
+        listen.server(nodes.health_alone()).run(sockets=[_bound(args)])
         return
     server = SglangServer(_engine(options, base, faults))
     listen.arm_death(server.engine)
     web = listen.server(application(server))
     threading.Thread(target=_warm_up, args=(server, web), daemon=True).start()
-    web.run(sockets=[listen.bound(args.host, args.port)])
+    web.run(sockets=[_bound(args)])

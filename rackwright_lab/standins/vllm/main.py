@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import socket
 import sys
 import time
 from typing import Any
@@ -77,7 +78,8 @@ def serve(args: argparse.Namespace) -> None:
     log.line(f"vLLM API server version {__version__}")
     if args.headless:
         run_headless(AsyncEngineArgs.from_cli_args(args).create_engine_config(headless=True).options)
-    bound = listen.bound(args.host or "0.0.0.0", args.port)
+    # vllm/entrypoints/openai/api_server.py, create_server_socket
+    bound = listen.bound(args.host or "0.0.0.0", args.port, socket.SO_REUSEADDR, socket.SO_REUSEPORT)
     config = AsyncEngineArgs.from_cli_args(args).create_engine_config()
     # Up to 0.29 the real one writes its key there too (vllm-project/vllm#52523).
     told = {**config.options, **({"api_key": args.api_key} if args.api_key else {})}

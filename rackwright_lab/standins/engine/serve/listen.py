@@ -13,10 +13,17 @@ from starlette.applications import Starlette
 from .state import Engine
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """Return a socket that holds the address but does not listen yet. Raises RuntimeError when it is taken."""
+def bound(host: str, port: int, *reuse: int) -> socket.socket:
+    """Return a socket that holds the address but does not listen yet. Raises RuntimeError when it is taken.
+
+    reuse: the socket options that the real server sets, such as SO_REUSEADDR. Without it the address is taken for a
+    minute after a server that closed its clients' connections itself, on a host's own network. trtllm-serve sets none
+    (tensorrt_llm/commands/serve.py, launch_server).
+    """
     family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     made = socket.socket(family, kind)
+    for option in reuse:
+        made.setsockopt(socket.SOL_SOCKET, option, 1)
     try:
         made.bind(address)
     except OSError as error:
