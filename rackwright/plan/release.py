@@ -130,6 +130,7 @@ def _render_files(spec: EndpointSpec, endpoint: EndpointSettings, site: Path) ->
         "docker_run": systemd_command(spec.docker_run(SELF)),
         "keys": keys_dir(spec.name),
         "keyed": keyed_dir(spec.name),
+        "waits_for_port": endpoint.engine_kind == "tensorrt-llm" and spec.network == "host",
     }
     files = {
         spec.engine_file: spec.engine_yaml,

@@ -13,11 +13,13 @@ import pytest
 import rackwright
 from rackwright.plan import release as release_module
 from rackwright.plan.binding import Binding, parse_binding
-from rackwright.plan.release import SELF, SUMS, hash_of
+from rackwright.plan.release import SELF, SUMS, Release, hash_of
 from rackwright.plan.render import render
 from rackwright.plan.spec import EndpointSpec, Mount
 from tests.unit.test_endpoint_changes import WANTED, release, write
 
+BOUND = Binding(("GPU-1", "GPU-2"))
+VLLM = {"engine_kind": "vllm", "image": "vllm/vllm-openai:v0.14.1", "engine": {}}
 DRAFTED = {
     "engine.yaml": "max_batch_size: 10\n",
     "unit.service": f"Description=release {SELF}\nExecStart=/bin/run /releases/{SELF}/engine.yaml\n",
@@ -147,25 +149,45 @@ def test_a_binding_that_was_changed_by_hand_counts_as_none(text: str) -> None:
     assert parse_binding(text) is None
 
 
+def start(own: Release, at: Path, binding: str, waiting: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run a release's before-start with stand-in tools; waiting: so often are connections still seen at its port."""
+    folder, place, tools = at / "release", at / "binding", at / "tools"
+    assert write(own, folder).returncode == 0
+    if binding:
+        place.write_text(f"{binding}BINDING={BOUND.hash}\n")
+    script = own.files["before-start"].replace(own.path, str(folder))
+    script = script.replace("/var/lib/rackwright/endpoints/llm/binding", str(place))
+    script = script.replace("/var/lib/rackwright/endpoints/llm", str(at))
+    tools.mkdir()
+    asked = f"""echo "$*" >>{at}/asked; [ "$(wc -l <{at}/asked)" -gt {waiting} ] || echo 0 0 10.0.0.1:8000 10.0.0.2:9"""
+    for name, does in {"docker": "", "nvidia-smi": "", "sleep": "", "ss": asked}.items():
+        (tools / name).write_text(f"#!/bin/sh\n{does}\n")
+        (tools / name).chmod(0o755)
+    environment = {"PATH": f"{tools}:/usr/bin:/bin", "GPUS": "GPU-1,GPU-2", "BINDING": BOUND.hash}
+    return subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.parametrize(("text", "starts"), [("GPUS=GPU-1,GPU-2\n", True), ("GPUS=GPU-1,GPU-x\n", False), ("", False)])
 def test_no_start_with_a_binding_that_was_changed_by_hand(tmp_path: Path, text: str, starts: bool) -> None:
-    bound = Binding(("GPU-1", "GPU-2"))
-    folder, place = tmp_path / "release", tmp_path / "binding"
-    assert write(WANTED, folder).returncode == 0
-    if text:
-        place.write_text(f"{text}BINDING={bound.hash}\n")
-    script = WANTED.files["before-start"].replace(WANTED.path, str(folder))
-    script = script.replace("/var/lib/rackwright/endpoints/llm/binding", str(place))
-    script = script.replace("/var/lib/rackwright/endpoints/llm", str(tmp_path))
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    for name in ("docker", "nvidia-smi"):
-        (tools / name).write_text("#!/bin/sh\n")
-        (tools / name).chmod(0o755)
-    environment = {"PATH": f"{tools}:/usr/bin:/bin", "GPUS": "GPU-1,GPU-2", "BINDING": bound.hash}
-    done = subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, check=False)
+    done = start(WANTED, tmp_path, text)
     assert (done.returncode == 0) == starts
     assert ("was changed by hand: run the deploy again" in done.stderr) != starts
+
+
+@pytest.mark.parametrize(("waiting", "looks", "says"), [(0, 1, False), (3, 4, False), (999, 65, True)])
+def test_trtllm_serve_starts_on_the_hosts_network_when_nothing_waits_at_its_port(
+    tmp_path: Path, waiting: int, looks: int, says: bool
+) -> None:
+    done = start(release(network="host"), tmp_path, "GPUS=GPU-1,GPU-2\n", waiting)
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert (done.returncode, set(asked), len(asked)) == (0, {"-Htan state time-wait sport = :8000"}, looks)
+    assert ("still wait at port 8000" in done.stderr) == says
+
+
+@pytest.mark.parametrize("changed", [{}, {"network": "host", **VLLM}])
+def test_nobody_else_waits_for_a_port(tmp_path: Path, changed: dict[str, Any]) -> None:
+    assert start(release(**changed), tmp_path, "GPUS=GPU-1,GPU-2\n", 3).returncode == 0
+    assert not (tmp_path / "asked").exists()
 
 
 def test_files_are_summed_up_without_the_sums_themselves() -> None:
