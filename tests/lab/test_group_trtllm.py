@@ -105,6 +105,17 @@ def test_a_server_that_dies_beside_its_ranks_rolls_back_on_all_of_them(site: Sit
     assert ask(site.lab.hosts[0]) == "42"
 
 
+@in_proof("test_release.py has the script that waits; here real connections are gone after a minute")
+def test_connections_that_wait_at_its_port_do_not_kill_the_next_server(site: Site) -> None:
+    """The server is the one that closes them, as with every client that asks for it; trtllm-serve cannot bind then."""
+    head, before = site.lab.hosts[0], [started(host) for host in site.lab.hosts]
+    head.run("curl -sS -H 'Connection: close' http://127.0.0.1:8000/health")
+    assert head.run("ss -Htan state time-wait 'sport = :8000'").stdout
+    head.run("systemctl restart --no-block rackwright-llm")
+    wait_until_all_serve(site, before)
+    assert "Failed to bind" not in log(head)
+
+
 def test_a_teardown_leaves_no_key_and_no_door(site: Site) -> None:
     assert listening(site.lab.hosts[1])
     names = [word for host in site.lab.hosts for word in ("--limit", host.name)]
