@@ -88,7 +88,7 @@ def end_of_rollout(
     if not forward.failed and forward.held:
         text = f"stopped: {forward.held}; the change is on {counted(well, 'host')}; next: rackwright resume to go on"
         return ERROR, coded("RW0610", text)
-    if not forward.failed and not forward.named(RunState.NOT_SWITCHED):
+    if not forward.failed and not leaving:
         return _untroubled(inventory, hosts, status, forward)
     if hurt := _hurt(forward, backward, leaving):
         return HANDS_NEEDED, hands_needed(hurt)
@@ -150,7 +150,8 @@ def end_of_way_back(
 def _untroubled(inventory: str, hosts: Sequence[str], status: int, forward: Result) -> tuple[int, str]:
     """The end where no switch went wrong."""
     pending = forward.named(RunState.NOT_CONVERGED)
-    missing = [host for host in hosts if forward.states.get(host) in {None, *NOT_REACHED} and host not in pending]
+    absent = {None, RunState.NOT_SWITCHED, *NOT_REACHED}
+    missing = [host for host in hosts if forward.states.get(host) in absent and host not in pending]
     done = f"{len(forward.named(RunState.SWITCHED))} switched, {len(forward.named(RunState.UNCHANGED))} unchanged"
     if not missing and not pending and status == DONE:
         return DONE, f"done: {done}"

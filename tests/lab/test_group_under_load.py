@@ -17,7 +17,7 @@ from tests.lab.conftest import Run, Site
 from tests.lab.fleet.told import Span, failed_outside
 from tests.lab.fleet.watching import Watched, assert_nobody_noticed, loading, switches_of
 from tests.lab.fleets import HOME, proven, running
-from tests.lab.group.serving import begin_rollout, command, deploy, kill, rackwright, started, wait_for
+from tests.lab.group.serving import begin_rollout, command, deploy, kill, rackwright, resume, started, wait_for
 from tests.lab.products import in_proof
 
 pytestmark = [pytest.mark.lab, in_proof("test_group.py has one pair; six hosts take a quarter of an hour")]
@@ -95,8 +95,9 @@ def test_a_bad_change_stops_at_the_first_pair_and_rolls_back(fleet: Site, load: 
     assert_pairs_serve(fleet, before)
 
 
-def test_a_member_whose_disk_is_full_stops_the_run_before_anything_is_switched(fleet: Site, load: Watched) -> None:
+def test_a_member_whose_disk_is_full_keeps_its_pair_as_it_was_and_no_other(fleet: Site, load: Watched) -> None:
     before, containers = proven(fleet.lab.hosts), [started(host) for host in fleet.lab.hosts]
+    pair = slice(2, 4)
     member = fleet.lab.hosts[3]
     member.run(f"mount -t tmpfs -o size=4k,nr_inodes=1 small {HOME}/releases")
     try:
@@ -105,9 +106,15 @@ def test_a_member_whose_disk_is_full_stops_the_run_before_anything_is_switched(f
         member.run(f"umount {HOME}/releases")
     assert run.status == 1, run.output
     assert f"[{member.name}]" in next(line for line in run.output.splitlines() if "No space left on device" in line)
-    assert failed_outside(load.asked, []) == []
-    assert [started(host) for host in fleet.lab.hosts] == containers
-    assert_pairs_serve(fleet, before)
+    names = ", ".join(host.name for host in fleet.lab.hosts[pair])
+    assert f"RW0615: {names} did not come to their switch" in run.output
+    assert "4 switched" in run.output
+    assert_nobody_noticed(load, run, 1)
+    after = proven(fleet.lab.hosts)
+    assert after[pair] == before[pair]
+    assert not {*after[:2], *after[4:]} & set(before)
+    assert [started(host) for host in fleet.lab.hosts[pair]] == containers[pair]
+    assert_pairs_serve(fleet, after)
 
 
 def test_a_member_that_dies_takes_its_own_pair_down_and_no_other(fleet: Site, load: Watched) -> None:
@@ -130,7 +137,7 @@ def test_a_rollout_that_is_killed_in_a_pairs_switch_is_resumed_for_the_rest(flee
         assert killed.until(f"[{fleet.lab.hosts[2].name}]   switching to release") is not None, killed.output
     finally:
         killed.stop()
-    run = fleet.rackwright("resume", "-y", "--plain")
+    run = resume(fleet, engine=asked_for(11))
     assert run.status == 0, run.output
     after = proven(fleet.lab.hosts)
     assert not set(before) & set(after)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rackwright.runs.cause import Cause
 from rackwright.runs.ending import Result, end_of_rollout, end_of_way_back
@@ -44,6 +46,7 @@ SWITCHED = found(h1="switched")
         (1, found(h1="switching"), None, 4, "hands needed on h1"),
         (1, found(h1="switched", h2="unreachable"), None, 1, "h2 did not come to their switch"),
         (1, found(h1="switched", h2="busy"), None, 1, "h2 did not come to their switch"),
+        (1, found(h1="not switched", h2="failed before its switch"), None, 1, "h1, h2 did not come to their switch"),
         (1, found(h1="not converged", h2="switched"), None, 1, "h1 did not converge"),
         (1, found(HOST, h1="switched", h2="failed"), None, 3, "h2 failed by a fault of its own"),
         (1, found(HOST, h1="not switched", h2="failed"), None, 3, "stopped and held: h2 failed"),
@@ -57,6 +60,14 @@ def test_the_exit_status_comes_from_the_record(
     ended = end_of_rollout("inventory/b200.py", HOSTS, status, forward, backward, leaving)
     assert ended[0] == code
     assert text in ended[1]
+
+
+@given(st.fixed_dictionaries({host: st.sampled_from(RunState) for host in HOSTS}), st.sampled_from(["", "a hook"]))
+def test_a_sentence_on_hosts_names_them(ends: dict[str, RunState], held: str) -> None:
+    text = end_of_rollout("inventory/b200.py", HOSTS, 1, Result(ends, held=held), None)[1]
+    assert "  " not in text
+    assert " on :" not in text
+    assert text.startswith(("RW0610", "done")) or any(host in text for host in HOSTS) or "not everything" in text
 
 
 def test_what_never_served_is_not_said_to_serve_again() -> None:

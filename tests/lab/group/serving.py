@@ -42,6 +42,11 @@ def command(site: Site, verb: str, *words: str, settings: dict[str, Any] | None 
     return _run(site, settings or {}, BIN / "rackwright", verb, *words, "-i", INVENTORY, "-y")
 
 
+def resume(site: Site, **settings: Any) -> Run:
+    """The run of which there is a record here; its inventory's settings are those of the run, by the environment."""
+    return _run(site, settings, BIN / "rackwright", "resume", "-y", "--plain")
+
+
 def begin_run(site: Site, verb: str, *options: str, **settings: Any) -> Running:
     """A command that a test cuts, or cuts hosts off in."""
     words = ("env", f"GROUP_SETTINGS={json.dumps(settings)}", str(BIN / "rackwright"), verb, str(INVENTORY))
