@@ -272,6 +272,15 @@ def test_the_control_machine_can_send_it_back(stage: Stage) -> None:
     assert Event("cause", "check") in ended.events
 
 
+def test_a_trial_that_is_over_blames_nothing(stage: Stage) -> None:
+    running = stage.start(gate="full")
+    say(stage, "over it was measured, and never to be kept")
+    ended = stage.end(running)
+    assert (ended.status, ended.last["outcome"]) == (3, "rolled-back")
+    assert ended.last["reason"] == "it was measured, and never to be kept"
+    assert all(event.word != "cause" for event in ended.events), "no check has refused it"
+
+
 def test_whoever_still_asks_can_hold_it_and_then_send_it_back(stage: Stage) -> None:
     """A bench measures for longer than the deadline, and says again and again that it is alive."""
     running = stage.start(gate="full", deadline="4")

@@ -201,7 +201,11 @@ def _hook(name: str, words: Sequence[str], endpoint: str, own: EndpointSettings,
 
 
 def word_script(endpoint: str, word: str) -> str:
-    """Tell the waiting job `commit`, `back` and why, or `hold`, by which its commit deadline begins anew."""
+    """Tell the waiting job a word.
+
+    It is `commit`; `back` and why, of a release that was refused; `over` and why, of a trial that has ended; or `hold`,
+    by which the commit deadline begins anew.
+    """
     name = endpoint_job("switch", endpoint)
     return host_script("say_word", unit=job_unit(name), folder=job_folder(name), word=" ".join(word.split()))
 

@@ -1,7 +1,7 @@
 """Danger zone: has a host serve a variant for as long as it is measured, and never longer.
 
 The host's own transaction switches to it, drains by the site's hooks, and waits for a word. The word is `hold` while we
-measure and `back` when we are done: it is never `commit`. Without a word, by Ctrl-C, kill -9 or a lost line, the host
+measure and `over` when we are done: it is never `commit`. Without a word, by Ctrl-C, kill -9 or a lost line, the host
 rolls back once its commit deadline is over; after a reboot what was proven starts.
 """
 
@@ -37,8 +37,8 @@ from rackwright.sources.names import Names
 STAGED = (IMAGE, ENCODINGS, MODELS, RELEASE, OPTIONS)
 """Concerns that bring what a release needs; what serves is untouched by them."""
 ROLLED_BACK = 3
-"""How a host's transaction ends that was told `back`."""
-BACK = "back it was measured, and never to be kept"
+"""How a host's transaction ends that was told `over`."""
+OVER = "over it was measured, and never to be kept"
 
 
 @dataclass
@@ -125,7 +125,7 @@ class TrialEndpoint:
         step = self.step(settings)
         deadline = settings.all_endpoints[self.endpoint].gate.commit_deadline
         progress = SwitchProgress(self.endpoint, failed_dir(endpoint_dir(self.endpoint)))
-        word = BACK if step.restarts else "commit"
+        word = OVER if step.restarts else "commit"
 
         def heed(heard: Heard) -> None:
             self.say(f"  {_shown(progress, heard)}")
