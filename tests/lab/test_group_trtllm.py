@@ -23,6 +23,9 @@ from tests.lab.products import in_proof
 pytestmark = pytest.mark.lab
 
 HERE = "/run/rackwright/groups/llm"
+ASKS = "GET /health HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n"
+READ_TO_THE_END = f"exec 3<>/dev/tcp/127.0.0.1/8000; printf '{ASKS}' >&3; cat <&3"
+"""A client that closes last: curl would close as soon as it has the answer, and then the server's port is free."""
 
 
 def settings(**engine: Any) -> dict[str, Any]:
@@ -109,7 +112,7 @@ def test_a_server_that_dies_beside_its_ranks_rolls_back_on_all_of_them(site: Sit
 def test_connections_that_wait_at_its_port_do_not_kill_the_next_server(site: Site) -> None:
     """The server is the one that closes them, as with every client that asks for it; trtllm-serve cannot bind then."""
     head, before = site.lab.hosts[0], [started(host) for host in site.lab.hosts]
-    head.run("curl -sS -H 'Connection: close' http://127.0.0.1:8000/health")
+    head.run(f"bash -c {shlex.quote(READ_TO_THE_END)}")
     assert head.run("ss -Htan state time-wait 'sport = :8000'").stdout
     head.run("systemctl restart --no-block rackwright-llm")
     wait_until_all_serve(site, before)
