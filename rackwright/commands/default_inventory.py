@@ -6,7 +6,7 @@ import configparser
 import os
 from pathlib import Path
 
-from rackwright.loading.files import site_root
+from rackwright.loading.files import refuse_no_file, site_root
 from rackwright.messages import SettingsError
 
 VARIABLE = "RACKWRIGHT_INVENTORY"
@@ -39,6 +39,7 @@ def default_inventory() -> str:
 
 def _in_ansible_cfg(file: Path) -> str:
     """The inventory of Ansible's own configuration; empty where it names none, or several."""
+    refuse_no_file(file)
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     try:
         parser.read(file, encoding="utf-8")

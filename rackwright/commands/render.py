@@ -7,8 +7,9 @@ from pathlib import Path
 
 from rackwright.commands.inventories import add_inventory, hosts_of
 from rackwright.concerns.catalog import ALL
-from rackwright.loading.files import site_root
+from rackwright.loading.files import DEPLOY, site_root
 from rackwright.messages import writing
+from rackwright.pyinfra_glue.declaring import declared_by, overlay_arguments
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Locks
 
@@ -24,8 +25,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the files below DIR, at their paths on the host. Raises RackwrightError."""
-    (host,) = hosts_of(arguments, arguments.host)
-    settings = Locks(site_root(Path(arguments.inventory))).pin(host.settings)
+    root = site_root(Path(arguments.inventory).expanduser())
+    (host,) = hosts_of(arguments, arguments.host, arguments=False)
+    if (deploy := root / DEPLOY).exists():
+        host = overlay_arguments(host, declared_by(root, [host])[host.name], deploy)
+    settings = Locks(root).pin(host.settings)
     for path, text in sorted(rendered_files(settings).items()):
         place = arguments.out / path.lstrip("/")
         with writing(place):

@@ -21,6 +21,7 @@ from rackwright.loading.files import site_root
 from rackwright.loading.group import mates_of
 from rackwright.messages import RackwrightError, counted
 from rackwright.processes import module
+from rackwright.pyinfra_glue.declaring import declared_by
 from rackwright.pyinfra_glue.session import chosen_together
 from rackwright.runs.ending import ERROR
 from rackwright.runs.record import FORWARD
@@ -71,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
         raise RackwrightError(
             f"{deploy} is not there, so there is nothing to roll out; next: rackwright init DIR", code="RW1014"
         )
+    declared_by(root, entries)
     data = given(args)
     place, listed = Path(args.inventory).absolute(), load_quarantine(root)
     present = choose_participants(
@@ -103,7 +105,8 @@ def plan_headline(args: argparse.Namespace, hosts: Sequence[str], data: Mapping[
         )
         return str(json.loads(done.stdout)["headline"])
     except (subprocess.SubprocessError, ValueError, KeyError) as error:
-        return f"what it stops is not known ({type(error).__name__}); to see it: rackwright plan {args.inventory}"
+        why = "reading took too long" if isinstance(error, subprocess.TimeoutExpired) else "see above"
+        return f"what it stops is not known, {why}; to see it: rackwright plan {args.inventory}"
 
 
 def agreed(sentence: str) -> bool:

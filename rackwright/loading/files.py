@@ -38,7 +38,7 @@ def site_root(inventory: Path) -> Path:
 
 
 def refuse_no_file(path: Path) -> None:
-    """Raises SettingsError for an inventory or a deploy file that is a pipe, a socket or a device: none ever ends."""
+    """Raises SettingsError for a file of a site that is a pipe, a socket or a device: none ever ends."""
     if path.exists() and not path.is_file() and not (path.is_dir() and path.suffix != ".py"):
         raise SettingsError(f"{path} {NO_FILE}; next: ls -l {path}", code="RW0226")
 

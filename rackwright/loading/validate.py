@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import date
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +28,8 @@ OWN_KEYS = "own_keys"
 ENDPOINTS = "endpoints"
 FREE = ("engine", "arguments", "daemon")
 """Keys whose text may hold braces that are not Ansible's."""
+LONGEST = 64
+"""Bits of a whole number."""
 UNDERSTOOD = (*connection.RENAMED, *ssh_args.KEYS)
 """Variables of Ansible's that count here."""
 
@@ -62,7 +66,8 @@ def validate(
 ) -> tuple[HostSettings | None, list[Problem]]:
     """Typed settings of a host, and what is wrong; the settings are None when anything is."""
     known = known or Known()
-    found = [*_keys(values), *_connection(values), *_jinja(values), *_secrets(values), *_odd_numbers(values)]
+    found = [*_keys(values), *_connection(values), *_jinja(values), *_secrets(values)]
+    found += [*_odd_numbers(values), *_no_json(values)]
     asked = settings_values(values)
     if not found and (settings := known.find(asked)):
         return settings, []
@@ -197,7 +202,31 @@ def _odd_numbers(values: Mapping[str, Any]) -> Iterator[Found]:
         for path, leaf in leaves(value, (key,)) if not _is_own(key, values) else ():
             if isinstance(leaf, OddNumber):
                 text = f"{leaf.written} is read as {int(leaf)} by YAML: write {int(leaf)}, or put it in quotes"
-                yield Found(path, text, "RW0212")
+                yield Found(path, text, "RW0227")
+
+
+def _no_json(values: Mapping[str, Any]) -> Iterator[Found]:
+    """Values of engines and of dockerd that YAML has and JSON has not: both are handed on as JSON."""
+    for key, value in values.items():
+        for path, leaf in leaves(value, (key,)) if key in HostSettings.model_fields else ():
+            if set(path) & {"engine", "daemon"} and (text := _beyond_json(leaf)):
+                yield Found(path, text, "RW0228")
+
+
+def _beyond_json(leaf: Any) -> str:
+    """Why a value cannot be JSON that every program reads; nothing where it can."""
+    match leaf:
+        case date():
+            return f"{leaf} is a date to YAML: put it in quotes"
+        case float() if not isfinite(leaf):
+            return f"must be a finite number, not {leaf}"
+        case int() if leaf.bit_length() >= LONGEST:
+            return f"must be a number of {LONGEST} bits at most"
+        case bytes():
+            return "must be text, not !!binary"
+        case set() | frozenset():
+            return "must be a list, not !!set"
+    return ""
 
 
 def _secrets(values: Mapping[str, Any]) -> Iterator[Found]:

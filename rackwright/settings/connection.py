@@ -16,6 +16,8 @@ from rackwright.settings.inventory_groups import PRIORITY
 from rackwright.settings.sections import Frozen, Line
 from rackwright.settings.ssh.files import stated_of
 
+Delay = Annotated[float, Field(ge=0, le=3600)]
+"""Seconds."""
 STRICT = "ssh_strict_host_key_checking"
 
 RENAMED = {
@@ -82,11 +84,11 @@ class Connection(Frozen):
     """File with the hosts' keys, relative to the site; default ~/.ssh/known_hosts."""
     ssh_strict_host_key_checking: Literal["yes", "accept-new"] | None = None
     """`yes`: only hosts with a known key. Set `accept_new_host_keys` for a first contact."""
-    ssh_connect_retries: int | None = Field(default=None, ge=0)
+    ssh_connect_retries: int | None = Field(default=None, ge=0, le=1000)
     """Further tries after a login that failed; default: none."""
-    ssh_connect_retry_min_delay: float | None = None
+    ssh_connect_retry_min_delay: Delay | None = None
     """Shortest pause between two such tries, in seconds; default: 0.1."""
-    ssh_connect_retry_max_delay: float | None = None
+    ssh_connect_retry_max_delay: Delay | None = None
     """Longest pause between two such tries, in seconds; default: 0.5. Each pause is a random one between both."""
     ssh_file_transfer_protocol: Literal["sftp", "scp"] | None = None
     """How pyinfra carries files to the host; default: `sftp`."""

@@ -20,6 +20,7 @@ from rackwright.settings.group import Group
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import (
     IMAGE,
+    MOST_GPUS,
     NAME,
     PRIVATE,
     VARIABLE,
@@ -111,7 +112,7 @@ class EndpointSettings(Frozen):
     """
     gpus: Gpus = "all"
     """GPUs by index, or all of them."""
-    replicas: int = Field(default=1, ge=1, le=128)
+    replicas: int = Field(default=1, ge=1, le=MOST_GPUS)
     """N makes N endpoints of one GPU each: NAME-0 to NAME-(N-1), on this port and the next ones."""
     hosts: HostsOf = 1
     """Hosts that serve one model together: a number, which takes neighbours in the inventory, or their names.
@@ -152,7 +153,7 @@ class EndpointSettings(Frozen):
     """Seconds that either hook may take."""
     restart_delay: Seconds = 10
     """Seconds between a crash and the next start."""
-    start_limit: int = Field(default=3, ge=1)
+    start_limit: int = Field(default=3, ge=1, le=1000)
     """Starts that may fail before the unit gives up."""
     container: Container = Container.model_construct()
     gate: Gate = Gate.model_construct()

@@ -132,6 +132,8 @@ Line = Annotated[str, AfterValidator(_one_line)]
 """Plain text."""
 Url = Annotated[str, Field(pattern=URL)]
 Port = Annotated[int, Field(ge=1, le=65535)]
+MOST_GPUS = 128
+"""GPUs of one host at most."""
 WEEK = 7 * 24 * 3600
 Seconds = Annotated[int, Field(ge=1, le=WEEK)]
 Pause = Annotated[int, Field(ge=0, le=WEEK)]
@@ -208,14 +210,15 @@ def _bind_address(value: str) -> str:
 
 def _gpus(value: object) -> object:
     """Two kinds of value would make two messages of one mistake."""
-    numbers = isinstance(value, list | tuple) and all(type(gpu) is int and gpu >= 0 for gpu in value)
+    numbers = isinstance(value, list | tuple) and all(type(gpu) is int and 0 <= gpu < MOST_GPUS for gpu in value)
     if value != "all" and not (numbers and value):
         raise ValueError("must be all, or a list of GPU numbers such as [0, 1]")
     return value
 
 
 Address = Annotated[str, AfterValidator(_bind_address)]
-Gpus = Annotated[Literal["all"] | tuple[int, ...], BeforeValidator(_gpus)]
+Gpu = Annotated[int, Field(ge=0, lt=MOST_GPUS)]
+Gpus = Annotated[Literal["all"] | tuple[Gpu, ...], BeforeValidator(_gpus)]
 """GPUs by index, or all of them."""
 
 
@@ -241,7 +244,7 @@ def _fabric_address(value: str) -> str:
 
 MOST_HOSTS = 64
 """Hosts of one endpoint at most."""
-HostsOf = Annotated[int | tuple[Line, ...], BeforeValidator(_hosts)]
+HostsOf = Annotated[Annotated[int, Field(ge=1, le=MOST_HOSTS)] | tuple[Line, ...], BeforeValidator(_hosts)]
 """How many hosts serve an endpoint together, or which."""
 FabricAddress = Annotated[str, AfterValidator(_fabric_address)]
 
@@ -337,7 +340,7 @@ class Hardware(Frozen):
     """Processor architecture, as `uname -m` says it."""
     gpu_models: tuple[Line, ...] = ()
     """Accepted GPU product names, as parts of nvidia-smi's product name, for example `B200`."""
-    gpu_count: int | None = Field(default=None, ge=1)
+    gpu_count: int | None = Field(default=None, ge=1, le=MOST_GPUS)
     """GPUs that the host must have at least."""
     compute_capability: tuple[Line, ...] = ()
     """Accepted compute capabilities, for example `10.0`."""
@@ -347,7 +350,7 @@ class Hardware(Frozen):
     """True where the host itself runs nvidia-fabricmanager (HGX and DGX B200); on NVL72 the switch trays do."""
     unified_memory: bool = False
     """True on GB10: nvidia-smi reports memory as N/A, so MemAvailable counts."""
-    memory_minimum_gib: int | None = None
+    memory_minimum_gib: int | None = Field(default=None, ge=1, le=1_000_000)
     """Host memory needed at least."""
     rack: Line | None = None
     """Failure domain of the host: `rollout.max_unavailable` counts within it, too."""
@@ -430,11 +433,11 @@ class Models(Frozen):
 class Downloads(Frozen):
     """What holds for images, models and encodings alike."""
 
-    parallel: int = Field(default=8, ge=1)
+    parallel: int = Field(default=8, ge=1, le=1000)
     """Hosts that pull the image or fetch models at the same time."""
     stall_timeout: Seconds = 120
     """Seconds without a byte before a download counts as stalled."""
-    rate_mib: int | None = Field(default=None, ge=1)
+    rate_mib: int | None = Field(default=None, ge=1, le=1_000_000)
     """Bandwidth cap a host for model downloads, MiB/s."""
 
 
@@ -528,7 +531,7 @@ class Rollout(Frozen):
 class Releases(Frozen):
     """What stays on a host, and what happens to what was there before."""
 
-    keep: int = Field(default=2, ge=1)
+    keep: int = Field(default=2, ge=1, le=100)
     """Proven releases that stay on the host."""
     foreign_units: Literal["refuse", "aside"] = "refuse"
     """What becomes of a unit or container that somebody made by hand under a name of Rackwright's.

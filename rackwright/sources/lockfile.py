@@ -88,13 +88,13 @@ class Locks:
 def load_lock(root: Path, name: str = FILE) -> Lock:
     """A lock of a site; an empty one when there is no file. Raises SettingsError saying what is wrong with it."""
     path = root / name
-    try:
-        text = path.read_text()
-    except FileNotFoundError:
+    if not path.exists():
         return Lock()
+    if not path.is_file():
+        raise SettingsError(f"{path} is not a lock file: it is no file; next: ls -l {path}", code="RW0916")
     try:
-        document = _Document.model_validate(yaml.safe_load(text))
-    except (yaml.YAMLError, ValidationError) as error:
+        document = _Document.model_validate(yaml.safe_load(path.read_text()))
+    except (yaml.YAMLError, ValidationError, OSError, ValueError) as error:
         raise SettingsError(
             f"{path} is not a lock file: {_short(error)}; restore it, or remove it and lock again", code="RW0916"
         ) from None

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rackwright.commands.cli import main
+from rackwright.loading.ansible.command import environment
 from rackwright.loading.load import SIZE
 from rackwright.messages import SettingsError
 from rackwright.pyinfra_glue.inventories import load_inventory
@@ -53,6 +54,14 @@ VALUES = {
     "port: 010": "port: 010 is read as 8 by YAML",
     "port: 0o10": "port: must be a whole number",
     "port: 22:10": "port: 22:10 is read as 1330 by YAML",
+    "docker: {daemon: {a: .nan}}": "docker.daemon.a: must be a finite number, not nan",
+    "docker: {daemon: {a: [{b: 2026-01-01}]}}": "docker.daemon.a[0].b: 2026-01-01 is a date to YAML: put it in quotes",
+    "docker: {daemon: {a: 123456789012345678901}}": "docker.daemon.a: must be a number of 64 bits at most",
+    "engine: {x: !!binary aGVsbG8=}": "engine.x: must be text, not !!binary",
+    "engine: {x: !!set {a, b}}": "engine.x: must be a list, not !!set",
+    "releases: {keep: 101}": "releases.keep: must be less than or equal to 100, not 101",
+    "downloads: {parallel: 1001}": "downloads.parallel: must be less than or equal to 1000, not 1001",
+    "start_limit: 10001": "start_limit: must be less than or equal to 1000, not 10001",
     "engine: {max_batch_size: 0x10}": "engine.max_batch_size: 0x10 is read as 16 by YAML",
     "load_timeout: 1_000:10": "load_timeout: ",
     "rollout: {max_unavailable: 0}": "rollout.max_unavailable: must be a number from 1 on, or a part from 1% on",
@@ -301,6 +310,17 @@ def test_a_deploy_file_that_is_a_pipe_is_not_opened(site: Path, name: str) -> No
     (site / name).unlink(missing_ok=True)
     os.mkfifo(site / name)
     assert f"RW0226: {site}/{name} is no file: a pipe" in refusal(site)
+
+
+def test_a_configuration_of_ansible_that_is_a_pipe_is_not_opened(
+    site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(site / "ansible.cfg")
+    monkeypatch.setenv("RACKWRIGHT_SITE", str(site))
+    assert main(["check"]) == 1
+    assert f"RW0226: {site}/ansible.cfg is no file: a pipe" in capsys.readouterr().err
+    with pytest.raises(SettingsError, match="is no file: a pipe"):
+        environment(site)
 
 
 def test_what_an_editor_leaves_behind_is_no_traceback(site: Path) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,15 @@ def test_a_broken_lock_is_an_error_that_says_where(tmp_path: Path, text: str, to
     with pytest.raises(SettingsError, match=told) as caught:
         load_lock(tmp_path)
     assert str(tmp_path / FILE) in str(caught.value)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir, lambda place: place.write_bytes(b"\xff\xfe")])
+def test_a_lock_that_is_no_text_is_an_error_and_never_opened_for_good(
+    tmp_path: Path, make: Callable[[Path], object]
+) -> None:
+    make(tmp_path / FILE)
+    with pytest.raises(SettingsError, match=f"{tmp_path}/{FILE} is not a lock file: "):
+        load_lock(tmp_path)
 
 
 def test_the_lock_pins_what_the_settings_leave_open() -> None:

@@ -160,3 +160,18 @@ def test_render_writes_the_host_s_files_and_no_secret(tmp_path: Path, capsys: py
     assert {"eagle.yaml", "spec.json", "rackwright-llm.service"} <= set(texts)
     assert "leak" not in "".join(texts.values())
     assert str(out) in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", ["check", "plan", "render", "rollout"])
+def test_what_goes_by_a_broken_deploy_file_is_refused_before_anything_else(
+    tmp_path: Path, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site, out = tmp_path / "site", tmp_path / "out"
+    init.make_site(site)
+    (site / "deploy.py").write_text("from no_such_module import steps\n")
+    more = ["--host", "b200-01.example.com", "--out", str(out)] if verb == "render" else []
+    assert main([verb, str(site / "inventory/b200.py"), *more]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"rackwright: RW1305: {site}/deploy.py: b200-01.example.com: ModuleNotFoundError"), told
+    assert told.count("\n") == 1
+    assert not out.exists()

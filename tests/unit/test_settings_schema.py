@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from rackwright.settings.schema import json_schema, json_text, markdown
 
@@ -49,6 +51,24 @@ def test_no_key_of_the_reference_lacks_a_type() -> None:
     rows = [line.split(" | ") for line in markdown().splitlines() if line.startswith("| `")]
     assert len(rows) > 60
     assert all(row[1].strip() for row in rows)
+
+
+def numbers_of(place: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every kind of number that the schema has, with where it stands."""
+    if isinstance(place, list):
+        place = dict(enumerate(place))
+    if isinstance(place, dict):
+        if place.get("type") in ("integer", "number"):
+            yield path, place
+        for key, below in place.items():
+            yield from numbers_of(below, f"{path}/{key}")
+
+
+def test_every_number_has_an_upper_and_a_lower_limit() -> None:
+    numbers = dict(numbers_of(json_schema()))
+    assert len(numbers) > 30
+    upper, lower = {"maximum", "exclusiveMaximum", "enum"}, {"minimum", "exclusiveMinimum", "enum"}
+    assert [path for path, one in numbers.items() if not (upper & set(one) and lower & set(one))] == []
 
 
 def test_every_key_of_every_section_has_a_meaning() -> None:

@@ -8,6 +8,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from rackwright.loading.files import refuse_no_file
 from rackwright.messages import SettingsError
 
 CONFIG = "ansible.cfg"
@@ -33,7 +34,11 @@ def _folders() -> list[Path]:
 
 
 def environment(site: Path) -> dict[str, str]:
-    """The environment for Ansible's commands: the site's ansible.cfg counts, and no log is written."""
+    """The environment for Ansible's commands: the site's ansible.cfg counts, and no log is written.
+
+    Raises SettingsError where that is a pipe or a device: Ansible would wait at it for good.
+    """
+    refuse_no_file(site / CONFIG)
     variables = {**os.environ, "ANSIBLE_LOG_PATH": os.devnull, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0"}
     if (site / CONFIG).is_file():
         variables.setdefault("ANSIBLE_CONFIG", str(site / CONFIG))
