@@ -63,7 +63,7 @@ class Client:
         self._direct = proxy.no_proxy
         trust = ssl.create_default_context()
         if settings.paths.private_ca:
-            trust.load_verify_locations(_authority(settings.site, settings.paths.private_ca))
+            _trust_too(trust, settings.site / Path(settings.paths.private_ca).expanduser())
         self._tls = urllib.request.HTTPSHandler(context=trust)
 
     def get(self, url: str, headers: Mapping[str, str], login: Secret | None = None) -> HttpAnswer:
@@ -91,11 +91,16 @@ class Client:
         return urllib.request.build_opener(urllib.request.ProxyHandler(proxies), self._tls)
 
 
-def _authority(site: Path, path: str) -> str:
-    found = site / Path(path).expanduser()
-    if not found.is_file():
-        raise SourceError(f"paths.private_ca: {found} cannot be read; it is a PEM file on this machine", code="RW0901")
-    return str(found)
+def _trust_too(trust: ssl.SSLContext, authority: Path) -> None:
+    try:
+        if authority.is_file():
+            return trust.load_verify_locations(authority)
+        why = "it is no file"
+    except OSError as error:
+        why = getattr(error, "reason", None) or error.strerror or str(error)
+    raise SourceError(
+        f"paths.private_ca: {authority} cannot be read; it is a PEM file on this machine: {why}", code="RW0901"
+    )
 
 
 def goes_direct(host: str, pattern: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -428,7 +429,8 @@ def test_a_dockerd_that_does_not_answer_is_down_and_not_absent() -> None:
 
 
 def test_an_authority_that_cannot_be_read_is_an_error_of_the_settings(tmp_path: Path) -> None:
-    for place in (tmp_path / "none.pem", tmp_path):
+    os.mkfifo(tmp_path / "pipe.pem")
+    for place in (tmp_path / "none.pem", tmp_path, tmp_path / "pipe.pem"):
         with pytest.raises(SettingsError, match="private_ca"):
             wanted(settings(paths={"private_ca": str(place)}), HostReading({"ownership": frozenset()}))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import ssl
 import threading
 from collections.abc import Callable, Iterator
@@ -209,6 +210,14 @@ def test_what_the_hub_refuses_is_told(
     registry.answer = lambda request, login: request.reply(200, INDEX)
     with pytest.raises(SourceError, match=told):
         Resolver().lock(host(pair[0], registry, hub, model=model, models={"hub_token": token}))
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir, lambda place: place.write_text("no PEM"), lambda place: None])
+def test_an_authority_that_is_none_is_told_by_its_file(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    make(tmp_path / "ca.pem")
+    asked = {"model": MODEL, "paths": {"private_ca": str(tmp_path / "ca.pem")}}
+    with pytest.raises(SourceError, match=r"ca\.pem cannot be read; it is a PEM file on this machine: \S"):
+        Client(HostSettings.model_validate(asked))
 
 
 def test_an_unknown_authority_and_a_missing_server_are_told(
