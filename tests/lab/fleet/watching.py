@@ -49,7 +49,7 @@ def loading(hosts: Sequence[Host], rate: float, path: Path) -> Iterator[Watched]
 def _until_all_are_asked(hosts: int, path: Path, process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + 60
     while len({one.host for one in read_load(path)}) < hosts:
-        assert process.poll() is None, "the load ended"
+        assert process.poll() is None, f"the load ended: {process.communicate()[1]}"
         assert time.monotonic() < deadline, "the load did not reach every host"
         time.sleep(0.2)
 
