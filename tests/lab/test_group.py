@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from tests.lab.conftest import Site
 from tests.lab.fleets import HOME, proven, running
@@ -48,6 +53,32 @@ def hosts_of_its_own(worker_lab: Lab) -> Iterator[None]:
     reset(worker_lab)
 
 
+HEAR = """
+import socket, sys
+heard = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+heard.bind((sys.argv[1], int(sys.argv[2])))
+heard.settimeout(3)
+print("listening", flush=True)
+try:
+    print(heard.recv(100).decode().strip())
+except TimeoutError:
+    print()
+"""
+"""Hosts of the lab have no Python: it runs in their network alone."""
+
+
+@contextmanager
+def listening(host: Host, port: int) -> Iterator[Callable[[], str]]:
+    """Listen by UDP on a host; what is heard within three seconds."""
+    words = ["nsenter", "--target", str(host.machine.leader()), "--net", sys.executable, "-c", HEAR]
+    with subprocess.Popen([*words, host.address, str(port)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "listening\n"
+        stdout = process.stdout
+        yield lambda: stdout.readline().strip()
+        process.wait(timeout=10)
+
+
 def test_two_hosts_serve_one_model(site: Site) -> None:
     run = deploy(site)
     assert run.status == 0, run.output
@@ -61,6 +92,21 @@ def test_two_hosts_serve_one_model(site: Site) -> None:
     status = rackwright(site, "status")
     assert status.output.count(" serving ") == 2, status.output
     assert deploy(site).changed == []
+
+
+def test_a_member_hears_the_others_by_udp_past_a_rule_that_closes_the_host(site: Site) -> None:
+    head, member = site.lab.hosts
+    closed = "INPUT -p udp --dport 40000:40009 -j DROP"
+    member.run(f"iptables -A {closed}")
+    try:
+        with listening(member, 40001) as heard:
+            head.run(f"bash -c 'echo from the head >/dev/udp/{member.address}/40001'")
+            assert heard() == "from the head"
+        with listening(member, 40002) as heard, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+            stranger.sendto(b"from elsewhere", (member.address, 40002))
+            assert heard() == ""
+    finally:
+        member.run(f"iptables -D {closed}")
 
 
 def test_half_of_them_is_refused_with_the_right_limit(site: Site) -> None:

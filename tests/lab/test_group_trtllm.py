@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +18,19 @@ from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from tests.lab.conftest import Site
 from tests.lab.fleets import proven, running
-from tests.lab.group.serving import ask, deploy, kill, rackwright, reset, started, wait_until_all_serve, words_of
+from tests.lab.group.serving import (
+    ask,
+    cut_off,
+    deploy,
+    kill,
+    rackwright,
+    reset,
+    started,
+    state,
+    wait_for,
+    wait_until_all_serve,
+    words_of,
+)
 from tests.lab.products import in_proof
 
 pytestmark = pytest.mark.lab
@@ -93,6 +106,42 @@ def test_a_member_that_dies_takes_all_of_them_with_it_and_they_come_back_with_ne
     kill(site.lab.hosts[-1])
     wait_until_all_serve(site, before)
     assert not set(keys) & {host.run(f"cat {HERE}/key.pub").stdout for host in site.lab.hosts}
+
+
+@in_proof("test_group.py has a head that dies, whose lines from its members are the same")
+def test_a_head_that_dies_takes_all_of_them_with_it_and_they_come_back(site: Site) -> None:
+    before = [started(host) for host in site.lab.hosts]
+    kill(site.lab.hosts[0])
+    wait_until_all_serve(site, before)
+
+
+@in_proof("test_group.py has both reboots")
+@pytest.mark.parametrize("which", [0, -1], ids=["head", "member"])
+def test_one_that_reboots_comes_back_and_all_serve(site: Site, which: int) -> None:
+    before = [started(host) for host in site.lab.hosts]
+    site.lab.hosts[which].reboot()
+    wait_until_all_serve(site, before)
+
+
+@in_proof("test_group.py cuts the same line; here mpirun's own daemons must bear it, too")
+def test_a_line_that_is_cut_for_a_moment_restarts_nothing(site: Site) -> None:
+    before = [started(host) for host in site.lab.hosts]
+    head, member = site.lab.hosts
+    with cut_off(member, head):
+        time.sleep(5)
+    time.sleep(5)
+    assert [started(host) for host in site.lab.hosts] == before
+    assert ask(head) == "42"
+
+
+@in_proof("test_group.py cuts the same line; here mpirun's own daemons end on both sides of the cut")
+def test_a_line_that_is_cut_for_good_stops_all_and_they_start_together_when_it_is_back(site: Site) -> None:
+    before = [started(host) for host in site.lab.hosts]
+    head, member = site.lab.hosts
+    with cut_off(member, head):
+        assert wait_for(lambda: state(head) != "active", 120), "no token comes, so all stop"
+        assert wait_for(lambda: state(member) != "active", 120)
+    wait_until_all_serve(site, before)
 
 
 @in_proof("test_group.py has a bad change, and the same head rolls it back")
