@@ -273,7 +273,7 @@ def test_the_control_machine_can_send_it_back(stage: Stage) -> None:
 
 
 def test_a_trial_that_is_over_blames_nothing(stage: Stage) -> None:
-    running = stage.start(gate="full")
+    running = stage.start(gate="full", deadline="20")
     say(stage, "over it was measured, and never to be kept")
     ended = stage.end(running)
     assert (ended.status, ended.last["outcome"]) == (3, "rolled-back")
