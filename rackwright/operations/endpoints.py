@@ -74,6 +74,7 @@ from rackwright.pyinfra_glue.hostrun import (
     announce_changes,
     carry_out,
     fail,
+    lease_for_others,
     leased_changes,
     mark_changed,
     reading_of,
@@ -166,9 +167,10 @@ def queue_up(
             note_others(others, RunState.UNCHANGED)
             return
         joins = any(is_join(change) for one in others for change in one.changes)
-        own = changes or (_welcome(settings, seen) if joins else [])
+        welcomes = joins and not changes
+        own = _welcome(settings, seen) if welcomes else changes
         node = node_of(member, shape_of(settings, seen), takes_capacity(own, seen[ENDPOINT]) or cut)
-        turn = HostTurn(own, before, member.serving, diff, moves and is_ours(seen), others, boot)
+        turn = HostTurn(own, before, member.serving, diff, moves and is_ours(seen), others, boot, welcomes)
         turns.gate.announce(node, lambda: _switch_host(host, turn))
         if in_rollout():
             turns.keepers[host.name] = lambda: keep_slice(host.state, host)
@@ -207,17 +209,14 @@ class HostTurn:
     """The other hosts of its endpoint, which follow it."""
     boot: str = ""
     """The host's boot that is to end; empty when it is not restarted."""
+    welcomes: bool = False
+    """Whether it had nothing to change itself, and takes part for the others' sake."""
 
 
 def _switch_host(host: Host, turn: HostTurn) -> Outcome:
-    announce_changes(host, turn.changes)
-    sentences = [change.sentence for change in turn.changes]
-    told: dict[str, Any] = {"before": dict(turn.before), "changes": sentences, "diff": turn.diff or None}
-    told["boot"] = turn.boot or None
-    note("host", host=host.name, state=RunState.SWITCHING, **told)
-    keep_slice(host.state, host)
-    begin_others(turn.others)
     try:
+        turn = _under_lease(host, turn)
+        _begin_turn(host, turn)
         restart, rest = _restart_first(turn)
         _perform(host, restart)
         perform_others(turn.others, Stage.BEFORE)
@@ -226,17 +225,7 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
         perform_others(turn.others, Stage.AFTER)
         _knock_as_stranger(host)
     except StepFailedError as error:
-        together = group_turn_of(host)
-        if together is not None and isinstance(error, NothingServesError):
-            with_more(error, how_together(together))
-        complain(host, str(error))
-        outcome = outcome_of(error, turn.served)
-        first = outcome.reasons[0]
-        told = {"cause": first.cause, "check": first.check, "text": str(error), "code": error.code}
-        note("host", host=host.name, state=state_after(error, turn.served), **told)
-        keep_slice(host.state, host)
-        note_others(turn.others, state_after(error, turn.served), **told)
-        return outcome
+        return _failed_turn(host, turn, error)
     finally:
         # Another host's turn may have read this one while it was switching.
         state_of(host).stale = True
@@ -245,6 +234,43 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
     keep_slice(host.state, host)
     note_others(turn.others, RunState.SWITCHED)
     return Outcome()
+
+
+def _under_lease(host: Host, turn: HostTurn) -> HostTurn:
+    """The turn of a host whose lease this run has: one with nothing to change itself may have taken none before.
+
+    Raises StepFailedError.
+    """
+    seen = lease_for_others(host) if turn.welcomes else None
+    if seen is None:
+        return turn
+    settings = settings_of(host)
+    return replace(turn, changes=pending(declared_of(host).steps, settings, seen) or _welcome(settings, seen))
+
+
+def _begin_turn(host: Host, turn: HostTurn) -> None:
+    announce_changes(host, turn.changes)
+    sentences = [change.sentence for change in turn.changes]
+    told: dict[str, Any] = {"before": dict(turn.before), "changes": sentences, "diff": turn.diff or None}
+    told["boot"] = turn.boot or None
+    note("host", host=host.name, state=RunState.SWITCHING, **told)
+    keep_slice(host.state, host)
+    begin_others(turn.others)
+
+
+def _failed_turn(host: Host, turn: HostTurn, error: StepFailedError) -> Outcome:
+    """Say and note how a turn has failed, for all hosts that take part in it."""
+    together = group_turn_of(host)
+    if together is not None and isinstance(error, NothingServesError):
+        with_more(error, how_together(together))
+    complain(host, str(error))
+    outcome = outcome_of(error, turn.served)
+    first = outcome.reasons[0]
+    told = {"cause": first.cause, "check": first.check, "text": str(error), "code": error.code}
+    note("host", host=host.name, state=state_after(error, turn.served), **told)
+    keep_slice(host.state, host)
+    note_others(turn.others, state_after(error, turn.served), **told)
+    return outcome
 
 
 def _restart_first(turn: HostTurn) -> tuple[list[Change], HostTurn]:

@@ -164,8 +164,7 @@ def leased_changes(
         seen = reading_of(host)
         changes = list(decide(seen)) if seen is not None else []
         if seen is not None and _lease_due(host, changes):
-            state_of(host).stale = not take(host.state, real_host(host), seen[LEASED]).fresh
-            seen = reading_of(host)
+            seen = _take_lease(host, seen)
             changes = list(decide(seen)) if seen is not None else []
     except StepFailedError as error:
         yield fail(str(error))
@@ -174,6 +173,26 @@ def leased_changes(
         yield from unreadable(host)
         return None
     return changes
+
+
+def lease_for_others(host: Host) -> HostReading | None:
+    """Take the lease of a host that takes part for other hosts' sake; None where this run has it already.
+
+    Returns the reading that counts now. Raises StepFailedError.
+    """
+    if was_leased(host.state, host.name):
+        return None
+    seen = reading_of(host)
+    seen = _take_lease(host, seen) if seen is not None else None
+    if seen is None:
+        raise StepFailedError("could not be read, so nothing was done; see the line above", code="RW1316")
+    return seen
+
+
+def _take_lease(host: Host, seen: HostReading) -> HostReading | None:
+    """Take a host's lease; returns the reading that counts now: another one when somebody wrote meanwhile."""
+    state_of(host).stale = not take(host.state, real_host(host), seen[LEASED]).fresh
+    return reading_of(host)
 
 
 def _lease_due(host: Host, changes: Sequence[Change]) -> bool:

@@ -44,6 +44,9 @@ from tests.lab.products import in_proof
 
 pytestmark = pytest.mark.lab
 
+LATER = {"engine": {"tensor-parallel-size": 16, "max-num-seqs": 41}}
+"""What serves in the last part of the story."""
+
 
 @pytest.fixture(scope="module", autouse=True)
 def hosts_of_its_own(worker_lab: Lab) -> Iterator[None]:
@@ -286,13 +289,12 @@ def test_a_restart_of_them_that_was_cut_is_resumed_for_all(site: Site) -> None:
 @in_proof("hosts that serve alone show it in make test; what is left of a group is a unit test")
 def test_a_switch_of_them_that_was_cut_is_resumed_from_what_they_keep(site: Site) -> None:
     before = proven(site.lab.hosts)
-    settings = {"engine": {"tensor-parallel-size": 16, "max-num-seqs": 41}}
-    running = begin_rollout(site, **settings)
+    running = begin_rollout(site, **LATER)
     assert running.until("switching to release") is not None
     running.stop()
     records = Path(site.environment()["RACKWRIGHT_RUNS"])
     records.rename(records.with_name("the-first-laptop"))
-    again = command(site, "resume", "--plain", settings=settings)
+    again = command(site, "resume", "--plain", settings=LATER)
     assert again.status == 0, again.output
     assert "2 of its 2 hosts know it" in again.output
     after = proven(site.lab.hosts)
@@ -300,6 +302,18 @@ def test_a_switch_of_them_that_was_cut_is_resumed_from_what_they_keep(site: Site
     assert len(set(after)) == 1
     assert not set(after) & set(before)
     assert ask(site.lab.hosts[0]) == "42"
+
+
+@in_proof("test_rebuild.py brings a reinstalled host back; here its head has nothing to change, and starts with it")
+def test_a_reinstalled_member_comes_back_to_a_head_that_serves_what_is_asked_for(site: Site) -> None:
+    before = proven(site.lab.hosts)
+    head, member = site.lab.hosts
+    member.reset()
+    run = command(site, "rebuild", member.name, settings=LATER)
+    assert run.status == 0, run.output
+    assert f"[{head.name}]   proved: a chat answer" in run.output
+    assert running_releases(site) == proven(site.lab.hosts) == before
+    assert ask(head) == "42"
 
 
 @in_proof(

@@ -14,10 +14,12 @@ from pyinfra.context import ctx_host
 
 import rackwright
 from rackwright.concerns.catalog import ALL
+from rackwright.concerns.lease import LEASED
+from rackwright.effects.lease.taking import Taken
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.pyinfra_glue import hostrun
-from rackwright.pyinfra_glue.hostrun import mark_changed, reading_of, was_changed
+from rackwright.pyinfra_glue.hostrun import lease_for_others, mark_changed, reading_of, was_changed
 from rackwright.settings.model import HostSettings
 
 
@@ -28,7 +30,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def read(_: Any) -> HostReading:
         found.readings += 1
-        return HostReading({RECORD.name: frozenset()})
+        return HostReading({RECORD.name: frozenset(), LEASED.name: None})
 
     monkeypatch.setattr(hostrun, "_read", read)
     monkeypatch.setattr(hostrun, "settings_of", lambda _: HostSettings())
@@ -70,6 +72,27 @@ def test_a_change_that_others_see_is_not_forgotten_for_a_later_one_that_they_do_
     mark_changed(host, alone=True)
     reading_of(host)
     assert host.readings == 2
+
+
+def test_a_host_that_takes_part_for_others_is_leased_once_and_read_anew_when_somebody_wrote(
+    host: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[bool] = []
+
+    def take(*_: Any) -> Taken:
+        taken.append(not taken)
+        return Taken("1.a", fresh=not taken[-1])
+
+    monkeypatch.setattr(hostrun, "take", take)
+    monkeypatch.setattr(hostrun, "real_host", lambda own: own)
+    monkeypatch.setattr(hostrun, "was_leased", lambda _state, _name: len(taken) == 2)
+    reading_of(host)
+    assert lease_for_others(host) is not None
+    assert host.readings == 2, "somebody else had written"
+    assert lease_for_others(host) is not None
+    assert host.readings == 2
+    assert lease_for_others(host) is None
+    assert len(taken) == 2
 
 
 def test_looking_ahead_changes_nothing(host: Any) -> None:

@@ -31,7 +31,7 @@ SAID = {
     "'rackwright: interrupted'",
     "f'rackwright: {error}'",
     "f'rackwright: {paragraph(text)}'",
-    "f\"{name}: {paragraph(trouble or 'unlocked')}\"",
+    "f'{name}: {paragraph(trouble or 'unlocked')}'",
 }
 """What commands print to standard error without a code of its own: an answer, a warning, or an error that has one."""
 FILES = {"spec.json", "deploy.py", "owned.json", "daemon.json", "host.data"}
@@ -120,7 +120,8 @@ def refusals_to_stderr() -> Iterator[tuple[str, str]]:
     for path in sorted((PACKAGE / "commands").glob("*.py")):
         for call in ast.walk(trees()[path]):
             if isinstance(call, ast.Call) and goes_to_stderr(call):
-                yield f"{path.name}:{call.lineno}", ast.unparse(call.args[-1])
+                # Which quotes `unparse` gives an f-string differs from Python to Python.
+                yield f"{path.name}:{call.lineno}", ast.unparse(call.args[-1]).replace('"', "'")
 
 
 def goes_to_stderr(call: ast.Call) -> bool:
