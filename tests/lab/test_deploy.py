@@ -71,6 +71,12 @@ def test_the_tutorial_quotes_what_a_deploy_prints(deployed: Site) -> None:
     assert tutorial.missing(6, asked.output, bare) == []
 
 
+def own_lines(run: Run) -> list[str]:
+    """What a run says of its hosts by itself: pyinfra adds one line for each host and operation."""
+    pyinfras = ("No changes", "Connected", "deploy.py")
+    return [line for line in run.output.splitlines() if line.startswith("    [") and not line.endswith(pyinfras)]
+
+
 def test_a_second_run_changes_nothing_at_the_cost_of_one_command(deployed: Site) -> None:
     before = {host.name: sessions(host) for host in deployed.lab.hosts}
     run = deployed.deploy()
@@ -78,6 +84,7 @@ def test_a_second_run_changes_nothing_at_the_cost_of_one_command(deployed: Site)
     assert run.changed == []
     for host in deployed.lab.hosts:
         assert sessions(host) - before[host.name] <= 3
+    assert len(own_lines(run)) <= 8 * len(deployed.lab.hosts), "a line on each host's checks, and its warnings"
     (table,) = tutorial.blocks(7)
     for name, counts in Run(0, table).table.items():
         assert run.table[name] == tuple(len(deployed.lab.hosts) * count for count in counts), "the tutorial's table"
