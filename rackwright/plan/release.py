@@ -21,9 +21,10 @@ from rackwright.paths import (
     unit_name,
 )
 from rackwright.plan.binding import binding_path
-from rackwright.plan.group import launch_files, launch_port, member_files
+from rackwright.plan.group import launch_files, launch_port, launch_ports, member_files
 from rackwright.plan.render import render, systemd_command
 from rackwright.plan.spec import FORMAT, EndpointSpec
+from rackwright.settings.group import DAEMON_PORTS
 from rackwright.settings.model import EndpointSettings
 
 SUMS = "SHA256SUMS"
@@ -115,6 +116,14 @@ def _short_digest(image: str) -> str:
     return image.rpartition("@")[2].removeprefix("sha256:")[:12]
 
 
+def _taken_anew(endpoint: EndpointSettings) -> list[int]:
+    """Ports of the host's own network at which the endpoint's processes listen only where no connection stands."""
+    if endpoint.engine_kind != "tensorrt-llm" or endpoint.network != "host":
+        return []
+    ports = launch_ports(endpoint)
+    return [endpoint.port, *(range(ports[0], ports[0] + DAEMON_PORTS) if ports else ())]
+
+
 def _render_files(spec: EndpointSpec, endpoint: EndpointSettings, site: Path) -> dict[str, str]:
     values = {
         "spec": spec,
@@ -130,7 +139,7 @@ def _render_files(spec: EndpointSpec, endpoint: EndpointSettings, site: Path) ->
         "docker_run": systemd_command(spec.docker_run(SELF)),
         "keys": keys_dir(spec.name),
         "keyed": keyed_dir(spec.name),
-        "waits_for_port": endpoint.engine_kind == "tensorrt-llm" and spec.network == "host",
+        "taken_anew": _taken_anew(endpoint),
     }
     files = {
         spec.engine_file: spec.engine_yaml,

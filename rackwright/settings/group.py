@@ -7,8 +7,10 @@ from dataclasses import dataclass
 FIRST_RANK = 0
 """The head's: it answers, and it alone decides what the group serves."""
 
-RANK_PORTS = 130
-"""Ports for what mpirun starts on a host: two for its daemon, and one for each rank."""
+DAEMON_PORTS = 2
+"""Ports of mpirun's daemon on a host."""
+RANK_PORTS = 128 + DAEMON_PORTS
+"""Ports for what mpirun starts on a host: its daemon's, and one for each rank."""
 
 
 def rank_ports(group_port: int) -> tuple[int, int]:

@@ -201,6 +201,7 @@ def test_tensorrt_llms_ranks_are_started_by_mpirun_in_the_heads_container(site: 
     assert "nnodes" not in unit
     assert {"launch", "start-ranks", "first-process", "serve-first", "ask-host"} <= set(files)
     assert "launch_port='29500'" in files["group"]
+    assert 'connected "sport = :8000 or sport = :29502 or sport = :29503"' in files["before-start"]
     assert "RANK=1\nHEAD=10.9.0.1\nADDRESS=10.9.0.2\nMEMBERS=10.9.0.1,10.9.0.2\nHEADLESS=\n" in binding_for(member).text
 
 

@@ -14,7 +14,7 @@ def main() -> None:
     world = MPI.COMM_WORLD
     while True:
         while not world.iprobe(source=0):
-            time.sleep(0.05)
+            time.sleep(0.02)
         world.send(mpi_ranks.work(world.rank, world.recv(source=0)), dest=0)
 
 

@@ -44,6 +44,11 @@ def ask(task: Task) -> list[dict[str, Any]]:
     raise RuntimeError("RemoteMpiCommSessionClient: the MPI Comm Server does not answer")
 
 
+def take_part() -> None:
+    """Wait until every rank has done its part of an answer, as each token does; for good when one is cut off."""
+    ask({})
+
+
 def check(world: int, model: str) -> None:
     """Refuse what the ranks cannot serve: too few or too many of them, no GPU or no model for one."""
     found = ask({"model": model})
@@ -58,8 +63,10 @@ def check(world: int, model: str) -> None:
 
 
 def work(rank: int, task: Task) -> dict[str, Any]:
-    """Carry out a task on one rank."""
+    """Carry out a task on one rank; without a model to look at, to have heard of it is all."""
     host = socket.gethostname()
+    if "model" not in task:
+        return {"rank": rank, "host": host}
     if os.environ.get("NCCL_DEBUG") == "INFO":
         named = os.environ.get("NCCL_SOCKET_IFNAME", "")
         print(f"{host}:{os.getpid()}:1 [0] NCCL INFO NET/Socket : Using [0]{named}", flush=True)

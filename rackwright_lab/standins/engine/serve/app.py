@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from starlette.routing import Route
 
 from .. import __version__, log
 from ..dialects import VocabularyError
+from ..llmapi import mpi_ranks
 from . import chat, completions
 from .generation import Generation, spoilt
 from .protocol import ChatRequest, CompletionRequest
@@ -106,6 +108,8 @@ class Server:
     async def answer(self, request: Request, model: type[Body], module: Any) -> Response:
         """Answer one request of a kind: `model` reads its body, `module` makes and shapes the answer."""
         self.engine.count_request()
+        if mpi_ranks.are_there():
+            await asyncio.to_thread(mpi_ranks.take_part)
         try:
             body = model.model_validate_json(await request.body())
         except ValidationError as error:
