@@ -76,7 +76,7 @@ def _trust(root: Path, lower: Path, authorities: list[str]) -> None:
     bundle = (lower / certs / "ca-certificates.crt").read_text() + "".join(authorities)
     (root / certs / "ca-certificates.crt").write_text(bundle)
     for number, pem in enumerate(authorities):
-        name = f"rackwright-lab-{number}"
+        name = f"lab-authority-{number}"
         source = root / "usr/local/share/ca-certificates" / f"{name}.crt"
         source.write_text(pem)
         (root / certs / f"{name}.pem").symlink_to(f"/usr/local/share/ca-certificates/{name}.crt")

@@ -29,7 +29,7 @@ def closed(site: Site) -> Iterator[Host]:
     host = site.lab.host("bare1")
     host.reset()
     host.run(f"sed -i -E '/{SERVERS}/d' /etc/hosts && echo 'nameserver 127.0.0.1' >/etc/resolv.conf")
-    host.run("rm /usr/local/share/ca-certificates/rackwright-lab-0.crt && update-ca-certificates --fresh")
+    host.run("rm /usr/local/share/ca-certificates/lab-authority-0.crt && update-ca-certificates --fresh")
     faults.forget_requests(site.lab.paths.web)
     host.wall_in(site.lab.proxy)
     yield host

@@ -311,7 +311,7 @@ def test_a_reinstalled_member_comes_back_to_a_head_that_serves_what_is_asked_for
     member.reset()
     run = command(site, "rebuild", member.name, settings=LATER)
     assert run.status == 0, run.output
-    assert f"[{head.name}]   proved: a chat answer" in run.output
+    assert "proved: a chat answer" in run.output
     assert running_releases(site) == proven(site.lab.hosts) == before
     assert ask(head) == "42"
 
@@ -323,7 +323,7 @@ def test_a_reinstalled_member_comes_back_even_where_the_settings_ask_for_another
     before = proven(site.lab.hosts)
     head, member = site.lab.hosts
     member.reset()
-    run = command(site, "rebuild", member.name, settings={"start_limit": 4})
+    run = command(site, "rebuild", member.name, settings={**LATER, "start_limit": 4})
     assert run.status == 0, run.output
     assert "proved: a chat answer" in run.output
     after = proven(site.lab.hosts)
