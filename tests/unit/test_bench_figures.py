@@ -27,7 +27,7 @@ from rackwright.fleet.bench.report.grids import drawn_grid, grids
 from rackwright.fleet.bench.report.page import html, pictures, write_page, write_png_pictures
 from rackwright.fleet.bench.report.png import SCALE
 from rackwright.fleet.bench.report.shapes import Box, Polyline
-from rackwright.fleet.bench.report.table import switches_lines, table
+from rackwright.fleet.bench.report.table import acceptance, switches_lines, table
 from rackwright.messages import RackwrightError, SettingsError
 from rackwright.settings.model import EndpointSettings
 
@@ -263,6 +263,14 @@ def test_a_table_has_the_figures_of_the_gpus_that_there_are() -> None:
     assert "a: 345 MHz" in table({"a": replace(steady(), gpu={"mhz": 345.0})}).splitlines()
     whole = {"watts": 70.0, "mhz": 345.0, "joules_a_token": 0.25}
     assert "a: 70 W, 345 MHz, 0.25 J a token" in table({"a": replace(steady(), gpu=whole)}).splitlines()
+
+
+def test_what_holds_for_all_cells_is_said_once() -> None:
+    hot = replace(steady(), marks=("a GPU was too hot",))
+    told = table({"a": steady(), "b": hot}).splitlines()
+    assert [line for line in told if line.startswith("each cell: ")] == [f"each cell: {acceptance(steady().drafting)}"]
+    assert not [line for line in told if line.startswith("a: ")]
+    assert "b: doubtful: a GPU was too hot" in told
 
 
 def test_a_doubtful_cell_says_why_below_the_table() -> None:

@@ -30,7 +30,16 @@ def table(cells: Mapping[str, Measured], width: int = 160) -> str:
     lines = [_failed(name, cell) for name, cell in cells.items() if name not in good]
     if good:
         lines.append(drawn(HEADS, [_row(name, cell) for name, cell in good.items()], width, whole=1))
-    return "\n".join([*lines, *(line for name, cell in good.items() for line in _remarks(name, cell))])
+    return "\n".join([*lines, *_told({name: list(_remarks(cell)) for name, cell in good.items()})])
+
+
+def _told(remarks: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Each cell's remarks below its name; what holds for all of them is said once."""
+    common = [text for text in next(iter(remarks.values()), ()) if all(text in texts for texts in remarks.values())]
+    if len(remarks) > 1:
+        yield from (f"each cell: {text}" for text in common)
+        remarks = {name: [text for text in texts if text not in common] for name, texts in remarks.items()}
+    yield from (f"{name}: {text}" for name, texts in remarks.items() for text in texts)
 
 
 def _failed(name: str, cell: Measured) -> str:
@@ -55,13 +64,13 @@ def _milliseconds(cell: Measured, latency: str) -> str:
     return f"{'/'.join(f'{cell.at(latency, percentile):.4g}' for percentile in PERCENTILES)} ms"
 
 
-def _remarks(name: str, cell: Measured) -> Iterator[str]:
-    yield from (f"{name}: doubtful: {mark}" for mark in cell.marks)
+def _remarks(cell: Measured) -> Iterator[str]:
+    yield from (f"doubtful: {mark}" for mark in cell.marks)
     if cell.short:
-        yield f"{name}: {counted(cell.short, 'answer')} shorter than asked for: rates do not compare"
-    yield f"{name}: {acceptance(cell.drafting)}"
+        yield f"{counted(cell.short, 'answer')} shorter than asked for: rates do not compare"
+    yield acceptance(cell.drafting)
     if cell.gpu:
-        yield f"{name}: {', '.join(form.format(cell.gpu[key]) for key, form in GPU.items() if key in cell.gpu)}"
+        yield ", ".join(form.format(cell.gpu[key]) for key, form in GPU.items() if key in cell.gpu)
 
 
 def acceptance(drafting: Drafting) -> str:
