@@ -1,6 +1,6 @@
 """Measures a run over converged hosts that stand far away: a relay before each holds every byte back.
 
-Run it with `python bench/far.py inventory/lab.py [--round-trips 0 20 100] [--rounds 3]` as root, on hosts of a lab that
+Run it with `python bench/far.py [--round-trips 0 20 100] [--rounds 3] [--hosts 1]` as root, on hosts of a lab that
 are deployed and serve. The kernel here may lack netem, so the line is a program: what comes in leaves half a round
 trip later, in each direction, and a new connection waits for a whole one. All tools meet the same relays, in turn.
 """
@@ -32,6 +32,7 @@ near = {ports!r}
 far = [
     (name, {{**data, "ssh_hostname": "127.0.0.1", "ssh_port": near[name], "ssh_known_hosts_file": {known!r}}})
     for name, data in hosts()
+    if name in near
 ]
 globals().update(build(__file__, {{"lab": far}}, children={{"b200": ["lab"]}}))
 """
@@ -42,8 +43,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--round-trips", type=int, nargs="+", default=[0, 20, 100], metavar="MS")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--hosts", type=int, help="the first so many; default: all")
     asked = parser.parse_args()
-    hosts = Lab.open().hosts
+    hosts = Lab.open().hosts[: asked.hosts]
     found = {ms: measured(hosts, ms / 1000, asked.rounds) for ms in asked.round_trips}
     print("\n".join(table(len(hosts), found)))
 
