@@ -1,4 +1,4 @@
-"""The whole suite of seed 003, a sixteenth as long, against a real vLLM: aiperf itself, and every cell has figures."""
+"""The whole suite of seed 003, a sixteenth as long, against a real vLLM: aiperf itself; one cell may lack figures."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def short_suite(folder: Path) -> Path:
     return place
 
 
-def test_the_seeds_whole_suite_has_figures_in_every_cell(site: Site, tmp_path: Path) -> None:
+def test_the_seeds_whole_suite_is_measured_but_for_one_cell_at_most(site: Site, tmp_path: Path) -> None:
     host = site.lab.hosts[-1].name
     deployed = site.command(BIN / "pyinfra", INVENTORY, "deploy.py", "-y", "--limit", host)
     assert deployed.status == 0, deployed.output
@@ -77,7 +77,7 @@ def test_the_seeds_whole_suite_has_figures_in_every_cell(site: Site, tmp_path: P
     measured = read_bench(site.lab.paths.root, "last")
     assert len(measured.cells) == len(list(cells(load_suite("seed003")))) == 35
     failed = {cell: found.errors for cell, found in measured.cells.items() if found.failed}
-    # Answers are sampled, and the small model may begin one with its end: aiperf calls that no content.
+    # Answers are sampled: in one of 560, with vLLM 0.14.1, aiperf found no content. Why was not looked into.
     assert len(failed) <= 1, run.output
     assert all(NO_CONTENT in text for errors in failed.values() for text in errors), run.output
     assert run.status == (1 if failed else 0), run.output
