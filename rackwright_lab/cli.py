@@ -56,7 +56,7 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
         "--gpus",
         choices=("posed", "host"),
         default="posed",
-        help="let the hosts pose as machines with GPUs, or give them those of this machine (posed)",
+        help="let the hosts pose as machines with GPUs, or share those of this machine among them (posed)",
     )
     up.add_argument("--offline", action="store_true", help="let the hosts install packages from the lab's cache")
     _verb(verbs, "status", "list the hosts and how to reach them", _status)

@@ -95,7 +95,8 @@ class Lab:
             row["address"],
             lower,
             self.paths.root / "layers" / row["kind"],
-            devices=tuple(Path(node) for node in record.get("devices", ())),
+            devices=tuple(Path(node) for node in row.get("devices", ())),
+            denied=tuple(Path(node) for node in row.get("denied", ())),
         )
 
     # -- up
@@ -112,8 +113,8 @@ class Lab:
         """Boot `hosts` hosts, the first `bare` of them bare, the next `ubuntu` a bare Ubuntu; others are lived-in.
 
         Those that exist already stay as they are. With `real`, a version, its Docker Hub has that real vLLM and its hub
-        a real model. With `gpus` HOST_GPUS its hosts have this machine's own GPUs, the real vLLM is a build for them,
-        and the stand-ins of engines are left out. `offline`: the hosts install packages from what the cache holds.
+        a real model. With `gpus` HOST_GPUS its hosts share this machine's own GPUs evenly, the real vLLM is a build for
+        them, and the stand-ins of engines are left out. `offline`: they install packages from what the cache holds.
 
         Returns the hosts. Raises LabError with what failed and what to type.
         """
@@ -128,8 +129,10 @@ class Lab:
         prerequisites.ensure(self.progress)
         with locks.only_one(self.paths.id):
             rows = self._rows(hosts, {"bare": bare, "ubuntu": ubuntu})
+            if found is not None:
+                _hand_out(found, rows)
             bases = self._make_ready({row["kind"] for row in rows}, posed=found is None)
-            ways = {"devices": _nodes(found), "offline": offline, "real": real or (self.real if self.is_up else None)}
+            ways = {"offline": offline, "real": real or (self.real if self.is_up else None)}
             record = self._write_record(rows, bases, ways)
             self._set_up_network(record)
             self._serve(posed=found is None)
@@ -375,8 +378,20 @@ def _maker(version: str, on_gpus: bool) -> Callable[[Path, Progress], Path]:
     return gpu.build
 
 
-def _nodes(gpus: host_gpus.HostGpus | None) -> list[str]:
-    return [str(node) for node in gpus.devices] if gpus is not None else []
+def _hand_out(gpus: host_gpus.HostGpus, rows: list[dict[str, Any]]) -> None:
+    """Write into each host's row which device nodes it has, and which are the other hosts'.
+
+    Raises LabError when the GPUs cannot be shared, or hosts that are there already would have others.
+    """
+    nodes = [path for _, path in gpus.gpus]
+    for row, own in zip(rows, host_gpus.share(nodes, len(rows)), strict=True):
+        has = [str(node) for node in (*own, *gpus.control)]
+        if row.setdefault("devices", has) != has:
+            raise LabError(
+                f"{row['name']} has other GPUs than it would have among {counted(len(rows), 'host')}: "
+                "end this lab first: rackwright lab down"
+            )
+        row["denied"] = [str(node) for node in nodes if node not in own]
 
 
 def _start(host: Host) -> str:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rackwright.messages import counted
 from rackwright_lab.machine.shell import LabError, run
 
 DRIVER = "usr/local/nvidia"
@@ -48,6 +49,9 @@ ExecStart=/sbin/ldconfig
 [Install]
 WantedBy=sysinit.target
 """
+OWN_PROC = "usr/lib/rackwright-lab/driver-nvidia"
+"""What a host with some of the machine's GPUs has at /proc/driver/nvidia, as NVIDIA's toolkit does in containers."""
+OWN_UNIT_TEXT = f"[Service]\nExecStart=/bin/mount --bind /{OWN_PROC} /proc/driver/nvidia\n"
 
 
 @dataclass(frozen=True)
@@ -60,10 +64,19 @@ class HostGpus:
     gpus: tuple[tuple[str, Path], ...]
     control: tuple[Path, ...]
 
-    @property
-    def devices(self) -> tuple[Path, ...]:
-        """Every device node."""
-        return (*(path for _, path in self.gpus), *self.control)
+
+def share(gpus: Sequence[Path], hosts: int) -> list[tuple[Path, ...]]:
+    """Device nodes of the GPUs that each of so many hosts gets, in order and equally many; one host gets all of them.
+
+    Raises LabError when they do not go evenly onto the hosts.
+    """
+    each, rest = divmod(len(gpus), hosts)
+    if not each or rest:
+        raise LabError(
+            f"{counted(len(gpus), 'GPU')} of this machine cannot be shared evenly among {counted(hosts, 'host')}: "
+            f"--hosts takes {' or '.join(str(n) for n in range(1, len(gpus) + 1) if len(gpus) % n == 0)}"
+        )
+    return [tuple(gpus[at * each : (at + 1) * each]) for at in range(hosts)]
 
 
 def devices(dev: Path = Path("/dev")) -> tuple[Path, ...]:
@@ -103,11 +116,13 @@ def _is_gpu(path: Path) -> bool:
 
 
 def _uuids(proc: Path) -> list[tuple[str, str]]:
-    found = []
-    for place in sorted(proc.glob("gpus/*/information")):
-        told = dict(line.split(":", 1) for line in place.read_text().splitlines() if ":" in line)
-        found.append((told["GPU UUID"].strip(), told["Device Minor"].strip()))
-    return found
+    told = [_information(place) for place in sorted(proc.glob("gpus/*/information"))]
+    return [(one["GPU UUID"], one["Device Minor"]) for one in told]
+
+
+def _information(place: Path) -> dict[str, str]:
+    pairs = (line.split(":", 1) for line in place.read_text().splitlines() if ":" in line)
+    return {key: value.strip() for key, value in pairs}
 
 
 def _programs(libraries: Path) -> tuple[Path, ...]:
@@ -135,6 +150,20 @@ def write_common(root: Path, host: HostGpus) -> None:
     wants.mkdir(parents=True, exist_ok=True)
     (wants / UNIT).symlink_to(f"/etc/systemd/system/{UNIT}")
     _write(root / GRANTS, json.dumps(grants(host), indent=1) + "\n")
+
+
+def write_own(root: Path, own: Sequence[Path], proc: Path = Path("/proc/driver/nvidia")) -> None:
+    """Let a host that has some of the machine's GPUs see only those in /proc/driver/nvidia. own: its device nodes."""
+    minors = {path.name.removeprefix("nvidia") for path in own if _is_gpu(path)}
+    place = root / OWN_PROC
+    _write(place / "version", (proc / "version").read_text())
+    # NVIDIA's libraries would make the missing nodes themselves.
+    params = (proc / "params").read_text()
+    _write(place / "params", re.sub(r"(?m)^ModifyDeviceFiles: .*$", "ModifyDeviceFiles: 0", params))
+    for told in sorted(proc.glob("gpus/*/information")):
+        if _information(told)["Device Minor"] in minors:
+            _write(place / told.relative_to(proc), told.read_text())
+    _write(root / f"etc/systemd/system/{UNIT}.d/own.conf", OWN_UNIT_TEXT)
 
 
 def _write(place: Path, text: str) -> None:

@@ -132,6 +132,10 @@ class Dressed(Protocol):
     def devices(self) -> tuple[Path, ...]:
         """Device nodes of real GPUs; none: it poses."""
 
+    @property
+    def denied(self) -> tuple[Path, ...]:
+        """Device nodes of real GPUs that other hosts have."""
+
 
 def host(host: Dressed) -> None:
     """Dress the mounted disk of one host."""
@@ -146,6 +150,8 @@ def host(host: Dressed) -> None:
     host_key(host)
     if not host.devices:
         pose.write_host(host.root, host.name)
+    if host.denied:
+        host_gpus.write_own(host.root, host.devices)
     if host.kind == "lived":
         lived.write(host.root, host.lab.web)
 

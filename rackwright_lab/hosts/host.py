@@ -41,6 +41,8 @@ class Host:
     port: int = 22
     devices: tuple[Path, ...] = ()
     """Device nodes of this machine's own GPUs that it has; without any it poses as a machine with GPUs."""
+    denied: tuple[Path, ...] = ()
+    """Device nodes of this machine's GPUs that other hosts have: it can neither open nor make them."""
 
     @property
     def folder(self) -> Path:
@@ -74,7 +76,8 @@ class Host:
     def machine(self) -> nspawn.Machine:
         binds = tuple((self.folder / name, inside) for name, inside in OUTSIDE.items())
         binds += tuple((node, str(node)) for node in self.devices)
-        return nspawn.Machine(self.name, self.lab.tag, self.root, self.lab.bridge, binds, self.folder / "console.log")
+        console = self.folder / "console.log"
+        return nspawn.Machine(self.name, self.lab.tag, self.root, self.lab.bridge, binds, console, self.denied)
 
     @property
     def gpu(self) -> pose.Gpus:

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from rackwright_lab.machine import cgroups
+from rackwright_lab.machine import cgroups, devices
 from rackwright_lab.machine.shell import LabError, run
 
 # With --keep-unit a reboot inside ends nspawn with this status.
@@ -26,7 +26,10 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True)
 class Machine:
-    """How one host is booted: its name, its root, its bridge, and folders of this machine bound into it."""
+    """How one host is booted: its name, its root, its bridge, and folders of this machine bound into it.
+
+    denied: device nodes of this machine that nobody in it opens or makes.
+    """
 
     name: str
     tag: str
@@ -34,6 +37,7 @@ class Machine:
     bridge: str
     binds: tuple[tuple[Path, str], ...]
     console: Path
+    denied: tuple[Path, ...] = ()
 
     @property
     def group(self) -> Path:
@@ -47,6 +51,8 @@ class Machine:
         group = cgroups.make(self.tag, self.name)
         for part in ("watch", "machine"):
             (group / part).mkdir(exist_ok=True)
+        if self.denied:
+            devices.deny(group / "machine", [devices.numbers(node) for node in self.denied])
         environment = {"PATH": PATH, "GROUP": str(group), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"}
         with self.console.open("ab") as console:
             subprocess.Popen(

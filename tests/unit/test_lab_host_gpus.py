@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rackwright_lab import lab
 from rackwright_lab.gpu import host
+from rackwright_lab.machine import devices
 from rackwright_lab.machine.shell import LabError
 
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
@@ -76,3 +79,96 @@ def test_a_layer_has_the_driver_and_says_what_containers_get(machine: Path, tmp_
     assert granted["gpus"][UUID]["path"] == str(machine / "dev/nvidia0")
     assert len(granted["control"]) == 3
     assert {mount["destination"] for mount in granted["mounts"]} == {"/usr/local/nvidia", "/usr/bin/nvidia-smi"}
+
+
+NODES = [Path(f"/dev/nvidia{number}") for number in range(8)]
+
+
+def test_hosts_share_the_gpus_evenly_in_their_order_and_one_host_gets_all() -> None:
+    assert host.share(NODES[:2], 2) == [(NODES[0],), (NODES[1],)]
+    assert host.share(NODES, 2) == [tuple(NODES[:4]), tuple(NODES[4:])]
+    assert host.share(NODES, 1) == [tuple(NODES)]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "hosts", "said"),
+    [
+        (1, 2, "1 GPU of this machine cannot be shared evenly among 2 hosts: --hosts takes 1"),
+        (8, 3, "8 GPUs of this machine cannot be shared evenly among 3 hosts: --hosts takes 1 or 2 or 4 or 8"),
+    ],
+)
+def test_gpus_that_do_not_go_evenly_onto_the_hosts_are_refused(gpus: int, hosts: int, said: str) -> None:
+    with pytest.raises(LabError, match=f"^{said}$"):
+        host.share(NODES[:gpus], hosts)
+
+
+@pytest.fixture
+def two_gpus(machine: Path) -> host.HostGpus:
+    """The machine with a second GPU."""
+    (machine / "dev/nvidia1").touch()
+    (machine / "proc/gpus/0000:00:07.0").mkdir()
+    other = INFORMATION.replace(UUID, "GPU-2").replace("Minor: \t 0", "Minor: \t 1").replace("06.0", "07.0")
+    (machine / "proc/gpus/0000:00:07.0/information").write_text(other)
+    return found(machine)
+
+
+def test_each_host_of_a_lab_has_its_own_gpu_and_what_all_need_and_is_denied_the_others(
+    two_gpus: host.HostGpus, machine: Path
+) -> None:
+    rows: list[dict[str, Any]] = [{"name": "a"}, {"name": "b"}]
+    lab._hand_out(two_gpus, rows)
+    dev, control = f"{machine}/dev", ["nvidiactl", "nvidia-uvm", "nvidia-caps/nvidia-cap1"]
+    for row, own, other in zip(rows, ("nvidia0", "nvidia1"), ("nvidia1", "nvidia0"), strict=True):
+        assert row["devices"] == [f"{dev}/{name}" for name in (own, *control)]
+        assert row["denied"] == [f"{dev}/{other}"]
+    lab._hand_out(two_gpus, rows)
+
+
+def test_a_host_that_is_there_keeps_its_gpus(two_gpus: host.HostGpus) -> None:
+    rows: list[dict[str, Any]] = [{"name": "a"}]
+    lab._hand_out(two_gpus, rows)
+    assert rows[0]["denied"] == []
+    with pytest.raises(LabError, match="a has other GPUs than it would have among 2 hosts: end this lab first"):
+        lab._hand_out(two_gpus, [*rows, {"name": "b"}])
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_a_host_sees_only_its_own_gpus_in_proc_and_makes_no_nodes(machine: Path, tmp_path: Path) -> None:
+    proc, root = machine / "proc", tmp_path / "root"
+    (proc / "version").write_text("NVRM version: 580.159.04\n")
+    (proc / "params").write_text("ModifyDeviceFiles: 1\nDeviceFileMode: 438\n")
+    host.write_own(root, [machine / "dev/nvidia1", machine / "dev/nvidiactl"], proc)
+    own = root / host.OWN_PROC
+    assert (own / "params").read_text() == "ModifyDeviceFiles: 0\nDeviceFileMode: 438\n"
+    assert (own / "version").read_text() == "NVRM version: 580.159.04\n"
+    assert [path.parent.name for path in own.glob("gpus/*/information")] == ["0000:00:07.0"]
+    unit = root / f"etc/systemd/system/{host.UNIT}.d/own.conf"
+    assert unit.read_text() == f"[Service]\nExecStart=/bin/mount --bind /{host.OWN_PROC} /proc/driver/nvidia\n"
+
+
+def answer(text: bytes, major: int, minor: int) -> int:
+    """What the kernel would hear of a device, by the four instructions that the program is made of."""
+    lines = [text[at : at + 8] for at in range(0, len(text), 8)]
+    registers, asked, at = [0] * 4, {4: major, 8: minor}, 0
+    while True:
+        code, target, skip, value = (
+            lines[at][0],
+            lines[at][1] & 15,
+            *(int.from_bytes(lines[at][since:until], "little", signed=True) for since, until in ((2, 4), (4, 8))),
+        )
+        at += 1
+        if code == devices.EXIT:
+            return registers[0]
+        if code == devices.LOAD:
+            registers[target] = asked[skip]
+        elif code == devices.SET:
+            registers[target] = value
+        elif registers[target] != value:
+            at += skip
+
+
+def test_the_kernels_program_denies_the_given_devices_and_no_other() -> None:
+    text = devices.program([(195, 1), (195, 300), (7, 0)])
+    asked = [(195, 0), (195, 1), (195, 300), (7, 0), (7, 1), (1, 5)]
+    assert [answer(text, *device) for device in asked] == [1, 0, 0, 0, 1, 1]
+    assert answer(devices.program([]), 195, 0) == 1
