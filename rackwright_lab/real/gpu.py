@@ -78,8 +78,23 @@ SETTINGS: dict[str, Any] = {
     "load_timeout": 300,
 }
 """Settings of an endpoint that serves it on the first GPU, with drafts by the prompt's own words."""
+# Multicast is a matter of all GPUs of an NVSwitch domain, which other machines may share with this one.
+WITHOUT_MULTICAST = {
+    "NCCL_NVLS_ENABLE": "0",
+    "NVSHMEM_DISABLE_NVLS": "1",
+    "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
+    "VLLM_ALLREDUCE_USE_SYMM_MEM": "0",
+}
+"""Environment that keeps NVLink's multicast off, in NCCL, NVSHMEM, torch and vLLM."""
 # Raise it when the image is made in another way that neither its packages nor its settings show.
 FORMAT = 1
+
+
+def shared(hosts: int) -> dict[str, Any]:
+    """Settings of an endpoint that so many hosts serve together, tensor parallel over the first GPU of each."""
+    engine = {**SETTINGS["engine"], "tensor-parallel-size": hosts, "gpu-memory-utilization": 0.1}
+    environment = {**SETTINGS["environment"], **WITHOUT_MULTICAST}
+    return {**SETTINGS, "hosts": hosts, "network": "host", "engine": engine, "environment": environment}
 
 
 def key() -> str:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from rackwright.messages import RackwrightError
 from rackwright_lab.machine.paths import cache_root
-from scripts.real_gpu import pack, record, story
+from scripts.real_gpu import pack, pair, record, story
 
 LAB = "gpu"
+PAIR = "two hosts with one of this machine's GPUs each serve together"
 
 
 def main() -> int:
@@ -21,11 +22,14 @@ def main() -> int:
     run = verbs.add_parser("run", help="a whole deploy on this machine's own GPU, and its record")
     run.add_argument("steps", nargs="*", metavar="STEP", help="only these steps, by their names (all of them)")
     run.add_argument("--into", type=Path, default=Path("artefacts/real-gpu"), help="where logs and record go")
+    run.add_argument("--pair", action="store_true", help=PAIR)
     run.add_argument("--offline", action="store_true", help="install packages from what was packed")
     run.add_argument("--id", default=LAB, help=f"the lab's id ({LAB})")
-    verbs.add_parser("steps", help="print the steps and their commands")
+    shown = verbs.add_parser("steps", help="print the steps and their commands")
+    shown.add_argument("--pair", action="store_true", help=PAIR)
     into = verbs.add_parser("pack", help="write what a machine without a network needs, in parts")
     into.add_argument("folder", type=Path, metavar="DIR")
+    into.add_argument("--without-bench", action="store_true", help="leave out what `rackwright bench` alone needs")
     args = parser.parse_args()
     try:
         return {"run": _run, "steps": _steps, "pack": _pack}[args.verb](args)
@@ -36,21 +40,22 @@ def main() -> int:
 
 def _run(args: argparse.Namespace) -> int:
     into = args.into.absolute()
-    found = story.tell(args.steps, args.id, into, args.offline, _say)
-    page = record.write(found, into)
+    steps, differs = (pair.steps, record.DIFFERS_FOR_A_PAIR) if args.pair else (story.steps, record.DIFFERS)
+    found = story.tell(steps(args.id, args.offline), args.steps, args.id, into, args.offline, _say)
+    page = record.write(found, into, differs)
     print(page.read_text())
     print(f"the record: {page}\nlogs of every step lie beside it")
     return 0 if all(one.ok for one in found) else 1
 
 
-def _steps(_: argparse.Namespace) -> int:
-    for step in story.steps(LAB, offline=False):
+def _steps(args: argparse.Namespace) -> int:
+    for step in (pair if args.pair else story).steps(LAB, offline=False):
         print(f"{step.name}: {shlex.join(step.words)}")
     return 0
 
 
 def _pack(args: argparse.Namespace) -> int:
-    for part in pack.pack(args.folder.absolute(), cache_root(), _say):
+    for part in pack.pack(args.folder.absolute(), cache_root(), _say, not args.without_bench):
         size = sum(path.stat().st_size for path in part.iterdir())
         print(f"{part}: {size / 1e6:.0f} MB")
     return 0

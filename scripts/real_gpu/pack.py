@@ -1,7 +1,7 @@
 """What travels to a machine without a network: `pack` writes it in parts, `machine` (a shell script) uses them there.
 
-Archives: the image without torch, a machine root with all that the lab and the product need, the project, and aiperf's
-wheels. A part holds pieces of them, so that each part is smaller than PART_BYTES.
+Archives: the image without torch, a machine root with all that the lab and the product need, the project, and, where
+it is to measure too, aiperf's wheels. A part holds pieces of them, so that each part is smaller than PART_BYTES.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ LEFT_OUT = (
 COMPRESS = 'tar -C "$1" --sort=name -cf - $EXCLUDE -- $NAMES | xz -T0 -1 | split -b "$PIECE" -d -a 3 - "$2"'
 
 
-def pack(into: Path, cache: Path, say: Callable[[str], None]) -> list[Path]:
+def pack(into: Path, cache: Path, say: Callable[[str], None], bench: bool = True) -> list[Path]:
     """Write the parts below `into`, made anew where the cache lacks something; returns their folders.
 
-    Raises LabError when something cannot be fetched here, on a machine with a network.
+    bench: with aiperf's wheels, which `rackwright bench` alone needs. Raises LabError when something cannot be fetched
+    here, on a machine with a network.
     """
     progress = Progress()
     work = into / "work"
@@ -45,8 +46,10 @@ def pack(into: Path, cache: Path, say: Callable[[str], None]) -> list[Path]:
     site = work / "site"
     install(site)
     code(work / "code")
-    say("fetching aiperf's packages")
-    wheels(work / WHEELS)
+    if bench:
+        say("fetching aiperf's packages")
+        wheels(work / WHEELS)
+        archive(work, [WHEELS], work / f"{WHEELS}.tar.xz.", [])
     say("compressing the image")
     archive(image.parent, [image.name], work / "image.tar.xz.", leave=[f"{image.name}/layout"])
     say("compressing the machine's root")
@@ -55,7 +58,6 @@ def pack(into: Path, cache: Path, say: Callable[[str], None]) -> list[Path]:
     leave = [*(f"{name}/{place}" for name in names for place in LEFT_OUT), f"{names[0]}/var/cache/apt"]
     archive(cache, [*names, "encodings"], work / "machine.tar.xz.", leave)
     archive(work, ["site", "code"], work / "code.tar.xz.", [])
-    archive(work, [WHEELS], work / f"{WHEELS}.tar.xz.", [])
     return spread(sorted(work.glob("*.tar.xz.*")), into)
 
 

@@ -25,14 +25,20 @@ DIFFERS = (
     "The model has 0.66 million parameters: nothing is said here about speed or memory of a real one.",
 )
 """What was not as in production, whoever runs it."""
+DIFFERS_FOR_A_PAIR = (
+    *DIFFERS,
+    "Both hosts are on one machine, each with GPUs of its own: what passes between them is TCP over that machine's "
+    "bridge, and no network card took part.",
+)
+"""The same where two hosts serve together."""
 
 
-def record(found: Sequence[Done]) -> dict[str, Any]:
-    """Everything that is known of a run, as plain values."""
+def record(found: Sequence[Done], differs: Sequence[str]) -> dict[str, Any]:
+    """Everything that is known of a run, as plain values. differs: what was not as in production."""
     return {
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "versions": versions(),
-        "differs": list(DIFFERS),
+        "differs": list(differs),
         "environment": {key: value for key, value in ENVIRONMENT.items() if key.startswith(("VLLM", "TORCH"))},
         "steps": [
             {
@@ -69,16 +75,18 @@ def _said(*words: str) -> str:
     path = "/usr/local/nvidia/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     environment = {"PATH": path, "LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"}
     try:
-        return subprocess.run(
-            words, capture_output=True, text=True, env=environment, timeout=60, check=False
-        ).stdout.strip()
+        return (
+            subprocess.run(words, capture_output=True, text=True, env=environment, timeout=60, check=False)
+            .stdout.strip()
+            .replace("\n", "; ")
+        )
     except (OSError, subprocess.TimeoutExpired):
         return "not known"
 
 
-def write(found: Sequence[Done], into: Path) -> Path:
+def write(found: Sequence[Done], into: Path, differs: Sequence[str] = DIFFERS) -> Path:
     """Write record.json and record.md, over what they said of the same steps; returns the page."""
-    told = record(found)
+    told = record(found, differs)
     place = into / "record.json"
     before = json.loads(place.read_text())["steps"] if place.exists() else []
     new = [step["name"] for step in told["steps"]]

@@ -1,4 +1,4 @@
-"""The story of one endpoint on a real GPU, command by command, as a user would type it.
+"""The story of an endpoint on a real GPU, command by command, as a user would type it: here on one host.
 
 Every step runs, whatever became of the one before, so that one run shows as much as it can.
 """
@@ -10,11 +10,10 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rackwright_lab.lab import Lab
 from rackwright_lab.real.gpu import SETTINGS
 
 ROOT = Path(__file__).parents[2]
@@ -68,9 +67,17 @@ def pyinfra(*words: str) -> tuple[str, ...]:
     return (sys.executable, "-P", "-m", "pyinfra", *words)
 
 
-def rollout(*words: str) -> tuple[str, ...]:
+def rollout(inventory: str, *words: str) -> tuple[str, ...]:
     """A rollout over all hosts, with a short time to watch."""
-    return rackwright("rollout", INVENTORY, "-y", "--plain", "--bake", "1", *words)
+    return rackwright("rollout", inventory, "-y", "--plain", "--bake", "1", *words)
+
+
+def lab_up(lab: str, hosts: int, offline: bool) -> Step:
+    """So many bare hosts that share this machine's GPUs."""
+    words = ("--hosts", str(hosts), "--bare", str(hosts), "--gpus", "host", "--engine", "vllm")
+    return Step(
+        "lab up", rackwright("lab", "up", "--id", lab, *words, *(["--offline"] if offline else [])), seconds=480
+    )
 
 
 def data(**settings: object) -> tuple[str, ...]:
@@ -85,8 +92,7 @@ def revision(name: str) -> dict[str, object]:
 
 def steps(lab: str, offline: bool) -> Iterator[Step]:
     """Every step in order; offline: the lab's host installs packages from what was packed."""
-    up = ("lab", "up", "--id", lab, "--hosts", "1", "--bare", "1", "--gpus", "host", "--engine", "vllm")
-    yield Step("lab up", rackwright(*up, *(["--offline"] if offline else [])), seconds=480)
+    yield lab_up(lab, 1, offline)
     name = f"{lab}-bare1"
     on_host = ("lab", "ssh", "--id", lab, name)
     look = "nvidia-smi -L; nvidia-smi; ls -l /dev/nvidia*; cat /proc/driver/nvidia/version"
@@ -113,10 +119,10 @@ def steps(lab: str, offline: bool) -> Iterator[Step]:
     yield Step("drafting on and off", rackwright(*bench, *both), seconds=900, says="against baseline")
     yield Step("chat after the comparison", rackwright("chat", INVENTORY, QUESTION), says="Paris")
     good = data(model=revision("v2"), engine={"max-num-seqs": 8})
-    yield Step("a good change", rollout(*good), seconds=300)
+    yield Step("a good change", rollout(INVENTORY, *good), seconds=300)
     yield Step("drafts after the gate", rackwright(*on_host, METRICS), says="spec_decode")
     bad = data(model=revision("v3"), engine={"max-num-seqs": 8})
-    yield Step("a bad change rolls back", rollout(*bad), right=(3,), seconds=400, says="refused: ")
+    yield Step("a bad change rolls back", rollout(INVENTORY, *bad), right=(3,), seconds=400, says="refused: ")
     yield Step("chat after rolling back", rackwright("chat", INVENTORY, QUESTION), says="Paris")
     yield Step("status after rolling back", rackwright("status", INVENTORY))
     yield Step("journal", rackwright(*on_host, "sudo journalctl --no-pager --lines 400 --unit rackwright-llm"))
@@ -146,11 +152,13 @@ def run(step: Step, lab: str, into: Path, offline: bool) -> Done:
     return Done(step, status, time.monotonic() - begun, log.read_text(errors="replace"))
 
 
-def tell(chosen: list[str], lab: str, into: Path, offline: bool, say: Callable[[str], None]) -> list[Done]:
-    """Run the steps that are chosen by name, or all when none is; returns what became of each."""
+def tell(
+    story: Iterable[Step], chosen: list[str], lab: str, into: Path, offline: bool, say: Callable[[str], None]
+) -> list[Done]:
+    """Run the steps of a story that are chosen by name, or all when none is; returns what became of each."""
     into.mkdir(parents=True, exist_ok=True)
     found = []
-    for step in steps(lab, offline):
+    for step in story:
         if chosen and step.name not in chosen:
             continue
         say(f"-- {step.name}")
@@ -160,9 +168,3 @@ def tell(chosen: list[str], lab: str, into: Path, offline: bool, say: Callable[[
         if not done.ok:
             say("\n".join(f"   | {line}" for line in done.output.splitlines()[-25:]))
     return found
-
-
-def down(lab: str) -> None:
-    """Take the lab away, whatever became of the story."""
-    if Lab.open(lab).is_up:
-        Lab.open(lab).down()
