@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,15 @@ class TestHosts:
         assert bare.machine.is_off()
         bare.start()
         assert bare.ssh("true").returncode == 0
+
+    def test_a_denied_device_is_neither_made_nor_opened_by_root(self, bare: Host) -> None:
+        bare.power_off()
+        other = replace(bare, denied=(Path("/dev/loop-control"),))
+        other.start()
+        done = other.ssh("sudo mknod /run/denied c 10 237; sudo mknod /run/other c 1 3 && echo made")
+        assert (done.stdout, done.stderr.endswith("/run/denied: Operation not permitted\n")) == ("made\n", True)
+        bare.power_off()
+        bare.start()
 
     def test_a_disk_runs_full_and_empties_again(self, bare: Host) -> None:
         bare.run("mkdir -p /srv/small && echo kept > /srv/small/kept")

@@ -1,0 +1,43 @@
+"""The stories of a deploy on real GPUs: what can be seen of them where there is none."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from rackwright.commands.cli import parser
+from rackwright_lab.real import gpu
+from scripts.real_gpu import pair, story
+from scripts.real_gpu.story import Step
+
+Story = Callable[[str, bool], Iterator[Step]]
+STORIES = pytest.mark.parametrize("steps", [story.steps, pair.steps], ids=["one host", "pair"])
+
+
+@STORIES
+def test_steps_are_chosen_by_names_of_their_own(steps: Story) -> None:
+    names = [step.name for step in steps("gpu", True)]
+    assert len(names) == len(set(names))
+    assert (names[0], names[-1]) == ("lab up", "lab down")
+
+
+@STORIES
+def test_every_command_is_one_and_every_line_for_a_host_is_shell(steps: Story) -> None:
+    for step in steps("gpu", True):
+        if step.words[3] == "rackwright":
+            asked = parser().parse_args(step.words[4:])  # exits, and says why, for what it does not know
+            line = " ".join(getattr(asked, "command", None) or []) if step.words[4:6] == ("lab", "ssh") else ""
+            subprocess.run(["sh", "-n", "-c", line], check=True)
+
+
+def test_hosts_that_serve_together_keep_multicast_off_and_have_a_rank_each() -> None:
+    settings = gpu.shared(2)
+    assert settings["engine"]["tensor-parallel-size"] == settings["hosts"] == 2
+    assert settings["environment"].items() >= {"NCCL_NVLS_ENABLE": "0", "VLLM_USE_DEEP_GEMM": "0"}.items()
+    assert "tensor-parallel-size" not in gpu.SETTINGS["engine"]
+    for step in pair.steps("gpu", True):
+        told = [word for word in step.words if word.startswith("environment=") or word.startswith("engine=")]
+        assert [json.loads(word.partition("=")[2]) for word in told] in ([], [pair.ENGINE])
