@@ -303,6 +303,12 @@ def gpu_errors(home: str) -> Question:
     return Question(GPU_ERRORS, script, judge, timeout=60)
 
 
+CARRIERS = {"Using network Socket": "plain TCP (Socket)", "MNNVL 1": "NVLink between hosts (MNNVL)"}
+"""What NCCL's words mean, where they do not say it."""
+NO_RDMA = r"Failed to open libibverbs[^ ]*|NET/IB : No device found"
+"""Why NCCL has not taken RDMA: the image has no library for it, or the container no device."""
+
+
 @host_rule
 def transport(unit: str, container: str, asked: str) -> Question:
     """Which network NCCL has chosen between the hosts of an endpoint, by its own log: it takes TCP without a word.
@@ -311,21 +317,36 @@ def transport(unit: str, container: str, asked: str) -> Question:
     """
 
     def judge(answer: Answer) -> Verdict:
-        lines = [line.strip() for line in answer.body.splitlines() if line.strip()]
-        if not lines:
+        said = [line.strip().partition(" ")[::2] for line in answer.body.splitlines() if line.strip()]
+        chosen = [(number, words) for number, words in said if not re.match(NO_RDMA, words)]
+        if not chosen:
             return Verdict(asked == "any", "its log says nothing of NCCL's networks", measured=False)
-        sockets = any(re.search(r"NET/Socket|network Socket", line) for line in lines)
-        nvlink = any("MNNVL" in line for line in lines)
-        right = {"rdma": not sockets, "nvlink": nvlink}.get(asked, True)
-        return Verdict(right, f"{', '.join(lines)[:300]}" + ("" if right else f", and {asked} was asked for"))
+        sockets = any(re.search(r"NET/Socket|network Socket", words) for _, words in chosen)
+        nvlink = any("MNNVL" in words for _, words in chosen)
+        if {"rdma": not sockets, "nvlink": nvlink}.get(asked, True):
+            return Verdict(True, _carried(chosen))
+        why = [words for _, words in said if re.match(NO_RDMA, words)] if asked == "rdma" else []
+        also = f"; NCCL says: {', '.join(why)}" if why else ""
+        return Verdict(False, f"{_carried(chosen)}, and {asked} was asked for{also}")
 
     script = (
         f"since=$(docker inspect --format '{{{{.State.StartedAt}}}}' {container}) || exit 1\n"
         f'journalctl --unit {unit} --since "$(date -d "$since" \'+%F %T\')" --no-pager --output cat 2>/dev/null |'
-        " grep -aoE 'NCCL INFO Using network [A-Za-z]+|via NET/[A-Za-z]+|via P2P/MNNVL|NCCL INFO MNNVL 1' |"
+        " grep -aoE 'NCCL INFO (Using network [A-Za-z]+|MNNVL 1|"
+        f"{NO_RDMA})|via NET/[A-Za-z]+|via P2P/MNNVL' |"
         " sed 's/^NCCL INFO //' | LC_ALL=C sort | uniq -c | awk '{ $1 = $1; print }' | tail -n 20\nprintf '\\n0 0'"
     )
     return Question(TRANSPORT, script, judge, timeout=60)
+
+
+def _carried(chosen: Sequence[tuple[str, str]]) -> str:
+    """Counted words of NCCL's log as a sentence: `plain TCP (Socket): 8 channels via NET/Socket`."""
+    channels = [
+        f"{number} channel{'s' * (number != '1')} {words}" for number, words in chosen if words.startswith("via ")
+    ]
+    networks = [words for _, words in chosen if not words.startswith("via ")]
+    named = [CARRIERS.get(words, words.removeprefix("Using network ")) for words in networks]
+    return ": ".join(", ".join(part) for part in (named, channels) if part)[:300]
 
 
 @host_rule

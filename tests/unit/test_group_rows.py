@@ -16,6 +16,7 @@ from rackwright.effects.steps import strangers
 from rackwright.proof.basic import RULES, Answer, Verdict, is_refused, judge_safely, transport
 from rackwright.settings.group import Group, GroupMember
 
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "nccl"
 SOCKETS = "2 Using network Socket\n16 via NET/Socket\n"
 RDMA = "2 Using network IB\n16 via NET/IB\n"
 NVLINK = "2 MNNVL 1\n2 Using network IB\n16 via P2P/MNNVL\n"
@@ -51,25 +52,56 @@ def test_a_log_without_a_word_of_nccl_refuses_nothing(asked: str) -> None:
     assert not is_refused(transport("u", "c", asked), verdict)
 
 
-def test_what_nccl_really_prints_is_found_in_the_units_journal(tmp_path: Path) -> None:
-    journal = [
-        "spark-a:77:77 [0] NCCL INFO NET/Socket : Using [0]enp1s0f1:10.1.0.1<0>",
-        "spark-a:77:77 [0] NCCL INFO Using network Socket",
-        "spark-a:77:90 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/Socket/0",
-        "spark-a:77:90 [0] NCCL INFO Channel 01/0 : 1[0] -> 0[0] [receive] via NET/Socket/0",
-        "Starting vLLM API server; via the way of all logs",
-    ]
-    programs = {"docker": "echo 2026-11-23T14:00:00.5Z", "journalctl": "cat <<'E'\n" + "\n".join(journal) + "\nE"}
+def read_by_the_host(asked: str, folder: Path, journal: str) -> str:
+    """What the row's script prints where the unit's journal holds this text."""
+    (folder / "journal").write_text(f"{journal}Starting vLLM API server; via the way of all logs\n")
+    programs = {"docker": "echo 2026-11-23T14:00:00.5Z", "journalctl": f"cat {folder}/journal"}
     for name, text in programs.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
-        (tmp_path / name).chmod(0o755)
-    row = transport("rackwright-llm.service", "rackwright-llm", "rdma")
-    path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    row = transport("rackwright-llm.service", "rackwright-llm", asked)
+    path = {"PATH": f"{folder}:/usr/bin:/bin"}
     done = subprocess.run(["sh", "-c", row.script], env=path, capture_output=True, text=True, check=True)
     body, _, last = done.stdout.rpartition("\n")
     assert last == "0 0"
-    assert body.split("\n")[:2] == ["1 Using network Socket", "2 via NET/Socket"]
-    assert not judge_safely(row, Answer(0, body, 0.1)).passed
+    return body
+
+
+def test_what_nccl_really_prints_is_found_in_the_units_journal(tmp_path: Path) -> None:
+    """Of NCCL 2.28.9 on two H100s in two hosts, as the head's journal had it."""
+    real = read_by_the_host("rdma", tmp_path, (FIXTURES / "2.28.9-sockets.txt").read_text())
+    assert real.split("\n")[:3] == ["1 Failed to open libibverbs.so[.1]", "2 Using network Socket", "8 via NET/Socket"]
+    carried = "plain TCP (Socket): 8 channels via NET/Socket"
+    assert judged("any", real) == Verdict(True, carried)
+    assert judged("nvlink", real) == Verdict(False, f"{carried}, and nvlink was asked for")
+    why = "and rdma was asked for; NCCL says: Failed to open libibverbs.so[.1]"
+    assert judged("rdma", real) == Verdict(False, f"{carried}, {why}")
+
+
+@pytest.mark.parametrize(
+    ("lines", "carried"),
+    [
+        (
+            "a:1:2 [0] NCCL INFO MNNVL 1 cliqueId 0 cliqueSize 8 cliqueRank 0\n"
+            "a:1:2 [0] NCCL INFO Using network IB\n"
+            "a:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] via P2P/MNNVL/read\n",
+            "NVLink between hosts (MNNVL), IB: 1 channel via P2P/MNNVL",
+        ),
+        (
+            "a:1:2 [0] NCCL INFO Using network IBext_v11\n"
+            "a:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IBext_v11/0/GDRDMA\n",
+            "IBext: 1 channel via NET/IBext",
+        ),
+    ],
+)
+def test_what_carries_the_traffic_is_said_in_words(lines: str, carried: str, tmp_path: Path) -> None:
+    """By the formats of NCCL's sources (src/init.cc, src/mnnvl.cc, src/transport)."""
+    assert judged("any", read_by_the_host("any", tmp_path, lines)).seen == carried
+
+
+@pytest.mark.parametrize("said", ["Failed to open libibverbs.so[.1]", "NET/IB : No device found"])
+def test_what_nccl_lacks_alone_is_no_choice(said: str) -> None:
+    assert not judged("rdma", f"1 {said}\n").measured
 
 
 def test_hosts_judge_it_by_themselves() -> None:
