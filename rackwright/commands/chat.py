@@ -31,6 +31,10 @@ def run(arguments: argparse.Namespace) -> int:
     well = True
     with connected(entries) as hosts:
         for one in hosts:
+            group = one.entry.settings.group
+            if group is not None and one.entry.settings.follows:
+                print(f"{one.host.name} {group.endpoint}: {group.head.host} answers for it")
+                continue
             for name, endpoint in one.entry.settings.all_endpoints.items():
                 text, answered = ask(one, name, endpoint, arguments.question, arguments.max_tokens)
                 print(f"{one.host.name} {name}: {paragraph(text, ASKED_FOR)}")

@@ -1,0 +1,39 @@
+"""`rackwright chat`: which hosts are asked, and how it ends."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rackwright.commands import chat
+from rackwright.settings.group import Group, GroupMember
+
+MEMBERS = (GroupMember("h1", "10.1.0.1"), GroupMember("h2", "10.1.0.2"))
+ARGUMENTS = argparse.Namespace(inventory="i", limit=[], only=[], question="?", max_tokens=9)
+
+
+def host(rank: int) -> Any:
+    """A member of a pair, as a connected host."""
+    group = Group("llm", MEMBERS, rank)
+    settings = SimpleNamespace(group=group, follows=not group.is_head, all_endpoints={"llm": None})
+    return SimpleNamespace(host=SimpleNamespace(name=group.own.host), entry=SimpleNamespace(settings=settings))
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_of_hosts_that_serve_together_the_head_alone_is_asked(
+    answered: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @contextmanager
+    def connected(entries: list[Any]) -> Iterator[list[Any]]:
+        yield entries
+
+    monkeypatch.setattr(chat, "chosen_hosts", lambda *_: [host(0), host(1)])
+    monkeypatch.setattr(chat, "connected", connected)
+    monkeypatch.setattr(chat, "ask", lambda one, *_: (f"{one.host.name} was asked", answered))
+    assert chat.run(ARGUMENTS) == (0 if answered else 1)
+    assert capsys.readouterr().out == "h1 llm: h1 was asked\nh2 llm: h1 answers for it\n"
