@@ -12,11 +12,14 @@ from rackwright_lab.servers.server import Server
 
 
 def start(server: Server, names: Mapping[str, str]) -> None:
-    """Answer for `names` (name to IPv4 address); ask this machine's name servers for the others."""
+    """Answer for `names` (name to IPv4 address); ask this machine's name servers for the others.
+
+    Private addresses have no names but these: torch asks for those of its peers, and waits where nobody answers.
+    """
     records = [f"--host-record={name},{address}" for name, address in names.items()]
     onward = [f"--server={address}" for address in inherited.name_servers()]
     server.start(
         "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-hosts", "--no-resolv", "--user=root",
         "--pid-file=", "--bind-interfaces", "--except-interface=lo", f"--listen-address={server.address}",
-        f"--port={server.port}", "--cache-size=1000", "--log-facility=-", *records, *onward,
+        f"--port={server.port}", "--cache-size=1000", "--bogus-priv", "--log-facility=-", *records, *onward,
     )  # fmt: skip
