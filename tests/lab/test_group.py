@@ -125,6 +125,14 @@ def test_half_of_them_is_refused_with_the_right_limit(site: Site) -> None:
         assert "the record of this run" not in half.output, "nothing was begun"
 
 
+def test_a_question_goes_to_the_head_alone(site: Site) -> None:
+    head, member = site.lab.hosts
+    run = rackwright(site, "chat", "What is 17 + 25? Answer with the number only.")
+    assert run.status == 0, run.output
+    assert f"{head.name} llm: 42" in run.output
+    assert f"{member.name} llm: {head.name} answers for it" in run.output
+
+
 def test_a_good_change_goes_through_on_all_of_them(site: Site) -> None:
     before = proven(site.lab.hosts)
     run = rackwright(site, "rollout", "-y", engine={"tensor-parallel-size": 16, "max-num-seqs": 8})
