@@ -75,8 +75,8 @@ REAL = {
         "vllm",
         "0.20.2",
     ): (
-        "seen: whole deploys of the real engine on one H200 and one H100, all rows of the full gate, and as one endpoint "
-        "of two hosts with an H100 each ([real hardware](../real-hardware.md)); no profile ships it"
+        "seen: whole deploys of the real engine on one H200 and one H100, all rows of the full gate, and as one "
+        "endpoint of two hosts with an H100 each ([real hardware](../real-hardware.md)); no profile ships it"
     ),
     (
         "vllm",
@@ -168,7 +168,7 @@ its own hardware here: [send a record](../how-to/real-gpu.md#send-a-record-of-yo
 
 def _driver_seen() -> str:
     return f"""\
-Seen: driver {DRIVER}, in whole deploys on one NVIDIA H200, on one H100 80GB HBM3, and on two hosts with one of those each
+Seen: driver {DRIVER}, in whole deploys on one NVIDIA H200, on one H100 80GB HBM3, and on two hosts with an H100 each
 ([real hardware](../real-hardware.md)), with nvidia-smi's real output of the H200 (`tests/fixtures/nvidia-smi`). The
 lab's GPUs pose with the same version, and readings of all other GPUs are synthetic. A kernel module of another version
 than the libraries is refused: `driver module`; so is a host without a driver: `driver`.
