@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -128,6 +130,48 @@ def test_a_bastion_that_lets_nobody_in_for_now_is_tried_again(tmp_path: Path) ->
     assert len(came) == 3
     with sshd(refuses=9) as (port, _), pytest.raises(HopRefusedError, match="lets nobody in for now"):
         hop(tmp_path, port, OWN)
+
+
+@pytest.mark.parametrize(
+    ("ends", "told", "queues"),
+    [(None, "in", True), (ConnectionResetError(), "HopRefusedError", True), (TimeoutError(), "TimeoutError", False)],
+)
+def test_few_log_in_at_one_bastion_at_the_same_time(
+    monkeypatch: pytest.MonkeyPatch, ends: OSError | None, told: str, queues: bool
+) -> None:
+    """sshd's own MaxStartups refuses from the eleventh on; at a bastion that does not answer at all, nobody queues."""
+    crowd: list[int] = []
+    counting, inside = threading.Lock(), 0
+
+    def connect(*_: Any, **__: Any) -> None:
+        nonlocal inside
+        with counting:
+            inside += 1
+            crowd.append(inside)
+        time.sleep(0.1)
+        with counting:
+            inside -= 1
+        if ends:
+            raise ends
+
+    monkeypatch.setattr(PatientClient.__base__, "connect", connect)
+    assert set(log_in_side_by_side(f"bastion that says {told}", 40)) == {told}
+    assert own_client.LOGINS < 10
+    assert (max(crowd) == own_client.LOGINS) is queues
+
+
+def log_in_side_by_side(bastion: str, count: int) -> list[str]:
+    """Let so many go to a bastion at once; what became of each."""
+
+    def one(_: int) -> str:
+        try:
+            PatientClient()._connect_hop(bastion, {"port": 22})
+        except (OSError, HopRefusedError) as error:
+            return type(error).__name__
+        return "in"
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(one, range(count)))
 
 
 def test_a_session_too_many_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:

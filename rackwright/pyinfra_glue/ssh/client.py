@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import random
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from paramiko import ChannelException, SSHException
@@ -27,6 +29,8 @@ SECONDS = 10
 """Within which a server must have answered, and shown its key."""
 PAUSES = (0.5, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0)
 """Seconds, about, between two tries at a bastion that lets nobody in for now."""
+LOGINS = 8
+"""Logins under way at one bastion at the same time: sshd's own MaxStartups begins to refuse at ten."""
 TURNS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 3.2)
 """Seconds between two tries at a host that has no session left."""
 
@@ -69,7 +73,8 @@ class PatientClient(SSHClient):
 
     def _connect_hop(self, hostname: str, arguments: Mapping[str, Any]) -> None:
         try:
-            super().connect(hostname, **arguments)  # type: ignore[no-untyped-call]
+            with door_of(hostname, arguments.get("port")).login():
+                super().connect(hostname, **arguments)  # type: ignore[no-untyped-call]
         except (SSHException, EOFError, ConnectionResetError) as error:
             if isinstance(error, SSHException) and "banner" not in str(error):
                 raise
@@ -92,6 +97,38 @@ class PatientClient(SSHClient):
             except ChannelException:
                 time.sleep(pause)
         return super().exec_command(*args, **arguments)
+
+
+@dataclass
+class Door:
+    """A bastion's logins: few at a time, unless it does not answer at all, which all are to learn at once."""
+
+    inside: int = 0
+    dead: bool = False
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    @contextmanager
+    def login(self) -> Iterator[None]:
+        """Within it one logs in; waits until it may."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.dead or self.inside < LOGINS)
+            self.inside += 1
+        try:
+            yield
+            self.dead = False
+        except OSError as error:
+            self.dead = not isinstance(error, ConnectionResetError)
+            raise
+        finally:
+            with self.changed:
+                self.inside -= 1
+                self.changed.notify_all()
+
+
+@cache
+def door_of(hostname: str, port: object) -> Door:  # noqa: ARG001 - both tell one from another
+    """The door of a bastion, the same for all hosts behind it."""
+    return Door()
 
 
 @contextmanager
