@@ -51,7 +51,7 @@ def main() -> None:
     asked = parser.parse_args()
     lab = Lab.open()
     bastion = next((host for host in lab.hosts if host.name == asked.bastion), None)
-    hosts = [host for host in lab.hosts if host is not bastion]
+    hosts = [host for host in lab.hosts if host is not bastion and _serves(host)]
     ports = range(FIRST, FIRST + -(-asked.names // len(hosts)))
     print(
         f"| {asked.names} names of {len(hosts)} hosts | clock, s | CPU, s | of it client | memory, MiB | open files |"
@@ -114,6 +114,10 @@ def led(bastion: Host | None, hosts: Sequence[Host], ports: Sequence[int]) -> It
         yield
     finally:
         rule("-D")
+
+
+def _serves(host: Host) -> bool:
+    return host.run("ls /var/lib/rackwright/endpoints/*/current", check=False).returncode == 0
 
 
 def _network(host: Host) -> str:
