@@ -38,6 +38,7 @@ RULE = "iptables -t nat {verb} OUTPUT -p tcp -d {network} --dport {first}:{last}
 CONFIG = """\
 Host {bastion}
   IdentityFile {key}
+  ProxyJump none
 Host {network}
   ProxyJump {user}@{bastion}
 """
@@ -102,12 +103,11 @@ def many_tools(
 def led(bastion: Host | None, hosts: Sequence[Host], ports: Sequence[int]) -> Iterator[None]:
     """Within it the ports lead to sshd, from this machine or from the bastion."""
 
+    inside = ["nsenter", "--net", "--target", str(bastion.machine.leader())] if bastion else []
+
     def rule(verb: str) -> None:
         text = RULE.format(verb=verb, network=_network(hosts[0]), first=ports[0], last=ports[-1])
-        if bastion:
-            bastion.run(text)
-        else:
-            subprocess.run(text.split(), check=True)
+        subprocess.run([*inside, *text.split()], check=True)
 
     rule("-A")
     try:

@@ -85,10 +85,13 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     use_patient_client()
 
 
-def hop(tmp_path: Path, port: int, key: paramiko.PKey | None, strict: str = "yes") -> None:
-    """Go through a bastion at a port to a host behind it; key: what known_hosts has of the bastion."""
+def hop(tmp_path: Path, port: int, key: paramiko.PKey | None, strict: str = "yes", before: str = "Host behind") -> None:
+    """Go through a bastion at a port to a host behind it; key: what known_hosts has of the bastion.
+
+    before: what stands before the ProxyJump in the SSH configuration.
+    """
     config, known = tmp_path / f"config-{port}", tmp_path / f"known-{port}"
-    config.write_text(f"Host behind\n  ProxyJump anna@127.0.0.1:{port}\n")
+    config.write_text(f"{before}\n  ProxyJump anna@127.0.0.1:{port}\n")
     lines = f"[127.0.0.1]:{port} {key.get_name()} {key.get_base64()}\n" if key else ""
     known.write_text(lines)
     hopping: Any = PatientClient()
@@ -108,6 +111,22 @@ def _with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_bastion_whose_key_is_known_to_the_host_is_gone_through(tmp_path: Path) -> None:
     with sshd() as (port, _):
         hop(tmp_path, port, OWN)
+
+
+@pytest.mark.usefixtures("_with_a_key")
+@pytest.mark.parametrize("none", ["none", "None"])
+def test_a_bastion_may_be_taken_out_of_a_pattern_by_proxyjump_none(tmp_path: Path, none: str) -> None:
+    with sshd() as (port, came):
+        hop(tmp_path, port, OWN, before=f"Host 127.0.0.1\n  ProxyJump {none}\nHost *")
+    assert len(came) == 1
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.usefixtures("_with_a_key")
+def test_a_bastion_that_is_reached_through_itself_is_refused(tmp_path: Path) -> None:
+    with sshd() as (port, came), pytest.raises(paramiko.SSHException, match=r"through itself.*next: .*ProxyJump none"):
+        hop(tmp_path, port, OWN, before="Host *")
+    assert came == []
 
 
 @pytest.mark.usefixtures("_with_a_key")

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from paramiko import ChannelException, SSHException
+from paramiko import ChannelException, SSHConfig, SSHException
 from pyinfra.connectors import ssh
 from pyinfra.connectors.sshuserclient import client
 from pyinfra.connectors.sshuserclient.client import SSHClient
@@ -56,6 +56,8 @@ _OURS = "_pyinfra_ssh_"
 """Begins pyinfra's own arguments of a connection."""
 _OUTER: ContextVar[Checking | None] = ContextVar("rackwright_ssh_checking", default=None)
 """Of the host that a connection is for; set while its hops are connected to."""
+_HOPS: ContextVar[tuple[str, ...]] = ContextVar("rackwright_ssh_hops", default=())
+"""Jump hosts that are being connected to, each for the one before it."""
 
 
 class PatientClient(SSHClient):
@@ -73,7 +75,7 @@ class PatientClient(SSHClient):
 
     def _connect_hop(self, hostname: str, arguments: Mapping[str, Any]) -> None:
         try:
-            with door_of(hostname, arguments.get("port")).login():
+            with on_the_way(hostname), door_of(hostname, arguments.get("port")).login():
                 super().connect(hostname, **arguments)  # type: ignore[no-untyped-call]
         except (SSHException, EOFError, ConnectionResetError) as error:
             if isinstance(error, SSHException) and "banner" not in str(error):
@@ -132,6 +134,21 @@ def door_of(hostname: str, port: object) -> Door:  # noqa: ARG001 - both tell on
 
 
 @contextmanager
+def on_the_way(hop: str) -> Iterator[None]:
+    """Within it a hop is being connected to. Raises SSHException when that leads through itself, and so never ends."""
+    if hop in _HOPS.get():
+        raise SSHException(
+            f"the SSH configuration reaches jump host {hop} through itself; next: before the ProxyJump of the others, "
+            f"`Host {hop}` with `ProxyJump none`"
+        )
+    token = _HOPS.set((*_HOPS.get(), hop))
+    try:
+        yield
+    finally:
+        _HOPS.reset(token)
+
+
+@contextmanager
 def checked_by(checking: Checking) -> Iterator[None]:
     """Within it every hop is checked so."""
     token = _OUTER.set(checking)
@@ -172,7 +189,30 @@ def line_to(data: Mapping[str, Any], place: HostKeyPlace) -> Any:
     return found[-1] or socket.create_connection((place.address, place.port), timeout=SECONDS)
 
 
+@dataclass(frozen=True)
+class SSHConfiguration:
+    """An SSH configuration in which `ProxyJump none` means no jump; paramiko takes it for a host of that name."""
+
+    known: SSHConfig
+
+    def lookup(self, hostname: str) -> Any:
+        """What it says of a host."""
+        found = self.known.lookup(hostname)
+        if found.get("proxyjump", "").lower() == "none":
+            del found["proxyjump"]
+        return found
+
+
+_read_configuration = client.get_ssh_config
+
+
+def configuration_of(file: str | None = None) -> SSHConfiguration | None:
+    """The SSH configuration in a file, by default the user's own; None when there is none."""
+    known = _read_configuration(file)
+    return SSHConfiguration(known) if known else None
+
+
 def use_patient_client() -> None:
     """From now on pyinfra connects by it, hops included. Safe to repeat."""
     vars(ssh)["SSHClient"] = PatientClient
-    vars(client)["SSHClient"] = PatientClient
+    vars(client).update(SSHClient=PatientClient, get_ssh_config=configuration_of)
