@@ -27,6 +27,7 @@ from rackwright.pyinfra_glue.inventories import (
     settings_of,
     tell,
 )
+from rackwright.pyinfra_glue.open_files import allow_open_files
 from rackwright.pyinfra_glue.ssh.client import use_patient_client
 from rackwright.pyinfra_glue.terminal import say_when_nobody_answers, tame_output
 from rackwright.settings.inventory_groups import ALL, InventoryGroup, InventoryGroups
@@ -108,6 +109,7 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
         say_when_nobody_answers()
         tame_output()
         use_patient_client()
+        allow_open_files(len(chosen))
     if unknown and options and options.connects:
         logger.warning(coded("RW1406", advice(unknown)))
     if options and options.connects and options.deploy:

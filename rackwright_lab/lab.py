@@ -17,6 +17,7 @@ from rackwright.processes import module
 from rackwright_lab import faults
 from rackwright_lab.gpu import host as host_gpus
 from rackwright_lab.hosts import base, dress
+from rackwright_lab.hosts import short_lists as lists
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.machine import cgroups, locks, network, prerequisites
 from rackwright_lab.machine.paths import STATE_ROOT, Paths, cache_root, default_id
@@ -109,12 +110,14 @@ class Lab:
         real: str | None = None,
         gpus: str = POSED_GPUS,
         offline: bool = False,
+        short_lists: bool = False,
     ) -> list[Host]:
         """Boot `hosts` hosts, the first `bare` of them bare, the next `ubuntu` a bare Ubuntu; others are lived-in.
 
         Those that exist already stay as they are. With `real`, a version, its Docker Hub has that real vLLM and its hub
         a real model. With `gpus` HOST_GPUS its hosts share this machine's own GPUs evenly, the real vLLM is a build for
         them, and the stand-ins of engines are left out. `offline`: they install packages from what the cache holds.
+        `short_lists`: they know the packages that lab hosts install, and no others, so that apt is quick.
 
         Returns the hosts. Raises LabError with what failed and what to type.
         """
@@ -131,7 +134,7 @@ class Lab:
             rows = self._rows(hosts, {"bare": bare, "ubuntu": ubuntu})
             if found is not None:
                 _hand_out(found, rows)
-            bases = self._make_ready({row["kind"] for row in rows}, posed=found is None)
+            bases = self._make_ready({row["kind"] for row in rows}, found is None, short_lists)
             ways = {"offline": offline, "real": real or (self.real if self.is_up else None)}
             record = self._write_record(rows, bases, ways)
             self._set_up_network(record)
@@ -153,13 +156,13 @@ class Lab:
             rows.append({"name": f"{self.paths.id}-{kind}{number}", "kind": kind, "number": number})
         return rows
 
-    def _make_ready(self, kinds: set[str], posed: bool) -> dict[str, str]:
+    def _make_ready(self, kinds: set[str], posed: bool, short_lists: bool) -> dict[str, str]:
         """Fill the cache, in parallel: base systems, the serving image."""
         cache = cache_root()
         with ThreadPoolExecutor() as pool:
             making_image = pool.submit(image.build, cache, self.progress) if posed else None
             made = pool.map(lambda kind: (kind, base.ensure(kind, cache, self.progress)), sorted(kinds))
-            bases = dict(made)
+            bases = {kind: lists.over(lower, cache) if short_lists else lower for kind, lower in made}
             if making_image is not None:
                 making_image.result()
         # A disk that was laid over one base stays on that one.

@@ -68,6 +68,8 @@ class Meter:
         self._hosts, self._settle = hosts, settle
         self._group = cgroups.unified_root() / f"rackwright-bench-{os.getpid()}"
         self._idle = 0.0
+        self.open_files = 0
+        """The most that one process of the last program that was watched had open."""
 
     def __enter__(self) -> Meter:
         self._group.mkdir()
@@ -101,6 +103,7 @@ class Meter:
         """Run a program and return also its peak memory in bytes, and how many commands its hosts got at most."""
         commands = [commands_of(host) for host in self._hosts]
         done, peak = threading.Event(), [0]
+        self.open_files = 0
         sampler = threading.Thread(target=self._sample, args=(done, peak))
         sampler.start()
         try:
@@ -129,7 +132,9 @@ class Meter:
 
     def _sample(self, done: threading.Event, peak: list[int]) -> None:
         while not done.wait(SAMPLE):
-            peak[0] = max(peak[0], memory(cgroups.members(self._group)))
+            members = cgroups.members(self._group)
+            peak[0] = max(peak[0], memory(members))
+            self.open_files = max(self.open_files, *map(open_files, members), 0)
 
     def _end_leftovers(self) -> None:
         """Masters of OpenSSH stay for the next run, which is to begin as this one did."""
@@ -164,6 +169,14 @@ def memory(processes: Sequence[int]) -> int:
             shares.append(_kilobytes("Pss", Path(f"/proc/{pid}/smaps_rollup").read_text()))
             peaks.append(_kilobytes("VmHWM", Path(f"/proc/{pid}/status").read_text()))
     return max(sum(shares), *peaks) * 1024
+
+
+def open_files(process: int) -> int:
+    """How many files a process has open; none when it has ended."""
+    try:
+        return len(list(Path(f"/proc/{process}/fd").iterdir()))
+    except OSError:
+        return 0
 
 
 def _kilobytes(name: str, text: str) -> int:

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from pyinfra.api import Config, Inventory, State
 from pyinfra.api import inventory as inventories
 from pyinfra.api.host import Host
 from pyinfra.api.state import StateStage
-from pyinfra.connectors import base
 from pyinfra.connectors.ssh import SSHConnector
 from pyinfra.context import ctx_state
 
 from rackwright.effects.run_context import share
 from rackwright.loading.host import InventoryHost
+from rackwright.pyinfra_glue.cheap_lookups import use_cheap_lookups
 from rackwright.runs.states import ENDED_WELL, RunState
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Lock
 
-_hints = cache(get_type_hints)
 BEFORE_PYINFRA = State()
 """Stands for the run of a command that loads inventories while no pyinfra runs."""
 
@@ -55,10 +53,10 @@ def inventory_of(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> Inventory:
     """pyinfra's inventory of these hosts, by name and data.
 
     What it would work out again for each inventory and each host is known here: which connectors there are, where all
-    hosts are reached by SSH (else every installed package is asked, twice), and which data one takes.
+    hosts are reached by SSH (else every installed package is asked, twice), and what `use_cheap_lookups` names.
     """
     named = [(name, dict(data)) for name, data in hosts]
-    vars(base).update(get_type_hints=_hints)
+    use_cheap_lookups()
     if any(name.startswith("@") for name, _ in named):
         return Inventory((named, {}))
     lookups = {name: vars(inventories)[name] for name in ("get_all_connectors", "get_execution_connectors")}

@@ -27,6 +27,7 @@ from pyinfra.connectors.util import make_unix_command_for_host
 from rackwright.effects.line import tune
 from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.current_run import inventory_of
+from rackwright.pyinfra_glue.open_files import allow_open_files
 from rackwright.pyinfra_glue.ssh.client import use_patient_client
 from rackwright.pyinfra_glue.terminal import rebuilt
 
@@ -57,6 +58,7 @@ def poll(
     if not entries:
         return {}
     use_patient_client()
+    allow_open_files(min(AT_ONCE, len(entries)))
     inventory = inventory_of((entry.name, entry.data) for entry in entries)
     state = State(inventory, Config())
     _read_keys(state, entries)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
@@ -281,7 +281,12 @@ class HostSettings(EndpointSettings):
             raise MisfitError(text, "mirrors", "hub", code="RW0111")
         return self
 
-    @property
+    def __copy__(self) -> Self:
+        copied = super().__copy__()
+        vars(copied).pop("all_endpoints", None)  # pydantic copies what is cached as well, and a copy differs
+        return copied
+
+    @cached_property
     def all_endpoints(self) -> dict[str, EndpointSettings]:
         """Endpoints by name: the listed ones, each over the top-level keys, or the top-level one if it has a model."""
         base = {key: getattr(self, key) for key in EndpointSettings.model_fields if key in self.model_fields_set}

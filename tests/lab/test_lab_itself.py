@@ -349,7 +349,7 @@ class TestLabs:
                 break
         first.kill()
         first.wait()
-        hosts = second.up(hosts=3, bare=1)
+        hosts = second.up(hosts=3, bare=1, short_lists=True)
         assert [host.kind for host in hosts] == ["bare", "lived", "lived"]
         assert all(host.ssh("true").returncode == 0 for host in hosts)
 

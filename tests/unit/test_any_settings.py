@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rackwright.commands.render import rendered_files
 from rackwright.loading.validate import validate
 from rackwright.plan.spec import environment, server_command
+from rackwright.settings.model import HostSettings
 from tests.unit.test_engine_host import B200, LONG, RTX, SPARK, V2, stand_in_takes
 
 IMAGES = {
@@ -119,3 +120,13 @@ def test_any_settings_are_refused_with_a_message_or_can_be_written_out(values: d
         assert spec["argv"] == server_command(endpoint)
         assert set(environment(endpoint).items()) <= set(spec["environment"].items())
         stand_in_takes(endpoint.engine_kind, server_command(endpoint))
+
+
+@given(port=st.integers(min_value=1024, max_value=60000))
+def test_a_copy_has_endpoints_of_its_own(port: int) -> None:
+    model = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/m"}
+    host = HostSettings.model_validate({"engine_kind": "vllm", "image": IMAGES["vllm"], "model": model})
+    before = host.all_endpoints
+    assert host.model_copy(update={"endpoints": {"other": {"port": port}}}).all_endpoints["other"].port == port
+    assert host.all_endpoints is before
+    assert host.model_copy() == host

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -83,10 +85,13 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     use_patient_client()
 
 
-def hop(tmp_path: Path, port: int, key: paramiko.PKey | None, strict: str = "yes") -> None:
-    """Go through a bastion at a port to a host behind it; key: what known_hosts has of the bastion."""
+def hop(tmp_path: Path, port: int, key: paramiko.PKey | None, strict: str = "yes", before: str = "Host behind") -> None:
+    """Go through a bastion at a port to a host behind it; key: what known_hosts has of the bastion.
+
+    before: what stands before the ProxyJump in the SSH configuration.
+    """
     config, known = tmp_path / f"config-{port}", tmp_path / f"known-{port}"
-    config.write_text(f"Host behind\n  ProxyJump anna@127.0.0.1:{port}\n")
+    config.write_text(f"{before}\n  ProxyJump anna@127.0.0.1:{port}\n")
     lines = f"[127.0.0.1]:{port} {key.get_name()} {key.get_base64()}\n" if key else ""
     known.write_text(lines)
     hopping: Any = PatientClient()
@@ -109,6 +114,22 @@ def test_a_bastion_whose_key_is_known_to_the_host_is_gone_through(tmp_path: Path
 
 
 @pytest.mark.usefixtures("_with_a_key")
+@pytest.mark.parametrize("none", ["none", "None"])
+def test_a_bastion_may_be_taken_out_of_a_pattern_by_proxyjump_none(tmp_path: Path, none: str) -> None:
+    with sshd() as (port, came):
+        hop(tmp_path, port, OWN, before=f"Host 127.0.0.1\n  ProxyJump {none}\nHost *")
+    assert len(came) == 1
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.usefixtures("_with_a_key")
+def test_a_bastion_that_is_reached_through_itself_is_refused(tmp_path: Path) -> None:
+    with sshd() as (port, came), pytest.raises(paramiko.SSHException, match=r"through itself.*next: .*ProxyJump none"):
+        hop(tmp_path, port, OWN, before="Host *")
+    assert came == []
+
+
+@pytest.mark.usefixtures("_with_a_key")
 def test_a_bastion_whose_key_is_unknown_is_refused(tmp_path: Path) -> None:
     with sshd() as (port, came), pytest.raises(paramiko.SSHException, match="No host key for"):
         hop(tmp_path, port, None)
@@ -128,6 +149,48 @@ def test_a_bastion_that_lets_nobody_in_for_now_is_tried_again(tmp_path: Path) ->
     assert len(came) == 3
     with sshd(refuses=9) as (port, _), pytest.raises(HopRefusedError, match="lets nobody in for now"):
         hop(tmp_path, port, OWN)
+
+
+@pytest.mark.parametrize(
+    ("ends", "told", "queues"),
+    [(None, "in", True), (ConnectionResetError(), "HopRefusedError", True), (TimeoutError(), "TimeoutError", False)],
+)
+def test_few_log_in_at_one_bastion_at_the_same_time(
+    monkeypatch: pytest.MonkeyPatch, ends: OSError | None, told: str, queues: bool
+) -> None:
+    """sshd's own MaxStartups refuses from the eleventh on; at a bastion that does not answer at all, nobody queues."""
+    crowd: list[int] = []
+    counting, inside = threading.Lock(), 0
+
+    def connect(*_: Any, **__: Any) -> None:
+        nonlocal inside
+        with counting:
+            inside += 1
+            crowd.append(inside)
+        time.sleep(0.1)
+        with counting:
+            inside -= 1
+        if ends:
+            raise ends
+
+    monkeypatch.setattr(PatientClient.__base__, "connect", connect)
+    assert set(log_in_side_by_side(f"bastion that says {told}", 40)) == {told}
+    assert own_client.LOGINS < 10
+    assert (max(crowd) == own_client.LOGINS) is queues
+
+
+def log_in_side_by_side(bastion: str, count: int) -> list[str]:
+    """Let so many go to a bastion at once; what became of each."""
+
+    def one(_: int) -> str:
+        try:
+            PatientClient()._connect_hop(bastion, {"port": 22})
+        except (OSError, HopRefusedError) as error:
+            return type(error).__name__
+        return "in"
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(one, range(count)))
 
 
 def test_a_session_too_many_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:

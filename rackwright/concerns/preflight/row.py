@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -169,7 +169,7 @@ class Case:
     others: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """What must be the same on all hosts of a group, by host, as far as the others have been read."""
 
-    @property
+    @cached_property
     def used_gpus(self) -> tuple[Gpu, ...]:
         """GPUs that an endpoint of this host uses."""
         return tuple(gpu for gpu in self.gpus.gpus if any(uses(own, gpu) for own in self.endpoints.values()))
@@ -179,7 +179,7 @@ class Case:
         """True when such units are to be kept aside."""
         return self.settings.releases.foreign_units == "aside"
 
-    @property
+    @cached_property
     def endpoints(self) -> dict[str, EndpointSettings]:
         """The host's endpoints by name."""
         return self.settings.all_endpoints

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import random
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
-from paramiko import ChannelException, SSHException
+from paramiko import ChannelException, SSHConfig, SSHException
 from pyinfra.connectors import ssh
 from pyinfra.connectors.sshuserclient import client
 from pyinfra.connectors.sshuserclient.client import SSHClient
@@ -27,6 +29,8 @@ SECONDS = 10
 """Within which a server must have answered, and shown its key."""
 PAUSES = (0.5, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0)
 """Seconds, about, between two tries at a bastion that lets nobody in for now."""
+LOGINS = 8
+"""Logins under way at one bastion at the same time: sshd's own MaxStartups begins to refuse at ten."""
 TURNS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 3.2)
 """Seconds between two tries at a host that has no session left."""
 
@@ -52,6 +56,8 @@ _OURS = "_pyinfra_ssh_"
 """Begins pyinfra's own arguments of a connection."""
 _OUTER: ContextVar[Checking | None] = ContextVar("rackwright_ssh_checking", default=None)
 """Of the host that a connection is for; set while its hops are connected to."""
+_HOPS: ContextVar[tuple[str, ...]] = ContextVar("rackwright_ssh_hops", default=())
+"""Jump hosts that are being connected to, each for the one before it."""
 
 
 class PatientClient(SSHClient):
@@ -69,7 +75,8 @@ class PatientClient(SSHClient):
 
     def _connect_hop(self, hostname: str, arguments: Mapping[str, Any]) -> None:
         try:
-            super().connect(hostname, **arguments)  # type: ignore[no-untyped-call]
+            with on_the_way(hostname), door_of(hostname, arguments.get("port")).login():
+                super().connect(hostname, **arguments)  # type: ignore[no-untyped-call]
         except (SSHException, EOFError, ConnectionResetError) as error:
             if isinstance(error, SSHException) and "banner" not in str(error):
                 raise
@@ -92,6 +99,53 @@ class PatientClient(SSHClient):
             except ChannelException:
                 time.sleep(pause)
         return super().exec_command(*args, **arguments)
+
+
+@dataclass
+class Door:
+    """A bastion's logins: few at a time, unless it does not answer at all, which all are to learn at once."""
+
+    inside: int = 0
+    dead: bool = False
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    @contextmanager
+    def login(self) -> Iterator[None]:
+        """Within it one logs in; waits until it may."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.dead or self.inside < LOGINS)
+            self.inside += 1
+        try:
+            yield
+            self.dead = False
+        except OSError as error:
+            self.dead = not isinstance(error, ConnectionResetError)
+            raise
+        finally:
+            with self.changed:
+                self.inside -= 1
+                self.changed.notify_all()
+
+
+@cache
+def door_of(hostname: str, port: object) -> Door:  # noqa: ARG001 - both tell one from another
+    """The door of a bastion, the same for all hosts behind it."""
+    return Door()
+
+
+@contextmanager
+def on_the_way(hop: str) -> Iterator[None]:
+    """Within it a hop is being connected to. Raises SSHException when that leads through itself, and so never ends."""
+    if hop in _HOPS.get():
+        raise SSHException(
+            f"the SSH configuration reaches jump host {hop} through itself; next: before the ProxyJump of the others, "
+            f"`Host {hop}` with `ProxyJump none`"
+        )
+    token = _HOPS.set((*_HOPS.get(), hop))
+    try:
+        yield
+    finally:
+        _HOPS.reset(token)
 
 
 @contextmanager
@@ -135,7 +189,30 @@ def line_to(data: Mapping[str, Any], place: HostKeyPlace) -> Any:
     return found[-1] or socket.create_connection((place.address, place.port), timeout=SECONDS)
 
 
+@dataclass(frozen=True)
+class SSHConfiguration:
+    """An SSH configuration in which `ProxyJump none` means no jump; paramiko takes it for a host of that name."""
+
+    known: SSHConfig
+
+    def lookup(self, hostname: str) -> Any:
+        """What it says of a host."""
+        found = self.known.lookup(hostname)
+        if found.get("proxyjump", "").lower() == "none":
+            del found["proxyjump"]
+        return found
+
+
+_read_configuration = client.get_ssh_config
+
+
+def configuration_of(file: str | None = None) -> SSHConfiguration | None:
+    """The SSH configuration in a file, by default the user's own; None when there is none."""
+    known = _read_configuration(file)
+    return SSHConfiguration(known) if known else None
+
+
 def use_patient_client() -> None:
     """From now on pyinfra connects by it, hops included. Safe to repeat."""
     vars(ssh)["SSHClient"] = PatientClient
-    vars(client)["SSHClient"] = PatientClient
+    vars(client).update(SSHClient=PatientClient, get_ssh_config=configuration_of)

@@ -1,0 +1,128 @@
+"""Measures converged runs over hundreds of hosts: each host of a small lab answers at many ports, as a host of its own.
+
+Run it with `python bench/many.py [--names 500] [--bastion HOST]` as root, on a lab whose hosts are deployed and serve.
+A rule of this machine's leads the ports to each host's sshd, so that nothing is changed on the hosts. With a bastion,
+a host of the lab that is not deployed, all go through that one, whose sshd has its own limits. Besides clock, CPU and
+memory it says how many files were open at the same time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.peers.meter import Meter, Spent
+from bench.peers.tools import OURS, Tool, tools
+from rackwright.pyinfra_glue.session import chosen_hosts
+from rackwright_lab import Lab
+from rackwright_lab.hosts.host import Host
+
+FIRST = 3000
+"""The first of the ports that lead to a host's sshd."""
+BARE = "paramiko"
+MEASURED = (BARE, OURS, "rackwright plan")
+INVENTORY = """\
+from rackwright.inventory import build
+from rackwright_lab.inventory import hosts
+
+near, more = {near!r}, {more!r}
+known = [(name, {{**data, **more}}) for name, data in hosts() if name in near]
+many = [(f"{{name}}-{{port}}", {{**data, "ssh_port": port}}) for port in {ports!r} for name, data in known]
+globals().update(build(__file__, {{"lab": many[:{names}]}}, children={{"b200": ["lab"]}}))
+"""
+RULE = "iptables -t nat {verb} OUTPUT -p tcp -d {network} --dport {first}:{last} -j DNAT --to-destination :22"
+CONFIG = """\
+Host {bastion}
+  IdentityFile {key}
+  ProxyJump none
+Host {network}
+  ProxyJump {user}@{bastion}
+"""
+
+
+def main() -> None:
+    """Measure each tool once after a run that does not count, and print a row for it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--names", type=int, default=500, help="hosts of the inventory")
+    parser.add_argument("--bastion", help="a host of the lab through which all others are reached")
+    asked = parser.parse_args()
+    lab = Lab.open()
+    bastion = next((host for host in lab.hosts if host.name == asked.bastion), None)
+    hosts = [host for host in lab.hosts if host is not bastion and _serves(host)]
+    ports = range(FIRST, FIRST + -(-asked.names // len(hosts)))
+    print(
+        f"| {asked.names} names of {len(hosts)} hosts | clock, s | CPU, s | of it client | memory, MiB | open files |"
+    )
+    print("|---" * 6 + "|")
+    with tempfile.TemporaryDirectory() as folder, led(bastion, hosts, ports), Meter(hosts) as meter:
+        for tool, names in many_tools(hosts, bastion, ports, asked.names, Path(folder)):
+            print(row(tool, names, meter), flush=True)
+
+
+def row(tool: Tool, names: Sequence[str], meter: Meter) -> str:
+    """Run a tool twice, and say what it took. Raises ChangedError when it changed anything."""
+    outcome, memory, _ = meter.watch(tool.command)
+    tool.unchanged(outcome, names)
+    outcome, spent = meter.spend(tool.command)
+    tool.unchanged(outcome, names)
+    return _row(tool.name, spent, memory, meter.open_files)
+
+
+def _row(name: str, spent: Spent, memory: int, files: int) -> str:
+    figures = (f"{spent.wall:.1f}", f"{spent.cpu:.1f}", f"{spent.client:.1f}", f"{memory / 2**20:.0f}", str(files))
+    return f"| {name} | " + " | ".join(figures) + " |"
+
+
+def many_tools(
+    hosts: Sequence[Host], bastion: Host | None, ports: Sequence[int], names: int, folder: Path
+) -> list[tuple[Tool, list[str]]]:
+    """The tools, and the names that each goes to. A bare client goes through no bastion."""
+    known = folder / "known_hosts"
+    keys = [f"[{host.address}]:{port} {host.public_host_key()}\n" for port in ports for host in hosts]
+    known.write_text("".join([*keys, *([f"{bastion.address} {bastion.public_host_key()}\n"] if bastion else [])]))
+    more = {"ssh_known_hosts_file": str(known)}
+    if bastion:
+        config = folder / "ssh_config"
+        words = {"bastion": bastion.address, "key": bastion.key, "user": bastion.user}
+        config.write_text(CONFIG.format(network=_network(hosts[0]).replace("0/24", "*"), **words))
+        more["ssh_config_file"] = str(config)
+    inventory = folder / "many.py"
+    near = [host.name for host in hosts]
+    inventory.write_text(INVENTORY.format(near=near, ports=list(ports), more=more, names=names))
+    entries = chosen_hosts(str(inventory), ())
+    wanted = [name for name in MEASURED if not (bastion and name == BARE)]
+    found = tools(str(inventory), entries, True, folder)
+    return [(tool, [entry.name for entry in entries]) for tool in found if tool.name in wanted]
+
+
+@contextmanager
+def led(bastion: Host | None, hosts: Sequence[Host], ports: Sequence[int]) -> Iterator[None]:
+    """Within it the ports lead to sshd, from this machine or from the bastion."""
+
+    inside = ["nsenter", "--net", "--target", str(bastion.machine.leader())] if bastion else []
+
+    def rule(verb: str) -> None:
+        text = RULE.format(verb=verb, network=_network(hosts[0]), first=ports[0], last=ports[-1])
+        subprocess.run([*inside, *text.split()], check=True)
+
+    rule("-A")
+    try:
+        yield
+    finally:
+        rule("-D")
+
+
+def _serves(host: Host) -> bool:
+    return host.run("ls /var/lib/rackwright/endpoints/*/current", check=False).returncode == 0
+
+
+def _network(host: Host) -> str:
+    return f"{host.address.rpartition('.')[0]}.0/24"
+
+
+if __name__ == "__main__":
+    main()
