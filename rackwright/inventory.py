@@ -27,8 +27,8 @@ from rackwright.pyinfra_glue.inventories import (
     settings_of,
     tell,
 )
-from rackwright.pyinfra_glue.open_files import allow_open_files
 from rackwright.pyinfra_glue.ssh.client import use_patient_client
+from rackwright.pyinfra_glue.ssh.open_files import allow_open_files
 from rackwright.pyinfra_glue.terminal import say_when_nobody_answers, tame_output
 from rackwright.settings.inventory_groups import ALL, InventoryGroup, InventoryGroups
 from rackwright.settings.problems import nearest

@@ -27,8 +27,8 @@ from pyinfra.connectors.util import make_unix_command_for_host
 from rackwright.effects.line import tune
 from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.current_run import inventory_of
-from rackwright.pyinfra_glue.open_files import allow_open_files
 from rackwright.pyinfra_glue.ssh.client import use_patient_client
+from rackwright.pyinfra_glue.ssh.open_files import allow_open_files
 from rackwright.pyinfra_glue.terminal import rebuilt
 
 AT_ONCE = 100

@@ -22,8 +22,8 @@ from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError
 from rackwright.pyinfra_glue.current_run import inventory_of, state_beside
 from rackwright.pyinfra_glue.inventories import limited, load_inventory, refuse_half_groups
-from rackwright.pyinfra_glue.open_files import allow_open_files
 from rackwright.pyinfra_glue.ssh.client import use_patient_client
+from rackwright.pyinfra_glue.ssh.open_files import allow_open_files
 from rackwright.pyinfra_glue.terminal import tame_output
 from rackwright.runs.selection import named_by
 

@@ -75,7 +75,7 @@ class PatientClient(SSHClient):
 
     def _connect_hop(self, hostname: str, arguments: Mapping[str, Any]) -> None:
         try:
-            with on_the_way(hostname), door_of(hostname, arguments.get("port")).login():
+            with on_the_way(hostname), logins_at(hostname, arguments.get("port")).login():
                 super().connect(hostname, **arguments)  # type: ignore[no-untyped-call]
         except (SSHException, EOFError, ConnectionResetError) as error:
             if isinstance(error, SSHException) and "banner" not in str(error):
@@ -102,8 +102,8 @@ class PatientClient(SSHClient):
 
 
 @dataclass
-class Door:
-    """A bastion's logins: few at a time, unless it does not answer at all, which all are to learn at once."""
+class Logins:
+    """Those at one bastion: few at a time, unless it does not answer at all, which all are to learn at once."""
 
     inside: int = 0
     dead: bool = False
@@ -128,9 +128,9 @@ class Door:
 
 
 @cache
-def door_of(hostname: str, port: object) -> Door:  # noqa: ARG001 - both tell one from another
-    """The door of a bastion, the same for all hosts behind it."""
-    return Door()
+def logins_at(hostname: str, port: object) -> Logins:  # noqa: ARG001 - both tell one from another
+    """Those at a bastion, the same for all hosts behind it."""
+    return Logins()
 
 
 @contextmanager
