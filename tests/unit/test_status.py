@@ -412,6 +412,15 @@ def test_a_reading_that_broke_off_or_makes_no_sense_is_refused(lines: list[str])
         parse(lines)
 
 
+@pytest.mark.parametrize(
+    ("second", "sums"),
+    [("serving", "2 endpoints: 2 serving"), ("stopped", "2 endpoints: 1 stopped, 1 serving")],
+)
+def test_hosts_that_serve_one_endpoint_together_count_once(second: str, sums: str) -> None:
+    pair = [replace(row(), host=host, head="h1", health=health) for host, health in (("h1", "serving"), ("h2", second))]
+    assert render([*pair, replace(row(), host="h3")]).splitlines()[-1] == sums
+
+
 def test_a_quarantined_host_is_marked_with_its_reason() -> None:
     text = render([replace(row(), quarantine="Xid 79 on GPU 3")])
     assert "serving (quarantined)" in text

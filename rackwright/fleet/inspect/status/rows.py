@@ -47,6 +47,8 @@ class StatusRow:
     """Since when, by whom and why its host is drained."""
     quarantine: str = ""
     """Why rollouts leave the host out."""
+    head: str = ""
+    """The host that answers for all of them, where several hosts serve the endpoint together."""
 
     @property
     def serving(self) -> bool:
@@ -90,6 +92,7 @@ def _row(host: str, name: str, asked: Asked, host_status: HostStatus, lock: str)
         lock=lock,
         drained=str(host_status.drained or ""),
         note=_note(seen) or _repaired(host_status),
+        head=group.head.host if (group := asked.settings.group) and group.endpoint == name else "",
     )
 
 
@@ -159,6 +162,18 @@ def grouped(rows: Sequence[StatusRow], adopted: bool = False) -> list[ReleaseGro
         if release:
             found.setdefault((row.endpoint, release), []).append(row.host)
     return [ReleaseGroup(*key, tuple(hosts)) for key, hosts in found.items()]
+
+
+def states_of(rows: Sequence[StatusRow]) -> list[str]:
+    """What each endpoint does; hosts that serve one together count once, as the first of them that does not serve."""
+    found: dict[tuple[str, str], list[StatusRow]] = {}
+    for row in rows:
+        found.setdefault((row.head or row.host, row.endpoint), []).append(row)
+    return [_state(next((row for row in members if not row.serving), members[0])) for members in found.values()]
+
+
+def _state(row: StatusRow) -> str:
+    return row.health if row.endpoint != UNKNOWN else "not known"
 
 
 def values_of(rows: Sequence[StatusRow]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rackwright.fleet.inspect.host_names import hosts_text
-from rackwright.fleet.inspect.status.rows import UNKNOWN, StatusRow, grouped
+from rackwright.fleet.inspect.status.rows import UNKNOWN, StatusRow, grouped, states_of
 from rackwright.messages import counted
 
 COLUMNS = ("host", "endpoint", "release", "since", "health", "GPUs", "clients", "drift", "lock", "last run")
@@ -80,6 +80,6 @@ def duration(seconds: int | None) -> str:
 
 def sums(rows: Sequence[StatusRow]) -> str:
     """How many endpoints serve, and what the others do."""
-    states = [row.health if row.endpoint != UNKNOWN else "not known" for row in rows]
+    states = states_of(rows)
     counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
-    return f"{counted(len(rows), 'endpoint')}: {', '.join(counts)}"
+    return f"{counted(len(states), 'endpoint')}: {', '.join(counts)}"
