@@ -9,6 +9,7 @@ from typing import Any
 
 from pyinfra import logger
 
+from rackwright.garbage import collect_seldom
 from rackwright.loading.ansible.listing import listing_of
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
@@ -67,6 +68,7 @@ def build(
 
     Raises InvalidSettingsError with every problem at once, before anything is connected.
     """
+    collect_seldom()
     path = Path(inventory_file)
     return _publish(Listing(path, _groups(groups, children or {}), _own_values(groups)), path)
 
@@ -84,6 +86,7 @@ def from_ansible(inventory: str, inventory_file: str | None = None) -> PyinfraGr
 
 def refuse_other_formats() -> None:
     """Say what to type when pyinfra is handed an Ansible inventory: it would run the file as Python, and fail there."""
+    collect_seldom()  # the first of ours that runs in a site under pyinfra
     named = pyinfra_options.inventory_named()
     path = Path(named) if named else None
     if path is None or path.suffix == ".py" or not path.exists():

@@ -14,6 +14,7 @@ from typing import NoReturn
 from rackwright import __version__
 from rackwright.commands.habits import option_hints, verb_hint
 from rackwright.commands.vault import open_vault
+from rackwright.garbage import collect_seldom
 from rackwright.messages import RackwrightError, coded
 
 ERROR = 1
@@ -105,7 +106,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"rackwright: {coded('RW1023', text)}", file=sys.stderr)
         return ERROR
     args = parser(typed[0]).parse_args(typed)
-    gc.freeze()
+    collect_seldom()
     gc.enable()
     handler: Handler = args.handler
     try:
