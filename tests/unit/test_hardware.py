@@ -28,8 +28,10 @@ from rackwright.fleet.view.timeline_events import timeline_of
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError
 from rackwright.plan.concern import HostReading
+from rackwright.pyinfra_glue.options import data_given
 from rackwright.runs.journal import append, new_record
 from rackwright.settings.model import HostSettings
+from rackwright.settings.secret import MASK
 from tests.unit.machines import EVERYTHING, gpus, machine, settings
 from tests.unit.made_up_runs import recorded
 
@@ -262,6 +264,19 @@ def test_the_command_writes_one_file_for_its_owner_only(site: Path, capsys: pyte
     assert values(text)["hosts"][0]["profile"] == "b200"
     for own in ("gpu01", "alice", "deploy1", "inventory"):
         assert own not in text.replace("No name of a host", ""), own
+
+
+def test_what_data_of_the_run_said_counts_as_it_did_then(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = new_record(site, "rollout")
+    said = {"gate.level": "full", "api_key": MASK, "environment": {"HF_TOKEN": MASK}}
+    append(record, "begin", inventory="inventory/b200.py", hosts=["gpu01"], data=said)
+    append(record, "row", host="gpu01", row="a chat answer", mark="proved", seen="42")
+    counted = []
+    real = writing.survey
+    monkeypatch.setattr(writing, "survey", lambda *asked: [counted.append(data_given()), *real(*asked)][1:])
+    write_bundle(record)
+    assert counted == [{"gate.level": "full"}]
+    assert data_given() == {}
 
 
 def test_without_a_name_the_last_run_that_asked_is_taken(site: Path) -> None:

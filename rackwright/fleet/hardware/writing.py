@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from rackwright.fleet.view.report.writing import write_privately
 from rackwright.fleet.view.timeline import Timeline
 from rackwright.fleet.view.timeline_events import timeline_of
 from rackwright.messages import RackwrightError
+from rackwright.pyinfra_glue.options import given
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.journal import Event, folder_of, read_record, records
+from rackwright.settings.secret import MASK
 
 
 def newest_with_rows(root: Path) -> Path:
@@ -34,11 +37,17 @@ def write_bundle(record: Path, out: Path | None = None) -> Path:
     out: the file to write; by default the record's name with `.hardware.md`.
     """
     events = read_record(record)
-    timeline = timeline_of(events)
-    text = page(bundle(timeline, members(timeline, _begin(events), record.stem)))
+    timeline, begin = timeline_of(events), _begin(events)
+    with given(said_of(begin)):
+        text = page(bundle(timeline, members(timeline, begin, record.stem)))
     target = out or record.with_suffix(".hardware.md")
     write_privately(target, text)
     return target
+
+
+def said_of(begin: Event) -> dict[str, Any]:
+    """What `--data` of the run said, which its gate was asked by; secrets, which a record masks, are left out."""
+    return {key: value for key, value in begin.get("data", {}).items() if MASK not in json.dumps(value)}
 
 
 def _begin(events: Sequence[Event]) -> Event:
