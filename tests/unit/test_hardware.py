@@ -271,9 +271,14 @@ def test_what_data_of_the_run_said_counts_as_it_did_then(site: Path, monkeypatch
     said = {"gate.level": "full", "api_key": MASK, "environment": {"HF_TOKEN": MASK}}
     append(record, "begin", inventory="inventory/b200.py", hosts=["gpu01"], data=said)
     append(record, "row", host="gpu01", row="a chat answer", mark="proved", seen="42")
-    counted = []
-    real = writing.survey
-    monkeypatch.setattr(writing, "survey", lambda *asked: [counted.append(data_given()), *real(*asked)][1:])
+    counted: list[dict[str, object]] = []
+    entry = Surveyed("gpu01", own_settings(), EVERYTHING, reading())
+
+    def surveyed(*_: object) -> list[Surveyed]:
+        counted.append(data_given())
+        return [entry]
+
+    monkeypatch.setattr(writing, "survey", surveyed)
     write_bundle(record)
     assert counted == [{"gate.level": "full"}]
     assert data_given() == {}
