@@ -28,6 +28,7 @@ LATE = 124
 """The status of a run that was ended for its time, as `timeout` has it."""
 collect_ignore = [] if os.environ.get("RACKWRIGHT_SOAK_MINUTES") else ["soak"]
 LONG = (
+    "test_group_under_load.py",
     "test_leaks.py",
     "test_field.py",
     "test_switch.py",
