@@ -1,4 +1,4 @@
-"""Python's search for garbage: a process that lives for seconds and drops little need not pay for it time and again."""
+"""Garbage collection tuned for a process that runs for seconds and frees little."""
 
 from __future__ import annotations
 

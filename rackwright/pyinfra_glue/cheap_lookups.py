@@ -1,4 +1,4 @@
-"""What pyinfra works out anew for each operation and host, looked up in a cheaper way with the same answer.
+"""Cheaper lookups with the same answers for what pyinfra computes again for each operation and host.
 
 An operation's place in the order is the line numbers of its callers. pyinfra takes them from `inspect.stack()`, which
 finds the source text around each of thirty frames, several times an operation: a third of what a converged run of

@@ -1,4 +1,4 @@
-"""What pyinfra is told in a cheaper way is what it would have found out itself."""
+"""The cheap lookups give pyinfra the same answers as its own."""
 
 from __future__ import annotations
 

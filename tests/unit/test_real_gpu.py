@@ -1,4 +1,4 @@
-"""The stories of a deploy on real GPUs: what can be seen of them where there is none."""
+"""The real-GPU stories: everything about them that can be tested without a GPU."""
 
 from __future__ import annotations
 

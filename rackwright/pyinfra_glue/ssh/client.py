@@ -103,7 +103,7 @@ class PatientClient(SSHClient):
 
 @dataclass
 class Logins:
-    """Those at one bastion: few at a time, unless it does not answer at all, which all are to learn at once."""
+    """Limits concurrent logins at one bastion; lifts the limit while it is unreachable, so that all fail at once."""
 
     inside: int = 0
     dead: bool = False
@@ -111,7 +111,7 @@ class Logins:
 
     @contextmanager
     def login(self) -> Iterator[None]:
-        """Within it one logs in; waits until it may."""
+        """Hold one login slot; waits for a free one."""
         with self.changed:
             self.changed.wait_for(lambda: self.dead or self.inside < LOGINS)
             self.inside += 1
@@ -129,7 +129,7 @@ class Logins:
 
 @cache
 def logins_at(hostname: str, port: object) -> Logins:  # noqa: ARG001 - both tell one from another
-    """Those at a bastion, the same for all hosts behind it."""
+    """The limit of a bastion, shared by all hosts behind it."""
     return Logins()
 
 
@@ -207,7 +207,7 @@ _read_configuration = client.get_ssh_config
 
 
 def configuration_of(file: str | None = None) -> SSHConfiguration | None:
-    """The SSH configuration in a file, by default the user's own; None when there is none."""
+    """Read an SSH configuration, by default the user's own; None if the file is missing."""
     known = _read_configuration(file)
     return SSHConfiguration(known) if known else None
 
