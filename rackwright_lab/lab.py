@@ -19,7 +19,7 @@ from rackwright_lab.gpu import host as host_gpus
 from rackwright_lab.hosts import base, dress
 from rackwright_lab.hosts import short_lists as lists
 from rackwright_lab.hosts.host import Host
-from rackwright_lab.machine import cgroups, locks, network, prerequisites
+from rackwright_lab.machine import cgroups, locks, memory, network, prerequisites
 from rackwright_lab.machine.paths import STATE_ROOT, Paths, cache_root, default_id
 from rackwright_lab.machine.progress import Progress
 from rackwright_lab.machine.shell import LabError, run
@@ -111,13 +111,15 @@ class Lab:
         gpus: str = POSED_GPUS,
         offline: bool = False,
         short_lists: bool = False,
+        in_memory: bool = False,
     ) -> list[Host]:
         """Boot `hosts` hosts, the first `bare` of them bare, the next `ubuntu` a bare Ubuntu; others are lived-in.
 
         Those that exist already stay as they are. With `real`, a version, its Docker Hub has that real vLLM and its hub
         a real model. With `gpus` HOST_GPUS its hosts share this machine's own GPUs evenly, the real vLLM is a build for
         them, and the stand-ins of engines are left out. `offline`: they install packages from what the cache holds.
-        `short_lists`: they know the packages that lab hosts install, and no others, so that apt is quick.
+        `short_lists`: they know the packages that lab hosts install, and no others, so that apt is quick. `in_memory`:
+        their disks lie in this machine's memory, where it has some to spare; a lab that is up keeps its own.
 
         Returns the hosts. Raises LabError with what failed and what to type.
         """
@@ -142,6 +144,8 @@ class Lab:
             if make_engine is not None:
                 self._offer_real_engine(make_engine)
             self._layers(record, found)
+            if in_memory and not self.paths.hosts.exists() and memory.has_room(hosts):
+                memory.lay(self.paths.hosts, self.paths.tag)
             self._boot([self._host(row, record) for row in rows])
         return self.hosts
 
@@ -358,6 +362,7 @@ class Lab:
                 cgroups.remove_legacy(self.paths.tag)
                 for root in self.paths.hosts.glob("*/root"):
                     run("umount", root, check=False)
+                memory.lift(self.paths.hosts)
                 network.down(self.paths)
                 shutil.rmtree(self.paths.root, ignore_errors=True)
             if self.paths.root.exists():

@@ -30,11 +30,11 @@ def remove_legacy(tag: str) -> None:
 
 
 def make(tag: str, host: str) -> Path:
-    """Make the group of one host, with all controllers the tree can hand down, and return its folder."""
+    """Make the group of one host, which hands down all controllers that the tree has, and return its folder."""
     top = unified_root() / tag
     group = top / host
     group.mkdir(parents=True, exist_ok=True)
-    for folder in (top.parent, top):
+    for folder in (top.parent, top, group):
         _delegate(folder)
     return group
 

@@ -136,7 +136,7 @@ def worker_lab() -> Iterator[Lab]:
     """The lab of this test process: one bare and one lived-in host. Its id is the process's own."""
     end_labs_of_killed_runs()
     lab = Lab.open(f"t{os.getpid()}")
-    lab.up(hosts=2, bare=1, short_lists=True)
+    lab.up(hosts=2, bare=1, short_lists=True, in_memory=True)
     yield lab
     lab.down()
 

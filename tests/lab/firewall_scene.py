@@ -186,7 +186,7 @@ def raised(worker_id: str, folder: Path) -> Iterator[Scene]:
     """A lab of its own: one lived-in host, and two clients."""
     lab = Lab.open(f"fw{worker_id.removeprefix('gw').removeprefix('master')}")
     lab.down()
-    (host,) = lab.up(hosts=1, bare=0, short_lists=True)
+    (host,) = lab.up(hosts=1, bare=0, short_lists=True, in_memory=True)
     prefix = host.address.rpartition(".")[0]
     clients = [Client(f"{lab.paths.id}-{name}", f"{prefix}.{last}") for name, last in (("in", 201), ("out", 202))]
     for client in clients:

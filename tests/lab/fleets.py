@@ -25,7 +25,7 @@ def three_hosts() -> Iterator[Site]:
     lab = Lab.open(f"t{os.getpid()}b")
     lab.down()
     try:
-        lab.up(hosts=3, bare=0, short_lists=True)
+        lab.up(hosts=3, bare=0, short_lists=True, in_memory=True)
         yield Site(lab)
     finally:
         lab.down()

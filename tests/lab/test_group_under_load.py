@@ -33,7 +33,7 @@ def fleet(worker_lab: Lab) -> Iterator[Site]:
     lab = Lab.open(f"{worker_lab.paths.id}g")
     lab.down()
     try:
-        lab.up(hosts=2 * PAIRS, bare=0, short_lists=True)
+        lab.up(hosts=2 * PAIRS, bare=0, short_lists=True, in_memory=True)
         site = Site(lab)
         run = deploy(site)
         assert run.status == 0, run.output

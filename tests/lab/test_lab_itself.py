@@ -16,6 +16,7 @@ import pytest
 
 from rackwright_lab import Host, Lab, LabError, inventory
 from rackwright_lab.gpu import pose
+from rackwright_lab.machine import cgroups
 from rackwright_lab.servers.image import SGLANG, VLLM
 from tests.lab import tutorial
 from tests.lab.conftest import Site
@@ -62,6 +63,10 @@ class TestHosts:
             assert host.wait_up() == "running"
             assert host.run("cat /proc/1/comm; hostname").stdout.split() == ["systemd", host.name]
             assert host.run("readlink /proc/1/ns/net").stdout.strip() != str(Path("/proc/self/ns/net").readlink())
+
+    def test_they_have_the_controllers_of_this_machine(self, bare: Host) -> None:
+        has = (cgroups.unified_root() / "cgroup.controllers").read_text()
+        assert bare.run("cat /sys/fs/cgroup/cgroup.controllers").stdout == has
 
     def test_a_bare_host_lacks_what_a_bare_system_lacks(self, bare: Host) -> None:
         bare.reset()
@@ -331,7 +336,8 @@ class TestLabs:
         assert all(each.ssh("true").returncode == 0 for each in worker_lab.hosts)
 
     def test_down_ends_a_host_whose_nspawn_was_killed(self, second: Lab) -> None:
-        host = second.up(hosts=1, bare=1)[0]
+        host = second.up(hosts=1, bare=1, in_memory=True)[0]
+        assert mount_of(host.folder).split() == [second.paths.tag, "tmpfs"]
         leader = host.machine.leader()
         assert leader is not None
         os.kill(parent_of(leader), signal.SIGKILL)
@@ -356,6 +362,12 @@ class TestLabs:
     def test_a_bad_id_is_refused(self) -> None:
         with pytest.raises(LabError, match="is no lab id"):
             Lab.open("Not_An_Id")
+
+
+def mount_of(folder: Path) -> str:
+    """The source and the kind of what a folder of this machine lies on."""
+    argv = ["findmnt", "--noheadings", "--output=SOURCE,FSTYPE", "--target", folder]
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
 
 def parent_of(pid: int) -> int:

@@ -31,7 +31,7 @@ def lab() -> Iterator[Lab]:
     """A lab of one Ubuntu host, of this process."""
     found = Lab.open(f"t{os.getpid()}u")
     try:
-        found.up(hosts=1, bare=0, ubuntu=1, short_lists=True)
+        found.up(hosts=1, bare=0, ubuntu=1, short_lists=True, in_memory=True)
     except LabError as error:
         if "ubuntu" in str(error).lower():
             pytest.skip(f"Ubuntu's archive cannot be had here: {error}")

@@ -61,7 +61,7 @@ def fleet() -> Iterator[Fleet]:
     """A lab of its own with all hosts serving."""
     end_labs_of_killed_runs()
     lab = Lab.open(KEPT or f"t{os.getpid()}f")
-    lab.up(hosts=HOSTS, bare=0, short_lists=True)
+    lab.up(hosts=HOSTS, bare=0, short_lists=True, in_memory=True)
     found = Fleet(Site(lab))
     if not (KEPT and found.serves()):
         run = found.site.deploy(timeout=200 + 30 * HOSTS)

@@ -1,0 +1,33 @@
+"""Folders that lie in this machine's memory: what is written there never reaches a disk, and goes with the mount."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from rackwright_lab.machine.shell import run
+
+# Measured: a host that serves has written 0.2 GiB, and what runs in it takes as much. The rest is for who else works.
+PER_HOST = 1 << 30
+KEPT_FREE = 6 << 30
+MEMINFO = Path("/proc/meminfo")
+
+
+def has_room(hosts: int, meminfo: Path = MEMINFO) -> bool:
+    """Whether this machine has enough memory to spare for the disks of so many hosts."""
+    found = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo.read_text(), re.MULTILINE)
+    return found is not None and int(found[1]) * 1024 >= hosts * PER_HOST + KEPT_FREE
+
+
+def lay(folder: Path, name: str) -> None:
+    """Let a folder lie in memory; name is what mount and findmnt show as its source."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not folder.is_mount():
+        # Its hosts' disks look as large as all memory, and have as many files as they like.
+        run("mount", "-t", "tmpfs", "-o", "size=100%,nr_inodes=0,mode=755", name, folder)
+
+
+def lift(folder: Path) -> None:
+    """Take the memory back, with all that lies in it; a folder that does not lie there stays as it is."""
+    if folder.is_mount():
+        run("umount", folder, check=False)
