@@ -49,6 +49,7 @@ class Machine:
             raise LabError(f"{self.name} is running already")
         self._drop_link()
         group = cgroups.make(self.tag, self.name)
+        cgroups.hand_down(group)
         for part in ("watch", "machine"):
             (group / part).mkdir(exist_ok=True)
         if self.denied:

@@ -30,16 +30,17 @@ def remove_legacy(tag: str) -> None:
 
 
 def make(tag: str, host: str) -> Path:
-    """Make the group of one host, which hands down all controllers that the tree has, and return its folder."""
+    """Make the group of one host or server, with all controllers the tree can hand down, and return its folder."""
     top = unified_root() / tag
     group = top / host
     group.mkdir(parents=True, exist_ok=True)
-    for folder in (top.parent, top, group):
-        _delegate(folder)
+    for folder in (top.parent, top):
+        hand_down(folder)
     return group
 
 
-def _delegate(folder: Path) -> None:
+def hand_down(folder: Path) -> None:
+    """Let the groups right below have all controllers of this one, which then can hold no processes itself."""
     for controller in (folder / "cgroup.controllers").read_text().split():
         try:
             (folder / "cgroup.subtree_control").write_text(f"+{controller}")

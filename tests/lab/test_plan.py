@@ -83,6 +83,8 @@ def test_a_served_host_is_planned_and_its_drift_is_told(site: Site, tmp_path: Pa
     assert re.search("restarts endpoint llm because .*max_batch_size changed", other.output), other.output
     assert site.lab.secrets()["hub-token"] not in other.output
 
+    # Otherwise the host may put its rules back before anybody has looked.
+    assert site.rackwright("firewall", "pause", "inventory/lab.py", lived.name, "--for", "1h").status == 0
     lived.run("systemctl disable --quiet rackwright-llm; iptables -F DOCKER-USER")
     drift = site.rackwright("drift", "inventory/lab.py", *limit)
     assert drift.status == 2, drift.output
@@ -92,6 +94,7 @@ def test_a_served_host_is_planned_and_its_drift_is_told(site: Site, tmp_path: Pa
     assert "serving" in status
     assert "it does not start at boot any more" in status
     assert site.deploy("-y", limit=(lived.name,)).status == 0
+    assert site.rackwright("firewall", "resume", "inventory/lab.py", lived.name).status == 0
     assert site.rackwright("drift", "inventory/lab.py", *limit).status == 0
 
 
