@@ -23,8 +23,8 @@ def lay(folder: Path, name: str) -> None:
     """Let a folder lie in memory; name is what mount and findmnt show as its source."""
     folder.mkdir(parents=True, exist_ok=True)
     if not folder.is_mount():
-        # Its hosts' disks look as large as all memory, and have as many files as they like.
-        run("mount", "-t", "tmpfs", "-o", "size=100%,nr_inodes=0,mode=755", name, folder)
+        # The size is a limit and takes nothing; a host whose disk looks smaller than real models would be warned of that.
+        run("mount", "-t", "tmpfs", "-o", "size=200g,nr_inodes=0,mode=755", name, folder)
 
 
 def lift(folder: Path) -> None:
