@@ -23,7 +23,7 @@ def lay(folder: Path, name: str) -> None:
     """Let a folder lie in memory; name is what mount and findmnt show as its source."""
     folder.mkdir(parents=True, exist_ok=True)
     if not folder.is_mount():
-        # The size is a limit and takes nothing; a host whose disk looks smaller than real models would be warned of that.
+        # The size takes nothing, it is a limit: a disk that looks smaller than real models is worth a warning.
         run("mount", "-t", "tmpfs", "-o", "size=200g,nr_inodes=0,mode=755", name, folder)
 
 
