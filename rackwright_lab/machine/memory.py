@@ -23,8 +23,8 @@ def lay(folder: Path, name: str) -> None:
     """Let a folder lie in memory; name is what mount and findmnt show as its source."""
     folder.mkdir(parents=True, exist_ok=True)
     if not folder.is_mount():
-        # The size takes nothing, it is a limit: a disk that looks smaller than real models is worth a warning.
-        run("mount", "-t", "tmpfs", "-o", "size=200g,nr_inodes=0,mode=755", name, folder)
+        # Both are limits and take nothing: preflight counts bytes and inodes, and warns of less than real models need.
+        run("mount", "-t", "tmpfs", "-o", "size=200g,nr_inodes=16m,mode=755", name, folder)
 
 
 def lift(folder: Path) -> None:
