@@ -138,6 +138,8 @@ class HostRestart:
     """What must answer afterwards: what it is compared by is asked before."""
     serving: bool
     """True when any endpoint serves now."""
+    boot: str
+    """The boot that is to end."""
 
 
 @dataclass(frozen=True)

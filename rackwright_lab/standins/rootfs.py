@@ -100,6 +100,8 @@ def make_base(root: Path, packages: tuple[str, ...] = PACKAGES) -> None:
     for name in ("tmp", "dev", "var/cache", "var/log"):
         (root / name).mkdir()
     (root / "tmp").chmod(0o1777)
+    # A layer's files have no times, and byte code that Debian made names its source's.
+    compile_all(root, "usr/lib/python3.11")
 
 
 def add_mpi(root: Path) -> None:
@@ -191,7 +193,7 @@ def _copy(source: Path, target: Path) -> None:
 
 def compile_all(root: Path, folder: str) -> None:
     """Compile with the image's own Python, so that a container does not at each start."""
-    argv = ("python3", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", f"/{folder}")
+    argv = ("python3", "-m", "compileall", "-q", "-f", "--invalidation-mode", "unchecked-hash", f"/{folder}")
     run("chroot", root, *argv)
 
 

@@ -5,15 +5,12 @@ The tests are one story, in this order.
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -25,9 +22,6 @@ from tests.lab.fleets import HOME, proven, running
 from tests.lab.group.serving import (
     ask,
     begin_rollout,
-    begin_run,
-    boot,
-    command,
     cut_off,
     deploy,
     kill,
@@ -41,12 +35,8 @@ from tests.lab.group.serving import (
     wait_until_one_release_serves,
     words_of,
 )
-from tests.lab.products import in_proof
 
 pytestmark = pytest.mark.lab
-
-LATER = {"engine": {"tensor-parallel-size": 16, "max-num-seqs": 41}}
-"""What serves in the last part of the story."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -59,7 +49,7 @@ def hosts_of_its_own(worker_lab: Lab) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _served(site: Site, hosts_of_its_own: None, request: pytest.FixtureRequest) -> None:
-    """`make proof` leaves out the test that deploys first; after a failure nobody knows what serves."""
+    """After a failure nobody knows what serves."""
     if needs_preparing(request) and request.node.name != "test_two_hosts_serve_one_model":
         run = deploy(site)
         assert run.status == 0, run.output
@@ -167,7 +157,6 @@ def test_a_member_that_dies_takes_all_of_them_with_it_and_they_come_back(site: S
     wait_until_all_serve(site, before)
 
 
-@in_proof("a member that dies shows the lines at work, and its head ends the same way")
 def test_a_head_that_dies_takes_all_of_them_with_it_and_they_come_back(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     kill(site.lab.hosts[0])
@@ -205,7 +194,6 @@ def test_nothing_is_switched_while_a_member_is_cut_off_and_all_serve_again_after
     wait_until_one_release_serves(site)
 
 
-@in_proof("a member that dies shows the lines at work; that a pause is no end is told by their grace alone")
 def test_a_line_that_is_cut_for_a_moment_restarts_nothing(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     head, member = site.lab.hosts
@@ -215,21 +203,18 @@ def test_a_line_that_is_cut_for_a_moment_restarts_nothing(site: Site) -> None:
     assert ask(head) == "42"
 
 
-@in_proof("a member that dies shows that all start together; a reboot takes half a minute more")
 def test_the_head_comes_back_after_a_reboot_and_all_serve(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     site.lab.hosts[0].reboot()
     wait_until_all_serve(site, before)
 
 
-@in_proof("a member that dies shows that all start together; a reboot takes half a minute more")
 def test_a_member_that_reboots_comes_back_and_all_serve(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     site.lab.hosts[-1].reboot()
     wait_until_all_serve(site, before)
 
 
-@in_proof("a member that dies shows that all start together; the grace and the probe take a minute")
 def test_a_line_that_is_cut_for_good_stops_all_and_they_start_together_when_it_is_back(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     head, member = site.lab.hosts
@@ -240,7 +225,6 @@ def test_a_line_that_is_cut_for_good_stops_all_and_they_start_together_when_it_i
     wait_until_all_serve(site, before)
 
 
-@in_proof("what is cut before a switch is refused in make test; here both its load and the way back must run out")
 def test_a_line_that_is_cut_in_a_switch_and_stays_so_needs_hands_and_says_which(site: Site) -> None:
     before = proven(site.lab.hosts)
     head, member = site.lab.hosts
@@ -258,114 +242,3 @@ def test_a_line_that_is_cut_in_a_switch_and_stays_so_needs_hands_and_says_which(
     finally:
         running.stop()
     assert running_releases(site) == proven(site.lab.hosts) == before
-
-
-@in_proof("a host alone is drained in test_maintenance.py; groups are chosen in tests/unit")
-def test_they_are_drained_together_and_taken_in_together(site: Site) -> None:
-    before = proven(site.lab.hosts)
-    head, member = site.lab.hosts
-    half = command(site, "drain", member.name, "--reason", "x")
-    assert half.status == 1
-    assert f"RW0842: {head.name}, {member.name} serve endpoint llm together" in half.output
-    drained = command(site, "drain", head.name, member.name, "--reason", "a cable is swapped", "--anyway")
-    assert drained.status == 0, drained.output
-    assert [state(host) for host in site.lab.hosts] == ["inactive", "inactive"]
-    aside = rackwright(site, "rollout", "-y")
-    assert "every chosen host is drained" in aside.output
-    back = command(site, "undrain", head.name, member.name)
-    assert back.status == 0, back.output
-    assert running_releases(site) == proven(site.lab.hosts) == before
-    assert ask(head) == "42"
-
-
-@in_proof("they rest and come back by undrain too; their restart's order is a unit test")
-def test_they_are_restarted_together_and_the_head_is_asked(site: Site) -> None:
-    before, boots = proven(site.lab.hosts), [boot(host) for host in site.lab.hosts]
-    run = rackwright(site, "reboot", "-y", "--plain", "--bake", "1")
-    assert run.status == 0, run.output
-    assert run.output.count("drained: it restarts") == 2
-    assert "proved: a chat answer" in run.output
-    assert not {boot(host) for host in site.lab.hosts} & set(boots)
-    assert running_releases(site) == proven(site.lab.hosts) == before
-
-
-@in_proof("resume of a restart is a unit test; this one shows that none of its hosts restarts twice")
-def test_a_restart_of_them_that_was_cut_is_resumed_for_all(site: Site) -> None:
-    head = site.lab.hosts[0]
-    running = begin_run(site, "reboot", "-y", "--plain", "--bake", "1")
-    assert running.until("drained: it restarts") is not None
-    os.killpg(running.process.pid, signal.SIGKILL)
-    running.end()
-    run = max(Path(site.environment()["RACKWRIGHT_RUNS"]).glob("*-reboot.jsonl")).stem
-    again = site.rackwright("resume", run, "-y", "--plain")
-    assert again.status == 0, again.output
-    assert f"[{head.name}] restart the host" not in again.output
-    wait_until_one_release_serves(site)
-
-
-@in_proof("hosts that serve alone show it in make test; what is left of a group is a unit test")
-def test_a_switch_of_them_that_was_cut_is_resumed_from_what_they_keep(site: Site) -> None:
-    before = proven(site.lab.hosts)
-    running = begin_rollout(site, **LATER)
-    assert running.until("switching to release") is not None
-    running.stop()
-    records = Path(site.environment()["RACKWRIGHT_RUNS"])
-    records.rename(records.with_name("the-first-laptop"))
-    again = command(site, "resume", "--plain", settings=LATER)
-    assert again.status == 0, again.output
-    assert "2 of its 2 hosts know it" in again.output
-    after = proven(site.lab.hosts)
-    assert running_releases(site) == after
-    assert len(set(after)) == 1
-    assert not set(after) & set(before)
-    assert ask(site.lab.hosts[0]) == "42"
-
-
-@in_proof("test_rebuild.py brings a reinstalled host back; here its head has nothing to change, and starts with it")
-def test_a_reinstalled_member_comes_back_to_a_head_that_serves_what_is_asked_for(site: Site) -> None:
-    before = proven(site.lab.hosts)
-    head, member = site.lab.hosts
-    member.reset()
-    run = command(site, "rebuild", member.name, settings=LATER)
-    assert run.status == 0, run.output
-    assert "proved: a chat answer" in run.output
-    assert running_releases(site) == proven(site.lab.hosts) == before
-    assert ask(head) == "42"
-
-
-@in_proof(
-    "test_rebuild.py brings a reinstalled host back; a unit test has the member that waits for its head's release"
-)
-def test_a_reinstalled_member_comes_back_even_where_the_settings_ask_for_another_unit(site: Site) -> None:
-    before = proven(site.lab.hosts)
-    head, member = site.lab.hosts
-    member.reset()
-    run = command(site, "rebuild", member.name, settings={**LATER, "start_limit": 4})
-    assert run.status == 0, run.output
-    assert "proved: a chat answer" in run.output
-    after = proven(site.lab.hosts)
-    assert running_releases(site) == after
-    assert len(set(after)) == 1
-    assert not set(after) & set(before), "the new unit came with it"
-    assert ask(head) == "42"
-
-
-@in_proof("that members are asked before a switch is seen in make test; this is the same question on the way back")
-def test_nothing_is_rolled_back_to_a_release_that_a_reinstalled_member_does_not_have(site: Site) -> None:
-    before, containers = proven(site.lab.hosts), [started(host) for host in site.lab.hosts]
-    run = rackwright(site, "rollback", "-y")
-    assert run.status != 0
-    assert f"{site.lab.hosts[-1].name} does not have release" in run.output
-    assert [started(host) for host in site.lab.hosts] == containers, "what serves was not stopped"
-    assert proven(site.lab.hosts) == before
-
-
-@in_proof("a teardown's own file shows what goes; this one shows that none of them holds up the others")
-def test_they_are_torn_down_together(site: Site) -> None:
-    run = rackwright(site, "teardown", "-y")
-    assert run.status == 0, run.output
-    for host in site.lab.hosts:
-        kept = "ls -d /var/lib/rackwright/endpoints /run/rackwright/groups; docker ps -aq --filter name=rackwright"
-        assert host.run(f"({kept}) 2>/dev/null", check=False).stdout == ""
-        units = host.run("systemctl list-units --all --plain --no-legend; systemctl list-unit-files --no-legend")
-        assert "rackwright-llm" not in units.stdout

@@ -14,12 +14,8 @@ from rackwright_lab.lab import Lab
 from tests.lab.conftest import Site
 from tests.lab.fleets import proven, running
 from tests.lab.group.serving import ask, deploy, kill, reset, started, state, wait_until_all_serve, words_of
-from tests.lab.products import in_proof
 
-pytestmark = [
-    pytest.mark.lab,
-    in_proof("test_group.py has the life of such hosts with vLLM; tests/unit/test_group.py the words of SGLang"),
-]
+pytestmark = pytest.mark.lab
 
 PROFILE: dict[str, Any] = {"profile": "rtx_pro_6000_sglang", "accept_known_bad": True}
 STATUS = "curl -s --max-time 5 -o /dev/null -w '%{http_code}' "

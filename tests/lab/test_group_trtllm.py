@@ -32,7 +32,6 @@ from tests.lab.group.serving import (
     wait_until_all_serve,
     words_of,
 )
-from tests.lab.products import in_proof
 
 pytestmark = pytest.mark.lab
 
@@ -58,7 +57,7 @@ def hosts_of_its_own(worker_lab: Lab) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _served(site: Site, hosts_of_its_own: None, request: pytest.FixtureRequest) -> None:
-    """`make proof` leaves out the test that deploys first; after a failure nobody knows what serves."""
+    """After a failure nobody knows what serves."""
     if needs_preparing(request) and request.node.name != "test_two_hosts_serve_one_model":
         run = deploy(site, **settings())
         assert run.status == 0, run.output
@@ -108,7 +107,6 @@ def test_the_heads_key_starts_ranks_and_nothing_else(site: Site) -> None:
     assert head.run(f"docker exec rackwright-llm grep -rl PRIVATE {HERE} /root /scratch", check=False).stdout == ""
 
 
-@in_proof("test_group.py has a member that dies, whose line to the head is the same")
 def test_a_member_that_dies_takes_all_of_them_with_it_and_they_come_back_with_new_keys(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     keys = [host.run(f"cat {HERE}/key.pub").stdout for host in site.lab.hosts]
@@ -117,14 +115,12 @@ def test_a_member_that_dies_takes_all_of_them_with_it_and_they_come_back_with_ne
     assert not set(keys) & {host.run(f"cat {HERE}/key.pub").stdout for host in site.lab.hosts}
 
 
-@in_proof("test_group.py has a head that dies, whose lines from its members are the same")
 def test_a_head_that_dies_takes_all_of_them_with_it_and_they_come_back(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     kill(site.lab.hosts[0])
     wait_until_all_serve(site, before)
 
 
-@in_proof("test_group.py has both reboots")
 @pytest.mark.parametrize("which", [0, -1], ids=["head", "member"])
 def test_one_that_reboots_comes_back_and_all_serve(site: Site, which: int) -> None:
     before = [started(host) for host in site.lab.hosts]
@@ -132,7 +128,6 @@ def test_one_that_reboots_comes_back_and_all_serve(site: Site, which: int) -> No
     wait_until_all_serve(site, before)
 
 
-@in_proof("test_group.py cuts the same line; here mpirun's own daemons must bear it, too")
 def test_a_line_that_is_cut_for_a_moment_restarts_nothing(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     head, member = site.lab.hosts
@@ -143,7 +138,6 @@ def test_a_line_that_is_cut_for_a_moment_restarts_nothing(site: Site) -> None:
     assert ask(head) == "42"
 
 
-@in_proof("test_group.py cuts the same line; here mpirun's own daemons end on both sides of the cut")
 def test_a_line_that_is_cut_for_good_stops_all_and_they_start_together_when_it_is_back(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     head, member = site.lab.hosts
@@ -153,7 +147,6 @@ def test_a_line_that_is_cut_for_good_stops_all_and_they_start_together_when_it_i
     wait_until_all_serve(site, before)
 
 
-@in_proof("test_group.py has a bad change, and the same head rolls it back")
 def test_a_server_that_dies_beside_its_ranks_rolls_back_on_all_of_them(site: Site) -> None:
     """Its launcher outlives it, and so do the ranks: mpirun alone would wait for good."""
     before = proven(site.lab.hosts)
@@ -166,7 +159,6 @@ def test_a_server_that_dies_beside_its_ranks_rolls_back_on_all_of_them(site: Sit
     assert ask(site.lab.hosts[0]) == "42"
 
 
-@in_proof("test_release.py has the script that waits; here real connections are gone after a minute")
 def test_connections_that_wait_at_its_port_do_not_kill_the_next_server(site: Site) -> None:
     """The server is the one that closes them, as with every client that asks for it; trtllm-serve cannot bind then."""
     head, before = site.lab.hosts[0], [started(host) for host in site.lab.hosts]

@@ -366,7 +366,7 @@ class TestLabs:
 
 def mount_of(folder: Path) -> str:
     """The source and the kind of what a folder of this machine lies on."""
-    argv = ["findmnt", "--noheadings", "--output=SOURCE,FSTYPE", "--target", folder]
+    argv = ["findmnt", "--noheadings", "--output=SOURCE,FSTYPE", "--target", str(folder)]
     return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
 

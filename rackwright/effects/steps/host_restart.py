@@ -18,6 +18,7 @@ from rackwright.effects.line import tune
 from rackwright.effects.remote import (
     LOST,
     ConnectionLostError,
+    LeaseLostError,
     NotStartedError,
     StepFailedError,
     follow_job,
@@ -55,9 +56,15 @@ class Restarted:
 
 def restart_host(state: State, host: Host, step: HostRestart) -> None:
     """Have a host drain itself and restart. Raises StepFailedError when it does not."""
-    answers = {proof.endpoint: asked_before(state, host, proof) for proof in step.proofs}
-    part_of(state, Restarted).answers[host.name] = answers
-    _restart(state, host, step.job)
+    try:
+        answers = {proof.endpoint: asked_before(state, host, proof) for proof in step.proofs}
+        part_of(state, Restarted).answers[host.name] = answers
+        _restart(state, host, step.job)
+    except (*LOST, ConnectionLostError, LeaseLostError):
+        # An earlier run that was killed may have told it to restart, and it does so as late as now.
+        if not _is_in_another(state, host, step.boot):
+            raise
+        say(host, "  it has restarted meanwhile, as an earlier run had told it to")
     forget(state, host.name)
 
 
@@ -122,7 +129,7 @@ def _wait(state: State, host: Host, step: HostReturn) -> None:
     while time.monotonic() - began < step.seconds:
         time.sleep(PAUSE)
         try:
-            if _boot(state, host) not in ("", step.boot):
+            if _is_in_another(state, host, step.boot):
                 return
         except (*LOST, StepFailedError) as error:
             why = str(error) or type(error).__name__
@@ -135,7 +142,12 @@ def _wait(state: State, host: Host, step: HostReturn) -> None:
     )
 
 
+def _is_in_another(state: State, host: Host, boot: str) -> bool:
+    return _boot(state, host) not in ("", boot)
+
+
 def _boot(state: State, host: Host) -> str:
+    """The host's boot now, by a login of its own; empty when it cannot be read."""
     client = getattr(host.connector, "client", None)
     if client is not None:
         client.close()

@@ -216,7 +216,7 @@ def reboot_changes(settings: HostSettings, seen: HostReading, seconds: int, befo
         return [*(_returned(proof) for proof in found), *last]
     serving = any(now.serving for now in seen[ENDPOINT].endpoints.values())
     restart, back = (
-        HostRestart(_restart(settings, seen), tuple(found), serving),
+        HostRestart(_restart(settings, seen), tuple(found), serving, boot),
         HostReturn(tuple(found), boot, seconds),
     )
     if settings.group is None:

@@ -1,0 +1,47 @@
+"""A host that restarts before this run has told it to: an earlier run had, and was killed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rackwright.effects.remote import ConnectionLostError, LeaseLostError, StepFailedError
+from rackwright.effects.steps import host_restart
+from rackwright.plan.change import HostRestart, Job
+
+STEP = HostRestart(Job("restart-host", "drain and restart the host", "true", 60), (), serving=False, boot="before")
+
+
+def restarted(monkeypatch: pytest.MonkeyPatch, error: Exception, boot: str) -> list[str]:
+    """What is said when the restart meets an error, and the host is then in that boot."""
+    said = list[str]()
+
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(host_restart, "_restart", fails)
+    monkeypatch.setattr(host_restart, "_boot", lambda *_: boot)
+    monkeypatch.setattr(host_restart, "say", lambda _, text: said.append(text))
+    state: Any = SimpleNamespace()
+    host_restart.restart_host(state, SimpleNamespace(name="b1"), STEP)  # type: ignore[arg-type]
+    return said
+
+
+@pytest.mark.parametrize("error", [LeaseLostError("gone"), ConnectionLostError("cut"), OSError("reset")])
+def test_one_that_is_in_another_boot_was_restarted(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    assert "restarted meanwhile" in restarted(monkeypatch, error, "after")[0]
+
+
+@pytest.mark.parametrize(
+    ("error", "boot"),
+    [
+        (LeaseLostError("somebody else writes"), "before"),
+        (ConnectionLostError("cut"), ""),
+        (StepFailedError("its drain failed"), "after"),
+    ],
+)
+def test_any_other_failure_stays_one(monkeypatch: pytest.MonkeyPatch, error: Exception, boot: str) -> None:
+    with pytest.raises(type(error)):
+        restarted(monkeypatch, error, boot)
