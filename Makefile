@@ -27,7 +27,8 @@ demo-down: setup
 	@$(BIN)/rackwright lab down --id $(LAB)
 
 ## test: every test, the lab's included; its last lines count them, and those that needed a second try
-test: setup lint types
+test: setup
+	@$(MAKE) --no-print-directory --jobs=2 lint types
 	@scripts/run-tests unit programs browser lab
 
 ## pythons: the unit tests under each Python from 3.11 to 3.13 that is there, with ansible-core 2.17 to 2.21
