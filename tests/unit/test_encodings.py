@@ -1,20 +1,21 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
 from rackwright.concerns.encodings import ENCODING_FILES, ENCODINGS
+from rackwright.hostside import host_script
+from rackwright.paths import ENCODING_MARKS
 from rackwright.plan import reading
 from rackwright.plan.change import Job, Owned, Shell
 from rackwright.plan.concern import HostReading, parse_all
 from rackwright.settings.model import HostSettings
 
 MODEL = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}
-GOOD = "\n".join(
-    [f"{file.sha256}  {file.file}" for file in ENCODING_FILES] + [f"{file.file} 644:root" for file in ENCODING_FILES]
-)
+GOOD = "\n".join(f"{file.sha256} 644:root {file.file}" for file in ENCODING_FILES)
 
 
 def host(**keys: Any) -> HostSettings:
@@ -46,7 +47,7 @@ def test_a_wrong_hash_is_fetched_again_and_a_wrong_mode_put_right() -> None:
     rows = GOOD.splitlines()
     (fetch,) = pending("\n".join([rows[0].replace("446a", "0000"), *rows[1:]]))
     assert "its SHA-256 is not the published one" in fetch.why
-    (mode,) = pending("\n".join([*rows[:2], rows[2].replace("644:root", "600:ops"), rows[3]]))
+    (mode,) = pending("\n".join([rows[0], rows[1].replace("644:root", "600:ops")]))
     assert isinstance(mode.steps[0], Shell)
 
 
@@ -54,12 +55,41 @@ def test_no_endpoint_with_harmony_needs_no_files() -> None:
     assert pending("", harmony=False) == []
 
 
-def test_the_reading_hashes_what_is_there(tmp_path: Path) -> None:
-    (tmp_path / ENCODING_FILES[0].file).write_bytes(b"something else")
-    settings = host(encodings={"folder": str(tmp_path)})
-    script = reading.script({"encodings": ENCODINGS.read(settings)})
-    lines = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout.splitlines()
+def seen_in(folder: Path, marks: Path) -> dict[str, str]:
+    """The SHA-256 of each file of a folder as a reading has it, with marks in another."""
+    script = ENCODINGS.read(host(encodings={"folder": str(folder)})).replace(ENCODING_MARKS, str(marks))
+    told = "hangs() { return 1; }\n" + reading.script({"encodings": script})
+    lines = subprocess.run(["sh", "-c", told], capture_output=True, text=True, check=True).stdout.splitlines()
     seen = parse_all([ENCODINGS], reading.parse(lines, ["encodings"]))[ENCODINGS]
-    assert {name: file.sha256 for name, file in seen.items()} == {
-        ENCODING_FILES[0].file: hashlib.sha256(b"something else").hexdigest()
-    }
+    return {name: file.sha256 for name, file in seen.items()}
+
+
+def test_the_reading_hashes_what_no_fetch_has_verified(tmp_path: Path) -> None:
+    folder, marks = tmp_path / "encodings", tmp_path / "marks"
+    folder.mkdir()
+    file = folder / ENCODING_FILES[0].file
+    file.write_bytes(b"something else")
+    found = {file.name: hashlib.sha256(b"something else").hexdigest()}
+    assert seen_in(folder, marks) == found
+    marks.mkdir()
+    (marks / file.name).write_text("verified 1:2:3.0:4.0\n")
+    assert seen_in(folder, marks) == found, "the mark is another file's"
+
+
+def test_a_file_that_a_fetch_has_verified_is_hashed_when_it_is_another_one(tmp_path: Path) -> None:
+    body = b"a vocabulary"
+    sha256 = hashlib.sha256(body).hexdigest()
+    (source := tmp_path / "source").write_bytes(body)
+    folder, marks, name = tmp_path / "encodings", tmp_path / "marks", ENCODING_FILES[0].file
+    published: dict[str, str | int] = {"url": source.as_uri(), "size": len(body), "sha256": sha256}
+    places = {"path": str(folder / name), "mark": str(marks / name)}
+    script = host_script("fetch_file", **published, **places, stall=9, http_proxy="", https_proxy="", no_proxy="")
+    assert subprocess.run(["sh", "-c", script], capture_output=True, check=False).returncode == 0
+    assert seen_in(folder, marks) == {name: sha256}
+    kept = (marks / name).read_text()
+    (marks / name).write_text(kept.replace(sha256, "trusted"))
+    assert seen_in(folder, marks) == {name: "trusted"}, "its bytes are not read"
+    times = (folder / name).stat()
+    (folder / name).write_bytes(body[::-1])
+    os.utime(folder / name, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert seen_in(folder, marks) == {name: hashlib.sha256(body[::-1]).hexdigest()}

@@ -195,6 +195,19 @@ def test_a_job_that_says_something_is_not_asked_about(job: Path) -> None:
     assert (update.running, update.log) == (True, b"two\n")
 
 
+@pytest.mark.parametrize(("event_at", "looks"), [(2, 2), (9, 5)])
+def test_lines_wait_for_more_and_an_event_ends_that(job: Path, event_at: int, looks: int) -> None:
+    """Each answer costs the host a command: apt's lines come by the hundred."""
+    (job / "log").write_bytes(b"one\ntwo\n")
+    (job / "events").touch()
+    at = f"[ $waited != {event_at} ] || echo first >>{job}/events"
+    sleep = f"sleep() {{ echo look >>{job}/looks; {at}; }}\nsystemctl() {{ exit 9; }}\n"
+    script = host_script("job_follow", unit="u", folder=str(job), nonce=NONCE, log=4, events=0, patience=25)
+    update = parse_update(run(sleep + script).stdout.splitlines())
+    assert (update.log, update.events) == (b"two\n", b"first\n" if event_at == looks else b"")
+    assert len((job / "looks").read_text().splitlines()) == looks
+
+
 def test_another_jobs_words_are_never_taken_for_this_ones(job: Path) -> None:
     (job / "nonce").write_text("other\n")
     script = host_script("job_follow", unit="u", folder=str(job), nonce=NONCE, log=0, events=0, patience=0)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from rackwright.concerns.downloads import proxy_values
 from rackwright.hostside import host_script
+from rackwright.paths import ENCODING_MARKS
 from rackwright.plan.change import Change, Job, Owned, Shell
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.reading import lines_of
@@ -57,22 +58,15 @@ class WantedEncodings:
 
 
 def read(settings: HostSettings) -> str:
-    """Hash both files: 5 MB, some 20 ms."""
+    """Print both files; the bytes are hashed only where no fetch has verified them (5 MB, some 15 ms)."""
     names = " ".join(encoding.file for encoding in ENCODING_FILES)
-    return f"""\
-hangs '{settings.encodings.folder}' && exit 0
-cd '{settings.encodings.folder}' 2>/dev/null || exit 0
-set --
-for f in {names}; do [ ! -f "$f" ] || set -- "$@" "$f"; done
-[ "$#" = 0 ] || {{ sha256sum "$@"; stat -c '%n %a:%U' "$@"; }}
-exit 0"""
+    return host_script("encodings_read", folder=settings.encodings.folder, names=names, marks=ENCODING_MARKS)
 
 
 def parse(output: str) -> SeenEncodings:
-    """Parse the lines: SHA256 and name of each file, then name and mode."""
-    hashed = [line.split("  ", 1) for line in lines_of(output) if "  " in line]
-    modes = dict(line.split(" ", 1) for line in lines_of(output) if "  " not in line)
-    return {name: SeenFile(sha256, modes[name]) for sha256, name in hashed}
+    """Parse the lines: SHA-256, mode with owner, and name of each file."""
+    rows = (line.split(" ", 2) for line in lines_of(output))
+    return {name: SeenFile(sha256, mode) for sha256, mode, name in rows}
 
 
 def wanted(settings: HostSettings, _: HostReading) -> WantedEncodings:
@@ -106,9 +100,9 @@ def _changes(wanted: WantedEncodings, encoding: Encoding, seen: SeenFile | None)
 
 def _fetch(wanted: WantedEncodings, encoding: Encoding, path: str, seen: SeenFile | None) -> Change:
     url = f"{wanted.base}/{encoding.file}"
-    script = host_script(
-        "fetch_file", url=url, path=path, size=encoding.size, sha256=encoding.sha256, stall=wanted.stall, **wanted.proxy
-    )
+    mark = f"{ENCODING_MARKS}/{encoding.file}"
+    published: dict[str, str | int] = {"size": encoding.size, "sha256": encoding.sha256}
+    script = host_script("fetch_file", url=url, path=path, **published, stall=wanted.stall, mark=mark, **wanted.proxy)
     why = "it is not on the host" if seen is None else "its SHA-256 is not the published one"
     name, title = f"fetch-{encoding.file}", f"fetch {encoding.file}"
     job = Job(name, title, script, timeout=1800, at_once=wanted.parallel, code="RW2301")

@@ -1,6 +1,7 @@
 # Print a job's state, its log and its events, each from a byte on; wait up to `patience` fifths of a second for news.
+# An event and the end are told at once; lines wait a second for more of them, since each answer costs a login's command.
 # Parameters: unit folder nonce (the job's) log and events (the bytes) patience.
-waited=0 news=no running=yes seen=
+waited=0 lines=0 news=no running=yes seen=
 # Another run may have begun another job of the same name since: that one's bytes are not this one's.
 [ ! -r "$folder/nonce" ] || read -r seen <"$folder/nonce"
 [ -z "$seen" ] || [ "$seen" = "$nonce" ] || { echo other=yes; exit 0; }
@@ -10,9 +11,10 @@ while :; do
   # Both are there from the start on. One program, five times a second: whoever follows must not cost what he follows.
   # shellcheck disable=SC2046 - two numbers
   set -- $(stat -c %s "$folder/log" "$folder/events" 2>/dev/null)
-  if [ "${1:-0}" -gt "$log" ] || [ "${2:-0}" -gt "$events" ]; then news=yes; fi
+  [ "${1:-0}" -le "$log" ] || lines=$((lines + 1))
+  if [ $lines -gt 5 ] || [ "${2:-0}" -gt "$events" ]; then news=yes; fi
   # A job that ends by itself leaves its status; whether it was ended otherwise is asked while it says nothing.
-  if [ -e "$folder/status" ] || [ -e "$folder/ended" ] || { [ $news = no ] && [ $((waited % 5)) = 4 ]; } || [ $# = 0 ]; then
+  if [ -e "$folder/status" ] || [ -e "$folder/ended" ] || { [ $lines$news = 0no ] && [ $((waited % 5)) = 4 ]; } || [ $# = 0 ]; then
     case "$(systemctl is-active "$unit")" in
       active | activating | deactivating | reloading) running=yes ;;
       *) running=no ;;

@@ -1,4 +1,5 @@
 # Fetch one published file: beside its place, checked by size and SHA-256, then moved in. The old one stays until then.
+# Parameters: url path size sha256 stall mark (what a reading trusts instead of the bytes), http_proxy https_proxy no_proxy.
 set -u
 export http_proxy https_proxy no_proxy
 fail() { printf 'error: %s\n' "$@"; exit 1; }
@@ -40,4 +41,6 @@ got=$(sha256sum <"$new" | cut -d' ' -f1)
 [ "$got" = "$sha256" ] || fail "$url has the SHA-256 $got and should have $sha256: not taken, what was there stays" \
   "the source is damaged or something on the way answers for it; check mirrors.encodings and proxy"
 chown root:root "$new" && chmod 0644 "$new" && sync -d "$new" && mv -f "$new" "$path" || fail "$path could not be written" "df -h $folder"
+# Without it a reading hashes the file itself.
+mkdir -p "${mark%/*}" && printf '%s %s\n' "$sha256" "$(stat -c '%i:%s:%.Y:%.Z' "$path")" >"$mark.new" && mv -f "$mark.new" "$mark"
 printf '%s\n' "$path: $size bytes, SHA-256 as published"
