@@ -3,6 +3,9 @@
 Run it as root with `python bench/first_deploy.py INVENTORY`, on a lab of one host that nobody has deployed yet. Every
 control group of the host is looked at ten times a second, and what each has used when it was seen last is added up by
 what runs in it: a transient unit of ours, a login over SSH, Docker, a container, the rest of the machine.
+
+`--megabits` slows what the host downloads down, `--load` the engine's load, until they are as long beside the rest as
+they are at a site; the critical path then tells how much of the deploy's time they were.
 """
 
 from __future__ import annotations
@@ -18,6 +21,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.peers.meter import Command, Meter, Outcome, Spent, seconds_of
+from rackwright.fleet.view.critical_path import critical_path, own_part
+from rackwright.fleet.view.timeline_events import timeline_of
+from rackwright.runs.journal import chosen_record, read_record
 from rackwright_lab import Host, Lab
 
 PAUSE = 0.1
@@ -122,17 +128,35 @@ WORDS = ("Stopping ", "Stopped ", "Starting ", "Started ")
 """How systemd begins what it says of a unit."""
 
 
+def show_path(host: Host) -> None:
+    """Print the chain that decided how long the last deploy of a host took."""
+    timeline = timeline_of(read_record(chosen_record(ROOT, "last")))
+    path = critical_path(timeline, timeline.hosts[host.name])
+    print("\n| critical path | s |\n|---|---|")
+    for piece in path:
+        print(f"| {piece.phase} {piece.text} | {piece.seconds:.1f} |")
+    own = own_part(path) * timeline.duration
+    print(f"\n{timeline.duration:.1f} s are {timeline.duration / own:.2f} x its own downloads and load, {own:.1f} s\n")
+
+
 def main() -> None:
     """Deploy, switch, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("inventory")
+    parser.add_argument("--megabits", type=int, help="how many the host downloads in a second")
+    parser.add_argument("--load", type=int, help="seconds that the engine loads")
     asked = parser.parse_args()
     host = Lab.open().hosts[0]
+    if asked.megabits:
+        host.limit_line(asked.megabits)
+    if asked.load:
+        host.set_engine_faults({"fault": "load_seconds", "value": asked.load})
     for title, options in (("first deploy", ()), ("switch", ("--data", f"engine={json.dumps(CHANGE)}"))):
         outcome, spent, by_kind = measured(host, *options, inventory=asked.inventory)
         if outcome.status:
             sys.exit(outcome.output)
         show(title, spent, by_kind)
+        show_path(host)
     time.sleep(0.5)
     journal = host.run("journalctl --sync; journalctl -u rackwright-llm --no-pager -o short-unix").stdout.splitlines()
     for name, seconds in switch_parts(journal).items():

@@ -276,6 +276,11 @@ class Host:
         """Plug the cable in again."""
         run("ip", "link", "set", self._link(), "master", self.lab.bridge)
 
+    def limit_line(self, megabits: int) -> None:
+        """Let it receive so many megabits a second, until its next boot; what it sends stays as fast."""
+        shape = ("tbf", "rate", f"{megabits}mbit", "burst", "64kb", "latency", "400ms")
+        run("tc", "qdisc", "replace", "dev", self._link(), "root", *shape)
+
     def wall_in(self, proxy: Proxy) -> None:
         """Leave it no way out but through that proxy; this machine still reaches it."""
         network.wall_in(self.lab, self.address, proxy.server.address, proxy.server.port)
