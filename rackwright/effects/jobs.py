@@ -56,7 +56,7 @@ def parse_started(lines: Sequence[str]) -> Started:
 def follow_script(name: str, nonce: str, log: int, events: int, patience: int = 5) -> str:
     """Print the job's state, and log and events from these bytes on, waiting up to `patience` seconds for news."""
     own = {"unit": job_unit(name), "folder": job_folder(name), "nonce": nonce}
-    return host_script("job_follow", **own, log=log, events=events, patience=patience * 5)
+    return host_script("job_follow", **own, log=log, events=events, patience=patience * 10)
 
 
 @dataclass(frozen=True)
