@@ -159,7 +159,7 @@ def _fill(root: Path, written: oci.Layout, versions: tuple[str, ...]) -> None:
     base, wheels, trtllm, shared, vllm, sglang, mpi = (
         _layer(root, written, step, known)
         for step in (
-            rootfs.make_base,
+            rootfs.make_small_base,
             rootfs.add_wheels,
             rootfs.add_trtllm,
             rootfs.add_shared,
