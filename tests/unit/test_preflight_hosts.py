@@ -15,7 +15,7 @@ from rackwright.concerns.gpus import SeenGpus
 from rackwright.concerns.gpus import parse as parse_gpus
 from rackwright.concerns.image import SeenImages
 from rackwright.concerns.models import MODELS, SeenModels
-from rackwright.concerns.preflight.concern import PREFLIGHT, parse
+from rackwright.concerns.preflight.concern import PREFLIGHT, WantedHost, parse
 from rackwright.concerns.preflight.docker import DAEMON_JSON
 from rackwright.concerns.preflight.row import Case, Fetch, Reach
 from rackwright.plan.change import Refuse
@@ -105,6 +105,20 @@ def test_a_read_only_usr_stops_only_what_must_be_installed() -> None:
     sealed = replace(machine(), readonly=frozenset({"/usr"}))
     assert stops(case(machine=sealed)) == set()
     assert stops(case(machine=sealed, docker=docker(daemon="absent", info={}))) == {"immutable system"}
+
+
+def test_what_stops_a_host_that_somebody_writes_to_may_pass() -> None:
+    """Beside a switch of another run: its ports and GPUs belong to what is about to go."""
+    found = case(machine=replace(machine(), hung=("/srv/models",)))
+
+    def said(writer: str) -> str:
+        ((step,),) = [change.steps for change in PREFLIGHT.changes(WantedHost(found, writer), found.machine)]
+        assert isinstance(step, Refuse)
+        return step.text
+
+    sentence = "alice@laptop (rollout of lab) holds this host's lease"
+    assert sentence in said("alice@laptop (rollout of lab)")
+    assert "lease" not in said("")
 
 
 def test_a_share_that_hangs_stops_the_host_and_nothing_is_said_of_its_models() -> None:

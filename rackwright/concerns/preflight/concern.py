@@ -13,6 +13,7 @@ from rackwright.concerns.endpoint import ENDPOINT, foreign_units
 from rackwright.concerns.firewall import FIREWALL
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE
+from rackwright.concerns.lease import LEASED
 from rackwright.concerns.models import MODELS, SeenModels
 from rackwright.concerns.preflight import table
 from rackwright.concerns.preflight.docker import DOCKER as DOCKERS_OWN
@@ -58,6 +59,8 @@ class WantedHost:
     """What the checks are to judge; the machine itself comes with the reading."""
 
     case: Case
+    writer: str = ""
+    """Who held the host's lease when it was read; nobody when it is empty."""
 
 
 # -- read
@@ -164,8 +167,14 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedHost:
             models.read_only,
             tuple(sorted({model.path for model in models.models} & models.opened)),
             {host: common(theirs[PREFLIGHT], theirs[GPUS]) for host, theirs in reading.others.items()},
-        )
+        ),
+        _writer(reading),
     )
+
+
+def _writer(reading: HostReading) -> str:
+    live = reading[LEASED].live if LEASED.name in reading.seen else None
+    return f"{live.holder.user}@{live.holder.machine} ({live.holder.purpose})" if live else ""
 
 
 def _fetches(settings: HostSettings, reading: HostReading) -> Iterator[Fetch]:
@@ -211,6 +220,9 @@ def changes(asked: WantedHost, _: SeenMachine) -> list[Change]:
         return []
     names = ", ".join(dict.fromkeys(row.name for row in stopping))
     text = f"this host cannot run its endpoints; nothing was written to it\n{table.listing(stopping)}"
+    if asked.writer:
+        # In the midst of a switch ports and GPUs belong to what is about to go.
+        text += f"\n{asked.writer} holds this host's lease: what stops it may pass with that run; wait for its end"
     return [Change("stop here", f"preflight: {names}", (Refuse(text, code="RW3101"),))]
 
 
