@@ -13,10 +13,24 @@ from rackwright_lab.machine.shell import LabError, run
 
 # With --keep-unit a reboot inside ends nspawn with this status.
 REBOOTED = 133
+# Each boot has a group of its own, since a group that hands controllers down takes no processes. nspawn leaves it for
+# one below it and hands down what it likes; a host is to have all that this machine has.
 SUPERVISOR = f"""
-echo $$ > "$GROUP/watch/cgroup.procs"
+hand_down() {{
+  tries=0
+  until read -r _ <"$1/supervisor/cgroup.procs" || [ $tries = 100 ]; do
+    sleep 0.1; tries=$((tries + 1))
+  done 2>/dev/null
+  for name in $(cat "$1/cgroup.controllers"); do echo "+$name" >"$1/cgroup.subtree_control"; done
+}}
+echo $$ >"$GROUP/watch/cgroup.procs"
+boot=0
 while :; do
-  sh -c 'echo $$ > "$GROUP/machine/cgroup.procs"; exec "$@"' "$0" "$@"
+  boot=$((boot + 1))
+  own=$GROUP/machine/$boot
+  mkdir -p "$own"
+  hand_down "$own" &
+  OWN=$own sh -c 'echo $$ >"$OWN/cgroup.procs" && exec "$@"' "$0" "$@"
   [ $? -eq {REBOOTED} ] || break
 done
 """
@@ -49,9 +63,10 @@ class Machine:
             raise LabError(f"{self.name} is running already")
         self._drop_link()
         group = cgroups.make(self.tag, self.name)
-        cgroups.hand_down(group)
         for part in ("watch", "machine"):
             (group / part).mkdir(exist_ok=True)
+        for folder in (group, group / "machine"):
+            cgroups.hand_down(folder)
         if self.denied:
             devices.deny(group / "machine", [devices.numbers(node) for node in self.denied])
         environment = {"PATH": PATH, "GROUP": str(group), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"}
