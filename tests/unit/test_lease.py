@@ -190,6 +190,22 @@ def test_a_lease_that_ran_out_unnoticed_is_still_ours(ground: Ground) -> None:
     assert ground.seen().live is not None
 
 
+def test_a_burst_of_commands_writes_the_lease_once(ground: Ground) -> None:
+    """Two programs fewer for each command of a first deploy; what is kept of the lease is all of it."""
+    taken = ground.take()
+    file = ground.folder / "run/lease"
+    first, text = file.stat().st_ino, file.read_text()
+    assert ground.run(lease_checked("echo done", taken.id)).stdout == "done\n"
+    assert (file.stat().st_ino, file.read_text()) == (first, text)
+    ground.age(20)
+    assert ground.run(lease_checked("echo done", taken.id)).stdout == "done\n"
+    assert file.stat().st_ino != first
+    live = ground.seen().live
+    assert live is not None
+    assert (live.id, live.holder) == (taken.id, ALICE)
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
 def test_unlocking_fences_off_a_holder_that_lives(ground: Ground) -> None:
     taken = ground.take()
     ground.take(BOB, seen=1, displace=taken.id, ttl=0)
