@@ -17,6 +17,7 @@ PACKAGE_OF = {
     "mmdebstrap": "mmdebstrap",
     "systemd-nspawn": "systemd-container",
     "ip": "iproute2",
+    "tc": "iproute2",
     "iptables": "iptables",
     "docker-registry": "docker-registry",
     "skopeo": "skopeo",
