@@ -1,0 +1,44 @@
+"""A member that is to wait for its head, and has come up by itself since it was read."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rackwright.hostside import durable_script
+
+SYSTEMCTL = """systemctl() { case $1 in is-active) echo %s ;; *) echo "$*" >>%s/asked ;; esac; }\n"""
+
+
+def asked(folder: Path, state: str, unit: str = "as asked", binding: str = "rank=1\n") -> str:
+    """What systemd is told about a member in that state, with that unit and binding."""
+    home, units = folder / "home", folder / "units"
+    for own in (home / "releases/abc", units):
+        own.mkdir(parents=True)
+    (home / "current").symlink_to("releases/abc")
+    (home / "releases/abc/llm.service").write_text("as asked")
+    (units / "llm.service").write_text(unit)
+    (home / "binding").write_text("rank=1\n")
+    places = {"home": str(home), "units": str(units), "held": str(folder / "held"), "unit": "llm.service"}
+    script = durable_script("join_group", **places, release="abc", binding=binding, keep=2)
+    subprocess.run(["sh", "-c", SYSTEMCTL % (state, folder) + script], check=True)
+    return (folder / "asked").read_text()
+
+
+@pytest.mark.parametrize("state", ["active", "activating"])
+def test_one_that_waits_or_serves_as_asked_is_not_stopped(tmp_path: Path, state: str) -> None:
+    told = asked(tmp_path, state)
+    assert "stop llm.service" not in told
+    assert "enable --quiet llm.service" in told
+    assert (tmp_path / "home/keep").read_text() == "2\n"
+
+
+@pytest.mark.parametrize(
+    ("state", "changed"), [("failed", {}), ("active", {"unit": "another"}), ("active", {"binding": "rank=0\n"})]
+)
+def test_any_other_is_started_anew(tmp_path: Path, state: str, changed: dict[str, str]) -> None:
+    told = asked(tmp_path, state, **changed)
+    assert "stop llm.service" in told
+    assert "start --no-block llm.service" in told
