@@ -28,6 +28,7 @@ from tests.lab.group.serving import (
     running_releases,
     started,
     state,
+    wait_for,
     wait_until_one_release_serves,
 )
 
@@ -81,10 +82,14 @@ def test_they_are_restarted_together_and_the_head_is_asked(site: Site) -> None:
 
 def test_a_restart_of_them_that_was_cut_is_resumed_for_all(site: Site) -> None:
     head = site.lab.hosts[0]
+    leader = head.machine.leader()
     running = begin_run(site, "reboot", "-y", "--plain", "--bake", "1")
     assert running.until("drained: it restarts") is not None
     os.killpg(running.process.pid, signal.SIGKILL)
     running.end()
+    # A run that takes the head's lease in the second before it goes down loses it then, and says so (RW0713).
+    assert wait_for(lambda: head.machine.leader() not in (leader, None), 60)
+    head.wait_up()
     run = max(Path(site.environment()["RACKWRIGHT_RUNS"]).glob("*-reboot.jsonl")).stem
     again = site.rackwright("resume", run, "-y", "--plain")
     assert again.status == 0, again.output
