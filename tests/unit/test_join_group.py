@@ -13,7 +13,7 @@ SYSTEMCTL = """systemctl() { case $1 in is-active) echo %s ;; *) echo "$*" >>%s/
 
 
 def asked(folder: Path, state: str, unit: str = "as asked", binding: str = "rank=1\n") -> str:
-    """What systemd is told about a member in that state, with that unit and binding."""
+    """The calls of systemctl by which a member of that state, unit and binding joins its group."""
     home, units = folder / "home", folder / "units"
     for own in (home / "releases/abc", units):
         own.mkdir(parents=True)
