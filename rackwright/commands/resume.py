@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -16,6 +17,7 @@ from rackwright.commands.runs import add_site, root_of
 from rackwright.commands.teardown import tear_down
 from rackwright.fleet.maintenance.control import BACK_WITHIN, restart_hosts, take_in, take_out
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
+from rackwright.fleet.maintenance.restarting import await_restarts
 from rackwright.fleet.rollout.candidates import chosen, effective, refused_runs
 from rackwright.fleet.rollout.control import of_all, roll_out, take_back
 from rackwright.fleet.rollout.found_on_hosts import adopt
@@ -92,6 +94,9 @@ def _read(path: Path) -> Record:
 def _resume(args: argparse.Namespace, root: Path, path: Path, old: Record) -> int:
     rest, hosts = still_there(old, rest_of(old))
     names = [host.name for host in hosts]
+    if rest.kind == REBOOT:
+        told = [host for host in hosts if host.name in rest.first]
+        await_restarts(told, old.boots, old.begin.get("back_within", BACK_WITHIN) - time.time() + path.stat().st_mtime)
     drained = drained_hosts(hosts) if rest.kind in ON_HOSTS_IN_SERVICE else {}
     place, quorum = Path(old.begin["inventory"]), old.begin.get("skip_offline")
     present = choose_participants(place, names, root, {}, quorum, len(old.hosts), drained, mates_of(hosts))

@@ -159,6 +159,16 @@ def site(worker_lab: Lab, request: pytest.FixtureRequest) -> Iterator[Site]:
         _leave_artefacts(request.node.name, found)
 
 
+@pytest.fixture(scope="module")
+def hosts_of_a_group(worker_lab: Lab) -> Iterator[None]:
+    """What one host served alone, or two together, is in the way of the other: hosts are reset before and after."""
+    for host in worker_lab.hosts:
+        host.reset()
+    yield
+    for host in worker_lab.hosts:
+        host.reset()
+
+
 @pytest.fixture(autouse=True)
 def _settled(request: pytest.FixtureRequest) -> None:
     """No test inherits what the one before left on the worker's hosts. Files with a lab of their own override it."""

@@ -15,8 +15,6 @@ from contextlib import contextmanager
 import pytest
 
 from rackwright_lab.hosts.host import Host
-from rackwright_lab.lab import Lab
-from tests.lab.calm import needs_preparing
 from tests.lab.conftest import Site
 from tests.lab.fleets import HOME, proven, running
 from tests.lab.group.serving import (
@@ -25,8 +23,8 @@ from tests.lab.group.serving import (
     cut_off,
     deploy,
     kill,
+    prepare,
     rackwright,
-    reset,
     running_releases,
     started,
     state,
@@ -36,23 +34,12 @@ from tests.lab.group.serving import (
     words_of,
 )
 
-pytestmark = pytest.mark.lab
-
-
-@pytest.fixture(scope="module", autouse=True)
-def hosts_of_its_own(worker_lab: Lab) -> Iterator[None]:
-    """What one host served alone, or two together, is in the way of the other."""
-    reset(worker_lab)
-    yield
-    reset(worker_lab)
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("hosts_of_a_group")]
 
 
 @pytest.fixture(autouse=True)
-def _served(site: Site, hosts_of_its_own: None, request: pytest.FixtureRequest) -> None:
-    """After a failure nobody knows what serves."""
-    if needs_preparing(request) and request.node.name != "test_two_hosts_serve_one_model":
-        run = deploy(site)
-        assert run.status == 0, run.output
+def _served(site: Site, hosts_of_a_group: None, request: pytest.FixtureRequest) -> None:
+    prepare(site, request)
 
 
 HEAR = """

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from rackwright_lab.lab import Lab
-from tests.lab.calm import needs_preparing
 from tests.lab.conftest import Site
 from tests.lab.fleets import proven
 from tests.lab.group.serving import (
@@ -22,35 +19,23 @@ from tests.lab.group.serving import (
     begin_run,
     boot,
     command,
-    deploy,
+    prepare,
     rackwright,
-    reset,
     running_releases,
     started,
     state,
-    wait_for,
     wait_until_one_release_serves,
 )
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("hosts_of_a_group")]
 
 LATER = {"engine": {"tensor-parallel-size": 16, "max-num-seqs": 41}}
 """What serves in the last part of the story."""
 
 
-@pytest.fixture(scope="module", autouse=True)
-def hosts_of_its_own(worker_lab: Lab) -> Iterator[None]:
-    """What one host served alone, or two together, is in the way of the other."""
-    reset(worker_lab)
-    yield
-    reset(worker_lab)
-
-
 @pytest.fixture(autouse=True)
-def _served(site: Site, hosts_of_its_own: None, request: pytest.FixtureRequest) -> None:
-    if needs_preparing(request):
-        run = deploy(site)
-        assert run.status == 0, run.output
+def _served(site: Site, hosts_of_a_group: None, request: pytest.FixtureRequest) -> None:
+    prepare(site, request)
 
 
 def test_they_are_drained_together_and_taken_in_together(site: Site) -> None:
@@ -82,14 +67,10 @@ def test_they_are_restarted_together_and_the_head_is_asked(site: Site) -> None:
 
 def test_a_restart_of_them_that_was_cut_is_resumed_for_all(site: Site) -> None:
     head = site.lab.hosts[0]
-    leader = head.machine.leader()
     running = begin_run(site, "reboot", "-y", "--plain", "--bake", "1")
     assert running.until("drained: it restarts") is not None
     os.killpg(running.process.pid, signal.SIGKILL)
     running.end()
-    # A run that takes the head's lease in the second before it goes down loses it then, and says so (RW0713).
-    assert wait_for(lambda: head.machine.leader() not in (leader, None), 60)
-    head.wait_up()
     run = max(Path(site.environment()["RACKWRIGHT_RUNS"]).glob("*-reboot.jsonl")).stem
     again = site.rackwright("resume", run, "-y", "--plain")
     assert again.status == 0, again.output

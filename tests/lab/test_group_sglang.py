@@ -5,28 +5,18 @@ What a group does whatever its engine is, test_group.py sees with vLLM. The test
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from rackwright_lab.lab import Lab
 from tests.lab.conftest import Site
 from tests.lab.fleets import proven, running
-from tests.lab.group.serving import ask, deploy, kill, reset, started, state, wait_until_all_serve, words_of
+from tests.lab.group.serving import ask, deploy, kill, started, state, wait_until_all_serve, words_of
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("hosts_of_a_group")]
 
 PROFILE: dict[str, Any] = {"profile": "rtx_pro_6000_sglang", "accept_known_bad": True}
 STATUS = "curl -s --max-time 5 -o /dev/null -w '%{http_code}' "
-
-
-@pytest.fixture(scope="module", autouse=True)
-def hosts_of_its_own(worker_lab: Lab) -> Iterator[None]:
-    """What one host served alone, or two together, is in the way of the other."""
-    reset(worker_lab)
-    yield
-    reset(worker_lab)
 
 
 def test_members_that_a_stranger_reaches_are_refused(site: Site) -> None:

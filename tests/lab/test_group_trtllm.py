@@ -9,14 +9,11 @@ from __future__ import annotations
 import re
 import shlex
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from rackwright_lab.hosts.host import Host
-from rackwright_lab.lab import Lab
-from tests.lab.calm import needs_preparing
 from tests.lab.conftest import Site
 from tests.lab.fleets import proven, running
 from tests.lab.group.serving import (
@@ -24,8 +21,8 @@ from tests.lab.group.serving import (
     cut_off,
     deploy,
     kill,
+    prepare,
     rackwright,
-    reset,
     started,
     state,
     wait_for,
@@ -33,7 +30,7 @@ from tests.lab.group.serving import (
     words_of,
 )
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("hosts_of_a_group")]
 
 HERE = "/run/rackwright/groups/llm"
 ASKS = "GET /health HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n"
@@ -47,20 +44,9 @@ def settings(**engine: Any) -> dict[str, Any]:
     return {"profile": "b200_stable", "gpus": [0, 1], "engine": engine}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def hosts_of_its_own(worker_lab: Lab) -> Iterator[None]:
-    """What one host served alone, or two together, is in the way of the other."""
-    reset(worker_lab)
-    yield
-    reset(worker_lab)
-
-
 @pytest.fixture(autouse=True)
-def _served(site: Site, hosts_of_its_own: None, request: pytest.FixtureRequest) -> None:
-    """After a failure nobody knows what serves."""
-    if needs_preparing(request) and request.node.name != "test_two_hosts_serve_one_model":
-        run = deploy(site, **settings())
-        assert run.status == 0, run.output
+def _served(site: Site, hosts_of_a_group: None, request: pytest.FixtureRequest) -> None:
+    prepare(site, request, **settings())
 
 
 def log(host: Host) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rackwright_lab.hosts.host import Host
-from rackwright_lab.lab import Lab
+from tests.lab.calm import needs_preparing
 from tests.lab.conftest import BIN, ROOT, Run, Site
 from tests.lab.fleets import proven, running
 from tests.lab.running import Running
@@ -21,6 +21,8 @@ ASK = (
     "curl -sS --max-time 20 -H 'Content-Type: application/json' -d @- http://127.0.0.1:8000/v1/chat/completions",
     {"messages": [{"role": "user", "content": "What is 17 + 25? Answer with the number only."}], "max_tokens": 512},
 )
+DEPLOYS = "test_two_hosts_serve_one_model"
+"""The test of a file, if any, that deploys them itself."""
 SECONDS = 120
 """How long a group may take to serve again: its stand-in loads in seconds, and a restart waits for two."""
 
@@ -141,6 +143,8 @@ def wait_until_one_release_serves(site: Site) -> None:
     pytest.fail(f"they do not serve after {SECONDS} s: {[state(host) for host in site.lab.hosts]}")
 
 
-def reset(lab: Lab) -> None:
-    for host in lab.hosts:
-        host.reset()
+def prepare(site: Site, request: pytest.FixtureRequest, **settings: Any) -> None:
+    """Have the group serve as the settings ask, where a file begins and after a failure: nobody knows what serves."""
+    if needs_preparing(request) and request.node.name != DEPLOYS:
+        run = deploy(site, **settings)
+        assert run.status == 0, run.output

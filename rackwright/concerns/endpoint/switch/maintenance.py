@@ -38,6 +38,8 @@ STOPPING = 120
 """Seconds that a stop may take beside its own time-out."""
 UP = ("active", "activating", "reloading")
 """States of a unit that is not at rest."""
+RESTART_JOB = "restart-host"
+ALONE = "the host drains, restarts and starts its endpoints by itself"
 
 
 def drain_changes(settings: HostSettings, seen: HostReading, mark: Drained) -> list[Change]:
@@ -232,7 +234,4 @@ def _restart(settings: HostSettings, seen: HostReading) -> Job:
     ]
     longest = sum(_seconds(settings.all_endpoints.get(name)) for name in seen[ENDPOINT].endpoints) + STOPPING
     script = in_turn(rests) + job_script("restart_host")
-    return Job("restart-host", "drain and restart the host", script, longest, alone=ALONE)
-
-
-ALONE = "the host drains, restarts and starts its endpoints by itself"
+    return Job(RESTART_JOB, "drain and restart the host", script, longest, alone=ALONE)
