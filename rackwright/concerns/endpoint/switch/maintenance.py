@@ -110,7 +110,7 @@ def undrain_changes(settings: HostSettings, seen: HostReading) -> list[Change]:
     """Start what rests and ask it; the mark goes last, so that a return that breaks off leaves the host out."""
     if seen[DRAINED].drained is None:
         return []
-    return [*(_returned(proof) for proof in proofs(settings, seen)), _unmark()]
+    return [*(_returned(proof, "the host is no longer drained") for proof in proofs(settings, seen)), _unmark()]
 
 
 def wait_changes(seen: HostReading) -> list[Change]:
@@ -148,9 +148,9 @@ def _unmark() -> Change:
     return Change("let runs take the host again", "it is no longer drained", (unmark,))
 
 
-def _returned(proof: Proved) -> Change:
+def _returned(proof: Proved, why: str) -> Change:
     what = f"start endpoint {proof.endpoint} at release {proof.release} and ask it"
-    return Change(what, "the host is no longer drained", (proof,), endpoint=proof.endpoint)
+    return Change(what, why, (proof,), endpoint=proof.endpoint)
 
 
 def proofs(settings: HostSettings, seen: HostReading) -> list[Proved]:
@@ -215,7 +215,7 @@ def reboot_changes(settings: HostSettings, seen: HostReading, seconds: int, befo
     found = [] if follows else proofs(settings, seen)
     last = follow_changes(settings, seen) if follows else []
     if before is not None and before != boot:
-        return [*(_returned(proof) for proof in found), *last]
+        return [*(_returned(proof, "the host was restarted") for proof in found), *last]
     serving = any(now.serving for now in seen[ENDPOINT].endpoints.values())
     restart, back = (
         HostRestart(_restart(settings, seen), tuple(found), serving, boot),
