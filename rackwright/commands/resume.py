@@ -96,7 +96,8 @@ def _resume(args: argparse.Namespace, root: Path, path: Path, old: Record) -> in
     names = [host.name for host in hosts]
     if rest.kind == REBOOT:
         told = [host for host in hosts if host.name in rest.first]
-        await_restarts(told, old.boots, old.begin.get("back_within", BACK_WITHIN) - time.time() + path.stat().st_mtime)
+        since_cut = time.time() - path.stat().st_mtime
+        await_restarts(told, old.boots, old.begin.get("back_within", BACK_WITHIN) - since_cut)
     drained = drained_hosts(hosts) if rest.kind in ON_HOSTS_IN_SERVICE else {}
     place, quorum = Path(old.begin["inventory"]), old.begin.get("skip_offline")
     present = choose_participants(place, names, root, {}, quorum, len(old.hosts), drained, mates_of(hosts))

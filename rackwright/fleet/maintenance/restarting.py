@@ -21,18 +21,22 @@ PAUSE = 2
 Look = Callable[[Sequence[InventoryHost]], Mapping[str, Reply]]
 
 
+def _look(entries: Sequence[InventoryHost]) -> Mapping[str, Reply]:
+    script = host_script("restart_seen", unit=job_unit(RESTART_JOB))
+    return poll(entries, lambda _: script)
+
+
 def await_restarts(
-    entries: Sequence[InventoryHost], boots: Mapping[str, str], seconds: float, look: Look | None = None
+    entries: Sequence[InventoryHost], boots: Mapping[str, str], seconds: float, look: Look = _look
 ) -> None:
     """Wait until none of the hosts is about to restart any more; a host that stays away is the run's own to report.
 
     boots: by host, the boot that was to end; hosts without one are not looked at. seconds: how long at most.
     """
     left = [entry for entry in entries if entry.name in boots]
-    ask = look or _look
     began, told = time.monotonic(), float("-inf")
     while left and time.monotonic() - began < seconds:
-        replies = ask(left)
+        replies = look(left)
         why = {name: text for name, reply in replies.items() if (text := under_way(reply, boots[name]))}
         left = [entry for entry in left if entry.name in why]
         if left and time.monotonic() - told > SELDOM:
@@ -56,8 +60,3 @@ def under_way(reply: Reply, boot: str) -> str:
 def _words(lines: Iterable[str]) -> tuple[str, str]:
     boot, _, going = next(iter(lines), "").partition(" ")
     return boot, going
-
-
-def _look(entries: Sequence[InventoryHost]) -> Mapping[str, Reply]:
-    script = host_script("restart_seen", unit=job_unit(RESTART_JOB))
-    return poll(entries, lambda _: script)
