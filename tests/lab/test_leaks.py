@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import subprocess
+import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.lab
 LOUD = ("-vvv", "--debug", "--diff")
 LOGIN = "/root/.docker/config.json"
 PASSING = "/run/rackwright/secrets/"
-STRACE = ("strace", "-f", "-qq", "-v", "-s", "200000", "-e", "trace=execve", "-e", "signal=none")
+STRACE = ("strace", "-f", "-qq", "-v", "-s", "200000", "-e", "trace=execve", "-e", "signal=none", "--seccomp-bpf")
 
 
 def forms(secret: str) -> list[str]:
@@ -59,23 +59,20 @@ def in_text(text: str, needles: Sequence[str]) -> list[str]:
 def watched(host: Host, trace: Path) -> Iterator[None]:
     """Write down arguments and environment of every program that is started on a host."""
     pids = cgroups.members(host.machine.group / "machine")
-    words = [*STRACE, "-o", str(trace), "-p", ",".join(map(str, pids))]
-    tracer = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    words = [sys.executable, "-m", "tests.lab.exec_watch", str(trace), *map(str, pids)]
+    watch = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert watch.stdout is not None
     try:
-        _wait_until_traced(pids[-1])
+        assert watch.stdout.readline() == "attached\n"
         yield
+        host.run("systemd-run --quiet --wait --setenv=SEEN=in-an-environment echo seen-in-an-argument")
+        assert watch.poll() is None
     finally:
-        tracer.terminate()
-        tracer.wait(60)
-
-
-def _wait_until_traced(pid: int) -> None:
-    status = Path("/proc", str(pid), "status")
-    for _ in range(300):
-        if "TracerPid:\t0\n" not in status.read_text():
-            return
-        time.sleep(0.1)
-    raise AssertionError("strace did not attach")
+        watch.terminate()
+        watch.wait(60)
+    seen = trace.read_text(errors="replace")
+    assert "echo seen-in-an-argument" in seen, "the watch saw what the host started"
+    assert "SEEN=in-an-environment" in seen
 
 
 def files_with(host: Host, needles: Sequence[str], *folders: str) -> dict[str, str]:
@@ -108,10 +105,7 @@ class Sweeper(threading.Thread):
 
 def control(site: Site, trace: Path, temporary: Path, *words: str | Path) -> Run:
     """A command on the control machine, every program that it starts written down, with a TMPDIR of its own."""
-    # Without the filter each call of each program stops it; who is attached to cannot have one.
-    return site.command(
-        "env", f"TMPDIR={temporary}", *STRACE, "--seccomp-bpf", "-o", trace, *words, timeout=2 * PATIENCE
-    )
+    return site.command("env", f"TMPDIR={temporary}", *STRACE, "-o", trace, *words, timeout=2 * PATIENCE)
 
 
 def assert_nothing_at_rest(host: Host, needles: Sequence[str], allowed: dict[str, str]) -> None:
@@ -125,7 +119,7 @@ def assert_nothing_at_rest(host: Host, needles: Sequence[str], allowed: dict[str
 
 def test_a_whole_deploy_says_and_shows_no_secret(site: Site, lived: Host, needles: list[str], tmp_path: Path) -> None:
     lived.reset()
-    temporary, seen = tmp_path / "tmp", tmp_path / "host.strace"
+    temporary, seen = tmp_path / "tmp", tmp_path / "host.programs"
     temporary.mkdir()
     pyinfra = (BIN / "pyinfra", "inventory/lab.py", "deploy.py", "--limit", lived.name)
     sweeper = Sweeper(lived, needles)
@@ -142,7 +136,6 @@ def test_a_whole_deploy_says_and_shows_no_secret(site: Site, lived: Host, needle
     assert refused.status == 1
     assert "refuses the key" in refused.output
     assert deployed.status == 0, deployed.output[-5000:]
-    assert "docker" in seen.read_text(errors="replace"), "the watch saw what the host started"
 
     lived.run("echo '# drift' >>/etc/systemd/system/rackwright-llm.service; rm /root/.docker/config.json")
     for number, words in enumerate(
@@ -159,7 +152,7 @@ def test_a_whole_deploy_says_and_shows_no_secret(site: Site, lived: Host, needle
 
     for run in site.runs:
         assert in_text(run.output, needles) == []
-    for trace in tmp_path.glob("*.strace"):
+    for trace in (seen, *tmp_path.glob("*.strace")):
         assert trace.stat().st_size > 0
         assert in_text(trace.read_text(errors="replace"), needles) == [], trace.name
     assert sweeper.found, "the sweeps saw at least the login where it may lie"
@@ -191,9 +184,9 @@ def test_a_login_that_is_not_kept_is_at_rest_nowhere(
     lived.run("systemctl stop rackwright-llm")
     staging.forget_image()
     staging.forget_models()
-    with watched(lived, tmp_path / "strace"):
+    with watched(lived, tmp_path / "programs"):
         run = staging.run("-vvv", "--debug")
     assert run.status == 0, run.output[-5000:]
     assert in_text(run.output, needles) == []
-    assert in_text((tmp_path / "strace").read_text(errors="replace"), needles) == []
+    assert in_text((tmp_path / "programs").read_text(errors="replace"), needles) == []
     assert_nothing_at_rest(lived, needles, {})
