@@ -27,6 +27,12 @@ IPv6AcceptRA=no
 MTUBytes={mtu}
 """
 
+NO_DISKS = ("cryptsetup", "debug", "gpt-auto", "hibernate-resume", "integritysetup", "system-update", "veritysetup")
+"""systemd's generators for disks and boot menus, which no host of the lab has.
+
+Each daemon-reload runs them all: of a test run's programs one in ten was one of these.
+"""
+
 
 def common(
     root: Path,
@@ -51,6 +57,7 @@ def common(
     hosts = [f"{address}\t{name}" for name, address in names.items()]
     (root / "etc/hosts").write_text("\n".join(["127.0.0.1\tlocalhost", "::1\tlocalhost ip6-localhost", *hosts]) + "\n")
     _login(root, lower, paths.user_key.with_suffix(".pub"))
+    _mask_generators(root)
     if gpus is None:
         pose.write_common(root)
     else:
@@ -68,6 +75,14 @@ def _same_folder(root: Path, lower: Path, name: str) -> Path:
             folder.chmod(below.st_mode & 0o7777)
             shutil.chown(folder, below.st_uid, below.st_gid)
     return folder
+
+
+def _mask_generators(root: Path) -> None:
+    """As systemd.generator(7) says: a link to /dev/null of the same name, in a folder that comes before."""
+    folder = root / "etc/systemd/system-generators"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in NO_DISKS:
+        (folder / f"systemd-{name}-generator").symlink_to("/dev/null")
 
 
 def _trust(root: Path, lower: Path, authorities: list[str]) -> None:

@@ -138,8 +138,11 @@ def test_a_cut_before_the_one_decision_takes_all_of_it_back(tmp_path: Path, afte
     assert (homes["llm"] / "proven").is_symlink()
     assert not (homes["llm"] / "replaced-by").exists()
     asked = (notes / "systemctl").read_text().splitlines()
-    assert {"disable --quiet rackwright-a.service", "disable --quiet rackwright-b.service"} <= set(asked)
-    assert "enable --quiet rackwright-llm.service" in asked
+    assert {
+        "disable --quiet --no-reload rackwright-a.service",
+        "disable --quiet --no-reload rackwright-b.service",
+    } <= set(asked)
+    assert "enable --quiet --no-reload rackwright-llm.service" in asked
     assert not trial.exists()
     assert not any(Path(path).exists() for path in held)
 

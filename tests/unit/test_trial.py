@@ -161,7 +161,7 @@ def test_without_a_proven_release_nothing_is_started(tmp_path: Path) -> None:
     disk.switch_and_commit(cut=5)
     assert disk.end("boot") == 0
     assert disk.state[:2] == ("", "")
-    assert f"disable --quiet {UNIT}" in (disk.notes / "systemctl").read_text()
+    assert f"disable --quiet --no-reload {UNIT}" in (disk.notes / "systemctl").read_text()
 
 
 @pytest.mark.parametrize(("system", "restarts"), [("running", True), ("degraded", True), ("stopping", False)])

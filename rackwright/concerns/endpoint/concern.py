@@ -190,7 +190,7 @@ def _boot(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
     if not differing and seen.boot_enabled:
         return []
     writes = [WriteFile(f"{UNITS}/{name}", asked.boot_units[name]) for name in differing]
-    enable = Shell(f"systemctl daemon-reload && systemctl enable --quiet {BOOT_UNIT}")
+    enable = Shell(f"systemctl enable --quiet --no-reload {BOOT_UNIT} && systemctl daemon-reload")
     why = "it is not enabled" if not differing else f"{', '.join(differing)} differ or are missing"
     return [
         Change(

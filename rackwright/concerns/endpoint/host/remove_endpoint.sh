@@ -1,7 +1,7 @@
 # Stop an endpoint and take its unit, its container and its folder away; fails when something of it does not go.
 # Parameters: unit endpoint label (of its container) home units group (its folder while it runs).
 fail() { printf '%s\n' "endpoint $endpoint is not gone: $*" >&2; exit 1; }
-systemctl disable --now --quiet "$unit" 2>/dev/null
+systemctl disable --now --quiet --no-reload "$unit" 2>/dev/null
 case "$(systemctl is-active "$unit")" in
   active | activating | deactivating | reloading) fail "$unit does not stop; next: systemctl status $unit" ;;
 esac

@@ -1,7 +1,7 @@
 # Take away our firewall rules in every table that may have them, and what puts them back.
 # Parameters: tag unit units, watch (the timer and its service), files.
 # shellcheck disable=SC2086 - a list of units
-systemctl disable --quiet --now "$unit" $watch rackwright-watch.trace.service 2>/dev/null
+systemctl disable --quiet --now --no-reload "$unit" $watch rackwright-watch.trace.service 2>/dev/null
 ! command -v nft >/dev/null || ! nft list table inet rackwright >/dev/null 2>&1 || nft delete table inet rackwright || exit 1
 for command in iptables ip6tables iptables-legacy ip6tables-legacy iptables-nft ip6tables-nft; do
   command -v "$command-save" >/dev/null || continue

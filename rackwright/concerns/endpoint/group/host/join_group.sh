@@ -11,7 +11,7 @@ as_asked() {
 }
 if as_asked; then
   printf '%s\n' "$keep" | durable_file "$home/keep"
-  systemctl enable --quiet "$unit"
+  systemctl enable --quiet --no-reload "$unit"
   exit 0
 fi
 printf %s "$binding" | durable_file "$home/binding"
@@ -19,8 +19,8 @@ printf '%s\n' "$keep" | durable_file "$home/keep"
 [ -f "$home/current/$unit" ] || durable_link "$home/current" "releases/$release"
 durable_file "$units/$unit" <"$home/current/$unit"
 rm -f "$held"
+systemctl enable --quiet --no-reload "$unit"
 systemctl daemon-reload
-systemctl enable --quiet "$unit"
 systemctl stop "$unit" 2>/dev/null || true
 systemctl reset-failed "$unit" 2>/dev/null || true
 systemctl start --no-block "$unit"

@@ -12,7 +12,7 @@ if [ -e "$units/$unit" ] || [ -L "$units/$unit" ]; then
   fi
   if [ -e "$aside/$unit" ] && ! cmp -s "$units/$unit" "$aside/$unit"; then fail "$aside/$unit is another one already; move it away"; fi
   cp -a "$units/$unit" "$aside/$unit" && sync -f "$aside" || exit 1
-  systemctl disable --now --quiet "$unit" 2>/dev/null
+  systemctl disable --now --quiet --no-reload "$unit" 2>/dev/null
   case "$(state is-active)" in active | activating | deactivating | reloading) fail "it does not stop" ;; esac
   # Its drop-ins would hold for our unit as well; ours, which the firewall has put there, stay.
   if [ -d "$units/$unit.d" ] && [ ! -e "$aside/$unit.d" ]; then

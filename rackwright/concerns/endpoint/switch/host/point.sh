@@ -5,6 +5,6 @@ printf %s "$binding" | durable_file "$home/binding"
 durable_file "$units/$unit" <"$release/$unit"
 durable_link "$home/current" "releases/${release##*/}"
 rm -f "$held"
+systemctl enable --quiet --no-reload "$unit"
 systemctl daemon-reload
-systemctl enable --quiet "$unit"
 set +e

@@ -9,8 +9,8 @@ printf %s "$binding" | durable_file "$home/binding"
 durable_file "$units/$unit" <"$release/$unit"
 durable_link "$home/current" "releases/${release##*/}"
 rm -f "$held"
+systemctl enable --quiet --no-reload "$unit"
 systemctl daemon-reload
-systemctl enable --quiet "$unit"
 systemctl stop "$unit"
 since=$(date '+%F %T.%6N')
 systemctl reset-failed "$unit" 2>/dev/null || true

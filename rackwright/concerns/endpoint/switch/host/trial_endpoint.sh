@@ -16,7 +16,7 @@ restore() { # why it was cut
     { grep -vx "$previous" "$home/history" 2>/dev/null; printf '%s\n' "$previous"; } | durable_file "$home/history" || return 1
     durable_link "$home/proven" "releases/$previous" || return 1
   elif [ "$decided" = trial ] || ! [ -L "$home/proven" ]; then
-    systemctl disable --quiet "$unit"
+    systemctl disable --quiet --no-reload "$unit"
     durably_gone "$home/current" && durably_gone "$home/proven" || return 1
   fi
   printf '%s\n' "release=$tried" outcome=cut "time=$(date '+%F %T')" "reason=$1" | durable_file "$home/last-switch"
