@@ -1,11 +1,23 @@
-"""Scripts that travel by standard input: `ps` shows nothing of them, and they may be longer than an argument. Pure."""
+"""What of a step travels by standard input: secrets, contents, scripts that are long or that `ps` must not show. Pure.
+
+Several simple steps go as one command: an SSH session, a sudo and a look at the lease cost more than most steps.
+"""
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
+
+from rackwright.hostside import DOCKER_ENVIRONMENT, host_script
+from rackwright.plan.change import Shell
+from rackwright.settings.secret import Secret
+
 MOST = 32 * 1024
 """Bytes of a script that go as an argument. Linux takes 128 KiB, of which each shell on the way quotes a part."""
-_WHOLE = "# whole"
+WHOLE = "# whole"
 """Ends a script: of one that was cut nothing must run."""
+_MARK = "rackwright: of these steps failed number"
+"""Begins the last line of a batch that failed; the number follows."""
 
 
 class Unshown(str):
@@ -35,11 +47,44 @@ def receiver(script: str, title: str) -> str:
     size = len(framed(script).encode())
     return (
         f"# {title}\n"
-        f'rackwright_script=$(head -c {size}) && case $rackwright_script in *"{_WHOLE}") eval "$rackwright_script" ;; '
+        f'rackwright_script=$(head -c {size}) && case $rackwright_script in *"{WHOLE}") eval "$rackwright_script" ;; '
         '*) echo "the connection was cut while a script arrived, so nothing was done" >&2; exit 1 ;; esac'
     )
 
 
 def framed(script: str) -> str:
     """What is sent before anything else."""
-    return f"{script}\n{_WHOLE}"
+    return f"{script}\n{WHOLE}"
+
+
+def sent(step: Shell) -> tuple[str, str | None]:
+    """What of a step goes into argv, and what by standard input: secrets, and scripts that are long or unseen."""
+    text = step.stdin.unmask() if isinstance(step.stdin, Secret) else step.stdin
+    text = text if text is None or text.endswith("\n") else f"{text}\n"
+    script = DOCKER_ENVIRONMENT + step.script
+    if step.unseen or len(script.encode()) > MOST:
+        return receiver(script, "a script of Rackwright's, by standard input"), f"{framed(script)}{text or ''}"
+    return script, text
+
+
+def as_one(steps: Sequence[Shell]) -> Shell:
+    """One step that runs these one after the other, each with its own time limit, up to the first that fails."""
+    lines, inputs = [host_script("steps_run", whole=f"\n{WHOLE}", mark=_MARK)], []
+    for number, step in enumerate(steps):
+        script, text = sent(step)
+        whole = "" if text is None else framed(text)
+        lines.append(f"rackwright_step {number} {len(whole.encode())} {step.timeout} {shlex.quote(script)}")
+        inputs.append(whole)
+    return Shell("\n".join(lines), stdin=Secret("".join(inputs)), timeout=sum(step.timeout for step in steps))
+
+
+def failed_of(errors: Sequence[str]) -> tuple[int, list[str]]:
+    """Which step of a batch failed, by what the batch printed as errors, and that without the mark.
+
+    The first, where the batch itself did not begin.
+    """
+    *lines, last = errors or [""]
+    said, mark, number = last.rpartition(_MARK)
+    if not mark:
+        return 0, list(errors)
+    return int(number), [*lines, said] if said else lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 
@@ -18,7 +19,11 @@ class Printed(Protocol):
     def output_lines(self) -> list[str]: ...
 
 
-def tail(output: Printed, lines: int = 15) -> str:
+def tail(output: Printed) -> str:
     """Last lines that a command printed, errors preferred."""
-    chosen = output.stderr_lines or output.stdout_lines
-    return "\n".join(chosen[-lines:]) or "it printed nothing"
+    return last_of(output.stderr_lines or output.stdout_lines)
+
+
+def last_of(lines: Sequence[str]) -> str:
+    """The last fifteen of these lines, or a word for none."""
+    return "\n".join(lines[-15:]) or "it printed nothing"

@@ -25,11 +25,11 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
 from rackwright.effects import jobs
-from rackwright.effects.by_input import MOST, Unshown, framed, receiver
+from rackwright.effects.by_input import Unshown, as_one, failed_of, sent
 from rackwright.effects.held_leases import hold_of, lease_checked, was_refused, why_lost
 from rackwright.effects.line import is_lost, is_unconnected, tune
 from rackwright.effects.login import PasswordWantedError
-from rackwright.effects.printed import Printed, tail
+from rackwright.effects.printed import Printed, last_of, tail
 from rackwright.effects.run_context import part_of
 from rackwright.effects.slots import Slots
 from rackwright.hostside import DOCKER_ENVIRONMENT, durable_script, host_script
@@ -91,10 +91,7 @@ class ConnectionLostError(StepFailedError):
 def command_of(step: Shell | WriteFile) -> StringCommand:
     """The pyinfra command of a simple step. File contents and secrets travel by standard input only."""
     step = _shell_of(step)
-    text = step.stdin.unmask() if isinstance(step.stdin, Secret) else step.stdin
-    script = DOCKER_ENVIRONMENT + step.script
-    if step.unseen or len(script.encode()) > MOST:
-        text, script = f"{framed(script)}{text or ''}", receiver(script, "a script of Rackwright's, by standard input")
+    script, text = sent(step)
     words = ["timeout", "-k", "10", str(step.timeout), "sh", "-c", QuoteString(script)]
     return StringCommand(*words) if text is None else StringCommand(*words, _stdin=Unshown(text))
 
@@ -217,12 +214,14 @@ def shout(host: Host, text: str) -> None:
         host.log_styled(line, fg="red", log_func=logger.error)
 
 
-def run_simple(state: State, host: Host, step: Shell | WriteFile) -> None:
-    """Run a script or write a file on the spot. Raises StepFailedError."""
-    ok, output = under_lease(state, host, step)
+def run_simple(state: State, host: Host, *steps: Shell | WriteFile) -> None:
+    """Run scripts and write files on the spot, up to the first that fails. Raises StepFailedError."""
+    ok, output = under_lease(state, host, as_one([_shell_of(step) for step in steps]))
     if not ok:
-        what = step.path if isinstance(step, WriteFile) else "a command"
-        raise StepFailedError(f"{what} failed: {tail(output)}", code="RW0714")
+        number, errors = failed_of(output.stderr_lines)
+        failed = steps[number]
+        what = failed.path if isinstance(failed, WriteFile) else "a command"
+        raise StepFailedError(f"{what} failed: {last_of(errors or output.stdout_lines)}", code="RW0714")
 
 
 def run_job(state: State, host: Host, job: Job) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from rackwright.messages import ReadingError
 from rackwright.paths import OWNED
@@ -59,28 +60,16 @@ def render_record(owned: Iterable[Owned]) -> WriteFile:
     return WriteFile(OWNED, json.dumps({"version": VERSION, "owned": entries}, indent=1) + "\n", mode="0600")
 
 
+@dataclass
 class OwnershipRecord:
-    """The ownership record of one host, as the host has acknowledged it: never ahead of the file there."""
+    """The ownership record of one host: what it names on the host, or may name where a write was not acknowledged."""
 
-    def __init__(self, owned: frozenset[Owned]) -> None:
-        self.owned = owned
-        self._certain = True
+    owned: frozenset[Owned]
+    certain: bool = True
 
-    def add(self, names: Iterable[Owned], do: Callable[[Step], None]) -> None:
-        """Enter what is about to be made; `do` carries a step out, or raises."""
-        self._write(self.owned | frozenset(names), do)
-
-    def drop(self, names: Iterable[Owned], do: Callable[[Step], None]) -> None:
-        """Strike what is gone from the host."""
-        self._write(self.owned - frozenset(names), do)
-
-    def _write(self, after: frozenset[Owned], do: Callable[[Step], None]) -> None:
-        if after == self.owned and self._certain:
-            return
-        # A write whose answer was lost may lie on the host or not, so the next one is never left out.
-        self._certain = False
-        do(render_record(after))
-        self.owned, self._certain = after, True
+    def writes(self, names: frozenset[Owned]) -> list[Step]:
+        """The step after which it names these; nothing where it is known to do so."""
+        return [] if names == self.owned and self.certain else [render_record(names)]
 
 
 RECORD: Concern[None, frozenset[Owned]] = Concern(

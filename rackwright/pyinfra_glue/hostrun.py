@@ -25,9 +25,9 @@ from rackwright.effects.lease.taking import take
 from rackwright.effects.reader import read_host
 from rackwright.effects.remote import StepFailedError, complain, say
 from rackwright.effects.run_context import part_of
-from rackwright.effects.steps.perform import perform, perform_all
+from rackwright.effects.steps.perform import Batch, perform, perform_all
 from rackwright.messages import ReadingError, coded
-from rackwright.plan.change import Change, Job, Refuse, Step
+from rackwright.plan.change import Change, Job, Refuse
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD, OwnershipRecord
 from rackwright.pyinfra_glue.declaring import steps_known
@@ -233,11 +233,11 @@ def begun(concern: Concern[Any, Any], change: Change) -> Commands:
 
 
 def _begin(state: State, host: Host, concern: Quiet, change: Quiet) -> bool:
-    def do(step: Step) -> None:
-        if isinstance(step, Job):
-            downloads.begin(state, real_host(host), step, concern.value.alone)
+    def do(batch: Batch) -> None:
+        if isinstance(batch[0], Job):
+            downloads.begin(state, real_host(host), batch[0], concern.value.alone)
         else:
-            perform(state, host, step)
+            perform(state, host, batch)
 
     return _succeeds(host, lambda: perform_all(change.value, state_of(host).record, do))
 
@@ -261,7 +261,7 @@ def collected(host: Host) -> Commands:
 
 def carry_out(host: Host, change: Change) -> None:
     """Carry out a change on a host that was looked at. Raises StepFailedError."""
-    perform_all(change, state_of(host).record, lambda step: perform(host.state, host, step))
+    perform_all(change, state_of(host).record, lambda batch: perform(host.state, host, batch))
 
 
 @dataclass(frozen=True)

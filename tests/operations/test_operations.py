@@ -2,7 +2,7 @@
 
 A case says which concern is settled, on which recorded reading (with sections replaced where it matters), and
 which commands must reach the host, in order, and what the user must see. Every part of a command named is a
-substring; a case with no commands is a host on which nothing may run.
+substring, and `first` and `then` come in this order; a case with no commands is a host on which nothing may run.
 """
 
 from __future__ import annotations
@@ -106,8 +106,10 @@ def test_case(path: Path, sent: Sent, caplog: pytest.LogCaptureFixture) -> None:
     assert failed == case.get("fails", False), caplog.text
     assert len(commands) == len(case.get("commands", [])), "\n".join(commands)
     for command, parts in zip(commands, case.get("commands", []), strict=True):
-        for part in [parts] if isinstance(parts, str) else parts:
-            assert part in command
+        wanted = parts.values() if isinstance(parts, dict) else [parts] if isinstance(parts, str) else parts
+        found = [command.find(part) for part in wanted]
+        assert -1 not in found, command
+        assert not isinstance(parts, dict) or found == sorted(found), "its steps in their order"
     for text in case.get("says", []):
         assert text in caplog.text
     for text in case.get("never", []):

@@ -9,7 +9,9 @@ import pytest
 
 from rackwright.hostside import durable_script
 
-SYSTEMCTL = """systemctl() { case $1 in is-active) echo %s ;; *) echo "$*" >>%s/asked ;; esac; }\n"""
+SYSTEMCTL = (
+    """systemctl() { case $1 in is-active) echo %s ;; is-enabled) return 1 ;; *) echo "$*" >>%s/asked ;; esac; }\n"""
+)
 
 
 def asked(folder: Path, state: str, unit: str = "as asked", binding: str = "rank=1\n") -> str:

@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rackwright.effects.remote import TakenBackError
-from rackwright.effects.steps.perform import perform_all
+from rackwright.effects.steps.perform import Batch, perform_all
 from rackwright.paths import OWNED
-from rackwright.plan.change import Change, Owned, Refuse, Shell, Step, WriteFile
+from rackwright.plan.change import Change, Guarded, Job, Owned, Refuse, Shell, Step, WriteFile
 from rackwright.plan.ownership import OwnershipRecord
 
 
@@ -32,7 +32,11 @@ class FakeHost:
     after: bool = False
     done: int = 0
 
-    def do(self, step: Step) -> None:
+    def do(self, batch: Batch) -> None:
+        for step in batch:
+            self._do(step)
+
+    def _do(self, step: Step) -> None:
         cut = self.done == self.cut_at
         self.done += 1
         if cut and not self.after:
@@ -97,11 +101,12 @@ def scripts(change: Change, owned: Sequence[Owned]) -> list[str]:
     """What reaches the host, in order; the record's writes by the names in it."""
     sent: list[str] = []
 
-    def do(step: Step) -> None:
-        if isinstance(step, WriteFile):
-            sent.append("record " + ",".join(entry["name"] for entry in json.loads(str(step.content))["owned"]))
-        elif isinstance(step, Shell):
-            sent.append(step.script)
+    def do(batch: Batch) -> None:
+        for step in batch:
+            if isinstance(step, WriteFile):
+                sent.append("record " + ",".join(entry["name"] for entry in json.loads(str(step.content))["owned"]))
+            elif isinstance(step, Shell):
+                sent.append(step.script)
 
     perform_all(change, OwnershipRecord(frozenset(owned)), do)
     return sent
@@ -129,23 +134,35 @@ def test_what_is_refused_is_not_recorded() -> None:
 def test_what_the_host_has_taken_back_is_struck_from_the_record() -> None:
     record, written = OwnershipRecord(frozenset({THINGS[1]})), []
 
-    def do(step: Step) -> None:
-        if isinstance(step, WriteFile):
-            written.append(step.content)
+    def do(batch: Batch) -> None:
+        if isinstance(batch[0], WriteFile):
+            written.append(batch[0].content)
         else:
             raise TakenBackError("taken back")
 
     with pytest.raises(TakenBackError):
-        perform_all(Change("c", "", (Shell("configure"),), owns=(THINGS[0], THINGS[1])), record, do)
+        perform_all(Change("c", "", (Guarded("c", "", "", 1),), owns=(THINGS[0], THINGS[1])), record, do)
     assert len(written) == 2, "the record lies as it lay before"
     assert record.owned == {THINGS[1]}
 
 
-def test_the_record_in_memory_is_what_the_host_has_acknowledged() -> None:
-    host, record = FakeHost(cut_at=0), OwnershipRecord(frozenset())
+@pytest.mark.parametrize("after", [False, True])
+def test_a_record_that_the_host_has_not_acknowledged_is_written_again(after: bool) -> None:
+    host, record = FakeHost(cut_at=0, after=after), OwnershipRecord(frozenset())
     change = Change("c", "", (Shell("add unit u"),), owns=(THINGS[0],))
     with pytest.raises(CutError):
         perform_all(change, record, host.do)
-    assert record.owned == frozenset()
+    assert record.owned == {THINGS[0]}, "it may lie there"
     perform_all(change, record, host.do)
     assert host.record == host.real == {THINGS[0]}
+
+
+def test_simple_steps_go_together_and_any_other_alone() -> None:
+    sent: list[list[type[Step]]] = []
+    steps = (Shell("a"), WriteFile("/f", ""), Job("j", "", ""), Shell("b"), Guarded("g", "", "", 1), Shell("c"))
+    perform_all(
+        Change("c", "", steps, owns=(THINGS[0],), disowns=(THINGS[1],)),
+        OwnershipRecord(frozenset({THINGS[1]})),
+        lambda batch: sent.append([type(step) for step in batch]),
+    )
+    assert sent == [[WriteFile, Shell, WriteFile], [Job], [Shell], [Guarded], [Shell, WriteFile]]

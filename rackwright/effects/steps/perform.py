@@ -1,8 +1,9 @@
-"""One step of a plan, carried out: which effect belongs to which kind of step."""
+"""Steps of a plan, carried out: which effect belongs to which kind of step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
@@ -24,44 +25,59 @@ from rackwright.plan.change import (
     Step,
     WriteFile,
 )
-from rackwright.plan.ownership import OwnershipRecord
+from rackwright.plan.ownership import OwnershipRecord, render_record
+
+Batch = Sequence[Step]
+"""Steps that are carried out at once: simple ones, any number, or another one alone."""
 
 
-def perform(state: State, host: Host, step: Step) -> None:
-    """Carry out one step. Raises StepFailedError."""
-    match step:
+def perform(state: State, host: Host, batch: Batch) -> None:
+    """Carry out a batch of steps. Raises StepFailedError."""
+    match batch[0]:
         case Shell() | WriteFile():
-            run_simple(state, host, step)
-        case Job():
-            run_job(state, host, step)
-        case Guarded():
-            run_guarded(state, host, step)
-        case Proved():
-            switch_and_prove(state, host, step)
-        case DaemonRestart():
-            restart_and_prove(state, host, step)
-        case HostRestart():
-            restart_host(state, host, step)
-        case HostReturn():
-            return_and_prove(state, host, step)
-        case Refuse():
-            raise StepFailedError(step.text, code=step.code)
+            run_simple(state, host, *(step for step in batch if isinstance(step, Shell | WriteFile)))
+        case Job() as job:
+            run_job(state, host, job)
+        case Guarded() as guarded:
+            run_guarded(state, host, guarded)
+        case Proved() as switch:
+            switch_and_prove(state, host, switch)
+        case DaemonRestart() as restart:
+            restart_and_prove(state, host, restart)
+        case HostRestart() as restart:
+            restart_host(state, host, restart)
+        case HostReturn() as return_:
+            return_and_prove(state, host, return_)
+        case Refuse() as refusal:
+            raise StepFailedError(refusal.text, code=refusal.code)
 
 
-def perform_all(change: Change, record: OwnershipRecord, do: Callable[[Step], None]) -> None:
+def perform_all(change: Change, record: OwnershipRecord, do: Callable[[Batch], None]) -> None:
     """Carry out a change with its entries in the ownership record; the one way in which anything does that.
 
     What is added is recorded before it is made, what is removed after it is gone: cut anywhere, the record names no
-    less than what is there. `do` carries one step out, or raises.
+    less than what is there. `do` carries a batch out, or raises.
     """
     refused = any(isinstance(step, Refuse) for step in change.steps)
-    added = frozenset(() if refused else change.owns) - record.owned
-    record.add(added, do)
+    before = record.owned
+    during = before if refused else before | frozenset(change.owns)
+    after = during - frozenset(change.disowns)
+    first = record.writes(during)
+    last = [render_record(after)] if after != during else []
+    # How far a batch came is not known when it fails: what may lie on the host counts, and is written anew.
+    record.owned, record.certain = during, record.certain and not (first or last)
     try:
-        for step in change.steps:
-            do(step)
+        for batch in _batches([*first, *change.steps, *last]):
+            do(batch)
     except TakenBackError:
-        if len(change.steps) == 1:
-            record.drop(added, do)
+        if len(change.steps) == 1 and during != before:
+            do([render_record(before)])
+            record.owned, record.certain = before, True
         raise
-    record.drop(change.disowns, do)
+    record.owned, record.certain = after, True
+
+
+def _batches(steps: Iterable[Step]) -> Iterator[Batch]:
+    for simple, some in groupby(steps, lambda step: isinstance(step, Shell | WriteFile)):
+        together = tuple(some)
+        yield from [together] if simple else [(step,) for step in together]

@@ -84,7 +84,7 @@ class TrialEndpoint:
     def _carry_out(self, changes: Collection[Change], record: OwnershipRecord) -> None:
         for change in changes:
             self.say(f"  {change.sentence}")
-            perform_all(change, record, lambda step: perform(self.one.state, self.one.host, step))
+            perform_all(change, record, lambda batch: perform(self.one.state, self.one.host, batch))
 
     def seen(self, reading: HostReading) -> SeenEndpoint:
         """The endpoint as it is."""

@@ -11,7 +11,7 @@ as_asked() {
 }
 if as_asked; then
   printf '%s\n' "$keep" | durable_file "$home/keep"
-  systemctl enable --quiet --no-reload "$unit"
+  systemctl is-enabled --quiet "$unit" || systemctl enable --quiet "$unit"
   exit 0
 fi
 printf %s "$binding" | durable_file "$home/binding"
