@@ -57,25 +57,30 @@ def framed(script: str) -> str:
     return f"{script}\n{WHOLE}"
 
 
+def closed(step: Shell) -> str | None:
+    """A step's standard input, its last line closed, as pyinfra would; None where it has none."""
+    text = step.stdin.unmask() if isinstance(step.stdin, Secret) else step.stdin
+    return text if text is None or text.endswith("\n") else f"{text}\n"
+
+
 def sent(step: Shell) -> tuple[str, str | None]:
     """What of a step goes into argv, and what by standard input: secrets, and scripts that are long or unseen."""
-    text = step.stdin.unmask() if isinstance(step.stdin, Secret) else step.stdin
-    text = text if text is None or text.endswith("\n") else f"{text}\n"
-    script = DOCKER_ENVIRONMENT + step.script
+    text, script = closed(step), DOCKER_ENVIRONMENT + step.script
     if step.unseen or len(script.encode()) > MOST:
         return receiver(script, "a script of Rackwright's, by standard input"), f"{framed(script)}{text or ''}"
     return script, text
 
 
 def as_one(steps: Sequence[Shell]) -> Shell:
-    """One step that runs these one after the other, each with its own time limit, up to the first that fails."""
+    """One step that runs these one after the other, up to the first that fails; they share their time limits' sum."""
     lines, inputs = [host_script("steps_run", whole=f"\n{WHOLE}", mark=_MARK)], []
     for number, step in enumerate(steps):
-        script, text = sent(step)
+        text = closed(step)
         whole = "" if text is None else framed(text)
-        lines.append(f"rackwright_step {number} {len(whole.encode())} {step.timeout} {shlex.quote(script)}")
+        lines.append(f"rackwright_step {number} {len(whole.encode())} {shlex.quote(step.script)}")
         inputs.append(whole)
-    return Shell("\n".join(lines), stdin=Secret("".join(inputs)), timeout=sum(step.timeout for step in steps))
+    seconds, unseen = sum(step.timeout for step in steps), any(step.unseen for step in steps)
+    return Shell("\n".join(lines), stdin=Secret("".join(inputs)), timeout=seconds, unseen=unseen)
 
 
 def failed_of(errors: Sequence[str]) -> tuple[int, list[str]]:

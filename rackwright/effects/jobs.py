@@ -18,6 +18,11 @@ from rackwright.plan.change import Job
 BUSY = 75
 """Exit status (EX_TEMPFAIL) when a different job of the same name is under way."""
 
+AT_FIRST = 5
+"""Seconds of a job in which somebody waits for its first words."""
+PATIENCE = 50
+"""Tenths of a second that one look at a job lasts when it says nothing."""
+
 MISTAKE = 78
 """Exit status (EX_CONFIG) of a job that only other settings help."""
 
@@ -53,10 +58,14 @@ def parse_started(lines: Sequence[str]) -> Started:
     return Started(word == "joined", nonce)
 
 
-def follow_script(name: str, nonce: str, log: int, events: int, patience: int = 5) -> str:
-    """Print the job's state, and log and events from these bytes on, waiting up to `patience` seconds for news."""
+def follow_script(name: str, nonce: str, log: int, events: int, seconds: float) -> str:
+    """Print the job's state, and log and events from these bytes on; wait for news, an event for none of them.
+
+    seconds: for which it has been followed. Its lines are shown a second after the first at first, and later three.
+    """
     own = {"unit": job_unit(name), "folder": job_folder(name), "nonce": nonce}
-    return host_script("job_follow", **own, log=log, events=events, patience=patience * 10)
+    gather = 10 if seconds < AT_FIRST else 30
+    return host_script("job_follow", **own, log=log, events=events, gather=gather, patience=PATIENCE)
 
 
 @dataclass(frozen=True)

@@ -294,12 +294,12 @@ def _start(state: State, host: Host, job: Job) -> str:
 
 
 def _follow(state: State, host: Host, job: Job, stream: JobStream, heed: Callable[[Heard], None]) -> jobs.Ended:
-    meter = Meter()
+    meter, began = Meter(), time.monotonic()
     while True:
-        update = _update(state, host, job, stream)
+        update = _update(state, host, job, stream, time.monotonic() - began)
         for heard in stream.take(update.log, update.events):
             _hand_on(host, job, heard, meter, heed)
-        if not (update.running or update.log or update.events):
+        if not update.running:
             for heard in stream.end():
                 _hand_on(host, job, heard, meter, heed)
             return jobs.Ended(update.status, update.cut)
@@ -315,8 +315,9 @@ def _hand_on(host: Host, job: Job, heard: Heard, meter: Meter, heed: Callable[[H
         note("progress", host=host.name, job=job.name, **told)
 
 
-def _update(state: State, host: Host, job: Job, stream: JobStream) -> jobs.JobUpdate:
-    follow = Shell(jobs.follow_script(job.name, stream.nonce, stream.log_bytes, stream.event_bytes), timeout=60)
+def _update(state: State, host: Host, job: Job, stream: JobStream, seconds: float) -> jobs.JobUpdate:
+    script = jobs.follow_script(job.name, stream.nonce, stream.log_bytes, stream.event_bytes, seconds)
+    follow = Shell(script, timeout=60)
     try:
         if job.waits:
             ok, output = remote(state, host, command_of(follow), timeout=60, twice=True)

@@ -1,4 +1,4 @@
-"""Simple steps that travel as one command: each gets its own input and time, and the first that fails ends them."""
+"""Simple steps that travel as one command: each gets its own input, and the first that fails ends them."""
 
 from __future__ import annotations
 
@@ -43,8 +43,14 @@ def test_the_first_that_fails_ends_them_and_is_named(filler: int) -> None:
     assert failed_of(done(Shell("printf why >&2; false")).stderr.splitlines()) == (0, ["why"])
 
 
-def test_each_has_its_own_time() -> None:
-    assert done(Shell("sleep 0.3; echo one"), Shell("sleep 30", timeout=1)).returncode == 124
+def test_a_steps_own_set_e_holds() -> None:
+    shown = done(Shell("set -e\necho one\nfalse\necho two"), Shell("echo three"))
+    assert (shown.returncode, shown.stdout) == (1, "one\n")
+
+
+def test_they_share_the_sum_of_their_times() -> None:
+    assert as_one([Shell("sleep 30", timeout=2), Shell("true", timeout=3)]).timeout == 5
+    assert done(Shell("sleep 30", timeout=1)).returncode == 124
 
 
 def test_no_step_sees_what_another_has_set() -> None:
@@ -66,7 +72,8 @@ def test_of_a_file_whose_content_was_cut_nothing_is_written(tmp_path: Path, cut:
 
 
 def test_secrets_and_unseen_scripts_are_no_argument() -> None:
-    steps = [Shell("cat", stdin=Secret("a-secret")), Shell(": a-password", unseen=True), WriteFile("/f", "of a file")]
+    steps: list[Shell | WriteFile] = [Shell("cat", stdin=Secret("a-secret"))]
+    steps += [Shell(": a-password", unseen=True), WriteFile("/f", "of a file")]
     line, _ = sent(command_of(as_one([effects._shell_of(step) for step in steps])))
     words = ("a-secret", "a-password", base64.b64encode(b"of a file").decode())
     assert not any(word in line for word in words)

@@ -166,11 +166,17 @@ def test_any_text_is_one_event(tmp_path_factory: pytest.TempPathFactory, text: s
 FOLLOW = "systemctl() { echo inactive; }\n"
 
 
+def follow(job: Path, log: int, events: int, patience: int) -> str:
+    where = {"unit": "u", "folder": str(job), "nonce": NONCE}
+    return host_script("job_follow", **where, log=log, events=events, gather=10, patience=patience)
+
+
 def test_a_follower_gets_both_files_from_where_it_was(job: Path) -> None:
     (job / "log").write_bytes(b"one\ntw\xc3")
     (job / "events").write_bytes(b"first\nsecond\n")
     (job / "status").write_text("3\n")
-    script = host_script("job_follow", unit="u", folder=str(job), nonce=NONCE, log=4, events=6, patience=0)
+    (job / "over").touch()
+    script = follow(job, log=4, events=6, patience=0)
     update = parse_update(run(FOLLOW + script).stdout.splitlines())
     assert (update.running, update.status, update.log, update.events) == (False, 3, b"tw\xc3", b"second\n")
 
@@ -181,7 +187,7 @@ def test_a_silent_job_is_asked_about_once(job: Path, state: str) -> None:
     (job / "log").write_bytes(b"one\n")
     (job / "events").touch()
     systemctl = f"systemctl() {{ echo asked >>{job}/asked; echo {state}; }}\nsleep() {{ :; }}\n"
-    script = host_script("job_follow", unit="u", folder=str(job), nonce=NONCE, log=4, events=0, patience=9)
+    script = follow(job, log=4, events=0, patience=9)
     update = parse_update(run(systemctl + script).stdout.splitlines())
     assert (update.running, update.status, update.log) == (state == "active", None, b"")
     assert (job / "asked").read_text() == "asked\n"
@@ -190,7 +196,7 @@ def test_a_silent_job_is_asked_about_once(job: Path, state: str) -> None:
 def test_a_job_that_says_something_is_not_asked_about(job: Path) -> None:
     (job / "log").write_bytes(b"one\ntwo\n")
     (job / "events").touch()
-    script = host_script("job_follow", unit="u", folder=str(job), nonce=NONCE, log=4, events=0, patience=9)
+    script = follow(job, log=4, events=0, patience=9)
     update = parse_update(run("systemctl() { exit 9; }\n" + script).stdout.splitlines())
     assert (update.running, update.log) == (True, b"two\n")
 
@@ -202,15 +208,39 @@ def test_lines_wait_for_more_and_an_event_ends_that(job: Path, event_at: int, lo
     (job / "events").touch()
     at = f"[ $waited != {event_at} ] || echo first >>{job}/events"
     sleep = f"sleep() {{ echo look >>{job}/looks; {at}; }}\nsystemctl() {{ exit 9; }}\n"
-    script = host_script("job_follow", unit="u", folder=str(job), nonce=NONCE, log=4, events=0, patience=25)
+    script = follow(job, log=4, events=0, patience=25)
     update = parse_update(run(sleep + script).stdout.splitlines())
     assert (update.log, update.events) == (b"two\n", b"first\n" if event_at == looks else b"")
     assert len((job / "looks").read_text().splitlines()) == looks
 
 
+def test_a_job_whose_end_is_still_cleared_up_is_waited_for_without_asking(job: Path) -> None:
+    (job / "status").write_text("0\n")
+    sleep = f"sleep() {{ [ $waited != 3 ] || touch {job}/over; }}\nsystemctl() {{ echo asked >>{job}/asked; }}\n"
+    update = parse_update(run(sleep + follow(job, log=0, events=0, patience=25)).stdout.splitlines())
+    assert (update.running, update.status) == (False, 0)
+    assert (job / "asked").read_text() == "asked\n"
+
+
+def test_what_was_said_in_the_last_moment_is_not_lost(job: Path) -> None:
+    """Between the last look at the files and systemd's word."""
+    (job / "over").touch()
+    systemctl = f"systemctl() {{ printf last >>{job}/log; echo inactive; }}\n"
+    update = parse_update(run(systemctl + follow(job, log=0, events=0, patience=25)).stdout.splitlines())
+    assert (update.running, update.log) == (False, b"last")
+
+
+def test_one_that_has_said_more_than_fits_is_looked_at_again(job: Path) -> None:
+    (job / "over").touch()
+    (job / "log").write_bytes(b"x" * 70000)
+    for begin, told, running in ((0, 65536, True), (65536, 4464, False)):
+        update = parse_update(run(FOLLOW + follow(job, log=begin, events=0, patience=25)).stdout.splitlines())
+        assert (update.running, len(update.log)) == (running, told)
+
+
 def test_another_jobs_words_are_never_taken_for_this_ones(job: Path) -> None:
     (job / "nonce").write_text("other\n")
-    script = host_script("job_follow", unit="u", folder=str(job), nonce=NONCE, log=0, events=0, patience=0)
+    script = follow(job, log=0, events=0, patience=0)
     with pytest.raises(ReadingError, match="another run has begun one of the same name"):
         parse_update(run(FOLLOW + script).stdout.splitlines())
 

@@ -1,29 +1,45 @@
 # Print a job's state, its log and its events, each from a byte on; wait up to `patience` tenths of a second for news.
-# An event and the end end the wait; lines wait a second for more of them, since each answer costs a command over SSH.
-# Parameters: unit folder nonce (the job's) log and events (the bytes) patience.
+# An event and the end end the wait; lines wait `gather` tenths for more of them, since each answer costs a command over SSH.
+# What a shell can do by itself, no program does: whoever follows must not cost what he follows.
+# Parameters: unit folder nonce (the job's) log and events (the bytes) patience gather.
 waited=0 since= news=no running=yes seen=
 # Another run may have begun another job of the same name since: that one's bytes are not this one's.
 [ ! -r "$folder/nonce" ] || read -r seen <"$folder/nonce"
 [ -z "$seen" ] || [ "$seen" = "$nonce" ] || { echo other=yes; exit 0; }
-value_of() { [ ! -r "$folder/$1" ] || cat "$folder/$1"; }
-from() { tail -c +$(($2 + 1)) "$folder/$1" 2>/dev/null | head -c "$3" | base64 -w0; }
+word_of() { seen= && { [ ! -r "$folder/$1" ] || read -r seen <"$folder/$1"; }; printf '%s=%s\n' "$1" "$seen"; }
+sizes() { stat -c %s "$folder/log" "$folder/events" 2>/dev/null; }
+from() { # name, bytes that are there, the byte to begin at, the most that is printed
+  new=$(($2 - $3))
+  [ $new -le "$4" ] || { new=$4 running=yes; }
+  printf '%s=' "$1"
+  [ $new -le 0 ] || tail -c +$(($3 + 1)) "$folder/$1" | head -c $new | base64 -w0
+  echo
+}
+pause() { sleep "0.$1"; waited=$((waited + $1)); }
 while :; do
-  # Both are there from the start on. One program a look: whoever follows must not cost what he follows.
+  # Both are there from the start on.
   # shellcheck disable=SC2046 - two numbers
-  set -- $(stat -c %s "$folder/log" "$folder/events" 2>/dev/null)
+  set -- $(sizes)
   [ "${1:-0}" -le "$log" ] || since=${since:-$waited}
-  if [ "${2:-0}" -gt "$events" ] || { [ -n "$since" ] && [ $((waited - since)) -ge 10 ]; }; then news=yes; fi
-  # A job leaves a file when it ends, and when it is ended; systemd is asked about one that says nothing at all.
-  if [ -e "$folder/status" ] || [ -e "$folder/ended" ] || { [ -z "$since" ] && [ $waited -ge "$patience" ]; } || [ $# = 0 ]; then
+  if [ "${2:-0}" -gt "$events" ] || { [ -n "$since" ] && [ $((waited - since)) -ge "$gather" ]; }; then news=yes; fi
+  # A job's last act leaves `over`. systemd is asked then, and about one that says nothing at all.
+  if [ -e "$folder/over" ] || { [ -z "$since" ] && [ $waited -ge "$patience" ]; } || [ $# = 0 ]; then
     case "$(systemctl is-active "$unit")" in
       active | activating | deactivating | reloading) running=yes ;;
       *) running=no ;;
     esac
   fi
   if [ $running = no ] || [ $news = yes ] || [ $waited -ge "$patience" ]; then break; fi
-  if [ $waited -lt 10 ]; then sleep 0.2; waited=$((waited + 2)); else sleep 0.5; waited=$((waited + 5)); fi
+  if [ -e "$folder/status" ] || [ -e "$folder/ended" ]; then pause 1; elif [ $waited -lt 10 ]; then pause 2; else pause 5; fi
 done
-printf 'running=%s\nstatus=%s\nended=%s\n' $running "$(value_of status)" "$(value_of ended)"
-# The log first: an event has its place in it, and must not come after what was printed later.
-printf 'log=%s\n' "$(from log "$log" 65536)"
-printf 'events=%s\n' "$(from events "$events" 1048576)"
+# Of one that has ended, all that it has said.
+# shellcheck disable=SC2046
+[ $running = yes ] || set -- $(sizes)
+word_of status
+word_of ended
+# The log first, and no more of it than when the events were counted: an event has its place in it, and must not come
+# after what was printed later.
+from log "${1:-0}" "$log" 65536
+from events "${2:-0}" "$events" 1048576
+# One of which not all fitted in here goes on.
+echo running=$running

@@ -5,7 +5,7 @@ mkdir -p "${folder%/*}"
 # Two runs that start the same job at the same moment would clear each other's folder.
 exec 9>"$folder.lock"
 flock --timeout 60 9 || { printf '%s\n' "another run holds $folder.lock; see who: fuser $folder.lock" >&2; exit "$busy"; }
-if systemctl is-active --quiet "$unit"; then
+if [ -d "$folder" ] && systemctl is-active --quiet "$unit"; then
   cat >/dev/null
   [ "$(cat "$folder/digest")" = "$digest" ] && { printf 'joined %s\n' "$(cat "$folder/nonce" 2>/dev/null)"; exit 0; }
   printf '%s\n' "another run is doing this differently right now: wait until $unit has ended, or stop it: systemctl stop $unit" >&2
@@ -42,7 +42,8 @@ printf '%s\n' "$?" >"$JOB/status.new"
 mv "$JOB/status.new" "$JOB/status"
 END
 printf %s "$ended" >"$folder/after"
-cut -d' ' -f1 /proc/uptime >"$folder/began"
+read -r now _ </proc/uptime
+printf '%s\n' "$now" >"$folder/began"
 systemd-run --quiet --collect --unit="$unit" --property=RuntimeMaxSec="$timeout" \
   --property=ExecStopPost="-/bin/sh $folder/after" --setenv=SECRETS="$secrets" --setenv=JOB="$folder" \
   --setenv=TRIAL="$trial" --setenv=AFTER="$after" --setenv=LC_ALL=C \

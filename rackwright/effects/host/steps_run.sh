@@ -1,12 +1,15 @@
-# Simple steps as one command: each is a shell of its own, and the first that fails ends them all.
+# Simple steps as one command: each in a shell of its own, and the first that fails ends them all.
 # Whoever is cut while its input arrives must not run: of a file, half would be taken for the whole.
-rackwright_step() { # its number, bytes of its input, seconds, its script
+rackwright_step() { # its number, bytes of its input, its script
   rackwright_input=
   [ "$2" = 0 ] || rackwright_input=$(head -c "$2")
   case $2:$rackwright_input in
   0: | *"$whole") ;;
-  *) echo "the connection was cut while a step's input arrived, so it was not taken" >&2 && rackwright_ended "$1" 1 ;;
+  *) echo "the connection was cut while a step's input arrived, so it was not taken" >&2; rackwright_failed "$1" 1 ;;
   esac
-  printf %s "${rackwright_input%"$whole"}" | timeout -k 10 "$3" sh -c "$4" || rackwright_ended "$1" "$?"
+  # No list with || or &&: within one, a step's own `set -e` would mean nothing.
+  printf %s "${rackwright_input%"$whole"}" | (eval "$3")
+  set -- "$1" "$?"
+  [ "$2" = 0 ] || rackwright_failed "$1" "$2"
 }
-rackwright_ended() { printf '%s %s\n' "$mark" "$1" >&2; exit "$2"; }
+rackwright_failed() { printf '%s %s\n' "$mark" "$1" >&2; exit "$2"; }
