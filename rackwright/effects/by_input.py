@@ -16,7 +16,7 @@ MOST = 32 * 1024
 """Bytes of a script that go as an argument. Linux takes 128 KiB, of which each shell on the way quotes a part."""
 WHOLE = "# whole"
 """Ends a script: of one that was cut nothing must run."""
-_MARK = "rackwright: of these steps failed number"
+_MARK = "rackwright: failed at step"
 """Begins the last line of a batch that failed; the number follows."""
 
 
@@ -58,13 +58,13 @@ def framed(script: str) -> str:
 
 
 def closed(step: Shell) -> str | None:
-    """A step's standard input, its last line closed, as pyinfra would; None where it has none."""
+    """The step's standard input, ending with a line break as pyinfra would send it; None if it has none."""
     text = step.stdin.unmask() if isinstance(step.stdin, Secret) else step.stdin
     return text if text is None or text.endswith("\n") else f"{text}\n"
 
 
 def sent(step: Shell) -> tuple[str, str | None]:
-    """What of a step goes into argv, and what by standard input: secrets, and scripts that are long or unseen."""
+    """Split a step into its argv script and its standard input, which takes secrets, and long or unseen scripts."""
     text, script = closed(step), DOCKER_ENVIRONMENT + step.script
     if step.unseen or len(script.encode()) > MOST:
         return receiver(script, "a script of Rackwright's, by standard input"), f"{framed(script)}{text or ''}"
@@ -72,7 +72,7 @@ def sent(step: Shell) -> tuple[str, str | None]:
 
 
 def as_one(steps: Sequence[Shell]) -> Shell:
-    """One step that runs these one after the other, up to the first that fails; they share their time limits' sum."""
+    """One step that runs these one after the other, up to the first that fails; its time limit is the sum of theirs."""
     lines, inputs = [host_script("steps_run", whole=f"\n{WHOLE}", mark=_MARK)], []
     for number, step in enumerate(steps):
         text = closed(step)
@@ -84,9 +84,9 @@ def as_one(steps: Sequence[Shell]) -> Shell:
 
 
 def failed_of(errors: Sequence[str]) -> tuple[int, list[str]]:
-    """Which step of a batch failed, by what the batch printed as errors, and that without the mark.
+    """Tell which step of a batch failed, from its standard error. Returns the number, and the lines without the mark.
 
-    The first, where the batch itself did not begin.
+    The number is 0 when the batch failed before its first step.
     """
     *lines, last = errors or [""]
     said, mark, number = last.rpartition(_MARK)

@@ -59,9 +59,9 @@ def parse_started(lines: Sequence[str]) -> Started:
 
 
 def follow_script(name: str, nonce: str, log: int, events: int, seconds: float) -> str:
-    """Print the job's state, and log and events from these bytes on; wait for news, an event for none of them.
+    """Wait for news, and print the job's state, and its log and events from these bytes on.
 
-    seconds: for which it has been followed. Its lines are shown a second after the first at first, and later three.
+    seconds: how long it has been followed. Lines are gathered for a second at first, later for three.
     """
     own = {"unit": job_unit(name), "folder": job_folder(name), "nonce": nonce}
     gather = 10 if seconds < AT_FIRST else 30

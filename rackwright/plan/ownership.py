@@ -62,13 +62,13 @@ def render_record(owned: Iterable[Owned]) -> WriteFile:
 
 @dataclass
 class OwnershipRecord:
-    """The ownership record of one host: what it names on the host, or may name where a write was not acknowledged."""
+    """The ownership record of one host: its names, and those that a write without an answer may have put there."""
 
     owned: frozenset[Owned]
     certain: bool = True
 
     def writes(self, names: frozenset[Owned]) -> list[Step]:
-        """The step after which it names these; nothing where it is known to do so."""
+        """The step that makes it name these; none when it is certain that it already does."""
         return [] if names == self.owned and self.certain else [render_record(names)]
 
 

@@ -22,7 +22,7 @@ while :; do
   set -- $(sizes)
   [ "${1:-0}" -le "$log" ] || since=${since:-$waited}
   if [ "${2:-0}" -gt "$events" ] || { [ -n "$since" ] && [ $((waited - since)) -ge "$gather" ]; }; then news=yes; fi
-  # A job's last act leaves `over`. systemd is asked then, and about one that says nothing at all.
+  # The last thing that a job does is to leave the file `over`: only then, or when it is silent, is systemd asked.
   if [ -e "$folder/over" ] || { [ -z "$since" ] && [ $waited -ge "$patience" ]; } || [ $# = 0 ]; then
     case "$(systemctl is-active "$unit")" in
       active | activating | deactivating | reloading) running=yes ;;
@@ -32,7 +32,7 @@ while :; do
   if [ $running = no ] || [ $news = yes ] || [ $waited -ge "$patience" ]; then break; fi
   if [ -e "$folder/status" ] || [ -e "$folder/ended" ]; then pause 1; elif [ $waited -lt 10 ]; then pause 2; else pause 5; fi
 done
-# Of one that has ended, all that it has said.
+# Once it has ended, take everything that it has said.
 # shellcheck disable=SC2046
 [ $running = yes ] || set -- $(sizes)
 word_of status
@@ -41,5 +41,5 @@ word_of ended
 # after what was printed later.
 from log "${1:-0}" "$log" 65536
 from events "${2:-0}" "$events" 1048576
-# One of which not all fitted in here goes on.
+# When not everything fitted, the job counts as running, so that it is looked at again.
 echo running=$running

@@ -1,5 +1,5 @@
 # Simple steps as one command: each in a shell of its own, and the first that fails ends them all.
-# Whoever is cut while its input arrives must not run: of a file, half would be taken for the whole.
+# A step whose input arrived only in part must not run: it would put half a file in the place of the whole one.
 rackwright_step() { # its number, bytes of its input, its script
   rackwright_input=
   [ "$2" = 0 ] || rackwright_input=$(head -c "$2")

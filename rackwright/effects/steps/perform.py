@@ -28,28 +28,29 @@ from rackwright.plan.change import (
 from rackwright.plan.ownership import OwnershipRecord, render_record
 
 Batch = Sequence[Step]
-"""Steps that are carried out at once: simple ones, any number, or another one alone."""
+"""Steps that go to a host together: any number of simple ones, or a single one of another kind."""
 
 
 def perform(state: State, host: Host, batch: Batch) -> None:
     """Carry out a batch of steps. Raises StepFailedError."""
-    match batch[0]:
+    step = batch[0]
+    match step:
         case Shell() | WriteFile():
-            run_simple(state, host, *(step for step in batch if isinstance(step, Shell | WriteFile)))
-        case Job() as job:
-            run_job(state, host, job)
-        case Guarded() as guarded:
-            run_guarded(state, host, guarded)
-        case Proved() as switch:
-            switch_and_prove(state, host, switch)
-        case DaemonRestart() as restart:
-            restart_and_prove(state, host, restart)
-        case HostRestart() as restart:
-            restart_host(state, host, restart)
-        case HostReturn() as return_:
-            return_and_prove(state, host, return_)
-        case Refuse() as refusal:
-            raise StepFailedError(refusal.text, code=refusal.code)
+            run_simple(state, host, *(one for one in batch if isinstance(one, Shell | WriteFile)))
+        case Job():
+            run_job(state, host, step)
+        case Guarded():
+            run_guarded(state, host, step)
+        case Proved():
+            switch_and_prove(state, host, step)
+        case DaemonRestart():
+            restart_and_prove(state, host, step)
+        case HostRestart():
+            restart_host(state, host, step)
+        case HostReturn():
+            return_and_prove(state, host, step)
+        case Refuse():
+            raise StepFailedError(step.text, code=step.code)
 
 
 def perform_all(change: Change, record: OwnershipRecord, do: Callable[[Batch], None]) -> None:
@@ -64,7 +65,7 @@ def perform_all(change: Change, record: OwnershipRecord, do: Callable[[Batch], N
     after = during - frozenset(change.disowns)
     first = record.writes(during)
     last = [render_record(after)] if after != during else []
-    # How far a batch came is not known when it fails: what may lie on the host counts, and is written anew.
+    # When a batch fails, nobody knows how far it came: the record keeps what may be there, and is written again.
     record.owned, record.certain = during, record.certain and not (first or last)
     try:
         for batch in _batches([*first, *change.steps, *last]):
