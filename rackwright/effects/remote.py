@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from paramiko import SSHException
 from pyinfra import logger
-from pyinfra.api.arguments import CONNECTOR_ARGUMENT_KEYS, pop_global_arguments
+from pyinfra.api import arguments
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.exceptions import ConnectError
 from pyinfra.api.host import Host
@@ -394,9 +394,9 @@ def _global_arguments(state: State, host: Host) -> dict[str, Any]:
     """How commands run on a host (`_sudo` and the like): as its data says, or the operation that runs on it now."""
     if (asked := _ARGUMENTS.get()) is not None:
         return dict(asked)
-    found, _ = pop_global_arguments(state, host, {})
+    found, _ = arguments.pop_global_arguments(state, host, {})
     asked = {**cast(dict[str, Any], found), **cast(dict[str, Any], host.current_op_global_arguments or {})}
-    return {key: asked[key] for key in CONNECTOR_ARGUMENT_KEYS if key in asked}
+    return {key: asked[key] for key in arguments.CONNECTOR_ARGUMENT_KEYS if key in asked}
 
 
 def over_new_connection(state: State, host: Host, command: StringCommand) -> bool:

@@ -5,16 +5,30 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 import pytest
-from pyinfra.api import arguments, util
+from hypothesis import given
+from hypothesis import strategies as st
+from pyinfra.api import Config, Inventory, State, arguments, util
+from pyinfra.api.exceptions import ArgumentTypeError
 from pyinfra.connectors import base
 from pyinfra.connectors.ssh import ConnectorData
 
-from rackwright.pyinfra_glue.cheap_lookups import calling_frames, place_of, use_cheap_lookups
+from rackwright.pyinfra_glue.cheap_lookups import calling_frames, global_arguments, place_of, use_cheap_lookups
 
 INSPECT: dict[str, Any] = {"stack": inspect.stack, "getframeinfo": inspect.getframeinfo}
+OWN_POP = arguments.pop_global_arguments
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "_sudo": st.booleans(),
+    "_sudo_user": st.sampled_from(["root", "llm", 7]),
+    "_env": st.dictionaries(st.sampled_from("AB"), st.sampled_from("xy")),
+    "_timeout": st.integers(1, 3),
+    "_if": st.just(lambda: True),
+    "name": st.text(max_size=2),
+    "another": st.integers(),
+}
+LAYER = st.fixed_dictionaries({}, optional=VALUES)
 
 
 @pytest.fixture
@@ -61,3 +75,24 @@ def test_types_of_arguments_are_the_same_and_looked_up_once(cheap: None) -> None
     hints = vars(arguments)["get_type_hints"]
     assert hints is vars(base)["get_type_hints"]
     assert hints(ConnectorData) is hints(ConnectorData)
+
+
+@given(layers=st.lists(LAYER, min_size=8, max_size=8), sudo=st.booleans())
+def test_arguments_come_from_the_same_layer_with_the_same_checks(layers: list[dict[str, Any]], sudo: bool) -> None:
+    assigned, override, host_data, group_data, all_data, deploy_data, of_deploy, kwargs = layers
+    groups = {"racks": (["rw1"], group_data)}
+    inventory = Inventory(([("rw1", host_data)], all_data), override_data=override, **groups)
+    host = inventory.get_host("rw1")
+    state = State(inventory, Config(SUDO=sudo, ENV={"B": "z"}))
+    host.current_deploy_data, host.current_deploy_kwargs = deploy_data, cast(Any, of_deploy or None)
+    for key, value in assigned.items():
+        setattr(host.data, key, value)
+
+    def asked(pop: Any) -> Any:
+        own = dict(kwargs)
+        try:
+            return pop(state, host, own), own
+        except ArgumentTypeError as error:
+            return str(error)
+
+    assert asked(global_arguments) == asked(OWN_POP)
