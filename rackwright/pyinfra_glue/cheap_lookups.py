@@ -12,13 +12,17 @@ import sys
 from collections.abc import Callable
 from copy import copy
 from functools import cache
+from importlib import import_module
 from types import FrameType, SimpleNamespace
 from typing import Any, NamedTuple, cast, get_type_hints
 
-from pyinfra.api import arguments, deploy, facts, operation, util
+from pyinfra.api import arguments, util
 from pyinfra.api.host import Host, extract_callable_datas
 from pyinfra.api.state import State
 from pyinfra.connectors import base
+
+ASKING = ("pyinfra.api.arguments", "pyinfra.api.deploy", "pyinfra.api.facts", "pyinfra.api.operation")
+"""Modules that ask for global arguments; `deploy` and `operation` of pyinfra.api itself are decorators."""
 
 
 class Place(NamedTuple):
@@ -37,8 +41,8 @@ def use_cheap_lookups() -> None:
     vars(util).update(stack=calling_frames, getframeinfo=place_of)
     vars(arguments).update(get_type_hints=_hints)
     vars(base).update(get_type_hints=_hints)
-    for module in (arguments, deploy, facts, operation):
-        vars(module).update(pop_global_arguments=global_arguments)
+    for name in ASKING:
+        vars(import_module(name)).update(pop_global_arguments=global_arguments)
 
 
 def calling_frames() -> list[tuple[FrameType]]:

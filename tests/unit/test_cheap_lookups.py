@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast, get_type_hints
@@ -61,6 +62,9 @@ def test_the_order_of_operations_is_the_same(cheap: None, depth: int) -> None:
 def test_pyinfra_goes_by_it(cheap: None) -> None:
     assert vars(util)["stack"] is calling_frames
     assert vars(util)["getframeinfo"] is place_of
+    askers = [module for name, module in sys.modules.items() if name.startswith("pyinfra.api.")]
+    found = {vars(module).get("pop_global_arguments", global_arguments) for module in askers}
+    assert found == {global_arguments}
 
 
 def test_a_frame_is_looked_up_where_it_stands_now() -> None:
