@@ -29,6 +29,7 @@ from tests.lab.group.serving import (
     wait_until_all_serve,
     words_of,
 )
+from tests.lab.products import in_proof
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("hosts_of_a_group")]
 
@@ -101,12 +102,14 @@ def test_a_member_that_dies_takes_all_of_them_with_it_and_they_come_back_with_ne
     assert not set(keys) & {host.run(f"cat {HERE}/key.pub").stdout for host in site.lab.hosts}
 
 
+@in_proof("test_group.py sees it with vLLM: the hosts themselves do it, whatever the engine is")
 def test_a_head_that_dies_takes_all_of_them_with_it_and_they_come_back(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     kill(site.lab.hosts[0])
     wait_until_all_serve(site, before)
 
 
+@in_proof("test_group.py sees it with vLLM: the hosts themselves do it, whatever the engine is")
 @pytest.mark.parametrize("which", [0, -1], ids=["head", "member"])
 def test_one_that_reboots_comes_back_and_all_serve(site: Site, which: int) -> None:
     before = [started(host) for host in site.lab.hosts]
@@ -114,6 +117,7 @@ def test_one_that_reboots_comes_back_and_all_serve(site: Site, which: int) -> No
     wait_until_all_serve(site, before)
 
 
+@in_proof("test_group.py sees it with vLLM: the hosts themselves do it, whatever the engine is")
 def test_a_line_that_is_cut_for_a_moment_restarts_nothing(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     head, member = site.lab.hosts
@@ -124,6 +128,7 @@ def test_a_line_that_is_cut_for_a_moment_restarts_nothing(site: Site) -> None:
     assert ask(head) == "42"
 
 
+@in_proof("test_group.py sees it with vLLM: the hosts themselves do it, whatever the engine is")
 def test_a_line_that_is_cut_for_good_stops_all_and_they_start_together_when_it_is_back(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     head, member = site.lab.hosts
