@@ -184,6 +184,7 @@ def test_a_change_that_locks_us_out_is_taken_back_by_the_host(scene: Scene) -> N
     assert scene.deploy(allow_from=scene.friends).changed == []
 
 
+@in_proof("the host's own timer does it, as when the run is locked out above; below the power goes")
 def test_a_lock_out_is_taken_back_even_when_the_control_process_is_killed(scene: Scene) -> None:
     assert scene.deploy(allow_from=scene.friends).status == 0
     before = scene.ours()

@@ -20,7 +20,10 @@ from tests.lab.fleets import HOME, proven, running
 from tests.lab.group.serving import begin_rollout, command, deploy, kill, rackwright, resume, started, wait_for
 from tests.lab.products import in_proof
 
-pytestmark = pytest.mark.lab
+pytestmark = [
+    pytest.mark.lab,
+    in_proof("test_group.py has one pair without load; unit/test_group.py takes pairs in and out of waves as one"),
+]
 
 PAIRS = 3
 RATE = 1.0
@@ -95,7 +98,6 @@ def test_a_bad_change_stops_at_the_first_pair_and_rolls_back(fleet: Site, load: 
     assert_pairs_serve(fleet, before)
 
 
-@in_proof("test_group.py has the full disk of a member, of one pair and without load")
 def test_a_member_whose_disk_is_full_keeps_its_pair_as_it_was_and_no_other(fleet: Site, load: Watched) -> None:
     before, containers = proven(fleet.lab.hosts), [started(host) for host in fleet.lab.hosts]
     pair = slice(2, 4)
@@ -132,7 +134,6 @@ def test_a_member_that_dies_takes_its_own_pair_down_and_no_other(fleet: Site, lo
     assert [started(host) for host in (*fleet.lab.hosts[:2], *fleet.lab.hosts[4:])] == [*before[:2], *before[4:]]
 
 
-@in_proof("test_group_maintenance.py resumes a cut switch, of one pair and without load")
 def test_a_rollout_that_is_killed_in_a_pairs_switch_is_resumed_for_the_rest(fleet: Site, load: Watched) -> None:
     before = proven(fleet.lab.hosts)
     killed = begin_rollout(fleet, engine=asked_for(11))
@@ -150,7 +151,6 @@ def test_a_rollout_that_is_killed_in_a_pairs_switch_is_resumed_for_the_rest(flee
     assert [one for one in failed_outside(load.asked, spans) if one.host == untouched] == []
 
 
-@in_proof("test_group_maintenance.py brings a reinstalled member back, of one pair and without load")
 def test_a_reinstalled_member_comes_back_while_the_other_pairs_serve(fleet: Site, load: Watched) -> None:
     before = proven(fleet.lab.hosts)
     member = fleet.lab.hosts[-1]
