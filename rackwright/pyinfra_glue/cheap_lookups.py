@@ -3,7 +3,7 @@
 An operation's place in the order is the line numbers of its callers. pyinfra takes them from `inspect.stack()`, which
 finds the source text around each of thirty frames, several times an operation: a third of what a converged run of
 sixteen hosts costs its client (bench/README.md). The names and types of its global arguments never change either, and
-their values are asked of five layers of a host's data, one by one: 1 ms an operation and host.
+their values are asked of five layers of a host's data, one by one: a fifth of what a run of 48 hosts costs its client.
 """
 
 from __future__ import annotations

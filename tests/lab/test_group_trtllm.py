@@ -33,6 +33,7 @@ from tests.lab.products import in_proof
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("hosts_of_a_group")]
 
+whatever_the_engine = in_proof("test_group.py sees it with vLLM: the hosts themselves do it, whatever the engine is")
 HERE = "/run/rackwright/groups/llm"
 ASKS = "GET /health HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n"
 READ_TO_THE_END = f"exec 3<>/dev/tcp/127.0.0.1/8000; printf '{ASKS}' >&3; cat <&3"
@@ -102,14 +103,14 @@ def test_a_member_that_dies_takes_all_of_them_with_it_and_they_come_back_with_ne
     assert not set(keys) & {host.run(f"cat {HERE}/key.pub").stdout for host in site.lab.hosts}
 
 
-@in_proof("test_group.py sees it with vLLM: the hosts themselves do it, whatever the engine is")
+@whatever_the_engine
 def test_a_head_that_dies_takes_all_of_them_with_it_and_they_come_back(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     kill(site.lab.hosts[0])
     wait_until_all_serve(site, before)
 
 
-@in_proof("test_group.py sees it with vLLM: the hosts themselves do it, whatever the engine is")
+@whatever_the_engine
 @pytest.mark.parametrize("which", [0, -1], ids=["head", "member"])
 def test_one_that_reboots_comes_back_and_all_serve(site: Site, which: int) -> None:
     before = [started(host) for host in site.lab.hosts]
@@ -117,7 +118,7 @@ def test_one_that_reboots_comes_back_and_all_serve(site: Site, which: int) -> No
     wait_until_all_serve(site, before)
 
 
-@in_proof("test_group.py sees it with vLLM: the hosts themselves do it, whatever the engine is")
+@whatever_the_engine
 def test_a_line_that_is_cut_for_a_moment_restarts_nothing(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     head, member = site.lab.hosts
@@ -128,7 +129,7 @@ def test_a_line_that_is_cut_for_a_moment_restarts_nothing(site: Site) -> None:
     assert ask(head) == "42"
 
 
-@in_proof("test_group.py sees it with vLLM: the hosts themselves do it, whatever the engine is")
+@whatever_the_engine
 def test_a_line_that_is_cut_for_good_stops_all_and_they_start_together_when_it_is_back(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     head, member = site.lab.hosts
