@@ -14,6 +14,7 @@ from rackwright.hostside import DOCKER_ENVIRONMENT, host_script
 from rackwright.messages import ReadingError
 from rackwright.paths import RUN, job_folder, job_unit
 from rackwright.plan.change import Job
+from rackwright.plan.jobstream import PROGRESS
 
 BUSY = 75
 """Exit status (EX_TEMPFAIL) when a different job of the same name is under way."""
@@ -22,6 +23,8 @@ AT_FIRST = 5
 """Seconds of a job in which somebody waits for its first words."""
 PATIENCE = 50
 """Tenths of a second that one look at a job lasts when it says nothing."""
+SHOWN = (PROGRESS, "row", "kept", "end")
+"""Events that are only shown, so they are gathered as lines are: nobody waits for them."""
 
 MISTAKE = 78
 """Exit status (EX_CONFIG) of a job that only other settings help."""
@@ -61,11 +64,12 @@ def parse_started(lines: Sequence[str]) -> Started:
 def follow_script(name: str, nonce: str, log: int, events: int, seconds: float) -> str:
     """Wait for news, and print the job's state, and its log and events from these bytes on.
 
-    seconds: how long it has been followed. Lines are gathered for a second at first, later for three.
+    seconds: how long it has been followed. What is only shown is gathered for a second at first, later for three.
     """
     own = {"unit": job_unit(name), "folder": job_folder(name), "nonce": nonce}
     gather = 10 if seconds < AT_FIRST else 30
-    return host_script("job_follow", **own, log=log, events=events, gather=gather, patience=PATIENCE)
+    shown = f" {' '.join(SHOWN)} "
+    return host_script("job_follow", **own, log=log, events=events, gather=gather, patience=PATIENCE, shown=shown)
 
 
 @dataclass(frozen=True)

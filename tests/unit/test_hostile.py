@@ -167,7 +167,7 @@ FOLLOW = "systemctl() { echo inactive; }\n"
 
 
 def follow(job: Path, log: int, events: int, patience: int) -> str:
-    where = {"unit": "u", "folder": str(job), "nonce": NONCE}
+    where = {"unit": "u", "folder": str(job), "nonce": NONCE, "shown": " progress row "}
     return host_script("job_follow", **where, log=log, events=events, gather=10, patience=patience)
 
 
@@ -212,6 +212,33 @@ def test_lines_wait_for_more_and_an_event_ends_that(job: Path, event_at: int, lo
     update = parse_update(run(sleep + script).stdout.splitlines())
     assert (update.log, update.events) == (b"two\n", b"first\n" if event_at == looks else b"")
     assert len((job / "looks").read_text().splitlines()) == looks
+
+
+@pytest.mark.parametrize(
+    ("words", "looks"),
+    [(["word"], 1), (["progress"], 6), (["progress", "row"], 6), (["row", "word"], 1), (["words"], 1)],
+)
+def test_an_event_that_is_only_shown_waits_for_more(job: Path, words: list[str], looks: int) -> None:
+    """Rows come in a burst, and progress with the lines; the host waits for the answer to any other word."""
+    (job / "log").touch()
+    (job / "events").write_bytes(b"earlier\n")
+    lines = "".join(f"{NONCE} 0 {word} eA==\n" for word in words)
+    (job / "come").write_text(lines)
+    sleep = f"sleep() {{ echo look >>{job}/looks; cat {job}/come >>{job}/events; : >{job}/come; }}\n"
+    script = follow(job, log=0, events=8, patience=25)
+    update = parse_update(run(sleep + "systemctl() { exit 9; }\n" + script).stdout.splitlines())
+    assert (update.running, update.events.decode()) == (True, lines)
+    assert len((job / "looks").read_text().splitlines()) == looks
+
+
+def test_the_last_words_and_the_end_are_one_answer(job: Path) -> None:
+    """The host's clearing up takes a moment, and a second look at it a command over SSH."""
+    (job / "log").write_bytes(b"last\n")
+    (job / "events").write_text(f"{NONCE} 5 failed eA==\n")
+    (job / "status").write_text("3\n")
+    sleep = f"sleep() {{ [ $waited != 1 ] || touch {job}/over; }}\n"
+    update = parse_update(run(sleep + FOLLOW + follow(job, log=0, events=0, patience=25)).stdout.splitlines())
+    assert (update.running, update.status, update.log) == (False, 3, b"last\n")
 
 
 def test_a_job_whose_end_is_still_cleared_up_is_waited_for_without_asking(job: Path) -> None:

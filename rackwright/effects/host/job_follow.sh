@@ -1,7 +1,8 @@
 # Print a job's state, its log and its events, each from a byte on; wait up to `patience` tenths of a second for news.
-# An event and the end end the wait; lines wait `gather` tenths for more of them, since each answer costs a command over SSH.
+# The end ends the wait, and an event by which somebody acts. What is only shown waits `gather` tenths for more of it, since
+# each answer costs a command over SSH.
 # What a shell can do by itself, no program does: whoever follows must not cost what he follows.
-# Parameters: unit folder nonce (the job's) log and events (the bytes) patience gather.
+# Parameters: unit folder nonce (the job's) log and events (the bytes) patience gather shown (words of events, in spaces).
 waited=0 since= news=no running=yes seen=
 # Another run may have begun another job of the same name since: that one's bytes are not this one's.
 [ ! -r "$folder/nonce" ] || read -r seen <"$folder/nonce"
@@ -16,25 +17,39 @@ from() { # name, bytes that are there, the byte to begin at, the most that is pr
   echo
 }
 pause() { sleep "0.$1"; waited=$((waited + $1)); }
+hear() { # what has been written since the last time
+  [ -n "$since" ] || { size=$(stat -c %s "$folder/log") && [ "$size" -gt "$log" ] && since=$waited; }
+  while first= word= && read -r first _ word _ <&4 || [ -n "$first" ]; do
+    case $shown in *" $word "*) since=${since:-$waited} ;; *) news=yes ;; esac
+  done
+  [ -z "$since" ] || [ $((waited - since)) -lt "$gather" ] || news=yes
+}
+gone=yes
+# Both are there from the start on.
+if [ -r "$folder/log" ] && [ -r "$folder/events" ]; then
+  gone=no
+  exec 4<"$folder/events"
+  # This moves the place from which the shell reads; nothing is copied.
+  [ "$events" = 0 ] || dd bs=1 count=0 skip="$events" <&4 2>/dev/null
+fi
 while :; do
-  # Both are there from the start on.
-  # shellcheck disable=SC2046 - two numbers
-  set -- $(sizes)
-  [ "${1:-0}" -le "$log" ] || since=${since:-$waited}
-  if [ "${2:-0}" -gt "$events" ] || { [ -n "$since" ] && [ $((waited - since)) -ge "$gather" ]; }; then news=yes; fi
+  [ $gone = yes ] || hear
   # The last thing that a job does is to leave the file `over`: only then, or when it is silent, is systemd asked.
-  if [ -e "$folder/over" ] || { [ -z "$since" ] && [ $waited -ge "$patience" ]; } || [ $# = 0 ]; then
+  if [ -e "$folder/over" ] || { [ -z "$since" ] && [ $waited -ge "$patience" ]; } || [ $gone = yes ]; then
     case "$(systemctl is-active "$unit")" in
       active | activating | deactivating | reloading) running=yes ;;
       *) running=no ;;
     esac
   fi
-  if [ $running = no ] || [ $news = yes ] || [ $waited -ge "$patience" ]; then break; fi
-  if [ -e "$folder/status" ] || [ -e "$folder/ended" ]; then pause 1; elif [ $waited -lt 10 ]; then pause 2; else pause 5; fi
+  if [ $running = no ] || [ $waited -ge "$patience" ]; then break; fi
+  # One that has ended says so in a moment: then it need not be asked once more.
+  if [ -e "$folder/status" ] || [ -e "$folder/ended" ]; then pause 1; continue; fi
+  [ $news = no ] || break
+  if [ $waited -lt 10 ]; then pause 2; else pause 5; fi
 done
-# Once it has ended, take everything that it has said.
-# shellcheck disable=SC2046
-[ $running = yes ] || set -- $(sizes)
+# What it has said by now; after its end, everything.
+# shellcheck disable=SC2046 - two numbers
+set -- $(sizes)
 word_of status
 word_of ended
 # The log first, and no more of it than when the events were counted: an event has its place in it, and must not come
