@@ -166,6 +166,9 @@ def report(wanted: WantedLogin, seen: SeenLogin) -> str:
 
 TAKES = frozenset({"registry"})
 """Sections of the settings that it is handed."""
-REGISTRY: Concern[WantedLogin, SeenLogin] = Concern("registry", read, parse, wanted, changes, report, takes=TAKES)
+# A pull asks only whether a helper keeps root's logins, and no change here makes or ends one.
+REGISTRY: Concern[WantedLogin, SeenLogin] = Concern(
+    "registry", read, parse, wanted, changes, report, alone=True, takes=TAKES
+)
 
 __all__: Sequence[str] = ("REGISTRY", "SeenLogin", "WantedLogin", "at_rest", "auth_of", "config_of", "remove_script")
