@@ -2,5 +2,6 @@
 # It goes into a file of its own, because the job's log takes what engines and hooks print, and must never be believed.
 # The line carries the job's nonce and the log's size, which is its place among the log's lines.
 event() {
-  printf '%s %s %s %s\n' "$(cat "$JOB/nonce")" "$(stat -c %s "$JOB/log")" "$1" "$(printf %s "$2" | base64 -w0)" >>"$JOB/events"
+  read -r event_nonce <"$JOB/nonce" || :
+  printf '%s %s %s %s\n' "$event_nonce" "$(stat -c %s "$JOB/log")" "$1" "$(printf %s "$2" | base64 -w0)" >>"$JOB/events"
 }

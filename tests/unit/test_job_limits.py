@@ -12,7 +12,7 @@ from rackwright.hostside import script_folders
 TEMPLATES = Path(__file__).parents[2] / "templates"
 SCRIPTS = sorted(path for folder in script_folders() for path in folder.glob("*.sh"))
 PARTS = [*SCRIPTS, TEMPLATES / "before-start.j2", TEMPLATES / "wait-ready.j2"]
-LONG = ("docker pull", 'docker run --rm --name "$container" --label "$label=fetch"')
+LONG = ("docker pull", 'docker run --rm --pull never --name "$container" --label "$label=fetch"')
 """What takes hours by nature: its job notices a stall by itself."""
 CALL = re.compile(r"(?:^|[|&;({!]|\bif|\buntil|\bwhile|=\$\()\s*(docker|nvidia-smi|dockerd)\s+(?!\)|>)", re.M)
 """A command that asks the driver or dockerd, where a command may stand, without `timeout` in front of it."""

@@ -530,6 +530,30 @@ def test_a_wrong_answer_refuses_on_the_host(tmp_path: Path) -> None:
     assert "the container runs abc, expected it's; a chat answer: no answer (curl: (7)" in reason
 
 
+LEFT_BEHIND = """#!/bin/sh
+case "$1" in
+  inspect) if [ "$2" = --type ]; then [ -e "$JOB/left" ] && echo LABEL; else echo abc 123; fi ;;
+  rm) rm "$JOB/left"; echo "$*" >"$JOB/removed" ;;
+  run)
+    [ ! -e "$JOB/left" ] || {{ echo "Conflict. The container name is already in use" >&2; exit 125; }}
+    exec {python} -I -B "$JOB/answers/judge.pyz" "$JOB/answers" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(("label", "ends"), [("judge", 0), ("''", 1)])
+def test_a_judge_that_an_earlier_try_has_left_goes_and_somebody_elses_container_stays(
+    tmp_path: Path, label: str, ends: int
+) -> None:
+    (tmp_path / "left").touch()
+    docker = LEFT_BEHIND.replace("LABEL", label)
+    status, output, reason = proving(tmp_path, docker, release_runs("rackwright-llm", "abc", "123"))
+    assert status == ends, output
+    assert (tmp_path / "removed").exists() == (ends == 0)
+    assert (tmp_path / "left").exists() == (ends == 1)
+    assert ends == 0 or "Conflict" in reason
+
+
 def test_what_cannot_be_judged_is_not_proven(tmp_path: Path) -> None:
     status, output, reason = proving(tmp_path, "#!/bin/sh\necho no such image >&2; exit 125\n", ROWS[0])
     assert status == 1

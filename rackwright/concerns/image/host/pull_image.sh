@@ -12,7 +12,7 @@ fail() { printf 'error: %s\n' "$@"; exit 1; }
 mistake() { printf 'error: %s\n' "$@"; exit 78; } # what only other settings help against
 said() { grep -Eqi "$1" "$work/out"; }
 lines() { grep -Ec "$1" "$work/out"; }
-root=$(timeout 60 docker info --format '{{.DockerRootDir}}' 2>/dev/null)
+docker_root() { timeout 60 docker info --format '{{.DockerRootDir}}' 2>/dev/null; }
 arriving() { # bytes of layers in flight, of Docker's own store and of containerd's
   du -scb "$root"/tmp/GetImageBlob* /var/lib/containerd/io.containerd.content.v1.content/ingest 2>/dev/null | tail -n 1 | cut -f 1
 }
@@ -31,7 +31,9 @@ wrong_machine() {
 show_progress() { # beside the pull; stops it when nothing moves for $stall seconds
   beat=0 quiet=0 before=
   while kill -0 "$pull" 2>/dev/null; do
-    sleep 2; beat=$((beat + 2)); quiet=$((quiet + 2))
+    sleep 2
+    [ $beat != 0 ] || root=$(docker_root)
+    beat=$((beat + 2)); quiet=$((quiet + 2))
     layers=$(lines ': (Pulling fs layer|Already exists)'); fetched=$(lines ': (Download complete|Already exists)')
     done=$(lines ': (Pull complete|Already exists)'); bytes=$(arriving)
     [ "$layers $fetched $done $bytes" = "$before" ] || quiet=0
@@ -60,6 +62,7 @@ denied='unauthorized|authentication required|no basic auth|denied|forbidden|stat
 explain() {
   text=$(grep -v ': \(Pulling fs layer\|Waiting\|Verifying Checksum\|Download complete\|Pull complete\|Already exists\)$' "$work/out" | tail -n 3)
   if said 'no space left'; then
+    root=$(docker_root)
     fail "the disk is full: $reference does not fit into $root" "$text" "free space there (df -h $root) and run again; what was pulled is kept"
   elif said "$denied"; then
     if [ "$key" = given ]; then
@@ -96,12 +99,17 @@ until pull_once; do
   sleep $wait_for; try=$((try + 1))
 done
 
-got=$(timeout 60 docker image inspect --format '{{.Architecture}}' "$reference")
+# One question for all: each of Docker's clients costs more than what it asks. The second line is the tag's, if it is there.
+found=$(timeout 60 docker image inspect --format '{{.Architecture}} {{join .RepoDigests " "}}' "$reference" "$tagged" 2>/dev/null)
+{ read -r got digests; read -r is_tagged _; } <<END
+$found
+END
 if [ "$got" != "$machine" ]; then timeout 60 docker rmi "$reference" >/dev/null; wrong_machine "$got"; fi
 # Images without a tag are what `docker image prune` removes.
-timeout 60 docker image inspect "$tagged" >/dev/null 2>&1 || timeout 60 docker tag "$reference" "$tagged"
+[ -n "$is_tagged" ] || timeout 60 docker tag "$reference" "$tagged"
 if [ -n "$pin" ]; then
-  digest=$(timeout 60 docker image inspect --format '{{range .RepoDigests}}{{println .}}{{end}}' "$reference" | grep -F "$repository@" | head -n 1)
+  digest=
+  for name in $digests; do case $name in *"$repository@"*) digest=${digest:-$name} ;; esac; done
   [ -n "$digest" ] || fail "$reference came without a digest" "pull it from a registry, not from an archive"
   mkdir -p -m 0755 "${pin%/*}"
   printf '%s %s\n' "$tagged" "${digest##*@}" >"$pin.new" && sync -d "$pin.new" && mv -f "$pin.new" "$pin"

@@ -1,10 +1,5 @@
 # Fetch one model by the huggingface_hub of the serving image: a host then needs no Python, and no packages of ours.
 set -u
-# Without this, Docker would pull it by itself, and say nothing.
-timeout 60 docker image inspect "$image" >/dev/null 2>&1 || {
-  printf '%s\n' "error: the image $image, in which models are fetched, is not on this host" "look at its pull above, and run again"
-  exit 1
-}
 export http_proxy https_proxy no_proxy HTTP_PROXY="$http_proxy" HTTPS_PROXY="$https_proxy" NO_PROXY="$no_proxy"
 set --
 [ -z "$http_proxy$https_proxy" ] || for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do set -- "$@" --env $name; done
@@ -25,18 +20,24 @@ done
 mkdir -p -m 0755 "$manifests" || exit 1
 printf %s "$program" | base64 -d >"$SECRETS/fetch_model.pyz"
 stores_in "$models_dir" >"$SECRETS/stores"
-# A container outlives a client that was killed: never two writers.
-remove_helper
+# A container outlives a client that was killed, and keeps its name: never two writers. Docker must not pull by itself, and say nothing.
+fetch() {
+  docker run --rm --pull never --name "$container" --label "$label=fetch" --log-driver none --network host --userns host \
+    --runtime runc --env NVIDIA_VISIBLE_DEVICES=void --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE --cap-add FOWNER \
+    --security-opt no-new-privileges --user 0:0 --entrypoint python3 --env PYTHONUNBUFFERED=1 --env HOME=/tmp \
+    --volume "$models_dir:$models_dir" --volume "$manifests:$manifests" --volume "$SECRETS:$inside:ro" "$@" "$image" "$inside/fetch_model.pyz" "$spec" 2>&1
+}
 # The image's Python says how far it is, by lines; what they mean is the job's to say.
-{ docker run --rm --name "$container" --label "$label=fetch" --log-driver none --network host --userns host \
-  --runtime runc --env NVIDIA_VISIBLE_DEVICES=void --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE --cap-add FOWNER \
-  --security-opt no-new-privileges --user 0:0 --entrypoint python3 --env PYTHONUNBUFFERED=1 --env HOME=/tmp \
-  --volume "$models_dir:$models_dir" --volume "$manifests:$manifests" --volume "$SECRETS:$inside:ro" "$@" "$image" "$inside/fetch_model.pyz" "$spec" 2>&1
-  printf '%s\n' "$?" >"$JOB/ended"; } |
+{ alone fetch "$@"; printf '%s\n' "$?" >"$JOB/fetched"; } |
   while IFS= read -r line; do
     case $line in
       "progress: "*) event progress "${line#progress: }" ;;
       *) printf '%s\n' "$line" ;;
     esac
   done
-exit "$(cat "$JOB/ended")"
+read -r status <"$JOB/fetched"
+if [ "$status" = 125 ] && ! timeout 60 docker image inspect "$image" >/dev/null 2>&1; then
+  printf '%s\n' "error: the image $image, in which models are fetched, is not on this host" "look at its pull above, and run again"
+  exit 1
+fi
+exit "$status"

@@ -2,12 +2,15 @@
 # Parameters: container label (both of remove_helper.sh) limit (seconds) program (base64) run (the docker command).
 set -u
 work=$(mktemp -d)
-trap 'remove_helper; rm -rf "$work"' EXIT
+ended=no
+trap '[ $ended = yes ] || remove_helper; rm -rf "$work"' EXIT
 trap 'exit 143' HUP TERM INT
-remove_helper
 printf %s "$program" | base64 -d >"$work/program"
-eval "timeout -k 5 $limit $run" <"$work/program" >"$work/answer" 2>"$work/errors"
+ask_image() { eval "timeout -k 5 $limit $run" <"$work/program" >"$work/answer" 2>"$work/errors"; }
+alone ask_image
 status=$?
+# What ends by itself is gone; a client that was killed, or could not start it, leaves it there.
+case $status in 124 | 125 | 137) ;; *) ended=yes ;; esac
 
 why_not() { # how it ended, when not by the program itself: a sentence that needs no escapes in JSON
   case $status in

@@ -13,11 +13,13 @@ ask() {
 printf %s "$rows" >"$answers/rows.json"
 printf %s "$program" | base64 -d >"$answers/judge.pyz"
 eval "$questions"
-remove_helper
-timeout -k 10 "$seconds" docker run --rm --name "$container" --label "$label=judge" --log-driver none --network none --userns host --runtime runc \
-  --env NVIDIA_VISIBLE_DEVICES=void --cap-drop ALL --cap-add DAC_OVERRIDE --security-opt no-new-privileges \
-  --user 0:0 --entrypoint python3 --volume "$answers:/answers:ro" "$image" -I -S -B /answers/judge.pyz /answers \
-  >"$JOB/verdict" 2>"$JOB/verdict.error" </dev/null
+judge() {
+  timeout -k 10 "$seconds" docker run --rm --name "$container" --label "$label=judge" --log-driver none --network none --userns host --runtime runc \
+    --env NVIDIA_VISIBLE_DEVICES=void --cap-drop ALL --cap-add DAC_OVERRIDE --security-opt no-new-privileges \
+    --user 0:0 --entrypoint python3 --volume "$answers:/answers:ro" "$image" -I -S -B /answers/judge.pyz /answers \
+    >"$JOB/verdict" 2>"$JOB/verdict.error" </dev/null
+}
+alone judge
 status=$?
 # The image's own Python has written it: no more of it is taken than a judge of ours writes.
 head -c 262144 "$JOB/verdict" | sed -n 's/^row //p' | while IFS= read -r row; do event row "$row"; done

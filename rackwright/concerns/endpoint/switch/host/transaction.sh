@@ -12,6 +12,7 @@ run() { # a part, from a file: it may be longer than an argument can be
   printf '%s\n' "$1" >"$JOB/part" && sh "$JOB/part"
 }
 now() { cut -d' ' -f1 /proc/uptime; }
+clock() { read -r seconds _ </proc/uptime; seconds=${seconds%%.*}; } # sets `seconds`, without a program: it is asked often
 elapsed() { printf '%s %s\n' "$1" "$2" | awk '{ printf "%.1f", $2 - $1 }'; }
 why() {
   if [ -s "$reason" ]; then tail -n 1 "$reason"; else tail -n 1 "$JOB/log"; fi |
@@ -34,15 +35,16 @@ admit() {
 }
 approved() { # whether the control machine, which asks the rest of the gate, says in time that the release is good
   [ "$gate" = full ] || return 0
-  end=$(($(now | cut -d. -f1) + deadline))
+  clock
+  end=$((seconds + deadline))
   event word "$deadline"
-  while [ "$(now | cut -d. -f1)" -lt "$end" ]; do
+  while clock && [ "$seconds" -lt "$end" ]; do
     # Taken away before it is read: the next word may come meanwhile.
     if [ -f "$JOB/word" ] && mv -f "$JOB/word" "$JOB/heard"; then
       read -r word text <"$JOB/heard"
       [ "$word" = commit ] && return 0
       # It still asks, and is alive: the time begins anew.
-      [ "$word" = hold ] && end=$(($(now | cut -d. -f1) + deadline)) && continue
+      [ "$word" = hold ] && end=$((seconds + deadline)) && continue
       printf '%s\n' "$text" >"$reason"
       # A trial ends as it was meant to, by `over`: no check has refused it.
       [ "$word" = over ] || printf 'check\n' >"$cause"

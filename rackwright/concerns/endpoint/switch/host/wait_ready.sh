@@ -32,6 +32,10 @@ $(systemctl show --property=ActiveState,SubState,Job,Result "$unit")
 END
 }
 quarters=0 waited=0
+pause() { # four looks a second in the first minute, then one: whoever loads for longer is not asked that often
+  if [ $quarters -lt 240 ]; then sleep 0.25; quarters=$((quarters + 1)); else sleep 1; quarters=$((quarters + 4)); fi
+  waited=$((quarters / 4))
+}
 while :; do
   look
   case "$active/$sub/${job:-0}" in
@@ -42,8 +46,6 @@ while :; do
     inactive/*/0) give_up "the server ended after $waited s" ;;
   esac
   if [ $waited -ge "$load_timeout" ]; then give_up "not ready after $waited s$(lacks)"; fi
-  quarters=$((quarters + 1))
-  waited=$((quarters / 4))
-  sleep 0.25
+  pause
   [ $((quarters % 20)) = 0 ] && event progress "loading, $waited s: $(news)"
 done
