@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from bench.peers.meter import Command, Meter, Outcome, Spent, seconds_of
@@ -76,11 +78,10 @@ class Groups(threading.Thread):
 
     def _look(self) -> dict[str, float]:
         found: dict[str, float] = {}
-        for folder in (self._top, *self._top.rglob("*/")):
-            try:
+        # Groups end while they are looked through, which os.walk takes as it comes.
+        for folder in map(Path, (place for place, _, _ in os.walk(self._top))):
+            with suppress(OSError):
                 found[str(folder.relative_to(self._top))] = seconds_of(folder)
-            except OSError:
-                continue
         return found
 
 

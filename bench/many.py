@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.peers.meter import Meter, Spent
-from bench.peers.tools import OURS, Tool, tools
+from bench.peers.tools import FLOOR, OURS, Tool, tools
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright_lab import Lab
 from rackwright_lab.hosts.host import Host
@@ -24,7 +24,7 @@ from rackwright_lab.hosts.host import Host
 FIRST = 3000
 """The first of the ports that lead to a host's sshd."""
 BARE = "paramiko"
-MEASURED = (BARE, OURS, "rackwright plan")
+MEASURED = (BARE, FLOOR, OURS, "rackwright plan")
 INVENTORY = """\
 from rackwright.inventory import build
 from rackwright_lab.inventory import hosts
@@ -94,7 +94,7 @@ def many_tools(
     near = [host.name for host in hosts]
     inventory.write_text(INVENTORY.format(near=near, ports=list(ports), more=more, names=names))
     entries = chosen_hosts(str(inventory), ())
-    wanted = [name for name in MEASURED if not (bastion and name == BARE)]
+    wanted = [name for name in MEASURED if not (bastion and name in (BARE, FLOOR))]
     found = tools(str(inventory), entries, True, folder)
     return [(tool, [entry.name for entry in entries]) for tool in found if tool.name in wanted]
 

@@ -21,6 +21,8 @@ from rackwright.messages import ReadingError
 HERE, ROOT, BIN = Path(__file__).parent, Path(__file__).parents[2], Path(sys.executable).parent
 OURS = "rackwright deploy"
 """What the others are compared with: `pyinfra INVENTORY deploy.py -y`."""
+FLOOR = "pyinfra, our reading"
+"""What pyinfra takes for one command on every host."""
 
 
 class ChangedError(Exception):
@@ -45,22 +47,26 @@ def tools(inventory: str, entries: Sequence[InventoryHost], all_hosts: bool, fol
     plain.with_suffix(".json").write_text(json.dumps(ansible_inventory(entries)))
     plain.with_suffix(".py").write_text(f"hosts = {[(one.name, _ssh(one)) for one in entries]!r}\n")
     limit = [] if all_hosts else [word for one in entries for word in ("--limit", one.name)]
-    asked = json.dumps([login(one) for one in entries])
+    logins = [login(one) for one in entries]
+    asked = json.dumps(logins)
+    (folder / "commands.json").write_text(json.dumps({one["name"]: one["command"] for one in logins}))
     quiet = {"PYINFRA_PROGRESS": "off", "RACKWRIGHT_SITE": str(ROOT)}
     ansible = {"ANSIBLE_CONFIG": str(HERE / "ansible.cfg"), "LC_ALL": "C.UTF-8"}
     play = [f"{BIN}/ansible-playbook", "-i", f"{plain}.json", "-e", "@state.json", str(HERE / "playbook.yml")]
     own = [f"{BIN}/pyinfra", f"{plain}.py", str(HERE / "own_operations.py"), "-y"]
+    one = [f"{BIN}/pyinfra", f"{plain}.py", str(HERE / "one_reading.py"), "-y"]
     deploy = [f"{BIN}/pyinfra", inventory, "deploy.py", "-y", *limit]
     plan = [f"{BIN}/rackwright", "plan", inventory, *limit]
     found = [
         Tool("ansible", Command(play, folder, ansible), recap_unchanged),
         Tool("pyinfra", Command(own, folder, {"PYINFRA_PROGRESS": "off"}), table_unchanged),
+        Tool(FLOOR, Command(one, folder, {"PYINFRA_PROGRESS": "off"}), table_changed_alone),
         Tool("paramiko", _bare("bare_paramiko.py", asked), readings_whole),
         Tool(OURS, Command(deploy, ROOT, quiet), table_unchanged),
         Tool("rackwright plan", Command(plan, ROOT, quiet), nothing_pending),
     ]
     if importlib.util.find_spec("asyncssh"):
-        found.insert(3, Tool("asyncssh", _bare("bare_asyncssh.py", asked), readings_whole))
+        found.insert(4, Tool("asyncssh", _bare("bare_asyncssh.py", asked), readings_whole))
     return found
 
 
@@ -118,6 +124,12 @@ def table_unchanged(outcome: Outcome, hosts: Sequence[str]) -> None:
     total = [row for row in rows if row[0] == "Grand total"]
     well = bool(total) and all(int(row[1]) == len(hosts) and row[2:4] == ("-", "-") for row in rows if row not in total)
     _demand(outcome.status == 0 and well and total[0][2:4] == ("-", "-"), outcome)
+
+
+def table_changed_alone(outcome: Outcome, hosts: Sequence[str]) -> None:
+    """pyinfra's table of results: its only operation has succeeded on every host."""
+    rows = re.findall(r"^ {4}Read the host\s+(\d+)\s+(\d+|-)\s+(\d+|-)\s+(\d+|-)\s*$", outcome.output, re.M)
+    _demand(outcome.status == 0 and rows == [(str(len(hosts)), str(len(hosts)), "-", "-")], outcome)
 
 
 def readings_whole(outcome: Outcome, hosts: Sequence[str]) -> None:
