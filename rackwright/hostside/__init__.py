@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from rackwright.paths import DOCKER_HOST, DOCKER_MISLEADING, HELPER_LABEL
@@ -21,8 +21,14 @@ def host_script(name: str, **values: str | int) -> str:
 
     Parameters are part of the text, so they must not be secrets. Raises FileNotFoundError for an unknown name.
     """
-    assigned = "".join(f"{key}={shlex.quote(str(value))}\n" for key, value in sorted(values.items()))
+    assigned = "".join(f"{key}={_quoted(str(value))}\n" for key, value in sorted(values.items()))
     return assigned + _text(f"{name}.sh")
+
+
+@lru_cache(1024)
+def _quoted(text: str) -> str:
+    """The text as the shell takes it: a whole program among them, the same for each host of a fleet."""
+    return shlex.quote(text)
 
 
 def durable_script(name: str, **values: str | int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -154,6 +155,7 @@ def section(annotation: Any) -> type[BaseModel] | None:
     return next((found for found in map(section, get_args(annotation)) if found), None)
 
 
+@lru_cache(4096)
 def is_secret(path: KeyPath) -> bool:
     """True where the settings take a secret."""
     return any(

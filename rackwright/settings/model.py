@@ -262,9 +262,11 @@ class HostSettings(EndpointSettings):
 
     def only(self, sections: frozenset[str]) -> HostSettings:
         """The settings with nothing said but these sections; `ENDPOINTS` stands for all keys of endpoints."""
+        if (known := self.narrowed.get(sections)) is not None:
+            return known
         kept = sections | (ENDPOINT_KEYS if ENDPOINTS in sections else frozenset())
         plain = {key: value for key, value in _defaults().items() if key not in kept}
-        return self.model_copy(update=plain)
+        return self.narrowed.setdefault(sections, self.model_copy(update=plain))
 
     @model_validator(mode="after")
     def _has_a_model(self) -> HostSettings:
@@ -283,8 +285,14 @@ class HostSettings(EndpointSettings):
 
     def __copy__(self) -> Self:
         copied = super().__copy__()
-        vars(copied).pop("all_endpoints", None)  # pydantic copies what is cached as well, and a copy differs
+        for cached in ("all_endpoints", "narrowed"):  # pydantic copies what is cached as well, and a copy differs
+            vars(copied).pop(cached, None)
         return copied
+
+    @cached_property
+    def narrowed(self) -> dict[frozenset[str], HostSettings]:
+        """What `only` has returned: each concern asks for its own sections several times, and they do not change."""
+        return {}
 
     @cached_property
     def all_endpoints(self) -> dict[str, EndpointSettings]:

@@ -6,7 +6,8 @@ import ipaddress
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
+from types import MappingProxyType
 
 TAG = "rackwright:"
 """Every rule of ours has a comment that begins so."""
@@ -19,6 +20,12 @@ Match = tuple[str, str]
 """An option with its value; a negated option begins with `! `."""
 
 
+@lru_cache(4096)
+def _matches(text: str) -> Mapping[str, str]:
+    """Most rules of a fleet are the same on each host."""
+    return MappingProxyType(dict(_normal(_options(shlex.split(text)))))
+
+
 @dataclass(frozen=True)
 class Rule:
     """One rule: its chain, and its words as iptables-save prints them after the chain."""
@@ -29,7 +36,7 @@ class Rule:
     @cached_property
     def matches(self) -> Mapping[str, str]:
         """Options with their values, target and comment included, in a form that does not depend on spelling."""
-        return dict(_normal(_options(shlex.split(self.text))))
+        return _matches(self.text)
 
     @property
     def comment(self) -> str:

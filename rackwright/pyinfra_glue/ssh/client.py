@@ -22,6 +22,7 @@ from pyinfra.connectors import ssh
 from pyinfra.connectors.sshuserclient import client
 from pyinfra.connectors.sshuserclient.client import SSHClient
 
+from rackwright.pyinfra_glue.ssh.transport import QuickTransport
 from rackwright.settings.connection import STRICT
 from rackwright.settings.ssh.known_hosts import HostKeyPlace
 
@@ -65,6 +66,7 @@ class PatientClient(SSHClient):
 
     def connect(self, hostname: str, **arguments: Any) -> None:  # type: ignore[override]
         """Connect to a host, or, from within such a call, to a hop before it."""
+        arguments = {"transport_factory": QuickTransport, **arguments}
         outer = _OUTER.get()
         if outer is not None:
             self._connect_hop(hostname, {**arguments, **outer.arguments})
