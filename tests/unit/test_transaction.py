@@ -385,6 +385,45 @@ def test_that_the_unit_found_no_container_to_remove_is_not_told_as_an_error(jour
     assert done.stdout.splitlines() == [said, "ready after 5 s"]
 
 
+DYING = """
+event() { printf '%s\n' "$2"; }
+sleep() { :; }
+journalctl() { :; }
+systemctl() {
+  case $1 in
+    show) echo "ExecMainStartTimestampMonotonic=$main"; echo "ActiveState=$state"; echo SubState=running ;;
+    start) echo started; main=2000000 state=$then ;;
+  esac
+}
+main=1000000 state=failed
+"""
+
+
+ANEW = ["what had begun to start before has ended: starting anew", "started"]
+DEAD = "the server died after 0 s; its last lines:"
+
+
+@pytest.mark.parametrize(
+    ("asked", "then", "ends"),
+    [
+        ("1500000", "active", [*ANEW, "ready after 0 s"]),
+        ("1500000", "failed", [*ANEW, DEAD]),
+        ("500000", "active", [DEAD]),
+        ("", "active", [DEAD]),
+    ],
+)
+def test_the_end_of_what_had_begun_before_it_was_asked_for_is_not_the_releases(
+    asked: str, then: str, ends: list[str]
+) -> None:
+    """A group's head that came up before its member restarted was in line with what that one ended (seen in the lab)."""
+    variables = {**os.environ, "asked": asked, "then": then, "unit": "u", "load_timeout": "9"}
+    done = subprocess.run(
+        ["sh", "-c", DYING + host_script("wait_ready")], env=variables, check=False, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == ends, done.stderr
+    assert done.returncode == (0 if "ready" in ends[-1] else 1)
+
+
 # -- the judge of the host
 
 BASE = "http://127.0.0.1:8000"

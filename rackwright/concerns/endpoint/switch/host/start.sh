@@ -6,4 +6,6 @@ date '+%F %T.%6N' | durable_file "$home/switched"
 { cat /proc/sys/kernel/random/boot_id; cut -d' ' -f1 /proc/uptime; } >"$home/switched-at"
 event progress "switching to release $release"
 systemctl reset-failed "$unit" 2>/dev/null || true
+read -r asked _ </proc/uptime
+asked=${asked%.*}${asked#*.}0000
 systemctl start --no-block "$unit"
