@@ -46,7 +46,7 @@ HEAR = """
 import socket, sys
 heard = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 heard.bind((sys.argv[1], int(sys.argv[2])))
-heard.settimeout(3)
+heard.settimeout(float(sys.argv[3]))
 print("listening", flush=True)
 try:
     print(heard.recv(100).decode().strip())
@@ -57,10 +57,12 @@ except TimeoutError:
 
 
 @contextmanager
-def listening(host: Host, port: int) -> Iterator[Callable[[], str]]:
-    """Listen by UDP on a host; what is heard within three seconds."""
+def listening(host: Host, port: int, seconds: int) -> Iterator[Callable[[], str]]:
+    """Listen by UDP on a host; what is heard within so many seconds, in which a busy machine must come to send it."""
     words = ["nsenter", "--target", str(host.machine.leader()), "--net", sys.executable, "-c", HEAR]
-    with subprocess.Popen([*words, host.address, str(port)], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [*words, host.address, str(port), str(seconds)], stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "listening\n"
         stdout = process.stdout
@@ -88,10 +90,10 @@ def test_a_member_hears_the_others_by_udp_past_a_rule_that_closes_the_host(site:
     closed = "INPUT -p udp --dport 40000:40009 -j DROP"
     member.run(f"iptables -A {closed}")
     try:
-        with listening(member, 40001) as heard:
+        with listening(member, 40001, 30) as heard:
             head.run(f"bash -c 'echo from the head >/dev/udp/{member.address}/40001'")
             assert heard() == "from the head"
-        with listening(member, 40002) as heard, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        with listening(member, 40002, 3) as heard, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
             stranger.sendto(b"from elsewhere", (member.address, 40002))
             assert heard() == ""
     finally:

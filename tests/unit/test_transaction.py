@@ -415,7 +415,7 @@ DEAD = "the server died after 0 s; its last lines:"
 def test_the_end_of_what_had_begun_before_it_was_asked_for_is_not_the_releases(
     asked: str, then: str, ends: list[str]
 ) -> None:
-    """A group's head that came up before its member restarted was in line with what that one ended (seen in the lab)."""
+    """A group's head that came up before its member restarted was in line with what that one ended."""
     variables = {**os.environ, "asked": asked, "then": then, "unit": "u", "load_timeout": "9"}
     done = subprocess.run(
         ["sh", "-c", DYING + host_script("wait_ready")], env=variables, check=False, capture_output=True, text=True
