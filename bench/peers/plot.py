@@ -10,7 +10,7 @@ from bench.peers.figures import Sitting, ratios
 
 WIDTH, HEIGHT = 920, 380
 PANEL, TOP, BOTTOM, LEFT, BETWEEN = 300, 56, 330, 60, 80
-COLOURS = ("#c0392b", "#d68910", "#2471a3", "#148f77", "#111111", "#7d3c98")
+COLOURS = ("#c0392b", "#d68910", "#2471a3", "#148f77", "#111111", "#7d3c98", "#8d6e63")
 STYLE = "text{font:13px sans-serif;fill:#222}.small{font-size:11px;fill:#555}.line{fill:none;stroke-width:2}"
 
 

@@ -60,13 +60,13 @@ def tools(inventory: str, entries: Sequence[InventoryHost], all_hosts: bool, fol
     found = [
         Tool("ansible", Command(play, folder, ansible), recap_unchanged),
         Tool("pyinfra", Command(own, folder, {"PYINFRA_PROGRESS": "off"}), table_unchanged),
-        Tool(FLOOR, Command(one, folder, {"PYINFRA_PROGRESS": "off"}), table_changed_alone),
         Tool("paramiko", _bare("bare_paramiko.py", asked), readings_whole),
         Tool(OURS, Command(deploy, ROOT, quiet), table_unchanged),
         Tool("rackwright plan", Command(plan, ROOT, quiet), nothing_pending),
+        Tool(FLOOR, Command(one, folder, {"PYINFRA_PROGRESS": "off"}), table_changed_alone),
     ]
     if importlib.util.find_spec("asyncssh"):
-        found.insert(4, Tool("asyncssh", _bare("bare_asyncssh.py", asked), readings_whole))
+        found.insert(3, Tool("asyncssh", _bare("bare_asyncssh.py", asked), readings_whole))
     return found
 
 

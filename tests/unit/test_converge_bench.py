@@ -47,6 +47,22 @@ SITTING = Sitting(
 )
 
 
+ALONE = """
+    Operation                    Hosts   Success   Error   No Change
+    Read the host                2       {success}         {error}       {idle}
+    Grand total                  2       {success}         {error}       {idle}
+"""
+
+
+def test_one_reading_by_pyinfra_alone_has_succeeded_on_every_host() -> None:
+    tools.table_changed_alone(Outcome(0, ALONE.format(success=2, error="-", idle="-")), HOSTS)
+    for words in ({"success": 1, "error": 1, "idle": "-"}, {"success": "-", "error": "-", "idle": 2}):
+        with pytest.raises(tools.ChangedError):
+            tools.table_changed_alone(Outcome(0, ALONE.format(**words)), HOSTS)
+    with pytest.raises(tools.ChangedError):
+        tools.table_changed_alone(Outcome(0, ALONE.format(success=2, error="-", idle="-")), (*HOSTS, "c-bare3"))
+
+
 def test_a_recap_without_changes_is_believed() -> None:
     tools.recap_unchanged(Outcome(0, RECAP.format(changed=0)), HOSTS)
 
