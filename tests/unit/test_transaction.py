@@ -386,39 +386,42 @@ def test_that_the_unit_found_no_container_to_remove_is_not_told_as_an_error(jour
 
 
 DYING = """
-event() { printf '%s\n' "$2"; }
+event() { printf '%s\\n' "$2"; }
 sleep() { :; }
 journalctl() { :; }
+durable_file() { cat >/dev/null; }
 systemctl() {
   case $1 in
     show) echo "ExecMainStartTimestampMonotonic=$main"; echo "ActiveState=$state"; echo SubState=running ;;
-    start) echo started; main=2000000 state=$then ;;
+    start) [ -z "${told:-}" ] || { echo started; main=9000000000000000 state=$then; }; told=yes ;;
   esac
 }
-main=1000000 state=failed
+state=failed
 """
-
-
+BEFORE, AFTER = "1", "9000000000000000"
+"""When its process began, in microseconds since boot: long ago, and later than any test."""
+TOLD = "switching to release abc"
 ANEW = ["what had begun to start before has ended: starting anew", "started"]
 DEAD = "the server died after 0 s; its last lines:"
 
 
 @pytest.mark.parametrize(
-    ("asked", "then", "ends"),
+    ("parts", "main", "then", "ends"),
     [
-        ("1500000", "active", [*ANEW, "ready after 0 s"]),
-        ("1500000", "failed", [*ANEW, DEAD]),
-        ("500000", "active", [DEAD]),
-        ("", "active", [DEAD]),
+        (("start", "wait_ready"), BEFORE, "active", [TOLD, *ANEW, "ready after 0 s"]),
+        (("start", "wait_ready"), BEFORE, "failed", [TOLD, *ANEW, DEAD]),
+        (("start", "wait_ready"), AFTER, "active", [TOLD, DEAD]),
+        (("wait_ready",), BEFORE, "active", [DEAD]),
     ],
 )
 def test_the_end_of_what_had_begun_before_it_was_asked_for_is_not_the_releases(
-    asked: str, then: str, ends: list[str]
+    tmp_path: Path, parts: Sequence[str], main: str, then: str, ends: list[str]
 ) -> None:
     """A group's head that came up before its member restarted was in line with what that one ended."""
-    variables = {**os.environ, "asked": asked, "then": then, "unit": "u", "load_timeout": "9"}
+    words = {"unit": "u", "load_timeout": "9", "home": str(tmp_path), "release": "abc", "main": main, "then": then}
+    script = DYING + "".join(map(host_script, parts))
     done = subprocess.run(
-        ["sh", "-c", DYING + host_script("wait_ready")], env=variables, check=False, capture_output=True, text=True
+        ["sh", "-c", script], env={**os.environ, **words}, check=False, capture_output=True, text=True
     )
     assert done.stdout.splitlines() == ends, done.stderr
     assert done.returncode == (0 if "ready" in ends[-1] else 1)

@@ -1,6 +1,6 @@
 # Wait until an endpoint's unit is active, which means that /health answered 200; tell at once when it died.
 # Parameters: unit load_timeout missing (a file in which the head of a group names whom it waits for); asked (microseconds
-# since boot, or nothing): when it was told to start.
+# since boot, or nothing): when start.sh has told it to start.
 # Together with --since, journalctl's own --lines would count from the beginning.
 last_lines() { journalctl --unit "$unit" --since "$since" --no-pager --output cat 2>/dev/null | tail -n "$1" | cut -c1-"$2"; }
 # Before it starts a container, the unit removes one of that name; docker says that there is none, which looks like a fault.
@@ -35,15 +35,6 @@ look() { # at the unit, by one question
 $(systemctl show --property=ActiveState,SubState,Job,Result,ExecMainStartTimestampMonotonic "$unit")
 END
 }
-# What had begun to start by itself before it was told to, as at boot, may end by what went before: the head of a group does
-# when it was in line with a member that restarts after it. That end says nothing of the release; its own start does.
-had_begun() {
-  [ "${began:-0}" -lt "${asked:-0}" ] || return 1
-  asked=0
-  event progress "what had begun to start before has ended: starting anew"
-  systemctl reset-failed "$unit" 2>/dev/null
-  systemctl start --no-block "$unit"
-}
 quarters=0 waited=0
 pause() { # four looks a second in the first minute, then one: whoever loads for longer is not asked that often
   if [ $quarters -lt 240 ]; then sleep 0.25; quarters=$((quarters + 1)); else sleep 1; quarters=$((quarters + 4)); fi
@@ -54,7 +45,7 @@ while :; do
   case "$active/$sub/${job:-0}" in
     active/running/*) event progress "ready after $waited s"; exit 0 ;;
     deactivating/* | failed/* | activating/auto-restart*)
-      had_begun && continue
+      [ "${began:-0}" -lt "${asked:-0}" ] && start_anew && continue
       if [ "$result" = timeout ]; then give_up "not ready within its load_timeout$(lacks)"; fi
       give_up "the server died after $waited s" ;;
     inactive/*/0) give_up "the server ended after $waited s" ;;
