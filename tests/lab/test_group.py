@@ -33,6 +33,7 @@ from tests.lab.group.serving import (
     wait_until_one_release_serves,
     words_of,
 )
+from tests.lab.products import in_proof
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("hosts_of_a_group")]
 
@@ -214,7 +215,12 @@ def test_a_line_that_is_cut_for_good_stops_all_and_they_start_together_when_it_i
     wait_until_all_serve(site, before)
 
 
+@in_proof(
+    "minutes of the group's own time-outs: the one before sees a line that is cut for good, and test_blame.py a switch "
+    "that needs hands"
+)
 def test_a_line_that_is_cut_in_a_switch_and_stays_so_needs_hands_and_says_which(site: Site) -> None:
+    assert deploy(site).status == 0, "here it is the first of its file"
     before = proven(site.lab.hosts)
     head, member = site.lab.hosts
     settings = {"load_timeout": 30, "engine": {"tensor-parallel-size": 16, "max-num-seqs": 31}}
