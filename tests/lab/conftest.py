@@ -16,6 +16,7 @@ from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from rackwright_lab.machine.paths import STATE_ROOT
 from rackwright_lab.machine.shell import LabError
+from tests import warm
 from tests.lab.calm import distrust, settle
 from tests.lab.products import without_reason
 
@@ -110,20 +111,10 @@ class Site:
     def command(self, *words: str | Path, timeout: float = PATIENCE, cwd: Path = ROOT) -> Run:
         """Run a command with this lab's id; fails the test, with what it printed, when it does not end in time."""
         try:
-            done = subprocess.run(
-                [str(word) for word in words],
-                cwd=cwd,
-                env=self.environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=timeout,
-                check=False,
-            )
+            self.runs.append(Run(*warm.run([str(word) for word in words], cwd, self.environment(), timeout)))
         except subprocess.TimeoutExpired as late:
-            self.runs.append(Run(LATE, (late.stdout or b"").decode(errors="replace")))
+            self.runs.append(Run(LATE, str(late.output)))
             pytest.fail(f"{words[0]} did not end within {timeout:g} s:\n{self.runs[-1].output}")
-        self.runs.append(Run(done.returncode, done.stdout.decode(errors="replace")))
         return self.runs[-1]
 
     def environment(self) -> dict[str, str]:

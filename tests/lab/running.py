@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests import warm
 from tests.lab.conftest import BIN, PATIENCE, ROOT, Run, Site
 
 
@@ -23,26 +23,19 @@ class Running:
         self._news = threading.Condition()
         self._ended = False
         self._run: Run | None = None
-        self.process = subprocess.Popen(
-            words,
-            cwd=ROOT,
-            env=site.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
+        printed, output = os.pipe()
+        self.process = warm.start(words, ROOT, site.environment(), output)
+        os.close(output)
+        self._printed = os.fdopen(printed, errors="replace")
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            with self._news:
-                self.lines.append(line.rstrip("\n"))
-                self._news.notify_all()
+        with self._printed as printed:
+            for line in printed:
+                with self._news:
+                    self.lines.append(line.rstrip("\n"))
+                    self._news.notify_all()
         with self._news:
             self._ended = True
             self._news.notify_all()

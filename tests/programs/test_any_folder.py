@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from rackwright.runs.journal import read_record, records
-from tests.programs.fake_site import ROOT, make_site, started
+from tests.programs.fake_site import make_site, started
 from tests.trap import SPRUNG, make_trap
+from tests.warm import ROOT
 
 INVENTORY = """\
 from rackwright.inventory import build

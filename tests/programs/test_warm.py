@@ -1,0 +1,66 @@
+"""A command in a fork of a loaded process is the command that a user types: its words, place, output and end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.warm import BIN, COLD, ROOT, Forked, run, start
+
+
+def typed(*words: str, cwd: Path = ROOT) -> tuple[int, str]:
+    return run(words, cwd, os.environ, 120)
+
+
+RACKWRIGHT, PYINFRA = str(BIN / "rackwright"), str(BIN / "pyinfra")
+COMMANDS = [
+    (RACKWRIGHT, "check", "inventory/gb200.py"),
+    (RACKWRIGHT, "check", "inventory/nobody.py"),
+    (RACKWRIGHT, "--version"),
+    (RACKWRIGHT, "statsu"),
+    (PYINFRA, "inventory/gb200.py", "debug-inventory"),
+    (PYINFRA, "inventory/gb200.py"),
+    ("env", "RACKWRIGHT_SITE=/nowhere", RACKWRIGHT, "runs"),
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(Path(word).name for word in words))
+def test_it_says_and_ends_as_one_that_a_user_starts(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    warm, kind = typed(*words), kind_of(*words)
+    monkeypatch.setenv(COLD, "1")
+    cold, other = typed(*words), kind_of(*words)
+    assert (kind, other) == (Forked, subprocess.Popen)
+    assert warm == cold
+
+
+def kind_of(*words: str) -> type:
+    """What such a command is started as."""
+    with Path(os.devnull).open("wb") as nothing:
+        process = start(words, ROOT, os.environ, nothing.fileno())
+    process.wait(120)
+    return type(process)
+
+
+def test_each_has_a_folder_and_variables_of_its_own(tmp_path: Path) -> None:
+    status, printed = typed("env", "COLUMNS=60", RACKWRIGHT, "init", "site", cwd=tmp_path)
+    assert status == 0, printed
+    assert (tmp_path / "site" / "deploy.py").exists()
+
+
+def test_other_programs_are_started() -> None:
+    assert typed("echo", "a", "b") == (0, "a b\n")
+
+
+def test_one_that_is_killed_says_so() -> None:
+    with tempfile.TemporaryFile() as printed:
+        process = start((PYINFRA, "@local", "exec", "--", "sleep", "60"), ROOT, os.environ, printed.fileno())
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.1)
+        assert process.poll() is None
+        os.killpg(process.pid, signal.SIGKILL)
+        assert process.wait(10) == process.poll() == -signal.SIGKILL

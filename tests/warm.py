@@ -1,0 +1,200 @@
+"""Commands that begin loaded: a process that has imported pyinfra and Rackwright once forks for each command of a test.
+
+Two thirds of a short command's CPU is its start, and the lab's tests type some hundreds of them on two cores. A fork
+runs the program's own entry point with its own words, folder, environment, session and output, and ends as any Python
+does. What a test cuts, follows or traces is started as users start it (tests/lab/running.py), and with
+RACKWRIGHT_COLD_START=1, as in `make proof`, so is all.
+
+The server's half is `python -m tests.warm PROGRAM DESCRIPTOR`.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import IO, Any, TextIO
+
+ROOT = Path(__file__).parents[1]
+BIN = Path(sys.executable).parent
+LONGEST = 150_000
+"""Bytes of one request, an environment included; a packet of Linux's default size holds it."""
+FIRST = {"pyinfra": "pyinfra_cli.main", "rackwright": "rackwright.commands.cli"}
+"""The module of each program's `main`. Its console script imports it before all others, and gevent patches there."""
+BESIDES = (
+    "rackwright.inventory",
+    "rackwright.operations.endpoints",
+    "rackwright.commands.rollout",
+    "rackwright.commands.status",
+    "rackwright.fleet.inspect.status.output",
+    "rackwright.fleet.rollout.launch",
+    "rackwright.fleet.view.report",
+    "rackwright_lab.inventory",
+)
+"""What most commands load. Nothing of a site: what lies beside a deploy.py is each run's own."""
+FORK, WAIT = os.fork, os.waitpid
+"""Python's own: pyinfra has gevent put others in their place, with children of theirs to look after."""
+COLD = "RACKWRIGHT_COLD_START"
+"""The variable with which each command is started as users start it."""
+
+
+class Forked:
+    """A command in a fork: what of subprocess.Popen is needed of it. It leads a process group of its own."""
+
+    def __init__(self, words: Sequence[str], answers: TextIO) -> None:
+        self._words, self._answers = words, answers
+        self.pid = int(answers.readline())
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit status, once it has ended."""
+        if self.returncode is None and select.select([self._answers], [], [], 0)[0]:
+            self.wait()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit status. Raises subprocess.TimeoutExpired when it has none after so many seconds."""
+        if self.returncode is None:
+            if not select.select([self._answers], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(list(self._words), timeout or 0)
+            with self._answers as answers:
+                self.returncode = int(answers.readline())
+        return self.returncode
+
+
+class Server:
+    """A process that has loaded a program, as a test sees it. It ends when this end of their socket is closed."""
+
+    def __init__(self, program: str) -> None:
+        self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            words = [sys.executable, "-m", __name__, program, str(theirs.fileno())]
+            subprocess.Popen(words, cwd=ROOT, pass_fds=[theirs.fileno()], start_new_session=True)
+
+    def start(self, words: Sequence[str], cwd: Path, env: Mapping[str, str], output: int) -> Forked:
+        """Begin a command that reads nothing and prints into a descriptor."""
+        request = json.dumps({"words": words, "cwd": str(cwd), "env": dict(env)}).encode()
+        assert len(request) < LONGEST, "an environment that is too large for a packet"
+        told, tell = os.pipe()
+        socket.send_fds(self._requests, [request], [output, tell])
+        os.close(tell)
+        return Forked(words, os.fdopen(told))
+
+
+def run(words: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float) -> tuple[int, str]:
+    """A command's status and all that it printed.
+
+    Raises subprocess.TimeoutExpired, with what it printed, once it is killed for having taken so many seconds.
+    """
+    with tempfile.TemporaryFile() as printed:
+        process = start(words, cwd, env, printed.fileno())
+        try:
+            status = process.wait(timeout)
+        except subprocess.TimeoutExpired as late:
+            late.output = _read(printed)
+            raise
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        return status, _read(printed)
+
+
+def _read(printed: IO[bytes]) -> str:
+    printed.seek(0)
+    return printed.read().decode(errors="replace")
+
+
+def start(words: Sequence[str], cwd: Path, env: Mapping[str, str], output: int) -> Forked | subprocess.Popen[bytes]:
+    """Begin a command by the quickest way that runs the same code, in a process group of its own."""
+    if found := _loaded(words, env):
+        own, own_words, own_env = found
+        return own.start(own_words, cwd, own_env, output)
+    return subprocess.Popen(
+        words, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+    )
+
+
+def _loaded(words: Sequence[str], env: Mapping[str, str]) -> tuple[Server, list[str], dict[str, str]] | None:
+    """Who runs a command that is one of ours, perhaps with variables by `env`: and its words and whole environment.
+
+    None: the command is started as any other program is.
+    """
+    own, rest = dict(env), list(words)
+    if rest[0] == "env":
+        rest = rest[1:]
+        while "=" in rest[0]:
+            name, _, value = rest.pop(0).partition("=")
+            own[name] = value
+    program = next((name for name in FIRST if rest[0] == str(BIN / name)), None)
+    return (server(program), rest, own) if program and not os.environ.get(COLD) else None
+
+
+@cache
+def server(program: str) -> Server:
+    """This process's server of a program."""
+    return Server(program)
+
+
+def serve(program: str, requests: socket.socket) -> None:
+    """Load a program, and fork for each request. Only a command returns: by SystemExit, in its fork."""
+    main: Callable[[], Any] = import_module(FIRST[program]).main
+    for name in BESIDES:
+        import_module(name)
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        request, descriptors, _, _ = socket.recv_fds(requests, LONGEST, 2)
+        if not request:
+            return
+        output, tell = descriptors
+        if not FORK():
+            requests.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            supervise(output, tell)
+            command(main, **json.loads(request))
+        os.close(output)
+        os.close(tell)
+
+
+def supervise(output: int, tell: int) -> None:
+    """Fork once more: there, return with a session and an output of its own; here, tell its pid, and its status."""
+    if pid := FORK():
+        os.close(output)
+        os.write(tell, f"{pid}\n".encode())
+        os.write(tell, f"{os.waitstatus_to_exitcode(WAIT(pid, 0)[1])}\n".encode())
+        os._exit(0)
+    os.setsid()
+    with Path(os.devnull).open() as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.close(output)
+    os.close(tell)
+
+
+def command(main: Callable[[], Any], words: list[str], cwd: str, env: dict[str, str]) -> None:
+    """Be the console script of a program. Raises SystemExit with its status."""
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv, sys.path[0] = words, str(BIN)
+    script = ModuleType("__main__")
+    script.__file__ = words[0]  # click takes a program's name from it
+    sys.modules["__main__"] = script
+    sys.exit(main())
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], socket.socket(fileno=int(sys.argv[2])))
