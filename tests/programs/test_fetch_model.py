@@ -63,6 +63,8 @@ class Hub:
 
     cache: Path | None = None
     """A Hugging Face cache on the host."""
+    packages: Path | None = None
+    """Where Python looks first for the image's packages."""
 
     def start(self, repository: str = SMALL, token: str = "", **spec: Any) -> subprocess.Popen[str]:
         secrets = self.models.parent / "secrets"
@@ -87,6 +89,7 @@ class Hub:
         } | spec
         env = {"PATH": os.environ["PATH"], "HF_ENDPOINT": self.url, "HOME": str(self.models.parent)}
         env |= {"HUB_CACHES": f"/nowhere:{self.cache}"} if self.cache else {}
+        env |= {"PYTHONPATH": str(self.packages)} if self.packages else {}
         command = [sys.executable, str(self.program), json.dumps(whole)]
         return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -312,6 +315,36 @@ def test_a_missing_file_has_its_own_text(hub: Hub) -> None:
     code, output = hub.run()
     assert code == 1
     assert "lacks a file that it lists (404)" in output
+
+
+def test_a_library_that_cannot_be_loaded_is_told(hub: Hub, tmp_path: Path) -> None:
+    hub.packages = tmp_path / "packages"
+    library = hub.packages / "huggingface_hub"
+    library.mkdir(parents=True)
+    (library / "__init__.py").write_text("raise ImportError('it was built for another Python')\n")
+    code, output = hub.run()
+    assert (code, "it was built for another Python" in output) == (1, True), output
+
+
+COUNTED = """\
+import os, sys
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "huggingface_hub.file_download":
+            with open("{seen}", "a") as seen:
+                print(os.getpid(), file=seen)
+sys.meta_path.insert(0, Watch())
+"""
+"""Looked for by Python at its start: one line for each process that loads the library."""
+
+
+def test_the_library_is_loaded_once_for_all_children(hub: Hub, tmp_path: Path) -> None:
+    hub.packages = tmp_path / "packages"
+    hub.packages.mkdir()
+    (hub.packages / "sitecustomize.py").write_text(COUNTED.format(seen=tmp_path / "seen"))
+    code, output = hub.run()
+    assert code == 0, output
+    assert len((tmp_path / "seen").read_text().splitlines()) == 1
 
 
 def test_no_route_has_its_own_text(hub: Hub) -> None:

@@ -1,15 +1,26 @@
-"""The hub, by the image's own huggingface_hub. Used in a child process only, which can be slowed and ended."""
+"""The hub, by the image's own huggingface_hub. Asked in a child process only, which can be slowed and ended."""
 
 from __future__ import annotations
 
 import importlib
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
 File = dict[str, Any]
 """path, size, and sha256 (large files) or blob, git's hash (small ones)."""
+
+
+def load_library() -> None:
+    """Import the library where children are forked from: each would take most of a second for it.
+
+    What is wrong with it, a child says: it imports again what has failed.
+    """
+    with suppress(Exception):
+        for name in ("hf_api", "file_download"):
+            importlib.import_module(f"huggingface_hub.{name}")
 
 
 class Hub:

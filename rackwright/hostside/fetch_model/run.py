@@ -26,7 +26,7 @@ from rackwright.hostside.fetch_model.files import (
     unchanged,
     verified,
 )
-from rackwright.hostside.fetch_model.hub import File, Hub
+from rackwright.hostside.fetch_model.hub import File, Hub, load_library
 from rackwright.hostside.fetch_model.partial import Partial
 from rackwright.hostside.fetch_model.records import Records
 
@@ -216,6 +216,7 @@ class Model:
 
     def _again(self, task: Callable[[], Any], supervisor: Supervisor) -> Any:
         """Try, wait as the hub asks or a little longer each time, and try again. Raises the last DownloadError."""
+        load_library()
         for number in range(1, TRIES + 1):
             try:
                 return in_child(task, supervisor)
