@@ -54,7 +54,9 @@ class Forked:
 
     def __init__(self, words: Sequence[str], answers: TextIO) -> None:
         self._words, self._answers = words, answers
-        self.pid = int(answers.readline())
+        first = answers.readline()
+        assert first, f"the process that was to fork {words[0]} is gone: its last words are above"
+        self.pid = int(first)
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
