@@ -54,6 +54,8 @@ VERBS = (
 GROUP = "rackwright.commands"
 """The entry points by which other packages bring verbs of their own: modules with `add_parser`, too."""
 
+VERSION = "--version"
+
 Handler = Callable[[argparse.Namespace], int]
 
 
@@ -74,16 +76,20 @@ class Parser(argparse.ArgumentParser):
 def parser(verb: str | None = None) -> Parser:
     """The command line, of one verb or of all; every verb sets `handler`."""
     found = Parser(prog="rackwright", description="Bare-metal GPU hosts into LLM endpoints that have answered.")
-    found.add_argument("--version", action="version", version=f"rackwright {__version__}")
+    found.add_argument(VERSION, action="version", version=f"rackwright {__version__}")
     verbs = found.add_subparsers(dest="command", required=True, metavar="COMMAND")
     # A verb's modules are loaded only when it is asked for: all of them take longer than asking a hundred hosts.
-    for name in [verb] if verb in VERBS else VERBS:
+    for name in _asked_for(verb):
         import_module(f"rackwright.commands.{name.replace('-', '_')}").add_parser(verbs)
     if verb in VERBS:
         found.verb, found.verb_options = verb, _options_of(verbs.choices[verb])
-    for brought in () if verb in VERBS else entry_points(group=GROUP):
+    for brought in () if verb in (*VERBS, VERSION) else entry_points(group=GROUP):
         brought.load().add_parser(verbs)
     return found
+
+
+def _asked_for(word: str | None) -> Sequence[str]:
+    return [word] if word in VERBS else () if word == VERSION else VERBS
 
 
 def _options_of(verb: argparse.ArgumentParser) -> frozenset[str]:

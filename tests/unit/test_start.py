@@ -61,6 +61,21 @@ def test_no_text_of_the_settings_is_looked_for_at_a_start() -> None:
     assert not Frozen.model_config.get("use_attribute_docstrings", False)
 
 
+VERSION = """
+import sys
+from rackwright.commands.cli import main
+try:
+    main(["--version"])
+finally:
+    print([name for name in sys.modules if name.startswith(("rackwright.concerns", "rackwright.fleet", "pydantic"))])
+"""
+
+
+def test_its_version_is_told_without_loading_a_verb() -> None:
+    done = subprocess.run([sys.executable, "-c", VERSION], check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines()[1:] == ["[]"]
+
+
 COOPERATING = """
 import threading
 from rackwright.pyinfra_glue.session import _cooperate
