@@ -49,6 +49,10 @@ COLD = "RACKWRIGHT_COLD_START"
 """The variable with which each command is started as users start it."""
 
 
+PATH = "PYTHONPATH"
+"""The one variable of Python's own that a fork goes by: it reads them at its start."""
+
+
 class Forked:
     """A command in a fork: what of subprocess.Popen is needed of it. It leads a process group of its own."""
 
@@ -82,7 +86,8 @@ class Server:
         self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             words = [sys.executable, "-m", __name__, program, str(theirs.fileno())]
-            subprocess.Popen(words, cwd=ROOT, pass_fds=[theirs.fileno()], start_new_session=True)
+            env = {name: value for name, value in os.environ.items() if name != PATH}
+            subprocess.Popen(words, cwd=ROOT, env=env, pass_fds=[theirs.fileno()], start_new_session=True)
 
     def start(self, words: Sequence[str], cwd: Path, env: Mapping[str, str], output: int) -> Forked:
         """Begin a command that reads nothing and prints into a descriptor."""
@@ -140,7 +145,8 @@ def _loaded(words: Sequence[str], env: Mapping[str, str]) -> tuple[Server, list[
             name, _, value = rest.pop(0).partition("=")
             own[name] = value
     program = next((name for name in FIRST if rest[0] == str(BIN / name)), None)
-    return (server(program), rest, own) if program and not os.environ.get(COLD) else None
+    differs = any(own.get(name) != os.environ.get(name) for name in own if name.startswith("PYTHON") and name != PATH)
+    return (server(program), rest, own) if program and not differs and not os.environ.get(COLD) else None
 
 
 @cache
@@ -191,7 +197,8 @@ def command(main: Callable[[], Any], words: list[str], cwd: str, env: dict[str, 
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
-    sys.argv, sys.path[0] = words, str(BIN)
+    sys.argv = words
+    sys.path[:1] = [str(BIN), *filter(None, env.get(PATH, "").split(os.pathsep))]
     script = ModuleType("__main__")
     script.__file__ = words[0]  # click takes a program's name from it
     sys.modules["__main__"] = script

@@ -52,6 +52,21 @@ def test_each_has_a_folder_and_variables_of_its_own(tmp_path: Path) -> None:
     assert (tmp_path / "site" / "deploy.py").exists()
 
 
+def test_it_looks_for_modules_where_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "told").mkdir()
+    (tmp_path / "told" / "own_words.py").write_text("print('found')\n")
+    (tmp_path / "deploy.py").write_text("import sys, own_words\nprint([one for one in sys.path if 'told' in one])\n")
+    words = ("env", f"PYTHONPATH={tmp_path / 'told'}", PYINFRA, "@local", str(tmp_path / "deploy.py"), "-y")
+    warm = typed(*words, cwd=tmp_path)
+    assert "found" in warm[1], warm[1]
+    monkeypatch.setenv(COLD, "1")
+    assert typed(*words, cwd=tmp_path) == warm
+
+
+def test_with_other_variables_of_pythons_it_is_started() -> None:
+    assert kind_of("env", "PYTHONUTF8=1", RACKWRIGHT, "--version") is subprocess.Popen
+
+
 def test_other_programs_are_started() -> None:
     assert typed("echo", "a", "b") == (0, "a b\n")
 
