@@ -26,6 +26,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, TextIO
 
+import gevent
+
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
 LONGEST = 150_000
@@ -43,8 +45,8 @@ BESIDES = (
     "rackwright_lab.inventory",
 )
 """What most commands load. Nothing of a site: what lies beside a deploy.py is each run's own."""
-FORK, WAIT = os.fork, os.waitpid
-"""Python's own: pyinfra has gevent put others in their place, with children of theirs to look after."""
+FORK, WAIT, CLOSE = os.fork, os.waitpid, os.close
+"""Python's own: pyinfra has gevent put others in their place, for which its loop would have to run here."""
 COLD = "RACKWRIGHT_COLD_START"
 """The variable with which each command is started as users start it."""
 
@@ -172,14 +174,14 @@ def serve(program: str, requests: socket.socket) -> None:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             supervise(output, tell)
             command(main, **json.loads(request))
-        os.close(output)
-        os.close(tell)
+        CLOSE(output)
+        CLOSE(tell)
 
 
 def supervise(output: int, tell: int) -> None:
     """Fork once more: there, return with a session and an output of its own; here, tell its pid, and its status."""
     if pid := FORK():
-        os.close(output)
+        CLOSE(output)
         os.write(tell, f"{pid}\n".encode())
         os.write(tell, f"{os.waitstatus_to_exitcode(WAIT(pid, 0)[1])}\n".encode())
         os._exit(0)
@@ -188,12 +190,14 @@ def supervise(output: int, tell: int) -> None:
         os.dup2(nothing.fileno(), 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    os.close(output)
-    os.close(tell)
+    CLOSE(output)
+    CLOSE(tell)
 
 
 def command(main: Callable[[], Any], words: list[str], cwd: str, env: dict[str, str]) -> None:
     """Be the console script of a program. Raises SystemExit with its status."""
+    # Its loop is there from the import on: all forks would wake each other by it.
+    gevent.reinit()
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)

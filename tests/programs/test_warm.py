@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import tempfile
@@ -69,6 +70,17 @@ def test_with_other_variables_of_pythons_it_is_started() -> None:
 
 def test_other_programs_are_started() -> None:
     assert typed("echo", "a", "b") == (0, "a b\n")
+
+
+def test_its_output_ends_with_it() -> None:
+    for _ in range(2):
+        output, into = os.pipe()
+        process = start((PYINFRA, "--version"), ROOT, os.environ, into)
+        os.close(into)
+        assert process.wait(60) == 0
+        with os.fdopen(output) as printed:
+            first, end = (select.select([printed], [], [], 5)[0] and os.read(output, 1000) for _ in range(2))
+        assert (first[:9], end) == (b"pyinfra: ", b""), "somebody still holds the pipe"
 
 
 def test_one_that_is_killed_says_so() -> None:
