@@ -152,12 +152,19 @@ def site(worker_lab: Lab, request: pytest.FixtureRequest) -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def hosts_of_a_group(worker_lab: Lab) -> Iterator[None]:
-    """What one host served alone, or two together, is in the way of the other: hosts are reset before and after."""
-    for host in worker_lab.hosts:
-        host.reset()
+    """What one host served alone, or two together, is in the way of the other: hosts are reset before and after.
+
+    So is the lab's lock file, which a rebuild writes: with it, other files' plans show commits and no names.
+    """
+    _forget_hosts(worker_lab)
     yield
-    for host in worker_lab.hosts:
+    _forget_hosts(worker_lab)
+
+
+def _forget_hosts(lab: Lab) -> None:
+    for host in lab.hosts:
         host.reset()
+    (ROOT / f"rackwright.lock.{lab.paths.id}.yml").unlink(missing_ok=True)
 
 
 @pytest.fixture(autouse=True)

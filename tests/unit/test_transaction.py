@@ -427,6 +427,31 @@ def test_the_end_of_what_had_begun_before_it_was_asked_for_is_not_the_releases(
     assert done.returncode == (0 if "ready" in ends[-1] else 1)
 
 
+HELD = "docker: Error response from daemon: driver failed: Bind for 0.0.0.0:8000 failed: port is already allocated."
+BY_DOCKERD = (
+    "dockerd holds port 8000 and no container has it, as after a power cut (github.com/moby/moby/issues/25981); next: "
+    "systemctl restart docker on this host, then run the same command again"
+)
+
+
+@pytest.mark.parametrize(
+    ("log", "others", "why"),
+    [(HELD, "", f": {BY_DOCKERD}"), (HELD, "0123456789ab", ""), ("out of memory", "", "")],
+    ids=["nobody has it", "another container has it", "another end"],
+)
+def test_a_port_that_dockerd_kept_from_a_power_cut_is_told_with_the_way_out(
+    tmp_path: Path, log: str, others: str, why: str
+) -> None:
+    seen = f"journalctl() {{ [ $1 = --sync ] || echo '{log}'; }}\ndocker() {{ printf '%s' '{others}'; }}\n"
+    words = {"unit": "u", "load_timeout": "9", "main": AFTER, "reason": str(tmp_path / "reason")}
+    script = DYING + seen + host_script("wait_ready")
+    done = subprocess.run(
+        ["sh", "-c", script], env={**os.environ, **words}, check=False, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == [f"the server died after 0 s{why}; its last lines:", log], done.stderr
+    assert (tmp_path / "reason").read_text() == f"the server died after 0 s{why}\n"
+
+
 # -- the judge of the host
 
 BASE = "http://127.0.0.1:8000"

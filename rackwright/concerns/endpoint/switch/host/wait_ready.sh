@@ -13,13 +13,22 @@ news() {
   case $said in *"No such container"*) said="its container starts" ;; esac
   printf '%s' "$said"
 }
+# After a power cut dockerd can hold the port of a container that is gone, until it is restarted itself:
+# https://github.com/moby/moby/issues/25981
+held_by_dockerd() {
+  held=$(last_lines 30 300 | sed -n 's/.*Bind for [^ ]*:\([0-9][0-9]*\) failed: port is already allocated.*/\1/p' | tail -n 1)
+  if [ -n "$held" ] && [ -z "$(docker ps --quiet --filter "publish=$held")" ]; then
+    printf '%s' ": dockerd holds port $held and no container has it, as after a power cut (github.com/moby/moby/issues/25981); next: systemctl restart docker on this host, then run the same command again"
+  fi
+}
 give_up() {
   # What a dying server said last reaches the journal a little after its end.
   sleep 1
   journalctl --sync 2>/dev/null
-  printf '%s\n' "$1" >"${reason:-/dev/null}"
+  why="$1$(held_by_dockerd)"
+  printf '%s\n' "$why" >"${reason:-/dev/null}"
   printf 'start\n' >"${cause:-/dev/null}"
-  printf '%s\n' "$1; its last lines:"
+  printf '%s\n' "$why; its last lines:"
   last_lines 30 300
   exit 1
 }
