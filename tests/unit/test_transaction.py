@@ -436,14 +436,22 @@ BY_DOCKERD = (
 
 @pytest.mark.parametrize(
     ("log", "others", "why"),
-    [(HELD, "", f": {BY_DOCKERD}"), (HELD, "0123456789ab", ""), ("out of memory", "", "")],
-    ids=["nobody has it", "another container has it", "another end"],
+    [
+        (HELD, "echo", f": {BY_DOCKERD}"),
+        (HELD, "echo 0123456789ab", ""),
+        (HELD, "exit 1", ""),
+        ("out of memory", "echo", ""),
+    ],
+    ids=["nobody has it", "another container has it", "docker does not say", "another end"],
 )
 def test_a_port_that_dockerd_kept_from_a_power_cut_is_told_with_the_way_out(
     tmp_path: Path, log: str, others: str, why: str
 ) -> None:
-    seen = f"journalctl() {{ [ $1 = --sync ] || echo '{log}'; }}\ndocker() {{ printf '%s' '{others}'; }}\n"
+    (tmp_path / "docker").write_text(f"#!/bin/sh\n{others}\n")
+    (tmp_path / "docker").chmod(0o755)
+    seen = f"journalctl() {{ [ $1 = --sync ] || echo '{log}'; }}\n"
     words = {"unit": "u", "load_timeout": "9", "main": AFTER, "reason": str(tmp_path / "reason")}
+    words["PATH"] = f"{tmp_path}:{os.environ['PATH']}"
     script = DYING + seen + host_script("wait_ready")
     done = subprocess.run(
         ["sh", "-c", script], env={**os.environ, **words}, check=False, capture_output=True, text=True

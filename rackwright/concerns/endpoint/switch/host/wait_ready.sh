@@ -17,7 +17,7 @@ news() {
 # https://github.com/moby/moby/issues/25981
 held_by_dockerd() {
   held=$(last_lines 30 300 | sed -n 's/.*Bind for [^ ]*:\([0-9][0-9]*\) failed: port is already allocated.*/\1/p' | tail -n 1)
-  if [ -n "$held" ] && [ -z "$(docker ps --quiet --filter "publish=$held")" ]; then
+  if [ -n "$held" ] && others=$(timeout 20 docker ps --quiet --filter "publish=$held") && [ -z "$others" ]; then
     printf '%s' ": dockerd holds port $held and no container has it, as after a power cut (github.com/moby/moby/issues/25981); next: systemctl restart docker on this host, then run the same command again"
   fi
 }
