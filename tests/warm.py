@@ -2,8 +2,8 @@
 
 Two thirds of a short command's CPU is its start, and the lab's tests type some hundreds of them on two cores. A fork
 runs the program's own entry point with its own words, folder, environment, session and output, and ends as any Python
-does. What a test cuts, follows or traces is started as users start it (tests/lab/running.py), and with
-RACKWRIGHT_COLD_START=1, as in `make proof`, so is all.
+does; it can be followed and killed as any other (tests/lab/running.py). Started as users start them are those within
+another program (strace, unshare), and with RACKWRIGHT_COLD_START=1, as in `make proof`, all.
 
 The server's half is `python -m tests.warm PROGRAM DESCRIPTOR`.
 """
@@ -49,8 +49,6 @@ FORK, WAIT, CLOSE = os.fork, os.waitpid, os.close
 """Python's own: pyinfra has gevent put others in their place, for which its loop would have to run here."""
 COLD = "RACKWRIGHT_COLD_START"
 """The variable with which each command is started as users start it."""
-
-
 PATH = "PYTHONPATH"
 """The one variable of Python's own that a fork goes by: it reads them at its start."""
 
