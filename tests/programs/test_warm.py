@@ -32,6 +32,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(Path(word).name for word in words))
 def test_it_says_and_ends_as_one_that_a_user_starts(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(COLD, raising=False)
     warm, kind = typed(*words), kind_of(*words)
     monkeypatch.setenv(COLD, "1")
     cold, other = typed(*words), kind_of(*words)
@@ -48,9 +49,11 @@ def kind_of(*words: str) -> type:
 
 
 def test_each_has_a_folder_and_variables_of_its_own(tmp_path: Path) -> None:
-    status, printed = typed("env", "COLUMNS=60", RACKWRIGHT, "init", "site", cwd=tmp_path)
-    assert status == 0, printed
-    assert (tmp_path / "site" / "deploy.py").exists()
+    (tmp_path / "deploy.py").write_text("import os\nprint(os.getcwd(), os.environ.get('TOLD'))\n")
+    deploy = (PYINFRA, "@local", "deploy.py", "-y")
+    told, untold = typed("env", "TOLD=yes", *deploy, cwd=tmp_path), typed(*deploy, cwd=tmp_path)
+    assert f"{tmp_path} yes" in told[1], told[1]
+    assert f"{tmp_path} None" in untold[1], "what one command is told, the next one does not know"
 
 
 def test_it_looks_for_modules_where_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
