@@ -194,7 +194,7 @@ def test_what_cannot_be_put_back_is_held_back(tmp_path: Path) -> None:
 
 # -- the order in which bytes and names reach the disk
 
-CALL = re.compile(r"(fsync|fdatasync|rename\w*)\((.*)\) = 0")
+CALL = re.compile(r"(fsync|fdatasync|rename\w*)\((.*)\) += 0")
 
 
 def whole(trace: str) -> Iterator[str]:
@@ -212,7 +212,7 @@ def whole(trace: str) -> Iterator[str]:
 
 
 def test_a_call_that_strace_parts_is_one() -> None:
-    trace = "7 fsync(3</a/b> <unfinished ...>\n8 +++ exited with 0 +++\n7 <... fsync resumed>) = 0\n"
+    trace = "7 fsync(3</a/b> <unfinished ...>\n8 +++ exited with 0 +++\n7 <... fsync resumed>)            = 0\n"
     assert calls(trace) == [("fsync", "/a/b")]
 
 
