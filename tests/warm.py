@@ -194,8 +194,9 @@ def supervise(output: int, tell: int) -> None:
 
 def command(main: Callable[[], Any], words: list[str], cwd: str, env: dict[str, str]) -> None:
     """Be the console script of a program. Raises SystemExit with its status."""
-    # Its loop is there from the import on: all forks would wake each other by it.
+    # Its loop is there from the import on: all forks would wake each other by it, and its clock has stood since.
     gevent.reinit()
+    gevent.get_hub().loop.update_now()
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)

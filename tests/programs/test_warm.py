@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,12 @@ def test_one_that_is_killed_says_so() -> None:
         assert process.poll() is None
         os.killpg(process.pid, signal.SIGKILL)
         assert process.wait(10) == process.poll() == -signal.SIGKILL
+
+
+def test_its_clock_is_not_that_of_the_process_that_was_loaded(tmp_path: Path) -> None:
+    typed(PYINFRA, "--version")
+    time.sleep(1)  # the loop of the loaded process stands still meanwhile
+    ask = "import gevent\nended = gevent.joinall([gevent.spawn(gevent.sleep, 0.1)], timeout=0.9)\nhosts = ['@local']\n"
+    (tmp_path / "hosts.py").write_text(f"{ask}print('in time' if ended else 'too late')\n")
+    printed = typed(PYINFRA, "hosts.py", "debug-inventory", cwd=tmp_path)[1]
+    assert "in time" in printed, printed
