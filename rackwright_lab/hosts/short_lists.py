@@ -2,7 +2,7 @@
 
 apt reads all of its lists at each call. With Debian's 63,000 packages a call takes half a second of a core, and a
 changed source a whole one; a run of all tests calls it a thousand times. `apt-get update` finds the lists up to date,
-and fetches whole ones when its archive has changed.
+and fetches whole ones when its archive has changed. The larger packages lie in the layer without compression.
 """
 
 from __future__ import annotations
@@ -16,12 +16,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rackwright_lab.hosts.base import FETCHED
+from rackwright_lab.hosts.plain_packages import as_stored, store
 from rackwright_lab.machine import locks
+from rackwright_lab.machine.trees import remove_tree
 
 WANTED = (*FETCHED, "nftables", "tree", "ufw", "firewalld", "iptables-persistent")
 """What lab hosts install besides what is there, or what tests install on them."""
 LISTS = "var/lib/apt/lists"
+ARCHIVE = "var/cache/apt/archives"
 STATUS = "var/lib/dpkg/status"
+# Raise it when the making of the layer changes in a way that WANTED does not show.
+FORMAT = 2
 _NAME = r"(?:^|[,|] )([a-z0-9][a-z0-9+.-]*)"
 
 
@@ -53,7 +58,7 @@ class Packages:
 def over(lower: str, cache: Path) -> str:
     """The layers of a base system, in the form of overlay's lowerdir, with short lists above; the cache keeps those."""
     layers = [Path(layer) for layer in lower.split(":")]
-    told = json.dumps([[layer.name for layer in layers], WANTED])
+    told = json.dumps([FORMAT, [layer.name for layer in layers], WANTED])
     folder = cache / "base" / f"lists-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
     with locks.only_one(folder.name):
         if not folder.exists():
@@ -65,9 +70,11 @@ def _make(layers: list[Path], folder: Path) -> None:
     lists = {file.name: file.read_text() for file in (layers[-1] / LISTS).iterdir() if file.name.endswith("_Packages")}
     kept = kept_of(lists, _installed(layers))
     partial = folder.with_suffix(".partial")
+    remove_tree(partial)
     target = partial / LISTS
-    target.mkdir(parents=True, exist_ok=True)
-    for name, text in shortened(lists, kept).items():
+    target.mkdir(parents=True)
+    sums = store(layers[-1] / ARCHIVE, partial / ARCHIVE)
+    for name, text in shortened(lists, kept, sums).items():
         (target / name).write_text(text)
     for file in (layers[-1] / LISTS).glob("*_Translation-*"):
         (target / file.name).write_text("")
@@ -88,10 +95,10 @@ def kept_of(lists: Mapping[str, str], installed: Iterable[str]) -> set[str]:
     return packages.closure({*WANTED, *installed})
 
 
-def shortened(lists: Mapping[str, str], kept: set[str]) -> dict[str, str]:
-    """The lists with these packages alone, by file."""
+def shortened(lists: Mapping[str, str], kept: set[str], sums: Mapping[str, str]) -> dict[str, str]:
+    """The lists with these packages alone, by file; sums: size and hash of the packages that are stored otherwise."""
     return {
-        file: "".join(f"{stanza}\n\n" for stanza in stanzas(text) if name_of(stanza) in kept)
+        file: "".join(f"{as_stored(stanza, sums)}\n\n" for stanza in stanzas(text) if name_of(stanza) in kept)
         for file, text in lists.items()
     }
 
