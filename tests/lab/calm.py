@@ -57,6 +57,13 @@ def needs_preparing(request: pytest.FixtureRequest) -> bool:
     return not prepared
 
 
+def failed_before(request: pytest.FixtureRequest) -> bool:
+    """Whether a test of this file has failed since its hosts were last prepared, which they are now."""
+    stash = request.node.getparent(pytest.Module).stash
+    prepared, stash[_prepared] = stash.get(_prepared, True), True
+    return not prepared
+
+
 def distrust(item: pytest.Item) -> None:
     """After a failure nobody knows what the file's hosts are: the next test prepares them anew."""
     module = item.getparent(pytest.Module)

@@ -8,9 +8,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
@@ -29,36 +31,41 @@ LATE = 124
 """The status of a run that was ended for its time, as `timeout` has it."""
 collect_ignore = [] if os.environ.get("RACKWRIGHT_SOAK_MINUTES") else ["soak"]
 LONG = (
+    "test_rollout.py",
+    "test_maintenance.py",
+    "test_blame.py",
+    "test_group.py",
+    "test_group_maintenance.py",
     "test_group_under_load.py",
     "test_leaks.py",
     "test_field.py",
     "test_switch.py",
-    "test_maintenance.py",
     "test_ubuntu.py",
-    "test_group.py",
     "test_group_trtllm.py",
-    "test_group_maintenance.py",
-    "test_firewall.py",
-    "test_host.py",
-    "test_rollout.py",
     "test_teardown.py",
     "test_several_endpoints.py",
-    "test_ssh_faults.py",
     "test_staging.py",
-    "test_blame.py",
-    "test_profiles.py",
-    "test_healing.py",
-    "test_api_key.py",
-    "test_bench.py",
-    "test_endpoint.py",
-    "test_trials.py",
+    "test_ssh_faults.py",
+    "test_firewall.py",
     "test_deploy.py",
+    "test_healing.py",
+    "test_profiles.py",
+    "test_host.py",
+    "test_group_sglang.py",
+    "test_endpoint.py",
+    "test_lab_itself.py",
+    "test_bench.py",
+    "test_trials.py",
     "test_declared.py",
     "test_dockerd.py",
+    "test_api_key.py",
     "test_cuts.py",
     "test_firewall_among_others.py",
 )
-"""Files that take minutes, the longest first: begun first, so that labs side by side end at about the same time."""
+"""Files that take minutes, the longest first: begun first, so that labs side by side end at about the same time.
+
+Files of one folder stand side by side: one worker takes them, in this order.
+"""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -66,6 +73,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if bare := without_reason(items):
         raise pytest.UsageError(f"a mark `proof` without a word why: {', '.join(bare)}")
     items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
+
+
+class OneLabAFolder(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
+    """Each file has a worker; files of a folder, which share what they have deployed, have the same one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = PurePath(nodeid.partition("::")[0])
+        return str(file if file.parent.name == "lab" else file.parent)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneLabAFolder:
+    """Let workers share the tests in this way."""
+    return OneLabAFolder(config, log)
 
 
 @dataclass(frozen=True)
@@ -156,12 +176,13 @@ def hosts_of_a_group(worker_lab: Lab) -> Iterator[None]:
 
     So is the lab's lock file, which a rebuild writes: with it, other files' plans show commits and no names.
     """
-    _forget_hosts(worker_lab)
+    forget_hosts(worker_lab)
     yield
-    _forget_hosts(worker_lab)
+    forget_hosts(worker_lab)
 
 
-def _forget_hosts(lab: Lab) -> None:
+def forget_hosts(lab: Lab) -> None:
+    """Reset all hosts of a lab, and take its lock file away."""
     for host in lab.hosts:
         host.reset()
     (ROOT / f"rackwright.lock.{lab.paths.id}.yml").unlink(missing_ok=True)

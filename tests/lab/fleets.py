@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from rackwright_lab.hosts.host import Host
-from rackwright_lab.lab import Lab
-from tests.lab.calm import needs_preparing, settle
+from tests.lab.calm import failed_before, settle
 from tests.lab.conftest import Run, Site
 
 HOME = "/var/lib/rackwright/endpoints/llm"
 
 
-@contextmanager
-def three_hosts() -> Iterator[Site]:
-    """Three lived-in hosts in a lab of their own; the worker's, which has one such host, need not be there."""
-    lab = Lab.open(f"t{os.getpid()}b")
-    lab.down()
-    try:
-        lab.up(hosts=3, bare=0, short_lists=True, in_memory=True)
-        yield Site(lab)
-    finally:
-        lab.down()
-
-
 def begin(site: Site, request: pytest.FixtureRequest) -> None:
-    """Before a test: hosts at rest, and serving as the settings ask when the file begins and after a failure."""
+    """Before a test: hosts at rest, and serving as the settings ask after a failure."""
     settle(site.lab)
-    if needs_preparing(request):
+    if failed_before(request):
         run = site.deploy()
         assert run.status == 0, run.output
 

@@ -48,6 +48,7 @@ def ports_in_rules(scene: Scene) -> set[str]:
     return {found for rule in ours for found in re.findall(r"port (\d+)", rule)}
 
 
+@in_proof("test_several_endpoints.py proves endpoints at ports of their own, test_firewall.py has the rules")
 def test_another_port_is_proven_there_and_the_rules_follow_what_serves(scene: Scene) -> None:
     assert scene.deploy().status == 0
     with scene.faults({"fault": "repeat_bang", "when": {"port": 8006}}):

@@ -240,6 +240,7 @@ def test_a_host_behind_a_bastion_that_refuses_for_now_is_deployed(behind: Behind
     assert run.status == 0, run.output
 
 
+@in_proof("a bastion is gone through above; tests/unit/test_ssh_client.py refuses such keys")
 def test_a_bastion_whose_key_is_unknown_or_another_one_is_refused(behind: Behind) -> None:
     known = behind.site.lab.paths.known_hosts
     before = known.read_text()

@@ -151,6 +151,7 @@ def test_a_server_that_dies_beside_its_ranks_rolls_back_on_all_of_them(site: Sit
     assert ask(site.lab.hosts[0]) == "42"
 
 
+@in_proof("tests/programs/test_standin_listen.py")
 def test_connections_that_wait_at_its_port_do_not_kill_the_next_server(site: Site) -> None:
     """The server is the one that closes them, as with every client that asks for it; trtllm-serve cannot bind then."""
     head, before = site.lab.hosts[0], [started(host) for host in site.lab.hosts]

@@ -9,6 +9,7 @@ import pytest
 
 from rackwright_lab.lab import Lab
 from tests.lab.conftest import Site
+from tests.lab.products import in_proof
 from tests.lab.scene import HOME, Scene, interval, serving
 
 pytestmark = pytest.mark.lab
@@ -91,6 +92,7 @@ def test_a_lost_gpu_stops_the_run_and_not_the_endpoint(scene: Scene) -> None:
     assert "42" in scene.ask()
 
 
+@in_proof("a lost GPU is above; tests/unit/test_deferred.py and test_rollback.py swap one")
 def test_a_swapped_gpu_restarts_the_same_release_and_is_in_no_ones_way_back(scene: Scene) -> None:
     assert scene.deploy().status == 0
     older = scene.proven()

@@ -14,7 +14,7 @@ import pytest
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from tests.lab.conftest import BIN, ROOT, Run, Site
-from tests.lab.products import with_proof
+from tests.lab.products import in_proof, with_proof
 
 pytestmark = pytest.mark.lab
 
@@ -181,6 +181,7 @@ def test_the_images_are_asked_without_a_deploy(bench: Bench) -> None:
     assert bench.verdicts() == before
 
 
+@in_proof("tests/unit/test_options.py takes a spoilt answer for none, and asks where there is none")
 def test_an_answer_that_was_cut_off_is_asked_for_again(bench: Bench) -> None:
     settings = {**ONE, "engine": {"stream-interval": 10}}
     assert bench.deploy("rtx_pro_6000_vllm", "--data", "load_timeout=1", **settings).status != 0

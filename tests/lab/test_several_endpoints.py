@@ -108,6 +108,7 @@ def test_an_endpoint_no_longer_wanted_goes(scene: Scene) -> None:
     assert scene.starts("a") == before
 
 
+@in_proof("tests/unit/test_transaction.py; test_trials.py stops what was never proven")
 def test_with_nothing_to_roll_back_to_it_is_stopped(scene: Scene) -> None:
     assert scene.deploy(endpoints=endpoints("a")).status == 0
     before = scene.starts("a")

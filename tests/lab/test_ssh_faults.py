@@ -185,6 +185,7 @@ def test_a_job_outlives_its_connection_and_is_followed_over_a_new_one(
     assert "the connection was lost" not in run.output
 
 
+@in_proof("test_cuts.py kills runs whose jobs the next one joins")
 def test_a_job_outlives_its_run_and_the_next_one_joins_it(site: Site, well: Host, fetching: Running) -> None:
     fetching.stop()
     assert "active" in well.run("systemctl is-active 'rackwright-job-model-*'").stdout
@@ -213,6 +214,7 @@ def test_of_two_runs_at_once_the_second_is_told_who_writes(site: Site, well: Hos
     assert fence(well) == before, "a run with nothing to do takes no lease"
 
 
+@in_proof("the second of two runs is refused above; tests/unit/test_lease.py fences off")
 def test_unlocking_fences_a_living_run_off_and_its_job_goes_on(site: Site, well: Host, fetching: Running) -> None:
     unlocked = site.rackwright("unlock", "inventory/lab.py", "--limit", well.name, "-y")
     assert unlocked.status == 0, unlocked.output

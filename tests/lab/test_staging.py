@@ -453,6 +453,7 @@ def test_the_download_outlives_a_killed_run_and_the_next_one_joins_it(staged: St
     assert staged.run(model=BASE).changed == []
 
 
+@in_proof("test_cuts.py cuts the power while a host fetches")
 def test_a_reboot_in_the_middle_loses_nothing(staged: Staging) -> None:
     staged.forget_models()
     faults.set_fault(staged.web, "slow", path="*cdn*", value=1 << 20)

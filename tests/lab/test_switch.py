@@ -9,6 +9,7 @@ import pytest
 
 from rackwright_lab.lab import Lab
 from tests.lab.conftest import Site
+from tests.lab.products import in_proof
 from tests.lab.scene import HOME, Scene, interval, serving
 
 pytestmark = pytest.mark.lab
@@ -20,6 +21,7 @@ def scene(site: Site, worker_lab: Lab, request: pytest.FixtureRequest) -> Scene:
     return serving(site, worker_lab.host("lived2"), request)
 
 
+@in_proof("the next run joins a killed one's switch below; test_healing.py waits for one that loads")
 def test_a_run_killed_while_the_endpoint_loads_is_proven_by_the_next(scene: Scene) -> None:
     before = scene.starts()
     with scene.faults({"fault": "never_ready", "when": {"option.stream_interval": 22}}):

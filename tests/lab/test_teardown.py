@@ -99,6 +99,7 @@ exec /usr/bin/gpasswd.real "$@"
 """
 
 
+@in_proof("a teardown without its record is below; tests/unit/test_ownership.py cuts anywhere")
 def test_killed_between_a_removal_and_its_record_and_in_a_teardown_nothing_is_orphaned(site: Site) -> None:
     host = site.lab.host("lived2")
     host.run("id extra >/dev/null 2>&1 || useradd --create-home extra")

@@ -393,6 +393,7 @@ durable_file() { cat >/dev/null; }
 systemctl() {
   case $1 in
     show) echo "ExecMainStartTimestampMonotonic=$main"; echo "ActiveState=$state"; echo SubState=running ;;
+    restart) echo "docker restarted" ;;
     start) [ -z "${told:-}" ] || { echo started; main=9000000000000000 state=$then; }; told=yes ;;
   esac
 }
@@ -458,6 +459,36 @@ def test_a_port_that_dockerd_kept_from_a_power_cut_is_told_with_the_way_out(
     )
     assert done.stdout.splitlines() == [f"the server died after 0 s{why}; its last lines:", log], done.stderr
     assert (tmp_path / "reason").read_text() == f"the server died after 0 s{why}\n"
+
+
+FREED = "dockerd holds port 8000 and no container has it, as after a power cut: restarting dockerd, which runs nothing"
+
+
+@pytest.mark.parametrize(
+    ("runs", "then", "ends"),
+    [
+        ("", "active", [TOLD, FREED, "docker restarted", "started", "ready after 0 s"]),
+        ("", "failed", [TOLD, FREED, "docker restarted", "started", f"{DEAD.partition(';')[0]}: {BY_DOCKERD}"]),
+        ("0123456789ab", "active", [TOLD, f"{DEAD.partition(';')[0]}: {BY_DOCKERD}"]),
+    ],
+    ids=["it is free then", "it is not", "a container of somebody's would go down"],
+)
+def test_a_switch_frees_a_port_that_dockerd_kept_where_nothing_else_runs(
+    tmp_path: Path, runs: str, then: str, ends: list[str]
+) -> None:
+    docker = f"#!/bin/sh\ncase $* in *publish*) ;; *) echo {runs} ;; esac\n"
+    (tmp_path / "docker").write_text(docker)
+    (tmp_path / "docker").chmod(0o755)
+    seen = f"journalctl() {{ [ $1 = --sync ] || echo '{HELD}'; }}\n"
+    words = {"unit": "u", "load_timeout": "9", "home": str(tmp_path), "release": "abc", "main": AFTER, "then": then}
+    words["PATH"] = f"{tmp_path}:{os.environ['PATH']}"
+    script = DYING + seen + "".join(map(host_script, ("start", "wait_ready")))
+    done = subprocess.run(
+        ["sh", "-c", script], env={**os.environ, **words}, check=False, capture_output=True, text=True
+    )
+    printed = [line for line in done.stdout.splitlines() if line != HELD]
+    assert printed == [line if "died" not in line else f"{line}; its last lines:" for line in ends], done.stderr
+    assert done.returncode == (0 if "ready" in ends[-1] else 1)
 
 
 # -- the judge of the host

@@ -15,16 +15,19 @@ news() {
 }
 # After a power cut dockerd can hold the port of a container that is gone, until it is restarted itself:
 # https://github.com/moby/moby/issues/25981
-held_by_dockerd() {
+kept_port() {
+  journalctl --sync 2>/dev/null || true
   held=$(last_lines 30 300 | sed -n 's/.*Bind for [^ ]*:\([0-9][0-9]*\) failed: port is already allocated.*/\1/p' | tail -n 1)
-  if [ -n "$held" ] && others=$(timeout 20 docker ps --quiet --filter "publish=$held") && [ -z "$others" ]; then
+  [ -n "$held" ] && others=$(timeout 20 docker ps --quiet --filter "publish=$held") && [ -z "$others" ] && echo "$held"
+}
+held_by_dockerd() {
+  if held=$(kept_port); then
     printf '%s' ": dockerd holds port $held and no container has it, as after a power cut (github.com/moby/moby/issues/25981); next: systemctl restart docker on this host, then run the same command again"
   fi
 }
 give_up() {
   # What a dying server said last reaches the journal a little after its end.
   sleep 1
-  journalctl --sync 2>/dev/null
   why="$1$(held_by_dockerd)"
   printf '%s\n' "$why" >"${reason:-/dev/null}"
   printf 'start\n' >"${cause:-/dev/null}"
@@ -54,7 +57,8 @@ while :; do
   case "$active/$sub/${job:-0}" in
     active/running/*) event progress "ready after $waited s"; exit 0 ;;
     deactivating/* | failed/* | activating/auto-restart*)
-      [ "${began:-0}" -lt "${asked:-0}" ] && start_anew && continue
+      [ "${began:-0}" -lt "${asked:-0}" ] && start_anew && pause && continue
+      [ -n "${asked:-}" ] && free_port && pause && continue
       if [ "$result" = timeout ]; then give_up "not ready within its load_timeout$(lacks)"; fi
       give_up "the server died after $waited s" ;;
     inactive/*/0) give_up "the server ended after $waited s" ;;

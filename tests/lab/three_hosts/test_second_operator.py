@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from rackwright.paths import SLICE
 from tests.lab.conftest import BIN, Run, Site
-from tests.lab.fleets import assert_all_serve, begin, proven, switches, three_hosts, words
+from tests.lab.fleets import assert_all_serve, begin, proven, switches, words
 from tests.lab.products import in_proof
 from tests.lab.running import Running
 
 pytestmark = pytest.mark.lab
 RESUME = ("resume", "-i", "inventory/lab.py", "-y")
 ASKED = ("--data", 'engine={"stream_interval": 31}')
-
-
-@pytest.fixture(scope="module")
-def fleet() -> Iterator[Site]:
-    with three_hosts() as site:
-        yield site
 
 
 @pytest.fixture(autouse=True)

@@ -26,6 +26,7 @@ from tests.lab.group.serving import (
     state,
     wait_until_one_release_serves,
 )
+from tests.lab.products import in_proof
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("hosts_of_a_group")]
 
@@ -65,6 +66,7 @@ def test_they_are_restarted_together_and_the_head_is_asked(site: Site) -> None:
     assert running_releases(site) == proven(site.lab.hosts) == before
 
 
+@in_proof("both are restarted above, and a switch of both that was cut is resumed below")
 def test_a_restart_of_them_that_was_cut_is_resumed_for_all(site: Site) -> None:
     head = site.lab.hosts[0]
     running = begin_run(site, "reboot", "-y", "--plain", "--bake", "1")
@@ -106,6 +108,7 @@ def test_a_reinstalled_member_comes_back_to_a_head_that_serves_what_is_asked_for
     assert ask(head) == "42"
 
 
+@in_proof("the rebuild before it, with one setting more; tests/unit/test_join_group.py")
 def test_a_reinstalled_member_comes_back_even_where_the_settings_ask_for_another_unit(site: Site) -> None:
     before = proven(site.lab.hosts)
     head, member = site.lab.hosts

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,10 @@ from rackwright.fleet.view.timeline import WAITING, wave_name
 from rackwright.fleet.view.timeline_events import timeline_of
 from rackwright.runs.progress import LOADING, PROVING
 from rackwright_lab.hosts.host import Host
-from tests.lab.calm import needs_preparing, settle
+from tests.lab.calm import settle
 from tests.lab.conftest import BIN, Run, Site
 from tests.lab.fleet.watching import assert_nobody_noticed, loading
-from tests.lab.fleets import assert_all_serve, begin, engine_of, proven, rollout, switches, three_hosts
+from tests.lab.fleets import assert_all_serve, begin, engine_of, proven, rollout, switches
 from tests.lab.products import in_proof
 from tests.lab.running import Running
 
@@ -26,12 +25,6 @@ pytestmark = pytest.mark.lab
 
 DROPS_TOOLS, REFUSED = 3, 7
 UNIT = "rackwright-llm"
-
-
-@pytest.fixture(scope="module")
-def fleet() -> Iterator[Site]:
-    with three_hosts() as site:
-        yield site
 
 
 @pytest.fixture(autouse=True)
@@ -69,12 +62,9 @@ def ready(host: Host) -> list[float]:
 
 
 @in_proof("waves are pure, and a bad change stops at the canary on hosts")
-def test_the_first_host_of_the_inventory_goes_first_and_the_rest_together(
-    fleet: Site, request: pytest.FixtureRequest
-) -> None:
+def test_the_first_host_of_the_inventory_goes_first_and_the_rest_together(fleet: Site) -> None:
     for host in fleet.lab.hosts:
-        if host.run("test -e /var/lib/rackwright", check=False).returncode == 0:
-            host.reset()
+        host.reset()
         host.set_engine_faults({"fault": "load_seconds", "value": 8})
     run = deploy(fleet)
     assert run.status == 0, run.output
@@ -82,7 +72,6 @@ def test_the_first_host_of_the_inventory_goes_first_and_the_rest_together(
     assert max(ready(canary)) < min(starts(host)[-1] for host in rest), "nobody starts before the canary is ready"
     assert max(starts(host)[-1] for host in rest) < min(ready(host)[-1] for host in rest), "the rest load together"
     assert len(re.findall("proved: a chat answer", run.output)) == 3
-    needs_preparing(request)  # not any more
 
 
 @in_proof("tests/unit/test_waves.py has order and limits of any fleet")
@@ -195,6 +184,7 @@ def assert_a_record_tells_what_a_view_and_a_report_need(served: Site) -> None:
     assert all(host.name in path.read_text() for host in served.lab.hosts)
 
 
+@in_proof("a bad change stops at the canary above; tests/unit/test_waves.py goes the way back of any wave")
 def test_a_bad_change_that_shows_in_the_first_wave_takes_the_canary_back(served: Site) -> None:
     canary, second, third = served.lab.hosts
     before = proven(served.lab.hosts)

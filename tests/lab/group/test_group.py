@@ -122,6 +122,7 @@ def test_a_question_goes_to_the_head_alone(site: Site) -> None:
     assert f"{member.name} llm: {head.name} answers for it" in run.output
 
 
+@in_proof("a change that is resumed goes through on all of them in test_group_maintenance.py")
 def test_a_good_change_goes_through_on_all_of_them(site: Site) -> None:
     before = proven(site.lab.hosts)
     run = rackwright(site, "rollout", "-y", engine={"tensor-parallel-size": 16, "max-num-seqs": 8})
@@ -193,6 +194,7 @@ def test_a_line_that_is_cut_for_a_moment_restarts_nothing(site: Site) -> None:
     assert ask(head) == "42"
 
 
+@in_proof("the member's reboot is below, and test_group_maintenance.py restarts both")
 def test_the_head_comes_back_after_a_reboot_and_all_serve(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     site.lab.hosts[0].reboot()

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
 
 from rackwright_lab.hosts.host import Host
 from tests.lab.conftest import BIN, Site
-from tests.lab.fleets import assert_all_serve, begin, engine_of, proven, rollout, switches, three_hosts, words
+from tests.lab.fleets import assert_all_serve, begin, engine_of, proven, rollout, switches, words
 from tests.lab.products import in_proof
 from tests.lab.running import Running
 
 pytestmark = pytest.mark.lab
 
 DROPS_TOOLS = 3
-
-
-@pytest.fixture(scope="module")
-def fleet() -> Iterator[Site]:
-    with three_hosts() as site:
-        yield site
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +108,9 @@ def test_a_killed_rollout_is_resumed_as_one_past_a_deploy_that_the_lease_refused
     assert third.name in fleet.rackwright("runs", "last").output
 
 
+@in_proof(
+    "tests/unit/test_resuming.py names the host and what to do; tests/unit/test_transaction.py has the host's half"
+)
 def test_where_rolling_back_failed_hands_are_needed_and_resume_says_so(fleet: Site) -> None:
     canary, *others = fleet.lab.hosts
     before, serves = proven(fleet.lab.hosts), engine_of(canary).get("stream_interval")

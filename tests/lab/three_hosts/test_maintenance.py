@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 
 import pytest
 
 from rackwright_lab.hosts.host import Host
 from tests.lab.conftest import BIN, Run, Site
-from tests.lab.fleets import assert_all_serve, begin, proven, rollout, switches, three_hosts
+from tests.lab.fleets import assert_all_serve, begin, proven, rollout, switches
 from tests.lab.products import in_proof
 from tests.lab.running import Running
 
@@ -18,12 +17,6 @@ pytestmark = pytest.mark.lab
 
 INVENTORY = "inventory/lab.py"
 THE_THIN_ONE = "the drained host's test shows mark, stop and return; a restart's order and its resume are unit tests"
-
-
-@pytest.fixture(scope="module")
-def fleet() -> Iterator[Site]:
-    with three_hosts() as site:
-        yield site
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,1 @@
+"""Tests on three hosts that serve, in one lab for all of them."""
