@@ -194,7 +194,6 @@ def test_a_line_that_is_cut_for_a_moment_restarts_nothing(site: Site) -> None:
     assert ask(head) == "42"
 
 
-@in_proof("the member's reboot is below, and test_group_maintenance.py restarts both")
 def test_the_head_comes_back_after_a_reboot_and_all_serve(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     site.lab.hosts[0].reboot()

@@ -154,7 +154,8 @@ done"""
 
 def _wait(name: str, load_timeout: int) -> str:
     """The last lines of one that dies are those since its start."""
-    return named(name, f"since=$(cat {endpoint_dir(name)}/switched)\n{wait_script(name, load_timeout)}")
+    since = f"since=$(cat {endpoint_dir(name)}/switched) started=yes"
+    return named(name, f"{since}\n{wait_script(name, load_timeout)}")
 
 
 def _commit(coming: Sequence[Coming], leaving: Sequence[Leaving], keep: int) -> str:

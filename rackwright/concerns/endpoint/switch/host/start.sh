@@ -9,22 +9,11 @@ start_anew() {
   systemctl reset-failed "$unit" 2>/dev/null
   systemctl start --no-block "$unit"
 }
-freed=
-# The port that dockerd keeps of a container that is gone (wait_ready.sh) is free after its restart. Once, and only where it
-# runs nothing that would go down with it.
-free_port() {
-  [ -z "$freed" ] && port=$(kept_port) && running=$(timeout 20 docker ps --quiet) && [ -z "$running" ] || return 1
-  freed=yes
-  event progress "dockerd holds port $port and no container has it, as after a power cut: restarting dockerd, which runs nothing"
-  systemctl restart docker || return 1
-  systemctl reset-failed "$unit" 2>/dev/null
-  systemctl start --no-block "$unit"
-}
 date '+%F %T.%6N' | durable_file "$home/switched"
 # The same by the clock that nobody steps, and whose it is; after a power cut it is another boot's either way.
 { cat /proc/sys/kernel/random/boot_id; cut -d' ' -f1 /proc/uptime; } >"$home/switched-at"
 event progress "switching to release $release"
 systemctl reset-failed "$unit" 2>/dev/null || true
 read -r asked _ </proc/uptime
-asked=${asked%.*}${asked#*.}0000
+asked=${asked%.*}${asked#*.}0000 started=yes
 systemctl start --no-block "$unit"
