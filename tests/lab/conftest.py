@@ -79,8 +79,13 @@ class OneLabAFolder(LoadFileScheduling):  # type: ignore[misc]  # xdist has no t
     """Each file has a worker; files of a folder, which share what they have deployed, have the same one."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file = PurePath(nodeid.partition("::")[0])
-        return str(file if file.parent.name == "lab" else file.parent)
+        return scope_of(nodeid)
+
+
+def scope_of(test: str) -> str:
+    """The tests that one worker takes together: those of a file, or of a folder below this one."""
+    file = PurePath(test.partition("::")[0])
+    return str(file if file.parent.name == "lab" else file.parent)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneLabAFolder:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.lab.conftest import scope_of
+
 SCRIPT = Path(__file__).parents[2] / "scripts/run-tests"
 PYTHON = """#!/bin/sh
 # In the place of Python: pytest ends with the next status of the file, everything else with 0.
@@ -39,3 +41,15 @@ def test_the_last_try_decides(tmp_path: Path, statuses: list[int], wanted: int, 
     run = subprocess.run([tmp_path / "scripts/run-tests", "unit", "lab"], check=False, capture_output=True)
     assert run.returncode == wanted
     assert len((tmp_path / "statuses").read_text().splitlines()) == left
+
+
+def test_files_of_a_folder_share_a_worker_and_other_files_have_their_own() -> None:
+    tests = (
+        "test_plan.py::test_a",
+        "test_host.py::test_a",
+        "group/test_group.py::test_b",
+        "group/test_group_x.py::test_c",
+    )
+    plan, host, *group = (scope_of(f"tests/lab/{test}") for test in tests)
+    assert plan != host
+    assert group == ["tests/lab/group"] * 2
