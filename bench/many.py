@@ -1,6 +1,7 @@
 """Measures converged runs over hundreds of hosts: each host of a small lab answers at many ports, as a host of its own.
 
-Run it with `python bench/many.py [--names 500] [--bastion HOST]` as root, on a lab whose hosts are deployed and serve.
+Run it with `python -m bench.many [--names 500] [--rounds 3] [--bastion HOST]` as root, on a lab whose hosts are
+deployed and serve. The tools run in turn, and each is compared with the bare client of its own round, by medians.
 A rule of this machine's leads the ports to each host's sshd, so that nothing is changed on the hosts. With a bastion,
 a host of the lab that is not deployed, all go through that one, whose sshd has its own limits. Besides clock, CPU and
 memory it says how many files were open at the same time.
@@ -11,9 +12,10 @@ from __future__ import annotations
 import argparse
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 
 from bench.peers.meter import Meter, Spent
 from bench.peers.tools import FLOOR, OURS, Tool, tools
@@ -24,6 +26,7 @@ from rackwright_lab.hosts.host import Host
 FIRST = 3000
 """The first of the ports that lead to a host's sshd."""
 BARE = "paramiko"
+FIGURES = ("wall", "cpu", "client")
 MEASURED = (BARE, FLOOR, OURS, "rackwright plan")
 INVENTORY = """\
 from rackwright.inventory import build
@@ -45,36 +48,55 @@ Host {network}
 
 
 def main() -> None:
-    """Measure each tool once after a run that does not count, and print a row for it."""
+    """Measure each tool after a run that does not count, in turn with the others, and print a row for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--names", type=int, default=500, help="hosts of the inventory")
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--bastion", help="a host of the lab through which all others are reached")
     asked = parser.parse_args()
     lab = Lab.open()
     bastion = next((host for host in lab.hosts if host.name == asked.bastion), None)
     hosts = [host for host in lab.hosts if host is not bastion and _serves(host)]
     ports = range(FIRST, FIRST + -(-asked.names // len(hosts)))
-    print(
-        f"| {asked.names} names of {len(hosts)} hosts | clock, s | CPU, s | of it client | memory, MiB | open files |"
-    )
-    print("|---" * 6 + "|")
     with tempfile.TemporaryDirectory() as folder, led(bastion, hosts, ports), Meter(hosts) as meter:
-        for tool, names in many_tools(hosts, bastion, ports, asked.names, Path(folder)):
-            print(row(tool, names, meter), flush=True)
+        found = many_tools(hosts, bastion, ports, asked.names, Path(folder))
+        seen = {tool.name: seen_once(tool, names, meter) for tool, names in found}
+        rounds = [{tool.name: spent(tool, names, meter) for tool, names in found} for _ in range(asked.rounds)]
+    print("\n".join(table(f"{asked.names} names of {len(hosts)} hosts", seen, rounds)))
 
 
-def row(tool: Tool, names: Sequence[str], meter: Meter) -> str:
-    """Run a tool twice, and say what it took. Raises ChangedError when it changed anything."""
+def seen_once(tool: Tool, names: Sequence[str], meter: Meter) -> tuple[int, int]:
+    """Peak memory in bytes and open files of a run that does not count. Raises ChangedError."""
     outcome, memory, _ = meter.watch(tool.command)
     tool.unchanged(outcome, names)
-    outcome, spent = meter.spend(tool.command)
+    return memory, meter.open_files
+
+
+def spent(tool: Tool, names: Sequence[str], meter: Meter) -> Spent:
+    """What one run of a tool takes. Raises ChangedError."""
+    outcome, found = meter.spend(tool.command)
     tool.unchanged(outcome, names)
-    return _row(tool.name, spent, memory, meter.open_files)
+    return found
 
 
-def _row(name: str, spent: Spent, memory: int, files: int) -> str:
-    figures = (f"{spent.wall:.1f}", f"{spent.cpu:.1f}", f"{spent.client:.1f}", f"{memory / 2**20:.0f}", str(files))
-    return f"| {name} | " + " | ".join(figures) + " |"
+def table(title: str, seen: Mapping[str, tuple[int, int]], rounds: Sequence[Mapping[str, Spent]]) -> list[str]:
+    """A row a tool: medians of the rounds, and of its share of the bare client's clock and CPU in the same round."""
+    heads = (title, "clock, s", "CPU, s", "of it client", "memory, MiB", "open files", "x clock", "x CPU")
+    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for name, (memory, files) in seen.items():
+        own = [one[name] for one in rounds]
+        figures = [f"{median(values):.1f}" for values in ([getattr(one, of) for one in own] for of in FIGURES)]
+        figures += [f"{memory / 2**20:.0f}", str(files), *(_shares(name, rounds, of) for of in ("wall", "cpu"))]
+        rows.append(f"| {name} | {' | '.join(figures)} |")
+    return rows
+
+
+def _shares(name: str, rounds: Sequence[Mapping[str, Spent]], of: str) -> str:
+    """The median of the rounds' ratios to the bare client, and the least and the most."""
+    if any(BARE not in one for one in rounds):
+        return ""
+    found = sorted(getattr(one[name], of) / getattr(one[BARE], of) for one in rounds)
+    return f"{median(found):.2f} ({found[0]:.2f} to {found[-1]:.2f})"
 
 
 def many_tools(

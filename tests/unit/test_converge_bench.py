@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from bench import converge
+from bench import converge, many
 from bench.peers import meter, state, tools
 from bench.peers.figures import Figure, Sitting, figure_of, ratios, sitting_of, table
 from bench.peers.meter import Outcome, Spent
@@ -211,3 +211,19 @@ def test_keeping_a_sitting_replaces_the_one_of_as_many_hosts_and_draws_all(
         converge.keep(done)
     assert converge.kept() == [SITTING, more]
     assert converge.PLOT.read_text() == picture([SITTING, more], tools.OURS)
+
+
+def test_what_is_measured_is_started_as_an_installation_is() -> None:
+    ours = {"PATH": "/bin", "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "de"}
+    command = meter.Command(["true"], Path("/"), {"LC_ALL": "C"})
+    assert meter.environment_of(command, ours) == {"PATH": "/bin", "LC_ALL": "C"}
+
+
+def test_many_names_are_compared_round_by_round() -> None:
+    def one(wall: float, cpu: float) -> Spent:
+        return Spent(wall, cpu / 2, cpu / 2, 0.0)
+
+    rounds = [{"paramiko": one(2, 4), "ours": one(3, 4)}, {"paramiko": one(4, 8), "ours": one(4, 4)}]
+    bare, ours = many.table("2 names", {"paramiko": (2**20, 9), "ours": (2**21, 8)}, rounds)[2:]
+    assert bare == "| paramiko | 3.0 | 6.0 | 3.0 | 1 | 9 | 1.00 (1.00 to 1.00) | 1.00 (1.00 to 1.00) |"
+    assert ours == "| ours | 3.5 | 4.0 | 2.0 | 2 | 8 | 1.25 (1.00 to 1.50) | 0.75 (0.50 to 1.00) |"
