@@ -5,10 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
 WIDEST = 240
 """Columns that a table may take so that its words stay whole: a terminal wraps the line, and a copied word is right."""
 BETWEEN = 3
@@ -17,6 +13,10 @@ BETWEEN = 3
 
 def drawn(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int, whole: int) -> str:
     """A table with a rule below its heads. whole: columns from the left that are never wrapped."""
+    from rich import box  # noqa: PLC0415 - a run that draws no table starts without rich
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
     cells = [heads, *rows]
     longest = [max(len(word) for row in cells for word in (row[n].split() or [""])) for n in range(len(heads))]
     widest = [max(len(row[n]) for row in cells) for n in range(whole)]

@@ -61,6 +61,17 @@ def test_no_text_of_the_settings_is_looked_for_at_a_start() -> None:
     assert not Frozen.model_config.get("use_attribute_docstrings", False)
 
 
+DEPLOY = """
+import sys
+import rackwright.inventory, rackwright.operations, rackwright.fleet.rollout.plain_run
+print([name for name in sys.modules if name.split(".")[0] in ("rich", "huggingface_hub", "asyncssh")])
+"""
+
+
+def test_a_deploy_that_draws_no_table_loads_nothing_to_draw_one_with() -> None:
+    assert subprocess.run([sys.executable, "-c", DEPLOY], check=True, capture_output=True, text=True).stdout == "[]\n"
+
+
 VERSION = """
 import sys
 from rackwright.commands.cli import main
