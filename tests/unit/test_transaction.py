@@ -480,9 +480,9 @@ def test_a_switch_frees_a_port_that_dockerd_kept_where_nothing_else_runs(
     (tmp_path / "docker").write_text(docker)
     (tmp_path / "docker").chmod(0o755)
     seen = f"journalctl() {{ [ $1 = --sync ] || echo '{HELD}'; }}\n"
-    words = {"unit": "u", "load_timeout": "9", "main": AFTER, "then": then, "started": "yes"}
+    words = {"unit": "u", "load_timeout": "9", "main": AFTER, "then": then}
     words["PATH"] = f"{tmp_path}:{os.environ['PATH']}"
-    script = f"{DYING}told=yes\n{seen}{host_script('wait_ready')}"
+    script = f"{DYING}told=yes\n{seen}{host_script('free_port')}{host_script('wait_ready')}"
     done = subprocess.run(
         ["sh", "-c", script], env={**os.environ, **words}, check=False, capture_output=True, text=True
     )

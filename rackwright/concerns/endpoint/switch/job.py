@@ -81,6 +81,11 @@ def wait_script(endpoint: str, load_timeout: int) -> str:
     return job_script("wait_ready", unit=unit_name(endpoint), load_timeout=load_timeout + 30, missing=missing)
 
 
+def started_script(endpoint: str, load_timeout: int) -> str:
+    """The same for one that this job has started itself: what keeps its port from it is put right once."""
+    return host_script("free_port", unit=unit_name(endpoint)) + wait_script(endpoint, load_timeout)
+
+
 def keep_log_script(endpoint: str, label: str, part: str = "switch") -> str:
     """Keep the journal of a failed try on the host and say where; part: "switch" or "all"."""
     return job_script("keep_log", unit=unit_name(endpoint), home=endpoint_dir(endpoint), label=label, part=part)

@@ -14,7 +14,7 @@ from rackwright.concerns.endpoint.full_gate import compared_questions, full_ques
 from rackwright.concerns.endpoint.group.members import follow_change
 from rackwright.concerns.endpoint.questions import tried_of
 from rackwright.concerns.endpoint.seen import SeenEndpoint
-from rackwright.concerns.endpoint.switch.job import commit_script, drain_script, in_turn, start_script, wait_script
+from rackwright.concerns.endpoint.switch.job import commit_script, drain_script, in_turn, start_script, started_script
 from rackwright.concerns.endpoint.switch.transaction import (
     SwitchScripts,
     drain_hook_script,
@@ -167,7 +167,7 @@ def _proof(name: str, settings: HostSettings, now: SeenEndpoint) -> Proved:
     assert now.proven is not None
     assert now.proven_binding is not None
     commit = commit_script(name, now.proven, now.proven_binding, keep)
-    forward = start_script(name, now.proven) + wait_script(name, own.load_timeout)
+    forward = start_script(name, now.proven) + started_script(name, own.load_timeout)
     way = SwitchScripts("", forward, commit, start_time(own))
     tried = tried_of(name, now.proven, now.proven_spec, now.proven_binding)
     return Proved(

@@ -19,7 +19,7 @@ from rackwright.concerns.endpoint.switch.job import (
     named,
     point_script,
     start_script,
-    wait_script,
+    started_script,
 )
 from rackwright.concerns.endpoint.switch.transaction import (
     ALONE,
@@ -154,8 +154,7 @@ done"""
 
 def _wait(name: str, load_timeout: int) -> str:
     """The last lines of one that dies are those since its start."""
-    since = f"since=$(cat {endpoint_dir(name)}/switched) started=yes"
-    return named(name, f"{since}\n{wait_script(name, load_timeout)}")
+    return named(name, f"since=$(cat {endpoint_dir(name)}/switched)\n{started_script(name, load_timeout)}")
 
 
 def _commit(coming: Sequence[Coming], leaving: Sequence[Leaving], keep: int) -> str:

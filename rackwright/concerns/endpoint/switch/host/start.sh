@@ -15,5 +15,5 @@ date '+%F %T.%6N' | durable_file "$home/switched"
 event progress "switching to release $release"
 systemctl reset-failed "$unit" 2>/dev/null || true
 read -r asked _ </proc/uptime
-asked=${asked%.*}${asked#*.}0000 started=yes
+asked=${asked%.*}${asked#*.}0000
 systemctl start --no-block "$unit"

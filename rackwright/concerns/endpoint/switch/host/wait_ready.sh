@@ -1,6 +1,6 @@
 # Wait until an endpoint's unit is active, which means that /health answered 200; tell at once when it died.
 # Parameters: unit load_timeout missing (a file in which the head of a group names whom it waits for); asked (microseconds
-# since boot, or nothing): when start.sh has told it to start; started ("yes": by this job, which may start it anew).
+# since boot, or nothing): when start.sh has told it to start.
 # Together with --since, journalctl's own --lines would count from the beginning.
 last_lines() { journalctl --unit "$unit" --since "$since" --no-pager --output cat 2>/dev/null | tail -n "$1" | cut -c1-"$2"; }
 # Before it starts a container, the unit removes one of that name; docker says that there is none, which looks like a fault.
@@ -19,16 +19,6 @@ kept_port() {
   journalctl --sync 2>/dev/null || true
   held=$(last_lines 30 300 | sed -n 's/.*Bind for [^ ]*:\([0-9][0-9]*\) failed: port is already allocated.*/\1/p' | tail -n 1)
   [ -n "$held" ] && others=$(timeout 20 docker ps --quiet --filter "publish=$held") && [ -z "$others" ] && echo "$held"
-}
-# It is free after a restart of dockerd: once, and only where dockerd runs nothing that would go down with it.
-freed=
-free_port() {
-  [ "${started:-}/$freed" = yes/ ] && port=$(kept_port) && running=$(timeout 20 docker ps --quiet) && [ -z "$running" ] || return 1
-  freed=yes
-  event progress "dockerd holds port $port and no container has it, as after a power cut: restarting dockerd, which runs nothing"
-  systemctl restart docker || return 1
-  systemctl reset-failed "$unit" 2>/dev/null
-  systemctl start --no-block "$unit"
 }
 held_by_dockerd() {
   if held=$(kept_port); then
@@ -68,7 +58,7 @@ while :; do
     active/running/*) event progress "ready after $waited s"; exit 0 ;;
     deactivating/* | failed/* | activating/auto-restart*)
       [ "${began:-0}" -lt "${asked:-0}" ] && start_anew && pause && continue
-      free_port && pause && continue
+      command -v free_port >/dev/null && free_port && pause && continue
       if [ "$result" = timeout ]; then give_up "not ready within its load_timeout$(lacks)"; fi
       give_up "the server died after $waited s" ;;
     inactive/*/0) give_up "the server ended after $waited s" ;;
