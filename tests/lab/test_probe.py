@@ -39,15 +39,13 @@ table inet firewalld {
 
 
 @pytest.fixture
-def hosts(site: Site, request: pytest.FixtureRequest) -> dict[str, Host]:
-    """Both hosts, which serve."""
+def host(site: Site, request: pytest.FixtureRequest) -> Host:
+    """The lived-in host, which serves."""
+    found = site.lab.host("lived2")
     if needs_preparing(request):
-        for host in site.lab.hosts:
-            if host.run("systemctl is-active rackwright-llm", check=False).returncode:
-                host.reset()
-        run = deploy(site, engine={"stream_interval": 10})
-        assert run.output.count(OPEN) == 2
-    return {host.name.rpartition("-")[2]: host for host in site.lab.hosts}
+        run = deploy(site, found.name, engine={"stream_interval": 10})
+        assert run.output.count(OPEN) == 1
+    return found
 
 
 def said(run: Run, host: Host) -> str:
@@ -84,8 +82,7 @@ def dropping(host: Host, where: str) -> Iterator[None]:
         host.run(f"iptables -D {rule}; {'iptables -D FORWARD -p tcp -j site; iptables -X site' if own else ''}")
 
 
-def test_a_deploy_names_the_rule_that_closes_the_port_and_is_well(site: Site, hosts: dict[str, Host]) -> None:
-    host = hosts["lived2"]
+def test_a_deploy_names_the_rule_that_closes_the_port_and_is_well(site: Site, host: Host) -> None:
     with dropping(host, "DOCKER-USER"):
         run = deploy(site, host.name, engine={"stream_interval": 11})
     told = said(run, host)
@@ -96,8 +93,7 @@ def test_a_deploy_names_the_rule_that_closes_the_port_and_is_well(site: Site, ho
 
 
 @pytest.mark.parametrize("where", ["FORWARD", "a chain of its own"])
-def test_firewall_show_names_the_rule_and_nothing_else(site: Site, hosts: dict[str, Host], where: str) -> None:
-    host = hosts["lived2"]
+def test_firewall_show_names_the_rule_and_nothing_else(site: Site, host: Host, where: str) -> None:
     with dropping(host, where):
         told = shown(site, host)
     assert re.search(r"on this host the iptables rule (.*) may close it", told)[1] == DROPS[where]  # type: ignore[index]
@@ -105,8 +101,7 @@ def test_firewall_show_names_the_rule_and_nothing_else(site: Site, hosts: dict[s
     assert OPEN in shown(site, host)
 
 
-def test_firewall_show_names_a_table_of_nft(site: Site, hosts: dict[str, Host]) -> None:
-    host = hosts["lived2"]
+def test_firewall_show_names_a_table_of_nft(site: Site, host: Host) -> None:
     host.run("nft -f -", stdin=FIREWALLD)
     try:
         told = shown(site, host)
@@ -117,10 +112,8 @@ def test_firewall_show_names_a_table_of_nft(site: Site, hosts: dict[str, Host]) 
 
 
 @in_proof("tests/unit/test_peers.py has who is asked, and what follows from each answer")
-def test_a_peer_decides_where_this_machine_is_not_let_in_and_nobody_does_where_none_is(
-    site: Site, hosts: dict[str, Host]
-) -> None:
-    bare, lived = hosts["bare1"], hosts["lived2"]
+def test_a_peer_decides_where_this_machine_is_not_let_in_and_nobody_does_where_none_is(site: Site, host: Host) -> None:
+    bare, lived = site.lab.host("bare1"), host
     run = deploy(site, allow_from=[f"{bare.address}/32"], engine={"stream_interval": 12})
     told = said(run, lived)
     assert f"port 8000 is reachable from {bare.name} ({bare.address}); this machine is not let in" in told
