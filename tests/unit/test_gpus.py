@@ -7,7 +7,9 @@ import base64
 import pytest
 
 from rackwright.concerns.gpus import GpuProcess, parse
+from rackwright.concerns.gpus.concern import joined
 from rackwright.messages import ReadingError
+from rackwright.plan.answers import Answers, ListedContainer
 from tests.unit.machines import DRIVER, FIXTURES, gpu_output, gpus, packed
 
 CONTAINER = "a" * 64
@@ -57,6 +59,14 @@ def test_processes_know_their_user_and_container() -> None:
     assert seen.gpus[0].processes[0].ours
     stranger = parse(gpu_output("b200", processes=lines, process="42,C,python,N/A")).gpus[0].processes[0]
     assert (stranger.user, stranger.memory_mib, stranger.ours) == ("eve", None, False)
+
+
+def test_a_container_that_docker_listed_before_it_ran_has_its_process() -> None:
+    """Docker is asked first: seen in a lab, an endpoint that was just starting was a stranger on its own GPUs."""
+    listed = Answers(containers=(ListedContainer(CONTAINER, "rackwright-llm", "i", running=False),))
+    told = gpu_output("b200", processes=f"process 41 root {CONTAINER}", process="41,C,trtllm-serve,100 MiB")
+    assert not parse(told).gpus[0].processes[0].ours
+    assert parse(joined(told, listed)).gpus[0].processes[0].ours
 
 
 def test_a_desktop_draws_and_does_not_compute() -> None:

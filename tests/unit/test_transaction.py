@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
+from rackwright.concerns.endpoint.switch.job import switch_script, wait_script
 from rackwright.concerns.endpoint.switch.transaction import Tried, prove_script, ready_script, rows_of
 from rackwright.hostside import host_script, job_script
 from rackwright.hostside.packed import packed
@@ -489,6 +490,11 @@ def test_a_switch_frees_a_port_that_dockerd_kept_where_nothing_else_runs(
     printed = [line for line in done.stdout.splitlines() if line != HELD]
     assert printed == [line if "died" not in line else f"{line}; its last lines:" for line in ends], done.stderr
     assert done.returncode == (0 if "ready" in ends[-1] else 1)
+
+
+def test_whoever_starts_a_unit_frees_its_port_and_whoever_waits_does_not() -> None:
+    assert "free_port()" in switch_script("llm", "abc", Binding(("GPU-1",)), 9)
+    assert "free_port()" not in wait_script("llm", 9)
 
 
 # -- the judge of the host

@@ -107,8 +107,8 @@ def capabilities() -> Mapping[str, str]:
 
 
 def joined(output: str, answers: Answers) -> str:
-    """The reading's own lines, and the names of our containers that run."""
-    ours = (one for one in answers.containers or () if one.running and "rackwright-" in one.name)
+    """The reading's own lines, and the names of our containers; one that did not run yet may by now."""
+    ours = (one for one in answers.containers or () if "rackwright-" in one.name)
     return "\n".join([output, *(f"container {one.id} {one.name}" for one in ours)])
 
 

@@ -36,7 +36,7 @@ def named(endpoint: str, script: str) -> str:
 def switch_script(endpoint: str, release: str, binding: Binding, load_timeout: int) -> str:
     """Point an endpoint at a release, restart it, and wait until it is ready (time in seconds)."""
     restart = restart_script(endpoint, release, binding)
-    return restart + gpus_kept_script(endpoint) + wait_script(endpoint, load_timeout)
+    return restart + gpus_kept_script(endpoint) + started_script(endpoint, load_timeout)
 
 
 def restart_script(endpoint: str, release: str, binding: Binding) -> str:
