@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 Outcomes = dict[tuple[str, str], str]
-BUDGETS = {"lab": 550.0, "unit": 60.0, "programs": 250.0, "browser": 60.0}
+BUDGETS = {"lab": 350.0, "unit": 60.0, "programs": 300.0, "browser": 60.0}
 """Seconds of one worker that a file of a part may take beside the others (scripts/run-tests), on two quiet cores."""
 
 

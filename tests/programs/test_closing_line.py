@@ -69,8 +69,8 @@ def test_a_file_that_outgrows_its_budget_is_named(tmp_path: Path, capsys: pytest
     main(tmp_path)
     named = capsys.readouterr().out.splitlines()
     assert named[:2] == [
-        "lab: 2 files, 661 s of a worker's time",
-        "over its budget of 550 s: tests.lab.test_slow, 651 s",
+        "lab: 2 files, 461 s of a worker's time",
+        "over its budget of 350 s: tests.lab.test_slow, 451 s",
     ]
     assert not any("test_quick" in line for line in named)
 
