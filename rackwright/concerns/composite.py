@@ -9,6 +9,7 @@ from rackwright.hostside import DOCKER_ENVIRONMENT, host_script
 from rackwright.paths import DOCKER_SOCKET, STATE, unit_name
 from rackwright.plan import reading
 from rackwright.plan.concern import SHARED, Concern, HostReading, parse_all
+from rackwright.plan.reading import Section
 from rackwright.settings.model import HostSettings
 
 
@@ -42,5 +43,11 @@ def parse_composite(
     lines: Iterable[str], concerns: Sequence[Concern[Any, Any]], managed: frozenset[str] | None = None
 ) -> HostReading:
     """What the script printed of the concerns. Raises ReadingError when it broke off or makes no sense."""
-    names = [*SHARED, *(concern.name for concern in concerns)]
-    return parse_all(concerns, reading.parse(lines, names), managed)
+    return parse_all(concerns, sections_of(lines, concerns), managed)
+
+
+def sections_of(
+    lines: Iterable[str], concerns: Sequence[Concern[Any, Any]], more: Iterable[str] = ()
+) -> dict[str, Section]:
+    """The sections that the script printed, those of the concerns and of `more` at least. Raises ReadingError."""
+    return reading.parse(lines, [*SHARED, *(concern.name for concern in concerns), *more])

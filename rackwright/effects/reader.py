@@ -10,7 +10,7 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
 from rackwright.concerns.catalog import read_for
-from rackwright.concerns.composite import composite, parse_composite
+from rackwright.concerns.composite import composite, parse_composite, sections_of
 from rackwright.effects.by_input import Unshown, framed, receiver
 from rackwright.effects.line import tune
 from rackwright.effects.login import why_unread
@@ -18,7 +18,7 @@ from rackwright.effects.printed import tail
 from rackwright.effects.remote import StepFailedError, remote
 from rackwright.messages import ReadingError
 from rackwright.plan import reading
-from rackwright.plan.concern import Concern, HostReading
+from rackwright.plan.concern import Concern, HostReading, parse_all
 from rackwright.plan.reading import Section
 from rackwright.settings.model import HostSettings
 
@@ -69,7 +69,8 @@ def read_host(
         raise ReadingError(why[1], code=why[0])
     if not ok:
         raise ReadingError(f"it could not be read: {tail(output)}", code="RW0710")
-    return parse_reading(lines, steps), reading.parse(lines, more or ())
+    sections = sections_of(lines, read_for(steps), more or ())
+    return parse_all(read_for(steps), sections, frozenset(steps) if steps else None), sections
 
 
 def read_concerns(
