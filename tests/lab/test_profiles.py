@@ -181,7 +181,7 @@ def test_the_images_are_asked_without_a_deploy(bench: Bench) -> None:
     assert bench.verdicts() == before
 
 
-@in_proof("tests/unit/test_options.py takes a spoilt answer for none, and asks where there is none")
+@in_proof("tests/unit/test_options.py counts a spoilt answer as missing, and asks where one is missing")
 def test_an_answer_that_was_cut_off_is_asked_for_again(bench: Bench) -> None:
     settings = {**ONE, "engine": {"stream-interval": 10}}
     assert bench.deploy("rtx_pro_6000_vllm", "--data", "load_timeout=1", **settings).status != 0
