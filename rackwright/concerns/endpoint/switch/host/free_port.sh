@@ -6,6 +6,8 @@ free_port() {
   freed=yes
   event progress "dockerd holds port $port and no container has it, as after a power cut: restarting dockerd, which runs nothing"
   systemctl restart docker || return 1
+  # A unit that waits for its own restart is not started before that is due, and looks dead until then.
+  systemctl stop "$unit" 2>/dev/null
   systemctl reset-failed "$unit" 2>/dev/null
   systemctl start --no-block "$unit"
 }

@@ -6,6 +6,7 @@ set -e
 start_anew() {
   asked=0
   event progress "what had begun to start before has ended: starting anew"
+  systemctl stop "$unit" 2>/dev/null
   systemctl reset-failed "$unit" 2>/dev/null
   systemctl start --no-block "$unit"
 }
