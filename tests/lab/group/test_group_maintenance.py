@@ -108,7 +108,6 @@ def test_a_reinstalled_member_comes_back_to_a_head_that_serves_what_is_asked_for
     assert ask(head) == "42"
 
 
-@in_proof("the rebuild before it, with one setting more; tests/unit/test_join_group.py")
 def test_a_reinstalled_member_comes_back_even_where_the_settings_ask_for_another_unit(site: Site) -> None:
     before = proven(site.lab.hosts)
     head, member = site.lab.hosts
