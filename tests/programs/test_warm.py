@@ -54,7 +54,7 @@ def test_each_has_a_folder_and_variables_of_its_own(tmp_path: Path) -> None:
     deploy = (PYINFRA, "@local", "deploy.py", "-y")
     told, untold = typed("env", "TOLD=yes", *deploy, cwd=tmp_path), typed(*deploy, cwd=tmp_path)
     assert f"{tmp_path} yes" in told[1], told[1]
-    assert f"{tmp_path} None" in untold[1], "what one command is told, the next one does not know"
+    assert f"{tmp_path} None" in untold[1], "variables of one command do not reach the next"
 
 
 def test_it_looks_for_modules_where_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
