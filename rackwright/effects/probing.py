@@ -27,14 +27,13 @@ from rackwright.plan.reach import (
     Knocked,
     Prober,
     first_let_in,
-    in_url,
     knock,
     likely_first,
     not_checked,
     reachable,
     source_to,
     unreachable,
-    why_curl_failed,
+    why_knock_failed,
 )
 
 PEERS = 3
@@ -57,11 +56,16 @@ class _Probe:
 
     def sentence(self) -> str:
         failed: list[Knocked] = []
-        for prober in self._let_in():
-            knocked = self._knock(prober)
-            if not knocked.why:
-                return reachable(self.door, prober, failed)
-            failed.append(knocked)
+        try:
+            for prober in self._let_in():
+                knocked = self._knock(prober)
+                if not knocked.why:
+                    return reachable(self.door, prober, failed)
+                failed.append(knocked)
+        except (StepFailedError, ReadingError):
+            # A peer that cannot try takes nothing from what this machine has found.
+            if not failed:
+                raise
         if not failed:
             return not_checked(self.door, self._here, self._known_peers, self._inside)
         found = named(self._closers(failed[-1].by), self.door, failed[-1].by.address)
@@ -119,8 +123,8 @@ class _Probe:
     def _knock(self, prober: Prober) -> Knocked:
         if prober.name == HERE:
             return Knocked(prober, knock(self.door.address or self._asked, self.door.port))
-        script = host_script("knock", address=in_url(self._inside), port=self.door.port, seconds=SECONDS)
-        return Knocked(prober, why_curl_failed(self._on(prober, script)))
+        script = host_script("knock", address=self._inside, port=self.door.port, seconds=SECONDS)
+        return Knocked(prober, why_knock_failed(self._on(prober, script)))
 
     def _on(self, prober: Prober, script: str) -> list[str]:
         peer = self.state.inventory.get_host(prober.name)

@@ -20,6 +20,8 @@ SECONDS = 3
 HERE = "this machine"
 NO_ANSWER = "no answer"
 REFUSED = "refused"
+CONNECT = ": connect: "
+"""What stands before the system's word in what bash says of /dev/tcp."""
 
 
 @dataclass(frozen=True)
@@ -112,21 +114,20 @@ def source_to(address: str) -> str:
 # -- from a peer
 
 
-def why_curl_failed(lines: Sequence[str]) -> str:
-    """Why no connection was made, by what effects/host/knock.sh printed; nothing when one was, whatever was answered.
+def why_knock_failed(lines: Sequence[str]) -> str:
+    """Why no connection was made, by what effects/host/knock.sh printed; nothing when one was.
 
     Raises ReadingError when it could not even be tried.
     """
-    said = pairs("\n".join(lines))
-    words = next((line for line in lines if line.startswith("curl: ")), "")
-    match said.get("status"):
-        case _ if float(said.get("connected", "0").replace(",", ".")):
+    why = next((line.partition(CONNECT)[2] for line in lines if CONNECT in line), "").lower()
+    match pairs("\n".join(lines)).get("status"):
+        case "0":
             return ""
-        case "28":
+        case "124":
             return NO_ANSWER
-        case "7":
-            return REFUSED if "refused" in words else words.rpartition(": ")[2].lower()
-    raise ReadingError(words or (lines[0] if lines else "curl printed nothing"), code="RW0505")
+        case "1" if why:
+            return {"connection refused": REFUSED, "connection timed out": NO_ANSWER}.get(why, why)
+    raise ReadingError(lines[0] if lines else "bash printed nothing", code="RW0505")
 
 
 # -- in words

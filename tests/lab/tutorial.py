@@ -12,6 +12,8 @@ SECTION = re.compile(r"^## (\d+)\. .*?\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOT
 QUOTED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 VARY = (
     (re.compile(r"\b\d{8}[T-]\d{6}\b"), "TIME"),
+    # The second run of a second has a number.
+    (re.compile(r"(?<=TIME-deploy)-\d+"), ""),
     (re.compile(r"\b[0-9a-f]{12}\b"), "HASH"),
     (re.compile(r"\b\d+(?:\.\d+)? s\b"), "SECONDS"),
     (re.compile(r"\S*/?runs/"), "runs/"),

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
+import subprocess
+from contextlib import ExitStack
+from pathlib import Path
+from shutil import which
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rackwright.concerns.firewall.closers import parse_closers
+from rackwright.effects import probing
+from rackwright.effects.probing import _Probe, reach_of
+from rackwright.hostside import host_script
 from rackwright.messages import ReadingError
 from rackwright.plan.reach import (
     HERE,
@@ -25,7 +36,7 @@ from rackwright.plan.reach import (
     reachable,
     source_to,
     unreachable,
-    why_curl_failed,
+    why_knock_failed,
 )
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.sections import PRIVATE
@@ -107,31 +118,77 @@ def test_from_here() -> None:
     assert source_to("127.0.0.1") == "127.0.0.1"
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_from_a_peer(address: str) -> None:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.create_server((address, 0), family=family) as server:
+        port = server.getsockname()[1]
+        assert why_knock_failed(knocked(address, port)) == ""
+    assert why_knock_failed(knocked(address, port)) == REFUSED
+
+
+def test_a_peer_that_nobody_answers_waits_no_longer_than_it_may() -> None:
+    """A full queue drops what else comes, as a rule that drops does."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server, ExitStack() as stack:
+        for _ in range(3):
+            client = stack.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(server.getsockname())
+        assert why_knock_failed(knocked(*server.getsockname())) == NO_ANSWER
+
+
+def test_a_peer_without_bash_is_no_verdict(tmp_path: Path) -> None:
+    (tmp_path / "timeout").symlink_to(which("timeout") or "")
+    with pytest.raises(ReadingError, match="bash"):
+        why_knock_failed(knocked("127.0.0.1", 9, path=str(tmp_path)))
+
+
 @pytest.mark.parametrize(
-    ("lines", "why"),
+    ("words", "why"),
     [
-        (["", "connected=0.000213", "status=0"], ""),
-        (["curl: (52) Empty reply from server", "", "connected=0.000180", "status=52"], ""),
-        (["curl: (28) Operation timed out after 5000 milliseconds", "connected=0.2", "status=28"], ""),
-        (["curl: (28) Connection timed out after 3001 milliseconds", "connected=0.000000", "status=28"], NO_ANSWER),
-        (
-            ["curl: (7) Failed to connect to 10.1.0.7 port 8000: Connection refused", "connected=0.000000", "status=7"],
-            REFUSED,
-        ),
-        (
-            ["curl: (7) Failed to connect to 10.1.0.7 port 8000: No route to host", "connected=0.000000", "status=7"],
-            "no route to host",
-        ),
+        ("No route to host", "no route to host"),
+        ("Connection timed out", NO_ANSWER),
+        ("Invalid argument", "invalid argument"),
     ],
 )
-def test_from_a_peer(lines: list[str], why: str) -> None:
-    assert why_curl_failed(lines) == why
+def test_a_peer_says_what_its_kernel_said(words: str, why: str) -> None:
+    said = [f"10.1.0.7: connect: {words}", f"10.1.0.7: line 1: /dev/tcp/10.1.0.7/8000: {words}", "status=1"]
+    assert why_knock_failed(said) == why
 
 
-@given(st.lists(st.text()))
-def test_what_curl_did_not_say_is_no_verdict(lines: list[str]) -> None:
+@given(st.lists(st.text()), st.sampled_from([["status=1"], ["status=126"], ["status=127"], []]))
+def test_what_bash_did_not_say_is_no_verdict(lines: list[str], status: list[str]) -> None:
     with pytest.raises(ReadingError):
-        why_curl_failed(["sh: curl: not found", *(line for line in lines if "=" not in line), "status=127"])
+        why_knock_failed(["sh: bash: not found", *(line for line in lines if "=" not in line), *status])
+
+
+def knocked(address: str, port: int, *_: object, path: str = os.environ["PATH"]) -> list[str]:
+    """What the script that is sent to a peer prints on this machine."""
+    script = host_script("knock", address=address, port=port, seconds=1)
+    run = subprocess.run(
+        ["/bin/sh"], input=script, env={"PATH": path}, capture_output=True, text=True, timeout=20, check=True
+    )
+    return run.stdout.splitlines()
+
+
+def test_a_peer_that_cannot_try_takes_nothing_from_what_this_machine_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = told(monkeypatch, US)
+    assert found.startswith("warning: port 8000 is not reachable from this machine (192.0.2.1) [no answer]")
+    assert "bash: not found" in told(monkeypatch, Prober(HERE, "")), "nobody else has tried"
+
+
+def told(monkeypatch: pytest.MonkeyPatch, here: Prober) -> str:
+    """What is said where this machine gets no answer, and where the one peer has no bash."""
+    monkeypatch.setattr(probing, "knock", lambda *_: NO_ANSWER)
+    monkeypatch.setattr(_Probe, "_here", here)
+    monkeypatch.setattr(_Probe, "_known_peers", [PEER])
+    monkeypatch.setattr(_Probe, "_inside", "10.1.0.7")
+    monkeypatch.setattr(_Probe, "_closers", lambda *_: parse_closers([]))
+    answers = iter([[PEER.address], ["bash: not found", "status=127"]])
+    monkeypatch.setattr(_Probe, "_on", lambda *_: next(answers))
+    state: Any = None
+    host: Any = SimpleNamespace(data={}, name="b200-01")
+    return reach_of(state, host, Door(8000, ()) if here.address else DOOR)
 
 
 # -- in words

@@ -48,3 +48,9 @@ def test_the_mistake_of_the_tutorial_is_refused_in_its_words(site: Path, capsys:
     assert REFUSAL + capsys.readouterr().err == refusal
     own.write_text(shipped + mistake.replace(MISTAKE, "free_gpu_memory_fraction"))
     assert main(["check", "inventory/lab.py"]) == 0
+
+
+def test_a_second_run_of_the_same_second_prints_what_the_tutorial_quotes() -> None:
+    text = "\n".join(tutorial.blocks(10))
+    assert "-deploy/" in text
+    assert tutorial.missing(10, text.replace("-deploy/", "-deploy-2/"), tutorial.HOST) == []

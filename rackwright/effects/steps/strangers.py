@@ -16,7 +16,7 @@ from rackwright.hostside import host_script
 from rackwright.messages import ReadingError
 from rackwright.paths import container_name, unit_name
 from rackwright.plan.change import Shell
-from rackwright.plan.reach import HERE, SECONDS, in_url, knock, why_curl_failed
+from rackwright.plan.reach import HERE, SECONDS, knock, why_knock_failed
 from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.journal import note
 from rackwright.settings.group import Group
@@ -78,8 +78,8 @@ def _answering(state: State, who: str, places: Sequence[Listening]) -> list[List
 
 
 def _lets_in(state: State, who: str, place: Listening) -> bool:
-    script = host_script("knock", address=in_url(place.address), port=place.port, seconds=SECONDS)
+    script = host_script("knock", address=place.address, port=place.port, seconds=SECONDS)
     try:
-        return not why_curl_failed(_on(state, who, script))
-    except ReadingError:
-        return False
+        return not why_knock_failed(_on(state, who, script))
+    except ReadingError as error:
+        raise StepFailedError(f"{who} could not be asked: {error}", code="RW0709") from error
