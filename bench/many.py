@@ -10,6 +10,7 @@ memory it says how many files were open at the same time.
 from __future__ import annotations
 
 import argparse
+import json
 import signal
 import subprocess
 import sys
@@ -18,12 +19,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from bench.peers.meter import Meter, Spent
 from bench.peers.tools import FLOOR, OURS, Tool, tools
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright_lab import Lab
 from rackwright_lab.hosts.host import Host
+from rackwright_lab.inventory import settings, ssh_data
 
 FIRST = 3000
 """The first of the ports that lead to a host's sshd."""
@@ -31,14 +34,18 @@ BARE = "paramiko"
 FIGURES = ("wall", "cpu", "client")
 MEASURED = (BARE, FLOOR, OURS, "rackwright plan")
 INVENTORY = """\
-from rackwright.inventory import build
-from rackwright_lab.inventory import hosts
+import json
+from pathlib import Path
 
-near, more = {near!r}, {more!r}
-known = [(name, {{**data, **more}}) for name, data in hosts() if name in near]
-many = [(f"{{name}}-{{port}}", {{**data, "ssh_port": port}}) for port in {ports!r} for name, data in known]
-globals().update(build(__file__, {{"lab": many[:{names}]}}, children={{"b200": ["lab"]}}))
+from rackwright.inventory import build
+from rackwright.settings.secret import Secret
+
+data = json.loads(Path(__file__).with_suffix(".json").read_text())
+own = {**data["own"], "registry": {"key": Secret(data["key"])}, "models": {"hub_token": Secret(data["token"])}}
+hosts = [(name, {**ssh, **own}) for name, ssh in data["hosts"]]
+globals().update(build(__file__, {"lab": hosts}, children={"b200": ["lab"]}))
 """
+"""As a user has it: nothing of the lab's is loaded with it."""
 RULE = "iptables -t nat {verb} OUTPUT -p tcp -d {network} --dport {first}:{last} -j DNAT --to-destination :22"
 CONFIG = """\
 Host {bastion}
@@ -117,12 +124,23 @@ def many_tools(
         config.write_text(CONFIG.format(network=_network(hosts[0]).replace("0/24", "*"), **words))
         more["ssh_config_file"] = str(config)
     inventory = folder / "many.py"
-    near = [host.name for host in hosts]
-    inventory.write_text(INVENTORY.format(near=near, ports=list(ports), more=more, names=names))
+    inventory.write_text(INVENTORY)
+    data = inventory_data(settings(Lab.open()), hosts, ports, names, more)
+    inventory.with_suffix(".json").write_text(json.dumps(data))
     entries = chosen_hosts(str(inventory), ())
     wanted = [name for name in MEASURED if not (bastion and name in (BARE, FLOOR))]
     found = tools(str(inventory), entries, True, folder)
     return [(tool, [entry.name for entry in entries]) for tool in found if tool.name in wanted]
+
+
+def inventory_data(
+    own: Mapping[str, Any], hosts: Sequence[Host], ports: Sequence[int], names: int, more: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the inventory goes by: names with SSH data, and the lab's own settings, their secrets as texts."""
+    many = [(f"{host.name}-{port}", {**ssh_data(host), **more, "ssh_port": port}) for port in ports for host in hosts]
+    secrets = {"key": own["registry"]["key"].unmask(), "token": own["models"]["hub_token"].unmask()}
+    plain = {key: value for key, value in own.items() if key not in ("registry", "models")}
+    return {"hosts": many[:names], "own": plain, **secrets}
 
 
 @contextmanager
