@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import yaml
+from rackwright.quick_yaml import load_yaml
 
 FOLDER = files("rackwright") / "data" / "refusals"
 
@@ -51,7 +51,7 @@ class RefusalRange:
 @cache
 def sections() -> tuple[RefusalRange, ...]:
     """All folders, in the order of their codes."""
-    found = [_section(yaml.safe_load(file.read_text())) for file in FOLDER.iterdir() if file.name.endswith(".yaml")]
+    found = [_section(load_yaml(file.read_text())) for file in FOLDER.iterdir() if file.name.endswith(".yaml")]
     return tuple(sorted(found, key=lambda section: section.refusals[0].code))
 
 

@@ -6,6 +6,7 @@ counts as well. Hosts and program share the machine, and so does whatever else r
 
 from __future__ import annotations
 
+import compileall
 import os
 import re
 import subprocess
@@ -20,6 +21,7 @@ from types import TracebackType
 from rackwright_lab import Host
 from rackwright_lab.machine import cgroups
 
+ROOT = Path(__file__).parents[2]
 TICKS = os.sysconf("SC_CLK_TCK")
 LIMIT = 1800
 """Seconds for one program."""
@@ -72,6 +74,7 @@ class Meter:
         """The most that one process of the last program that was watched had open."""
 
     def __enter__(self) -> Meter:
+        compile_as_installed()
         self._group.mkdir()
         return self
 
@@ -121,7 +124,7 @@ class Meter:
             words,
             check=False,
             cwd=command.folder,
-            env=environment_of(command, os.environ),
+            env={**os.environ, **command.environment},
             input=command.stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -150,15 +153,13 @@ class Meter:
         return sum(seconds_of(host.machine.group) for host in self._hosts)
 
 
-def environment_of(command: Command, ours: Mapping[str, str]) -> dict[str, str]:
-    """What a program is started with, of this one's own variables and those that it needs.
+def compile_as_installed(root: Path = ROOT) -> None:
+    """Compile the product's modules, as pip does when it installs them.
 
-    Without the one by which Python would compile a checkout's modules anew at each start: an installation has them
-    compiled, and half a second of each of our runs was that.
+    pyinfra tells Python to write no bytecode: in a checkout it compiles at each start what has changed since some other
+    command loaded it.
     """
-    return {name: value for name, value in ours.items() if name != "PYTHONDONTWRITEBYTECODE"} | dict(
-        command.environment
-    )
+    compileall.compile_dir(root / "rackwright", quiet=1)
 
 
 def seconds_of(group: Path) -> float:

@@ -35,7 +35,7 @@ from rackwright.fleet.bench.suites.prompts import CAVEAT, prompt_files
 from rackwright.fleet.bench.variants.comparing import Comparison, estimated
 from rackwright.fleet.bench.variants.naming import names_of, refuse_groups, variant_of
 from rackwright.fleet.bench.variants.trial import TrialEndpoint
-from rackwright.fleet.rollout.launch import beginning
+from rackwright.fleet.rollout.begin_event import beginning
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, SettingsError, counted, paragraph

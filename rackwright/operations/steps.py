@@ -70,13 +70,20 @@ def match_settings(concern: str, wait: bool = True) -> Commands:
 
 def _apply(host: Host, concern: Concern[Any, Any], begins: bool) -> Commands:
     settings = settings_of(host)
-    changes = yield from leased_changes(host, lambda seen: concern.pending(settings, seen))
+    wanted: Any = None
+
+    def decide(seen: HostReading) -> Sequence[Change]:
+        nonlocal wanted
+        wanted = concern.wanted(settings, seen)
+        return concern.changes(wanted, seen[concern])
+
+    changes = yield from leased_changes(host, decide)
     if changes and begins and _must_wait(host, changes):
         yield from collected(host)
-        changes = yield from leased_changes(host, lambda seen: concern.pending(settings, seen))
+        changes = yield from leased_changes(host, decide)
     if changes is None:
         return
-    _report(host, concern)
+    _report(host, concern, wanted)
     announce_changes(host, changes)
     if changes and host.state.is_executing:
         note("stage", host=host.name, concern=concern.name, **change_fields(changes, settings))
@@ -110,12 +117,11 @@ def collect_downloads() -> Commands:
         yield from collected(host)
 
 
-def _report(host: Host, concern: Concern[Any, Any]) -> None:
+def _report(host: Host, concern: Concern[Any, Any], wanted: Any) -> None:
     seen = reading_of(host)
     tell = (concern.details if is_verbose() else None) or concern.report
     if seen is not None and tell is not None:
-        text = tell(concern.wanted(settings_of(host), seen), seen[concern])
-        for line in text.splitlines():
+        for line in tell(wanted, seen[concern]).splitlines():
             say(host, line)
 
 

@@ -114,7 +114,7 @@ def _quoted(lines: Iterator[str], nonce: str) -> str:
 def _unpacked(packed: str) -> dict[str, str]:
     """Contents, as base64, of the files that the host has sent along."""
     try:
-        with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed, validate=True))) as archive:
+        with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed, validate=True)), mode="r:") as archive:
             found = {member.name: archive.extractfile(member) for member in archive if member.isreg()}
             return {name: base64.b64encode(file.read()).decode() for name, file in found.items() if file}
     except (tarfile.TarError, binascii.Error, ValueError, EOFError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
+from rackwright.quick_yaml import load_yaml
 
 
 def reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
@@ -29,5 +29,5 @@ def _engine(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
 def _merged(texts: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for text in texts.values():
-        found |= yaml.safe_load(text) or {}
+        found |= load_yaml(text) or {}
     return found

@@ -19,6 +19,7 @@ from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, SeenModel, SeenModels, commit_of, name_of, sources_of
 from rackwright.messages import SettingsError, writing
 from rackwright.plan.concern import HostReading
+from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.sections import BLOB, COMMIT, DIGEST, SHA256, FilePin, ModelSource
 
@@ -93,7 +94,7 @@ def load_lock(root: Path, name: str = FILE) -> Lock:
     if not path.is_file():
         raise SettingsError(f"{path} is not a lock file: it is no file; next: ls -l {path}", code="RW0916")
     try:
-        document = _Document.model_validate(yaml.safe_load(path.read_text()))
+        document = _Document.model_validate(load_yaml(path.read_text()))
     except (yaml.YAMLError, ValidationError, OSError, ValueError) as error:
         raise SettingsError(
             f"{path} is not a lock file: {_short(error)}; restore it, or remove it and lock again", code="RW0916"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -213,10 +214,12 @@ def test_keeping_a_sitting_replaces_the_one_of_as_many_hosts_and_draws_all(
     assert converge.PLOT.read_text() == picture([SITTING, more], tools.OURS)
 
 
-def test_what_is_measured_is_started_as_an_installation_is() -> None:
-    ours = {"PATH": "/bin", "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "de"}
-    command = meter.Command(["true"], Path("/"), {"LC_ALL": "C"})
-    assert meter.environment_of(command, ours) == {"PATH": "/bin", "LC_ALL": "C"}
+def test_what_is_measured_is_compiled_as_an_installation_is(tmp_path: Path) -> None:
+    module = tmp_path / "rackwright" / "plan" / "one.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("ONE = 1\n")
+    meter.compile_as_installed(tmp_path)
+    assert Path(cache_from_source(str(module))).exists()
 
 
 def test_many_names_are_compared_round_by_round() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rackwright.commands.runs import lines
-from rackwright.fleet.rollout.launch import without_secrets
+from rackwright.fleet.rollout.begin_event import without_secrets
 from rackwright.fleet.view.live_run import GrowingRecord as Growing
 from rackwright.messages import RackwrightError
 from rackwright.processes import this_process

@@ -12,7 +12,7 @@ import yaml
 from rackwright.concerns.docker import Package
 from rackwright.concerns.gpus import SeenGpus
 from rackwright.concerns.gpus import parse as parse_gpus
-from rackwright.concerns.preflight.concern import PREFLIGHT, WantedHost, changes, details, parse, report, rows
+from rackwright.concerns.preflight.concern import PREFLIGHT, WantedHost, changes, details, parse, report
 from rackwright.concerns.preflight.row import Case, CheckRow, Disk, Fetch, Listener, Reach
 from rackwright.concerns.preflight.table import render, summary
 from rackwright.plan.change import Owned, Refuse
@@ -24,21 +24,21 @@ GROUP_VARS = Path(__file__).parents[2] / "group_vars"
 
 def judged(found: Case) -> dict[str, list[CheckRow]]:
     table: dict[str, list[CheckRow]] = {}
-    for row in rows(WantedHost(found)):
+    for row in WantedHost(found).rows:
         table.setdefault(row.name, []).append(row)
     return table
 
 
 def stops(found: Case) -> set[str]:
-    return {row.name for row in rows(WantedHost(found)) if row.stops}
+    return {row.name for row in WantedHost(found).rows if row.stops}
 
 
 def warns(found: Case) -> set[str]:
-    return {row.name for row in rows(WantedHost(found)) if row.warns}
+    return {row.name for row in WantedHost(found).rows if row.warns}
 
 
 def test_a_healthy_dgx_b200_is_all_good() -> None:
-    found = rows(WantedHost(case()))
+    found = WantedHost(case()).rows
     assert [row for row in found if not row.ok] == []
     assert len(found) > 24
     assert changes(WantedHost(case()), machine()) == []
@@ -64,7 +64,7 @@ def test_a_healthy_dgx_b200_is_all_good() -> None:
 )
 def test_other_machines_pass_with_their_own_hardware(name: str, hardware: dict[str, Any], architecture: str) -> None:
     found = case(settings=settings(hardware=hardware), machine=machine(architecture), gpus=gpus(name))
-    assert [row for row in rows(WantedHost(found)) if not row.ok] == []
+    assert [row for row in WantedHost(found).rows if not row.ok] == []
 
 
 def test_a_gb200_tray_is_no_dgx_b200() -> None:

@@ -9,14 +9,13 @@ from functools import cache
 from importlib import resources
 from xml.etree import ElementTree
 
-import yaml
-
 from rackwright.concerns.inflate import inflate
 from rackwright.hostside import host_script
 from rackwright.messages import ReadingError
 from rackwright.plan.answers import Answers
 from rackwright.plan.concern import Concern
 from rackwright.plan.reading import decode, lines_of, whole_number
+from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import HostSettings
 
 ABSENT = frozenset({"", "N/A", "[N/A]", "None", "Requested functionality has been deprecated"})
@@ -102,7 +101,7 @@ class SeenGpus:
 @cache
 def capabilities() -> Mapping[str, str]:
     """Compute capability by GPU's name: data/gpus.yaml."""
-    found: dict[str, str] = yaml.safe_load((resources.files("rackwright") / "data" / "gpus.yaml").read_text())
+    found: dict[str, str] = load_yaml((resources.files("rackwright") / "data" / "gpus.yaml").read_text())
     return found
 
 

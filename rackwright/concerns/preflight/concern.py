@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from rackwright.concerns.docker import DOCKER
@@ -61,6 +62,11 @@ class WantedHost:
     case: Case
     writer: str = ""
     """Who held the host's lease when it was read; nobody when it is empty."""
+
+    @cached_property
+    def rows(self) -> list[CheckRow]:
+        """All rows of the table."""
+        return [row for check in CHECKS for row in check.rows(self.case)]
 
 
 # -- read
@@ -208,14 +214,9 @@ def _sized(change: Change, kind: Kind) -> Fetch:
 # -- changes
 
 
-def rows(asked: WantedHost) -> list[CheckRow]:
-    """All rows of the table."""
-    return [row for check in CHECKS for row in check.rows(asked.case)]
-
-
 def changes(asked: WantedHost, _: SeenMachine) -> list[Change]:
     """A refusal with the failing rows when one stops; otherwise nothing."""
-    stopping = [row for row in rows(asked) if row.stops]
+    stopping = [row for row in asked.rows if row.stops]
     if not stopping:
         return []
     names = ", ".join(dict.fromkeys(row.name for row in stopping))
@@ -228,15 +229,13 @@ def changes(asked: WantedHost, _: SeenMachine) -> list[Change]:
 
 def report(asked: WantedHost, _: SeenMachine) -> str:
     """One line, and the warnings; the refusal names what stops."""
-    found = rows(asked)
-    warnings = [row for row in found if row.warns]
-    return "\n".join(filter(None, [table.summary(found), table.warned(warnings)]))
+    warnings = [row for row in asked.rows if row.warns]
+    return "\n".join(filter(None, [table.summary(asked.rows), table.warned(warnings)]))
 
 
 def details(asked: WantedHost, _: SeenMachine) -> str:
     """The same with every row."""
-    found = rows(asked)
-    return f"{table.summary(found)}\n{table.render(found)}"
+    return f"{table.summary(asked.rows)}\n{table.render(asked.rows)}"
 
 
 PREFLIGHT: Concern[WantedHost, SeenMachine] = Concern(

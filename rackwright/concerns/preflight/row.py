@@ -8,12 +8,11 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Literal
 
-import yaml
-
 from rackwright.concerns.docker import SeenDocker
 from rackwright.concerns.gpus import Gpu, SeenGpus
 from rackwright.plan.change import Owned
 from rackwright.plan.reading import whole_number
+from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import EndpointSettings, HostSettings
 
 Severity = Literal["stop", "warn", "info"]
@@ -216,7 +215,7 @@ def uses(endpoint: EndpointSettings, gpu: Gpu) -> bool:
 @cache
 def figures() -> Mapping[str, Any]:
     """Expected figures: data/preflight.yaml."""
-    found: Mapping[str, Any] = yaml.safe_load((files("rackwright") / "data" / "preflight.yaml").read_text())
+    found: Mapping[str, Any] = load_yaml((files("rackwright") / "data" / "preflight.yaml").read_text())
     return found
 
 

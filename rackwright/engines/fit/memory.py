@@ -7,12 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from rackwright.engines.data import table
 from rackwright.engines.finding import Finding, Level
 from rackwright.engines.fit.gpu import GpuType, gpu_types
 from rackwright.engines.fit.sizes import EngineOptions
+from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.sections import Hardware
 
@@ -42,7 +41,7 @@ def weights_of(endpoint: EndpointSettings) -> int | None:
 
 @cache
 def _sizes() -> dict[str, int]:
-    seen = {row["repository"]: int(row["about"]) for row in yaml.safe_load(FIGURES.read_text())["models"]}
+    seen = {row["repository"]: int(row["about"]) for row in load_yaml(FIGURES.read_text())["models"]}
     return {row["repository"]: int(row["weights"]) for row in table("models") if "weights" in row} | seen
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import yaml
 
-from rackwright.engines.data import LOADER
 from rackwright.engines.options.schema import Json, VersionLine, line_for, line_of
 from rackwright.engines.version import bare
 from rackwright.messages import SettingsError, writing
+from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import EndpointSettings, HostSettings
 
 FOLDER = "engine-data"
@@ -64,7 +64,7 @@ def _locked(settings: HostSettings) -> Mapping[str, str]:
     """Digests of the lock file; what is wrong with it is said where it is read whole."""
     path = settings.site / settings.paths.lock_file
     try:
-        return dict(yaml.load(path.read_text(), Loader=LOADER)["images"])
+        return dict(load_yaml(path.read_text())["images"])
     except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError):
         return {}
 
@@ -73,7 +73,7 @@ def _locked(settings: HostSettings) -> Mapping[str, str]:
 def _document(path: Path, _: int) -> Json:
     """A file, read anew when it has another time."""
     try:
-        document: Any = yaml.load(path.read_text(encoding="utf-8"), Loader=LOADER)
+        document: Any = load_yaml(path.read_text(encoding="utf-8"))
         fits = isinstance(document, dict) and {"image", "version", "sections"} <= set(document)
     except (yaml.YAMLError, UnicodeDecodeError):
         fits = False

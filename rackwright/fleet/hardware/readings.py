@@ -11,7 +11,7 @@ from typing import Any
 
 from rackwright.concerns.docker import DOCKER, SeenDocker
 from rackwright.concerns.gpus import GPUS, Gpu, SeenGpus
-from rackwright.concerns.preflight.concern import PREFLIGHT, rows
+from rackwright.concerns.preflight.concern import PREFLIGHT
 from rackwright.concerns.preflight.row import SeenMachine
 from rackwright.concerns.preflight.table import verdict
 from rackwright.engines.fit.sizes import plan_of
@@ -41,7 +41,7 @@ def host_record(reading: HostReading, settings: HostSettings) -> Json:
         "gpus": gpus_of(gpus.gpus),
         "preflight": [
             {"check": row.name, "verdict": verdict(row), **({} if row.ok else {"code": row.code})}
-            for row in rows(PREFLIGHT.wanted(settings, reading))
+            for row in PREFLIGHT.wanted(settings, reading).rows
         ],
     }
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
-import socket
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,20 +13,19 @@ from typing import Any
 from pydantic import ValidationError
 
 from rackwright.fleet.quarantine import update_quarantine
+from rackwright.fleet.rollout.begin_event import beginning
 from rackwright.fleet.rollout.hooks import FINISH, PLAN, merged, run_hooks
 from rackwright.fleet.view.live_run import follow, is_terminal
 from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import nested
 from rackwright.messages import RackwrightError, coded
-from rackwright.processes import module, this_process
+from rackwright.processes import module
 from rackwright.pyinfra_glue.interrupt import STATUS as INTERRUPTED
 from rackwright.runs.ending import Result, result
 from rackwright.runs.handover import Handover
 from rackwright.runs.journal import append, new_record, read_record
-from rackwright.runs.masking import mask
 from rackwright.runs.record import record_of
-from rackwright.settings.secret import MASK
 from rackwright.settings.sections import Hooks
 
 
@@ -151,38 +148,6 @@ def hooks_for(hosts: Iterable[InventoryHost], data: Mapping[str, Any]) -> Hooks:
         raise RackwrightError(
             f"--data rollout.hooks: {error.errors()[0]['msg']}; nothing was done", code="RW0806"
         ) from None
-
-
-def beginning(
-    inventory: Path, root: Path, hosts: Sequence[str], purpose: str, asked: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The first event of a record: who, where, what, and what was asked."""
-    shown = inventory.resolve().relative_to(root) if inventory.resolve().is_relative_to(root) else inventory
-    resumed = f", resumes {asked['resumes']}" if asked.get("resumes") else ""
-    found = {
-        "who": f"{getpass.getuser()}@{socket.gethostname()}",
-        "what": f"{purpose} {shown}{resumed}",
-        "purpose": purpose,
-        "inventory": str(inventory),
-        "hosts": list(hosts),
-        "process": this_process(),
-        **asked,
-    }
-    if "data" in asked:
-        found["data"] = {key: without_secrets(key, value) for key, value in asked["data"].items()}
-    return found
-
-
-def without_secrets(key: str, value: Any) -> Any:
-    """A value of `--data` as a record may keep it: what looks like a secret is a mask."""
-    if isinstance(value, Mapping):
-        return {inner: without_secrets(str(inner), below) for inner, below in value.items()}
-    if isinstance(value, list | tuple):
-        return [without_secrets(key, below) for below in value]
-    if not isinstance(value, str):
-        return value
-    told = mask(f"{key}={value}").removeprefix(f"{key}=")
-    return MASK if told.startswith(MASK) else mask(value)
 
 
 def phase(run: Run, name: str) -> Result:

@@ -16,7 +16,7 @@ import click
 from pyinfra import logger
 
 from rackwright.fleet.quarantine import remarks, update_quarantine
-from rackwright.fleet.rollout.launch import beginning
+from rackwright.fleet.rollout.begin_event import beginning
 from rackwright.messages import RackwrightError, coded
 from rackwright.processes import this_process
 from rackwright.pyinfra_glue.current_run import current_state, has_executed, last_words

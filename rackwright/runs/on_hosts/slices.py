@@ -29,12 +29,12 @@ Releases = dict[str, dict[str, str]]
 class _Kept(BaseModel):
     """What of an event is kept; its other fields are left out."""
 
-    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True, defer_build=True)
     time: str = ""
 
 
 class _Process(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True, defer_build=True)
     machine: str
     boot: str | None = None
     pid: int

@@ -8,9 +8,8 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
-import yaml
-
 from rackwright.messages import counted
+from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import EndpointSettings
 
 FORCED = "TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS"
@@ -30,7 +29,7 @@ def forced(environment: Mapping[str, str]) -> str:
 @cache
 def _switches() -> Mapping[str, Any]:
     text = (files("rackwright") / "data" / "bench" / "switches.yaml").read_text()
-    found: Mapping[str, Any] = yaml.safe_load(text)
+    found: Mapping[str, Any] = load_yaml(text)
     return found
 
 

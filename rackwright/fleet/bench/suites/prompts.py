@@ -19,6 +19,7 @@ import yaml
 
 from rackwright.fleet.bench.suites.suite import DataSet, Kind, Suite
 from rackwright.messages import RackwrightError, SettingsError, writing
+from rackwright.quick_yaml import load_yaml
 
 LOCK = "rackwright.bench.lock.yml"
 HEAD = """\
@@ -78,7 +79,7 @@ def _content(name: str, data: DataSet, beside: Path) -> bytes:
 
 def _locked(root: Path) -> dict[str, str]:
     try:
-        found = yaml.safe_load((root / LOCK).read_text()) or {}
+        found = load_yaml((root / LOCK).read_text()) or {}
         return {str(name): str(value) for name, value in found.items()}
     except FileNotFoundError:
         return {}
