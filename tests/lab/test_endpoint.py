@@ -104,6 +104,30 @@ def test_firewall_and_time_limits_restart_nothing(scene: Scene) -> None:
     assert scene.deploy().changed == []
 
 
+# -- what the host does by itself
+
+
+def test_an_endpoint_that_found_its_port_taken_at_its_start_serves_once_dockerd_has_let_it_go(scene: Scene) -> None:
+    """Somebody's container stands for dockerd's memory of one, which only a power cut leaves: Docker says the same."""
+    assert scene.deploy().status == 0
+    image = scene.host.run("docker inspect --format '{{.Image}}' rackwright-llm").stdout.strip()
+    scene.host.run("systemctl stop rackwright-llm")
+    scene.host.run(f"docker run --detach --name squatter --publish 8000:80 --entrypoint sleep {image} 600")
+    try:
+        scene.host.run("systemctl start --no-block rackwright-llm")
+        scene.wait("failed", seconds=120)
+        look = scene.host.run("sh /etc/rackwright/watch.d/kept-port", check=False)
+        assert (look.returncode, look.stdout) == (0, ""), "the container that has it would go down"
+    finally:
+        scene.host.run("docker rm --force squatter")
+    scene.host.run("systemctl start rackwright-watch.service", check=False)
+    scene.wait("active", seconds=120)
+    assert "42" in scene.ask()
+    told = scene.host.run("journalctl --sync; journalctl --boot --unit rackwright-watch --output cat --no-pager").stdout
+    assert "it ran nothing and was restarted; started: rackwright-llm.service" in told
+    assert scene.deploy().changed == []
+
+
 # -- bad releases
 
 

@@ -34,6 +34,7 @@ from rackwright.concerns.firewall.iptables import Rule, Table, closing_chains, i
 from rackwright.concerns.firewall.kept import SCRIPT, UNIT, UNIT_FILE, kept_drops
 from rackwright.concerns.firewall.rules import endpoint_rules
 from rackwright.concerns.firewall.seen import parse
+from rackwright.concerns.watch import KEPT_PORT
 from rackwright.plan.change import Change, Guarded, Owned, Refuse, Shell, WriteFile
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
@@ -561,6 +562,16 @@ def test_a_rollback_opens_the_old_port_before_it_listens_there() -> None:
     assert ports(back) == {"8000"}
     assert are_as_left(back), "what a rollback leaves is no drift"
     assert not are_as_left(replace(back, tables={**back.tables, "iptables": save(WITH_DOCKER)}))
+
+
+def test_a_host_that_an_older_rackwright_left_has_not_drifted_and_gets_the_new_check_by_its_next_deploy() -> None:
+    wanted = host(**TEN, port=8000)
+    done = apply(pending(wanted, seen()), seen())
+    older = replace(done, files={**done.files, KEPT_PORT: None})
+    assert are_as_left(older)
+    assert not are_as_left(replace(done, files={**done.files, SCRIPT: None}))
+    [change] = pending(wanted, older)
+    assert [step.path for step in change.steps if isinstance(step, WriteFile)] == [KEPT_PORT]
 
 
 def test_an_endpoint_that_is_no_longer_wanted_keeps_its_rules_as_long_as_it_is_there() -> None:

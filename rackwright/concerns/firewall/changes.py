@@ -20,7 +20,7 @@ from rackwright.concerns.firewall.kept import (
 )
 from rackwright.concerns.firewall.seen import SeenFirewall
 from rackwright.concerns.firewall.wanted import Rules, WantedFirewall
-from rackwright.concerns.watch import WATCH_FILES, WATCH_TIMER
+from rackwright.concerns.watch import KEPT_PORT, WATCH_FILES, WATCH_TIMER
 from rackwright.hostside import host_script
 from rackwright.paths import UNITS, WATCH_UNITS
 from rackwright.plan.change import Change, Guarded, Owned, Shell, Step, WriteFile
@@ -147,7 +147,9 @@ def are_as_left(seen: SeenFirewall) -> bool:
     text = seen.files.get(SCRIPT) or ""
     tables = {**{command: [] for command, table in seen.tables.items() if table.ours}, **kept_rules(text)}
     same = not any(_differs(rules, seen.table(name)) for name, rules in tables.items())
-    kept = all(text is not None for text in seen.files.values()) and seen.enabled and seen.active and seen.watched
+    # KEPT_PORT keeps no rules, and an older Rackwright has not put it there.
+    there = all(text is not None for path, text in seen.files.items() if path != KEPT_PORT)
+    kept = there and seen.enabled and seen.active and seen.watched
     return same and kept and dict(seen.drops) == dict(kept_drops(text))
 
 

@@ -5,6 +5,7 @@ something, or could not. None runs while somebody is at work on the host.
 """
 
 from rackwright.concerns.watch.units import (
+    KEPT_PORT,
     PAUSED,
     TRACE,
     WATCH_FILES,
@@ -16,6 +17,7 @@ from rackwright.concerns.watch.units import (
 )
 
 __all__ = [
+    "KEPT_PORT",
     "PAUSED",
     "TRACE",
     "WATCH_FILES",

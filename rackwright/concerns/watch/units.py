@@ -6,6 +6,7 @@ something, or could not. None runs while somebody is at work on the host.
 
 from __future__ import annotations
 
+from rackwright.hostside import DOCKER_ENVIRONMENT
 from rackwright.paths import ETC, RUN, STATE, UNITS, WATCH_UNITS
 from rackwright.plan.render import render_own
 
@@ -18,7 +19,10 @@ TRACE = f"{RUN}/watch-trace"
 """What `nft monitor` prints while it is asked who takes our table away."""
 SECONDS = 30
 """Between two looks."""
-WATCH_FILES = (RUNNER, *(f"{UNITS}/{unit}" for unit in WATCH_UNITS))
+KEPT_PORT = f"{CHECKS}/kept-port"
+FREED = f"{RUN}/kept-port-freed"
+"""Is there once that check has restarted dockerd in this boot."""
+WATCH_FILES = (RUNNER, KEPT_PORT, *(f"{UNITS}/{unit}" for unit in WATCH_UNITS))
 
 
 def check_file(name: str) -> str:
@@ -32,9 +36,12 @@ def repairs_file(name: str) -> str:
 
 
 def watch_files() -> dict[str, str]:
-    """The runner and its units by path."""
+    """The runner, its units, and the check that is no single concern's, by path."""
     return {
         RUNNER: render_own("watch.j2", checks=CHECKS, paused=PAUSED, run=RUN, state=STATE),
+        KEPT_PORT: render_own(
+            "watch-kept-port.j2", docker=DOCKER_ENVIRONMENT.rstrip(), homes=f"{STATE}/endpoints", freed=FREED
+        ),
         f"{UNITS}/{WATCH_SERVICE}": render_own(f"{WATCH_SERVICE}.j2", runner=RUNNER),
         f"{UNITS}/{WATCH_TIMER}": render_own(f"{WATCH_TIMER}.j2", seconds=SECONDS),
     }

@@ -1,0 +1,110 @@
+"""The host's own look at a port that dockerd kept from a power cut: the real script among programs that note calls."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rackwright.concerns.watch import KEPT_PORT, watch_files
+from rackwright.concerns.watch.units import FREED
+from rackwright.paths import STATE
+
+BIND = (
+    "docker: Error response from daemon: driver failed programming external connectivity on endpoint rackwright-llm: "
+    "Bind for 0.0.0.0:8000 failed: port is already allocated."
+)
+NOTES = '#!/bin/sh\necho "$(basename "$0") $*" >>"$CALLS"\n'
+PROGRAMS = {
+    "systemctl": 'case $1 in is-failed) [ "$3" = "$FAILED" ] ;; restart) exit "$RESTARTS" ;; esac',
+    "journalctl": 'printf "%s\\n" "$JOURNAL"',
+    "docker": '[ "$RUNS" != unknown ] || exit 1; printf "%s" "$RUNS"',
+    "timeout": 'shift; exec "$@"',
+}
+
+
+@dataclass(frozen=True)
+class Boot:
+    """A host after its boot: what one look does there."""
+
+    folder: Path
+
+    def look(self, **said: str) -> tuple[int, str, list[str]]:
+        """Exit status, output, and what was done, by what the host's programs say."""
+        calls = self.folder / "calls"
+        calls.unlink(missing_ok=True)
+        known = {"FAILED": "rackwright-llm.service", "JOURNAL": BIND, "RUNS": "", "RESTARTS": "0", **said}
+        path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
+        text = watch_files()[KEPT_PORT].replace(f"{STATE}/", f"{self.folder}/").replace(FREED, str(self.freed))
+        environment = {"PATH": path, "CALLS": str(calls), **known}
+        run = subprocess.run(["/bin/sh"], input=text, env=environment, capture_output=True, text=True, check=False)
+        assert run.stderr == ""
+        changing = ("systemctl restart", "systemctl reset-failed", "systemctl start")
+        noted = calls.read_text().splitlines() if calls.exists() else []
+        return run.returncode, run.stdout, [line for line in noted if line.startswith(changing)]
+
+    @property
+    def freed(self) -> Path:
+        return self.folder / "run" / "freed"
+
+    def endpoint(self, name: str, current: str = "aaa", proven: str = "aaa") -> None:
+        home = self.folder / "endpoints" / name
+        home.mkdir(parents=True)
+        for link, to in (("current", current), ("proven", proven)):
+            if to:
+                (home / link).symlink_to(f"releases/{to}")
+
+
+@pytest.fixture
+def boot(tmp_path: Path) -> Boot:
+    (tmp_path / "bin").mkdir()
+    for name, text in PROGRAMS.items():
+        program = tmp_path / "bin" / name
+        program.write_text(f"{NOTES}{text}\n")
+        program.chmod(0o755)
+    return Boot(tmp_path)
+
+
+def test_dockerd_is_restarted_and_the_endpoint_started_once_a_boot(boot: Boot) -> None:
+    boot.endpoint("llm")
+    status, told, done = boot.look()
+    assert status == 1
+    assert told.endswith("it ran nothing and was restarted; started: rackwright-llm.service\n")
+    assert done == [
+        "systemctl restart docker",
+        "systemctl reset-failed rackwright-llm.service",
+        "systemctl start --no-block rackwright-llm.service",
+    ]
+    assert boot.look() == (0, "", []), "a second time would be no power cut's"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"FAILED": ""},
+        {"JOURNAL": "torch.OutOfMemoryError: CUDA out of memory"},
+        {"RUNS": "0123456789ab\n"},
+        {"RUNS": "unknown"},
+    ],
+    ids=["it has not failed", "it died of something else", "dockerd runs a container", "dockerd does not answer"],
+)
+def test_nothing_is_done_otherwise(boot: Boot, said: dict[str, str]) -> None:
+    boot.endpoint("llm")
+    assert boot.look(**said) == (0, "", [])
+    assert not boot.freed.exists(), "the next look may find it"
+
+
+@pytest.mark.parametrize(("current", "proven"), [("bbb", "aaa"), ("aaa", ""), ("", "")])
+def test_what_has_not_proven_itself_is_never_started(boot: Boot, current: str, proven: str) -> None:
+    boot.endpoint("llm", current, proven)
+    assert boot.look() == (0, "", [])
+
+
+def test_a_dockerd_that_does_not_come_back_is_said(boot: Boot) -> None:
+    boot.endpoint("llm")
+    status, told, done = boot.look(RESTARTS="1")
+    assert (status, done) == (2, ["systemctl restart docker"])
+    assert "could not be restarted" in told
