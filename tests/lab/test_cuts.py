@@ -183,6 +183,41 @@ def test_a_fresh_host_is_cut_where_it_is_worst(site: Site, lived: Host) -> None:
     assert {path: times for path, times in fetched(site.lab).items() if times > 1} == {}
 
 
+KEPT = "port is already allocated"
+CUTS = 15
+"""Of those in the half second in which Docker starts a container, more than half leave its port with dockerd."""
+
+
+def cut_while_a_container_starts(host: Host) -> None:
+    """Cut the power until dockerd keeps the port of a container that is gone: https://github.com/moby/moby/issues/25981."""
+    log = f"journalctl --sync; journalctl --boot --unit {UNIT} --output cat --no-pager"
+    said = f"for i in $(seq 60); do {log} | grep -e '{KEPT}' -e '^Started ' && break; sleep 0.5; done"
+    for number in range(CUTS):
+        host.run(f"systemctl reset-failed {UNIT}; systemctl restart --no-block {UNIT}", check=False)
+        time.sleep(0.5 + 0.25 * number / CUTS)
+        host.kill_power()
+        host.start()
+        if KEPT in host.run(said, check=False).stdout:
+            return
+    pytest.fail(f"none of {CUTS} cuts left the port with dockerd")
+
+
+@in_proof(
+    "test_endpoint.py has a port that was taken, tests/unit/test_transaction.py and test_kept_port.py both scripts"
+)
+@pytest.mark.parametrize("who", ["the next run", "the host itself"])
+def test_a_port_that_dockerd_kept_from_a_power_cut_is_freed(site: Site, lived: Host, who: str) -> None:
+    site.deploy("-y", limit=[lived.name])
+    cut_while_a_container_starts(lived)
+    if who == "the next run":
+        run = site.deploy("-y", limit=[lived.name])
+        assert run.status == 0, run.output
+        assert "restarting dockerd, which runs nothing" in run.output
+    active = f"[ $(systemctl is-active {UNIT}) = active ]"
+    lived.run(f"for i in $(seq 180); do {active} && exit 0; sleep 0.5; done; exit 1")
+    assert_converged(site, lived)
+
+
 def damage(host: Host) -> None:
     """What brings a job, a file and a switch back onto the list of changes."""
     state = "/var/lib/rackwright"
