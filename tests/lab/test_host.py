@@ -165,11 +165,12 @@ def test_a_user_who_does_not_exist_is_named(site: Site, lived: Host) -> None:
 # -- a bare host
 
 
-def test_a_bare_host_waits_for_the_lock_and_gets_docker(site: Site, bare: Host) -> None:
+def test_a_bare_host_waits_for_the_lock_and_gets_docker_behind_its_proxy(site: Site, bare: Host) -> None:
     bare.run("cat >/root/lock.pl", stdin=HOLD_LOCK)
     bare.run("systemd-run --unit=locker --collect perl /root/lock.pl")
     wait_for(bare, "find /proc/[0-9]*/fd -lname /var/lib/dpkg/lock-frontend 2>/dev/null | grep -q .")
-    with deploying(site, bare.name, *given(docker={"users": ["ops"]}), program=DEPLOY) as running:
+    asked: dict[str, Any] = {"docker": {"users": ["ops"]}, "proxy": {"http": site.lab.proxy.url}}
+    with deploying(site, bare.name, *given(**asked), program=DEPLOY) as running:
         assert running.until("waiting for /var/lib/dpkg/lock-frontend, held by process"), running.output
         bare.run("touch /run/let-go")
         run = running.end()
@@ -179,8 +180,11 @@ def test_a_bare_host_waits_for_the_lock_and_gets_docker(site: Site, bare: Host) 
     held = bare.run("apt-mark showhold").stdout.split()
     assert {"docker.io", "nvidia-container-toolkit"} <= set(held)
     assert "curl" not in held
-    again = settle(site, bare, docker={"users": ["ops"]})
-    assert again.changed == []
+    dockerd = started(bare)
+    assert settle(site, bare, **asked).changed == []
+    assert started(bare) == dockerd
+    proxies = bare.run("systemctl cat docker.service; docker info --format '{{.HTTPSProxy}}'").stdout
+    assert proxies.count(site.lab.proxy.url) == 3, "its drop-in has both, and dockerd the one for its pulls"
 
 
 def test_it_owns_what_it_brought(bare: Host) -> None:

@@ -384,6 +384,34 @@ def test_on_a_bare_host_the_proxy_is_there_before_dockerd_starts() -> None:
     assert "action=reload" in found[-1].steps[0].script
 
 
+@pytest.mark.parametrize(
+    ("proxy", "there"),
+    [
+        ({"http": "http://proxy:3128"}, None),
+        ({"https": "http://me:pw@proxy:3128", "no_proxy": ["10.0.0.0/8", ".corp"]}, None),
+        ({"http": "http://proxy:3128"}, "[Service]\nEnvironment=of an engine that was removed\n"),
+    ],
+    ids=["http", "https", "left over"],
+)
+def test_what_configures_a_fresh_dockerd_keeps_the_proxy_that_was_written_before_it(
+    proxy: dict[str, Any], there: str | None
+) -> None:
+    bare = replace(BARE, files={DROPIN: there})
+    found = pending(asked(proxy=proxy), bare)
+    dropin = next(s for change in found for s in change.steps if isinstance(s, WriteFile) and s.path == DROPIN)
+    [guarded] = [step for change in found for step in change.steps if isinstance(step, Guarded)]
+    assert f"dropin_text={base64.b64encode(str(dropin.content).encode()).decode()}\n" in guarded.script
+
+
+@pytest.mark.parametrize("mine", [True, False])
+def test_a_fresh_dockerd_without_a_proxy_gets_none_of_ours_back_and_keeps_a_foreign_one(mine: bool) -> None:
+    bare = replace(BARE, files={DROPIN: "[Service]\n"})
+    owned = [Owned("file", DROPIN)] if mine else []
+    [guarded] = [step for change in pending(asked(*owned), bare) for step in change.steps if isinstance(step, Guarded)]
+    kept = "" if mine else base64.b64encode(b"[Service]\n").decode()
+    assert f"dropin_text={kept or chr(39) * 2}\n" in guarded.script
+
+
 def test_a_proxy_with_a_password_is_for_root_only() -> None:
     (change, *_) = pending(asked(proxy={"http": "http://me:pw@proxy:3128"}), docker())
     assert isinstance(change.steps[0], WriteFile)

@@ -133,7 +133,7 @@ def reconfiguration(asked: WantedDocker, seen: SeenDocker) -> Reconfiguration | 
         before=Configuration(before_text, seen.files.get(DROPIN)),
         after=Configuration(
             render_daemon_json(after, before_text) if moved else before_text,
-            dropin if proxy else seen.files.get(DROPIN),
+            dropin if _decides_dropin(asked, dropin) else seen.files.get(DROPIN),
         ),
         action="start" if seen.daemon == "down" else "restart" if restart else "reload",
         why=_why(seen, moved, stale, proxy, restart),
@@ -198,9 +198,16 @@ def _unfit(stores: tuple[str, ...], chains: tuple[str, ...]) -> str:
 
 
 def _dropin_differs(asked: WantedDocker, seen: SeenDocker, dropin: str | None) -> bool:
-    there = seen.files.get(DROPIN)
-    if seen.daemon == "absent" or there == dropin:
+    if seen.daemon == "absent" or seen.files.get(DROPIN) == dropin:
         return False
+    return _decides_dropin(asked, dropin)
+
+
+def _decides_dropin(asked: WantedDocker, dropin: str | None) -> bool:
+    """True if the settings say what the drop-in holds, or that it goes.
+
+    On a host without dockerd the drop-in is written, or removed, before dockerd comes: the reading is older.
+    """
     return dropin is not None or Owned("file", DROPIN) in asked.owned
 
 
