@@ -1,6 +1,6 @@
 """Questions that an endpoint must answer, as data rows, and the judging of what came back. Pure.
 
-It imports nothing but Python's own library: hosts judge by this very file, inside the serving image.
+It imports Python's own library and the two modules below alone: hosts judge by these very files, in the serving image.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from enum import Enum
 from functools import wraps
 from inspect import signature
 from typing import Any, ParamSpec
+
+from rackwright.proof.final_answer import has_number, why_no_answer
+from rackwright.proof.sense import loops, nonsense
 
 THREADS = "threads in the container"
 FULL = 0.8
@@ -365,16 +368,21 @@ def chat(base: str, model: str) -> Question:
     def judge(answer: Answer) -> Verdict:
         if answer.status != 200:
             return Verdict(False, f"chat answers {answer.status}: {answer.body[:300]}")
-        content = str(answer.json()["choices"][0]["message"]["content"] or "")
-        if repeats_itself(content):
+        message = answer.json()["choices"][0]["message"]
+        content = str(message["content"] or "")
+        if loops(content):
             return Verdict(False, f"chat repeats one token: {content[:60]!r}")
-        right = re.search(r"(?<!\d)42(?!\d)", content) is not None
-        return Verdict(right, f"17 + 25 is answered with {content.strip()[:80]!r} in {answer.seconds:.1f} s")
+        seen = f"17 + 25 is answered with {content.strip()[:80]!r} in {answer.seconds:.1f} s"
+        if not has_number(content):
+            return Verdict(False, seen)
+        why = why_no_answer(content) or spoilt_thoughts(message)
+        return Verdict(not why, f"{seen}: {why}" if why else seen)
 
     script = http(f"{base}/v1/chat/completions", 110, post=True)
     return Question("a chat answer", script, answered(judge), json.dumps(request))
 
 
-def repeats_itself(text: str) -> bool:
-    """True for an endless run of one short token, such as "!!!!!!!!!!!!" (TensorRT-LLM#8615)."""
-    return re.search(r"(\S{1,4}?)\1{11,}", text) is not None
+def spoilt_thoughts(message: Mapping[str, Any]) -> str:
+    """Return why the thoughts beside an answer make no sense; empty when they do, or where there are none."""
+    texts = (str(message.get(key) or "") for key in ("reasoning_content", "reasoning"))
+    return next((f"its thoughts make no sense: {why}" for why in map(nonsense, texts) if why), "")

@@ -20,13 +20,12 @@ from rackwright.proof.basic import (
     answered,
     http,
     is_refused,
-    repeats_itself,
 )
+from rackwright.proof.sense import loops, nonsense
 from rackwright.proof.several import post_several, replies, row_script
 
 TOOLS, HARMONY = "tools", "harmony"
 CHANNEL_MARKS = re.compile(r"<\|(?:channel|start|message|end|call|return)\|>|\bassistant(?:final|analysis)")
-WORDS_AGAIN = re.compile(r"(\S{1,12}\s)\1{11,}")
 SPEED_BUDGET = 1.5
 """How many times as long a token may take as with the release before. Best of three, because a host may be busy."""
 TRIES = 3
@@ -101,14 +100,17 @@ def channels(base: str, model: str) -> Question:
 
 
 def no_loop(base: str, model: str) -> Question:
-    """A longer answer, read for an endless run of one token."""
+    """A longer answer, read for an endless run of one token, and for nonsense."""
 
     def judge(answer: Answer) -> Verdict:
         message = _message(answer)
         texts = [str(message.get(key) or "") for key in ("content", "reasoning_content", "reasoning")]
-        looped = next((text for text in texts if repeats_itself(text) or WORDS_AGAIN.search(text)), None)
+        looped = next((text for text in texts if loops(text)), None)
         if looped is not None:
             return Verdict(False, f"repeats one token: {looped[:60]!r}")
+        for text in texts:
+            if why := nonsense(text):
+                return Verdict(False, f"makes no sense: {why}: {text[:60]!r}")
         return Verdict(any(texts), f"{len(''.join(texts))} characters without a loop" if any(texts) else "it is empty")
 
     return Question("no repeated token", **_chat(base, model, "Describe the sea in five sentences.", 300, judge))

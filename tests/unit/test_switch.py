@@ -51,9 +51,9 @@ from rackwright.proof.basic import (
     model_name,
     parse_answer,
     release_runs,
-    repeats_itself,
     version,
 )
+from rackwright.proof.sense import repeats_itself
 from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.handover import VARIABLE, Handover
 from rackwright.runs.journal import read_record

@@ -544,7 +544,9 @@ def judged(folder: Path, answers: Sequence[Answer | str | None]) -> tuple[int, l
             (folder / str(number)).write_text(f"{answer.body}\n{answer.status} {answer.seconds}")
         elif isinstance(answer, str):
             (folder / f"{number}.error").write_text(answer)
-    (folder / "judge.pyz").write_bytes(base64.b64decode(packed("proof/judge", "proof/basic")))
+    (folder / "judge.pyz").write_bytes(
+        base64.b64decode(packed("proof/judge", "proof/basic", "proof/final_answer", "proof/sense"))
+    )
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-B", str(folder / "judge.pyz"), str(folder)],
         capture_output=True,
