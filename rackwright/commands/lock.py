@@ -15,7 +15,7 @@ from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, counted, printable
 from rackwright.plan.concern import HostReading
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
-from rackwright.sources.http import SourceError
+from rackwright.sources.errors import SourceError
 from rackwright.sources.lockfile import Lock, joined, load_lock, recorded, write_lock
 from rackwright.sources.resolve import Resolver
 

@@ -4,36 +4,32 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import re
 import ssl
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import partial
+from http.client import HTTPException, IncompleteRead, InvalidURL
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from rackwright.concerns.downloads import values_of
-from rackwright.messages import RackwrightError
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
+from rackwright.sources.errors import SourceError, UnreachableError
+from rackwright.sources.opener import host_of, opener, within
 
 SECONDS = 30
-MOST = 64 << 20
-"""Bytes of an answer at most: what is asked for here are lists, not weights."""
-
-
-class SourceError(RackwrightError):
-    """A registry or hub could not be asked, or said no."""
-
-
-class NotThereError(SourceError):
-    """The server has no such thing, or shows it to nobody without another key."""
-
-
-class UnreachableError(SourceError):
-    """There was no answer at all."""
+"""Seconds without a byte."""
+WHOLE = 60
+"""Seconds for one answer, from its name's address to its last byte."""
+MOST = 8 << 20
+"""Bytes of an answer: manifests and lists are asked for here, no weights; a registry's manifest has 4 MiB at most."""
+_IN_A_HEADER = re.compile(r"[\x20-\x7e]+")
 
 
 @dataclass(frozen=True)
@@ -48,7 +44,7 @@ class HttpAnswer:
         """The body as JSON. Raises SourceError when it is none: then something else than the server has answered."""
         try:
             return json.loads(self.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise SourceError(
                 "the answer is no JSON: something on the way answered instead of the server", code="RW0902"
             ) from None
@@ -64,31 +60,69 @@ class Client:
         trust = ssl.create_default_context()
         if settings.paths.private_ca:
             _trust_too(trust, settings.site / Path(settings.paths.private_ca).expanduser())
-        self._tls = urllib.request.HTTPSHandler(context=trust)
+        self._tls = trust
 
     def get(self, url: str, headers: Mapping[str, str], login: Secret | None = None) -> HttpAnswer:
         """Ask. `login`: the Authorization header, which stays with this server when it sends us elsewhere.
 
         Raises UnreachableError when there is no answer at all.
         """
-        request = urllib.request.Request(url, headers={"User-Agent": "rackwright", **headers})
-        if login:
-            request.add_unredirected_header("Authorization", login.unmask())
+        if login and not _IN_A_HEADER.fullmatch(login.unmask()):
+            raise SourceError(
+                f"the key or token for {host_of(url)} holds a line break or another character that no HTTP header can "
+                "carry; write it again with ansible-vault",
+                code="RW0940",
+            )
         try:
-            with self._opener(url).open(request, timeout=SECONDS) as found:
-                return HttpAnswer(found.status, _lower(found.headers), found.read(MOST))
-        except urllib.error.HTTPError as error:
-            return HttpAnswer(error.code, _lower(error.headers), error.read(MOST))
+            return within(WHOLE, partial(self._answer, url, headers, login))
+        except InvalidURL:
+            # Its text quotes the address, where a password may stand.
+            raise UnreachableError(
+                f"{host_of(url)}: its address has a port that is not a number", code="RW0903"
+            ) from None
+        except HTTPException as error:
+            raise UnreachableError(_no_http(url, error), code="RW0950") from None
         except (OSError, ValueError) as error:
             raise UnreachableError(_unreachable(url, error), code="RW0903") from None
 
+    def _answer(self, url: str, headers: Mapping[str, str], login: Secret | None) -> HttpAnswer:
+        request = urllib.request.Request(url, headers={"User-Agent": "rackwright", **headers})
+        if login:
+            request.add_unredirected_header("Authorization", login.unmask())
+        deadline = time.monotonic() + WHOLE
+        try:
+            found = self._opener(url).open(request, timeout=SECONDS)
+        except urllib.error.HTTPError as error:
+            found = error
+        with found:
+            return HttpAnswer(found.status, _lower(found.headers), _body(url, found, deadline))
+
     def _opener(self, url: str) -> urllib.request.OpenerDirector:
         if not self._proxies["http_proxy"]:
-            return urllib.request.build_opener(self._tls)
-        host = urlsplit(url).hostname or ""
-        direct = any(goes_direct(host, pattern) for pattern in self._direct)
-        proxies = {} if direct else {scheme: self._proxies[f"{scheme}_proxy"] for scheme in ("http", "https")}
-        return urllib.request.build_opener(urllib.request.ProxyHandler(proxies), self._tls)
+            return opener(self._tls, None)
+        direct = any(goes_direct(host_of(url), pattern) for pattern in self._direct)
+        return opener(
+            self._tls, {} if direct else {scheme: self._proxies[f"{scheme}_proxy"] for scheme in ("http", "https")}
+        )
+
+
+def _body(url: str, found: Any, deadline: float) -> bytes:
+    """Raises SourceError past the bound, TimeoutError past the deadline, IncompleteRead where the end is missing."""
+    body = bytearray()
+    while chunk := found.read1(1 << 16):
+        body += chunk
+        if len(body) > MOST:
+            raise SourceError(
+                f"{host_of(url)} sends more than {MOST >> 20} MiB where a list is asked for: another program answers "
+                "there; check mirrors, registry and proxy",
+                code="RW0960",
+            )
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no whole answer within {WHOLE} s")
+    promised = found.headers.get("Content-Length", "")
+    if promised.isdecimal() and len(body) < int(promised):
+        raise IncompleteRead(b"", int(promised) - len(body))
+    return bytes(body)
 
 
 def _trust_too(trust: ssl.SSLContext, authority: Path) -> None:
@@ -114,12 +148,20 @@ def goes_direct(host: str, pattern: str) -> bool:
 
 
 def _lower(headers: Any) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}
+    """Header names in lower case; a header that comes more than once is joined, as RFC 9110 (5.3) has it."""
+    return {name.lower(): ", ".join(headers.get_all(name)) for name in headers}
+
+
+def _no_http(url: str, error: HTTPException) -> str:
+    kind = "its answer ends too early" if isinstance(error, IncompleteRead) else f"{type(error).__name__}"
+    return (
+        f"{host_of(url)} sent no valid HTTP answer ({kind}); another program may answer there; check mirrors and proxy"
+    )
 
 
 def _unreachable(url: str, error: Exception) -> str:
     reason = getattr(error, "reason", None) or error
-    where = urlsplit(url).hostname
+    where = host_of(url)
     if isinstance(reason, ssl.SSLError):
         return f"the certificate of {where} is not trusted: {reason}; for the site's own authority set paths.private_ca"
     return f"{where} cannot be reached from this machine: {reason}; set proxy or mirrors in the settings"

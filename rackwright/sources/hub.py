@@ -7,18 +7,24 @@ Interface: https://huggingface.co/docs/hub/api
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from fnmatch import fnmatch
-from typing import Any
-from urllib.parse import quote, urljoin
+from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
+from rackwright.hostside.fetch_model.files import is_plain
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import COMMIT, ModelSource
-from rackwright.sources.http import Client, HttpAnswer, NotThereError, SourceError
+from rackwright.sources.errors import NotThereError, SourceError
+from rackwright.sources.http import Client, HttpAnswer
 from rackwright.sources.lockfile import LockedFile, LockedModel
+from rackwright.sources.opener import host_of
+from rackwright.sources.shapes import Revision, Tree, TreeEntry, TreeFile, shaped
 
-_NEXT = re.compile(r'<([^>]+)>;\s*rel="next"')
+_NEXT = re.compile(r"<([^<>]+)>\s*;[^<]*?\brel=\"?next\b")
 MOST_PAGES = 1000
+LISTING = 300
+"""Seconds for all pages of one model's list."""
 
 
 def model_at_revision(client: Client, hub: str, source: ModelSource, token: Secret | None) -> LockedModel:
@@ -27,7 +33,7 @@ def model_at_revision(client: Client, hub: str, source: ModelSource, token: Secr
     base = _base(hub, source)
     commit = commit_at_revision(client, hub, source, token)
     rows = _rows(client, f"{base}/tree/{commit}?recursive=true", source, login)
-    files = {row["path"]: _file(row) for row in rows if row.get("type") == "file" and _wanted(row["path"], source)}
+    files = {file.path: _locked(file) for file in rows if _wanted(file.path, source) and _plain(file, hub)}
     if not files:
         raise SourceError(
             f"no file of {source.repository} matches include and exclude; check them in group_vars", code="RW0905"
@@ -38,7 +44,7 @@ def model_at_revision(client: Client, hub: str, source: ModelSource, token: Secr
 def commit_at_revision(client: Client, hub: str, source: ModelSource, token: Secret | None) -> str:
     """The commit that a model's revision is now. `hub`: its address. Raises SourceError with what to do."""
     asked = f"{_base(hub, source)}/revision/{quote(source.revision, safe='')}"
-    commit = str(_json(client, asked, source, _login(token)).get("sha", ""))
+    commit = shaped(Revision, _answer(client, asked, source, _login(token)).json(), host_of(hub)).sha
     if not COMMIT.match(commit):
         raise SourceError(
             f"{hub} names no commit for {source.repository} at {source.revision}; is it a model hub?", code="RW0906"
@@ -54,21 +60,62 @@ def _login(token: Secret | None) -> Secret | None:
     return Secret(f"Bearer {token.unmask()}") if token else None
 
 
-def _rows(client: Client, url: str, source: ModelSource, login: Secret | None) -> Iterator[dict[str, Any]]:
+def _rows(client: Client, url: str, source: ModelSource, login: Secret | None) -> Iterator[TreeFile]:
+    deadline, server = time.monotonic() + LISTING, host_of(url)
     for _ in range(MOST_PAGES):
         answer = _answer(client, url, source, login)
-        yield from answer.json()
+        for row in shaped(Tree, answer.json(), server).root:
+            if shaped(TreeEntry, row, server).type == "file":
+                yield shaped(TreeFile, row, server)
         following = _NEXT.search(answer.headers.get("link", ""))
         if not following:
             return
-        url = urljoin(url, following[1])
+        url = _next_page(url, following[1])
+        if time.monotonic() > deadline:
+            break
+    raise SourceError(
+        f"{server} did not end its list of {source.repository} within {LISTING} s and {MOST_PAGES} pages; run again "
+        "later, or check mirrors.hub",
+        code="RW0970",
+    )
 
 
-def _file(row: dict[str, Any]) -> LockedFile:
-    large = row.get("lfs")
-    if large:
-        return LockedFile(size=row["size"], sha256=large.get("oid") or large.get("sha256"))
-    return LockedFile(size=row["size"], blob=row["oid"])
+def _next_page(url: str, link: str) -> str:
+    """The next page at the server that was asked: a link that names another one is never followed, with or without a
+    token. A mirror behind TLS names itself by http; then the scheme and port that were asked count.
+    """
+    following = _joined(url, link)
+    if host_of(following) != host_of(url):
+        raise SourceError(
+            f"{host_of(url)} continues its list at another server ({host_of(following) or 'an unknown address'}), "
+            "which is refused; check mirrors.hub",
+            code="RW0980",
+        )
+    return urlunsplit((*urlsplit(url)[:2], *urlsplit(following)[2:]))
+
+
+def _joined(url: str, link: str) -> str:
+    try:
+        return urljoin(url, link)
+    except ValueError:
+        return ""
+
+
+def _plain(file: TreeFile, hub: str) -> bool:
+    """True for a name that a model's folder can hold. Raises SourceError for any other."""
+    if is_plain(file.path):
+        return True
+    raise SourceError(
+        f"{host_of(hub)} names a file that cannot lie in a model's folder: {file.path!r}; check mirrors.hub and "
+        "model.repository, or leave the file out by model.exclude",
+        code="RW0990",
+    )
+
+
+def _locked(file: TreeFile) -> LockedFile:
+    if file.lfs:
+        return LockedFile(size=file.size, sha256=file.lfs.oid or file.lfs.sha256)
+    return LockedFile(size=file.size, blob=file.oid)
 
 
 def _wanted(path: str, source: ModelSource) -> bool:
@@ -77,11 +124,6 @@ def _wanted(path: str, source: ModelSource) -> bool:
 
 def _any(path: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatch(path, f"{pattern}*" if pattern.endswith("/") else pattern) for pattern in patterns)
-
-
-def _json(client: Client, url: str, source: ModelSource, login: Secret | None) -> dict[str, Any]:
-    found = _answer(client, url, source, login).json()
-    return found if isinstance(found, dict) else {}
 
 
 def _answer(client: Client, url: str, source: ModelSource, login: Secret | None) -> HttpAnswer:

@@ -17,7 +17,8 @@ from rackwright.concerns.models import MODELS, commit_of, name_of, sources_of
 from rackwright.plan.concern import HostReading
 from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import ModelSource
-from rackwright.sources.http import Client, NotThereError, SourceError, UnreachableError
+from rackwright.sources.errors import NotThereError, SourceError, UnreachableError
+from rackwright.sources.http import Client
 from rackwright.sources.hub import commit_at_revision
 from rackwright.sources.registry import digest_of_tag
 

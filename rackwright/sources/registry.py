@@ -13,7 +13,10 @@ from urllib.parse import urlencode
 from rackwright.proof.references import HUB, HUB_HOST, registry_of, repository_of, tag_of
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import Registry
-from rackwright.sources.http import Client, HttpAnswer, NotThereError, SourceError
+from rackwright.sources.errors import NotThereError, SourceError
+from rackwright.sources.http import Client, HttpAnswer
+from rackwright.sources.opener import host_of
+from rackwright.sources.shapes import Manifest, Token, shaped
 
 KINDS = ", ".join(
     (
@@ -23,6 +26,7 @@ KINDS = ", ".join(
         "application/vnd.docker.distribution.manifest.v2+json",
     )
 )
+_CHALLENGE = re.compile(r'\b(bearer|basic)\b((?:[\s,]*\w+="[^"]*")*)', re.IGNORECASE)
 _PART = re.compile(r'(\w+)="([^"]*)"')
 
 
@@ -35,6 +39,7 @@ def digest_of_tag(client: Client, reference: str, registry: Registry) -> str:
         answer = _asked(client, reference, Secret(f"Basic {_basic(registry.user, key)}"))
     if answer.status != 200:
         raise _refused(reference, answer.status, bool(key))
+    shaped(Manifest, answer.json(), name)
     found = f"sha256:{hashlib.sha256(answer.body).hexdigest()}"
     said = answer.headers.get("docker-content-digest", found)
     if said != found:
@@ -48,25 +53,30 @@ def digest_of_tag(client: Client, reference: str, registry: Registry) -> str:
 def _asked(client: Client, reference: str, login: Secret | None) -> HttpAnswer:
     url, accept = _url(reference), {"Accept": KINDS}
     first = client.get(url, accept)
-    challenge = first.headers.get("www-authenticate", "")
-    kind = challenge.split(" ", 1)[0].lower()
-    if first.status != 401 or (kind == "basic" and not login):
+    challenges = _challenges(first.headers.get("www-authenticate", ""))
+    if first.status != 401 or not (challenges.keys() - (set() if login else {"basic"})):
         return first
-    if kind == "basic":
+    if "bearer" not in challenges:
         return client.get(url, accept, login)
-    token = _token(client, dict(_PART.findall(challenge)), login)
+    token = _token(client, challenges["bearer"], login)
     return client.get(url, accept, token) if token else first
 
 
+def _challenges(header: str) -> dict[str, dict[str, str]]:
+    """The ways to log in that a registry offers, `bearer` or `basic`, each with its parts."""
+    return {kind.lower(): dict(_PART.findall(parts)) for kind, parts in _CHALLENGE.findall(header)}
+
+
 def _token(client: Client, parts: dict[str, str], login: Secret | None) -> Secret | None:
-    if not parts.get("realm", "").startswith("https://"):
+    realm = parts.get("realm", "")
+    if not realm.startswith("https://"):
         return None
     query = urlencode([(name, parts[name]) for name in ("service", "scope") if name in parts])
-    answer = client.get(f"{parts['realm']}?{query}", {}, login)
+    answer = client.get(f"{realm}{'&' if '?' in realm else '?'}{query}", {}, login)
     if answer.status != 200:
         return None
-    found = answer.json()
-    token = found.get("token") or found.get("access_token") if isinstance(found, dict) else None
+    found = shaped(Token, answer.json(), host_of(realm))
+    token = found.token or found.access_token
     return Secret(f"Bearer {token}") if token else None
 
 

@@ -19,7 +19,7 @@ from rackwright.fleet.inspect.plan_text import plan_text, plan_values
 from rackwright.messages import RackwrightError
 from rackwright.plan.concern import HostReading
 from rackwright.runs.durations import typical_switch
-from rackwright.sources.http import NotThereError, SourceError
+from rackwright.sources.errors import NotThereError, SourceError
 from rackwright.sources.names import Names
 from tests.unit.machines import EVERYTHING
 from tests.unit.test_plan import change, recorded, serving, settings

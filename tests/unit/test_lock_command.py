@@ -9,7 +9,7 @@ import pytest
 from rackwright.commands.cli import main
 from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import Paths
-from rackwright.sources.http import SourceError
+from rackwright.sources.errors import SourceError
 from rackwright.sources.lockfile import FILE, Lock, LockedFile, LockedModel, Locks, load_lock
 from rackwright.sources.resolve import Resolver
 

@@ -20,7 +20,8 @@ from rackwright.plan.change import Job
 from rackwright.plan.concern import HostReading
 from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import Paths
-from rackwright.sources.http import Client, SourceError, UnreachableError, goes_direct
+from rackwright.sources.errors import SourceError, UnreachableError
+from rackwright.sources.http import Client, goes_direct
 from rackwright.sources.names import Names
 from rackwright.sources.resolve import Resolver
 from rackwright_lab import faults
