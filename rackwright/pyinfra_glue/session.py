@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from paramiko import Transport
 from pyinfra.api import Config, State
 from pyinfra.api.connect import connect_all, disconnect_all
 from pyinfra.api.exceptions import PyinfraError
@@ -28,9 +26,6 @@ from rackwright.pyinfra_glue.terminal import tame_output
 from rackwright.runs.selection import named_by
 
 __all__ = ["Connected", "chosen_hosts", "chosen_together", "connected", "progress_spinner"]
-
-SECONDS_TO_END = 2.0
-"""How long a closed connection's thread may take to end."""
 
 
 @dataclass(frozen=True)
@@ -72,31 +67,16 @@ def chosen_together(inventory: str, limit: Sequence[str], only: Sequence[str] = 
     return found
 
 
-def _cooperate() -> None:
-    """Make the standard library cooperative; commands that connect nowhere must not be changed by it."""
-    from gevent import events, monkey  # noqa: PLC0415
-
-    _let_connections_end()
-    # At each of some thirty steps, gevent would look through all installed packages for one with a hook.
-    vars(events).update(notify_and_call_entry_points=vars(events)["notify"])
-    # pyinfra_cli does this too, but while it is imported: with another thread alive, such as that of a connection which
-    # ends just now, gevent leaves the lock of that import to a thread that it has renamed.
-    monkey.patch_all()
-    import pyinfra_cli  # noqa: F401, PLC0415
-
-
-def _let_connections_end() -> None:
-    """Wait for threads of closed connections: one that ends after the patch is unknown by then, and says so aloud."""
-    for thread in threading.enumerate():
-        if isinstance(thread, Transport) and not thread.is_active():
-            thread.join(SECONDS_TO_END)
-
-
-def _never_ask() -> None:
-    # Imported late: `rackwright status` logs in without it.
+def _prepare(hosts: int) -> None:
+    """Make this process one that connects to so many hosts."""
+    # Imported late: `rackwright status` logs in without them.
+    from rackwright.pyinfra_glue.ssh.cooperation import cooperate  # noqa: PLC0415
     from rackwright.pyinfra_glue.ssh.passwords import refuse_passwords  # noqa: PLC0415
 
+    cooperate()
     refuse_passwords()
+    use_patient_client()
+    allow_open_files(hosts)
 
 
 @contextmanager
@@ -105,10 +85,7 @@ def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
 
     Raises RackwrightError when none can be reached.
     """
-    _cooperate()
-    _never_ask()
-    use_patient_client()
-    allow_open_files(len(entries))
+    _prepare(len(entries))
     inventory = inventory_of((entry.name, entry.data) for entry in entries)
     tame_output()
     config = Config()

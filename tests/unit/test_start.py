@@ -89,9 +89,9 @@ def test_its_version_is_told_without_loading_a_verb() -> None:
 
 COOPERATING = """
 import threading
-from rackwright.pyinfra_glue.session import _cooperate
+from rackwright.pyinfra_glue.ssh.cooperation import cooperate
 threading.Thread(target=threading.Event().wait, daemon=True).start()
-_cooperate()
+cooperate()
 """
 
 
@@ -103,7 +103,7 @@ def test_a_thread_that_is_still_alive_does_not_stop_a_connection() -> None:
 ENDING = """
 import socket, threading, time
 import paramiko
-from rackwright.pyinfra_glue.session import _cooperate
+from rackwright.pyinfra_glue.ssh.cooperation import cooperate
 
 sleep = time.sleep
 
@@ -115,7 +115,7 @@ here, there = socket.socketpair()
 connection = Ending(here)
 connection.start_client(event=threading.Event())
 connection.active = False
-_cooperate()
+cooperate()
 connection.join(5)
 sleep(0.3)
 """

@@ -53,8 +53,9 @@ def survey(inventory: str, limit: Sequence[str], more: More | None = None, only:
     asked = {
         entry.name: locks.pin(overlay_arguments(entry, declared[entry.name], deploy).settings) for entry in entries
     }
-    names = Names()
     with connected(entries) as hosts:
+        # Its lock must be gevent's: a real one, made before `connected` patches, stops the only thread for ever.
+        names = Names()
         found = in_parallel(hosts, lambda one: _read(one, asked[one.host.name], declared[one.host.name], more, names))
     away = "no connection; next: ssh to it by hand, or leave it out by --limit"
     unseen = {
