@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 
 
 def is_loopback(address: str) -> bool:
@@ -19,3 +20,8 @@ def is_loopback(address: str) -> bool:
     # Python says so of a mapped address itself from 3.13 on.
     mapped = getattr(found, "ipv4_mapped", None)
     return found.is_loopback or bool(mapped and mapped.is_loopback)
+
+
+def bare_address(text: str) -> str:
+    """Return an address as it stands in `ss`, without brackets and zone: `[fe80::1]%eth0` is `fe80::1`."""
+    return re.sub(r"%[^\]]*", "", text).strip("[]")

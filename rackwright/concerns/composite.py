@@ -29,7 +29,8 @@ def _shared(concerns: Sequence[Concern[Any, Any]], settings: HostSettings) -> st
     folders = " ".join(folders_of(settings))
     mounts = host_script("mounts_ask", reading_folders=folders)
     units = host_script("shared_read", reading_asked=" ".join(asked), reading_home=home)
-    return DOCKER_ENVIRONMENT + mounts + units + host_script("engine_ask", reading_socket=DOCKER_SOCKET)
+    holders = host_script("holders")
+    return DOCKER_ENVIRONMENT + mounts + units + holders + host_script("engine_ask", reading_socket=DOCKER_SOCKET)
 
 
 def folders_of(settings: HostSettings) -> list[str]:

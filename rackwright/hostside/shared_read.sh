@@ -34,26 +34,9 @@ done <<END
 $reading_states
 END
 is_active() { case " $reading_active" in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
-# What a process belongs to, by its control group: sets `inside`, the container's identifier, and `unit`, a unit whose name
-# begins as ours do. Both are empty where it belongs to none.
-belongs() { # a process
-  inside= unit=
-  [ -r "/proc/$1/cgroup" ] || return 0
-  while IFS= read -r place; do
-    while [ -n "$place" ]; do
-      word=${place%%/*}
-      case $place in */*) place=${place#*/} ;; *) place= ;; esac
-      case $word in rackwright-*.service) unit=${unit:-$word} ;; esac
-      # A runtime puts words around it: docker-ID.scope, cri-containerd-ID.scope.
-      word=${word%.scope} word=${word##*[-:]}
-      case $word in *[!0-9a-f]*) continue ;; esac
-      [ "${#word}" != 64 ] || inside=${inside:-$word}
-    done
-  done 2>/dev/null <"/proc/$1/cgroup"
-}
-first_lines() { # how many lines, what to put before each, a file
+first_lines() { # how many lines, what to put before each, a file; the last line may lack its end
   reading_left=$1
-  while [ "$reading_left" -gt 0 ] && IFS= read -r reading_line; do
+  while [ "$reading_left" -gt 0 ] && { IFS= read -r reading_line || [ -n "$reading_line" ]; }; do
     printf '%s\n' "$2$reading_line"; reading_left=$((reading_left - 1))
   done <"$3"
 }

@@ -28,6 +28,8 @@ class ListedContainer:
     labels: Mapping[str, str] = field(default_factory=dict)
     ports: frozenset[int] = frozenset()
     """Published on the host."""
+    published: frozenset[tuple[str, int]] = frozenset()
+    """The same with the address of each."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +106,11 @@ def _json(text: str, url: str, kind: type) -> Any:
 def _container(entry: Mapping[str, Any]) -> ListedContainer:
     names = [name.removeprefix("/") for name in entry.get("Names") or ()]
     own = next((name for name in names if "/" not in name), "")
-    ports = frozenset(port["PublicPort"] for port in entry.get("Ports") or () if port.get("PublicPort"))
-    running = entry.get("State") in RUNNING
-    return ListedContainer(entry["Id"], own, entry.get("Image") or "", running, entry.get("Labels") or {}, ports)
+    at = frozenset(
+        (port.get("IP", ""), port["PublicPort"]) for port in entry.get("Ports") or () if port.get("PublicPort")
+    )
+    ports, labels, running = frozenset(port for _, port in at), entry.get("Labels") or {}, entry.get("State") in RUNNING
+    return ListedContainer(entry["Id"], own, entry.get("Image") or "", running, labels, ports, at)
 
 
 def image_rows(image: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

@@ -12,9 +12,10 @@ import yaml
 from rackwright.concerns.docker import Package
 from rackwright.concerns.gpus import SeenGpus
 from rackwright.concerns.gpus import parse as parse_gpus
-from rackwright.concerns.preflight.concern import PREFLIGHT, WantedHost, changes, details, parse, report
+from rackwright.concerns.preflight.concern import PREFLIGHT, WantedHost, changes, details, joined, parse, report
 from rackwright.concerns.preflight.row import Case, CheckRow, Disk, Fetch, Listener, Reach
 from rackwright.concerns.preflight.table import render, summary
+from rackwright.plan.answers import Answers, ListedContainer
 from rackwright.plan.change import Owned, Refuse
 from rackwright.settings.sections import Releases
 from tests.unit.machines import BOOKWORM, DGX_B200, case, docker, gpu_output, gpus, machine, settings
@@ -258,9 +259,60 @@ def test_a_port_is_free_or_ours_or_somebodys() -> None:
     taken = replace(machine(), listeners=(Listener(8000, 9, "nginx", ""),))
     row = judged(case(machine=taken))["port"][0]
     assert row.stops
-    assert (row.seen, row.fix.endswith("ps -fp 9")) == ("8000 is taken by nginx, pid 9", True)
+    assert (row.seen, row.fix.endswith("ps -fp 9")) == ("8000 is taken by nginx, pid 9, user root", True)
     strangers = replace(machine(), listeners=(Listener(8000, 9, "docker-proxy", "web"),))
-    assert judged(case(machine=strangers))["port"][0].stops
+    row = judged(case(machine=strangers))["port"][0]
+    assert row.stops
+    assert (row.seen, row.fix.endswith("docker ps --filter name=web")) == (
+        "8000 is taken by container web, pid 9, user root",
+        True,
+    )
+
+
+def test_one_beside_our_own_listener_is_seen_with_his_user_and_all_his_addresses() -> None:
+    """Whoever shares our user may listen beside us with SO_REUSEPORT, at the same address too."""
+    both = (Listener(8000, 9, "python3", "rackwright-llm"), *_python("127.0.0.1", "::1"))
+    row = judged(case(machine=replace(machine(), listeners=both)))["port"][0]
+    assert row.stops
+    assert row.seen == "8000 is taken by python3, pid 12, user mallory, at 127.0.0.1 and ::1"
+
+
+def _python(*addresses: str) -> list[Listener]:
+    return [Listener(8000, 12, "python3", "", "", "mallory", address) for address in addresses]
+
+
+def test_a_process_that_calls_itself_docker_proxy_is_a_stranger() -> None:
+    for name in ("docker-proxy", "dockerd"):
+        fake = replace(machine(), listeners=(Listener(8000, 9, name, "", "", "mallory", "0.0.0.0"),))
+        assert judged(case(machine=fake))["port"][0].stops
+        held = replace(machine(), listeners=(Listener(8000, 9, name, ""),))
+        assert not judged(case(machine=held))["port"][0].stops
+
+
+def test_a_server_of_the_kernels_own_has_no_process_to_stop() -> None:
+    kernel = replace(machine(), listeners=(Listener(8000, 0, "kernel", "", "", "root", "0.0.0.0"),))
+    row = judged(case(machine=kernel))["port"][0]
+    assert row.stops
+    assert row.fix.endswith("ss -ltnp 'sport = :8000'")
+
+
+def listed(name: str, *at: tuple[str, int]) -> ListedContainer:
+    return ListedContainer(
+        name * 64, f"rackwright-{name}", "", True, {}, frozenset(port for _, port in at), frozenset(at)
+    )
+
+
+def test_a_published_port_names_its_container_only_where_docker_listens() -> None:
+    containers = (listed("a", ("10.0.0.5", 8000)), listed("b", ("127.0.0.1", 8000)))
+    lines = (
+        "port 8000 17 docker-proxy - - root 127.0.0.1\n"
+        "port 8000 18 docker-proxy - - root 10.0.0.5\n"
+        "port 8000 19 docker-proxy - - mallory 0.0.0.0\n"
+        "port 8000 20 python3 - - root [::]\n"
+        f"port 8000 21 python3 {'b' * 64} - root *"
+    )
+    seen = parse(joined(lines, Answers(containers=containers)))
+    assert [one.container for one in seen.listeners] == ["rackwright-b", "rackwright-a", "", "", "rackwright-b"]
 
 
 def test_a_port_of_docker_is_nobodys_as_long_as_docker_does_not_answer() -> None:
@@ -379,7 +431,7 @@ def test_the_reading_is_parsed() -> None:
         "architecture=x86_64\ninit=systemd\nlocked=12 (apt-get)\ntoolkit=1.18.1\n"
         "disk /srv/models  80081576 16314612 overlay overlay /\n"
         "disk /var/lib/docker 100 - btrfs /dev/sdb1 /var/lib/docker\n"
-        "port 8000 4242 docker-proxy rackwright-llm\nport 8001 17 nginx -\n"
+        "port 8000 4242 docker-proxy rackwright-llm - root *\nport 8001 17 nginx - - www ::1\n"
         "reach registry 0 401 https://nvcr.io/v2/\nreach hub 28 000 https://huggingface.co\n"
         "none /etc/nvidia-container-runtime/config.toml\n"
     )
@@ -387,7 +439,10 @@ def test_the_reading_is_parsed() -> None:
     assert seen.values["locked"] == "12 (apt-get)"
     assert seen.disks[0] == Disk("/srv/models", 80081576 * 1024, 16314612, "overlay", "overlay", "/")
     assert seen.disks[1].inodes is None
-    assert seen.listeners == (Listener(8000, 4242, "docker-proxy", "rackwright-llm"), Listener(8001, 17, "nginx", ""))
+    assert seen.listeners == (
+        Listener(8000, 4242, "docker-proxy", "rackwright-llm", "", "root", "*"),
+        Listener(8001, 17, "nginx", "", "", "www", "::1"),
+    )
     assert seen.reached == (
         Reach("registry", 0, 401, "https://nvcr.io/v2/"),
         Reach("hub", 28, 0, "https://huggingface.co"),
@@ -434,8 +489,10 @@ def test_a_unit_made_by_hand_stops_the_host_unless_it_is_to_be_kept_aside() -> N
 
 
 def test_the_unit_of_a_listener_is_read() -> None:
-    seen = parse("uid=0\nport 8000 17 python3 - rackwright-llm.service\nport 8001 18 nginx - \n")
+    seen = parse(
+        "port 8000 17 python3 - rackwright-llm.service root 0.0.0.0\nport 8001 18 nginx - - www [fe80::1]%lo\n"
+    )
     assert seen.listeners == (
-        Listener(8000, 17, "python3", "", "rackwright-llm.service"),
-        Listener(8001, 18, "nginx", "", ""),
+        Listener(8000, 17, "python3", "", "rackwright-llm.service", "root", "0.0.0.0"),
+        Listener(8001, 18, "nginx", "", "", "www", "fe80::1"),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from rackwright.addresses import bare_address
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.downloads import proxy_values
 from rackwright.concerns.encodings import ENCODINGS
@@ -93,11 +94,15 @@ def joined(output: str, answers: Answers) -> str:
 
 
 def _named(line: str, answers: Answers) -> str:
-    """A listener with its container's name: that of its process, or else that of what publishes the port."""
+    """A listener with its container's name: that of its process, or of what publishes the port where Docker listens."""
     words = line.split(" ")
+    seen = _listener(words[1:])
     running = [one for one in answers.containers or () if one.running]
     named = [one.name for one in running if one.id == words[4]]
-    named += [one.name for one in running if int(words[1]) in one.ports]
+    if seen.is_dockers:
+        publishing = [one for one in running if seen.port in one.ports]
+        at = [one for one in publishing if (seen.address, seen.port) in one.published]
+        named += [one.name for one in at or publishing]
     return " ".join([*words[:4], named[0] if named else "-", *words[5:]])
 
 
@@ -147,7 +152,8 @@ def _disk(words: list[str]) -> Disk:
 
 
 def _listener(words: list[str]) -> Listener:
-    return Listener(int(words[0]), int(words[1]), words[2], "" if words[3] == "-" else words[3], "".join(words[4:5]))
+    name, container, unit, user, address = ["" if word == "-" else word for word in [*words[2:], *["-"] * 5][:5]]
+    return Listener(int(words[0]), int(words[1]), name, container, unit, user, bare_address(address))
 
 
 # -- wanted

@@ -24,9 +24,26 @@ def port(case: Case) -> Verdicts:
         if not taken:
             yield True, f"{endpoint.port} is {_holder(listeners)}", ""
             continue
-        holders = "; ".join(f"{entry.container or entry.name}, pid {entry.pid}" for entry in taken)
-        fix = f"stop it, or give endpoint {name} another `port`: ps -fp {','.join(str(entry.pid) for entry in taken)}"
-        yield False, f"{endpoint.port} is taken by {holders}", fix
+        fix = f"stop it, or give endpoint {name} another `port`: {_look(taken)}"
+        yield False, f"{endpoint.port} is taken by {'; '.join(_holders(taken))}", fix
+
+
+def _holders(taken: Sequence[Listener]) -> Iterator[str]:
+    """Each process once, with all addresses at which it listens."""
+    for pid in dict.fromkeys(entry.pid for entry in taken):
+        own = [entry for entry in taken if entry.pid == pid]
+        addresses = " and ".join(dict.fromkeys(entry.address for entry in own if entry.address))
+        what = f"container {own[0].container}" if own[0].container else own[0].name
+        yield f"{what}, pid {pid}, user {own[0].user}" + (f", at {addresses}" if addresses else "")
+
+
+def _look(taken: Sequence[Listener]) -> str:
+    """The command that shows who has a port."""
+    containers = list(dict.fromkeys(entry.container for entry in taken if entry.container))
+    pids = list(dict.fromkeys(str(entry.pid) for entry in taken if entry.pid))
+    if containers:
+        return f"docker ps --filter name={containers[0]}"
+    return f"ps -fp {','.join(pids)}" if pids else f"ss -ltnp 'sport = :{taken[0].port}'"
 
 
 def _goes(case: Case, entry: Listener) -> bool:

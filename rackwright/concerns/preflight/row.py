@@ -64,6 +64,15 @@ class Listener:
     container: str
     unit: str = ""
     """The systemd unit with a name as ours have that it belongs to; empty for others."""
+    user: str = "root"
+    """Who has started it."""
+    address: str = ""
+    """At which it listens."""
+
+    @property
+    def is_dockers(self) -> bool:
+        """True for a port that Docker holds for a container. A name alone proves nothing: anybody may choose it."""
+        return self.name in ("docker-proxy", "dockerd") and self.user == "root"
 
     @property
     def ours(self) -> bool:
@@ -73,7 +82,7 @@ class Listener:
     @property
     def nameless(self) -> bool:
         """True for a port of Docker's own whose container nobody names: Docker is down, or is just ending it."""
-        return self.name == "docker-proxy" and not self.container
+        return self.is_dockers and not self.container
 
 
 @dataclass(frozen=True)

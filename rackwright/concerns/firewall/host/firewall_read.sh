@@ -48,7 +48,7 @@ fi
 done
 if [ -s "$repairs" ]; then
   now=$(date +%s)
-  while read -r when text; do
+  while read -r when text || [ -n "$when" ]; do
     [ "$((now - when))" -gt 3600 ] || printf '%s\n' "repair $((now - when)) $(printf %s "$text" | base64 -w0)"
   done <"$repairs"
 fi

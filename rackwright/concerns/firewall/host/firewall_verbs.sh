@@ -19,7 +19,7 @@ show)
   status=0
   if found=$(sh "$rules" check); then echo "the rules stand as they were put"; else printf '%s\n' "$found"; status=1; fi
   [ "$left" -le 0 ] || printf '%s\n' "nothing is put back for another $left s"
-  [ ! -f "$repairs" ] || tail -n 5 "$repairs" | while read -r when text; do
+  [ ! -f "$repairs" ] || tail -n 5 "$repairs" | while read -r when text || [ -n "$when" ]; do
     printf 'put back %s: %s\n' "$(date -d "@$when" '+%F %T')" "$text"
   done
   exit "$status"

@@ -1,7 +1,7 @@
 # What NVIDIA's driver says of itself, its GPUs, and who uses them. Parameters: known (names of GPUs, a line each, of
 # which nothing needs to be asked that `nvidia-smi -q` does not tell).
 module=
-[ ! -r /proc/driver/nvidia/version ] || while IFS= read -r line; do module="$module$line
+[ ! -r /proc/driver/nvidia/version ] || while IFS= read -r line || [ -n "$line" ]; do module="$module$line
 "; done </proc/driver/nvidia/version
 quote module "$module"
 if have nvidia-smi; then
@@ -32,7 +32,8 @@ END
     fallen=$(timeout 10 journalctl --boot --identifier kernel --no-pager --output cat 2>/dev/null | grep -E 'NVRM: .*fallen off the bus' | tail -n 1)
     [ -z "$fallen" ] || quote fallen "$fallen"
   fi
-  [ -z "$other" ] || timeout 30 nvidia-smi --query-gpu=uuid,index,compute_cap --format=csv,noheader 2>/dev/null | sed 's/^/gpu /'
+  # The last line that a program prints may lack its end, and sed ends none.
+  [ -z "$other" ] || { timeout 30 nvidia-smi --query-gpu=uuid,index,compute_cap --format=csv,noheader 2>/dev/null | sed 's/^/gpu /'; echo; }
   for pid in $pids; do
     belongs "$pid"
     user=$(stat -c %U "/proc/$pid" 2>/dev/null) || user='?'

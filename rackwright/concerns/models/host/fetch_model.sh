@@ -29,7 +29,7 @@ fetch() {
 }
 # The image's Python says how far it is, by lines; what they mean is the job's to say.
 { alone fetch "$@"; printf '%s\n' "$?" >"$JOB/fetched"; } |
-  while IFS= read -r line; do
+  while IFS= read -r line || [ -n "$line" ]; do
     case $line in
       "progress: "*) event progress "${line#progress: }" ;;
       *) printf '%s\n' "$line" ;;

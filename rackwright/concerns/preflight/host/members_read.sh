@@ -39,6 +39,8 @@ fi
 if [ "$transport" = nvlink ]; then
   if have nvidia-imex-ctl; then
     timeout 10 nvidia-imex-ctl -N 2>/dev/null | sed -n 's/^ *Domain State: *\([A-Z_]*\).*/imex.state=\1/p'
+    # The last line that a program prints may lack its end, and sed ends none.
+    echo
   else echo imex.state=missing; fi
   for file in /dev/nvidia-caps-imex-channels/channel*; do
     [ ! -e "$file" ] || { echo imex.channels=yes; break; }

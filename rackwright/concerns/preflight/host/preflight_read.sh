@@ -1,11 +1,5 @@
 # What a machine is and has, as far as preflight judges it and no other concern reads it.
 # Parameters: paths (folders whose file systems matter), ports, endpoints, state, urls (NAME=URL), proxies.
-# A process chooses its own name, which may hold line breaks and blanks.
-named() { # a process; sets `name`
-  name=
-  [ ! -r "/proc/$1/comm" ] || read -r name <"/proc/$1/comm"
-  while :; do case $name in *[![:graph:]]*) name=${name%%[![:graph:]]*}_${name#*[![:graph:]]} ;; *) return ;; esac; done
-} 2>/dev/null
 # shellcheck disable=SC2046 - two words
 set -- $(uname -rm)
 read -r init </proc/1/comm
@@ -80,22 +74,13 @@ if [ "$daemon" != 0 ] && [ -r "/proc/$daemon/limits" ]; then
   sed -n 's/^Max locked memory  *[^ ]* *\([^ ]*\).*/memlock=\1/p; s/^Max open files  *[^ ]* *\([^ ]*\).*/nofile=\1/p
     s/^CapEff:[[:space:]]*/capabilities=/p; /\x00/{s/\x00/ /g; s/^/dockerd=/p}' \
     "/proc/$daemon/limits" "/proc/$daemon/status" "/proc/$daemon/cmdline"
+  # A command line ends without a line break, and sed prints none then.
+  echo
 fi
 if ! have ss; then echo ss=missing
+# shellcheck disable=SC2086 - a list of ports
 elif [ -n "$ports" ]; then
-  filter=
-  for port in $ports; do filter="${filter:+$filter or }sport = :$port"; done
-  told=' '
-  ss -Hltnp "$filter" 2>/dev/null | while read -r _ _ _ here _ users; do
-    while :; do
-      case $users in *pid=[0-9]*) users=${users#*pid=} pid=${users%%[!0-9]*} ;; *) break ;; esac
-      case $told in *" ${here##*:}:$pid "*) continue ;; esac
-      told="$told${here##*:}:$pid "
-      belongs "$pid"
-      named "$pid"
-      printf '%s\n' "port ${here##*:} $pid $name ${inside:--} $unit"
-    done
-  done
+  holders $ports | while read -r line; do printf '%s\n' "port $line"; done
 fi
 # A host whose endpoints have all been proven fetches nothing, so nobody needs to be reachable.
 unproven=

@@ -7,9 +7,9 @@
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 read -r uptime _ </proc/uptime
 printf '%s\n' "uptime ${uptime%%.*}"
-[ -f "$lease" ] && while IFS= read -r line; do printf '%s\n' "lease $line"; done <"$lease"
-[ ! -f "$drained" ] || { echo 'drained mark=1'; head -c 4096 "$drained" | while IFS= read -r line; do printf '%s\n' "drained $line"; done; }
-for pin in "$images"/*; do [ -f "$pin" ] && read -r line <"$pin" && printf '%s\n' "pin $line"; done
+[ -f "$lease" ] && while IFS= read -r line || [ -n "$line" ]; do printf '%s\n' "lease $line"; done <"$lease"
+[ ! -f "$drained" ] || { echo 'drained mark=1'; head -c 4096 "$drained" | sed 's/^/drained /'; echo; }
+for pin in "$images"/*; do line=; [ ! -f "$pin" ] || read -r line <"$pin"; [ -z "$line" ] || printf '%s\n' "pin $line"; done
 sed -n 's/^Model:[[:space:]]*/model /p; s/^GPU UUID:[[:space:]]*/uuid /p' /proc/driver/nvidia/gpus/*/information 2>/dev/null
 
 dropping() {
@@ -50,7 +50,8 @@ others() { # what the settings do not have, or not any more, and is there all th
     case "
 $endpoints" in *"
 $name "*) continue ;; esac
-    [ -f "$own/current/health-url" ] && [ ! -f "$own/replaced-by" ] && read -r url <"$own/current/health-url" || continue
+    [ -f "$own/current/health-url" ] && [ ! -f "$own/replaced-by" ] || continue
+    url=; read -r url <"$own/current/health-url"; [ -n "$url" ] || continue
     port=${url##*:}
     printf '%s %04X %s\n' "$name" "${port%%/*}" "$url"
   done
@@ -63,7 +64,7 @@ $name "*) continue ;; esac
   state=$(systemctl show --property=ActiveState,SubState,Result,NeedDaemonReload,UnitFileState,ActiveEnterTimestampMonotonic "$unit")
   printf '%s\n' "$state"
   [ -e "/run/systemd/system/$unit.d/rackwright-held.conf" ] && echo 'held yes'
-  [ -f "$home/$name/last-switch" ] && while read -r line; do printf '%s\n' "last_${line%%=*} ${line#*=}"; done <"$home/$name/last-switch"
+  [ -f "$home/$name/last-switch" ] && while read -r line || [ -n "$line" ]; do printf '%s\n' "last_${line%%=*} ${line#*=}"; done <"$home/$name/last-switch"
   pointer proven
   if pointer current; then
     [ -f "$units/$unit" ] && if cmp -s "$units/$unit" "$unit"; then echo 'unit same'; else echo 'unit other'; fi

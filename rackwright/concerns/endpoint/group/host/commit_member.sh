@@ -4,7 +4,9 @@ cd "$home"
 { grep -vx "$1" history 2>/dev/null || true; printf '%s\n' "$1"; } | durable_file "$home/history"
 durable_file "$home/proven-binding" <"$home/binding"
 durable_link "$home/proven" "releases/$1"
-read -r keep <"$home/keep" || keep=2
+keep=
+[ ! -r "$home/keep" ] || read -r keep <"$home/keep" || :
+keep=${keep:-2}
 for release in releases/*; do
   tail -n "$keep" history | grep -qx "${release##*/}" || rm -rf "$release"
 done

@@ -5,6 +5,8 @@ export RACKWRIGHT_ENDPOINT="$endpoint" RACKWRIGHT_PORT="$port" RACKWRIGHT_RELEAS
 # A hook is not told where the job keeps its files: what it says is said by its output, and is data.
 (unset JOB SECRETS reason cause; eval "exec timeout -k 5 $seconds $words") </dev/null
 status=$?
+# What it printed last may lack its end.
+[ -z "$(tail -c 1 "${JOB:-.}/log" 2>/dev/null)" ] || echo
 case $status in
   0) exit 0 ;;
   124 | 137) how="took more than $seconds s" ;;

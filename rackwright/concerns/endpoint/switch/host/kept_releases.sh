@@ -18,7 +18,7 @@ for folder in "$home"/*/; do
     spec="$release/spec.json"
     [ -f "$spec" ] || continue
     gone=
-    [ -f "$release/needs" ] && while read -r kind name; do
+    [ -f "$release/needs" ] && while read -r kind name || [ -n "$kind" ]; do
       case $kind in
         image) has "$name" || gone="$gone $name" ;;
         path) [ -e "$name" ] || gone="$gone $name" ;;
