@@ -1,4 +1,4 @@
-"""The hosts of an existing Ansible inventory: `$RACKWRIGHT_ANSIBLE_INVENTORY`, or hosts.ini in the current folder."""
+"""The hosts of an existing Ansible inventory: `$RACKWRIGHT_ANSIBLE_INVENTORY`, or the hosts.ini of this site."""
 
 import os
 

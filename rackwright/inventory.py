@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -11,7 +12,7 @@ from pyinfra import logger
 
 from rackwright.garbage import collect_seldom
 from rackwright.loading.ansible.listing import listing_of
-from rackwright.loading.files import site_root
+from rackwright.loading.files import is_python, site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import Listing, load
 from rackwright.messages import SettingsError, coded
@@ -53,6 +54,8 @@ GroupEntry = Sequence[HostEntry] | tuple[Sequence[HostEntry], Mapping[str, Any]]
 """A group: its hosts, or its hosts and values of its own (`ansible_group_priority` among them)."""
 PyinfraGroups = dict[str, list[Any]]
 """The groups as pyinfra takes them from an inventory."""
+NAMED = "RACKWRIGHT_ANSIBLE_INVENTORY"
+"""The variable that names the Ansible inventory of a site's inventory/ansible.py."""
 RECORD = "rackwright.fleet.rollout.plain_run"
 """What keeps the record of a run. Whoever only looks at hosts loads inventories too, and waits for nothing of it."""
 
@@ -80,8 +83,24 @@ def from_ansible(inventory: str, inventory_file: str | None = None) -> PyinfraGr
     Raises SettingsError when Ansible cannot read it.
     """
     caller = Path(inventory_file or inventory).expanduser()
-    listing = listing_of(Path(inventory).expanduser(), site_root(caller))
-    return _publish(listing, caller)
+    root = site_root(caller)
+    return _publish(listing_of(_found(inventory, root), root), caller)
+
+
+def _found(inventory: str, root: Path) -> Path:
+    """Path of a named inventory: what the variable says, from where the user stands; else the site's own file first.
+
+    The variable then holds the whole path, since a process that starts from here stands in the site.
+    """
+    path, here = Path(inventory).expanduser(), Path.cwd()
+    if path.is_absolute():
+        return path
+    typed = os.environ.get(NAMED) == inventory
+    places = [folder / path for folder in ((here, root) if typed else (root, here))]
+    found = next((place for place in places if place.exists()), path)
+    if typed and found.is_absolute():
+        os.environ[NAMED] = str(found)
+    return found.relative_to(here) if found.is_relative_to(here) else found
 
 
 def refuse_other_formats() -> None:
@@ -89,7 +108,7 @@ def refuse_other_formats() -> None:
     collect_seldom()  # the first of ours that runs in a site under pyinfra
     named = pyinfra_options.inventory_named()
     path = Path(named) if named else None
-    if path is None or path.suffix == ".py" or not path.exists():
+    if path is None or is_python(path) or not path.exists():
         return
     raise SettingsError(
         f"{path} is no Python, and pyinfra reads no other inventory; next: "

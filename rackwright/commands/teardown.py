@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import agreed
-from rackwright.fleet.rollout.launch import Run, begin, phase
+from rackwright.fleet.rollout.launch import Run, begin, phase, read_by_pyinfra
 from rackwright.loading.files import site_root
 from rackwright.processes import module
 from rackwright.pyinfra_glue.declaring import declared_by
@@ -81,9 +81,9 @@ def ending(left: Sequence[str], kept: bool) -> str:
 
 def _dry_run(arguments: argparse.Namespace, deploy: Path, hosts: list[str], steps: Steps | None) -> int:
     inventory = Path(arguments.inventory).expanduser().absolute()
-    words = [*module("pyinfra"), str(inventory), str(deploy), "--dry"]
+    words = [*module("pyinfra"), read_by_pyinfra(inventory), str(deploy), "--dry"]
     words += [word for name in hosts for word in ("--limit", name)]
-    known = Handover(purge=arguments.purge, steps=steps).environment
+    known = Handover(inventory=str(inventory), purge=arguments.purge, steps=steps).environment
     return subprocess.run(words, cwd=site_root(inventory), env=known, check=False).returncode
 
 

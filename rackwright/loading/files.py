@@ -15,6 +15,8 @@ from rackwright.settings.problems import Problem, nearest
 
 WITHIN, AFTER = re.compile(r"[\w.-]"), re.compile(r"[\w-]")
 """What before or after a name makes it part of another one."""
+OURS = re.compile(r"^\s*(from|import)\s+rackwright|\bglobals\(\)|^\s*hosts\s*=", re.MULTILINE)
+"""What a Python inventory has, and a program that prints JSON has not: groups that are left as names."""
 EXTENSIONS = ("", ".yml", ".yaml", ".json")
 NO_FILE = "is no file: a pipe, a socket or a device is not read"
 SITE_VARIABLE = "RACKWRIGHT_SITE"
@@ -35,6 +37,16 @@ def site_root(inventory: Path) -> Path:
         if (folder / DEPLOY).is_file():
             return folder
     return here.parent if here.name == "inventory" else here
+
+
+def is_python(inventory: Path) -> bool:
+    """True for an inventory in Python, which pyinfra reads itself; False for one that Ansible reads.
+
+    An executable without rackwright in it is a dynamic inventory of Ansible's, whatever its ending.
+    """
+    if inventory.suffix != ".py" or inventory.is_dir():
+        return False
+    return not (inventory.is_file() and os.access(inventory, os.X_OK) and not OURS.search(_text(inventory)))
 
 
 def refuse_no_file(path: Path) -> None:

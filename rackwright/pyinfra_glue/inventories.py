@@ -12,7 +12,7 @@ from pyinfra.api.host import Host
 
 from rackwright.effects.run_context import part_of
 from rackwright.loading.ansible.listing import listing_of
-from rackwright.loading.files import refuse_no_file, site_root
+from rackwright.loading.files import is_python, refuse_no_file, site_root
 from rackwright.loading.group import left_out
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import load, standalone
@@ -48,7 +48,7 @@ def load_inventory(path: str | Path, arguments: bool = True) -> list[InventoryHo
     if not inventory.exists():
         raise SettingsError(f"{path}: there is no such inventory; next: ls {inventory.parent}", code="RW1306")
     refuse_no_file(inventory)
-    if inventory.suffix != ".py":
+    if not is_python(inventory):
         loaded = load(listing_of(inventory), data_given())
         tell(loaded.foreign.lines(str(path)))
         return with_arguments(site_root(inventory), loaded.hosts) if arguments else list(loaded.hosts)
@@ -56,7 +56,9 @@ def load_inventory(path: str | Path, arguments: bool = True) -> list[InventoryHo
     found = _inventories().hosts.get(inventory.resolve())
     if found is None:
         raise SettingsError(
-            f"{path} names no hosts: it must say globals().update(build(__file__, {{...}}))", code="RW1307"
+            f"{path} names no hosts: it must say globals().update(build(__file__, {{...}})); next: write that, or, "
+            f"where it prints JSON for Ansible: chmod +x {path}",
+            code="RW1307",
         )
     return with_arguments(site_root(inventory), found) if arguments else list(found)
 

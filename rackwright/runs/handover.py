@@ -20,6 +20,8 @@ class Handover:
 
     record: str = ""
     """The file of the run's record; without one nothing is noted."""
+    inventory: str = ""
+    """The Ansible inventory, where pyinfra was handed `rackwright/ansible_inventory.py` in its place."""
     in_waves: bool = False
     """Of `rackwright rollout` and `rollback`: waves and bakes, which a plain deploy has not."""
     parent: int = 0

@@ -13,10 +13,12 @@ import pytest
 import yaml
 
 from rackwright.commands import init
+from rackwright.inventory import NAMED
 from rackwright.loading.ansible.command import command
 from rackwright.loading.ansible.listing import listing_of
 from rackwright.messages import SettingsError
 from rackwright.pyinfra_glue.inventories import load_inventory
+from tests.programs.fake_site import started
 
 MODEL = {"model": {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}, "own_keys": ["k*"]}
 KEYS = [f"k{number}" for number in range(6)]
@@ -138,3 +140,61 @@ def test_the_shipped_inventory_for_ansible_sites(ini: Path, monkeypatch: pytest.
     monkeypatch.setenv("RACKWRIGHT_ANSIBLE_INVENTORY", str(ini / "hosts.ini"))
     hosts = load_inventory("site/inventory/ansible.py")
     assert [(host.name, host.settings.hardware.machine) for host in hosts] == [("h2", "DGX B200"), ("h1", "DGX B200")]
+
+
+def test_hosts_ini_of_the_site_counts_wherever_the_user_stands(ini: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    init.make_site(ini / "site")
+    (ini / "hosts.ini").rename(ini / "site" / "hosts.ini")
+    (ini / "hosts.ini").write_text("[b200]\nanother ansible_host=192.0.2.9\n")
+    assert [host.name for host in load_inventory("site/inventory/ansible.py")] == ["h2", "h1"]
+    monkeypatch.setenv(NAMED, "hosts.ini")  # what somebody types counts from where they stand
+    assert [host.name for host in load_inventory("site/inventory/ansible.py")] == ["another"]
+    monkeypatch.chdir("site")  # as a process that a rollout starts
+    assert [host.name for host in load_inventory("inventory/ansible.py")] == ["another"]
+
+
+DYNAMIC = """\
+#!/usr/bin/env python3
+import json, sys
+assert sys.argv[1:] == ["--list"], sys.argv
+print(json.dumps({"b200": {"hosts": ["h9"]}, "_meta": {"hostvars": {"h9": {"ansible_host": "192.0.2.9"}}}}))
+"""
+
+
+@pytest.mark.parametrize("name", ["dyn.py", "dyn.sh", "dyn", "folder/dyn.py"])
+def test_an_executable_inventory_works_whatever_its_ending(ini: Path, name: str) -> None:
+    file = ini / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(DYNAMIC)
+    file.chmod(0o755)
+    write(file.parent / "group_vars" / "all.yml", MODEL)
+    [host] = load_inventory(name.partition("/")[0])
+    assert (host.name, host.data["ssh_hostname"]) == ("h9", "192.0.2.9")
+
+
+def test_a_python_inventory_on_a_disk_where_every_file_is_executable(ini: Path) -> None:
+    text = 'from rackwright.inventory import build\nglobals().update(build(__file__, {"b200": ["h1"]}))\n'
+    (ini / "fleet.py").write_text(text)
+    (ini / "fleet.py").chmod(0o777)
+    assert [host.name for host in load_inventory("fleet.py")] == ["h1"]
+
+
+def test_a_program_that_is_not_executable_is_told_to_be(ini: Path) -> None:
+    (ini / "dyn.py").write_text("import json\nprint(json.dumps({}))\n")
+    with pytest.raises(SettingsError, match=r"^RW1307: dyn\.py names no hosts: .*chmod \+x dyn\.py"):
+        load_inventory("dyn.py")
+
+
+@pytest.mark.parametrize("name", ["hosts.ini", "dyn.py"])
+def test_pyinfra_is_handed_python_in_place_of_an_ansible_inventory(ini: Path, name: str) -> None:
+    file = ini / name
+    file.write_text(DYNAMIC.replace("h9", "@fake/h9") if name == "dyn.py" else "[b200]\n@fake/h9 x=1\n")
+    file.chmod(0o755 if name == "dyn.py" else 0o644)
+    site = ini / "site"
+    init.make_site(site)
+    file.rename(site / name)
+    status, output = started(site, "rackwright", "teardown", name, "--dry")
+    assert "@fake/h9" in output
+    assert "RW1407" not in output
+    assert "Loading inventory" in output
+    assert status in (0, 1), output

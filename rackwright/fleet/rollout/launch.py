@@ -12,10 +12,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+import rackwright
 from rackwright.fleet.quarantine import update_quarantine
 from rackwright.fleet.rollout.begin_event import beginning
 from rackwright.fleet.rollout.hooks import FINISH, PLAN, merged, run_hooks
 from rackwright.fleet.view.live_run import follow, is_terminal
+from rackwright.loading.files import is_python
 from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import nested
@@ -50,10 +52,16 @@ class Run:
 
         asked: what its handover says besides the record.
         """
-        words = [*module("pyinfra"), str(self.inventory), str(deploy), "-y"]
+        words = [*module("pyinfra"), read_by_pyinfra(self.inventory), str(deploy), "-y"]
         words += [word for name in hosts for word in ("--limit", name)]
         words += [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
-        handover = Handover(record=str(self.record), in_waves=self.in_waves, parent=os.getpid(), **asked)
+        handover = Handover(
+            record=str(self.record),
+            inventory=str(self.inventory),
+            in_waves=self.in_waves,
+            parent=os.getpid(),
+            **asked,
+        )
         try:
             return follow(words, self.root, handover.environment, self.record, self.view)
         except KeyboardInterrupt:
@@ -109,6 +117,11 @@ class Run:
                 print(f"rackwright: {text}", flush=True)
         except RackwrightError as error:
             print(f"rackwright: {error}", file=sys.stderr)
+
+
+def read_by_pyinfra(inventory: Path) -> str:
+    """The inventory that pyinfra is handed: for one of Ansible's, the Python that reads what the handover names."""
+    return str(inventory if is_python(inventory) else Path(rackwright.__file__).with_name("ansible_inventory.py"))
 
 
 def begin(
