@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from rackwright.engines.fit.problems import engine_problems
-from rackwright.loading.ansible.jinja import JINJA
+from rackwright.loading.ansible.templates import templates
 from rackwright.loading.wording import explain, is_secret, misplaced, path_of
 from rackwright.loading.yaml_file import OddNumber
 from rackwright.settings import connection
@@ -26,8 +26,6 @@ from rackwright.settings.ssh import args as ssh_args
 
 OWN_KEYS = "own_keys"
 ENDPOINTS = "endpoints"
-FREE = ("engine", "arguments", "daemon")
-"""Keys whose text may hold braces that are not Ansible's."""
 LONGEST = 64
 """Bits of a whole number."""
 UNDERSTOOD = (*connection.RENAMED, *ssh_args.KEYS)
@@ -189,11 +187,9 @@ def _over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
 
 def _jinja(values: Mapping[str, Any]) -> Iterator[Found]:
     for key, value in values.items():
-        if key in FREE or _is_own(key, values) or (key.startswith("ansible_") and key not in UNDERSTOOD):
+        if _is_own(key, values) or (key.startswith("ansible_") and key not in UNDERSTOOD):
             continue
-        for path, text in leaves(value, (key,)):
-            if isinstance(text, str) and JINJA.search(text) and not set(path) & set(FREE):
-                yield Found(path, "Jinja is not evaluated here: write the value itself", "RW0215")
+        yield from (Found(path, text, "RW0215") for path, text in templates(key, value))
 
 
 def _odd_numbers(values: Mapping[str, Any]) -> Iterator[Found]:

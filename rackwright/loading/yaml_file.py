@@ -32,6 +32,7 @@ KINDS = {
     "tag:yaml.org,2002:timestamp": "date",
 }
 """What a tag stands for."""
+NO_KEY = "a mapping or a list as a key; if its braces are Jinja, write the value itself: nothing here evaluates it"
 PLAIN = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 """A number as people write it."""
 
@@ -174,6 +175,7 @@ def _odd_keys(root: yaml.Node | None, file: str) -> Iterator[Problem]:
 
 def _unreadable(error: Exception, text: str, root: yaml.Node | None, file: str) -> Problem:
     what = getattr(error, "problem", None) or "unreadable"
+    what = NO_KEY if what == "found unhashable key" else what
     if isinstance(error, yaml.reader.ReaderError):
         what = f"the character U+{ord(text[error.position]):04X} is not allowed"
     path = _path_of(getattr(error, "node", None), root)

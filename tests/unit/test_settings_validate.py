@@ -154,11 +154,6 @@ def test_other_ansible_variables_pass() -> None:
     assert told({"ansible_python_interpreter": "{{ x }}"}) == []
 
 
-def test_braces_stay_in_engine_and_arguments() -> None:
-    assert told({"engine": {"reasoning_parser": "{{ x }}"}, "arguments": ["{{ y }}"]}) == []
-    assert told({"endpoints": {"a": {"engine": {"reasoning_parser": "{{ x }}"}}}}) == []
-
-
 def test_secrets_are_taken_where_the_settings_take_them() -> None:
     settings, problems = validate(
         "h", {**MODEL, "models": {"hub_token": Secret("a")}, "registry": {"key": Secret("b")}}, {}

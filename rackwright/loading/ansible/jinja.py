@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,16 +9,22 @@ from rackwright.settings.connection import RENAMED
 from rackwright.settings.secret import Secret
 from rackwright.settings.ssh import args as ssh_args
 
-JINJA = re.compile(r"\{\{.*\}\}|\{%.*%\}", re.DOTALL)
+MARKS = (("{{", "}}"), ("{%", "%}"), ("{#", "#}"))
+"""How expressions, statements and comments begin and end."""
 KEYS = frozenset({*RENAMED.values(), *ssh_args.KEYS})
 """What is evaluated, in our words; Jinja in a setting is refused, since no setting depends on another one."""
 DEPTH = 8
 """How often a variable may stand for a text with Jinja in it."""
 
 
+def holds_jinja(text: str) -> bool:
+    """True for a text with Jinja in it, or begun as such. Its time grows with the text alone."""
+    return text.lstrip().startswith("{{") or any(0 <= text.find(begin) < text.rfind(end) for begin, end in MARKS)
+
+
 def has_jinja(values: Mapping[str, Any]) -> bool:
     """Whether a variable for the way to a host holds any."""
-    return any(isinstance(values.get(key), str) and JINJA.search(values[key]) for key in KEYS)
+    return any(isinstance(values.get(key), str) and holds_jinja(values[key]) for key in KEYS)
 
 
 def evaluated(values: Mapping[str, Any], host: str, groups: Sequence[str], said: Mapping[str, Any]) -> dict[str, Any]:
@@ -39,7 +44,7 @@ def _text(value: Any, context: Mapping[str, Any]) -> Any:
 
     site, text = ImmutableSandboxedEnvironment(undefined=StrictUndefined), value
     for _ in range(DEPTH):
-        if not isinstance(text, str) or not JINJA.search(text):
+        if not isinstance(text, str) or not holds_jinja(text):
             return text
         try:
             text = site.from_string(text).render(context)
