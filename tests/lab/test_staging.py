@@ -359,12 +359,14 @@ def test_a_folder_that_somebody_could_write_to_is_verified_anew_and_closed(stage
 def test_a_hugging_face_cache_on_the_host_is_copied_and_not_fetched(staged: Staging) -> None:
     """Users of plain `docker run` have one."""
     folder = eagle_of(staged)
-    own = "/home/ops/.cache/huggingface/hub/models--nvidia--gpt-oss-120b-Eagle3"
+    cache = "/home/ops/.cache/huggingface/hub"
+    own = f"{cache}/models--nvidia--gpt-oss-120b-Eagle3"
     staged.on_host(
         f'commit=$(sed -n \'s/^ *"commit": "\\([0-9a-f]*\\)".*/\\1/p\' {folder}/.rackwright.json); '
-        f"mkdir -p {own}/blobs {own}/snapshots/$commit; cd {folder}; n=0; "
-        "find . -type f ! -name .rackwright.json | while read -r file; do n=$((n + 1)); "
-        f'cp "$file" {own}/blobs/$n; mkdir -p "{own}/snapshots/$commit/$(dirname "$file")"; '
+        f"mkdir -p {cache}/blobs/00 {own}/blobs {own}/snapshots/$commit; cd {folder}; n=0; "
+        "find . -type f ! -name .rackwright.json | while read -r file; do n=$((n + 1)); shared=00/$(printf %064d $n); "
+        f'cp "$file" {cache}/blobs/$shared; ln -s ../../blobs/$shared {own}/blobs/$n; '
+        f'mkdir -p "{own}/snapshots/$commit/$(dirname "$file")"; '
         f'ln -s {own}/blobs/$n "{own}/snapshots/$commit/$file"; done; '
         f"chown -R ops /home/ops/.cache; chmod 0700 /home/ops; cd /; rm -rf {folder}"
     )

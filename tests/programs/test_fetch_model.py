@@ -23,6 +23,7 @@ import pytest
 
 from rackwright.effects.jobs import MISTAKE
 from rackwright.hostside import store_functions
+from rackwright.hostside.fetch_model.cache import cached
 from rackwright.hostside.fetch_model.files import is_plain
 from rackwright.hostside.fetch_model.hub import Hub as Repository
 from rackwright.hostside.packed import packed
@@ -554,6 +555,61 @@ def test_what_is_wrong_in_a_cache_or_leads_out_of_it_is_fetched(hub: Hub, tmp_pa
     code, output = hub.run()
     assert code == 0, output
     assert {row["path"].rpartition("/")[2] for row in hub.fetched()} == {wrong, outside, gone}
+
+
+SHARED = """
+import os, sys
+from huggingface_hub import snapshot_download
+from huggingface_hub.utils import _shared_blobs as store
+folder = snapshot_download(sys.argv[1])
+blobs = f"{os.environ['HF_HUB_CACHE']}/models--{sys.argv[1].replace('/', '--')}/blobs"
+for number, name in enumerate(sorted(os.listdir(blobs))):
+    path = f"{blobs}/{name}"
+    asked = {"cache_dir": os.environ["HF_HUB_CACHE"], "expected_size": os.stat(path).st_size}
+    assert store.publish_blob_to_shared_store(blob_path=path, xet_hash=f"{number:064x}", **asked)
+"""
+"""What the library does with each file that came by Xet, which the lab's hub does not speak."""
+
+
+def shared_by_the_library(hub: Hub) -> Path:
+    """A cache that huggingface_hub itself has filled, with all files in the store that its models share."""
+    cache = hub.models.parent / "cache"
+    env = {"PATH": os.environ["PATH"], "HF_ENDPOINT": hub.url, "HF_HUB_CACHE": str(cache), "HOME": str(cache.parent)}
+    subprocess.run([sys.executable, "-c", SHARED, SMALL], env=env, check=True, capture_output=True)
+    faults.forget_requests(hub.state)
+    return cache
+
+
+def test_what_the_librarys_models_share_is_copied_and_not_fetched(hub: Hub) -> None:
+    hub.cache = shared_by_the_library(hub)
+    assert all(path.is_symlink() for path in hub.cache.glob("models--*/blobs/*"))
+    code, output = hub.run()
+    assert code == 0, output
+    assert hub.fetched() == []
+    assert len(hub.manifest()["files"]) > 3
+    assert not any(path.is_symlink() for path in hub.target().rglob("*"))
+
+
+@pytest.mark.parametrize("name", ["ff/{0}", "00/{0}.refs", "00/{0}/{0}", "{0}", "00/short"])
+def test_no_other_file_of_a_cache_counts_as_shared(tmp_path: Path, name: str) -> None:
+    blob = tmp_path / "blobs" / name.format("0" * 64)
+    snapshot = tmp_path / "models--a--b" / "snapshots" / "c" / "file"
+    for path in (blob, snapshot):
+        path.parent.mkdir(parents=True)
+    blob.write_bytes(b"x")
+    snapshot.symlink_to(blob)
+    assert cached([tmp_path], "a/b", "c", {"path": "file", "size": 1}) is None
+
+
+def test_a_shared_blob_that_leads_out_of_its_cache_is_not_taken(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"x")
+    cache, name = tmp_path / "cache", f"00/{'0' * 64}"
+    snapshot = cache / "models--a--b" / "snapshots" / "c" / "file"
+    for path in (cache / "blobs" / name, snapshot):
+        path.parent.mkdir(parents=True)
+    (cache / "blobs" / name).symlink_to(tmp_path / "secret")
+    snapshot.symlink_to(cache / "blobs" / name)
+    assert cached([cache], "a/b", "c", {"path": "file", "size": 1}) is None
 
 
 # -- a store that several hosts share

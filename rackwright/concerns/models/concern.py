@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +35,6 @@ LINE_BREAK = "\x01"
 INSIDE = "/run/rackwright"
 """Where the job's secrets and its program lie in the container."""
 FETCH_TIMEOUT = 24 * 3600
-HOMES = ("/root", "/home/*")
 PAUSE = 3.0
 """Seconds before a second try at the hub; the n-th pause is n x n as long."""
 
@@ -330,29 +329,29 @@ def fetch_job(settings: HostSettings, source: ModelSource, commit: str, fetcher:
         "secrets": INSIDE,
     }
     hub = settings.mirrors.hub.rstrip("/")
-    script = store_functions() + helper_script(
-        "fetch_model",
-        job_container(name),
-        image=fetcher.image,
-        inside=INSIDE,
-        models_dir=settings.models.folder,
-        manifests=MANIFESTS,
-        hub_caches=" ".join(_in_all_homes(settings.models.hub_caches)),
-        endpoint="" if hub == Mirrors().hub else hub,
-        program=packed("hostside/fetch_model"),
-        spec=json.dumps(spec, sort_keys=True),
-        **proxy_values(settings),
+    caches = host_script(
+        "hub_caches", hub_caches=" ".join(settings.models.hub_caches), model=f"models--{folder_name(source)}"
+    )
+    script = (
+        store_functions()
+        + caches
+        + helper_script(
+            "fetch_model",
+            job_container(name),
+            image=fetcher.image,
+            inside=INSIDE,
+            models_dir=settings.models.folder,
+            manifests=MANIFESTS,
+            endpoint="" if hub == Mirrors().hub else hub,
+            program=packed("hostside/fetch_model"),
+            spec=json.dumps(spec, sort_keys=True),
+            **proxy_values(settings),
+        )
     )
     secrets: dict[str, Secret] = {"hub_token": settings.models.hub_token} if settings.models.hub_token else {}
     title, most = f"fetch {source.repository}", settings.downloads.parallel
     limit = FETCH_TIMEOUT
     return Job(name, title, script, limit, secrets, at_once=most, code="RW2903", after=(fetcher.pull,))
-
-
-def _in_all_homes(caches: Sequence[str]) -> Iterator[str]:
-    """Patterns for the shell: `~` stands for every user's home."""
-    for cache in caches:
-        yield from (f"{home}{cache[1:]}" for home in HOMES) if cache.startswith("~") else (cache,)
 
 
 # -- changes

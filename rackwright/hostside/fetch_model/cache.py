@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,8 @@ FICLONE = 0x40049409
 """linux/fs.h: share the blocks of a file on a file system that can, until one of both is written to."""
 CACHES = "HUB_CACHES"
 """Environment variable with the folders, parted by colons."""
+SHARED = re.compile(r"blobs/([0-9a-f]{2})/\1[0-9a-f]{62}")
+"""A file that the models of a cache share: huggingface_hub 1.32 and newer keep there what came by Xet."""
 
 
 def caches() -> list[Path]:
@@ -25,15 +28,22 @@ def caches() -> list[Path]:
 def cached(folders: Sequence[Path], repository: str, commit: str, file: File) -> Path | None:
     """Where a cache has a file of a commit, of the right size; None when none has it.
 
-    A snapshot's names are links to its repository's `blobs`; one that leads elsewhere is somebody's trick.
+    A snapshot's names are links to its repository's `blobs`, which may be links to the cache's own; one that leads
+    elsewhere is somebody's trick.
     """
     for folder in folders:
         own = folder / f"models--{repository.replace('/', '--')}"
         found = Path(os.path.realpath(own / "snapshots" / commit / file["path"]))
-        inside = own.resolve() in found.parents
+        inside = _belongs(found, own.resolve(), folder.resolve())
         if inside and found.is_file() and found.stat().st_size == file["size"]:
             return found
     return None
+
+
+def _belongs(path: Path, own: Path, cache: Path) -> bool:
+    """True if a file is the repository's own, or one that the cache's repositories share."""
+    shared = cache in path.parents and SHARED.fullmatch(path.relative_to(cache).as_posix())
+    return own in path.parents or bool(shared)
 
 
 def copy(source: Path, target: Path, still_working: Callable[[], None]) -> None:

@@ -9,13 +9,16 @@ ca=/etc/ssl/certs/ca-certificates.crt
 for name in SSL_CERT_FILE REQUESTS_CA_BUNDLE CURL_CA_BUNDLE; do [ ! -f $ca ] || set -- "$@" --env $name="$inside/ca.crt"; done
 [ ! -f $ca ] || cp $ca "$SECRETS/ca.crt"
 mkdir -p -m 0755 "$models_dir" || exit 1
+# Of a cache only what is this model's is mounted, and the store that the cache's models share: users own it, and may have put links anywhere.
 caches=
-# shellcheck disable=SC2086 - patterns of folders
-for cache in $hub_caches; do
-  [ -d "$cache" ] || continue
-  set -- "$@" --volume "$cache:$cache:ro"
+holding >"$SECRETS/caches"
+while IFS= read -r cache; do
+  set -- "$@" --mount "type=bind,src=$cache/$model,dst=$cache/$model,readonly"
+  if [ -d "$cache/blobs" ] && [ ! -L "$cache/blobs" ]; then
+    set -- "$@" --mount "type=bind,src=$cache/blobs,dst=$cache/blobs,readonly"
+  fi
   caches="$caches:$cache"
-done
+done <"$SECRETS/caches"
 [ -z "$caches" ] || set -- "$@" --env "HUB_CACHES=${caches#:}"
 mkdir -p -m 0755 "$manifests" || exit 1
 printf %s "$program" | base64 -d >"$SECRETS/fetch_model.pyz"
