@@ -340,7 +340,7 @@ def _bake_host(host: Host, last: bool) -> Outcome:
             continue
         rows = bake_rows(name, endpoint.proven, endpoint.spec, own.get(name) if last else None)
         try:
-            ask_all(host.state, host, rows, again=True)
+            ask_all(host.state, host, name, rows, again=True)
         except StepFailedError as error:
             complain(host, str(error))
             note("host", host=host.name, state=RunState.AFTERWARDS, text=str(error))

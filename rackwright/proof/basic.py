@@ -76,6 +76,13 @@ class Question:
     needs: frozenset[str] = frozenset()
     rule: RowRule | None = None
     """How to build this row again; None: only the control machine asks it."""
+    endpoint: str = ""
+    """Whom it asks, where one step switches several endpoints."""
+
+    @property
+    def label(self) -> str:
+        """Its name, told apart from the same question to another endpoint."""
+        return f"{self.endpoint}: {self.name}" if self.endpoint else self.name
 
 
 @dataclass(frozen=True)

@@ -30,4 +30,9 @@ OTHER = "RW0400"
 
 def code_of(rows: Iterable[str]) -> str:
     """The code of the first refused row."""
-    return next((CODES.get(row, OTHER) for row in rows), OTHER)
+    return next((CODES.get(row_of(row), OTHER) for row in rows), OTHER)
+
+
+def row_of(label: str) -> str:
+    """The row's name, without the endpoint that stands before it where one job asks several."""
+    return label if label in CODES else label.partition(": ")[2] or label

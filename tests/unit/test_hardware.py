@@ -168,8 +168,8 @@ def hostile(poison: Callable[[str], str]) -> BundledHost:
     # What preflight computes with stays a number.
     seen[PREFLIGHT.name] = replace(read, values={key: poison(text) for key, text in read.values.items()})
     seen[DOCKER.name] = replace(seen[DOCKER.name], daemon="up", files={})
-    rows = {poison(name): poisoned(row, poison) for name, row in timeline.rows.items()}
-    kept = {name: poisoned(row, poison) for name, row in timeline.rows.items()}
+    rows = {(poison(of), poison(name)): poisoned(row, poison) for (of, name), row in timeline.rows.items()}
+    kept = {key: replace(poisoned(row, poison), name=row.name) for key, row in timeline.rows.items()}
     lied = HostTimeline(
         poison(timeline.name), timeline.state, spans=poisoned(timeline.spans, poison), rows={**rows, **kept}
     )

@@ -409,8 +409,8 @@ def test_a_figure_is_a_number(figure: str) -> None:
 
 
 def test_a_row_is_printable_though_its_json_is_not_broken() -> None:
-    row = parse_row(json.dumps({"row": EVIL, "mark": "proved", "seen": EVIL}))
-    assert row.text.isprintable()
+    row = parse_row(json.dumps({"row": EVIL, "mark": "proved", "seen": EVIL, "endpoint": EVIL}))
+    assert f"{row.mark}{row.name}{row.seen}{row.endpoint}".isprintable()
 
 
 FORGED = "entry 1 2.0 2.0 3 /m/a\x0bentry 9 9.0 9.0 9 /m/b\u2028::x\x85foreign /root"

@@ -31,7 +31,7 @@ def test_a_good_rollout_of_a_lab() -> None:
     assert phases(timeline.hosts["lab-lived2"]) == [STAGING, WAITING, PROVING, LOADING, PROVING]
     assert all(span.end is not None for host in timeline.hosts.values() for span in host.spans)
     assert [name for name, _ in timeline.marks] == ["canaries", "wave 1", "wave 2"]
-    assert timeline.hosts["lab-lived1"].rows["speed"].figure_before is not None
+    assert timeline.hosts["lab-lived1"].rows["llm", "speed"].figure_before is not None
     assert "stream_interval" in timeline.hosts["lab-lived1"].diffs[0]
     assert (timeline.status, timeline.wave) == (0, None)
     assert 50 < timeline.duration < 60
@@ -53,7 +53,7 @@ def test_a_release_that_is_taken_back() -> None:
     assert phases(timeline.hosts["lab-lived2"])[-1] == ROLLING_BACK
     assert phases(timeline.hosts["lab-lived1"])[-1] == ROLLING_BACK
     assert timeline.hosts["lab-lived1"].wave == 0
-    assert timeline.hosts["lab-lived2"].rows["a tool call"].mark == "refused"
+    assert timeline.hosts["lab-lived2"].rows["llm", "a tool call"].mark == "refused"
     assert "no tool call came back" in timeline.hosts["lab-lived2"].errors[0]
     assert [name for name, _ in timeline.marks] == ["canaries", "wave 1", "rolling back"]
 

@@ -32,7 +32,7 @@ from rackwright.paths import endpoint_dir, failed_dir, unit_name
 from rackwright.plan.change import Proved, Shell
 from rackwright.plan.jobstream import Heard, text_of
 from rackwright.proof.basic import Answer, Question, Verdict, judge_safely, mark_of, parse_answer, refusal
-from rackwright.proof.codes import code_of
+from rackwright.proof.codes import code_of, row_of
 from rackwright.proof.full import HOST_ROWS, compared, refuses
 from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.journal import keep_beside, note
@@ -51,7 +51,7 @@ class RefusedError(StepFailedError):
 
 def _reasons_of(rows: Iterable[str]) -> tuple[Reason, ...]:
     rows = list(rows)
-    ours = tuple(Reason(Cause.GPU, row) for row in rows if row in HOST_ROWS)
+    ours = tuple(Reason(Cause.GPU, row) for row in rows if row_of(row) in HOST_ROWS)
     return ours or tuple(Reason(Cause.CHECK, row) for row in rows)
 
 
@@ -103,7 +103,7 @@ def switch_and_prove(state: State, host: Host, step: Proved, before: Mapping[str
     ended = follow_job(state, host, step.job, heed)
     if ended.status == 0 and not progress.waited:
         # An earlier run's switch, which asked for less, was joined.
-        ask_all(state, host, step.questions, before)
+        ask_all(state, host, step.endpoint, step.questions, before)
     error = ending(step, progress, ended)
     if error is not None:
         log = fetch_log(state, host, progress, step.release)
@@ -133,7 +133,8 @@ def tell(host: Host, progress: SwitchProgress, heard: Heard) -> None:
     say(host, f"  {shown.text}", shown.colour)
     if progress.row is not None:
         row = progress.row
-        note("row", host=host.name, row=row.name, mark=row.mark, seen=row.seen, figure=row.figure)
+        values = {"row": row.name, "mark": row.mark, "seen": row.seen, "figure": row.figure}
+        note("row", host=host.name, endpoint=row.endpoint or progress.endpoint, **values)
 
 
 def _approve(state: State, host: Host, step: Proved, before: Mapping[str, Verdict], progress: SwitchProgress) -> None:
@@ -141,7 +142,7 @@ def _approve(state: State, host: Host, step: Proved, before: Mapping[str, Verdic
     try:
         word = "commit"
         try:
-            ask_all(state, host, step.questions, before)
+            ask_all(state, host, step.endpoint, step.questions, before)
         except RefusedError as error:
             progress.refused.update(error.rows)
             word = f"back {error.text}"
@@ -266,6 +267,7 @@ def fetch_log(state: State, host: Host, progress: SwitchProgress, release: str) 
 def ask_all(
     state: State,
     host: Host,
+    endpoint: str,
     questions: Sequence[Question],
     before: Mapping[str, Verdict] | None = None,
     again: bool = False,
@@ -281,11 +283,11 @@ def ask_all(
         verdict = compared(question, earlier, ask(state, host, question))
         refusing = refuses(question, earlier, verdict)
         mark = mark_of(verdict, refusing)
-        say(host, f"  {mark}: {question.name}: {verdict.seen}", COLOURS[mark])
+        say(host, f"  {mark}: {question.label}: {verdict.seen}", COLOURS[mark])
         if refusing or not again:
-            note("row", host=host.name, row=question.name, mark=mark, **_values(verdict, earlier))
+            note("row", host=host.name, endpoint=question.endpoint or endpoint, row=question.name, mark=mark, **_values(verdict, earlier))
         if refusing:
-            refused[question.name] = verdict.seen
+            refused[question.label] = verdict.seen
     if refused:
         raise RefusedError(refused)
 

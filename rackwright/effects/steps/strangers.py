@@ -41,7 +41,7 @@ def refuse_strangers(state: State, head: Host, group: Group, port: int) -> None:
     text = in_words(opened, len(places), probers)
     mark = "refused" if opened else "proved"
     say(head, f"  {mark}: {ROW}: {text}", COLOURS[mark])
-    note("row", host=head.name, row=ROW, mark=mark, seen=text)
+    note("row", host=head.name, endpoint=group.endpoint, row=ROW, mark=mark, seen=text)
     if opened:
         raise StepFailedError(f"{ROW}: {text}; next: {CLOSE}", (Reason(Cause.CHECK, ROW),), code=CODE)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -55,18 +55,29 @@ def _host(member: BundledHost) -> Json:
         "state": allowed.word(own.state, tuple(RunState)),
         **profile_of(member.groups),
         "endpoints": endpoints_of(member.settings),
-        "gate": gate_of(own.rows),
+        "gate": gate_of(own.rows.values(), list(member.settings.all_endpoints)),
         "seconds": seconds_of(own),
         **(host_record(member.reading, member.settings) if member.reading else {}),
     }
 
 
-def gate_of(rows: Mapping[str, AskedRow]) -> list[Json]:
-    """The gate's rows: which, how it was judged, and its figure; what an engine has answered stays at home."""
+def gate_of(rows: Iterable[AskedRow], endpoints: Sequence[str]) -> list[Json]:
+    """The gate's rows: which, how it was judged, and its figure; what an engine has answered stays at home.
+
+    endpoints: the host's own. Of several, a row says the number of its own, as they stand in the record.
+    """
+    numbers = {name: number for number, name in enumerate(endpoints, 1)} if len(endpoints) > 1 else {}
     return [
-        {"row": name, **known(mark=allowed.word(row.mark, MARKS), figure=allowed.number(row.figure))}
-        for name, row in rows.items()
-        if name in CODES
+        {
+            "row": row.name,
+            **known(
+                endpoint=numbers.get(row.endpoint),
+                mark=allowed.word(row.mark, MARKS),
+                figure=allowed.number(row.figure),
+            ),
+        }
+        for row in rows
+        if row.name in CODES
     ]
 
 

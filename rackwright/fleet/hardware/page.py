@@ -49,13 +49,20 @@ def _host(host: Json) -> Iterator[str]:
     yield from ("", f"## Host {host['host']}: {host['state']}{profile}", "")
     gpus = (f"{gpu['count']} x {gpu['name']}" for gpu in host.get("gpus", ()))
     yield from _table(("", ""), [("GPUs", ", ".join(gpus)), *_pairs(host.get("machine", {}))])
-    for endpoint in host["endpoints"]:
-        yield from _table(("endpoint", ""), _pairs({**endpoint, **endpoint["options"]}))
-    rows = [(row["row"], row.get("mark", "-"), _figure(row)) for row in host["gate"]]
-    yield from _table(("gate", "", "figure"), rows)
+    several = len(host["endpoints"]) > 1
+    for number, endpoint in enumerate(host["endpoints"], 1):
+        head = f"endpoint {number}" if several else "endpoint"
+        yield from _table((head, ""), _pairs({**endpoint, **endpoint["options"]}))
+    for asked in dict.fromkeys(row.get("endpoint") for row in host["gate"]):
+        rows = [_row(row) for row in host["gate"] if row.get("endpoint") == asked]
+        yield from _table((f"gate of endpoint {asked}" if asked else "gate", "", "figure"), rows)
     yield from _table(("phase", "seconds"), _pairs(host["seconds"]))
     checks = [(row["check"], f"{row['verdict']} {row.get('code', '')}".strip()) for row in host.get("preflight", ())]
     yield from _table(("preflight", ""), checks or [("not read", "-")])
+
+
+def _row(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    return row["row"], row.get("mark", "-"), _figure(row)
 
 
 def _figure(row: Mapping[str, Any]) -> str:

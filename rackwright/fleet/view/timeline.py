@@ -54,6 +54,8 @@ class AskedRow:
     figure: float | None = None
     before: str = ""
     figure_before: float | None = None
+    endpoint: str = ""
+    """Empty where the record does not say it."""
 
 
 @dataclass
@@ -73,7 +75,10 @@ class HostTimeline:
     spans: list[Span] = field(default_factory=list)
     fetches: dict[str, DownloadSpan] = field(default_factory=dict)
     """By the name of their job."""
-    rows: dict[str, AskedRow] = field(default_factory=dict)
+    rows: dict[tuple[str, str], AskedRow] = field(default_factory=dict)
+    """By endpoint and question."""
+    switching: str = ""
+    """The endpoint whose switch began last."""
     changes: list[str] = field(default_factory=list)
     diffs: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -99,6 +104,11 @@ class HostTimeline:
     def is_bad(self) -> bool:
         """True when its last word is a failure."""
         return not self.is_open and self.state not in WELL | ASIDE
+
+    @property
+    def endpoints(self) -> list[str]:
+        """The endpoints that were asked, in that order."""
+        return list(dict.fromkeys(endpoint for endpoint, _ in self.rows))
 
     @property
     def fetching(self) -> list[DownloadSpan]:
@@ -175,6 +185,11 @@ class Timeline:
             (at for at, names in enumerate(self.waves) if any(self._is_open(name) for name in names)),
             None,
         )
+
+    @property
+    def endpoints(self) -> list[str]:
+        """The endpoints that any host was asked, in that order."""
+        return list(dict.fromkeys(endpoint for host in self.hosts.values() for endpoint in host.endpoints))
 
     def _is_open(self, name: str) -> bool:
         return name in self.hosts and self.hosts[name].is_open

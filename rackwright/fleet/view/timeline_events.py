@@ -22,6 +22,7 @@ from rackwright.fleet.view.timeline import (
     WatchedWave,
     wave_name,
 )
+from rackwright.paths import endpoint_job
 from rackwright.runs.fault import failures_in
 from rackwright.runs.journal import Event
 from rackwright.runs.progress import DOWNLOADING, DRAINING, LOADING, PROVING, ROLLING_BACK
@@ -29,6 +30,7 @@ from rackwright.runs.record import BACKWARD, BY_HAND, taken_back
 from rackwright.runs.states import RunState
 
 _DOWNLOADS = ("pull-", "model-", "fetch-")
+_SWITCH = endpoint_job("switch", "")
 
 
 def timeline_of(events: Iterable[Event]) -> Timeline:
@@ -82,6 +84,7 @@ def _job(timeline: Timeline, event: Event, now: float) -> None:
         _fetch(host, event, title, now)
     elif event["state"] == "began":
         host.said = title
+        host.switching = job.removeprefix(_SWITCH) if job.startswith(_SWITCH) else host.switching
         host.enter(ROLLING_BACK if timeline.phase == BACKWARD else _phase_of(job), now, title)
     elif host.state == RunState.SWITCHING:
         host.enter(ROLLING_BACK if host.phase == ROLLING_BACK else PROVING, now)
@@ -178,13 +181,20 @@ def _row(timeline: Timeline, event: Event, now: float) -> None:
         _number(event.get("figure")),
         str(event.get("before") or ""),
         _number(event.get("figure_before")),
+        _endpoint(host, event),
     )
     if host.phase != ROLLING_BACK or timeline.phase == BACKWARD:
         # What the earlier release answers must not stand where the answers of the failed one are looked for.
-        host.rows[row.name] = row
-    host.said = f"{row.mark}: {row.name}: {row.seen}"
+        host.rows[row.endpoint, row.name] = row
+    of = f"{row.endpoint}: " if len(host.endpoints) > 1 else ""
+    host.said = f"{row.mark}: {of}{row.name}: {row.seen}"
     if host.state == RunState.SWITCHING and host.phase != ROLLING_BACK:
         host.enter(PROVING, now)
+
+
+def _endpoint(host: HostTimeline, event: Event) -> str:
+    """The endpoint that a row is of; records of an earlier version say it by the switch that is under way alone."""
+    return str(event.get("endpoint") or (host.switching if host.state == RunState.SWITCHING else ""))
 
 
 def _number(value: Any) -> float | None:

@@ -26,7 +26,7 @@ def main() -> int:
         question = RULES[row["rule"]](**row["arguments"])
         verdict = verdict_on(question, folder / str(number))
         refusing = is_refused(question, verdict)
-        print(f"row {json.dumps(_row_fields(question, verdict, refusing))}", flush=True)
+        print(f"row {json.dumps({**_row_fields(question, verdict, refusing), **_endpoint(row)})}", flush=True)
         if refusing:
             refused[question.name] = verdict.seen
     if refused:
@@ -50,6 +50,11 @@ def _error(file: Path) -> str:
         return file.with_suffix(".error").read_text(errors="replace").strip()[-MOST:] or "it printed nothing"
     except OSError:
         return "it was never asked"
+
+
+def _endpoint(row: dict[str, Any]) -> dict[str, Any]:
+    """A restart of dockerd proves several endpoints in one job: the answer names the one that was asked."""
+    return {"endpoint": row["endpoint"]} if "endpoint" in row else {}
 
 
 def _row_fields(question: Question, verdict: Verdict, refusing: bool) -> dict[str, Any]:

@@ -28,11 +28,8 @@ class ProofRow:
     """proved, refused, warning or not measured"""
     seen: str
     figure: float | None = None
-
-    @property
-    def text(self) -> str:
-        """The row as people read it."""
-        return f"{self.mark}: {self.name}: {self.seen}"
+    endpoint: str = ""
+    """Empty where a job of an earlier version asked."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +88,10 @@ class SwitchProgress:
 
 def _hear_row(progress: SwitchProgress, rest: str) -> ShownLine:
     row = progress.row = parse_row(rest)
+    of = f"{row.endpoint}: " if row.endpoint not in ("", progress.endpoint) else ""
     if row.mark == "refused" and progress.failure is None:
-        progress.refused[row.name] = row.seen
-    return ShownLine(row.text, COLOURS.get(row.mark, ""))
+        progress.refused[f"{of}{row.name}"] = row.seen
+    return ShownLine(f"{row.mark}: {of}{row.name}: {row.seen}", COLOURS.get(row.mark, ""))
 
 
 def _hear_failed(progress: SwitchProgress, rest: str) -> ShownLine:
@@ -169,7 +167,7 @@ def parse_row(text: str) -> ProofRow:
     try:
         told: dict[str, Any] = json.loads(text)
         row, mark, seen = (printable(str(told[key])) for key in ("row", "mark", "seen"))
-        return ProofRow(row, mark, seen, _figure(told.get("figure")))
+        return ProofRow(row, mark, seen, _figure(told.get("figure")), printable(str(told.get("endpoint", ""))))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ReadingError(f"malformed proof row from the host: {text[:100]}", code="RW2401") from error
 

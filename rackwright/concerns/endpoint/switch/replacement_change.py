@@ -92,13 +92,13 @@ def previous(name: str, own: WantedEndpoint, release: Release, seen: SeenEndpoin
 
 
 def _questions(group: Exchange, asked: WantedEndpoints) -> tuple[Question, ...]:
-    """What the control machine asks of each, by names that tell them apart."""
+    """What the control machine asks of each."""
     found: list[Question] = []
     for name in group.coming:
         own = asked.endpoints[name]
         assert isinstance(own.release, Release)
         rows = questions_after(own.release, own.settings)
-        found += rows if len(group.coming) == 1 else [replace(row, name=f"{name}: {row.name}") for row in rows]
+        found += rows if len(group.coming) == 1 else [replace(row, endpoint=name) for row in rows]
     return tuple(found)
 
 

@@ -161,7 +161,7 @@ def prove_script(endpoint: str, tried: Tried) -> str:
         "prove",
         helper_container(endpoint, "judge"),
         questions="\n".join(asked),
-        rows=json.dumps(rows_of(tried.questions)),
+        rows=json.dumps([{**row, "endpoint": endpoint} for row in rows_of(tried.questions)]),
         program=packed("proof/judge", "proof/basic", "proof/final_answer", "proof/sense"),
         image=tried.image,
         seconds=JUDGING,

@@ -104,9 +104,11 @@ def wave_marks(timeline: Timeline) -> list[WaveMark]:
 
 @dataclass(frozen=True)
 class RowSum:
-    """One question of the gate over all hosts."""
+    """One question of the gate to one endpoint over all hosts."""
 
     name: str
+    endpoint: str
+    """Empty where the run asked one endpoint only."""
     marks: tuple[tuple[str, str, int], ...]
     """Mark, tone, and how many hosts it was given to."""
     now: str
@@ -118,19 +120,21 @@ class RowSum:
 
 def row_sums(timeline: Timeline) -> list[RowSum]:
     """Every question of the gate, in the order in which they were asked first."""
-    names = dict.fromkeys(name for host in timeline.hosts.values() for name in host.rows)
-    return [_row_sum(name, timeline) for name in names]
+    several = len(timeline.endpoints) > 1
+    asked = dict.fromkeys(key for host in timeline.hosts.values() for key in host.rows)
+    return [_row_sum(name, endpoint, timeline, several) for endpoint, name in asked]
 
 
-def _row_sum(name: str, timeline: Timeline) -> RowSum:
-    rows = [(host.name, host.rows[name]) for host in worst_first(timeline) if name in host.rows]
+def _row_sum(name: str, endpoint: str, timeline: Timeline, several: bool) -> RowSum:
+    key = endpoint, name
+    rows = [(host.name, host.rows[key]) for host in worst_first(timeline) if key in host.rows]
     counts = Counter(row.mark for _, row in rows)
     marks = tuple((mark, MARKS.get(mark, WARN), count) for mark, count in counts.items())
     now = [row.figure for _, row in rows if row.figure is not None]
     before = [row.figure_before for _, row in rows if row.figure_before is not None]
     worst = tuple((host, row) for host, row in rows if row.mark != "proved")
     told = _spread(name, before) or _same([row.before for _, row in rows if row.before])
-    return RowSum(name, marks, _spread(name, now), told, _growth(name, now, before), worst)
+    return RowSum(name, endpoint if several else "", marks, _spread(name, now), told, _growth(name, now, before), worst)
 
 
 def _same(answers: list[str]) -> str:
