@@ -29,7 +29,7 @@ from tests.unit.made_up_runs import event, made_up, recorded
 def picture(timeline: Timeline, height: int = 24, width: int = 120, now: float | None = None) -> list[str]:
     text = io.StringIO()
     console = Console(file=text, width=width, height=height, force_terminal=True, color_system=None)
-    console.print(draw(timeline, timeline.now or 0.0 if now is None else now, height))
+    console.print(draw(timeline, timeline.now or 0.0 if now is None else now, height, width))
     return text.getvalue().splitlines()
 
 
@@ -65,6 +65,9 @@ def test_canaries_and_bakes_have_their_words() -> None:
     baking = part_of(events, "bake")
     assert baking.now is not None
     assert "watching canaries for 2 s more" in list(facts(baking, baking.now))
+    names = {line.split()[0]: line.split()[1] for line in picture(baking) if line.startswith("lab-")}
+    assert names["lab-lived1"] == "watching"
+    assert "watching" not in "".join(picture(baking, now=baking.now + 3))
     assert headline(timeline_of(recorded("rolled-back"))).startswith("rolling back")
 
 
@@ -87,6 +90,14 @@ def test_where_not_all_fit_failed_and_busy_hosts_go_first() -> None:
     busy = [host for host in [*shown, *rest] if host.state == "switching"]
     assert {host.name for host in busy} <= set(names)
     assert picture(timeline)[-2].startswith("and 183 more: ")
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_the_head_is_whole_in_a_narrow_terminal(width: int) -> None:
+    timeline = part_of(made_up(40, wave=10, bad=1), "bake", wave=1)
+    head = " ".join(picture(timeline, width=width)[: 2 * 2])
+    for wanted in [*facts(timeline, timeline.now or 0.0), headline(timeline), timeline.what]:
+        assert wanted in head
 
 
 @given(st.integers(1, 60), st.integers(8, 50), st.integers(30, 200), st.floats(0, 1))

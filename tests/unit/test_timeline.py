@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rackwright.fleet.view.blame import consequences, culprits
 from rackwright.fleet.view.estimate import remaining
 from rackwright.fleet.view.timeline import STAGING, WAITING, HostTimeline, Timeline
 from rackwright.fleet.view.timeline_events import add_event, timeline_of
@@ -28,7 +29,7 @@ def test_a_good_rollout_of_a_lab() -> None:
     timeline = timeline_of(recorded("good"))
     assert [host.state for host in timeline.hosts.values()] == ["switched"] * 3
     assert [host.wave for host in timeline.hosts.values()] == [0, 1, 2]
-    assert phases(timeline.hosts["lab-lived2"]) == [STAGING, WAITING, PROVING, LOADING, PROVING]
+    assert phases(timeline.hosts["lab-lived2"]) == [STAGING, WAITING, PROVING, DRAINING, LOADING, PROVING]
     assert all(span.end is not None for host in timeline.hosts.values() for span in host.spans)
     assert [name for name, _ in timeline.marks] == ["canaries", "wave 1", "wave 2"]
     assert timeline.hosts["lab-lived1"].rows["llm", "speed"].figure_before is not None
@@ -68,7 +69,7 @@ def test_where_a_host_stands_while_it_switches() -> None:
         return host.state, host.phase
 
     assert after(2, "host", host="h1", state="switching") == (RunState.SWITCHING, PROVING)
-    assert after(3, "job", **job, state="began") == (RunState.SWITCHING, LOADING)
+    assert after(3, "job", **job, state="began") == (RunState.SWITCHING, DRAINING), "its hook may run now"
     assert after(4, "progress", host="h1", job="switch-llm", phase=DRAINING, text="draining: 1") == (
         RunState.SWITCHING,
         DRAINING,
@@ -106,6 +107,43 @@ def test_an_error_while_staging_is_a_host_s_last_word() -> None:
         timeline, event(2, "host", host="h1", state="failed before its switch", text="pull x: failed\nthe disk is full")
     )
     assert timeline.hosts["h1"].errors == ["pull x: failed\nthe disk is full"]
+
+
+LATE: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("stage", {"concern": "retention", "changes": ["remove image x"]}),
+    ("job", {"job": "rest-llm", "title": "x", "state": "began"}),
+    ("job", {"job": "pull-x", "title": "x", "state": "began"}),
+    ("progress", {"job": "pull-x", "phase": DOWNLOADING, "part": 0.1, "text": "10%"}),
+    ("row", {"row": "still serving", "mark": "proved", "seen": "x"}),
+    ("error", {"text": "RW0101: x"}),
+    ("waves", {"waves": [["h1"]]}),
+    ("bake", {"wave": 0, "seconds": 5, "hosts": ["h1"]}),
+)
+
+
+@pytest.mark.parametrize("state", sorted(set(RunState) - {"no word yet", "staging", "waiting"}))
+@pytest.mark.parametrize("late", LATE, ids=lambda one: one[0])
+def test_no_late_event_lowers_what_became_of_a_host(state: str, late: tuple[str, dict[str, Any]]) -> None:
+    kind, fields = late
+    first = [event(0, "begin", hosts=["h1"]), event(1, "phase", name="rollout"), event(2, "waves", waves=[["h1"]])]
+    timeline = timeline_of([*first, event(3, "host", host="h1", state=state), event(4, kind, host="h1", **fields)])
+    assert timeline.hosts["h1"].state == state
+
+
+def test_a_good_run_whose_switch_lets_an_image_go_has_nothing_that_went_wrong() -> None:
+    stage = event(58, "stage", host="lab-lived1", concern="retention", changes=["remove image x"])
+    *events, end = recorded("good")
+    timeline = timeline_of([*events, {**stage, "time": end["time"]}, end])
+    assert [host.state for host in timeline.hosts.values()] == ["switched"] * 3
+    assert (culprits(timeline), consequences(timeline)) == ([], {})
+    assert "remove image x" in timeline.hosts["lab-lived1"].changes
+
+
+def test_on_the_way_back_a_host_waits_once_more() -> None:
+    timeline = timeline_of([event(0, "phase", name="rollout"), event(1, "host", host="h1", state="switched")])
+    for one in (event(2, "phase", name="rolling back"), event(3, "waves", waves=[["h1"]])):
+        add_event(timeline, one)
+    assert timeline.hosts["h1"].state == WAITING
 
 
 def test_a_run_that_was_cut_has_open_ends() -> None:

@@ -285,7 +285,8 @@ def ask_all(
         mark = mark_of(verdict, refusing)
         say(host, f"  {mark}: {question.label}: {verdict.seen}", COLOURS[mark])
         if refusing or not again:
-            note("row", host=host.name, endpoint=question.endpoint or endpoint, row=question.name, mark=mark, **_values(verdict, earlier))
+            own = {"endpoint": question.endpoint or endpoint, "row": question.name}
+            note("row", host=host.name, **own, mark=mark, **_values(verdict, earlier))
         if refusing:
             refused[question.label] = verdict.seen
     if refused:

@@ -166,7 +166,7 @@ def _draw(process: subprocess.Popen[bytes], timeline: Timeline, growing: Growing
         while not over:
             over = _ended(process)
             add_new_events()
-            live.update(draw(timeline, time.time(), console.height), refresh=True)
+            live.update(draw(timeline, time.time(), console.height, console.width), refresh=True)
 
 
 def _ended(process: subprocess.Popen[bytes]) -> bool:

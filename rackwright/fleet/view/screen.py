@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -19,16 +20,25 @@ from rackwright.runs.record import BACKWARD
 from rackwright.runs.states import RunState
 
 STYLES = {GOOD: "green", BAD: "bold red", WARN: "yellow", BUSY: "cyan", IDLE: "dim"}
-AROUND = 5
-"""Lines of the view that are no host's."""
+AROUND = 3
+"""Lines of the view that are neither a host's nor the head's."""
+HEAD = 2
+"""Lines that the title may take, and the facts below it."""
+ROOMY = 12
+"""Lines of a terminal whose head may take more than two of them."""
+WIDEST = 10_000
+WATCHED = "watching"
+"""What a host's line says while its wave is watched."""
 BAR = 12
 """Columns of a download's bar."""
 
 
-def draw(timeline: Timeline, now: float, height: int) -> RenderableType:
-    """The view. now: seconds since 1970. height: lines of the terminal."""
-    shown, rest = chosen(timeline, max(1, height - AROUND - 1))
-    parts: list[RenderableType] = [_title(timeline), _sums(timeline, now), Text(""), _table(timeline, shown, now)]
+def draw(timeline: Timeline, now: float, height: int, width: int) -> RenderableType:
+    """The view. now: seconds since 1970. height, width: lines and columns of the terminal."""
+    room = width if height >= ROOMY else WIDEST
+    head = [*_title(timeline, room), *_sums(timeline, now, room)]
+    shown, rest = chosen(timeline, max(1, height - AROUND - len(head) - 1))
+    parts: list[RenderableType] = [*head, Text(""), _table(timeline, shown, now)]
     if rest:
         counts = Counter(host.state for host in rest)
         parts.append(_line(f"and {len(rest)} more: " + ", ".join(f"{n} {state}" for state, n in counts.items()), "dim"))
@@ -73,20 +83,20 @@ def headline(timeline: Timeline) -> str:
 
 
 def facts(timeline: Timeline, now: float) -> Iterator[str]:
-    """What else the header says: time, estimate, how many are down, bake, failures."""
-    yield f"{clock(max(0.0, now - (timeline.began or now)))} so far"
-    left = remaining(timeline, now)
-    yield "no estimate yet" if left is None else f"about {clock(round(left))} to go" if left >= 1 else "nearly done"
-    if down := tightest(timeline):
-        yield down
+    """What else the header says: bake, failures, time, estimate, how many are down."""
     bake = timeline.bakes[-1] if timeline.bakes else None
-    if bake is not None and now < bake.start + bake.seconds:
+    if bake is not None and bake.lasts(now):
         yield f"watching {wave_name(bake.wave)} for {clock(round(bake.start + bake.seconds - now))} more"
     bad = sum(
         tone(timeline, host.state) == BAD or host.state is RunState.ROLLED_BACK for host in timeline.hosts.values()
     )
     if bad:
         yield f"{bad} failed"
+    yield f"{clock(max(0.0, now - (timeline.began or now)))} so far"
+    left = remaining(timeline, now)
+    yield "no estimate yet" if left is None else f"about {clock(round(left))} to go" if left >= 1 else "nearly done"
+    if down := tightest(timeline):
+        yield down
 
 
 def tightest(timeline: Timeline) -> str:
@@ -101,12 +111,24 @@ def tightest(timeline: Timeline) -> str:
     return f"down {count} of at most {most} ({printable(domain)})"
 
 
-def _title(timeline: Timeline) -> Text:
-    return _line(f"{timeline.what or 'a run'}   ", "bold").append(headline(timeline), "bold cyan")
+def _title(timeline: Timeline, width: int) -> list[Text]:
+    """What runs and where it is: below each other where a line has no room for both."""
+    what, where = _line(f"{timeline.what or 'a run'}", "bold"), _line(headline(timeline), "bold cyan")
+    if what.cell_len + where.cell_len + 3 > width:
+        return [what, where]
+    return [_line("   ", "").join([what, where])]
 
 
-def _sums(timeline: Timeline, now: float) -> Text:
-    return _line(" · ".join(facts(timeline, now)), "dim")
+def _sums(timeline: Timeline, now: float, width: int) -> list[Text]:
+    """The facts, in as many lines as they take."""
+    lines = [""]
+    for fact in facts(timeline, now):
+        longer = f"{lines[-1]} · {fact}" if lines[-1] else fact
+        if cell_len(longer) > width and lines[-1] and len(lines) < HEAD:
+            lines.append(fact)
+        else:
+            lines[-1] = longer
+    return [_line(line, "dim") for line in lines]
 
 
 def _line(text: str, style: str) -> Text:
@@ -123,9 +145,15 @@ def _table(timeline: Timeline, hosts: Sequence[HostTimeline], now: float) -> Tab
     return table
 
 
+def _is_watched(timeline: Timeline, host: HostTimeline, now: float) -> bool:
+    return host.state is RunState.SWITCHED and any(
+        host.name in bake.hosts and bake.lasts(now) for bake in timeline.bakes[-1:]
+    )
+
+
 def _cells(timeline: Timeline, host: HostTimeline, now: float) -> tuple[RenderableType, ...]:
     style = STYLES[tone(timeline, host.state)]
-    word = host.phase if host.is_open and host.phase else host.state
+    word = WATCHED if _is_watched(timeline, host, now) else host.phase if host.is_open and host.phase else host.state
     bar: RenderableType = "" if host.part is None else ProgressBar(1.0, host.part, width=BAR)
     seconds = now - host.since if host.since is not None else host.took
     time = "" if seconds is None else clock(round(max(0.0, seconds)))

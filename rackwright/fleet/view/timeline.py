@@ -64,6 +64,8 @@ class HostTimeline:
 
     name: str
     state: RunState = RunState.UNSEEN
+    final_in: int = 0
+    """Number of phases of the run when its state became a last word; 0 before."""
     part: float | None = None
     """How far its download is, between 0 and 1."""
     said: str = ""
@@ -144,6 +146,11 @@ class WatchedWave:
     wave: int
     start: float
     seconds: float
+    hosts: frozenset[str] = frozenset()
+
+    def lasts(self, now: float) -> bool:
+        """True while it is watched."""
+        return now < self.start + self.seconds
 
 
 @dataclass
@@ -190,6 +197,10 @@ class Timeline:
     def endpoints(self) -> list[str]:
         """The endpoints that any host was asked, in that order."""
         return list(dict.fromkeys(endpoint for host in self.hosts.values() for endpoint in host.endpoints))
+
+    def is_final(self, host: HostTimeline) -> bool:
+        """True when the host's state is its last word in the phase that runs."""
+        return not host.is_open and host.final_in == len(self.phases) + 1
 
     def _is_open(self, name: str) -> bool:
         return name in self.hosts and self.hosts[name].is_open

@@ -30,6 +30,7 @@ from rackwright.runs.record import BACKWARD, BY_HAND, taken_back
 from rackwright.runs.states import RunState
 
 _DOWNLOADS = ("pull-", "model-", "fetch-")
+_BEFORE_ITS_TURN = frozenset({RunState.UNSEEN, RunState.STAGING, RunState.WAITING})
 _SWITCH = endpoint_job("switch", "")
 
 
@@ -68,9 +69,10 @@ def _phase(timeline: Timeline, event: Event, now: float) -> None:
 
 def _stage(timeline: Timeline, event: Event, now: float) -> None:
     host = timeline.host(event)
-    host.state = RunState.STAGING
     changes = [str(text) for text in event.get("changes", [])]
-    host.enter(STAGING, now, str(event.get("concern", "")))
+    if host.state in _BEFORE_ITS_TURN:
+        host.state = RunState.STAGING
+        host.enter(STAGING, now, str(event.get("concern", "")))
     host.changes += changes
     host.said = changes[-1] if changes else host.said
     if event.get("diff"):
@@ -107,9 +109,10 @@ def _fetch(host: HostTimeline, event: Event, title: str, now: float) -> None:
 
 
 def _phase_of(job: str) -> str:
-    if job.startswith(("rest-", "restart-host")):
+    # A switch drains first: its drain hook says nothing, and what was served is served until that has ended.
+    if job.startswith(("rest-", "restart-host", _SWITCH, "dockerd")):
         return DRAINING
-    return LOADING if job.startswith(("switch-", "wait-", "dockerd")) else STAGING
+    return LOADING if job.startswith("wait-") else STAGING
 
 
 def _progress(timeline: Timeline, event: Event, now: float) -> None:
@@ -138,7 +141,10 @@ def _waves(timeline: Timeline, event: Event, now: float) -> None:
     for number, names in enumerate(waves):
         for name in names:
             host = timeline.host({"host": name})
-            host.wave, host.state = number if forward else host.wave, RunState.WAITING
+            host.wave = number if forward else host.wave
+            if timeline.is_final(host) or host.state is RunState.SWITCHING:
+                continue
+            host.state = RunState.WAITING
             host.said = f"waits for its turn: {wave_name(number)}"
             host.enter(WAITING, now)
     timeline.waves = waves
@@ -160,6 +166,7 @@ def _host(timeline: Timeline, event: Event, now: float) -> None:
     if host.state == RunState.SWITCHING and host.began is not None:
         host.took = max(0.0, now - host.began)
     host.state = taken_back(state) if timeline.phase in (BACKWARD, BY_HAND) else state
+    host.final_in = len(timeline.phases) + 1
     host.leave(now)
     if event.get("text"):
         host.said = str(event["text"]).splitlines()[0]
@@ -202,7 +209,9 @@ def _number(value: Any) -> float | None:
 
 
 def _bake(timeline: Timeline, event: Event, now: float) -> None:
-    timeline.bakes.append(WatchedWave(int(event["wave"]), now, float(event["seconds"])))
+    wave, seconds = int(event["wave"]), float(event["seconds"])
+    hosts = frozenset(str(name) for name in event.get("hosts", ()))
+    timeline.bakes.append(WatchedWave(wave, now, seconds, hosts))
 
 
 def _failure(timeline: Timeline, event: Event, now: float) -> None:  # noqa: ARG001 - all handlers are called alike
@@ -215,8 +224,8 @@ def _error(timeline: Timeline, event: Event, now: float) -> None:
     host, text = timeline.host(event), str(event["text"])
     host.said = (text.splitlines() or [""])[0]
     _complain(host, text)
-    if host.state in (RunState.UNSEEN, RunState.STAGING, RunState.WAITING):
-        host.state = RunState.FAILED
+    if host.state in _BEFORE_ITS_TURN:
+        host.state, host.final_in = RunState.FAILED, len(timeline.phases) + 1
         host.leave(now)
 
 

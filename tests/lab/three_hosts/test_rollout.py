@@ -178,7 +178,7 @@ def assert_a_record_tells_what_a_view_and_a_report_need(served: Site) -> None:
     assert [wave_name(number) for number in range(3)] == [mark for mark, _ in timeline.marks]
     assert {limit.most for limit in timeline.limits.values()} == {1}
     assert {WAITING, LOADING, PROVING} <= {span.phase for span in canary.spans}
-    assert canary.rows["speed"].figure_before is not None
+    assert canary.rows["llm", "speed"].figure_before is not None
     assert any("stream_interval" in diff for diff in canary.diffs)
     path = Path(served.rackwright("report", name).output.strip())
     assert all(host.name in path.read_text() for host in served.lab.hosts)
