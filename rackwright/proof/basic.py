@@ -55,8 +55,12 @@ class Verdict:
     passed: bool
     seen: str
     figure: float | None = None
-    """What was measured; less is better."""
+    """What was measured."""
     measured: bool = True
+    warns: bool = False
+    """True where an answer that has not passed is worth a warning and refuses nothing, whatever its row's severity."""
+    detail: Any = None
+    """What the figure was made of, where the row compares it with the release before's."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,8 @@ class Question:
     timeout: int = 120
     severity: Severity = Severity.REFUSE
     needs: frozenset[str] = frozenset()
+    compare: Callable[[Verdict, Verdict], Verdict] | None = None
+    """The verdict on this release beside that of the release before, both measured; None: the two are not compared."""
     rule: RowRule | None = None
     """How to build this row again; None: only the control machine asks it."""
     endpoint: str = ""
@@ -111,7 +117,8 @@ def host_rule(build: Callable[Words, Question]) -> Callable[Words, Question]:
 
 def is_refused(question: Question, verdict: Verdict) -> bool:
     """True when a verdict stops the switch by itself, without anything to compare it with."""
-    return verdict.measured and not verdict.passed and question.severity is Severity.REFUSE
+    failed = verdict.measured and not verdict.passed and not verdict.warns
+    return failed and question.severity is Severity.REFUSE
 
 
 def mark_of(verdict: Verdict, refusing: bool) -> str:

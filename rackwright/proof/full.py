@@ -22,15 +22,9 @@ from rackwright.proof.basic import (
     is_refused,
 )
 from rackwright.proof.sense import loops, nonsense
-from rackwright.proof.several import post_several, replies, row_script
 
 TOOLS, HARMONY = "tools", "harmony"
 CHANNEL_MARKS = re.compile(r"<\|(?:channel|start|message|end|call|return)\|>|\bassistant(?:final|analysis)")
-SPEED_BUDGET = 1.5
-"""How many times as long a token may take as with the release before. Best of three, because a host may be busy."""
-TRIES = 3
-SPEED_SLACK = 0.0005
-"""Seconds a token that are never counted as slower."""
 
 
 def _chat(
@@ -139,25 +133,6 @@ def streams(base: str, model: str) -> Question:
     return Question("streaming", **_chat(base, model, "Count from one to ten in words.", 200, judge, **more))
 
 
-def speed(base: str, model: str) -> Question:
-    """Seconds a token, best of three answers, and how many of them failed: no worse than the release before."""
-    request = {
-        "model": model,
-        "messages": [{"role": "user", "content": "Tell a short story about a lighthouse."}],
-        "max_tokens": 128,
-    }
-    script = row_script(post_several(f"{base}/v1/chat/completions", TRIES, 60))
-
-    def judge(answer: Answer) -> Verdict:
-        found = [reply for reply in replies(answer) if reply.status == 200]
-        if len(found) < TRIES:
-            return Verdict(False, f"{len(found)} of {TRIES} requests were answered")
-        best = min(reply.seconds / max(1, reply.body["usage"]["completion_tokens"]) for reply in found)
-        return Verdict(True, f"{best * 1000:.1f} ms a token", figure=best)
-
-    return Question("speed", script, judge, json.dumps(request), timeout=200, severity=Severity.NO_WORSE)
-
-
 def gpu_counters() -> Question:
     """Uncorrectable ECC errors and row remaps of all GPUs; what grew during the switch is the host's fault."""
 
@@ -170,7 +145,7 @@ def gpu_counters() -> Question:
 
     query = f"nvidia-smi --query-gpu={COUNTERS} --format=csv,noheader"
     script = f"o=$(timeout 30 {query} 2>&1); r=$?; printf '%s\\n%s 0' \"$o\" $r"
-    return Question(GPU_COUNTERS, script, judge, timeout=60, severity=Severity.NO_WORSE)
+    return Question(GPU_COUNTERS, script, judge, timeout=60, severity=Severity.NO_WORSE, compare=_no_more)
 
 
 COUNTERS = "ecc.errors.uncorrected.volatile.total,remapped_rows.uncorrectable,remapped_rows.pending"
@@ -180,16 +155,19 @@ HOST_ROWS = frozenset({GPU_ERRORS, GPUS_INSIDE, GPU_COUNTERS})
 """Rows that look at the host's GPUs: when one of them is refused, the others' refusals are no news of the release."""
 
 
-def compared(question: Question, before: Verdict | None, now: Verdict) -> Verdict:
-    """The verdict beside that of the release before: what failed there too, or is no worse, is no reason to refuse."""
-    if question.severity is not Severity.NO_WORSE or before is None or not before.measured or not now.measured:
+def _no_more(before: Verdict, now: Verdict) -> Verdict:
+    if before.figure is None or now.figure is None or not now.passed:
         return now
-    if not now.passed or before.figure is None or now.figure is None:
-        return now
-    limit = before.figure if question.name == GPU_COUNTERS else before.figure * SPEED_BUDGET + SPEED_SLACK
-    if now.figure <= limit:
+    if now.figure <= before.figure:
         return Verdict(True, f"{now.seen} (before: {before.seen})", now.figure)
     return Verdict(False, f"{now.seen}, worse than before: {before.seen}", now.figure)
+
+
+def compared(question: Question, before: Verdict | None, now: Verdict) -> Verdict:
+    """The verdict beside that of the release before: what failed there too, or is no worse, is no reason to refuse."""
+    if question.compare is None or before is None or not before.measured or not now.measured:
+        return now
+    return question.compare(before, now)
 
 
 def refuses(question: Question, before: Verdict | None, now: Verdict) -> bool:

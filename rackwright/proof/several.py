@@ -14,9 +14,14 @@ from rackwright.proof.basic import LOGIN, Answer
 COUNTER = re.compile(r"^(before|after) ([\w:]+?)(?:_total)?(?:\{.*\})? ([\d.e+]+)$", re.MULTILINE)
 
 
-def post_several(url: str, times: int, seconds: int) -> str:
-    """Shell line that sends $body so often, for at most `seconds` each; after each answer a line `STATUS SECONDS`."""
-    return f"for i in $(seq {times}); do printf '%s' \"$body\" | {_curl(url, seconds)}; done"
+def post_several(url: str, times: int, seconds: int, within: int = 0) -> str:
+    """Shell line that sends $body so often, for at most `seconds` each; after each answer a line `STATUS SECONDS`.
+
+    within: seconds after which no other one is sent; 0: all are sent.
+    """
+    begins = f"until=$(($(date +%s) + {within})); " if within else ""
+    ends = '[ "$(date +%s)" -lt "$until" ] || break; ' if within else ""
+    return f"{begins}for i in $(seq {times}); do {ends}printf '%s' \"$body\" | {_curl(url, seconds)}; done"
 
 
 def post_each(url: str, seconds: int) -> str:
@@ -79,3 +84,12 @@ def grown(answer: Answer) -> dict[str, float]:
     for when, name, value in COUNTER.findall(answer.body):
         sums[when][name] = sums[when].get(name, 0.0) + float(value)
     return {name: sums["after"][name] - old for name, old in sums["before"].items() if name in sums["after"]}
+
+
+def grown_by_label(answer: Answer, name: str, label: str) -> dict[int, float]:
+    """By how much a counter grew, by the number that one of its labels has, in order; empty where it was not read."""
+    pattern = rf"^(before|after) {re.escape(name)}(?:_total)?\{{[^}}]*\b{label}=\"(\d+)\"[^}}]*\}} ([\d.e+]+)$"
+    sums: dict[int, float] = {}
+    for when, place, value in re.findall(pattern, answer.body, re.MULTILINE):
+        sums[int(place)] = sums.get(int(place), 0.0) + float(value) * (1 if when == "after" else -1)
+    return dict(sorted(sums.items()))

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from rackwright.concerns.endpoint.full_gate import drafting_of, full_questions
+from rackwright.concerns.endpoint.full_gate import compared_questions, drafting_of, full_questions
+from rackwright.plan.spec import Resolved, endpoint_spec
 from rackwright.proof.basic import Answer, Question, Verdict, judge_safely
 from rackwright.proof.drafts import FOLLOWS, PROMPT, PROSE, drafts_accepted
-from rackwright.proof.full import refuses
+from rackwright.proof.full import compared, refuses
 from rackwright.settings.model import EndpointSettings
 
 BASE = "http://127.0.0.1:8000"
@@ -177,3 +178,169 @@ def test_the_request_repeats_itself_and_the_real_model_was_taught_how_it_goes_on
     }
     taught = (ast.literal_eval(texts[name]) for name in ("PROSE", "BEGUN"))
     assert tuple(taught) == (PROSE, PROMPT.rpartition("\n")[2])
+
+
+def places(when: str, *counts: int) -> str:
+    name = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
+    return "".join(
+        f'{when} {name}{{engine="0",model_name="m",position="{place}"}} {float(count)}\n'
+        for place, count in enumerate(counts)
+    )
+
+
+def vllm(drafts: int, proposed: int, *by_place: int, method: str = "eagle3", tokens: int = 48, **more: Any) -> Verdict:
+    """What vLLM's counters make of two answers, from 100 on."""
+    reply = text(f" {FOLLOWS} with a lantern", **more)
+    reply["usage"]["completion_tokens"] = tokens
+    ends = counted("after", 100 + drafts, 100 + proposed, 100 + sum(by_place)).replace("} 7.0", "} 0.0")
+    ends = "".join(f"{line}\n" for line in ends.splitlines() if "per_pos" not in line)
+    starts = "".join(f"{line}\n" for line in counted("before", 100, 100, 100).splitlines() if "per_pos" not in line)
+    body = starts + places("before", *[50] * len(by_place)) + said(reply, reply) + ends
+    return judge(row("vllm", method), body + places("after", *(50 + one for one in by_place)))
+
+
+WEAK, TRAINED, PERFECT = vllm(58, 174, 6, 0, 0), vllm(24, 72, 18, 13, 9), vllm(16, 48, 16, 16, 16)
+"""A real vLLM 0.20.2 on an H200: a draft of two training steps, a trained one, and one that is always right."""
+
+
+def after(before: Verdict | None, now: Verdict) -> tuple[bool, str]:
+    """Return whether the row refuses, and what it says."""
+    asked = row("vllm", "eagle3")
+    verdict = compared(asked, before, now)
+    return refuses(asked, before, verdict), verdict.seen
+
+
+def test_acceptance_is_told_by_position() -> None:
+    seen = "6 of 174 draft tokens accepted, 1.10 tokens a step; by position 6, 0, 0 of 58 (eagle3)"
+    assert WEAK.seen.startswith(seen)
+    assert TRAINED.seen == "40 of 72 draft tokens accepted, 2.67 tokens a step; by position 18, 13, 9 of 24 (eagle3)"
+
+
+def test_a_weak_draft_warns_at_a_first_deploy_and_is_no_proof() -> None:
+    refused, seen = after(None, WEAK)
+    assert (refused, WEAK.passed, WEAK.measured) == (False, False, True)
+    assert "below 1.2 tokens a step" in seen
+    assert vllm(50, 150, 11, 0, 0).passed
+    assert not vllm(50, 150, 9, 0, 0).passed
+
+
+@pytest.mark.parametrize("before", [TRAINED, PERFECT])
+def test_a_weak_draft_after_a_good_one_is_refused(before: Verdict) -> None:
+    refused, seen = after(before, WEAK)
+    assert refused
+    assert f"worse than before: {before.seen}" in seen
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "refused"),
+    [
+        (TRAINED, TRAINED, False),
+        (TRAINED, vllm(26, 78, 17, 12, 9), False),
+        (TRAINED, PERFECT, False),
+        (PERFECT, TRAINED, True),
+        (TRAINED, vllm(48, 144, 30, 10, 2), True),
+        (WEAK, WEAK, False),
+        (WEAK, TRAINED, False),
+        (TRAINED, vllm(24, 72, 0, 0, 0), True),
+        (vllm(24, 72, 0, 0, 0), WEAK, False),
+        (PERFECT, vllm(48, 48, 45), False),
+        (vllm(2, 6, 2, 2, 2), vllm(3, 9, 2, 1, 0), False),
+    ],
+    ids=[
+        "same",
+        "noise",
+        "better",
+        "clearly worse",
+        "half",
+        "weak as before",
+        "mended",
+        "none",
+        "some",
+        "shorter",
+        "few",
+    ],
+)
+def test_drafts_are_compared_with_those_of_the_release_before(before: Verdict, now: Verdict, refused: bool) -> None:
+    assert after(before, now)[0] is refused, after(before, now)
+
+
+def test_the_requests_of_other_clients_are_named_and_compared_loosely() -> None:
+    busy = vllm(600, 1800, 500, 400, 300)
+    assert "other clients' requests among them" in busy.seen
+    assert not after(busy, vllm(36, 108, 28, 16, 8))[0]
+    assert after(busy, WEAK)[0]
+    assert "other clients" not in TRAINED.seen
+
+
+def test_counters_that_began_again_are_no_measure() -> None:
+    body = counted("before", 900, 900, 900) + said(REPEATED, REPEATED) + counted("after", 20, 60, 30)
+    verdict = judge(row("vllm", "eagle3"), body)
+    assert (verdict.measured, "its counters began again" in verdict.seen) == (False, True), verdict
+
+
+def test_positions_that_do_not_sum_up_are_left_out() -> None:
+    body = counted("before", 0, 0, 0) + said(REPEATED, REPEATED) + counted("after", 24, 72, 40)
+    assert "by position" not in judge(row("vllm", "eagle3"), body).seen
+
+
+def test_words_that_find_little_to_look_up_are_not_weak_drafts() -> None:
+    body = counted("before", 0, 0, 0) + said(OTHER, OTHER) + counted("after", 30, 90, 1)
+    assert not judge(row("vllm", "ngram"), body).measured
+    assert judge(row("vllm", "eagle3"), body).measured
+
+
+@pytest.mark.parametrize("name", ["spec_accept_histogram", "spec_correct_drafts_histogram"])
+def test_sglang_tells_positions_by_a_histogram(name: str) -> None:
+    answers = [sglang(48, spec_verify_ct=12, **{name: [2, 1, 3, 6]})] * 2  # type: ignore[arg-type]
+    verdict = judge(row("sglang", "EAGLE3"), said(*answers))
+    assert verdict.seen == "70 draft tokens accepted, 3.92 tokens a step; by position 20, 18, 12 of 24 (EAGLE3)"
+    wrong = [sglang(48, spec_verify_ct=12, **{name: [2, 1]})] * 2  # type: ignore[arg-type]
+    assert "by position" not in judge(row("sglang", "EAGLE3"), said(*wrong)).seen
+
+
+@pytest.mark.parametrize(
+    ("engine_kind", "good", "weak"),
+    [
+        ("sglang", sglang(48, spec_verify_ct=12), sglang(48, spec_verify_ct=45)),
+        ("tensorrt-llm", text("", avg_decoded_tokens_per_iter=3.2), text("", avg_decoded_tokens_per_iter=1.05)),
+    ],
+)
+def test_other_engines_drafts_are_compared_too(engine_kind: str, good: dict[str, Any], weak: dict[str, Any]) -> None:
+    asked = row(engine_kind, "EAGLE3")
+    before, now = (judge(asked, said(one, one)) for one in (good, weak))
+    assert (before.passed, now.passed, now.warns) == (True, False, True)
+    assert refuses(asked, before, compared(asked, before, now))
+    assert not refuses(asked, None, now)
+    assert not refuses(asked, before, compared(asked, before, before))
+
+
+RESOLVED = Resolved("vllm/vllm-openai@sha256:0", "c" * 40, "/models/base", "d" * 40, "/models/draft")
+
+
+def asked_before(new: dict[str, Any], old: dict[str, Any]) -> list[Question]:
+    spec = endpoint_spec("llm", endpoint("vllm", **old), "/encodings", RESOLVED).as_json()
+    return [
+        one for one in compared_questions(BASE, "m", endpoint("vllm", **new), spec) if one.name == "accepted drafts"
+    ]
+
+
+EAGLE = {"draft": DRAFT, "engine": {"speculative-config": json.dumps({"method": "eagle3", "model": "/m"})}}
+NGRAMS = {"engine": {"speculative_config": NGRAM}}
+WORDS = {"arguments": ["--speculative-config", json.dumps(NGRAM)]}
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "asked"),
+    [(EAGLE, EAGLE, 1), (NGRAMS, WORDS, 1), (EAGLE, NGRAMS, 0), (EAGLE, {}, 0), ({}, EAGLE, 0), ({}, {}, 0)],
+)
+def test_the_release_before_is_asked_where_it_drafts_in_the_same_way(
+    new: dict[str, Any], old: dict[str, Any], asked: int
+) -> None:
+    assert len(asked_before(new, old)) == asked
+
+
+def test_another_models_text_is_compared_loosely() -> None:
+    other = {**EAGLE, "model": {"repository": "openai/gpt-oss-20b", "mount": "/config/models/gpt-oss-20b"}}
+    (same,), (different,) = asked_before(EAGLE, EAGLE), asked_before(EAGLE, other)
+    body = counted("before", 0, 0, 0) + said(REPEATED, REPEATED) + counted("after", 24, 72, 40)
+    assert judge(same, body).detail.keeps > judge(different, body).detail.keeps > 0

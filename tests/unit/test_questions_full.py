@@ -128,23 +128,6 @@ def test_streaming(body: str, passed: bool, seen: str) -> None:
     assert (verdict.passed, seen in verdict.seen) == (passed, True)
 
 
-def tries(*seconds: float, status: int = 200) -> str:
-    body = json.dumps({"usage": {"completion_tokens": 100}})
-    return "".join(f"{body}\n{status} {one}\n" for one in seconds)
-
-
-def test_speed_is_the_best_of_three_and_three_times_as_slow_is_refused() -> None:
-    row = fullproof.speed(BASE, "m")
-    before, same, slow = (judge(row, tries(9, one, 9)) for one in (2.0, 2.5, 6.0))
-    assert before.figure == pytest.approx(0.02)
-    assert compared(row, before, same).passed
-    worse = compared(row, before, slow)
-    assert refuses(row, before, worse)
-    assert "worse than before" in worse.seen
-    assert not judge(row, tries(1, 1, 1, status=500)).passed
-    assert not judge(row, "\n000 0.1\n" + tries(1, 1)).passed
-
-
 @pytest.mark.parametrize(
     ("body", "figure"), [("0, 0, No\n0, 0, No", 0), ("2, 0, No\n0, 1, Yes", 4), ("[N/A], [N/A], [N/A]", None)]
 )

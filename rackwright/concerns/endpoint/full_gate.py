@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
 from rackwright.engines.fit.sizes import UNNAMED, plan_of
+from rackwright.proof.acceptance import KEEPS, KEEPS_LOOSELY
 from rackwright.proof.basic import Question, Severity
-from rackwright.proof.drafts import drafts_accepted
+from rackwright.proof.drafts import ACCEPTED, drafts_accepted
 from rackwright.proof.full import (
     HARMONY,
     TOOLS,
@@ -13,10 +19,10 @@ from rackwright.proof.full import (
     gpu_counters,
     no_loop,
     no_tools,
-    speed,
     streams,
 )
 from rackwright.proof.sampling import sampled_answers
+from rackwright.proof.speed import speed
 from rackwright.proof.steps import engine_steps
 from rackwright.settings.model import EndpointSettings
 
@@ -50,28 +56,50 @@ def drafting_of(endpoint: EndpointSettings) -> str:
     return plan_of(endpoint).drafting or (UNNAMED if endpoint.draft is not None else "")
 
 
-def full_questions(base: str, model: str, endpoint: EndpointSettings) -> tuple[Question, ...]:
+def full_questions(base: str, model: str, endpoint: EndpointSettings, keeps: float = KEEPS) -> tuple[Question, ...]:
     """The rows of the full gate that apply to an endpoint.
 
-    base: its URL on the host. model: the name that it serves.
+    base: its URL on the host. model: the name that it serves. keeps: as `drafts_accepted` has it.
     """
     has, missing, method = abilities(endpoint), tool_keys_missing(endpoint), drafting_of(endpoint)
+    kind = endpoint.engine_kind
     rows = (
-        engine_steps(base, model, endpoint.engine_kind),
+        engine_steps(base, model, kind),
         streams(base, model),
         no_loop(base, model),
         channels(base, model),
-        no_tools(endpoint.engine_kind, missing) if missing and endpoint.harmony else calls_a_tool(base, model),
-        *(_drafted(base, model, endpoint.engine_kind, method) if method else ()),
+        no_tools(kind, missing) if missing and endpoint.harmony else calls_a_tool(base, model),
+        *((drafts_accepted(base, model, kind, method, keeps), sampled_answers(base, model, method)) if method else ()),
         speed(base, model),
     )
     return (*(row for row in rows if row.needs <= has), gpu_counters())
 
 
-def _drafted(base: str, model: str, engine_kind: str, method: str) -> tuple[Question, ...]:
-    return drafts_accepted(base, model, engine_kind, method), sampled_answers(base, model, method)
+def compared_questions(
+    base: str, model: str, endpoint: EndpointSettings, spec: Mapping[str, Any]
+) -> tuple[Question, ...]:
+    """The rows to ask of what serves now, so that the next release can be compared with it.
+
+    spec: spec.json of what serves now. Other ways of drafting win in other texts, so their figures are not compared.
+    """
+    drafts_alike = drafting_of(endpoint) == _drafted_before(endpoint, spec)
+    same_model = endpoint.model is not None and endpoint.model.repository in spec.get("models", {})
+    rows = full_questions(base, model, endpoint, KEEPS if same_model else KEEPS_LOOSELY)
+    return tuple(row for row in rows if _is_compared(row) and (row.name != ACCEPTED or drafts_alike))
 
 
-def compared_questions(base: str, model: str, endpoint: EndpointSettings) -> tuple[Question, ...]:
-    """The rows to ask of what serves now, so that the next release can be compared with it."""
-    return tuple(row for row in full_questions(base, model, endpoint) if row.severity is Severity.NO_WORSE)
+def _is_compared(row: Question) -> bool:
+    return row.severity is Severity.NO_WORSE or row.compare is not None
+
+
+def _drafted_before(endpoint: EndpointSettings, spec: Mapping[str, Any]) -> str | None:
+    """How the release of a spec.json drafts, read as this endpoint's engine reads it; None where it cannot tell."""
+    try:
+        options = yaml.safe_load(spec["files"][endpoint.engine_file])
+        words = [str(word) for word in spec["argv"]]
+        had = endpoint.draft if len(spec["models"]) > 1 else None
+    except (KeyError, TypeError, yaml.YAMLError):
+        return None
+    if not isinstance(options, dict | None):
+        return None
+    return drafting_of(endpoint.model_copy(update={"engine": options or {}, "arguments": words, "draft": had}))

@@ -73,7 +73,8 @@ def questions_before(settings: EndpointSettings, seen: SeenEndpoint) -> tuple[Qu
     if not seen.serving or not seen.spec:
         return (gpu_counters(),)
     base = url_of(seen.spec["address"], seen.spec["port"])
-    return keyed(seen.spec["name"], seen.spec, compared_questions(base, seen.spec["served_name"], settings))
+    rows = compared_questions(base, seen.spec["served_name"], settings, seen.spec)
+    return keyed(seen.spec["name"], seen.spec, rows)
 
 
 def basic_questions(name: str, spec: Mapping[str, Any], binding: Binding) -> tuple[Question, ...]:

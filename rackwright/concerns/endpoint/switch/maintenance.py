@@ -199,7 +199,7 @@ def _asked(own: EndpointSettings, now: SeenEndpoint) -> tuple[Question, ...]:
 def _compared(own: EndpointSettings, now: SeenEndpoint) -> tuple[Question, ...]:
     if own.gate.level == "basic" or not now.serving:
         return ()
-    return compared_questions(_base(now), now.proven_spec["served_name"], own)
+    return compared_questions(_base(now), now.proven_spec["served_name"], own, now.proven_spec)
 
 
 def _base(now: SeenEndpoint) -> str:
