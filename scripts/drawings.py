@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "how-it-works.md"
 PRODUCT = "rackwright"
 CONTRACT = "Each layer stands on those below it"
-PROOF = ("basic.py", "full.py", "drafts.py", "sampling.py", "steps.py")
+PROOF = ("basic.py", "full.py", "speed.py", "drafts.py", "sampling.py", "steps.py")
 
 Edges = Mapping[int, frozenset[int]]
 """Floors that a floor imports, by its number; the top one is 0."""
