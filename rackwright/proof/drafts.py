@@ -34,7 +34,6 @@ ASKED = 2
 vLLM's suffix decoding from both: the same answer comes twice, so the second one can be drafted."""
 LOOKUPS = frozenset({"ngram", "ngram_gpu", "suffix", "lookahead", "auto"})
 """Ways of drafting that repeat what is there: an answer that repeats nothing leaves them nothing to win."""
-ACCEPTED = "accepted drafts"
 USELESS = f"below {WEAK} tokens a step a draft hardly pays; does it belong to this model?"
 NO_TEXTS = frozenset({400, 404, 405, 501})
 """What a server answers that does not continue plain text, or not so much of it."""
@@ -80,7 +79,7 @@ def drafts_accepted(base: str, model: str, engine_kind: str, method: str, keeps:
     read = [counters(base, way.counted, when) if way.counted else "" for when in ("before", "after")]
     lines = (read[0], post_several(f"{base}{way.path}", ASKED, 110), read[1])
     script = row_script(*filter(None, lines))
-    return Question(ACCEPTED, script, judge, json.dumps(way.body(model)), timeout=300, compare=_compared)
+    return Question("accepted drafts", script, judge, json.dumps(way.body(model)), timeout=300, compare=_compared)
 
 
 def _unmeasured(engine_kind: str, why: str) -> Verdict:

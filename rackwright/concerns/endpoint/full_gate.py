@@ -10,7 +10,7 @@ import yaml
 from rackwright.engines.fit.sizes import UNNAMED, plan_of
 from rackwright.proof.acceptance import KEEPS, KEEPS_LOOSELY
 from rackwright.proof.basic import Question, Severity
-from rackwright.proof.drafts import ACCEPTED, drafts_accepted
+from rackwright.proof.drafts import drafts_accepted
 from rackwright.proof.full import (
     HARMONY,
     TOOLS,
@@ -85,7 +85,7 @@ def compared_questions(
     drafts_alike = drafting_of(endpoint) == _drafted_before(endpoint, spec)
     same_model = endpoint.model is not None and endpoint.model.repository in spec.get("models", {})
     rows = full_questions(base, model, endpoint, KEEPS if same_model else KEEPS_LOOSELY)
-    return tuple(row for row in rows if _is_compared(row) and (row.name != ACCEPTED or drafts_alike))
+    return tuple(row for row in rows if _is_compared(row) and (row.name != "accepted drafts" or drafts_alike))
 
 
 def _is_compared(row: Question) -> bool:
