@@ -1,4 +1,8 @@
-"""The TCP line below an SSH connection: quick for small commands, and given up soon when the other end is gone."""
+"""The connection to a host: quick for small commands, and given up when the other end is gone, hangs or floods.
+
+Every command has limits on this side: how long it may take, and how much it may print. A host past one of them is lost
+to the run, so that it does not hold up the others.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,63 @@ from pyinfra.api.host import Host
 
 SILENCE = 30
 """Seconds without any sign of life after which a host counts as lost."""
+GRACE = 30
+"""Seconds that a command may take longer than its own limit on the host, which normally ends it."""
+LONGEST = 3600
+"""Seconds of a command that states no limit: an operation of the site's own."""
+MOST = 16 << 20
+"""Bytes that one command may print, on both streams together."""
+A_LINE = 64
+"""Bytes that each line counts beside its own: a flood of empty lines fills the memory as well."""
+
+
+class PastLimitError(OSError):
+    """A command took too long or printed too much; its connection is closed."""
+
+    code = ""
+
+    @property
+    def text(self) -> str:
+        """The sentence for the user."""
+        return str(self)
+
+
+class SilentHostError(PastLimitError):
+    """A command did not end within its limit."""
+
+    code = "RW0751"
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"a command had not ended after {seconds:.0f} s, so the connection was closed; the host may hang; "
+            "next: look at it by hand (ssh, its console), then run the same command again"
+        )
+
+
+class FloodError(PastLimitError):
+    """A command printed more than is read."""
+
+    code = "RW0761"
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"a command printed more than {MOST >> 20} MiB, so the connection was closed; next: look for what prints "
+            "there (a start file of the login's shell, sudo, sh), then run the same command again"
+        )
+
+
+class Spent:
+    """Counts what a command prints. Raises FloodError past the limit."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def take(self, chunk: bytes) -> bytes:
+        """Count a chunk, and return it."""
+        self.bytes += len(chunk) + A_LINE * chunk.count(b"\n")
+        if self.bytes > MOST:
+            raise FloodError
+        return chunk
 
 
 def tune(host: Host) -> None:

@@ -12,7 +12,7 @@ from pyinfra.api.state import State
 from rackwright.concerns.catalog import read_for
 from rackwright.concerns.composite import composite, parse_composite, sections_of
 from rackwright.effects.by_input import Unshown, framed, receiver
-from rackwright.effects.line import tune
+from rackwright.effects.line import SilentHostError, tune
 from rackwright.effects.login import why_unread
 from rackwright.effects.printed import tail
 from rackwright.effects.remote import StepFailedError, remote
@@ -61,9 +61,9 @@ def read_host(
     try:
         ok, output = remote(state, host, reading_command(settings, steps, more), timeout=SECONDS, twice=True)
     except StepFailedError as error:
+        if error.code == SilentHostError.code:
+            raise ReadingError(f"it did not read itself within {SECONDS} s", code="RW0711") from error
         raise ReadingError(error.text, code=error.code) from error
-    except TimeoutError as error:
-        raise ReadingError(f"it did not read itself within {SECONDS} s", code="RW0711") from error
     lines = list(output.stdout_lines)
     if why := why_unread(ok, lines, output.stderr_lines):
         raise ReadingError(why[1], code=why[0])

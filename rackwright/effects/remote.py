@@ -27,7 +27,7 @@ from pyinfra.api.state import State
 from rackwright.effects import jobs
 from rackwright.effects.by_input import Unshown, as_one, failed_of, sent
 from rackwright.effects.held_leases import hold_of, lease_checked, was_refused, why_lost
-from rackwright.effects.line import is_lost, is_unconnected, tune
+from rackwright.effects.line import GRACE, PastLimitError, is_lost, is_unconnected, tune
 from rackwright.effects.login import PasswordWantedError
 from rackwright.effects.printed import Printed, last_of, tail
 from rackwright.effects.run_context import part_of
@@ -88,12 +88,21 @@ class ConnectionLostError(StepFailedError):
     reasons = (Reason(Cause.CONNECTION, "the connection"),)
 
 
+class UnboundedError(ConnectionLostError):
+    """A command took too long or printed too much, so its connection was closed."""
+
+
 def command_of(step: Shell | WriteFile) -> StringCommand:
-    """The pyinfra command of a simple step. File contents and secrets travel by standard input only."""
+    """The pyinfra command of a simple step. File contents and secrets travel by standard input only.
+
+    It has a limit on this side too: a host whose `sh` or sshd hangs does not end it.
+    """
     step = _shell_of(step)
     script, text = sent(step)
     words = ["timeout", "-k", "10", str(step.timeout), "sh", "-c", QuoteString(script)]
-    return StringCommand(*words) if text is None else StringCommand(*words, _stdin=Unshown(text))
+    command = StringCommand(*words) if text is None else StringCommand(*words, _stdin=Unshown(text))
+    command.connector_arguments["_timeout"] = step.timeout + GRACE
+    return command
 
 
 def _shell_of(step: Shell | WriteFile) -> Shell:
@@ -125,6 +134,8 @@ def remote(
         ok, output = _run(state, host, command, timeout, quiet)
         if ok or not twice or output.output_lines:
             return ok, output
+    except UnboundedError:
+        raise  # it would do so again
     except ConnectionLostError:
         if not (twice and reconnected(host)):
             raise
@@ -158,6 +169,8 @@ def _run(state: State, host: Host, command: StringCommand, timeout: int | None, 
         )
     except PasswordWantedError as error:
         raise StepFailedError(f"{host.name}: {error.text}", code=error.code) from error
+    except PastLimitError as error:
+        raise UnboundedError(error.text, code=error.code) from error
     except LOST as error:
         raise ConnectionLostError(lost(str(error) or type(error).__name__)) from error
     if not ok and is_lost(host):
@@ -170,7 +183,6 @@ def under_lease(
     host: Host,
     step: Shell | WriteFile,
     writes: bool = True,
-    timeout: int | None = None,
     twice: bool = False,
 ) -> tuple[bool, Printed]:
     """Run a step that the host refuses unless this run still holds its lease; renews it.
@@ -183,7 +195,7 @@ def under_lease(
         raise LeaseLostError("this run holds no lease on the host any more, so nothing more was changed here")
     shell = _shell_of(step)
     script = lease_checked(shell.script, hold.id, writes)
-    ok, output = remote(state, host, command_of(replace(shell, script=script)), timeout=timeout, twice=twice)
+    ok, output = remote(state, host, command_of(replace(shell, script=script)), twice=twice)
     if not ok and was_refused(output.stderr_lines):
         hold.ended.set()
         raise LeaseLostError(why_lost(output.stderr_lines, datetime.now().astimezone()))
@@ -320,9 +332,9 @@ def _update(state: State, host: Host, job: Job, stream: JobStream, seconds: floa
     follow = Shell(script, timeout=60)
     try:
         if job.waits:
-            ok, output = remote(state, host, command_of(follow), timeout=60, twice=True)
+            ok, output = remote(state, host, command_of(follow), twice=True)
         else:
-            ok, output = under_lease(state, host, follow, writes=False, timeout=60, twice=True)
+            ok, output = under_lease(state, host, follow, writes=False, twice=True)
     except ConnectionLostError as error:
         raise ConnectionLostError(f"{job.title}: {error.text}: {job.alone}") from error
     if not ok:
@@ -373,7 +385,7 @@ def _confirm(state: State, host: Host, step: Guarded) -> bool:
     deadline = time.monotonic() + step.seconds
     while time.monotonic() < deadline:
         try:
-            return over_new_connection(state, host, disarm)
+            return over_new_connection(state, host, disarm, step.seconds)
         except LOST:
             time.sleep(0.5)
     return False
@@ -399,12 +411,15 @@ def _global_arguments(state: State, host: Host) -> dict[str, Any]:
     return {key: asked[key] for key in arguments.CONNECTOR_ARGUMENT_KEYS if key in asked}
 
 
-def over_new_connection(state: State, host: Host, command: StringCommand) -> bool:
-    """Run a command over an SSH connection made just now. Raises one of LOST when none can be made."""
+def over_new_connection(state: State, host: Host, command: StringCommand, seconds: int) -> bool:
+    """Run a command over an SSH connection made just now. Raises one of LOST when none can be made.
+
+    seconds: the limit of the command on this side.
+    """
     connector = type(host.connector)(state, host)
     connector.connect()
     try:
-        ok, _output = connector.run_shell_command(command, **_global_arguments(state, host))
+        ok, _output = connector.run_shell_command(command, **{**_global_arguments(state, host), "_timeout": seconds})
         return ok
     finally:
         client = getattr(connector, "client", None)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ from pyinfra.api.host import Host
 from pyinfra.connectors.sshuserclient.client import get_host_keys
 from pyinfra.connectors.util import make_unix_command_for_host
 
-from rackwright.effects.line import tune
+from rackwright.effects.line import FloodError, Spent, tune
 from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.current_run import inventory_of
 from rackwright.pyinfra_glue.ssh.client import use_patient_client
@@ -35,6 +36,10 @@ AT_ONCE = 100
 """Logins under way at the same time."""
 SECONDS = 60
 """Within which a host must have answered."""
+CHUNK = 32 * 1024
+"""Bytes that are read at once."""
+STEP = 1.0
+"""Seconds after which a host that prints nothing is asked for its errors."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +70,30 @@ def poll(
     # pyinfra and paramiko log every refusal; the rows tell it.
     logger.setLevel(logging.CRITICAL)
     logging.getLogger("paramiko").setLevel(logging.CRITICAL)
-    with ThreadPoolExecutor(min(AT_ONCE, len(entries))) as pool:
-        work = {
-            entry.name: pool.submit(_ask, state, inventory.get_host(entry.name), script(entry)) for entry in entries
-        }
-        meanwhile()
-        return {name: reply.result() for name, reply in work.items()}
+    names = [entry.name for entry in entries]
+    scripts = {entry.name: script(entry) for entry in entries}
+    replies = _side_by_side(names, lambda name: _ask(state, inventory.get_host(name), scripts[name]))
+    meanwhile()
+    return {name: reply.result() for name, reply in replies.items()}
+
+
+def _side_by_side(names: Sequence[str], ask: Callable[[str], Reply]) -> dict[str, Future[Reply]]:
+    """Ask all hosts in threads that Ctrl-C does not wait for; Python joins those of an executor as it ends."""
+    replies: dict[str, Future[Reply]] = {name: Future() for name in names}
+    waiting = list(reversed(names))
+
+    def work() -> None:
+        with suppress(IndexError):
+            while True:
+                name = waiting.pop()
+                try:
+                    replies[name].set_result(ask(name))
+                except BaseException as error:
+                    replies[name].set_exception(error)
+
+    for _ in range(min(AT_ONCE, len(names))):
+        threading.Thread(target=work, daemon=True).start()
+    return replies
 
 
 def _read_keys(state: State, entries: Sequence[InventoryHost]) -> None:
@@ -92,6 +115,8 @@ def _ask(state: State, host: Host, script: str) -> Reply:
         return _run(state, host, script)
     except ConnectError as error:
         return Reply(trouble=f"cannot be reached: {error}{rebuilt(str(error), host.name)}", reached=False)
+    except FloodError as error:
+        return Reply(trouble=str(error))
     except TimeoutError:
         return Reply(trouble=f"it did not answer within {SECONDS} s")
     except (OSError, SSHException, EOFError, PyinfraError) as error:
@@ -115,11 +140,53 @@ def _run(state: State, host: Host, script: str) -> Reply:
         if key not in ("_get_pty", "_timeout", "_stdin", "_success_exit_codes")
     }
     command = make_unix_command_for_host(state, host, StringCommand(script), **words)
-    _, stdout, stderr = client.exec_command(command.get_raw_value(), timeout=SECONDS)
-    lines = tuple(_lines(stdout.read()))
-    if stdout.channel.recv_exit_status() != 0:
-        return Reply(lines, _why(_lines(stderr.read())))
-    return Reply(lines)
+    with _closed_after(client, SECONDS):
+        channel: Any = client.exec_command(command.get_raw_value())[1].channel
+        printed, errors = _output(channel)
+        status = channel.recv_exit_status()
+    lines = tuple(_lines(printed))
+    return Reply(lines) if status == 0 else Reply(lines, _why(_lines(errors)))
+
+
+@contextmanager
+def _closed_after(client: Any, seconds: float) -> Iterator[None]:
+    """Close a connection that is not done in time, which ends whatever waits for it. Raises TimeoutError."""
+    late = threading.Event()
+
+    def close() -> None:
+        late.set()
+        client.close()
+
+    timer = threading.Timer(seconds, close)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except (OSError, SSHException, EOFError) as error:
+        if late.is_set():
+            raise TimeoutError from error
+        raise
+    finally:
+        timer.cancel()
+    if late.is_set():
+        raise TimeoutError
+
+
+def _output(channel: Any) -> tuple[bytes, bytes]:
+    """What a command prints on both streams, as it comes: one that is not read stops the host. Raises FloodError."""
+    spent, output, errors = Spent(), bytearray(), bytearray()
+    channel.settimeout(STEP)
+    chunk = b"-"
+    while chunk:
+        with suppress(TimeoutError):
+            chunk = spent.take(channel.recv(CHUNK))
+            output += chunk
+        while channel.recv_stderr_ready():
+            errors += spent.take(channel.recv_stderr(CHUNK))
+    channel.settimeout(None)
+    while chunk := spent.take(channel.recv_stderr(CHUNK)):
+        errors += chunk
+    return bytes(output), bytes(errors)
 
 
 def _lines(output: bytes) -> list[str]:

@@ -50,6 +50,8 @@ def tame_output() -> None:
     set_echo(_echo)
     # A logger has each filter once.
     logger.addFilter(_FILTER)
+    # It reports each lost connection as a traceback, beside the error that says so.
+    logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 
 
 def rebuilt(error: str, host: str) -> str:

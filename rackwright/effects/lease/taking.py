@@ -46,6 +46,8 @@ from rackwright.runs.states import RunState
 
 PATIENCE = 45
 """Seconds for a command of the writer before to end."""
+RENEWAL = 30
+"""Seconds that a host may take to renew a lease."""
 GOODBYE = 3
 """Seconds for a command of our own to end before its lease is left to its time."""
 
@@ -171,7 +173,8 @@ def _renew(state: State, host: Host, hold: Hold) -> None:
         if time.monotonic() - hold.renewed < TTL / 3:
             continue
         try:
-            ok, output = remote(state, host, command_of(Shell(lease_checked("", hold.id, writes=False))), quiet=True)
+            renewal = Shell(lease_checked("", hold.id, writes=False), timeout=RENEWAL)
+            ok, output = remote(state, host, command_of(renewal), quiet=True)
         except StepFailedError:
             continue  # the next command tells what is wrong
         if ok:

@@ -22,12 +22,17 @@ from pyinfra.connectors import ssh
 from pyinfra.connectors.sshuserclient import client
 from pyinfra.connectors.sshuserclient.client import SSHClient
 
+from rackwright.pyinfra_glue.ssh.limits import limit_commands
 from rackwright.pyinfra_glue.ssh.transport import QuickTransport
 from rackwright.settings.connection import STRICT
 from rackwright.settings.ssh.known_hosts import HostKeyPlace
 
 SECONDS = 10
 """Within which a server must have answered, and shown its key."""
+LOGIN = 30
+"""Seconds within which a host must have let a login in, for each key that is offered."""
+CHANNEL = 30
+"""Seconds within which a host must have opened a session; paramiko's own limit is an hour."""
 PAUSES = (0.5, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0)
 """Seconds, about, between two tries at a bastion that lets nobody in for now."""
 LOGINS = 8
@@ -66,7 +71,8 @@ class PatientClient(SSHClient):
 
     def connect(self, hostname: str, **arguments: Any) -> None:  # type: ignore[override]
         """Connect to a host, or, from within such a call, to a hop before it."""
-        arguments = {"transport_factory": QuickTransport, **arguments}
+        limits = {"auth_timeout": LOGIN, "channel_timeout": CHANNEL}
+        arguments = {"transport_factory": QuickTransport, **limits, **arguments}
         outer = _OUTER.get()
         if outer is not None:
             self._connect_hop(hostname, {**arguments, **outer.arguments})
@@ -215,6 +221,7 @@ def configuration_of(file: str | None = None) -> SSHConfiguration | None:
 
 
 def use_patient_client() -> None:
-    """From now on pyinfra connects by it, hops included. Safe to repeat."""
+    """From now on pyinfra connects by it, hops included, and its commands have limits. Safe to repeat."""
+    limit_commands()
     vars(ssh)["SSHClient"] = PatientClient
     vars(client).update(SSHClient=PatientClient, get_ssh_config=configuration_of)

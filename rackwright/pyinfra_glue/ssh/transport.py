@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-from paramiko import Transport
+from collections.abc import Callable
+from typing import Any
+
+from paramiko import SSHException, Transport
+from paramiko.common import MSG_CHANNEL_DATA, MSG_CHANNEL_EXTENDED_DATA
 
 KNOWN: tuple[str, ...] = getattr(Transport, "_preferred_ciphers", ())
 """paramiko's own ciphers, in its order; before 3.5 those with a checksum of their own are not among them."""
+_HANDLERS: dict[int, Callable[[Any, Any], None]] = vars(Transport)["_channel_handler_table"]
+
+
+def _within_window(feed: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    """Take what a channel is sent, as far as it may be: paramiko keeps whatever comes, without end."""
+
+    def checked(channel: Any, message: Any) -> None:
+        feed(channel, message)
+        if len(channel.in_buffer) + len(channel.in_stderr_buffer) > 2 * channel.in_window_size:
+            raise SSHException("the host sent more than SSH lets it")
+
+    return checked
 
 
 class QuickTransport(Transport):
@@ -16,3 +32,8 @@ class QuickTransport(Transport):
     """
 
     _preferred_ciphers = tuple(sorted(KNOWN, key=lambda name: "-gcm" not in name))
+    _channel_handler_table = {  # noqa: RUF012 - as paramiko has it
+        **_HANDLERS,
+        MSG_CHANNEL_DATA: _within_window(_HANDLERS[MSG_CHANNEL_DATA]),
+        MSG_CHANNEL_EXTENDED_DATA: _within_window(_HANDLERS[MSG_CHANNEL_EXTENDED_DATA]),
+    }

@@ -1,0 +1,121 @@
+"""A host that floods or hangs is lost with a sentence; the others are shown, and the command ends. Real SSH, no lab."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.programs.fake_site import make_site
+from tests.warm import ROOT
+
+GRACE = 2
+CODE = """\
+import sys
+from rackwright.commands.cli import main
+from rackwright.effects import remote
+from rackwright.pyinfra_glue import poll
+from rackwright.pyinfra_glue.ssh import client
+remote.GRACE, poll.SECONDS, client.LOGIN = {grace}, 3, 4
+sys.exit(main(sys.argv[1:]))
+"""
+MEMORY = 3 << 30
+"""Bytes of address space that a command may have: a flood must not fill the machine."""
+
+
+class Standin:
+    """A running server, and a site of hosts that are all of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        words = [sys.executable, "-m", "tests.programs.ssh_standin", str(folder)]
+        self.process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.port = int(self.process.stdout.readline())
+
+    def site(self, folder: Path, *names: str) -> Path:
+        """A site whose hosts are called as what they do."""
+        known, key = self.folder / "known_hosts", self.folder / "id"
+        data = {"ssh_hostname": "127.0.0.1", "ssh_port": self.port, "ssh_key": str(key)}
+        data |= {"ssh_known_hosts_file": str(known), "_sudo": False}
+        hosts = [(name, {**data, "ssh_user": name}) for name in names]
+        text = "from rackwright.inventory import build\n"
+        return make_site(folder, "", f"{text}globals().update(build(__file__, {{'fleet': {hosts!r}}}))\n")
+
+
+@pytest.fixture(scope="module")
+def standin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standin]:
+    """A server for this file."""
+    found = Standin(tmp_path_factory.mktemp("ssh"))
+    yield found
+    found.process.kill()
+    found.process.wait()
+
+
+def bounded() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def ask(site: Path, *words: str, within: float) -> tuple[int, str, str]:
+    """Run a command of ours in a fresh process. Raises subprocess.TimeoutExpired when it takes longer."""
+    env = {**os.environ, "PYINFRA_PROGRESS": "off"}
+    command = [sys.executable, "-c", CODE.format(grace=GRACE), *words]
+    done = subprocess.run(
+        command, cwd=site, env=env, capture_output=True, text=True, timeout=within, check=False, preexec_fn=bounded
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+FLOODS = ("flood", "flood-lines", "flood-errors")
+HANGS = ("hang", "no-status", "no-start")
+
+
+def test_hosts_that_flood_or_hang_are_lost_and_the_others_are_shown(standin: Standin, tmp_path: Path) -> None:
+    site = standin.site(tmp_path, *FLOODS, *HANGS, "flood-window", "healthy")
+    words = ("exec", "inventory/fleet.py", "--timeout", "3", "--", "true")
+    status, out, errors = ask(site, *words, within=45)
+    assert (status, out) == (1, "healthy: hello \ufffd\n"), errors
+    said = dict(line.split(": ", 1) for line in errors.splitlines() if ": " in line)
+    for name in FLOODS:
+        assert said[name].startswith("RW0761: a command printed more than 16 MiB")
+    for name in HANGS:
+        assert said[name].startswith(f"RW0751: a command had not ended after {3 + GRACE} s")
+    assert said["flood-window"].startswith("RW0712: the connection was lost")
+
+
+def test_status_shows_the_others_while_hosts_flood_or_hang(standin: Standin, tmp_path: Path) -> None:
+    site = standin.site(tmp_path, *FLOODS, *HANGS, "flood-window", "healthy")
+    status, out, _ = ask(site, "status", "inventory/fleet.py", "--json", within=45)
+    assert status == 1
+    for name in FLOODS:
+        assert f'"{name}"' in out
+    assert out.count("printed more than 16 MiB") == len(FLOODS)
+    assert out.count("it did not answer within 3 s") == len(HANGS)
+
+
+def test_a_host_that_freezes_while_it_is_logged_in_to_is_left_out(standin: Standin, tmp_path: Path) -> None:
+    site = standin.site(tmp_path, "no-login", "no-session", "healthy")
+    status, out, errors = ask(site, "exec", "inventory/fleet.py", "--timeout", "3", "--", "true", within=30)
+    assert (status, out) == (1, "healthy: hello \ufffd\n"), errors
+    assert "no-login: cannot be reached" in errors
+    assert "no-session: RW0751" in errors
+
+
+def test_a_server_that_freezes_before_its_first_word_is_left_out(tmp_path: Path) -> None:
+    frozen = Standin(tmp_path)
+    site = frozen.site(tmp_path, "healthy")
+    os.kill(frozen.process.pid, signal.SIGSTOP)
+    try:
+        status, _, errors = ask(site, "exec", "inventory/fleet.py", "--", "true", within=60)
+    finally:
+        frozen.process.kill()
+        frozen.process.wait()
+    assert status == 1
+    assert "no host could be reached" in errors

@@ -1,0 +1,38 @@
+"""What a host prints is read by lines, within a bound."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rackwright.effects.line import A_LINE, GRACE, MOST, FloodError, Spent
+from rackwright.effects.remote import command_of
+from rackwright.plan.change import Shell, WriteFile
+from rackwright.pyinfra_glue.ssh.limits import lines_of
+
+
+@given(st.binary(), st.integers(1, 8))
+def test_lines_are_those_of_the_whole_text_however_it_comes(printed: bytes, size: int) -> None:
+    stream = io.BytesIO(printed)
+    whole = printed.decode(errors="replace")
+    assert list(lines_of(lambda: stream.read(size))) == whole.removesuffix("\n").split("\n") * bool(whole)
+
+
+@pytest.mark.parametrize("chunk", [b"A" * 4096, b"\n" * 4096, b"a\n" * 2048])
+def test_a_flood_is_stopped_long_before_it_fills_the_memory(chunk: bytes) -> None:
+    spent = Spent()
+    weight = len(chunk) + A_LINE * chunk.count(b"\n")
+    for _ in range(MOST // weight):
+        spent.take(chunk)
+    with pytest.raises(FloodError, match="16 MiB"):
+        spent.take(chunk)
+
+
+@pytest.mark.parametrize(
+    ("step", "seconds"), [(Shell("true", timeout=7), 7), (Shell("true", stdin="x"), 300), (WriteFile("/f", "x"), 300)]
+)
+def test_every_command_has_a_limit_on_this_side_above_the_hosts_own(step: Shell | WriteFile, seconds: int) -> None:
+    assert command_of(step).connector_arguments["_timeout"] == seconds + GRACE
