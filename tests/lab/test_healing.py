@@ -72,11 +72,21 @@ def test_dockerd_that_is_down_is_started_and_nothing_deleted(scene: Scene) -> No
     assert scene.host.run("ls /srv/models").stdout == models
 
 
-def test_a_removed_container_comes_back_by_itself(scene: Scene) -> None:
+def test_a_removed_container_comes_back_by_itself_whatever_it_has_left_in_its_caches(scene: Scene) -> None:
+    trap = (
+        "rm -rf tmp triton && ln -s /etc tmp && : >triton && cp /bin/sh hf-modules/root && chmod 4755 hf-modules/root"
+    )
+    scene.host.run(f"docker exec -w /scratch rackwright-llm sh -c '{trap}'")
+    assert scene.host.run(f"ls {HOME}/llm/caches/*/hf-modules/root", user="ops", check=False).returncode != 0
     scene.host.run("systemctl reset-failed rackwright-llm; docker rm -f rackwright-llm; sleep 1")
     scene.wait("active")
     assert "42" in scene.ask()
+    scene.host.run(f"chmod 0755 {HOME}/llm/caches")
+    before = scene.starts()
+    assert "close the caches of endpoint llm" in scene.deploy().output
+    assert scene.host.run(f"stat -c %a {HOME}/llm/caches").stdout.strip() == "700"
     assert scene.deploy().changed == []
+    assert scene.starts() == before
 
 
 def test_a_lost_gpu_stops_the_run_and_not_the_endpoint(scene: Scene) -> None:

@@ -135,6 +135,15 @@ def test_a_converged_endpoint_has_nothing_pending() -> None:
     assert pending(AT_REST) == []
 
 
+def test_caches_that_others_can_reach_are_closed_without_a_restart() -> None:
+    assert pending(replace(AT_REST, caches="700:root")) == []
+    [change] = pending(replace(AT_REST, caches="755:root"))
+    assert isinstance(change.steps[0], Shell)
+    assert (change.restarts, len(change.steps)) == ("", 1)
+    seen = parse(printed(block(caches="755:root"))).endpoints["llm"]
+    assert seen == replace(AT_REST, caches="755:root")
+
+
 @pytest.mark.parametrize(
     ("drift", "reason", "restart"),
     [

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import rackwright
+from rackwright.hostside import host_script
 from rackwright.plan import release as release_module
 from rackwright.plan.binding import Binding, parse_binding
 from rackwright.plan.release import SELF, SUMS, Release, hash_of
@@ -172,6 +173,49 @@ def test_no_start_with_a_binding_that_was_changed_by_hand(tmp_path: Path, text: 
     done = start(WANTED, tmp_path, text)
     assert (done.returncode == 0) == starts
     assert ("was changed by hand: run the deploy again" in done.stderr) != starts
+
+
+TRAPS = {
+    "a link to a folder": "ln -s {0}/outside {1}",
+    "a link to a file": "ln -s {0}/outside/file {1}",
+    "a link to nothing": "ln -s {0}/nowhere {1}",
+    "a link to itself": "ln -s tmp {1}",
+    "a file": "touch {1}",
+    "a pipe": "mkfifo {1}",
+    "another user's folder": "mkdir {1}; chown nobody {1}; chmod 0 {1}",
+}
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+def test_whatever_the_container_has_left_in_its_caches_is_in_no_starts_way(tmp_path: Path, trap: str) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "file").write_text("stays")
+    [caches] = [line.split("=")[1] for line in WANTED.files["before-start"].splitlines() if line.startswith("caches=")]
+    own = tmp_path / "caches" / caches.rpartition("/")[2]
+    own.mkdir(parents=True, mode=0o755)
+    subprocess.run(["sh", "-c", TRAPS[trap].format(tmp_path, own / "tmp")], check=True)
+    done = start(WANTED, tmp_path, "GPUS=GPU-1,GPU-2\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (own / "tmp").is_dir()
+    assert not (own / "tmp").is_symlink()
+    assert ((own / "tmp").stat().st_uid, (own / "tmp").stat().st_mode & 0o700) == (0, 0o700)
+    assert (tmp_path / "caches").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "outside" / "file").read_text() == "stays"
+    assert list((tmp_path / "outside").iterdir()) == [tmp_path / "outside" / "file"]
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+@pytest.mark.parametrize("place", ["caches", "caches/d", "caches/d/tmp", "caches/d/triton"])
+def test_a_switch_clears_the_caches_for_releases_that_do_not_themselves(tmp_path: Path, trap: str, place: str) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "file").write_text("stays")
+    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["sh", "-c", TRAPS[trap].format(tmp_path, tmp_path / place)], check=True)
+    script = host_script("tidy_scratch", caches=f"{tmp_path}/caches") + f'mkdir -p "{tmp_path}/caches/d/tmp"'
+    subprocess.run(["sh", "-ec", script], check=True)
+    assert (tmp_path / "caches").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "outside" / "file").read_text() == "stays"
+    assert list((tmp_path / "outside").iterdir()) == [tmp_path / "outside" / "file"]
 
 
 @pytest.mark.parametrize(("waiting", "looks", "says"), [(0, 1, False), (3, 4, False), (999, 125, True)])

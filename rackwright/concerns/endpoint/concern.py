@@ -45,6 +45,7 @@ from rackwright.concerns.endpoint.why_switch import (
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.release import TAKES as RELEASE_TAKES
 from rackwright.concerns.release import Unresolved, binding_of, wanted_releases
+from rackwright.hostside import host_script
 from rackwright.paths import BOOT_UNIT, UNITS, endpoint_dir, endpoint_job, unit_name
 from rackwright.plan.change import Change, DaemonRestart, HostRestart, Job, Owned, Proved, Refuse, Shell, WriteFile
 from rackwright.plan.concern import Concern, HostReading
@@ -53,6 +54,9 @@ from rackwright.plan.reach import door_of
 from rackwright.plan.release import Release
 from rackwright.plan.render import render_own
 from rackwright.settings.model import EndpointSettings, HostSettings
+
+CLOSED = "700:root"
+"""Mode and owner of the folder in which a container writes: what it leaves there is nobody's to run."""
 
 
 def wanted(settings: HostSettings, reading: HostReading) -> WantedEndpoints:
@@ -99,6 +103,8 @@ def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
         now = seen.endpoints.get(name, SeenEndpoint())
         if sentences := by_hand.get(unit_name(name)):
             found.append(_kept_aside(name, own.settings, now, sentences))
+        if now.caches not in (None, CLOSED):
+            found.append(_close_caches(name, now))
         if name not in together:
             found += _endpoint_changes(name, own, now)
     return [*found, *(change for group in groups for change in _together(group, asked, seen))]
@@ -200,6 +206,15 @@ def _boot(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
             owns=tuple(Owned("unit", name) for name in BOOT_UNITS),
         )
     ]
+
+
+def _close_caches(name: str, seen: SeenEndpoint) -> Change:
+    """Nothing restarts: the container has its caches mounted, and does not come by this way."""
+    folder = f"{endpoint_dir(name)}/caches"
+    what = f"close the caches of endpoint {name} to other users"
+    return Change(
+        what, f"the mode and owner of {folder} are {seen.caches}", (Shell(host_script("close_caches", folder=folder)),)
+    )
 
 
 def _endpoint_changes(name: str, own: WantedEndpoint, seen: SeenEndpoint) -> list[Change]:

@@ -78,6 +78,8 @@ class SeenEndpoint:
     admitted: bool = True
     """False from the beginning of a switch until the site's ready hook has let clients in again."""
     last: LastSwitch | None = None
+    caches: str | None = None
+    """Mode and owner of the folder in which its container writes, as `700:root`; None where it has none yet."""
     held: bool = False
     """True when what it would start was never proven, and could not be taken back at boot: it does not start."""
 
@@ -189,6 +191,7 @@ def _endpoint(block: str) -> tuple[str, SeenEndpoint]:
         binding=binding_in(files.get("binding")),
         admitted=values.get("admitted") != "no",
         last=last_switch(values),
+        caches=values.get("caches"),
         held=values.get("held") == "yes",
     )
 

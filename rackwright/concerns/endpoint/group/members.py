@@ -7,7 +7,7 @@ from enum import Enum
 
 from rackwright.concerns.endpoint.group.scripts import join_group_script, wait_followed_script
 from rackwright.concerns.endpoint.seen import SeenEndpoint
-from rackwright.concerns.endpoint.switch.job import gpus_kept_script, point_script
+from rackwright.concerns.endpoint.switch.job import gpus_kept_script, point_script, tidy_script
 from rackwright.concerns.endpoint.switch.transaction import start_time
 from rackwright.concerns.endpoint.wanted import WantedEndpoint
 from rackwright.paths import endpoint_job, unit_name
@@ -96,7 +96,7 @@ def _why_follow(own: WantedEndpoint, release: Release, seen: SeenEndpoint) -> st
 
 def _join(own: WantedEndpoint, release: Release, group: Group, why: str) -> Change:
     name = release.spec.name
-    script = join_group_script(name, release.hash, own.binding, own.keep_releases)
+    script = tidy_script(name) + join_group_script(name, release.hash, own.binding, own.keep_releases)
     return Change(
         f"let endpoint {name} wait for its head here ({place_in_words(group)})",
         why,

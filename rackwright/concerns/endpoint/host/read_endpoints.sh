@@ -33,6 +33,7 @@ for name in $names; do
   printf '%s\n' "value current=$current" "value proven=$release"
   [ -e "/run/systemd/system/$unit.d/rackwright-held.conf" ] && echo "value held=yes"
   [ -e "$own/not-admitted" ] && echo "value admitted=no"
+  [ ! -e "$own/caches" ] || printf '%s\n' "value caches=$(stat -c %a:%U "$own/caches")"
   [ ! -f "$own/last-switch" ] || first_lines 4 "value last_" "$own/last-switch"
   carried unit "$units/$unit"
   carried current_unit "$own/current/$unit"

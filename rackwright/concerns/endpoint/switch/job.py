@@ -39,9 +39,15 @@ def switch_script(endpoint: str, release: str, binding: Binding, load_timeout: i
     return restart + gpus_kept_script(endpoint) + started_script(endpoint, load_timeout)
 
 
+def tidy_script(endpoint: str) -> str:
+    """Put the endpoint's caches right, in a shell of its own: releases of earlier versions do not."""
+    script = host_script("tidy_scratch", caches=f"{endpoint_dir(endpoint)}/caches")
+    return f"(\n{script})\n"
+
+
 def restart_script(endpoint: str, release: str, binding: Binding) -> str:
     """Point an endpoint at a release and restart it, without waiting."""
-    return job_script(
+    return tidy_script(endpoint) + job_script(
         "switch",
         unit=unit_name(endpoint),
         release=release_dir(endpoint, release),
@@ -114,7 +120,8 @@ def point_script(endpoint: str, release: str, binding: Binding) -> str:
 
 def start_script(endpoint: str, release: str) -> str:
     """Start an endpoint that points at a release already, without waiting."""
-    return job_script("start", unit=unit_name(endpoint), home=endpoint_dir(endpoint), release=release)
+    tidy = tidy_script(endpoint)
+    return tidy + job_script("start", unit=unit_name(endpoint), home=endpoint_dir(endpoint), release=release)
 
 
 def commit_script(endpoint: str, release: str, binding: Binding, keep: int) -> str:
