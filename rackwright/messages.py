@@ -14,6 +14,8 @@ from typing import Any
 
 from pyinfra.api.exceptions import PyinfraError
 
+from rackwright.masks import hidden, without_logins
+
 LONGEST = 4000
 """Characters of one line that are kept: a screen and a half, and more than any sentence of ours has."""
 ASKED_FOR = 1 << 20
@@ -30,9 +32,10 @@ def printable(text: str, keep: str = "", longest: int = LONGEST) -> str:
     """One line: escape sequences are gone, every other character that does not print is a blank.
 
     That covers control characters (C0, C1), bidirectional overrides, line separators of Unicode and lone surrogates.
-    keep: characters that stay all the same, such as a tab. longest: characters; what is cut off is counted.
+    A secret that this process has read is a mask. keep: characters that stay all the same, such as a tab. longest:
+    characters; what is cut off is counted.
     """
-    plain = text if text.isprintable() else _plain(text, keep)
+    plain = hidden(text if text.isprintable() else _plain(text, keep))
     return plain if len(plain) <= longest else f"{plain[:longest]} [{len(plain) - longest} characters more]"
 
 
@@ -79,7 +82,7 @@ class RackwrightError(PyinfraError):
     @property
     def text(self) -> str:
         """The message without its code, for a message that has one of its own."""
-        return paragraph(super().__str__())
+        return without_logins(paragraph(super().__str__()))
 
     def __str__(self) -> str:
         return coded(self.code, self.text)

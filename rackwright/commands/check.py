@@ -22,6 +22,7 @@ from rackwright.pyinfra_glue.declaring import declared_by, overlay_arguments
 from rackwright.pyinfra_glue.inventories import limited
 from rackwright.pyinfra_glue.options import given
 from rackwright.settings.origin import dotted, origin_of
+from rackwright.settings.secret import shown_value
 
 DERIVED = "derived"
 """Origin of connection data that follows from the rest."""
@@ -83,7 +84,7 @@ def _summary(host: InventoryHost) -> str:
 
 
 def _origins(host: InventoryHost) -> list[str]:
-    rows = [(printable(dotted(path)), _shown(value), _origin(host, path)) for path, value in _values(host)]
+    rows = [(printable(dotted(path)), _shown(path, value), _origin(host, path)) for path, value in _values(host)]
     wide = max((len(key) for key, _, _ in rows), default=0), max((len(value) for _, value, _ in rows), default=0)
     return [host.name, *(f"  {key:<{wide[0]}}  {value:<{wide[1]}}  {origin}" for key, value, origin in rows)]
 
@@ -94,8 +95,10 @@ def _values(host: InventoryHost) -> Iterator[tuple[tuple[str | int, ...], Any]]:
         yield from found or [((key,), value)]
 
 
-def _shown(value: Any) -> str:
-    text = printable(str(value) if not isinstance(value, bool) else str(value).lower())
+def _shown(path: Sequence[str | int], value: Any) -> str:
+    name = next((str(part) for part in reversed(path) if isinstance(part, str)), "")
+    text = str(value).lower() if isinstance(value, bool) else shown_value(str(value), name)
+    text = printable(text)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from rackwright.commands.inventories import add_inventory, hosts_of
 from rackwright.concerns.catalog import ALL
 from rackwright.loading.files import DEPLOY, site_root
+from rackwright.masks import hidden, without_logins
 from rackwright.messages import writing
 from rackwright.pyinfra_glue.declaring import declared_by, overlay_arguments
 from rackwright.settings.model import HostSettings
@@ -34,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         place = arguments.out / path.lstrip("/")
         with writing(place):
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text)
+            place.write_text(without_logins(hidden(text)))
         print(place)
     return 0
 

@@ -15,13 +15,14 @@ from rackwright.engines.fit.problems import engine_problems
 from rackwright.loading.ansible.templates import templates
 from rackwright.loading.wording import explain, is_secret, misplaced, path_of
 from rackwright.loading.yaml_file import OddNumber
+from rackwright.masks import MASK
 from rackwright.settings import connection
 from rackwright.settings.connection import Connection
 from rackwright.settings.model import NOWHERE, SITE, EndpointSettings, HostSettings, MisfitError, overlay
 from rackwright.settings.old_keys import RENAMED_KEYS
 from rackwright.settings.origin import KeyPath, Origins, origin_of
 from rackwright.settings.problems import Problem, nearest
-from rackwright.settings.secret import MASK, Secret
+from rackwright.settings.secret import Secret
 from rackwright.settings.ssh import args as ssh_args
 
 OWN_KEYS = "own_keys"

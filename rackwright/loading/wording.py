@@ -14,7 +14,7 @@ from rackwright.settings import connection
 from rackwright.settings.model import MisfitError
 from rackwright.settings.origin import KeyPath, dotted
 from rackwright.settings.problems import nearest
-from rackwright.settings.secret import Secret
+from rackwright.settings.secret import Secret, shown_value
 from rackwright.settings.sections import (
     ABSOLUTE,
     AMOUNT,
@@ -46,6 +46,8 @@ SECRET_PATHS: tuple[KeyPath, ...] = (
     ("endpoints", "NAME", "api_key"),
 )
 """`NAME` stands for any."""
+SECTIONS = {path[:1] for path in SECRET_PATHS if len(path) == 2}
+"""Sections that take one: a value in the place of the whole section may be it."""
 KINDS = {
     "bool_parsing": "true or false",
     "bool_type": "true or false",
@@ -115,10 +117,10 @@ def explain(model: type[BaseModel], detail: ErrorDetails) -> str:
     if isinstance(value, Secret):
         return misplaced(path)
     if kind == "string_type":
-        return f"must be text; put it in quotes{_shown(value)}" if value is not None else "must not be empty"
+        return f"must be text; put it in quotes{_shown(path, value)}" if value is not None else "must not be empty"
     if kind == "missing":
         return "is missing"
-    return f"{_asked(detail)}{_shown(value) if path else ''}"
+    return f"{_asked(detail)}{_shown(path, value) if path else ''}"
 
 
 def _asked(detail: ErrorDetails) -> str:
@@ -134,8 +136,17 @@ def _asked(detail: ErrorDetails) -> str:
     return text if text.startswith("must") or kind == "value_error" else f"must be {text}"
 
 
-def _shown(value: Any) -> str:
-    return "" if isinstance(value, Mapping | list | tuple | Secret) or value is None else f", not {value!r}"
+def _shown(path: KeyPath, value: Any) -> str:
+    """The wrong value, unless it is long, or a secret by where it stands or by how it looks."""
+    if isinstance(value, Mapping | list | tuple | Secret) or value is None or _may_be_secret(path, value):
+        return ""
+    return f", not {value!r}"
+
+
+def _may_be_secret(path: KeyPath, value: Any) -> bool:
+    """True for a secret's path, a section that takes one, and a value that looks like one."""
+    takes_one = is_secret(path) or path in SECTIONS
+    return takes_one or shown_value(str(value), str(path[-1])) != str(value)
 
 
 def _fields(model: type[BaseModel], path: KeyPath) -> list[str]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rackwright.messages import printable
+from rackwright.settings.secret import without_secrets
 
 LONGEST_LINE = 16 * 1024
 """Bytes of a line of the log that are kept: a container may print megabytes without a line break."""
@@ -83,7 +84,10 @@ class JobStream:
         self._waiting: deque[tuple[int, Event]] = deque()
 
     def take(self, log: bytes, events: bytes) -> Iterator[Heard]:
-        """What these bytes say. The log must have been read before the events, so that none comes too late."""
+        """What these bytes say. The log must have been read before the events, so that none comes too late.
+
+        A line of the log is another program's: what looks like a secret in it is a mask.
+        """
         self.event_bytes += len(events)
         for frame in self._frames.feed(events):
             if found := parse_frame(frame, self.nonce):
@@ -93,14 +97,14 @@ class JobStream:
         while self._waiting and self._waiting[0][0] <= self.log_bytes:
             place, event = self._waiting.popleft()
             here = max(place - begin, done)
-            yield from self._lines.feed(log[done:here])
+            yield from map(without_secrets, self._lines.feed(log[done:here]))
             yield event
             done = here
-        yield from self._lines.feed(log[done:])
+        yield from map(without_secrets, self._lines.feed(log[done:]))
 
     def end(self) -> Iterator[Heard]:
         """What is left when the job has ended: a line without a line break, and events after it."""
-        yield from self._lines.end()
+        yield from map(without_secrets, self._lines.end())
         while self._waiting:
             yield self._waiting.popleft()[1]
 

@@ -33,6 +33,7 @@ from rackwright.plan.ownership import RECORD, OwnershipRecord
 from rackwright.pyinfra_glue.declaring import steps_known
 from rackwright.pyinfra_glue.inventories import settings_of
 from rackwright.pyinfra_glue.ssh.passwords import refuse_passwords
+from rackwright.settings.secret import without_secrets
 from rackwright.sources.names import Names
 
 Commands = Generator[PyinfraCommand, None, None]
@@ -147,10 +148,10 @@ def unreadable(host: Host) -> Commands:
 def announce_changes(host: Host, changes: Sequence[Change]) -> None:
     """Print each change as a sentence, with its diff when asked for by --diff."""
     for change in changes:
-        say(host, ("" if host.state.is_executing else "would ") + change.sentence, "yellow")
+        say(host, without_secrets(("" if host.state.is_executing else "would ") + change.sentence), "yellow")
         if change.diff and host.state.config.DIFF:
             for line in change.diff.splitlines():
-                say(host, f"  {line}")
+                say(host, f"  {without_secrets(line)}")
 
 
 def leased_changes(

@@ -14,6 +14,7 @@ import click
 from pyinfra import logger
 from pyinfra.api.output import set_echo
 
+from rackwright.masks import without_logins
 from rackwright.messages import RackwrightError, paragraph
 
 _REINSTALLED = "If the host was reinstalled: rackwright rebuild HOST -i INVENTORY compares the new key, and accepts it"
@@ -25,7 +26,7 @@ _COLOUR = re.compile(r"(\x1b\[(?:[01]|3[1-7]|9[0-7])m)")
 
 def harmless(text: str) -> str:
     """A text of several lines that may be coloured, and do nothing else to a terminal."""
-    return "".join(part if _COLOUR.fullmatch(part) else paragraph(part) for part in _COLOUR.split(text))
+    return "".join(part if _COLOUR.fullmatch(part) else without_logins(paragraph(part)) for part in _COLOUR.split(text))
 
 
 class _Harmless(logging.Filter):

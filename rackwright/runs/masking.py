@@ -7,8 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from rackwright.masks import MASK
 from rackwright.plan.change import Change
-from rackwright.settings.secret import MASK, Secret, without_secrets
+from rackwright.settings.secret import Secret, without_secrets
 
 
 def mask(text: str, secrets: Iterable[str] = ()) -> str:

@@ -10,7 +10,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 from pyinfra.api.hiddenvalue import HiddenValue
 
-MASK = "*MASKED*"
+from rackwright.masks import BEGINNINGS, KNOWN, LOGIN_IN_HEADER, MASK, PASSWORD_IN_URL, TOKEN_IN_URL, keep_hidden
 
 _NAME = (
     r"(?:(?P<counts>token|(?<=[_-])pass)|(?P<lies>credentials?|private[_-]?key|(?<=[_-])pwd)|secret|password|passwd"
@@ -20,26 +20,23 @@ _NAME = (
 _BEFORE = r"[\w-]{0,99}?"
 """How they begin: no longer, so that a line of a megabyte is read in one go."""
 _NONE = r"(?![\"']?(?:true|false|null|none)[.;:]?(?:[\s\"',}\])&|]|\Z)|\*MASKED\*)"
-_COUNT = r"(?(counts)(?![\"']?\d{1,9}[.;:]?(?:[\s\"',}\])&|]|\Z)))"
+_COUNT = r"(?(counts)(?![\"']?(?:\d{1,9}[.;:]?(?:[\s\"',}\])&|]|\Z)|[<\[])))"
+"""Numbers, and marks as `</s>`, which tokenizers call tokens."""
 _PLACE = r"(?(lies)(?![\"']?[~.]{0,2}/))"
 _VALUE = rf"{_NONE}{_COUNT}{_PLACE}(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"',]+)"
-_BEGINS = r"(?:sk-|hf_|nvapi-|gh[oprsu]_|github_pat_|glpat-|xox[abprs]-)[\w-]{8,}"
-"""Keys that say by their beginning what they are."""
 _LOGIN_IN_URL = re.compile(r"(://)[^/\s@\"']+@")
-_TOKEN_IN_URL = re.compile(
-    r"(?i)([?&](?:[\w-]{0,40}[_-])?(?:token|secret|password|passwd|key|sig|signature|credential)=)[^&\s\"'#]+"
-)
-_LOGIN_IN_HEADER = re.compile(r"(?i)\b((?:bearer|basic)[ \t]+)[\w.~+/=-]{8,}")
 _HEADER = re.compile(r"(?i)\b(authorization[\"']?[ \t]*[:=][ \t]*[\"']?(?:[a-z]+[ \t]+)?+)(?!\*)[^\s\"',]+")
 _LOGIN_OPTION = re.compile(r"(?<!\S)((?:-u|--user|--proxy-user)[ \t=]+[\"']?(?!\d+:\d)[^\s\"':]{1,99}:)[^\s\"']+")
 """A login as curl takes it; a user and group by number are none."""
-_KNOWN = re.compile(rf"\b{_BEGINS}")
 _OPTION = re.compile(rf"(?i)((?<![\w-])--{_BEFORE}{_NAME}(?:[ \t]*,)?[ \t\n]+(?:- )?)(?!--|-[a-z]\b){_VALUE}")
 """An option and its value as two words: on a command line, in a list of JSON, below each other in YAML."""
 _KEYED = re.compile(rf"(?i)((?<![\w-]){_BEFORE}{_NAME}\s*[:=]\s*){_VALUE}")
-_PASSWORD_IN_URL = re.compile(r"://[^/\s@\"':]*:[^/\s@\"']+@")
-_IN_VALUES = (_LOGIN_IN_HEADER, _HEADER, _PASSWORD_IN_URL, _TOKEN_IN_URL)
+_IN_VALUES = (LOGIN_IN_HEADER, _HEADER, PASSWORD_IN_URL, TOKEN_IN_URL)
 """What makes any value a secret."""
+
+
+_REFERENCE = re.compile(r"\$\([^()]{0,200}\)|\$\{?\w{1,99}\}?|`[^`]{0,200}`")
+"""What a shell puts in the place of a word: the secret itself lies elsewhere."""
 
 
 class Secret(HiddenValue):
@@ -66,13 +63,13 @@ class Secret(HiddenValue):
 
     @classmethod
     def _parse(cls, value: Any) -> Secret:
-        if isinstance(value, cls):
-            return value
-        if isinstance(value, HiddenValue):
-            return cls(value.unmask())
-        if isinstance(value, str):
-            return cls(value)
-        raise ValueError("must be text (put it into ansible-vault)")
+        """The secret, without the line break that `echo KEY >file` and a block of YAML leave at its end."""
+        text = value.unmask() if isinstance(value, HiddenValue) else value
+        if not isinstance(text, str):
+            raise ValueError("must be text (put it into ansible-vault)")
+        text = text.rstrip("\r\n")
+        keep_hidden(text)
+        return cls(text)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -91,9 +88,9 @@ def without_secrets(text: str) -> str:
     Keys that only count (`max_num_tokens: 8192`) are left alone.
     """
     text = _LOGIN_IN_URL.sub(rf"\g<1>{MASK}@", text)
-    for pattern in (_TOKEN_IN_URL, _LOGIN_IN_HEADER, _HEADER, _LOGIN_OPTION, _OPTION, _KEYED):
+    for pattern in (PASSWORD_IN_URL, TOKEN_IN_URL, LOGIN_IN_HEADER, _HEADER, _LOGIN_OPTION, _OPTION, _KEYED):
         text = pattern.sub(rf"\g<1>{MASK}", text)
-    return _KNOWN.sub(MASK, text)
+    return KNOWN.sub(MASK, text)
 
 
 def looks_secret(value: str, name: str = "") -> bool:
@@ -101,7 +98,24 @@ def looks_secret(value: str, name: str = "") -> bool:
 
     name: of its key or variable, or its option with the dashes.
     """
-    if re.match(rf"{_BEGINS}\Z", value) or any(pattern.search(value) for pattern in _IN_VALUES):
+    if re.match(rf"{BEGINNINGS}\Z", value) or any(pattern.search(value) for pattern in _IN_VALUES):
         return True
     named = f"{name} {value}" if name.startswith("--") else f"{name}: {value}"
     return bool((_OPTION if name.startswith("--") else _KEYED).match(named))
+
+
+def tells_secret(text: str, option: str = "") -> bool:
+    """True for a text with a secret in it, as a header, a connection string or JSON has; a template has none.
+
+    option: the word before it on a command line.
+    """
+    if "{{" in text or "{%" in text:
+        return False
+    words = _REFERENCE.sub(MASK, f"{option} {text}".strip().replace("\\", ""))
+    words = re.sub(r"(://)[^/\s@\"']*\*MASKED\*@", rf"\g<1>{MASK}@", words)
+    return without_secrets(words) != words
+
+
+def shown_value(value: str, name: str) -> str:
+    """A value as it may be shown beside its key: a mask where the key's name says that it is a secret."""
+    return without_secrets(value) if not looks_secret(value, name) or without_secrets(value) != value else MASK

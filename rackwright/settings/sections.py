@@ -6,6 +6,7 @@ import ipaddress
 import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, get_args
+from urllib.parse import unquote, urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -21,8 +22,9 @@ from pydantic import (
 )
 
 from rackwright.addresses import is_loopback
+from rackwright.masks import keep_hidden
 from rackwright.paths import IN_CONTAINER
-from rackwright.settings.secret import Secret
+from rackwright.settings.secret import Secret, looks_secret
 
 LOCAL = "local"
 """What stands for the commit of a model that is not fetched."""
@@ -122,6 +124,21 @@ def _digest(value: str) -> str:
     return value
 
 
+def _one_secret(value: Secret) -> Secret:
+    if CONTROL.search(value.unmask()) or value.unmask() != value.unmask().strip():
+        raise ValueError("must be one line without blanks around it")
+    return value
+
+
+def _token(value: Secret) -> Secret:
+    if not re.fullmatch(r"[!-~]*", value.unmask()):
+        raise ValueError("must be one word of ASCII letters, digits and marks")
+    return value
+
+
+OneLine = Annotated[Secret, AfterValidator(_one_secret)]
+Token = Annotated[Secret, AfterValidator(_token)]
+"""What a header carries."""
 Digest = Annotated[str, AfterValidator(_digest)]
 AbsolutePath = Annotated[str, Field(pattern=ABSOLUTE), AfterValidator(_plain_path)]
 OwnFolder = Annotated[AbsolutePath, AfterValidator(_own_folder)]
@@ -130,7 +147,34 @@ HostFolder = Annotated[OwnFolder, AfterValidator(_free_on_host)]
 """The same on a host, where Docker and Rackwright have folders too."""
 Line = Annotated[str, AfterValidator(_one_line)]
 """Plain text."""
-Url = Annotated[str, Field(pattern=URL)]
+
+
+def _without_login(value: str) -> str:
+    if "@" in value.partition("://")[2].partition("/")[0] or looks_secret(value):
+        raise ValueError(
+            "must hold no user, password or token: it would show in `ps` and in messages; "
+            "let the server know the hosts by their address"
+        )
+    return value
+
+
+def _proxy(value: str) -> str:
+    """An address that every client reads alike; its password is hidden wherever this process shows it."""
+    try:
+        found = urlsplit(value)
+        if not found.hostname or found.port == 0 or "@" in (found.password or "") + (found.username or ""):
+            raise ValueError("no address of a server")
+    except ValueError:
+        text = "must be http://SERVER:PORT; write :/?#[]@ in a user or a password as %3A and so on"
+        raise ValueError(text) from None
+    for password in (found.password, unquote(found.password or "")):
+        keep_hidden(password or "")
+    return value
+
+
+Url = Annotated[str, Field(pattern=URL), AfterValidator(_without_login)]
+HttpsUrl = Annotated[str, Field(pattern=HTTPS), AfterValidator(_without_login)]
+ProxyUrl = Annotated[str, Field(pattern=URL), AfterValidator(_proxy)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 MOST_GPUS = 128
 """GPUs of one host at most."""
@@ -402,7 +446,7 @@ class Registry(Frozen):
     """Name of the registry, with its port where it has one."""
     user: Line = "$oauthtoken"
     """NGC's user is the literal text `$oauthtoken`."""
-    key: Secret | None = None
+    key: OneLine | None = None
     """API key; without it the pull is tried without a login first."""
     keep: bool = True
     """True: the login stays for root only (0600). False: it exists only while an image is pulled."""
@@ -422,7 +466,7 @@ class Models(Frozen):
 
     folder: HostFolder = "/srv/models"
     """Folder of all models on the host."""
-    hub_token: Secret | None = None
+    hub_token: Token | None = None
     """Hugging Face token for gated repositories."""
     hub_caches: tuple[Annotated[str, Field(pattern=CACHE)], ...] = ("~/.cache/huggingface/hub",)
     """Hugging Face caches on the host, `~` for any user's home: files of the wanted commit are copied and verified."""
@@ -444,9 +488,9 @@ class Downloads(Frozen):
 class Proxy(Frozen):
     """Proxies for apt, Docker, downloads and preflight."""
 
-    http: Url | None = None
+    http: ProxyUrl | None = None
     """Address of the proxy for http, as `http://proxy.example.com:3128`."""
-    https: Url | None = None
+    https: ProxyUrl | None = None
     """Address of the proxy for https; default: the one for http."""
     no_proxy: tuple[Annotated[str, Field(pattern=DIRECT)], ...] = ("localhost", "127.0.0.1", "::1")
     """Names, suffixes, addresses and networks that are reached directly."""
@@ -462,11 +506,11 @@ class Mirrors(Frozen):
     """Where the tiktoken encodings lie."""
     hub: Url = "https://huggingface.co"
     """The model hub, or what speaks its API."""
-    container_toolkit: str = Field(default="https://nvidia.github.io/libnvidia-container", pattern=HTTPS)
+    container_toolkit: HttpsUrl = "https://nvidia.github.io/libnvidia-container"
     """NVIDIA's apt repository."""
     container_toolkit_keys: tuple[Fingerprint, ...] = ("C95B321B61E88C1809C4F759DDCAE044F796ECB0",)
     """Fingerprints of the keys that may sign it: a key file with any other one is not taken."""
-    docker: str = Field(default="https://download.docker.com", pattern=HTTPS)
+    docker: HttpsUrl = "https://download.docker.com"
     """Docker's own apt repository, for `docker.source: docker`."""
     docker_keys: tuple[Fingerprint, ...] = ("9DC858229FC7DD38854AE2D88D81803C0EBFCD88",)
     """The same for Docker's."""

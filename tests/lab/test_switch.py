@@ -94,7 +94,7 @@ def test_hooks_take_it_out_and_let_it_in_again(scene: Scene) -> None:
     hooks = {name: ["/root/balancer", name.removesuffix("_hook")] for name in ("drain_hook", "ready_hook")}
     run = scene.deploy(engine=interval(25), **hooks)
     assert run.status != 0
-    assert "it serves what it served: the drain_hook ended with status 1: /root/balancer drain" in run.output
+    assert "it serves what it served: the drain_hook ended with status 1: /root/balancer" in run.output
     assert (scene.runs(), scene.starts()) == (good, before)
     scene.host.run("rm /root/refuse-drain; touch /root/refuse-ready")
     run = scene.deploy(engine=interval(25), **hooks)

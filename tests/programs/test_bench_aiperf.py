@@ -26,7 +26,7 @@ from rackwright.fleet.bench.aiperf.tokenizer import in_cache
 from rackwright.fleet.bench.aiperf.words import Target, profile_words, surroundings
 from rackwright.fleet.bench.suites.loading import suite_of
 from rackwright.fleet.bench.suites.suite import cells
-from rackwright.settings.secret import MASK
+from rackwright.masks import MASK
 from tests.lab.products import with_proof
 
 ROOT = Path(__file__).parents[2]

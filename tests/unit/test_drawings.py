@@ -55,7 +55,7 @@ def test_the_table_lists_the_folders_that_there_are() -> None:
     assert sorted(listed) == sorted(folders(PACKAGE) | folders(PACKAGE / "fleet"))
 
 
-MODULES, FOLDERS, FLOORS = 12, 14, 10
+MODULES, FOLDERS, FLOORS = 13, 14, 10
 """The most that a folder has, that `rackwright/` has, and that stand on each other."""
 
 

@@ -26,12 +26,12 @@ from rackwright.fleet.inspect.read_hosts import Surveyed
 from rackwright.fleet.view.timeline import HostTimeline, Timeline
 from rackwright.fleet.view.timeline_events import timeline_of
 from rackwright.loading.host import InventoryHost
+from rackwright.masks import MASK
 from rackwright.messages import RackwrightError
 from rackwright.plan.concern import HostReading
 from rackwright.pyinfra_glue.options import data_given
 from rackwright.runs.journal import append, new_record
 from rackwright.settings.model import HostSettings
-from rackwright.settings.secret import MASK
 from tests.unit.machines import EVERYTHING, gpus, machine, settings
 from tests.unit.made_up_runs import recorded
 

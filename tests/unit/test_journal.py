@@ -12,6 +12,7 @@ import pytest
 from rackwright.commands.runs import lines
 from rackwright.fleet.rollout.begin_event import without_secrets
 from rackwright.fleet.view.live_run import GrowingRecord as Growing
+from rackwright.masks import MASK
 from rackwright.messages import RackwrightError
 from rackwright.processes import this_process
 from rackwright.runs import journal
@@ -19,7 +20,6 @@ from rackwright.runs.ending import result
 from rackwright.runs.handover import VARIABLE, Handover
 from rackwright.runs.journal import append, chosen_record, new_record, note, read_record, records
 from rackwright.runs.record import hosts_in, record_of
-from rackwright.settings.secret import MASK
 
 
 def test_events_come_back_as_they_were_written(tmp_path: Path) -> None:

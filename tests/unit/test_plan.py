@@ -19,12 +19,13 @@ from rackwright.effects.reader import parse_reading
 from rackwright.fleet.inspect.grouping import download, exit_code, group
 from rackwright.fleet.inspect.plan import HostPlan, PlannedChange, endpoint_diff, plan_host
 from rackwright.fleet.inspect.plan_text import bytes_text, plan_text, plan_values, summary
+from rackwright.masks import MASK
 from rackwright.plan.change import Change
 from rackwright.plan.concern import HostReading
 from rackwright.plan.release import Release
 from rackwright.runs.masking import change_fields, mask, secrets_of
 from rackwright.settings.model import HostSettings
-from rackwright.settings.secret import MASK, Secret
+from rackwright.settings.secret import Secret
 from tests.unit.machines import EVERYTHING
 
 OPERATIONS = Path(__file__).parents[1] / "operations"

@@ -36,6 +36,7 @@ from rackwright.proof.codes import code_of, row_of
 from rackwright.proof.full import HOST_ROWS, compared, refuses
 from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.journal import keep_beside, note
+from rackwright.settings.secret import without_secrets
 
 LOG_BYTES = 256 * 1024
 """Most that is fetched of a failed release's log: its end."""
@@ -255,7 +256,7 @@ def fetch_log(state: State, host: Host, progress: SwitchProgress, release: str) 
         ok, output = remote(state, host, command_of(Shell(script, timeout=60)), twice=True)
         if not ok or not output.stdout_lines:
             return None
-        text = paragraph(inflate(output.stdout_lines[-1], LOG_BYTES).decode(errors="replace"))
+        text = without_secrets(paragraph(inflate(output.stdout_lines[-1], LOG_BYTES).decode(errors="replace")))
     except (ConnectionLostError, ReadingError):
         return None
     path = keep_beside(f"{host.name}-{progress.endpoint}-{release}.log", text.encode())

@@ -16,7 +16,7 @@ from rackwright.engines.fit.known_bad import WAY_OUT, accepted, check_known_bad
 from rackwright.engines.fit.memory import check_memory
 from rackwright.engines.fit.other_engine import check_engine_of_image
 from rackwright.engines.fit.sizes import EngineOptions, plan_of
-from rackwright.engines.in_clear import check_secrets
+from rackwright.engines.in_clear import check_hooks, check_secrets, showable
 from rackwright.engines.options.check import check_options
 from rackwright.engines.options.exported import exported
 from rackwright.engines.options.schema import VersionLine
@@ -39,7 +39,7 @@ def check_host(settings: HostSettings) -> list[Finding]:
             _listed(settings, name), endpoint, settings.hardware, exported(settings, endpoint)
         )
     ]
-    every = [*found, *_between(settings)]
+    every = showable([*found, *_between(settings), *check_hooks(settings)])
     return [one for index, one in enumerate(every) if one not in every[:index]]
 
 

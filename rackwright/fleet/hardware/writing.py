@@ -13,11 +13,11 @@ from rackwright.fleet.inspect.read_hosts import Surveyed, survey
 from rackwright.fleet.view.report.writing import write_privately
 from rackwright.fleet.view.timeline import Timeline
 from rackwright.fleet.view.timeline_events import timeline_of
+from rackwright.masks import MASK
 from rackwright.messages import RackwrightError
 from rackwright.pyinfra_glue.options import given
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.journal import Event, folder_of, read_record, records
-from rackwright.settings.secret import MASK
 
 
 def newest_with_rows(root: Path) -> Path:

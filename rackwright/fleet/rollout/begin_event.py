@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rackwright.masks import MASK
 from rackwright.processes import this_process
 from rackwright.runs.masking import mask
-from rackwright.settings.secret import MASK
 
 
 def beginning(

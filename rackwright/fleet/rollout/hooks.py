@@ -17,6 +17,7 @@ from typing import Any
 from rackwright.messages import printable
 from rackwright.runs.journal import Event, append, read_record
 from rackwright.runs.record import record_of
+from rackwright.settings.secret import without_secrets
 from rackwright.settings.sections import Hook, Hooks
 
 PLAN, WAVE, SWITCH, FINISH, FAILURE = "plan", "wave", "switch", "finish", "failure"
@@ -60,6 +61,7 @@ def _run(hook: Hook, event: str, payload: str, record: Path, root: Path, say: Sa
     """Run one hook; returns what went wrong with it."""
     name = f"{event} hook {hook.command[0]}"
     status, output = _ended(hook, payload, root)
+    output = without_secrets(output)
     for line in output.splitlines():
         say(printable(f"{name}: {line}", "\t"))
     wrong = "" if status == 0 else f"{name} {status if isinstance(status, str) else f'ended with {status}'}"

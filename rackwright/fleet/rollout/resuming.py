@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rackwright.masks import MASK
 from rackwright.messages import RackwrightError
 from rackwright.runs.ending import HANDS_NEEDED, ROLLED_BACK
 from rackwright.runs.record import BACKWARD, BY_HAND, DRAIN, FORWARD, REBOOT, TEARDOWN, UNDRAIN, Record, left_hosts
 from rackwright.runs.states import WELL, RunState
-from rackwright.settings.secret import MASK
 
 Releases = dict[str, dict[str, str]]
 RESUMABLE = (FORWARD, BY_HAND, TEARDOWN, DRAIN, UNDRAIN, REBOOT)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from rackwright.settings.secret import MASK
+from rackwright.masks import MASK
 
 LOG = "aiperf.log"
 TERM, KILL = 15, 9

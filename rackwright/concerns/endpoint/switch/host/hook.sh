@@ -1,6 +1,6 @@
 # Run one of the site's hooks, with what it must know in its environment. Parameters: hook words (quoted for sh)
-# seconds endpoint port release. The file $reason, if any, gets what went wrong, and $cause that it was a hook.
-printf '%s\n' "running the $hook: $words"
+# program (the first of them, which is all that is shown) seconds endpoint port release. The file $reason, if any, gets what went wrong, and $cause that it was a hook.
+printf '%s\n' "running the $hook: $program"
 export RACKWRIGHT_ENDPOINT="$endpoint" RACKWRIGHT_PORT="$port" RACKWRIGHT_RELEASE="$release"
 # A hook is not told where the job keeps its files: what it says is said by its output, and is data.
 (unset JOB SECRETS reason cause; eval "exec timeout -k 5 $seconds $words") </dev/null
@@ -13,6 +13,6 @@ case $status in
   *) how="ended with status $status" ;;
 esac
 printf '%s\n' "the $hook $how"
-printf '%s\n' "the $hook $how: $words" >"${reason:-/dev/null}"
+printf '%s\n' "the $hook $how: $program" >"${reason:-/dev/null}"
 printf 'hook\n' >"${cause:-/dev/null}"
 exit 1

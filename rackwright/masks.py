@@ -1,0 +1,48 @@
+"""What no line shows: the secrets that this process has read, and logins in addresses and headers."""
+
+from __future__ import annotations
+
+import re
+
+MASK = "*MASKED*"
+LEAST = 8
+"""Characters of a secret that is looked for in every line: a shorter one stands in too many words."""
+LONGEST = 512
+BEGINNINGS = (
+    r"(?:(?:sk-|hf_|nvapi-|gh[oprsu]_|github_pat_|glpat-|dckr_[op]at_|xox[abprs]-)[\w-]{8,}"
+    r"|A[KS]IA[A-Z0-9]{16}|eyJ[\w-]{8,999}\.[\w-]{8,2000}\.[\w-]{8,999})"
+)
+"""Keys that say by their beginning what they are."""
+PASSWORD_IN_URL = re.compile(r"(://[^/\s@\"':]{0,200}:)(?!\d{1,5}[/?#]|\*MASKED\*@)[^\s\"']{1,512}(?=@)")
+"""A password that is not encoded may hold a slash or an @; a port that a slash follows is none."""
+TOKEN_IN_URL = re.compile(
+    r"(?i)([?&](?:[\w-]{0,40}[_-])?(?:token|secret|password|passwd|key|sig|signature|credential)=)[^&\s\"'#]+"
+)
+LOGIN_IN_HEADER = re.compile(r"(?i)\b((?:bearer|basic)[ \t]+)[\w.~+/=-]{8,}")
+_KEY_IN_HEADER = re.compile(r"\b((?:[Bb]earer|Basic)[ \t]+)(?=\S*\d)[\w.~+/=-]{8,}")
+"""The same in sentences, where `basic questions` are no login."""
+KNOWN = re.compile(rf"(?<![\w/.-]){BEGINNINGS}")
+_secrets: set[str] = set()
+
+
+def keep_hidden(secret: str) -> None:
+    """Hide a secret in every line that this process shows from now on."""
+    if LEAST <= len(secret) <= LONGEST:
+        _secrets.add(secret)
+
+
+def hidden(text: str) -> str:
+    """`text` with each secret that this process has read as a mask."""
+    for secret in _secrets:
+        if secret in text:
+            text = text.replace(secret, MASK)
+    return text
+
+
+def without_logins(text: str) -> str:
+    """`text` with logins in addresses and headers, and keys known by their beginning, as a mask; other words stay."""
+    if "://" in text:
+        text = PASSWORD_IN_URL.sub(rf"\g<1>{MASK}", text)
+    for pattern in (TOKEN_IN_URL, _KEY_IN_HEADER):
+        text = pattern.sub(rf"\g<1>{MASK}", text)
+    return KNOWN.sub(MASK, text)

@@ -1,0 +1,211 @@
+"""Secrets in hooks, mirrors, proxies, JSON and whatever else is printed: refused where they stand, or masked."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rackwright import masks
+from rackwright.commands.check import _shown
+from rackwright.concerns.endpoint.switch.transaction import drain_hook_script
+from rackwright.loading.validate import validate
+from rackwright.masks import MASK, keep_hidden, without_logins
+from rackwright.messages import RackwrightError, printable
+from rackwright.plan.jobstream import JobStream
+from rackwright.settings.problems import InvalidSettingsError
+from rackwright.settings.secret import Secret
+from tests.unit.test_settings_validate import MODEL
+
+VALUE = "s3cr3t-0f9d2c6b8e4a7153"
+
+
+def told(values: dict[str, Any]) -> str:
+    _, problems = validate("h", {**MODEL, "engine_kind": "vllm", "image": "r/x:v0.14.1", **values}, {})
+    return str(InvalidSettingsError(problems, "x")) if problems else ""
+
+
+@pytest.fixture(autouse=True)
+def nothing_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(masks, "_secrets", set())
+
+
+HOOKS: list[list[str]] = [
+    ["curl", "-H", f"Authorization: Bearer {VALUE}", "https://lb"],
+    ["curl", "--header", f"X-Api-Key: {VALUE}", "https://lb"],
+    ["curl", "-u", f"admin:{VALUE}", "https://lb"],
+    ["curl", f"--user=admin:{VALUE}", "https://lb"],
+    ["curl", f"https://admin:{VALUE}@lb"],
+    ["curl", f"https://lb/?token={VALUE}"],
+    ["lbctl", "--password", VALUE],
+    ["lbctl", f"--password={VALUE}"],
+    ["env", f"LB_TOKEN={VALUE}", "lbctl"],
+    ["sh", "-c", f"LB_PASSWORD={VALUE} lbctl drain"],
+    ["curl", "-d", json.dumps({"password": VALUE})],
+    ["lbctl", "glpat-aaaaaaaaaaaaaaaaaaaa"],
+    ["lbctl", "AKIAABCDEFGHIJKLMNOP"],
+]
+
+
+@pytest.mark.parametrize("words", HOOKS, ids=str)
+@pytest.mark.parametrize("key", ["drain_hook", "ready_hook", "rollout"])
+def test_a_secret_among_the_words_of_a_hook_is_refused(key: str, words: list[str]) -> None:
+    value = {"hooks": {"switch": [{"command": words}]}} if key == "rollout" else words
+    found = told({key: value})
+    assert "RW0324" in found
+    assert "write it into a file (0600)" in found
+    assert VALUE not in found
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["/usr/local/sbin/balancer", "drain"],
+        ["sh", "-c", 'curl -H "Authorization: Bearer $(cat /etc/lb/token)" https://lb'],
+        ["sh", "-c", "curl -u admin:$PASSWORD https://lb; lbctl --password $PASSWORD"],
+        ["sh", "-c", "curl https://admin:${PASSWORD}@lb"],
+        ["lbctl", "--password-file", "/etc/lb/password", "--token-path", "/etc/lb/token"],
+        ["curl", "--netrc-file", "/etc/lb/netrc", "-H", "@/etc/lb/header", "https://lb"],
+        ["docker", "run", "--user", "1000:1000", "x"],
+    ],
+)
+def test_a_hook_that_reads_its_secret_is_right(words: list[str]) -> None:
+    assert told({"drain_hook": words}) == ""
+
+
+def test_a_hook_shows_its_program_alone() -> None:
+    host, _ = validate("h", {**MODEL, "drain_hook": ["lbctl", "hunter2"]}, {})
+    assert host is not None
+    script = drain_hook_script("llm", host, "r")
+    (shown,) = [line for line in script.splitlines() if "running the $hook" in line]
+    assert "$words" not in shown
+    assert "$how: $words" not in script
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"engine": {"kv-transfer-config": json.dumps({"store": {"password": VALUE}})}},
+        {"engine": {"kv-transfer-config": [{"a": [{"password": VALUE}]}]}},
+        {"engine": {"kv-transfer-config": json.dumps(json.dumps({"password": VALUE}))}},
+        {"engine": {"kv-transfer-config": f"redis://u:{VALUE}@host"}},
+        {"arguments": ["--kv-transfer-config", json.dumps({"api_key": VALUE})]},
+        {"environment": {"STORE": f"host=x password={VALUE}"}},
+        {"environment": {"STORE": f"Server=x;Password={VALUE};"}},
+        {"environment": {"STORE": f"https://u:a/{VALUE}@x"}},
+    ],
+)
+def test_a_secret_within_a_text_is_refused(own: dict[str, Any]) -> None:
+    found = told(own)
+    assert "RW0324" in found
+    assert VALUE not in found
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"arguments": ["--hf-overrides", '{"bos_token": "<s>", "pad_token": "[PAD]", "eos_token_id": 5}']},
+        {"arguments": ["--override-generation-config", '{"max_new_tokens": 512, "temperature": 0.2}']},
+        {"arguments": ["--chat-template", "{% for m in messages %}{{ bos_token }}token: x{% endfor %}"]},
+        {"environment": {"NO_PROXY": "10.0.0.0/8", "VLLM_LOGGING_PREFIX": "[token] ", "A": "a@b:c"}},
+    ],
+)
+def test_what_engines_are_told_of_tokens_passes(own: dict[str, Any]) -> None:
+    assert "RW0324" not in told(own)
+
+
+@pytest.mark.parametrize("key", ["hub", "encodings", "container_toolkit", "docker"])
+@pytest.mark.parametrize(
+    "login", [f"https://u:{VALUE}@x", f"https://{VALUE}@x", f"https://x/?token={VALUE}", f"https://u:{VALUE}/@x"]
+)
+def test_a_mirror_takes_no_login(key: str, login: str) -> None:
+    found = told({"mirrors": {key: login}})
+    assert f"mirrors.{key}: must hold no user, password or token" in found
+    assert VALUE not in found
+
+
+@pytest.mark.parametrize(
+    "url", ["http://u:p@ss@x:1", "http://u:p/s@x:1", "http://u:p#s@x", "http://x:99999", "http://:1"]
+)
+def test_a_proxy_that_clients_read_differently_is_refused(url: str) -> None:
+    found = told({"proxy": {"http": url}})
+    assert "proxy.http: must be http://SERVER:PORT" in found
+    assert "p@ss" not in found
+    assert "p/s" not in found
+    assert "p#s" not in found
+
+
+def test_a_proxys_password_is_hidden_from_then_on() -> None:
+    assert told({"proxy": {"http": "http://u:pass%20word%21@x:1"}}) == ""
+    assert printable("a pass%20word%21 b, pass word!") == f"a {MASK} b, {MASK}"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"registry": VALUE},
+        {"models": VALUE},
+        {"registry": {"key": [VALUE]}},
+        {"registry": {"key": 8877665544332211}},
+        {"port": f"hf_{VALUE}"},
+        {"proxy": {"http": f"ftp://u:{VALUE}@x"}},
+        {"hardware": f"http://u:{VALUE}@x"},
+        {"api_key": VALUE[:9]},
+        {"models": {"hub_token": f"two words {VALUE}"}},
+        {"registry": {"key": Secret(f" {VALUE}")}},
+        {"registry": {"key": Secret(f"{VALUE}\nmore")}},
+    ],
+)
+def test_a_refusal_shows_no_secret(values: dict[str, Any]) -> None:
+    found = told(values)
+    assert found
+    assert VALUE[:9] not in found
+    assert "8877665544332211" not in found
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+def test_a_line_break_at_the_end_of_a_secret_is_none_of_it(end: str) -> None:
+    values = {"registry": {"key": Secret(f"{VALUE}{end}")}, "models": {"hub_token": f"hf_{VALUE}{end}"}}
+    host, problems = validate("h", {**MODEL, **values}, {})
+    assert problems == []
+    assert host is not None
+    assert host.registry.key == Secret(VALUE)
+    assert host.models.hub_token == Secret(f"hf_{VALUE}")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("proxy", "http"), f"http://u:{VALUE}@x:1"),
+        (("docker", "daemon", "log-opts", "splunk-token"), VALUE),
+        (("docker", "daemon", "proxies", "http-proxy"), f"http://u:{VALUE}@x:1"),
+        (("my_password",), VALUE),
+        (("x", 0), f"Authorization: Bearer {VALUE}"),
+        (("x",), json.dumps({"password": VALUE})),
+    ],
+)
+def test_check_shows_no_secret_with_its_origin(path: tuple[str | int, ...], value: str) -> None:
+    assert VALUE not in _shown(path, value)
+    assert MASK in _shown(path, value)
+
+
+def test_whatever_this_process_has_read_is_hidden_in_every_line() -> None:
+    keep_hidden(VALUE)
+    assert printable(f"x{VALUE}y") == f"x{MASK}y"
+    assert VALUE not in str(RackwrightError(f"a\n{VALUE}"))
+    keep_hidden("short")
+    assert printable("in short") == "in short"
+
+
+def test_an_error_shows_no_login_and_keeps_its_words() -> None:
+    text = f"http://u:{VALUE}@x:1 refused; Authorization: Bearer {VALUE}; api_key: must be 16 letters; basic questions"
+    shown = str(RackwrightError(text))
+    assert VALUE not in shown
+    assert "api_key: must be 16 letters; basic questions" in shown
+    assert without_logins("https://x:80/a@b and git@x:y") == "https://x:80/a@b and git@x:y"
+
+
+def test_a_line_of_a_job_shows_no_secret() -> None:
+    (line,) = JobStream("n").take(f"curl -u me:{VALUE} https://lb\n".encode(), b"")
+    assert line == f"curl -u me:{MASK} https://lb"
