@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.commands.fix import fix_files
-from rackwright.commands.inventories import add_data, add_inventory, data_of, hosts_of
+from rackwright.commands.inventories import add_inventory, hosts_of
 from rackwright.commands.version_change import version_changes
 from rackwright.concerns.declared import Declared
 from rackwright.engines.finding import Level
@@ -20,7 +20,6 @@ from rackwright.loading.validate import leaves, masked
 from rackwright.messages import printable
 from rackwright.pyinfra_glue.declaring import declared_by, overlay_arguments
 from rackwright.pyinfra_glue.inventories import limited
-from rackwright.pyinfra_glue.options import given
 from rackwright.settings.origin import dotted, origin_of
 from rackwright.settings.secret import shown_value
 
@@ -34,7 +33,6 @@ def add_parser(subparsers: Any) -> None:
     add_inventory(parser, default=True)
     parser.add_argument("--limit", action="append", default=[], metavar="HOST|GROUP", help="as pyinfra's --limit")
     parser.add_argument("--host", metavar="HOST", help="only this host")
-    add_data(parser)
     parser.add_argument("--show-origin", action="store_true", help="print every value and where it comes from")
     parser.add_argument("--fix", action="store_true", help="rewrite keys that this version knows by another name")
     parser.add_argument("--to", metavar="VERSION", help="what would change with another version of the engine")
@@ -49,11 +47,6 @@ def run(args: argparse.Namespace) -> int:
     if args.fix:
         for line in fix_files(args):
             print(line)
-    with given(data_of(args)):
-        return _check(args)
-
-
-def _check(args: argparse.Namespace) -> int:
     hosts = limited(hosts_of(args, args.host, arguments=False), args.limit, args.inventory)
     root = site_root(Path(args.inventory).expanduser())
     declared = declared_by(root, hosts)

@@ -7,6 +7,7 @@ import gc
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import NoReturn
@@ -96,6 +97,15 @@ def _options_of(verb: argparse.ArgumentParser) -> frozenset[str]:
     return frozenset(re.findall(r"--[a-z-]+", verb.format_usage()))
 
 
+def _given(args: argparse.Namespace) -> AbstractContextManager[None]:
+    """Let `--data` count wherever the command loads settings; a resumed run has its own."""
+    if args.command == "resume" or not getattr(args, "data", None):
+        return nullcontext()
+    data = import_module("rackwright.commands.inventories").data_of(args)
+    found: AbstractContextManager[None] = import_module("rackwright.pyinfra_glue.options").given(data)
+    return found
+
+
 def _verbs() -> list[str]:
     return [*VERBS, *(brought.name for brought in entry_points(group=GROUP))]
 
@@ -119,7 +129,8 @@ def main(words: Sequence[str] | None = None) -> int:
         open_vault(args)
         if getattr(args, "inventory", "") is None:
             args.inventory = import_module("rackwright.commands.default_inventory").default_inventory()
-        return handler(args)
+        with _given(args):
+            return handler(args)
     except RackwrightError as error:
         print(f"rackwright: {error}", file=sys.stderr)
     except BrokenPipeError:

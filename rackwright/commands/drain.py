@@ -11,7 +11,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rackwright.commands.inventories import add_vault, pick
+from rackwright.commands.inventories import add_settings, pick
 from rackwright.commands.rollout import agreed
 from rackwright.concerns.drained import Drained
 from rackwright.fleet.inspect.status.reading import Asked, parse
@@ -41,7 +41,7 @@ def add_hosts(parser: argparse.ArgumentParser) -> None:
     """Add what the commands on single hosts take."""
     parser.add_argument("hosts", nargs="+", metavar="HOST")
     parser.add_argument("-i", "--inventory", metavar="INVENTORY", help="default: the site's own")
-    add_vault(parser)
+    add_settings(parser)
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 

@@ -23,6 +23,12 @@ def add_inventory(parser: argparse.ArgumentParser, default: bool = False) -> Non
     own = "; left out: $RACKWRIGHT_INVENTORY, the one in ansible.cfg, or the site's only one"
     text = f"inventory/*.py, or an Ansible inventory{own if default else ''}"
     parser.add_argument("inventory", metavar="INVENTORY", nargs="?" if default else None, help=text)
+    add_settings(parser)
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add what a command takes that loads the settings of an inventory as they are now."""
+    add_data(parser)
     add_vault(parser)
 
 
@@ -36,7 +42,7 @@ def add_vault(parser: argparse.ArgumentParser) -> None:
 
 
 def add_data(parser: argparse.ArgumentParser, what: str = "as pyinfra's --data") -> None:
-    """Add settings that are stronger than any file."""
+    """Add settings that are stronger than any file; `cli.main` lets them count while the command runs."""
     parser.add_argument("--data", action="append", default=[], metavar="KEY=VALUE", help=what)
 
 

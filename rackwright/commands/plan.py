@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rackwright.commands.inventories import add_data, add_limit, data_of
+from rackwright.commands.inventories import add_limit
 from rackwright.fleet.inspect.grouping import exit_code
 from rackwright.fleet.inspect.headline import headline, with_restart_notes
 from rackwright.fleet.inspect.left_hosts import left_hosts
@@ -18,7 +18,6 @@ from rackwright.fleet.inspect.read_hosts import Surveyed, survey
 from rackwright.fleet.rollout.waves import amount
 from rackwright.loading.files import site_root
 from rackwright.messages import paragraph
-from rackwright.pyinfra_glue.options import given
 from rackwright.runs.durations import switch_time
 from rackwright.runs.journal import records
 
@@ -27,15 +26,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Register the command."""
     parser = commands.add_parser("plan", help="what a deploy would change; 0 nothing, 2 something, 1 not known")
     add_limit(parser, default=True)
-    add_data(parser)
     parser.add_argument("--json", action="store_true", help="for programs")
     parser.set_defaults(handler=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, plan, print; the exit code says whether changes are pending."""
-    with given(data_of(arguments)):
-        hosts = survey(arguments.inventory, arguments.limit, only=arguments.only)
+    hosts = survey(arguments.inventory, arguments.limit, only=arguments.only)
     plans = with_restart_notes([plan_of(one) for one in hosts])
     first = headline(plans, switch_time(records(site_root(Path(arguments.inventory).expanduser()))), _at_once(hosts))
     left = [] if arguments.limit or arguments.only else _left(arguments.inventory, hosts)

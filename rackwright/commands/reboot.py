@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rackwright.commands.inventories import add_data, add_limit
+from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import add_waves, agreed, given
 from rackwright.fleet.maintenance.control import BACK_WITHIN, restart_hosts
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
@@ -30,7 +30,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_waves(parser)
     within = f"within which a host must be back (default: {BACK_WITHIN})"
     parser.add_argument("--back-within", type=_seconds, default=BACK_WITHIN, metavar="SECONDS", help=within)
-    add_data(parser)
     parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
     parser.set_defaults(handler=run)

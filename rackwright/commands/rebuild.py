@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rackwright.commands.inventories import add_data, add_vault, data_of, pick
+from rackwright.commands.inventories import add_settings, data_of, pick
 from rackwright.commands.rollout import agreed
 from rackwright.concerns.drained import Drained
 from rackwright.fleet.inspect.peers import EndpointOfPeers, differences, lock_of, place_of
@@ -22,7 +22,6 @@ from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, ReadingError
 from rackwright.pyinfra_glue.inventories import load_inventory
-from rackwright.pyinfra_glue.options import given
 from rackwright.pyinfra_glue.poll import poll
 from rackwright.pyinfra_glue.ssh import hostkeys
 from rackwright.pyinfra_glue.ssh.client import line_to
@@ -38,8 +37,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("rebuild", help="bring a reinstalled host back with the release of its group")
     parser.add_argument("host", metavar="HOST")
     parser.add_argument("-i", "--inventory", required=True, metavar="INVENTORY", help="who its group is")
-    add_vault(parser)
-    add_data(parser)
+    add_settings(parser)
     parser.add_argument(
         "--fingerprint", metavar="SHA256:...", help="the new host key's, as `ssh-keygen -lf` prints it on the console"
     )
@@ -55,8 +53,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Compare, ask, accept the key, deploy, prove; returns the exit status. Raises RackwrightError."""
     own = data_of(args)
-    with given(own):
-        entries = load_inventory(args.inventory)
+    entries = load_inventory(args.inventory)
     entry = pick(entries, args.host, args.inventory)
     together = served_with(entries, entry)
     for host, mark in drained_hosts(together).items():

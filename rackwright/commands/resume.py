@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 from rackwright.commands import rollback
 from rackwright.commands.inventories import add_data, add_vault, data_of
-from rackwright.commands.rollout import agreed
+from rackwright.commands.rollout import KEYS, agreed
 from rackwright.commands.runs import add_site, root_of
 from rackwright.commands.teardown import tear_down
 from rackwright.fleet.maintenance.control import BACK_WITHIN, restart_hosts, take_in, take_out
@@ -29,6 +30,7 @@ from rackwright.loading.files import site_root
 from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError
+from rackwright.pyinfra_glue.options import given
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.claim import claimed
 from rackwright.runs.ending import ERROR, end_of_way_back
@@ -80,7 +82,14 @@ def run(args: argparse.Namespace) -> int:
     with claimed(path):
         # Whoever held the claim until now may have resumed it.
         old = effective(_read(path), refused_runs(_all(root)))
-        return _resume(args, root, path, old)
+        with given(typed_of(old.begin)):
+            return _resume(args, root, path, old)
+
+
+def typed_of(begin: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of the run's own `--data`: without what its verb's options say of gate and waves."""
+    data = begin.get("data", {})
+    return {key: value for key, value in data.items() if key not in KEYS.values()}
 
 
 def _all(root: Path) -> list[Record]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rackwright.commands.inventories import add_data, add_limit, data_of
+from rackwright.commands.inventories import add_limit, data_of
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.quarantine import load_quarantine
 from rackwright.fleet.rollout.control import roll_out
@@ -46,7 +46,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_waves(parser)
     adopt = "restart also for what differs in the unit or its helper scripts alone"
     parser.add_argument("--adopt", action="store_const", const=True, help=adopt)
-    add_data(parser)
     parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
     parser.set_defaults(handler=run)

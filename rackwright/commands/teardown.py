@@ -15,6 +15,7 @@ from rackwright.fleet.rollout.launch import Run, begin, phase, read_by_pyinfra
 from rackwright.loading.files import site_root
 from rackwright.processes import module
 from rackwright.pyinfra_glue.declaring import declared_by
+from rackwright.pyinfra_glue.options import data_words
 from rackwright.pyinfra_glue.session import chosen_together
 from rackwright.runs.ending import ERROR
 from rackwright.runs.handover import Handover
@@ -82,7 +83,7 @@ def ending(left: Sequence[str], kept: bool) -> str:
 def _dry_run(arguments: argparse.Namespace, deploy: Path, hosts: list[str], steps: Steps | None) -> int:
     inventory = Path(arguments.inventory).expanduser().absolute()
     words = [*module("pyinfra"), read_by_pyinfra(inventory), str(deploy), "--dry"]
-    words += [word for name in hosts for word in ("--limit", name)]
+    words += [*(word for name in hosts for word in ("--limit", name)), *data_words({})]
     known = Handover(inventory=str(inventory), purge=arguments.purge, steps=steps).environment
     return subprocess.run(words, cwd=site_root(inventory), env=known, check=False).returncode
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -74,17 +75,25 @@ def _no_match(option: str, pattern: str, names: Sequence[str]) -> str:
 def given(data: Mapping[str, Any]) -> Iterator[None]:
     """Let `--data` of a command that does not run pyinfra count for the inventories that it loads."""
     known = part_of(current_state(), Inventories)
+    before = dict(known.data)
     known.data.update(data)
     try:
         yield
     finally:
         known.data.clear()
+        known.data.update(before)
 
 
 def data_given() -> dict[str, Any]:
     """What `--data` says, of pyinfra's command or of ours."""
     options = current()
     return options.data if options else dict(part_of(current_state(), Inventories).data)
+
+
+def data_words(data: Mapping[str, Any]) -> list[str]:
+    """What is given as words for a process that loads the inventory again; `data` wins over what was typed."""
+    given_too = {**data_given(), **data}
+    return [word for key, value in given_too.items() for word in ("--data", f"{key}={json.dumps(value)}")]
 
 
 def current() -> Options | None:

@@ -1,8 +1,8 @@
 """Which hosts cannot be reached, by connecting as a run does: same connector, keys and options.
 
-It runs as a process of its own, `python -m rackwright.pyinfra_glue.unreachable INVENTORY`, with the hosts' names as
-JSON on standard input, because connecting makes the whole process cooperative (gevent), and a rollout's must stay as
-it is.
+It runs as a process of its own, `python -m rackwright.pyinfra_glue.unreachable INVENTORY`, with the hosts' names and
+`--data` as JSON on standard input, because connecting makes the whole process cooperative (gevent), and a rollout's
+must stay as it is.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rackwright.messages import RackwrightError
 from rackwright.processes import module
+from rackwright.pyinfra_glue.options import data_given, given
 from rackwright.pyinfra_glue.session import chosen_hosts, reachable
 
 SECONDS = 300
@@ -27,7 +28,7 @@ def offline(inventory: Path, hosts: Sequence[str], root: Path) -> list[str]:
     try:
         done = subprocess.run(
             words,
-            input=json.dumps(list(hosts)),
+            input=json.dumps({"hosts": list(hosts), "data": data_given()}),
             cwd=root,
             stdout=subprocess.PIPE,
             text=True,
@@ -42,8 +43,10 @@ def offline(inventory: Path, hosts: Sequence[str], root: Path) -> list[str]:
 
 def main() -> None:
     """Print the names of the hosts that can be reached, as JSON."""
-    wanted = set(json.load(sys.stdin))
-    print(json.dumps(reachable([entry for entry in chosen_hosts(sys.argv[1], ()) if entry.name in wanted])))
+    asked = json.load(sys.stdin)
+    with given(asked["data"]):
+        entries = [entry for entry in chosen_hosts(sys.argv[1], ()) if entry.name in asked["hosts"]]
+        print(json.dumps(reachable(entries)))
 
 
 if __name__ == "__main__":

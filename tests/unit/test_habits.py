@@ -46,7 +46,7 @@ def test_a_verb_that_there_is_not(words: list[str], told: str, capsys: pytest.Ca
         (["status", "i.py", "-l", "gpu01"], "rackwright: instead of -l: --limit HOST|GROUP"),
         (["rollout", "i.py", "--tags", "firewall"], "instead of --tags: pyinfra INVENTORY tasks/STEP.py"),
         (["rollout", "i.py", "--check"], "instead of --check: rackwright plan INVENTORY"),
-        (["plan", "i.py", "--extra-vars=port=1"], "instead of --extra-vars: in check, plan and rollout: --data KEY=V"),
+        (["plan", "i.py", "--extra-vars=port=1"], "instead of --extra-vars: --data KEY=V"),
         (["resume", "-l", "gpu01"], "instead of -l: resume has no --limit; what it takes: rackwright resume --help"),
         (["logs", "i.py", "-f"], "instead of -f: ssh HOST journalctl -fu rackwright-NAME"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources import as_file, files
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.fleet.rollout.launch import Run, phase
+from rackwright.pyinfra_glue.options import data_words
 from rackwright.runs.ending import end_of_drain, end_of_reboot, end_of_undrain
 from rackwright.runs.record import DRAIN, REBOOT, UNDRAIN
 
@@ -28,7 +30,7 @@ def take_out(run: Run, mark: Mapping[str, str]) -> tuple[int, str]:
     started.note("phase", name=DRAIN)
     with _deploy(DRAIN) as deploy:
         status = started.pyinfra(deploy, started.hosts, {}, mark=dict(mark))
-    again = f"rackwright undrain {' '.join(started.hosts)} -i {started.inventory}"
+    again = shlex.join(["rackwright", "undrain", *started.hosts, "-i", str(started.inventory), *data_words({})])
     return end_of_drain(started.hosts, status, phase(started, DRAIN), again)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,6 +23,7 @@ from rackwright.loading.load import nested
 from rackwright.messages import RackwrightError, coded
 from rackwright.processes import module
 from rackwright.pyinfra_glue.interrupt import STATUS as INTERRUPTED
+from rackwright.pyinfra_glue.options import data_given, data_words
 from rackwright.runs.ending import Result, result
 from rackwright.runs.handover import Handover
 from rackwright.runs.journal import append, new_record, read_record
@@ -54,7 +54,7 @@ class Run:
         """
         words = [*module("pyinfra"), read_by_pyinfra(self.inventory), str(deploy), "-y"]
         words += [word for name in hosts for word in ("--limit", name)]
-        words += [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
+        words += data_words(data)
         handover = Handover(
             record=str(self.record),
             inventory=str(self.inventory),
@@ -134,6 +134,8 @@ def begin(
     asked: whatever `rackwright resume` must know to go on: `deploy`, `data`, options of the verb.
     """
     path = Path(inventory).expanduser().absolute()
+    if data := data_given():
+        asked = {"data": data, **asked}
     names = [host.name for host in hosts]
     hooks = hooks_for(hosts, asked.get("data", {}))
     run = Run(
