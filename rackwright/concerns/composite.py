@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rackwright.hostside import DOCKER_ENVIRONMENT, host_script
+from rackwright.hostside import DOCKER_ENVIRONMENT, host_script, host_text
 from rackwright.paths import DOCKER_SOCKET, STATE, unit_name
 from rackwright.plan import reading
 from rackwright.plan.concern import SHARED, Concern, HostReading, parse_all
@@ -29,8 +29,8 @@ def _shared(concerns: Sequence[Concern[Any, Any]], settings: HostSettings) -> st
     folders = " ".join(folders_of(settings))
     mounts = host_script("mounts_ask", reading_folders=folders)
     units = host_script("shared_read", reading_asked=" ".join(asked), reading_home=home)
-    holders = host_script("holders")
-    return DOCKER_ENVIRONMENT + mounts + units + holders + host_script("engine_ask", reading_socket=DOCKER_SOCKET)
+    engine = host_script("holders") + host_script("engine_ask", reading_socket=DOCKER_SOCKET)
+    return DOCKER_ENVIRONMENT + mounts + units + engine + host_text("docker_lacks.sh")
 
 
 def folders_of(settings: HostSettings) -> list[str]:

@@ -204,6 +204,8 @@ class Change:
     """What it stops and starts again beside endpoints: `dockerd`."""
     fetches: str = ""
     """Repository of the image or model that it downloads."""
+    by_itself: bool = False
+    """True when no settings can have asked for it: the host has moved by itself."""
 
     @property
     def sentence(self) -> str:

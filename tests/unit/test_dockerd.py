@@ -195,6 +195,59 @@ def test_a_view_counts_it_as_loading() -> None:
     assert _phase_of(joining_job().name) == LOADING
 
 
+# -- Docker's chains are gone
+
+GONE = ("nat DOCKER", "filter DOCKER-USER")
+CHAINS = "Docker's chains are gone (nat DOCKER, filter DOCKER-USER), so no container that publishes a port can start"
+
+
+def alone(**more: Any) -> dict[str, Any]:
+    """What is read of a host whose endpoints alone run, and whose chains are gone."""
+    return {"lacks": GONE, "foreign_running": 0, **more}
+
+
+def test_chains_that_are_gone_take_a_restart_in_the_hosts_turn() -> None:
+    own, seen = settings(), reading(docker=alone())
+    assert not [one for one in DOCKER.pending(own, seen) if "dockerd" in one.what]
+    change, step = restart(own, seen)
+    assert change.sentence == f"restart dockerd with llm ({CHAINS})"
+    assert (change.owns, change.disowns, change.diff) == ((), (), "")
+    assert (step.endpoints, step.serving) == (("llm",), True)
+    assert "docker_lacks" in part(step, "prepare"), "the chains may be there again by then"
+    assert "iptables cannot make a chain" in part(step, "prepare"), "a dockerd that cannot make them does not start"
+    assert f"restarts dockerd and endpoint llm because {CHAINS}" in summary(plan_host("g", own, seen, EVERYTHING))
+    found = [one for one in drift_of("g", own, seen, EVERYTHING).findings if one.concern == "dockerd"]
+    assert [(one.verdict, CHAINS in one.text) for one in found] == [("moved", True)]
+
+
+def test_where_nothing_serves_they_are_made_at_once() -> None:
+    seen = reading(docker=alone(serving=()), llm=replace(SERVES, active="failed", running=None, health=None))
+    assert DOCKERD.pending(settings(), seen) == []
+    (change,) = [one for one in DOCKER.pending(settings(), seen) if "dockerd" in one.what]
+    assert (change.what, change.restarts, change.by_itself) == ("restart dockerd", "dockerd", True)
+    found = [one for one in drift_of("g", settings(), seen, EVERYTHING).findings if one.concern == "docker"]
+    assert [one.verdict for one in found if "restart dockerd" in one.text] == ["moved"]
+
+
+def test_an_endpoint_on_the_hosts_network_needs_none_of_them() -> None:
+    own = settings(network="host")
+    assert DOCKERD.pending(own, reading(docker=alone())) == []
+    assert DOCKERD.pending(settings(), reading(docker={"lacks": ()})) == []
+
+
+def test_what_others_run_is_not_stopped_for_it_unless_it_outlives_dockerd() -> None:
+    assert DOCKERD.pending(settings(), reading(docker=alone(foreign_running=2))) == []
+    info = {**recorded()[DOCKER].info, "LiveRestoreEnabled": True}
+    change, _ = restart(settings(), reading(docker=alone(foreign_running=2, info=info)))
+    assert CHAINS in change.why
+
+
+def test_a_change_of_the_configuration_says_both() -> None:
+    change, _ = restart(settings(docker={"daemon": LOG}), reading(docker=alone()))
+    assert change.sentence == f"configure dockerd and restart it with llm ({DAEMON_JSON}: log-level; {CHAINS})"
+    assert not change.by_itself
+
+
 # -- the host's job, with scripted systemd and Docker
 
 

@@ -496,3 +496,28 @@ def test_the_unit_of_a_listener_is_read() -> None:
         Listener(8000, 17, "python3", "", "rackwright-llm.service", "root", "0.0.0.0"),
         Listener(8001, 18, "nginx", "", "", "www", "fe80::1"),
     )
+
+
+def chains_gone(serving: tuple[str, ...] = ("llm",), others: int = 0, live_restore: bool = False, **own: Any) -> Case:
+    info = {**docker().info, "LiveRestoreEnabled": live_restore}
+    return case(docker=docker(lacks=("nat DOCKER",), serving=serving, info=info, foreign_running=others), **own)
+
+
+def test_chains_that_are_gone_stop_a_host_where_the_run_may_not_restart_dockerd() -> None:
+    assert stops(chains_gone()) == set(), "the run restarts dockerd in the host's turn"
+    for found in (chains_gone(others=2), chains_gone(restarts_dockerd=False)):
+        (row,) = judged(found)["Docker's chains"]
+        assert (row.stops, row.code) == (True, "RW3182")
+        assert "Docker's chains are gone (nat DOCKER)" in row.seen
+        assert row.fix.startswith("rackwright drain HOST "), "a bare restart of dockerd would be the outage itself"
+        assert row.fix.index("systemctl restart docker") < row.fix.index("rackwright undrain HOST")
+    assert "2 other containers run" in judged(chains_gone(others=2))["Docker's chains"][0].seen
+    (row,) = judged(chains_gone(serving=(), restarts_dockerd=False))["Docker's chains"]
+    assert row.fix == "systemctl restart docker"
+
+
+def test_no_chain_is_missed_where_none_is_needed() -> None:
+    host = settings(hardware=DGX_B200, network="host")
+    assert stops(chains_gone(restarts_dockerd=False, settings=host)) == set()
+    assert stops(chains_gone(others=2, live_restore=True)) == set()
+    assert "Docker's chains" not in judged(case())

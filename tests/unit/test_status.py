@@ -269,7 +269,7 @@ def printed(**changed: str) -> list[str]:
     lines.update(changed)
     head = [
         f"{key} {lines.pop(key)}"
-        for key in ("uptime", "lease", "closed", "repairs")
+        for key in ("uptime", "lease", "closed", "repairs", "lacks")
         if lines.get(key) or lines.pop(key, "")
     ]
     pins = [f"pin {reference} {digest}" for reference, digest in reading[IMAGE].pins.items()]
@@ -353,6 +353,15 @@ def test_an_endpoint_without_its_drops_has_moved(address: str, moved: bool) -> N
     text = base64.b64encode(json.dumps({**spec, "address": address}).encode()).decode()
     told = any("what keeps others out is not as it was put" in one for one in row(closed="no", spec=text).moved or ())
     assert told is moved
+
+
+@pytest.mark.parametrize(("network", "moved"), [("bridge", True), ("host", False)])
+def test_one_that_cannot_start_again_has_moved_though_it_serves(network: str, moved: bool) -> None:
+    spec = json.loads(base64.b64decode(next(line for line in printed() if line.startswith("spec "))[5:]))
+    text = base64.b64encode(json.dumps({**spec, "network": network}).encode()).decode()
+    found = row(lacks="nat DOCKER", spec=text)
+    told = "it cannot start again: Docker's chains are gone (nat DOCKER); next: pyinfra INVENTORY deploy.py"
+    assert (found.health, told in (found.moved or ()), told in render([found])) == ("serving", moved, moved)
 
 
 def test_what_the_host_had_to_put_back_is_told() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rackwright.concerns.docker.chains import can_be_made_script, still_gone_script, to_repair
 from rackwright.concerns.docker.daemon import (
     DAEMON_JSON,
     RELOADABLE,
@@ -109,6 +110,24 @@ class Reconfiguration:
     """Why it cannot wait for the host's turn to switch; empty when it can."""
     owns: tuple[Owned, ...]
     disowns: tuple[Owned, ...]
+    only_repairs: bool = False
+    """True when its configuration stays as it is, and a restart alone makes the chains that are gone."""
+
+    @property
+    def what(self) -> str:
+        """The change as a sentence."""
+        return "restart dockerd" if self.only_repairs else f"configure dockerd and {self.action} it"
+
+    @property
+    def valid_script(self) -> str:
+        """Ends well unless a restart is known to fail, or to be needless; changes nothing."""
+        filters = parse_daemon_json(self.after.daemon_json)
+        makes = filters.get("iptables") is not False and filters.get("firewall-backend") != "nftables"
+        return (
+            (f"(\n{still_gone_script()})\n[ $? = 0 ] || exit 1\n" if self.only_repairs else "")
+            + (f"(\n{can_be_made_script()})\n[ $? = 0 ] || exit 1\n" if makes else "")
+            + self.after.valid_script
+        )
 
     @property
     def diff(self) -> str:
@@ -124,11 +143,12 @@ def reconfiguration(asked: WantedDocker, seen: SeenDocker) -> Reconfiguration | 
     stale = seen.daemon == "up" and "nvidia" not in seen.runtimes
     moved = changed_keys(before, after)
     proxy = _dropin_differs(asked, seen, dropin)
-    if not moved and not stale and not proxy:
+    repairs, differs = to_repair(asked.settings, seen), bool(moved or stale or proxy)
+    if not differs and not repairs:
         return None
     stores = _stores(before, after, moved)
-    restart = proxy or bool(stores or moved - RELOADABLE)
-    owns, disowns = _ownership(asked, before, dropin)
+    restart = proxy or bool(stores or moved - RELOADABLE or repairs)
+    owns, disowns = _ownership(asked, before, dropin) if differs else ((), ())
     return Reconfiguration(
         before=Configuration(before_text, seen.files.get(DROPIN)),
         after=Configuration(
@@ -136,10 +156,11 @@ def reconfiguration(asked: WantedDocker, seen: SeenDocker) -> Reconfiguration | 
             dropin if _decides_dropin(asked, dropin) else seen.files.get(DROPIN),
         ),
         action="start" if seen.daemon == "down" else "restart" if restart else "reload",
-        why=_why(seen, moved, stale, proxy, restart),
+        why="; ".join(filter(None, [_why(seen, moved, stale, proxy, restart), _why_repair(repairs)])),
         unfit=_unfit(stores, tuple(sorted(moved & CHAINS))),
         owns=owns,
         disowns=disowns,
+        only_repairs=not differs,
     )
 
 
@@ -157,8 +178,15 @@ def daemon_changes(asked: WantedDocker, seen: SeenDocker) -> list[Change]:
         asked.settings.firewall.confirm_timeout + (RESTART_SECONDS if found.action != "reload" else 0),
         found.before.trial(f"{guard_unit('docker')}.timer"),
     )
-    what = f"configure dockerd and {found.action} it"
-    change = Change(what, found.why, (guarded,), owns=found.owns, disowns=found.disowns, diff=found.diff)
+    change = Change(
+        found.what,
+        found.why,
+        (guarded,),
+        owns=found.owns,
+        disowns=found.disowns,
+        diff=found.diff,
+        by_itself=found.only_repairs,
+    )
     return [replace(change, restarts="dockerd") if found.action == "restart" else change]
 
 
@@ -225,6 +253,10 @@ def _why(seen: SeenDocker, moved: set[str], stale: bool, proxy: bool, restart: b
     if seen.others_running and restart:
         reasons.append(f"{seen.others_running} other containers run and may stop with it")
     return "; ".join(reasons)
+
+
+def _why_repair(repairs: str) -> str:
+    return f"{repairs}, so no container that publishes a port can start" if repairs else ""
 
 
 def _ownership(

@@ -57,6 +57,10 @@ class SeenDocker:
     """True when unattended-upgrades runs by itself."""
     authority_trusted: bool = False
     """True when the system's trust store is not older than the site's authority."""
+    foreign_running: int = 0
+    """Running containers whose names are not Rackwright's."""
+    lacks: tuple[str, ...] = ()
+    """What dockerd made in the kernel, and must find there to start a container that publishes a port: `nat DOCKER`."""
 
     @property
     def root_dir(self) -> str:
@@ -73,6 +77,11 @@ class SeenDocker:
     def others_running(self) -> int:
         """Running containers other than our serving endpoints."""
         return max(0, (whole_number(self.info.get("ContainersRunning")) or 0) - len(self.serving))
+
+    @property
+    def others_stop(self) -> bool:
+        """True where a restart of dockerd would stop containers that are not Rackwright's."""
+        return self.foreign_running > 0 and self.info.get("LiveRestoreEnabled") is not True
 
     def installed(self, name: str) -> bool:
         """Whether dpkg has that package, configured."""
@@ -91,6 +100,8 @@ def joined(output: str, answers: Answers) -> str:
         found.append("restarting=yes")
     if answers.info is not None:
         found.append(f"info {base64.b64encode(json.dumps(answers.info).encode()).decode()}")
+    foreign = [one for one in answers.containers or () if one.running and not one.name.startswith("rackwright-")]
+    found.append(f"foreign={len(foreign)}")
     serving = (endpoint_of(unit) for unit in answers.units if answers.is_active(unit))
     return "\n".join([output, *found, *(f"serving {name}" for name in serving if name)])
 
@@ -125,6 +136,8 @@ def parse(output: str) -> SeenDocker:
         apparmor_missing=values.get("apparmor") == "missing",
         unattended=values.get("unattended") == "yes",
         authority_trusted=values.get("authority") == "trusted",
+        foreign_running=whole_number(values.get("foreign")) or 0,
+        lacks=tuple(" ".join(words[1:]) for words in lines if words[0] == "lacks") if answers else (),
     )
 
 

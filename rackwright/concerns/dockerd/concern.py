@@ -75,7 +75,7 @@ def _restart(asked: WantedDockerd, found: Reconfiguration, last: LastSwitch | No
         return _together(together, found)
     others = [name for name in asked.docker.serving if name not in names]
     scripts = Scripts(
-        valid=found.after.valid_script,
+        valid=found.valid_script,
         forward=found.after.apply_script("restart", "nvidia"),
         back=found.before.apply_script("restart"),
         trial=found.before.trial(job_unit(JOB), (*names, *others)),
@@ -84,12 +84,13 @@ def _restart(asked: WantedDockerd, found: Reconfiguration, last: LastSwitch | No
     job = restart_job(label, scripts, stood, others)
     step = DaemonRestart((*names, *others), label, job, serving=bool(stood))
     return Change(
-        f"configure dockerd and restart it with {', '.join(step.endpoints)}",
+        f"{found.what} with {', '.join(step.endpoints)}",
         found.why + (last.against(label) if last else ""),
         (step,),
         owns=found.owns,
         disowns=found.disowns,
         diff=found.diff,
+        by_itself=found.only_repairs,
     )
 
 
@@ -99,7 +100,7 @@ def _together(name: str, found: Reconfiguration) -> Change:
         f"dockerd would be restarted under endpoint {name}, which other hosts serve with this one, and that is not "
         f"supported yet; next, on all of them: systemctl stop {unit_name(name)}, then the same command again"
     )
-    return Change("configure dockerd and restart it", found.why, (Refuse(text, code="RW2201"),))
+    return Change(found.what, found.why, (Refuse(text, code="RW2201"),), by_itself=found.only_repairs)
 
 
 def _serving_endpoints(asked: WantedDockerd) -> list[ServingEndpoint]:

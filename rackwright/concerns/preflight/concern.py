@@ -9,6 +9,7 @@ from typing import Any
 
 from rackwright.addresses import bare_address
 from rackwright.concerns.docker import DOCKER
+from rackwright.concerns.dockerd import DOCKERD
 from rackwright.concerns.downloads import proxy_values
 from rackwright.concerns.encodings import ENCODINGS
 from rackwright.concerns.endpoint import ENDPOINT, foreign_units
@@ -175,6 +176,7 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedHost:
             reading[RECORD],
             foreign,
             formats,
+            reading.manages(DOCKERD if reading[DOCKER].serving else DOCKER),
             reading.manages(FIREWALL),
             models.read_only,
             tuple(sorted({model.path for model in models.models} & models.opened)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+from rackwright.concerns.docker.chains import are_needed, gone
 from rackwright.concerns.preflight.row import Case, Check
 from rackwright.paths import DOCKER_HOST, DOCKER_SOCKET
 
@@ -80,8 +81,25 @@ def _in_file(text: str | None) -> list[str]:
     return [str(place) for place in hosts] if isinstance(hosts, Sequence) and not isinstance(hosts, str) else []
 
 
+def chains(case: Case) -> Verdicts:
+    """What serves outlives the loss of Docker's chains, and the next start fails: nothing is stopped before.
+
+    Where the run itself restarts dockerd for it, in the host's turn, there is nothing to stop for.
+    """
+    seen = case.docker
+    if not seen.lacks or not are_needed(case.settings) or (case.restarts_dockerd and not seen.others_stop):
+        return
+    restart = "systemctl restart docker"
+    others = f"; {seen.foreign_running} other containers run and stop with dockerd" if seen.others_stop else ""
+    serving = f"; {', '.join(seen.serving)} still serves" if seen.serving else ""
+    fix = f"rackwright drain HOST --reason chains; on this host: {restart}; rackwright undrain HOST"
+    text = f"{gone(seen.lacks)}, so no container that publishes a port can start{serving}{others}"
+    yield False, text, fix if seen.serving else restart
+
+
 DOCKER = (
     Check("Docker", "stop", docker, "RW3120"),
+    Check("Docker's chains", "stop", chains, "RW3182"),
     Check("Docker as a snap", "stop", snap, "RW3150"),
     Check("rootless Docker", "stop", rootless, "RW3151"),
     Check("Docker's socket", "stop", socket, "RW3152"),

@@ -168,6 +168,8 @@ class Case:
     """Units with our names that somebody made by hand, each with sentences that say so."""
     formats: Mapping[str, int] = field(default_factory=dict)
     """Of the endpoints that are on the host, by name: the format of their spec.json."""
+    restarts_dockerd: bool = True
+    """Whether deploy.py calls what restarts dockerd when that is due, in the host's turn where endpoints serve."""
     closes_ports: bool = True
     """Whether deploy.py calls firewall() for the host."""
     read_only_models: bool = False

@@ -99,7 +99,7 @@ def _around(settings: HostSettings, reading: HostReading, declared: Declared) ->
 
 
 def _verdict(concern: str, change: Change, owned: frozenset[Owned]) -> Verdict:
-    if concern == PREFLIGHT.name:
+    if concern == PREFLIGHT.name or change.by_itself:
         return "moved"
     if concern == OPTIONS.name:
         return "asked"  # an image is asked once of each release: what is pending is a new one

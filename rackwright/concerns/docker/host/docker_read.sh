@@ -25,6 +25,7 @@ for path in /var/lib/dpkg/updates/[0-9]*; do
   if [ -e "$path" ]; then echo "broken dpkg interrupted"; break; fi
 done
 for path in $paths; do show "$path"; done
+[ -z "$reading_engine" ] || docker_lacks "$reading_engine" "$reading_daemon" | sed 's/^/lacks /'
 for user in $users; do
   groups=$(id -nG "$user" 2>/dev/null) && printf '%s\n' "user $user $groups"
 done

@@ -24,6 +24,14 @@ if [ -f "$rules" ]; then
 fi
 [ ! -f "$repairs" ] || awk -v since="$(($(date +%s) - 3600))" '$1 >= since { n++; $1 = ""; text = $0 } END { if (n) print "repairs " n text }' "$repairs"
 
+# dockerd itself is asked only where something seems to be gone: with its other backend nothing of iptables is needed.
+lacking() { docker_lacks "$1" "$dockerd"; }
+dockerd=$(cat /run/docker.pid 2>/dev/null)
+if [ -n "$dockerd" ] && [ -n "$(lacking '{}')" ]; then
+  lacking "$(curl --silent --fail --max-time 10 --unix-socket "$docker" http://docker/info || echo '"FirewallBackend":{"Driver":"unknown"')" |
+    sed 's/^/lacks /'
+fi
+
 # `cd -P` reads a link without a process of its own.
 pointer() { cd -P "$home/$name/$1" 2>/dev/null && printf '%s\n' "$1 ${PWD##*/}"; }
 label() { value=${said#*'"rackwright.'"$1"'":"'}; printf %s "${value%%'"'*}"; }

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rackwright.addresses import is_loopback
+from rackwright.concerns.docker.chains import gone as gone_chains
 from rackwright.concerns.drained import Drained, parse_mark
 from rackwright.concerns.endpoint import (
     Aim,
@@ -68,6 +69,8 @@ class HostStatus:
     """Why somebody has drained it, if anybody has."""
     repairs: str = ""
     """How often the host has put its rules back within the last hour, and what for the last time."""
+    lacks: tuple[str, ...] = ()
+    """What dockerd must find in the kernel to start a container that publishes a port, and is gone."""
 
 
 class Asked:
@@ -119,6 +122,7 @@ def parse(lines: Iterable[str]) -> HostStatus:
         closed=values["closed"] == ["yes"] if "closed" in values else None,
         drained=parse_mark("\n".join(values["drained"]) if "drained" in values else None),
         repairs=values.get("repairs", [""])[0],
+        lacks=tuple(values.get("lacks", ())),
     )
 
 
@@ -198,6 +202,8 @@ def drift_of(own: EndpointStatus, host_status: HostStatus) -> list[str]:
         found.append(
             "what keeps others out is not as it was put: the port may be open; next: rackwright firewall show INVENTORY"
         )
+    if host_status.lacks and seen.spec.get("network") == "bridge":
+        found.append(f"it cannot start again: {gone_chains(host_status.lacks)}; next: pyinfra INVENTORY deploy.py")
     return found
 
 

@@ -8,7 +8,7 @@ from rackwright.concerns.drained import MARK
 from rackwright.concerns.image import PINS
 from rackwright.concerns.lease import LEASE
 from rackwright.concerns.watch import repairs_file
-from rackwright.hostside import host_script
+from rackwright.hostside import host_script, host_text
 from rackwright.paths import DOCKER_SOCKET, FIREWALL_GUARD, FIREWALL_LEFT, FIREWALL_SCRIPT, RUN, STATE, UNITS
 from rackwright.plan.spec import local_url
 from rackwright.settings.model import EndpointSettings
@@ -20,4 +20,4 @@ def status_script(endpoints: Mapping[str, EndpointSettings]) -> str:
     places = {"home": f"{STATE}/endpoints", "images": PINS, "units": UNITS, "lease": LEASE, "docker": DOCKER_SOCKET}
     places |= {"rules": FIREWALL_SCRIPT, "left": FIREWALL_LEFT, "repairs": repairs_file(FIREWALL_GUARD)}
     places |= {"drained": MARK, "groups": f"{RUN}/groups"}
-    return host_script("status_read", endpoints="\n".join(rows), **places)
+    return host_text("docker_lacks.sh") + host_script("status_read", endpoints="\n".join(rows), **places)
