@@ -36,7 +36,7 @@ from rackwright.plan.binding import Binding
 from rackwright.plan.change import Change, DaemonRestart, Job, Owned
 from rackwright.plan.concern import HostReading
 from rackwright.plan.jobstream import Event, JobStream
-from rackwright.runs.progress import LOADING
+from rackwright.runs.progress import DRAINING
 from rackwright.settings.model import EndpointSettings, HostSettings
 from tests.unit.machines import EVERYTHING
 
@@ -191,8 +191,8 @@ def test_one_that_is_under_way_is_joined_whatever_it_is() -> None:
     assert joined.serving
 
 
-def test_a_view_counts_it_as_loading() -> None:
-    assert _phase_of(joining_job().name) == LOADING
+def test_a_view_counts_it_as_draining_first() -> None:
+    assert _phase_of(joining_job().name) == DRAINING
 
 
 # -- Docker's chains are gone
