@@ -8,10 +8,10 @@ import json
 from rackwright.commands.inventories import add_limit
 from rackwright.effects.remote import command_of, remote
 from rackwright.messages import ASKED_FOR, paragraph
-from rackwright.paths import endpoint_dir
+from rackwright.plan.asking import asking_script
 from rackwright.plan.change import Shell
 from rackwright.plan.spec import local_url, served_name
-from rackwright.proof.basic import Answer, http, login_script, parse_answer
+from rackwright.proof.basic import UNASKED, Answer, http, parse_answer
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.settings.model import EndpointSettings
 
@@ -49,7 +49,7 @@ def ask(one: Connected, name: str, endpoint: EndpointSettings, question: str, ma
         "messages": [{"role": "user", "content": question}],
         "max_tokens": max_tokens,
     }
-    script = login_script(endpoint_dir(name)) + http(f"{local_url(endpoint)}/v1/chat/completions", 120, post=True)
+    script = asking_script(name) + http(f"{local_url(endpoint)}/v1/chat/completions", 120, post=True)
     ok, output = remote(one.state, one.host, command_of(Shell(script, stdin=json.dumps(body), timeout=130)))
     if not ok or not output.stdout_lines:
         return "could not be asked", False
@@ -61,6 +61,8 @@ def ask(one: Connected, name: str, endpoint: EndpointSettings, question: str, ma
 
 
 def _content(answer: Answer) -> str:
+    if answer.status == 0 and (unasked := UNASKED.fullmatch(answer.body)):
+        return f"is not asked: {unasked[2]}"
     if answer.status == 0:
         return "does not answer; next, on the host: journalctl -u 'rackwright-*' --lines 50"
     if answer.status != 200:

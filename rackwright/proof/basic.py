@@ -22,6 +22,7 @@ THREADS = "threads in the container"
 FULL = 0.8
 """Part of the pids limit from which on a peak is worth a warning."""
 GPU_ERRORS = "GPU errors since the switch"
+RELEASE = "the release that runs"
 GPUS_INSIDE = "GPUs inside the container"
 TRANSPORT = "network between the hosts"
 
@@ -61,6 +62,8 @@ class Verdict:
     """True where an answer that has not passed is worth a warning and refuses nothing, whatever its row's severity."""
     detail: Any = None
     """What the figure was made of, where the row compares it with the release before's."""
+    stranger: bool = False
+    """True where another process listens in the endpoint's place: the host's fault, not the answer's."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,8 @@ def parse_answer(lines: Sequence[str]) -> Answer:
 
 def judge_safely(question: Question, answer: Answer) -> Verdict:
     """The verdict on an answer; a body of the wrong shape is a failed row, not a crash."""
+    if answer.status == 0 and (unasked := UNASKED.fullmatch(answer.body)):
+        return Verdict(False, unasked[2], stranger=unasked[1] == "stranger")
     try:
         return question.judge(answer)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
@@ -149,6 +154,11 @@ def judge_safely(question: Question, answer: Answer) -> Verdict:
         )
 
 
+UNASKED = re.compile(r"(stranger|not asked): (.+)")
+"""What a script prints instead of an answer where it is not the endpoint's container that listens (known_curl.sh).
+
+Behind anything that a server has sent stands a line of curl's.
+"""
 LOGIN = '${rackwright_login:+--header "@$rackwright_login"}'
 """What every request of a row carries: curl reads the header from a file, so that `ps` shows no key."""
 
@@ -159,11 +169,6 @@ def login_script(home: str) -> str:
         f"rackwright_login={home}/keys/$(sed -n 's/^KEY=//p' {home}/binding 2>/dev/null)\n"
         '[ -f "$rackwright_login" ] || rackwright_login=\n'
     )
-
-
-def with_login(home: str, question: Question) -> Question:
-    """A row whose requests carry the key of the endpoint in this folder."""
-    return replace(question, script=login_script(home) + question.script)
 
 
 def http(url: str, timeout: int, post: bool) -> str:
@@ -237,7 +242,7 @@ def release_runs(container: str, release: str, binding: str) -> Question:
     labels = '{{index .Config.Labels "rackwright.release"}} {{index .Config.Labels "rackwright.binding"}}'
     shown = f"{{{{if .State.Running}}}}{labels}{{{{end}}}}"
     script = f"docker inspect --format {shlex.quote(shown)} {container} 2>/dev/null; printf '\n0 0'"
-    return Question("the release that runs", script, judge, timeout=60)
+    return Question(RELEASE, script, judge, timeout=60)
 
 
 @host_rule

@@ -16,6 +16,8 @@ class Cause(StrEnum):
     DISK = "disk"
     DOCKER = "docker"
     """dockerd does not answer, so nothing of its containers is known."""
+    STRANGER = "stranger"
+    """Another process of the host has the endpoint's port."""
     HOOK = "hook"
     """One of the site's hooks failed."""
     LEASE = "lease"
@@ -27,7 +29,7 @@ class Cause(StrEnum):
     @property
     def is_hosts(self) -> bool:
         """True for what is wrong with the host itself."""
-        return self in (Cause.CONNECTION, Cause.GPU, Cause.DISK, Cause.DOCKER)
+        return self in (Cause.CONNECTION, Cause.GPU, Cause.DISK, Cause.DOCKER, Cause.STRANGER)
 
 
 @dataclass(frozen=True, order=True)

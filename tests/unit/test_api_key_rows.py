@@ -22,10 +22,10 @@ from rackwright.proof.basic import (
     Question,
     asks_for_key,
     judge_safely,
+    login_script,
     model_name,
     parse_answer,
     threads,
-    with_login,
 )
 from rackwright.proof.drafts import drafts_accepted
 from rackwright.proof.steps import engine_steps
@@ -77,6 +77,11 @@ def ran(row: Question) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["sh", "-c", row.script], input=row.stdin or "", capture_output=True, text=True, check=False)
 
 
+def with_login(home: str, row: Question) -> Question:
+    """A row as hosts ask it, but for the look at who listens (test_listener.py)."""
+    return replace(row, script=login_script(home) + row.script)
+
+
 def bound(home: Path, *keys: Any) -> Path:
     """An endpoint's folder whose binding names the first of these keys."""
     for key in keys:
@@ -126,7 +131,7 @@ def test_an_endpoint_that_lets_anybody_in_is_refused(server: ThreadingHTTPServer
 
 
 def with_key(rows: Any) -> list[str]:
-    return [row.name for row in rows if row.script.startswith("rackwright_login=/")]
+    return [row.name for row in rows if "rackwright_login=/" in row.script]
 
 
 def test_all_rows_of_a_keyed_release_carry_it() -> None:

@@ -24,6 +24,7 @@ from rackwright.hostside.packed import packed
 from rackwright.plan.binding import Binding
 from rackwright.plan.jobstream import Event, Heard, JobStream, text_of
 from rackwright.proof.basic import (
+    RELEASE,
     RULES,
     Answer,
     Question,
@@ -390,6 +391,7 @@ DYING = """
 event() { printf '%s\\n' "$2"; }
 sleep() { :; }
 journalctl() { :; }
+listener_stranger() { printf %s "${taken_by:-}"; }
 durable_file() { cat >/dev/null; }
 systemctl() {
   case $1 in
@@ -427,6 +429,23 @@ def test_the_end_of_what_had_begun_before_it_was_asked_for_is_not_the_releases(
     )
     assert done.stdout.splitlines() == ends, done.stderr
     assert done.returncode == (0 if "ready" in ends[-1] else 1)
+
+
+def test_a_stranger_on_the_port_is_why_a_start_failed_and_the_hosts_fault(tmp_path: Path) -> None:
+    words = {
+        "unit": "u",
+        "load_timeout": "9",
+        "main": AFTER,
+        "taken_by": "port 8000 is taken by python3, pid 7; next: X",
+    }
+    places = {name: str(tmp_path / name) for name in ("reason", "cause")}
+    script = DYING + host_script("wait_ready")
+    done = subprocess.run(
+        ["sh", "-c", script], env={**os.environ, **words, **places}, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert (tmp_path / "cause").read_text() == "stranger\n"
+    assert (tmp_path / "reason").read_text().startswith("port 8000 is taken by python3, pid 7; next: X")
 
 
 HELD = "docker: Error response from daemon: driver failed: Bind for 0.0.0.0:8000 failed: port is already allocated."
@@ -572,8 +591,10 @@ def test_the_hosts_judge_is_as_strict_as_the_control_machines(tmp_path: Path, ca
     status, rows, reason = judged(tmp_path, answers)
     here = [judge_safely(question, answer) for question, answer in zip(ROWS, answers, strict=True)]
     marks = [mark_of(one, is_refused(row, one)) for row, one in zip(ROWS, here, strict=True)]
-    assert [row["mark"] for row in rows] == marks
-    assert [row["seen"] for row in rows] == [one.seen for one in here]
+    # What another release, or none, answers says nothing: least of all of the host's GPUs.
+    judged_rows = 1 if ROWS[number].name == RELEASE else len(ROWS)
+    assert [row["mark"] for row in rows] == marks[:judged_rows]
+    assert [row["seen"] for row in rows] == [one.seen for one in here][:judged_rows]
     assert status == (3 if "refused" in marks else 0)
     assert (ROWS[number].name in reason) == ("refused" in marks)
 
@@ -640,8 +661,14 @@ def test_a_wrong_answer_refuses_on_the_host(tmp_path: Path) -> None:
         tmp_path, DOCKER, release_runs("rackwright-llm", "it's", "123"), chat("http://[::1]:1", "m")
     )
     assert status == 1
-    assert output.count('"mark": "refused"') == 2
-    assert "the container runs abc, expected it's; a chat answer: no answer (curl: (7)" in reason
+    assert output.count('"mark": "refused"') == 1
+    assert "the release that runs: the container runs abc, expected it's" in reason
+    status, output, reason = proving(
+        tmp_path, DOCKER, release_runs("rackwright-llm", "abc", "123"), chat("http://[::1]:1", "m")
+    )
+    assert status == 1
+    assert output.count('"mark": "refused"') == 1
+    assert "a chat answer: no answer (curl: (7)" in reason
 
 
 LEFT_BEHIND = """#!/bin/sh

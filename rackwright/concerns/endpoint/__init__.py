@@ -10,7 +10,7 @@ from rackwright.concerns.endpoint.concern import (
     waits,
 )
 from rackwright.concerns.endpoint.formats import foreign, format_of, readable, refusal, way_out
-from rackwright.concerns.endpoint.questions import keyed, questions, tried_of
+from rackwright.concerns.endpoint.questions import is_keyed, of_container, questions, tried_of
 from rackwright.concerns.endpoint.seen import (
     BOOT_UNITS,
     Running,
@@ -42,9 +42,10 @@ __all__ = [
     "foreign_units",
     "format_of",
     "is_deferred",
-    "keyed",
+    "is_keyed",
     "last_switch",
     "leaving_one",
+    "of_container",
     "parse",
     "questions",
     "readable",

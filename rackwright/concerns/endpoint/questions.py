@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rackwright.concerns.endpoint.full_gate import compared_questions, full_questions
@@ -10,6 +10,7 @@ from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.transaction import Tried
 from rackwright.engines.version import bare
 from rackwright.paths import container_name, endpoint_dir, unit_name
+from rackwright.plan.asking import asked
 from rackwright.plan.binding import Binding
 from rackwright.plan.release import Release
 from rackwright.plan.spec import served_name, url_of
@@ -24,7 +25,6 @@ from rackwright.proof.basic import (
     threads,
     transport,
     version,
-    with_login,
 )
 from rackwright.proof.full import gpu_counters
 from rackwright.settings.model import EndpointSettings
@@ -43,7 +43,8 @@ def questions(release: Release, binding: Binding, settings: EndpointSettings) ->
     home = endpoint_dir(release.spec.name)
     last = (threads(container_name(release.spec.name), release.spec.pids_limit), gpu_errors(home))
     between = _between(release.spec.name, settings)
-    return (*rows[:-1], *_version(release.spec.health_url, settings), rows[-1], *between, *last)
+    shown = of_container(release.spec.name, _version(release.spec.health_url, settings))
+    return (*rows[:-1], *shown, rows[-1], *between, *last)
 
 
 def _between(name: str, settings: EndpointSettings) -> tuple[Question, ...]:
@@ -53,9 +54,14 @@ def _between(name: str, settings: EndpointSettings) -> tuple[Question, ...]:
     return (transport(unit_name(name), container_name(name), settings.group_transport),)
 
 
-def keyed(name: str, spec: Mapping[str, Any], rows: tuple[Question, ...]) -> tuple[Question, ...]:
-    """Rows that carry the endpoint's key, where a spec.json says that it asks for one."""
-    return tuple(with_login(endpoint_dir(name), row) for row in rows) if spec.get("keyed") else rows
+def of_container(name: str, rows: Iterable[Question], keyed: bool = False) -> tuple[Question, ...]:
+    """Return rows that are asked of the endpoint's own container. keyed: True where they carry its key."""
+    return tuple(asked(name, row, keyed) for row in rows)
+
+
+def is_keyed(spec: Mapping[str, Any]) -> bool:
+    """True where a spec.json says that the endpoint asks for a key."""
+    return bool(spec.get("keyed"))
 
 
 def questions_after(release: Release, settings: EndpointSettings) -> tuple[Question, ...]:
@@ -63,7 +69,10 @@ def questions_after(release: Release, settings: EndpointSettings) -> tuple[Quest
     if settings.gate.level == "basic":
         return ()
     rows = full_questions(release.spec.health_url, served_name(settings), settings)
-    return (*keyed(release.spec.name, release.facts, rows), gpu_errors(endpoint_dir(release.spec.name)))
+    return (
+        *of_container(release.spec.name, rows, is_keyed(release.facts)),
+        gpu_errors(endpoint_dir(release.spec.name)),
+    )
 
 
 def questions_before(settings: EndpointSettings, seen: SeenEndpoint) -> tuple[Question, ...]:
@@ -74,18 +83,18 @@ def questions_before(settings: EndpointSettings, seen: SeenEndpoint) -> tuple[Qu
         return (gpu_counters(),)
     base = url_of(seen.spec["address"], seen.spec["port"])
     rows = compared_questions(base, seen.spec["served_name"], settings, seen.spec)
-    return keyed(seen.spec["name"], seen.spec, rows)
+    return of_container(seen.spec["name"], rows, is_keyed(seen.spec))
 
 
 def basic_questions(name: str, spec: Mapping[str, Any], binding: Binding) -> tuple[Question, ...]:
     """What any release must answer, from its spec.json alone, so that an old one can be asked as well."""
     base, container, model = url_of(spec["address"], spec["port"]), container_name(name), spec["served_name"]
-    asked = (asks_for_key(base),) if spec.get("keyed") else ()
+    key = (asks_for_key(base),) if is_keyed(spec) else ()
     return (
         release_runs(container, spec["hash"], binding.hash),
         gpus_inside(container, len(binding.gpus)),
-        *asked,
-        *keyed(name, spec, (model_name(base, model), chat(base, model))),
+        *of_container(name, key),
+        *of_container(name, (model_name(base, model), chat(base, model)), is_keyed(spec)),
     )
 
 

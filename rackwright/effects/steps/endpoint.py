@@ -38,6 +38,7 @@ from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.journal import keep_beside, note
 from rackwright.settings.secret import without_secrets
 
+TAKEN = Reason(Cause.STRANGER, "another process on its port")
 LOG_BYTES = 256 * 1024
 """Most that is fetched of a failed release's log: its end."""
 
@@ -146,6 +147,7 @@ def _approve(state: State, host: Host, step: Proved, before: Mapping[str, Verdic
             ask_all(state, host, step.endpoint, step.questions, before)
         except RefusedError as error:
             progress.refused.update(error.rows)
+            progress.taken = TAKEN in error.reasons
             word = f"back {error.text}"
         run_simple(state, host, Shell(word_script(step.endpoint, word)))
     except ConnectionLostError as error:
@@ -198,7 +200,7 @@ def failure_of(progress: SwitchProgress) -> StepFailedError:
 
     A fault that the host has measured of itself explains whatever else has failed.
     """
-    reason = _SAID.get(progress.cause)
+    reason = TAKEN if progress.taken else _SAID.get(progress.cause)
     reasons = (reason,) if reason is not None else ()
     if progress.refused:
         return RefusedError(progress.refused, reasons if reason and reason.cause.is_hosts else ())
@@ -211,12 +213,20 @@ _SAID = {
     "gpu": Reason(Cause.GPU, "the GPUs"),
     "disk": Reason(Cause.DISK, "the disk"),
     "docker": Reason(Cause.DOCKER, "Docker"),
+    "stranger": TAKEN,
     "hook": Reason(Cause.HOOK, "the drain hook"),
     "start": Reason(Cause.CHECK, "the start"),
     "check": Reason(Cause.CHECK, "the proof"),
 }
 """What a host says of its own failure, in a word (concerns/endpoint/switch/host/transaction.sh)."""
-_CODES = {"gpu": "RW0728", "disk": "RW0729", "hook": "RW0730", "start": "RW0731", "docker": "RW0732"}
+_CODES = {
+    "gpu": "RW0728",
+    "disk": "RW0729",
+    "hook": "RW0730",
+    "start": "RW0731",
+    "docker": "RW0732",
+    "stranger": "RW0753",
+}
 """The codes of these words."""
 
 
@@ -278,7 +288,7 @@ def ask_all(
     before: what the release before answered, by row, for the rows that must be no worse.
     again: asked every few seconds, so that only what is refused is worth a line of the record.
     """
-    refused = {}
+    refused, strangers = {}, False
     for question in questions:
         earlier = (before or {}).get(question.name)
         verdict = compared(question, earlier, ask(state, host, question))
@@ -290,8 +300,9 @@ def ask_all(
             note("row", host=host.name, **own, mark=mark, **_values(verdict, earlier))
         if refusing:
             refused[question.label] = verdict.seen
+            strangers = strangers or verdict.stranger
     if refused:
-        raise RefusedError(refused)
+        raise RefusedError(refused, (TAKEN,) if strangers else ())
 
 
 def _values(verdict: Verdict, earlier: Verdict | None) -> dict[str, object]:

@@ -21,6 +21,7 @@ from rackwright.fleet.bench.aiperf.tokenizer import in_cache
 from rackwright.fleet.bench.figures.acceptance import SILENT, counts_of
 from rackwright.messages import RackwrightError
 from rackwright.paths import ENCODINGS_MOUNT, container_name
+from rackwright.plan.asking import listener_script
 from rackwright.plan.change import Shell
 from rackwright.plan.reach import door_of, in_url, knock
 from rackwright.plan.spec import local_url, served_name
@@ -99,7 +100,14 @@ class Measuree:
                 f"next: rackwright status INVENTORY {limit}; allow_from must let this machine in",
                 code="RW1507",
             )
+        self._refuse_another_listener()
         return f"http://{in_url(address)}:{door.port}"
+
+    def _refuse_another_listener(self) -> None:
+        """Raise RackwrightError unless its container has the port: the key must reach nobody else."""
+        why = self._ask(f"{listener_script(self.name)}(listener || printf '%s\\n' \"$listener_why\")")
+        if why:
+            raise RackwrightError(f"{self.host} {self.name}: it is not measured: {why}", code="RW1543")
 
     def serving(self) -> Serving:
         """Its container. Raises RackwrightError when none runs."""

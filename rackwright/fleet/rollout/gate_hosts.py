@@ -12,7 +12,7 @@ from typing import Any
 
 from pyinfra import logger
 
-from rackwright.concerns.endpoint import ENDPOINT, keyed
+from rackwright.concerns.endpoint import ENDPOINT, is_keyed, of_container
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.release import binding_of, wanted_releases
 from rackwright.effects.remote import ConnectionLostError, StepFailedError
@@ -21,6 +21,7 @@ from rackwright.fleet.rollout.gate import Bake, Outcome
 from rackwright.fleet.rollout.waves import FIRST, LAST, Node, RunLimits, amount
 from rackwright.hostside import host_script
 from rackwright.paths import container_name, unit_name
+from rackwright.plan.asking import listener_script
 from rackwright.plan.concern import HostReading
 from rackwright.plan.release import Release
 from rackwright.plan.spec import url_of
@@ -148,7 +149,8 @@ def still_serving(endpoint: str, spec_hash: str, health_url: str) -> Question:
         return Verdict(seen == wanted, f"unit, restarts, release, health: {seen}")
 
     words = {"unit": unit_name(endpoint), "container": container_name(endpoint), "url": f"{health_url}/health"}
-    return Question("still serving", host_script("still_serving", **words) + "\nprintf '\\n0 0'", judge, timeout=60)
+    script = f"(\n{listener_script(endpoint)}{host_script('still_serving', **words)}\n)\nprintf '\\n0 0'"
+    return Question("still serving", script, judge, timeout=90)
 
 
 def bake_rows(name: str, proven: str, spec: Mapping[str, Any], last: EndpointSettings | None) -> list[Question]:
@@ -157,7 +159,8 @@ def bake_rows(name: str, proven: str, spec: Mapping[str, Any], last: EndpointSet
     cheap = still_serving(name, proven, base)
     if last is None:
         return [cheap]
-    return [cheap, *keyed(name, spec, (engine_steps(base, spec["served_name"], last.engine_kind),))]
+    steps = engine_steps(base, spec["served_name"], last.engine_kind)
+    return [cheap, *of_container(name, (steps,), is_keyed(spec))]
 
 
 BakeCheck = Callable[[bool], Outcome]

@@ -10,7 +10,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rackwright.proof.basic import RULES, Question, Verdict, is_refused, judge_safely, mark_of, parse_answer, refusal
+from rackwright.proof.basic import (
+    RELEASE,
+    RULES,
+    Question,
+    Verdict,
+    is_refused,
+    judge_safely,
+    mark_of,
+    parse_answer,
+    refusal,
+)
 
 REFUSED = 3
 MOST = 300
@@ -29,6 +39,9 @@ def main() -> int:
         print(f"row {json.dumps({**_row_fields(question, verdict, refusing), **_endpoint(row)})}", flush=True)
         if refusing:
             refused[question.name] = verdict.seen
+            if question.name == RELEASE:
+                # What another release, or none, answers says nothing of this one, or of its GPUs.
+                break
     if refused:
         print(f"reason {' '.join(refusal(refused).split())}")
     return REFUSED if refused else 0

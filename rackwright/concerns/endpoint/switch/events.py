@@ -61,6 +61,8 @@ class SwitchProgress:
     """Rows that stopped the release, with what was seen."""
     cause: str = ""
     """What kind of failure it was, in the host's word; empty when it does not know."""
+    taken: bool = False
+    """Whether this machine has met another process at the endpoint's port."""
     failure: str | None = None
     """Why the release is not kept; None as long as it may be."""
     lost: str | None = None

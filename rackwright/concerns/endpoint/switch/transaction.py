@@ -21,6 +21,7 @@ from rackwright.paths import (
     trial_file,
     unit_name,
 )
+from rackwright.plan.asking import listener_script
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Job
 from rackwright.proof.basic import HARDWARE, Question
@@ -157,7 +158,7 @@ def prove_script(endpoint: str, tried: Tried) -> str:
         shlex.join(["ask", str(number), str(row.timeout), row.script, row.stdin or ""])
         for number, row in enumerate(tried.questions)
     ]
-    return helper_script(
+    return listener_script(endpoint) + helper_script(
         "prove",
         helper_container(endpoint, "judge"),
         questions="\n".join(asked),

@@ -1,5 +1,7 @@
 # Print in one line: the unit's state, its restarts by itself, the release that runs, and what /health answers.
-# Parameters: unit container url.
+# Parameters: unit container url. Stands behind listener.sh: what another process answers at that port says nothing.
+taken=$(listener_stranger)
+[ -z "$taken" ] || { printf 'stranger: %s\n' "$taken"; exit 0; }
 state=$(systemctl is-active "$unit")
 restarts=$(systemctl show --property=NRestarts --value "$unit")
 label='{{if .State.Running}}{{index .Config.Labels "rackwright.release"}}{{end}}'

@@ -2,6 +2,12 @@
 # Parameters: questions (lines "ask NUMBER SECONDS SCRIPT STDIN") rows (JSON) program (base64) image seconds;
 # and those of remove_helper.sh, container and label.
 # Says an event `row JSON` for each row. Ends 0 when the endpoint has proved itself.
+if taken=$(listener_stranger) && [ -n "$taken" ]; then
+  # Nothing is asked: whoever listens would get the key, and answer.
+  printf 'stranger\n' >"$cause"
+  printf '%s\n' "$taken" | tee "$reason"
+  exit 1
+fi
 answers=$JOB/answers
 rm -rf "$answers"
 mkdir -p "$answers" || exit 1

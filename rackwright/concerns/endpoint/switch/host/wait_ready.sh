@@ -28,9 +28,12 @@ held_by_dockerd() {
 give_up() {
   # What a dying server said last reaches the journal a little after its end.
   sleep 1
-  why="$1$(held_by_dockerd)"
+  why="$1$(held_by_dockerd)" kind=start
+  taken=$(listener_stranger)
+  # Whatever the server says of its end: it could not have the port.
+  [ -z "$taken" ] || { why="$taken ($1)"; kind=stranger; }
   printf '%s\n' "$why" >"${reason:-/dev/null}"
-  printf 'start\n' >"${cause:-/dev/null}"
+  printf '%s\n' "$kind" >"${cause:-/dev/null}"
   printf '%s\n' "$why; its last lines:"
   last_lines 30 300
   exit 1

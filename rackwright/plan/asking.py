@@ -1,0 +1,33 @@
+"""How an endpoint is asked on its host: only its own container, and with the key that its binding names. Pure.
+
+Any local user may listen on a port that is free for a moment: whatever carries a key knows first who listens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rackwright.hostside import host_script
+from rackwright.paths import endpoint_dir
+from rackwright.proof.basic import Question, login_script
+
+
+def listener_script(endpoint: str) -> str:
+    """Return functions of the shell that say whether the endpoint's own container has its port (listener.sh)."""
+    return host_script("holders") + host_script("listener", listener_home=endpoint_dir(endpoint))
+
+
+def asking_script(endpoint: str, keyed: bool = True) -> str:
+    """Return shell lines that stand before requests: each goes to the endpoint's own container.
+
+    keyed: True where requests carry the key that the endpoint asks for now, if any.
+    """
+    login = login_script(endpoint_dir(endpoint)) if keyed else ""
+    return listener_script(endpoint) + host_script("known_curl") + login
+
+
+def asked(endpoint: str, question: Question, keyed: bool) -> Question:
+    """Return a row whose requests, if it has any, go to the endpoint's own container alone."""
+    if "curl" not in question.script:
+        return question
+    return replace(question, script=asking_script(endpoint, keyed) + question.script)
