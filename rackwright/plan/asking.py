@@ -17,17 +17,22 @@ def listener_script(endpoint: str) -> str:
     return host_script("holders") + host_script("listener", listener_home=endpoint_dir(endpoint))
 
 
-def asking_script(endpoint: str, keyed: bool = True) -> str:
-    """Return shell lines that stand before requests: each goes to the endpoint's own container.
+def known_script(endpoint: str) -> str:
+    """Return shell lines behind which requests go to the endpoint's own container, or nowhere."""
+    return listener_script(endpoint) + host_script("known_curl")
 
-    keyed: True where requests carry the key that the endpoint asks for now, if any.
-    """
-    login = login_script(endpoint_dir(endpoint)) if keyed else ""
-    return listener_script(endpoint) + host_script("known_curl") + login
+
+def asking_script(endpoint: str) -> str:
+    """Return shell lines that stand before requests with the key that the endpoint asks for now, if any."""
+    return known_script(endpoint) + login_script(endpoint_dir(endpoint))
 
 
 def asked(endpoint: str, question: Question, keyed: bool) -> Question:
-    """Return a row whose requests, if it has any, go to the endpoint's own container alone."""
+    """Return a row whose requests, if it has any, go to the endpoint's own container alone.
+
+    keyed: True where they carry the key that it asks for.
+    """
     if "curl" not in question.script:
         return question
-    return replace(question, script=asking_script(endpoint, keyed) + question.script)
+    login = login_script(endpoint_dir(endpoint)) if keyed else ""
+    return replace(question, before=known_script(endpoint), script=login + question.script)

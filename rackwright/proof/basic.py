@@ -83,6 +83,8 @@ class Question:
     needs: frozenset[str] = frozenset()
     compare: Callable[[Verdict, Verdict], Verdict] | None = None
     """The verdict on this release beside that of the release before, both measured; None: the two are not compared."""
+    before: str = ""
+    """Lines of the shell that stand before `script`, the same for all rows of an endpoint."""
     rule: RowRule | None = None
     """How to build this row again; None: only the control machine asks it."""
     endpoint: str = ""

@@ -141,7 +141,8 @@ def test_all_rows_of_a_keyed_release_carry_it() -> None:
     assert "its key is asked for" in names
     assert with_key(questions(made, binding, own)) == ["the model's name", "a chat answer"]
     after = questions_after(made, own)
-    assert with_key(after) == [row.name for row in after if row.name != "GPU errors since the switch"]
+    assert with_key(after) == [row.name for row in after if "curl" in row.script]
+    assert {"speed", "streaming", "no repeated token"} <= set(with_key(after))
     assert with_key(tried_of("llm", made.hash, made.facts, binding).questions) == ["the model's name", "a chat answer"]
     assert with_key(bake_rows("llm", made.hash, made.facts, own)) == ["engine steps"]
     serving = SeenEndpoint(active="active", health=200, spec=made.facts)

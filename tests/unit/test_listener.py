@@ -195,5 +195,6 @@ def test_a_servers_own_words_blame_no_stranger() -> None:
 def test_rows_that_ask_nothing_of_the_server_need_no_listener() -> None:
     row = gpu_counters()
     assert asked("llm", row, keyed=True) == row
-    assert asked("llm", model_name("", "m"), keyed=False).script.count("rackwright_login=") == 0
-    assert host_script("known_curl") in asked("llm", model_name("", "m"), keyed=False).script
+    without, with_key = (asked("llm", model_name("", "m"), keyed=keyed) for keyed in (False, True))
+    assert ("rackwright_login=" in without.script, "rackwright_login=" in with_key.script) == (False, True)
+    assert host_script("known_curl") in without.before == with_key.before

@@ -663,8 +663,9 @@ def test_a_wrong_answer_refuses_on_the_host(tmp_path: Path) -> None:
     assert status == 1
     assert output.count('"mark": "refused"') == 1
     assert "the release that runs: the container runs abc, expected it's" in reason
+    (tmp_path / "2").mkdir()
     status, output, reason = proving(
-        tmp_path, DOCKER, release_runs("rackwright-llm", "abc", "123"), chat("http://[::1]:1", "m")
+        tmp_path / "2", DOCKER, release_runs("rackwright-llm", "abc", "123"), chat("http://[::1]:1", "m")
     )
     assert status == 1
     assert output.count('"mark": "refused"') == 1

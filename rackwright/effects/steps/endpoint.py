@@ -312,7 +312,7 @@ def _values(verdict: Verdict, earlier: Verdict | None) -> dict[str, object]:
 
 def ask(state: State, host: Host, question: Question) -> Verdict:
     """One question, asked on the host over SSH."""
-    asking = Shell(question.script, stdin=question.stdin, timeout=question.timeout)
+    asking = Shell(question.before + question.script, stdin=question.stdin, timeout=question.timeout)
     ok, output = remote(state, host, command_of(asking), twice=True)
     if not ok or not output.stdout_lines:
         return Verdict(False, f"could not be asked: {tail(output)}")

@@ -21,7 +21,7 @@ from rackwright.paths import (
     trial_file,
     unit_name,
 )
-from rackwright.plan.asking import listener_script
+from rackwright.plan.asking import known_script
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Job
 from rackwright.proof.basic import HARDWARE, Question
@@ -155,18 +155,24 @@ def prove_script(endpoint: str, tried: Tried) -> str:
     if not tried.questions:
         return ""
     asked = [
-        shlex.join(["ask", str(number), str(row.timeout), row.script, row.stdin or ""])
+        shlex.join(["ask", str(number), str(row.timeout), _asking(row), row.stdin or ""])
         for number, row in enumerate(tried.questions)
     ]
-    return listener_script(endpoint) + helper_script(
+    return helper_script(
         "prove",
         helper_container(endpoint, "judge"),
+        known=known_script(endpoint),
         questions="\n".join(asked),
         rows=json.dumps([{**row, "endpoint": endpoint} for row in rows_of(tried.questions)]),
         program=packed("proof/judge", "proof/basic", "proof/final_answer", "proof/sense"),
         image=tried.image,
         seconds=JUDGING,
     )
+
+
+def _asking(row: Question) -> str:
+    """Return a row's script as the host runs it: what stands before all of them lies in a file there."""
+    return f'. "$JOB/known"\n{row.script}' if row.before else row.script
 
 
 def rows_of(questions: Sequence[Question]) -> list[dict[str, object]]:
