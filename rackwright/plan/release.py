@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rackwright.hostside import host_script
 from rackwright.messages import SettingsError
 from rackwright.paths import (
     DOCKER_HOST,
     DOCKER_MISLEADING,
+    ENCODING_MARKS,
+    MANIFESTS,
     container_name,
     endpoint_dir,
     keyed_dir,
@@ -30,6 +33,8 @@ from rackwright.settings.model import EndpointSettings
 SUMS = "SHA256SUMS"
 NEEDS = "needs"
 """Names what must be on the host for the release to start, as the host's own scripts read it."""
+VERIFIED = "verified"
+"""Looks before a start whether models and encodings are what this host has verified."""
 SELF = "@rackwright-release@"
 """Stands for the release's own hash, wherever it occurs, while the hash is made."""
 
@@ -148,6 +153,7 @@ def _render_files(spec: EndpointSpec, endpoint: EndpointSettings, site: Path) ->
         "wait-ready": render("wait-ready.j2", site, **values),
         unit_name(spec.name): render("endpoint.service.j2", site, **values),
         "health-url": f"{spec.health_url}/health\n",
+        VERIFIED: host_script("verified", needs=NEEDS, records=MANIFESTS, marks=ENCODING_MARKS),
         NEEDS: "".join(f"{kind} {name}\n" for kind, name in _needs(spec)),
         "spec.json": json.dumps(facts_of(spec, SELF), indent=1) + "\n",
     }

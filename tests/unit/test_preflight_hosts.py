@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -17,7 +20,8 @@ from rackwright.concerns.image import SeenImages
 from rackwright.concerns.models import MODELS, SeenModels
 from rackwright.concerns.preflight.concern import PREFLIGHT, WantedHost, parse
 from rackwright.concerns.preflight.docker import DAEMON_JSON
-from rackwright.concerns.preflight.row import Case, Fetch, Reach
+from rackwright.concerns.preflight.row import Above, Case, Fetch, Reach
+from rackwright.hostside import host_script
 from rackwright.plan.change import Refuse
 from rackwright.plan.concern import HostReading
 from tests.unit.machines import DGX_B200, case, docker, gpu_output, gpus, machine, settings
@@ -152,6 +156,26 @@ def test_models_that_others_may_write_warn() -> None:
     found = replace(case(), open_models=("/srv/models/a--b",))
     assert warns(found) == {"model files"}
     assert "chmod -R go-w /srv/models/a--b" in seen_of(found, "model files")
+
+
+def test_folders_of_models_in_which_others_may_rename_warn(tmp_path: Path) -> None:
+    models, encodings = tmp_path / "data" / "models", tmp_path / "encodings"
+    for folder in (models, encodings):
+        folder.mkdir(parents=True)
+    os.chown(models.parent, 12345, 0)
+    models.chmod(0o775)
+    encodings.chmod(0o1777)
+    script = host_script("preflight_read", fetched=f"{models} {encodings} {tmp_path}/none")
+    shared = "have() { false; }; hangs() { false; }; show() { :; }; reading_daemon=0\n"
+    lines = subprocess.run(["sh", "-c", shared + script], capture_output=True, text=True, check=True).stdout
+    seen = parse(lines).above
+    assert [one for one in seen if one.path.startswith(str(tmp_path))] == [
+        Above(str(models.parent), "UNKNOWN", "755"),
+        Above(str(models), "root", "775"),
+    ]
+    found = case(machine=replace(machine(), above=tuple(one for one in seen if one.path == str(models))))
+    assert warns(found) == {"folders of models"}
+    assert f"chown root:root {models}; chmod go-w {models}" in seen_of(found, "folders of models")
 
 
 # -- GPUs

@@ -26,6 +26,7 @@ from rackwright.concerns.preflight.members import MEMBERS, common, members_read,
 from rackwright.concerns.preflight.network import NETWORK
 from rackwright.concerns.preflight.rights import RIGHTS
 from rackwright.concerns.preflight.row import (
+    Above,
     Case,
     Check,
     CheckRow,
@@ -80,6 +81,7 @@ def read(settings: HostSettings) -> str:
     return members_read(settings) + host_script(
         "preflight_read",
         paths=" ".join((settings.models.folder, settings.encodings.folder, STATE)),
+        fetched=" ".join((settings.models.folder, settings.encodings.folder)),
         ports=" ".join(sorted({str(endpoint.port) for endpoint in settings.all_endpoints.values()})),
         endpoints=" ".join(settings.all_endpoints),
         state=STATE,
@@ -136,6 +138,7 @@ def parse(output: str) -> SeenMachine:
         toolkit_config=files(output).get(TOOLKIT_CONFIG),
         readonly=frozenset(_named_by("readonly", lines)),
         hung=_named_by("hung", lines),
+        above=tuple(Above(*words[1:]) for words in lines if words[0] == "above" and len(words) == 4),
         rootless=tuple(sorted(_named_by("rootless", lines))),
         members=parse_members(lines),
         rdma=parse_rdma(lines),

@@ -55,6 +55,15 @@ class Disk:
 
 
 @dataclass(frozen=True)
+class Above:
+    """A folder, who owns it, and its mode in octal digits."""
+
+    path: str
+    owner: str
+    mode: str
+
+
+@dataclass(frozen=True)
 class Listener:
     """Who listens on a port. `container` is Docker's name, empty outside of containers."""
 
@@ -132,6 +141,8 @@ class SeenMachine:
     """Folders that take no writes."""
     hung: tuple[str, ...] = ()
     """Folders on a file system that does not answer."""
+    above: tuple[Above, ...] = ()
+    """Folders of models and encodings, and folders above these, in which others than root may rename something."""
     rootless: tuple[str, ...] = ()
     """Users who run a dockerd of their own."""
     members: tuple[MemberSeen, ...] = ()

@@ -52,6 +52,14 @@ def closed(case: Case) -> Verdicts:
         yield False, f"others than root may write in {', '.join(case.open_models)}", fix
 
 
+def above(case: Case) -> Verdicts:
+    """Who may rename a verified model puts another one there: each start looks, and no look ends that."""
+    for folder in case.machine.above:
+        seen = f"{folder.path} is {folder.owner}'s, mode {folder.mode}: not only root may put other files into it"
+        fix = f"chown root:root {folder.path}; chmod go-w {folder.path}; of a share: at its server"
+        yield False, seen, fix
+
+
 def _fix(disk: Disk) -> str:
     return f"make room or set models.folder to another disk; what takes it: du -xh -d2 {disk.mount} | sort -h | tail"
 
@@ -92,5 +100,6 @@ STORAGE = (
     Check("disk estimate", "warn", space_estimated, "RW3144"),
     Check("hanging file system", "stop", answering, "RW3158"),
     Check("model files", "warn", closed, "RW3159"),
+    Check("folders of models", "warn", above, "RW3186"),
     Check("inodes", "stop", inodes, "RW3145"),
 )

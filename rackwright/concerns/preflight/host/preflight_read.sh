@@ -1,5 +1,5 @@
 # What a machine is and has, as far as preflight judges it and no other concern reads it.
-# Parameters: paths (folders whose file systems matter), ports, endpoints, state, urls (NAME=URL), proxies.
+# Parameters: paths (folders whose file systems matter), fetched (those of models and encodings), ports, endpoints, state, urls (NAME=URL), proxies.
 # shellcheck disable=SC2046 - two words
 set -- $(uname -rm)
 read -r init </proc/1/comm
@@ -37,7 +37,24 @@ root=
 [ ! -f /etc/docker/daemon.json ] || root=$(sed -n 's/.*"data-root"[: ]*"\([^"]*\)".*/\1/p' /etc/docker/daemon.json 2>/dev/null)
 own=$paths paths=
 for path in $own; do
-  if hangs "$path"; then printf '%s\n' "hung $path"; else paths="$paths $path"; fi
+  if hangs "$path"; then
+    printf '%s\n' "hung $path"
+    fetched=$(for one in $fetched; do [ "$one" = "$path" ] || printf '%s ' "$one"; done)
+  else paths="$paths $path"; fi
+done
+# Who may rename what lies in the folders above what is fetched: those whose owner or mode are not as a system has them.
+above() { # folders; prints each that exists, and each above it, once
+  for path in "$@"; do
+    while [ "${path#/}" ]; do [ ! -d "$path" ] || printf '%s\n' "$path"; path=${path%/*}; done
+  done | sort -u
+}
+set -f
+# shellcheck disable=SC2046,SC2086 - lists of folders
+set -- $(above $fetched)
+set +f
+[ "$#" = 0 ] || timeout 5 stat -L -c '%u %a %U %n' "$@" 2>/dev/null | while read -r uid mode user path; do
+  case $uid:$mode in 0:*[2367]? | 0:*[2367]) case $mode in 1??? | 3??? | 5??? | 7???) continue ;; esac ;; 0:*) continue ;; esac
+  printf '%s\n' "above $path $user $mode"
 done
 folders="$paths ${root:-/var/lib/docker} /var/lib/containerd"
 space() { timeout 5 df -k --output=avail,iavail,fstype,source,target "$@" 2>/dev/null; }
