@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     for host, mark in drained_hosts(together).items():
         refuse_drained(host, {host: mark})
     root = site_root(Path(args.inventory).expanduser()).absolute()
-    pins = _pins(root, entry, _peers(entries, entry), args.as_settings)
+    pins = _pins(root, entry, _peers(entries, entry), args)
     place = known_hosts.place_of(entry.name, entry.data)
     keys = _new_keys(entry, place, args.fingerprint, args.yes)
     more = [
@@ -106,7 +106,7 @@ def _peers(entries: Sequence[InventoryHost], entry: InventoryHost) -> list[Inven
     return []
 
 
-def _pins(root: Path, entry: InventoryHost, peers: Sequence[InventoryHost], as_settings: bool) -> Lock | None:
+def _pins(root: Path, entry: InventoryHost, peers: Sequence[InventoryHost], args: argparse.Namespace) -> Lock | None:
     """The host's lock with the bytes that its group serves where it named none yet; None when nothing is to be added.
 
     Without them a tag or a branch would mean other bytes to this host than it did to its group.
@@ -119,10 +119,10 @@ def _pins(root: Path, entry: InventoryHost, peers: Sequence[InventoryHost], as_s
     known, group = load_lock(root, entry.settings.paths.lock_file), lock_of(own.endpoints, places)
     lock = Lock({**group.images, **known.images}, {**group.models, **known.models})
     found = differences(Asked(pinned(entry.settings, lock)), places)
-    if found and not as_settings:
+    if found and not args.as_settings:
         raise RackwrightError(
             "\n".join(found) + f"\n{entry.name} is left as it is; next: roll the settings out to its group first, or "
-            f"rackwright rebuild {entry.name} --as-settings",
+            f"rackwright rebuild {entry.name} -i {args.inventory} --as-settings",
             code="RW1011",
         )
     print("\n".join(found or _peer_lines(places)))

@@ -14,7 +14,7 @@ from typing import Any
 from rackwright.commands import rollback
 from rackwright.commands.inventories import add_data, add_vault, data_of
 from rackwright.commands.rollout import KEYS, agreed
-from rackwright.commands.runs import add_site, root_of
+from rackwright.commands.runs import add_site, all_records, root_of
 from rackwright.commands.teardown import tear_down
 from rackwright.fleet.maintenance.control import BACK_WITHIN, restart_hosts, take_in, take_out
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
@@ -34,7 +34,7 @@ from rackwright.pyinfra_glue.options import given
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.claim import claimed
 from rackwright.runs.ending import ERROR, end_of_way_back
-from rackwright.runs.journal import append, chosen_record, folder_of, read_record, records
+from rackwright.runs.journal import append, chosen_record, folder_of, read_record
 from rackwright.runs.record import BACKWARD, BY_HAND, DRAIN, FORWARD, REBOOT, TEARDOWN, UNDRAIN, Record, record_of
 
 KINDS = {
@@ -78,10 +78,10 @@ def run(args: argparse.Namespace) -> int:
     root = site_root(Path(args.from_hosts)) if args.from_hosts else root_of(args)
     if args.from_hosts:
         args.run = adopt(args.from_hosts, root, args.run, data_of(args), asks=not args.yes)
-    path = chosen_record(root, args.run) if args.run else folder_of(root) / f"{chosen(_all(root)).id}.jsonl"
+    path = chosen_record(root, args.run) if args.run else folder_of(root) / f"{chosen(all_records(root)).id}.jsonl"
     with claimed(path):
         # Whoever held the claim until now may have resumed it.
-        old = effective(_read(path), refused_runs(_all(root)))
+        old = effective(_read(path), refused_runs(all_records(root)))
         with given(typed_of(old.begin)):
             return _resume(args, root, path, old)
 
@@ -90,10 +90,6 @@ def typed_of(begin: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of the run's own `--data`: without what its verb's options say of gate and waves."""
     data = begin.get("data", {})
     return {key: value for key, value in data.items() if key not in KEYS.values()}
-
-
-def _all(root: Path) -> list[Record]:
-    return [_read(path) for path in records(root)]
 
 
 def _read(path: Path) -> Record:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rackwright.fleet.rollout.candidates import overtaken_runs
+from rackwright.fleet.rollout.resuming import shown_outcome
 from rackwright.loading.files import site_root
 from rackwright.messages import paragraph
 from rackwright.runs.journal import Event, chosen_record, folder_of, read_record, records
@@ -43,16 +45,17 @@ def run(args: argparse.Namespace) -> int:
     """Print the runs, the newest last, or the events of one; returns the exit status. Raises RackwrightError."""
     root = root_of(args)
     if args.run is None:
-        found = [record_of(path.stem, read_record(path)) for path in records(root)[-max(1, args.newest) :]]
-        text = table(found) if found else f"no run has left a record in {folder_of(root)} yet"
+        every = all_records(root)
+        found = every[-max(1, args.newest) :]
+        text = table(found, overtaken_runs(every)) if found else f"no run has left a record in {folder_of(root)} yet"
         print(json.dumps([values(one) for one in found], indent=1) if args.json else paragraph(text))
         return 0
     path = chosen_record(root, args.run)
-    events = read_record(path)
+    events, overtaken = read_record(path), path.stem in overtaken_runs(all_records(root))
     if args.json:
         print(json.dumps({**values(record_of(path.stem, events)), "events": events}, indent=1))
     else:
-        print(paragraph("\n".join(lines(record_of(path.stem, events), events))))
+        print(paragraph("\n".join(lines(record_of(path.stem, events), events, overtaken))))
     return 0
 
 
@@ -72,13 +75,22 @@ def values(record: Record) -> dict[str, Any]:
     }
 
 
-def table(found: Sequence[Record], width: int = 160) -> str:
-    """The runs as aligned columns."""
-    rows = [(one.id, one.begin.get("who", "?"), one.begin.get("what", "?"), one.counts(), one.outcome) for one in found]
+def all_records(root: Path) -> list[Record]:
+    """Every run of a site, the oldest first."""
+    return [record_of(path.stem, read_record(path)) for path in records(root)]
+
+
+def table(found: Sequence[Record], overtaken: Collection[str] = (), width: int = 160) -> str:
+    """The runs as aligned columns. overtaken: those whose hosts later ones took over."""
+    ends = [shown_outcome(one, one.id in overtaken) for one in found]
+    rows = [
+        (one.id, one.begin.get("who", "?"), one.begin.get("what", "?"), one.counts(), end)
+        for one, end in zip(found, ends, strict=True)
+    ]
     return drawn(("run", "who", "what", "hosts", "end"), rows, width, whole=1)
 
 
-def lines(record: Record, events: Sequence[Event]) -> Iterator[str]:
+def lines(record: Record, events: Sequence[Event], overtaken: bool = False) -> Iterator[str]:
     """One run for a person: its head, its events, its end."""
     begin = record.begin
     yield f"{record.id}: {begin.get('what', '?')}, by {begin.get('who', '?')}"
@@ -86,7 +98,7 @@ def lines(record: Record, events: Sequence[Event]) -> Iterator[str]:
     for event in events:
         if event["kind"] not in QUIET | {"begin", "end"}:
             yield _line(event)
-    yield f"{record.counts()}; {record.outcome}"
+    yield f"{record.counts()}; {shown_outcome(record, overtaken)}"
 
 
 def _line(event: Event) -> str:

@@ -100,9 +100,12 @@ def end_of_rollout(
         text = f"{failed} failed by a fault of its own, the change is on {counted(well, 'host')}; next: "
         return ROLLED_BACK, coded("RW0613", f"{text}rackwright resume, when it is repaired")
     text = f"stopped and held: {failed} failed, the change is on {counted(well, 'host')}; next: "
-    return ROLLED_BACK, coded(
-        "RW0614", f"{text}rackwright resume to go on, or rackwright rollback {inventory} to roll back"
-    )
+    return ROLLED_BACK, coded("RW0614", f"{text}rackwright resume to go on{_or_back(inventory, forward)}")
+
+
+def _or_back(inventory: str, forward: Result) -> str:
+    there = forward.named(RunState.SWITCHED)
+    return f", or rackwright rollback {inventory} --only switched@last to roll back" if there else ""
 
 
 def _hurt(forward: Result, backward: Result | None, leaving: Collection[str]) -> list[str]:

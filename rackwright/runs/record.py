@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rackwright.messages import counted
 from rackwright.processes import lives
 from rackwright.runs.ending import ERROR
 from rackwright.runs.fault import Failure, Judgement, failures_in, judged
@@ -17,6 +18,8 @@ FORWARD, BACKWARD, BY_HAND, TEARDOWN = "rollout", "rolling back", "rollback", "t
 DRAIN, UNDRAIN, REBOOT = "drain", "undrain", "reboot"
 """Phases of a run."""
 
+SILENT = frozenset({TEARDOWN, DRAIN, UNDRAIN})
+"""Purposes whose runs say nothing of a host until that has ended."""
 NOTHING_BEGUN = frozenset({RunState.BUSY, RunState.REFUSED, *LEFT_ASIDE})
 """States of hosts on which a run that holds them has done nothing."""
 
@@ -47,6 +50,8 @@ class Record:
     resumed_by: str | None = None
     mistaken: frozenset[str] = frozenset()
     """Hosts that only other settings help: an image or a repository that there is not, or that wants a key."""
+    cells: tuple[bool, ...] = ()
+    """Cells of a bench that are over: True for one that gave figures."""
 
     @property
     def hosts(self) -> list[str]:
@@ -69,7 +74,13 @@ class Record:
 
     @property
     def is_refused(self) -> bool:
-        """True when it has ended and could begin nothing: a lease was held, a hook said no, nothing was kept."""
+        """True when it is over and began nothing: a lease was held, a hook or the operator said no, nothing was kept.
+
+        A plain run was stopped at its prompt, or without an end its terminal was closed there; `rackwright`'s own
+        commands ask before they begin a record.
+        """
+        if self.begin.get("plain"):
+            return self.lives is False and self.has_begun_nothing
         return self.end is not None and self.end["status"] == ERROR and self.has_begun_nothing
 
     @property
@@ -78,8 +89,7 @@ class Record:
         if self.touched:
             return False
         left = [state for state in self.states.values() if state not in ENDED_WELL]
-        # A teardown says nothing of a host until that has ended.
-        silent = not self.states and self.begin.get("purpose") != TEARDOWN
+        silent = not self.states and self.begin.get("purpose") not in SILENT and not (self.end or {}).get("executed")
         return all(state in NOTHING_BEGUN for state in left) and (bool(left) or silent)
 
     @property
@@ -109,10 +119,12 @@ class Record:
         return str(self.begin.get("time", "?"))[:19].replace("T", " ")
 
     def counts(self) -> str:
-        """Hosts by state, the most frequent first."""
-        counted = Counter(self.states.values())
+        """Hosts by state, the most frequent first; of a bench, its cells: it changes no host's state."""
+        if self.cells:
+            return f"{sum(self.cells)} of {counted(len(self.cells), 'cell')} measured"
+        by_state = Counter(self.states.values())
         silent = sum(host not in self.states for host in self.hosts)
-        told = [f"{number} {state}" for state, number in counted.most_common()]
+        told = [f"{number} {state}" for state, number in by_state.most_common()]
         return ", ".join([*told, *([f"{silent} not begun"] if silent else [])]) or "no host"
 
 
@@ -140,6 +152,7 @@ def record_of(run_id: str, events: Iterable[Event]) -> Record:
         tuple(fold.processes),
         fold.resumed_by,
         frozenset(fold.mistaken),
+        tuple(fold.cells),
     )
 
 
@@ -160,6 +173,7 @@ class _Fold:
         self.processes: list[Mapping[str, Any]] = []
         self.resumed_by: str | None = None
         self.mistaken: set[str] = set()
+        self.cells: list[bool] = []
 
     def add(self, event: Event) -> None:
         match event["kind"]:
@@ -178,8 +192,12 @@ class _Fold:
                 self.failures.setdefault(self.phase, []).append(event)
             case "stage" if event.get("changes"):
                 self.touched.add(event["host"])
+            case "job":
+                self.touched.add(event["host"])
             case "settings":
                 self.mistaken.add(event["host"])
+            case "cell":
+                self.cells.append("measured" in event)
             case "end":
                 self.end = event
             case "resumed":

@@ -67,7 +67,10 @@ def test_it_says_what_became_of_each_host(site: Path) -> None:
     assert record.begin["data"] == {"port": 8001, "proxy": {"http": "http://*MASKED*@proxy.lab:3128"}}
     assert record.end is not None
     assert record.end["status"] == 1
-    assert record.end["text"].startswith("RW0823: failed on @fake/b1; next: rackwright resume ")
+    again = "the same command again, with --limit @fake/b1"
+    assert record.end["text"] == f"RW0823: failed on @fake/b1; next: {again}", (
+        "no record keeps the secret of its --data"
+    )
 
 
 def test_it_names_the_hosts_of_the_limit_and_ends_well(site: Path) -> None:
@@ -116,7 +119,7 @@ def test_an_ending_has_its_status(error: BaseException | None, status: int) -> N
 
 
 def test_a_run_that_the_leases_refused_is_to_be_run_again_and_not_resumed() -> None:
-    begin: Event = {"kind": "begin", "hosts": ["h1", "h2"]}
+    begin: Event = {"kind": "begin", "what": "deploy i.py", "purpose": "deploy", "plain": True, "hosts": ["h1", "h2"]}
     busy: Event = {"kind": "host", "host": "h1", "state": "busy"}
     same: Event = {"kind": "host", "host": "h2", "state": "unchanged"}
     told = sentence(record_of("r", [begin, busy, same]), 1, executed=True)

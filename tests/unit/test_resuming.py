@@ -132,7 +132,7 @@ def test_a_teardown_and_a_plain_deploy_go_on_with_the_others() -> None:
         (run(purpose="rebuild", what="rebuild h1"), r"run r \(rebuild h1\) cannot be resumed"),
         (run(process=this_process()), r"run r is still under way \(process \d+\); next: wait"),
         (run(event("process", process=this_process())), "is still under way"),
-        (run(event("resumed", by="r2")), "was resumed as r2 already; next: rackwright resume r2"),
+        (run(event("resumed", by="r2")), "was resumed as r2 already; next: rackwright runs r2"),
         (run(*(host(name, "switched") for name in HOSTS)), "nothing is left of run r: 5 switched"),
         (run(data={"environment": {"A_TOKEN": "*MASKED*"}}), "had --data environment with a secret"),
     ],

@@ -97,7 +97,7 @@ class Measuree:
         if why := knock(address, door.port):
             raise RackwrightError(
                 f"{self.host} {self.name}: port {door.port} of {address} cannot be reached from this machine: {why}; "
-                f"next: rackwright status INVENTORY {limit}; allow_from must let this machine in",
+                f"next: rackwright status INVENTORY --limit {self.host}; allow_from must let this machine in",
                 code="RW1507",
             )
         self._refuse_another_listener()

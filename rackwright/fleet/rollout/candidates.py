@@ -46,6 +46,22 @@ def candidates(found: Sequence[Record]) -> list[Candidate]:
     return [one for at in reversed(range(len(found))) if (one := _candidate(found, at, refused)) is not None]
 
 
+def overtaken_runs(found: Sequence[Record]) -> set[str]:
+    """Names of the runs with something left that later ones took over whole: there is nothing to resume.
+
+    found: a site's runs, the oldest first.
+    """
+    still = {one.record.id for one in candidates(found)}
+    return {record.id for record in found if record.id not in still and _leaves_something(record)}
+
+
+def _leaves_something(record: Record) -> bool:
+    try:
+        return bool(rest_of(record).hosts)
+    except RackwrightError:
+        return False
+
+
 def _candidate(found: Sequence[Record], at: int, refused: Collection[str]) -> Candidate | None:
     record = effective(found[at], refused)
     try:

@@ -15,6 +15,7 @@ import rackwright
 from rackwright.fleet.quarantine import update_quarantine
 from rackwright.fleet.rollout.begin_event import beginning
 from rackwright.fleet.rollout.hooks import FINISH, PLAN, merged, run_hooks
+from rackwright.fleet.rollout.resuming import checked
 from rackwright.fleet.view.live_run import follow, is_terminal
 from rackwright.loading.files import is_python
 from rackwright.loading.group import mates_of
@@ -84,6 +85,8 @@ class Run:
 
     def end(self, status: int, text: str) -> int:
         """Write and print how the run ended; returns the exit status."""
+        record = record_of(self.record.stem, read_record(self.record))
+        text = checked(replace(record, end={"status": status, "text": text}), text)
         self.note("end", status=status, text=text)
         self._hook(FINISH, status=status, text=text)
         self._update_quarantine()

@@ -74,7 +74,7 @@ def choose_participants(
         others = f"; quarantined: {', '.join(aside)}" if aside else ""
         raise RackwrightError(
             f"every chosen host is drained{others}; nothing was done\n{told}\n"
-            f"next: rackwright undrain {' '.join(rest)}",
+            f"next: rackwright undrain {' '.join(rest)} -i {inventory}",
             code="RW0840",
         )
     if not present:

@@ -17,6 +17,7 @@ from pyinfra import logger
 
 from rackwright.fleet.quarantine import remarks, update_quarantine
 from rackwright.fleet.rollout.begin_event import beginning
+from rackwright.fleet.rollout.resuming import AGAIN, checked
 from rackwright.messages import RackwrightError, coded
 from rackwright.processes import this_process
 from rackwright.pyinfra_glue.current_run import current_state, has_executed, last_words
@@ -87,7 +88,8 @@ class _Ending:
         for host, word in last_words(state, self._said()):
             note("host", host=host, state=word)
         if self.own:
-            note("end", status=status, text=sentence(self._record(), status, has_executed(state)))
+            executed = has_executed(state)
+            note("end", status=status, text=sentence(self._record(), status, executed), executed=executed or None)
             for text in update_quarantine(self.root, self._record()):
                 logger.warning(text)
 
@@ -111,17 +113,21 @@ def exit_status(error: BaseException | None) -> int:
 
 def sentence(record: Record, status: int, executed: bool) -> str:
     """How a plain run ended, in words."""
-    refused = record.has_begun_nothing and RunState.BUSY in record.states.values()
-    again = "the same command again, when the other run has ended"
-    usual = f"{FIX}, then the same command again" if record.mistaken else f"rackwright resume {record.id}"
-    next_step = f"next: {again if refused else usual}"
+    next_step = f"{FIX}, then {AGAIN}" if record.mistaken else f"rackwright resume {record.id}"
+    code, text = _ending(record, status, executed)
+    ended = replace(record, end={"status": status, "text": text, "executed": executed})
+    return coded(code, checked(ended, f"{text}; next: {next_step}")) if code else text
+
+
+def _ending(record: Record, status: int, executed: bool) -> tuple[str, str]:
+    """The code and the words; without a code, nothing is left to do."""
     if status == INTERRUPTED:
-        return coded("RW0822", f"stopped from outside, {record.counts()}; {next_step}")
+        return "RW0822", f"stopped from outside, {record.counts()}"
     bad = [host for host in record.hosts if record.states.get(host, RunState.DONE) not in ENDED_WELL]
     if bad:
-        return coded("RW0823", f"failed on {', '.join(bad)}; {next_step}")
+        return "RW0823", f"failed on {', '.join(bad)}"
     if not executed:
-        return "ended before anything was done"
+        return "", "ended before anything was done"
     if status == 0:
-        return f"done: {record.counts()}"
-    return coded("RW0823", f"not everything was done, {record.counts()}; {next_step}")
+        return "", f"done: {record.counts()}"
+    return "RW0823", f"not everything was done, {record.counts()}"

@@ -6,16 +6,32 @@ Which run that is, among all of a site's, says candidates.py.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from rackwright.masks import MASK
 from rackwright.messages import RackwrightError
-from rackwright.runs.ending import HANDS_NEEDED, ROLLED_BACK
-from rackwright.runs.record import BACKWARD, BY_HAND, DRAIN, FORWARD, REBOOT, TEARDOWN, UNDRAIN, Record, left_hosts
+from rackwright.runs.ending import ERROR, FIX, HANDS_NEEDED, ROLLED_BACK
+from rackwright.runs.record import (
+    BACKWARD,
+    BY_HAND,
+    DRAIN,
+    FORWARD,
+    REBOOT,
+    TEARDOWN,
+    UNDRAIN,
+    Record,
+    hosts_in,
+    left_hosts,
+)
 from rackwright.runs.states import WELL, RunState
 
+AGAIN = "the same command again"
+NEXT = "; next: "
+RESUME = "rackwright resume"
+_UNNAMED = re.compile(rf"{RESUME}(?=$|[,;]| to )|(?<=@)last\b")
 Releases = dict[str, dict[str, str]]
 RESUMABLE = (FORWARD, BY_HAND, TEARDOWN, DRAIN, UNDRAIN, REBOOT)
 """Purposes of runs whose records say enough, beside the plain deploys'."""
@@ -102,30 +118,39 @@ def refuse_living(record: Record) -> None:
 def _refuse_unfit(record: Record) -> None:
     if "purpose" not in record.begin:
         raise RackwrightError(
-            f"the record of run {record.id} does not say what was asked for; next: start it anew", code="RW0814"
+            f"the record of run {record.id} does not say what was asked for; next: {AGAIN}", code="RW0814"
         )
     if not is_resumable(record):
         what = record.begin.get("what", record.begin["purpose"])
-        raise RackwrightError(f"run {record.id} ({what}) cannot be resumed; next: start it anew", code="RW0814")
+        raise RackwrightError(f"run {record.id} ({what}) cannot be resumed; next: {AGAIN}", code="RW0814")
     refuse_living(record)
     if record.resumed_by:
         raise RackwrightError(
-            f"run {record.id} was resumed as {record.resumed_by} already; next: rackwright resume {record.resumed_by}",
+            f"run {record.id} was resumed as {record.resumed_by} already; next: rackwright runs {record.resumed_by}",
             code="RW0815",
         )
     if record.is_refused:
-        raise RackwrightError(
-            f"run {record.id} ({record.begin['what']}) was refused before it did anything: {record.counts()}; next: "
-            "start it anew",
-            code="RW0816",
-        )
+        later = ", when the other run has ended" if RunState.BUSY in record.states.values() else ""
+        text = f"run {record.id} ({record.begin['what']}) was {_no(record)} before it did anything"
+        raise RackwrightError(f"{text}: {record.counts()}; next: {AGAIN}{later}", code="RW0816")
     masked = [key for key, value in record.begin.get("data", {}).items() if MASK in json.dumps(value)]
     if masked:
         raise RackwrightError(
             f"run {record.id} had --data {', '.join(masked)} with a secret, which no record keeps; next: "
-            f"the same command again, with --only left@{record.id}",
+            f"{AGAIN}, with {_left_alone(record)}",
             code="RW0817",
         )
+
+
+def _no(record: Record) -> str:
+    return "refused" if record.end is not None and record.end["status"] == ERROR else "stopped"
+
+
+def _left_alone(record: Record) -> str:
+    """The option by which the command takes only what is left. pyinfra's own has no --only."""
+    if not record.begin.get("plain"):
+        return f"--only left@{record.id}"
+    return " ".join(f"--limit {host}" for host in left_hosts(record))
 
 
 def rolls_back(record: Record) -> bool:
@@ -136,10 +161,11 @@ def rolls_back(record: Record) -> bool:
 def _plain(record: Record) -> Rest:
     if record.judgement.is_the_releases:
         inventory = record.begin["inventory"]
+        there = hosts_in(record, RunState.SWITCHED)
+        back = f", or rackwright rollback {inventory} --only switched@{record.id}" if there else ""
         raise RackwrightError(
-            f"run {record.id} found its release at fault, and a resume would push it on; next: fix the settings, then "
-            f"pyinfra {inventory} {record.begin['deploy']}, or rackwright rollback {inventory} "
-            f"--only switched@{record.id}",
+            f"run {record.id} found its release at fault, and a resume would push it on; next: {FIX}, then "
+            f"pyinfra {inventory} {record.begin['deploy']}{back}",
             code="RW0818",
         )
     return Rest("", tuple(left_hosts(record)), first=_cut(record))
@@ -212,3 +238,37 @@ def _cut(record: Record) -> tuple[str, ...]:
 
 def _in(record: Record, state: RunState) -> tuple[str, ...]:
     return tuple(host for host, found in record.states.items() if found == state)
+
+
+# -- the step that a run's last sentence names: never a command that refuses
+
+
+def checked(record: Record, text: str) -> str:
+    """The sentence with the run's name in its commands; where a resume would refuse, with the step that it names.
+
+    record: of a run that has ended so, or was cut.
+    """
+    sentence, found, step = text.partition(NEXT)
+    if not found or RESUME not in step:
+        return text
+    try:
+        rest_of(record)
+    except RackwrightError as error:
+        own = error.text.partition("next: ")[2]
+        return f"{sentence}{NEXT}{own}" if own else f"{sentence}; nothing is left to do"
+    return f"{sentence}{NEXT}{_UNNAMED.sub(lambda hit: _named(hit[0], record.id), step)}"
+
+
+def _named(word: str, run: str) -> str:
+    return run if word == "last" else f"{word} {run}"
+
+
+def shown_outcome(record: Record, overtaken: bool = False) -> str:
+    """How a run ended, in a line, with the step that is left now. overtaken: later runs took over what it left."""
+    text = record.outcome
+    sentence, found, step = text.partition(NEXT)
+    if not found or RESUME not in step:
+        return text
+    if record.resumed_by:
+        return f"{sentence}; went on as {record.resumed_by}"
+    return f"{sentence}; later runs took over its hosts" if overtaken else checked(record, text)
