@@ -3,6 +3,7 @@
 # Parameters: reading_socket.
 engine_ask() { # what stands before the path: nothing, or /vVERSION
   for path in /info '/containers/json?all=1' /images/json; do set -- "$@" "http://docker$1$path"; done
+  for name in $reading_containers; do set -- "$@" "http://docker$1/containers/$name/json"; done
   shift
   if have curl; then
     curl -q --silent --noproxy '*' --fail-early --max-time 25 --unix-socket "$reading_socket" \
@@ -26,16 +27,18 @@ is_active docker.service && reading_engine=$(engine_ask '')
 case $reading_engine in *'
 answer 200 http://docker/version
 '*'
-answer 4'*)
+answer 4'??' http://docker/info
+'*)
   reading_version=${reading_engine#*'"ApiVersion":"'}
   reading_engine=$(engine_ask "/v${reading_version%%'"'*}") ;;
 esac
 release_of() { # a container of ours; sets `release` to the one that it was started with, empty where none runs
   release= reading_named=
   # shellcheck disable=SC2046 - a list of names and hashes; the shell's own patterns take seconds for a text of this length
-  set -- "$1" $(printf '%s\n' "$reading_engine" | grep -o -e '"Names":\["/rackwright-[a-z0-9.-]*"' -e '"rackwright.release":"[0-9a-f]*"')
+  set -- "$1" $(printf '%s\n' "$reading_engine" | grep -o -e '"Names":\["/rackwright-[a-z0-9.-]*"' -e '"rackwright.release":"[0-9a-f]*"' -e '^answer [0-9]* http://docker[^ ]*/images/json$')
   for reading_word in "$@"; do
     case $reading_word in
+    answer) break ;; # what follows are containers one by one
     '"Names":["/'*) reading_named=${reading_word#'"Names":["/'} ;;
     '"rackwright.release":"'*) [ "$reading_named" != "$1\"" ] || release=${reading_word#'"rackwright.release":"'} ;;
     esac

@@ -1,11 +1,12 @@
 # What several sections of a reading decide by, asked once: the state of all units, and which releases are whole.
 # It runs in the reading's own shell, so every name that it sets begins with `reading_`.
 # Parameters: reading_asked (units, docker.service first), reading_home (of the endpoints).
-reading_units=$reading_asked reading_whole=
+reading_units=$reading_asked reading_whole= reading_containers=
 for reading_own in "$reading_home"/*/; do
   [ -d "$reading_own" ] || continue
   reading_own=${reading_own%/} reading_unit=rackwright-${reading_own##*/}.service
   case " $reading_units " in *" $reading_unit "*) ;; *) reading_units="$reading_units $reading_unit" ;; esac
+  reading_containers="$reading_containers ${reading_unit%.service}"
   for reading_release in "$reading_own"/releases/*/; do
     [ -f "${reading_release}SHA256SUMS" ] || continue
     (cd "$reading_release" && sha256sum --check --strict --status SHA256SUMS 2>/dev/null) &&
@@ -13,26 +14,38 @@ for reading_own in "$reading_home"/*/; do
   done
 done
 # shellcheck disable=SC2086 - a list of units
-reading_states=$(systemctl show --property=LoadState,ActiveState,SubState,Result,NeedDaemonReload,UnitFileState,MainPID \
+reading_states=$(systemctl show --property=LoadState,ActiveState,SubState,Result,NeedDaemonReload,UnitFileState,MainPID,FragmentPath,DropInPaths \
   $reading_units 2>/dev/null); reading_told=$?
 # Without systemd there is nothing to ask; where it is and does not answer, nothing is known.
 [ -d /run/systemd/system ] || reading_told=0
 
-# Of all that, this is what a script needs: dockerd's process, and which units are up.
-reading_daemon=0 reading_active=
+# Of all that, this is what a script needs: dockerd's process, which units are up, the processes of ours, and drop-ins of
+# ours that are not Rackwright's.
+reading_daemon=0 reading_active= reading_started= reading_dropins=
 set -f
 # shellcheck disable=SC2086 - a list of units
 set -- $reading_units
-set +f
 while IFS= read -r reading_line; do
   case $reading_line in
   ActiveState=active | ActiveState=reloading | ActiveState=refreshing) reading_active="$reading_active$1 " ;;
-  MainPID=*) [ "$1" != docker.service ] || reading_daemon=${reading_line#*=} ;;
+  MainPID=*)
+    case $1 in
+    docker.service) reading_daemon=${reading_line#*=} ;;
+    rackwright-*) reading_started="$reading_started $1=${reading_line#*=} " ;;
+    esac ;;
+  DropInPaths=*rackwright*)
+    for reading_word in ${reading_line#*=}; do
+      case $reading_word in
+      */rackwright*.d/rackwright-*.conf) ;;
+      */rackwright*.d/*.conf) reading_dropins="$reading_dropins$reading_word " ;;
+      esac
+    done ;;
   '') shift ;;
   esac
 done <<END
 $reading_states
 END
+set +f
 is_active() { case " $reading_active" in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 first_lines() { # how many lines, what to put before each, a file; the last line may lack its end
   reading_left=$1

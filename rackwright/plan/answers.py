@@ -42,6 +42,8 @@ class Answers:
     containers: tuple[ListedContainer, ...] | None = None
     images: tuple[tuple[str, str, str], ...] | None = None
     """Repository, tag and digest of each image, as `docker image ls --digests` lists them."""
+    inspected: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """`docker inspect` of the endpoints' containers, by name."""
 
     def unit(self, name: str, key: str) -> str:
         """A property of a unit; empty where systemd has none."""
@@ -65,6 +67,7 @@ def parse_answers(units: str, engine: str) -> Answers:
         found.get("info"),
         None if containers is None else tuple(map(_container, containers)),
         None if images is None else tuple(row for image in images for row in image_rows(image)),
+        {name: body for name, body in found.items() if name.startswith("rackwright-")},
     )
 
 
@@ -79,7 +82,7 @@ def parse_units(output: str) -> dict[str, dict[str, str]]:
 
 
 def _bodies(output: str) -> Iterator[tuple[str, Any]]:
-    """What Docker answered well, by the last part of its path: info, containers, images."""
+    """What Docker answered well, by the last part of its path: info, containers, images, a container's name."""
     body: list[str] = []
     for line in output.split("\n"):
         words = line.split(" ")

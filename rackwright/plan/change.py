@@ -180,7 +180,7 @@ class Owned:
     """Something on the host that exists because of us: the base of teardown."""
 
     kind: str
-    """package, hold, group_member, daemon_key, file, directory, unit, rule, login, image, model, apt_source"""
+    """package, hold, group_member, daemon_key, file, directory, unit, rule, login, image, model, apt_source, drop_in"""
     name: str
 
 

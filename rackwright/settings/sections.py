@@ -48,6 +48,8 @@ HTTPS = r"^https://[^\s\"'`<>\\\x00-\x1f\x7f-\x9f]+$"
 URL = r"^https?://[^\s\"'`<>\\\x00-\x1f\x7f-\x9f]+$"
 DIRECT = r"^[A-Za-z0-9.*:/_-]+$"
 """What is reached without a proxy; it is a word of apt's configuration and of dockerd's unit."""
+DROP_IN = r"^(/[A-Za-z0-9@._:/-]+/)?[A-Za-z0-9@._:-]+\.conf$"
+"""A drop-in of a unit, as systemd takes its name."""
 DEBIAN = r"^[0-9][A-Za-z0-9.+:~-]*$"
 """A version of dpkg's."""
 FINGERPRINT = r"^[0-9A-F]{40}$"
@@ -582,6 +584,12 @@ class Releases(Frozen):
 
     `refuse` stops the deploy before anything is written. `aside` stops it, keeps it in /var/lib/rackwright/aside, and
     a teardown puts it back as it was found.
+    """
+    drop_ins: tuple[Annotated[str, Field(pattern=DROP_IN)], ...] = ()
+    """Drop-ins of Rackwright's units that are meant, by file name (`override.conf`) or by path.
+
+    All others are drift, and one that changes what is started stops a deploy. A deploy records the SHA-256 of those
+    that are named, so that a later edit is drift, too.
     """
 
 

@@ -64,6 +64,35 @@ def test_looking_at_a_bare_host_writes_nothing(site: Site) -> None:
     assert listing(bare) == before
 
 
+OVERRIDE = "/etc/systemd/system/rackwright-llm.service.d/override.conf"
+BY_HAND = rf"""mkdir -p {OVERRIDE.rpartition("/")[0]}; {{ printf '[Service]\nExecStart=\n'
+  sed -n '/^ExecStart=/,/[^\\]$/p' /etc/systemd/system/rackwright-llm.service |
+    sed 's#docker run --rm#docker run --env DEBUG_BY_BOB=hunter2 --memory 64g --rm#'; }} >{OVERRIDE} &&
+  systemctl daemon-reload"""
+"""As most people change a unit: `systemctl edit`."""
+
+
+@pytest.mark.proof("the drop-in itself is seen in the test below; the restart and its heal take two loads")
+def test_what_runs_is_held_against_its_release(site: Site) -> None:
+    lived = site.lab.host("lived2")
+    limit = ("--limit", lived.name)
+    assert site.deploy("-y", limit=(lived.name,)).status == 0
+    lived.run(f"{BY_HAND} && systemctl restart rackwright-llm && rm {OVERRIDE} && systemctl daemon-reload")
+    for verb in ("drift", "status", "plan"):
+        shown = site.rackwright(verb, "inventory/lab.py", *limit).output
+        assert "it was started with DEBUG_BY_BOB, --memory, not as its release says" in shown, shown
+        assert "hunter2" not in shown
+    assert site.deploy("-y", limit=(lived.name,)).status == 0
+    assert site.rackwright("drift", "inventory/lab.py", *limit).status == 0
+    named = ("--data", 'releases={"drop_ins": ["override.conf"]}')
+    lived.run(f"printf '[Service]\nTimeoutStopSec=50\n' >{OVERRIDE}; systemctl daemon-reload")
+    assert "RW2467" in site.deploy("-y", limit=(lived.name,)).output
+    assert site.deploy("-y", *named, limit=(lived.name,)).status == 0
+    assert site.deploy("-y", *named, limit=(lived.name,)).changed == []
+    lived.run(f"rm {OVERRIDE}; systemctl daemon-reload")
+    assert site.deploy("-y", limit=(lived.name,)).status == 0
+
+
 def test_a_served_host_is_planned_and_its_drift_is_told(site: Site, tmp_path: Path) -> None:
     lived = site.lab.host("lived2")
     limit = ("--limit", lived.name)
@@ -86,13 +115,19 @@ def test_a_served_host_is_planned_and_its_drift_is_told(site: Site, tmp_path: Pa
     # Otherwise the host may put its rules back before anybody has looked.
     assert site.rackwright("firewall", "pause", "inventory/lab.py", lived.name, "--for", "1h").status == 0
     lived.run("systemctl disable --quiet rackwright-llm; iptables -F DOCKER-USER")
+    lived.run(BY_HAND)
     drift = site.rackwright("drift", "inventory/lab.py", *limit)
     assert drift.status == 2, drift.output
     assert "does not start at boot any more" in drift.output
     assert "firewall" in drift.output
+    assert "override.conf is not Rackwright's and sets ExecStart" in drift.output
     status = site.rackwright("status", "inventory/lab.py", *limit).output
     assert "serving" in status
     assert "it does not start at boot any more" in status
+    assert "override.conf is not Rackwright's" in status
+    refused = site.rackwright("plan", "inventory/lab.py", *limit)
+    assert (refused.status, "RW2467" in refused.output) == (1, True), refused.output
+    lived.run(f"rm {OVERRIDE}; systemctl daemon-reload")
     assert site.deploy("-y", limit=(lived.name,)).status == 0
     assert site.rackwright("firewall", "resume", "inventory/lab.py", lived.name).status == 0
     assert site.rackwright("drift", "inventory/lab.py", *limit).status == 0

@@ -9,6 +9,7 @@ from rackwright.concerns.endpoint.concern import (
     takes_capacity,
     waits,
 )
+from rackwright.concerns.endpoint.edits import command_edits, exec_words, foreign_drop_ins, hand_edits, is_named
 from rackwright.concerns.endpoint.formats import foreign, format_of, readable, refusal, way_out
 from rackwright.concerns.endpoint.questions import is_keyed, of_container, questions, tried_of
 from rackwright.concerns.endpoint.seen import (
@@ -16,6 +17,7 @@ from rackwright.concerns.endpoint.seen import (
     Running,
     SeenEndpoint,
     SeenEndpoints,
+    as_meant,
     binding_in,
     last_switch,
     parse,
@@ -23,7 +25,13 @@ from rackwright.concerns.endpoint.seen import (
 )
 from rackwright.concerns.endpoint.switch.replacement_change import leaving_one
 from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
-from rackwright.concerns.endpoint.why_switch import Aim, is_deferred, serves_the_same, why_switch
+from rackwright.concerns.endpoint.why_switch import (
+    Aim,
+    edited_by_hand,
+    is_deferred,
+    serves_the_same,
+    why_switch,
+)
 
 __all__ = [
     "BOOT_UNITS",
@@ -35,14 +43,21 @@ __all__ = [
     "WantedEndpoint",
     "WantedEndpoints",
     "adopted_later",
+    "as_meant",
     "binding_in",
     "changes",
+    "command_edits",
     "deferred_releases",
+    "edited_by_hand",
+    "exec_words",
     "foreign",
+    "foreign_drop_ins",
     "foreign_units",
     "format_of",
+    "hand_edits",
     "is_deferred",
     "is_keyed",
+    "is_named",
     "last_switch",
     "leaving_one",
     "of_container",

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.endpoint import formats
+from rackwright.concerns.endpoint.edits import edit_changes
 from rackwright.concerns.endpoint.group import ask_members_script, is_elsewhere, member_changes
 from rackwright.concerns.endpoint.questions import questions, questions_after, questions_before
-from rackwright.concerns.endpoint.seen import BOOT_UNITS, SeenEndpoint, SeenEndpoints, joined, parse, read
+from rackwright.concerns.endpoint.seen import BOOT_UNITS, SeenEndpoint, SeenEndpoints, as_meant, joined, parse, read
 from rackwright.concerns.endpoint.switch.conflicts import Exchange
 from rackwright.concerns.endpoint.switch.foreign_units import foreigners, kept_aside, refusal
 from rackwright.concerns.endpoint.switch.job import (
@@ -68,6 +69,7 @@ def wanted(settings: HostSettings, reading: HostReading) -> WantedEndpoints:
         reading[RECORD],
         drained=reading[DRAINED].drained is not None,
         aside=settings.releases.foreign_units == "aside",
+        drop_ins=settings.releases.drop_ins,
     )
 
 
@@ -84,6 +86,7 @@ def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
     """What must happen to the host's endpoints, those that are no longer wanted first."""
     if asked.drained:
         return []
+    seen = as_meant(seen, asked.drop_ins)
     if not seen.docker and all(isinstance(own.release, Release) for own in asked.endpoints.values()):
         return [_docker_down(name) for name in asked.endpoints]
     others = [_other_format(name, own.format) for name, own in seen.endpoints.items() if formats.foreign(own.format)]
@@ -97,6 +100,10 @@ def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
     by_hand = foreign_units(asked.endpoints, seen, asked.owned)
     if by_hand and not asked.aside:
         return [_refused(unit, sentences) for unit, sentences in by_hand.items()]
+    edits = edit_changes(seen.edits, asked.drop_ins, asked.owned, asked.endpoints)
+    if any(isinstance(step, Refuse) for change in edits for step in change.steps):
+        return edits
+    found += edits
     found += [kept_aside(unit, by_hand[unit]) for unit in BOOT_UNITS if unit in by_hand]
     found += _boot(asked, seen)
     for name, own in asked.endpoints.items():

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rackwright.concerns.endpoint.edits import (
+    LIMITS,
+    SeenEdits,
+    command_edits,
+    drop_in,
+    exec_words,
+    is_meant,
+    limit_edits,
+)
 from rackwright.concerns.endpoint.formats import format_of, readable
 from rackwright.concerns.endpoint.switch.events import LastSwitch
 from rackwright.hostside import host_script
@@ -27,7 +38,7 @@ from rackwright.plan.reading import decode, files, pairs
 from rackwright.plan.spec import FORMAT, local_url
 from rackwright.settings.model import HostSettings
 
-FILES = ("unit ", "current_unit ", "spec ", "proven_spec ", "binding ", "proven_binding ")
+FILES = ("started ", "unit ", "current_unit ", "spec ", "proven_spec ", "binding ", "proven_binding ")
 """Begin lines of the reading that carry a whole file."""
 RUNNING_PARTS = ("release", "serving", "binding")
 """What a container says, by its labels, that it was started with."""
@@ -80,6 +91,10 @@ class SeenEndpoint:
     last: LastSwitch | None = None
     caches: str | None = None
     """Mode and owner of the folder in which its container writes, as `700:root`; None where it has none yet."""
+    command_edited: str = ""
+    """How the running container's `docker run` differs from its release's, by names of options."""
+    limits_edited: str = ""
+    """Limits of the running container that its release does not set."""
     held: bool = False
     """True when what it would start was never proven, and could not be taken back at boot: it does not start."""
 
@@ -113,6 +128,8 @@ class SeenEndpoints:
     boot_enabled: bool
     replaced: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Endpoints that others took the place of, with their names: nothing of them runs, and their releases stay."""
+    edits: SeenEdits = field(default_factory=SeenEdits)
+    """What of our units was edited beside their files."""
 
 
 def read(settings: HostSettings) -> str:
@@ -124,12 +141,28 @@ def read(settings: HostSettings) -> str:
 def joined(output: str, answers: Answers) -> str:
     """The reading's own lines, and behind each endpoint's name what systemd and Docker say of it."""
     docker = "down" if answers.containers is None else "up"
-    found = [f"docker={docker}", f"boot={answers.unit(BOOT_UNIT, 'UnitFileState')}"]
+    found = [f"docker={docker}", f"boot={answers.unit(BOOT_UNIT, 'UnitFileState')}", *_elsewhere_lines(answers)]
     for line in output.split("\n"):
         found.append(line)
         if line.startswith("endpoint "):
             found += _state_lines(line.removeprefix("endpoint "), answers)
     return "\n".join(found)
+
+
+def as_meant(seen: SeenEndpoints, names: Collection[str]) -> SeenEndpoints:
+    """The same without what an owner's drop-ins change of a command. names: those that the settings name."""
+    if not seen.edits.drop_ins or not names:
+        return seen
+    meant = {name for name in seen.endpoints if is_meant(seen.edits, names, unit_name(name))}
+    found = {name: replace(own, command_edited="") if name in meant else own for name, own in seen.endpoints.items()}
+    return replace(seen, endpoints=found)
+
+
+def _elsewhere_lines(answers: Answers) -> Iterator[str]:
+    for unit in answers.units:
+        path = "/dev/null" if answers.unit(unit, "LoadState") == "masked" else answers.unit(unit, "FragmentPath")
+        if unit.startswith("rackwright") and path not in ("", f"{UNITS}/{unit}"):
+            yield f"elsewhere {unit} {path}"
 
 
 def _state_lines(name: str, answers: Answers) -> Iterator[str]:
@@ -143,7 +176,13 @@ def _state_lines(name: str, answers: Answers) -> Iterator[str]:
     if not container.labels.get(ENDPOINT_LABEL):
         yield "value container=foreign"
     if container.running:
+        yield f"value limits={json.dumps(_limits(answers.inspected.get(container.name, {})))}"
         yield f"value running={' '.join(container.labels.get(f'rackwright.{part}', '') for part in RUNNING_PARTS)}"
+
+
+def _limits(inspected: Mapping[str, Any]) -> dict[str, Any]:
+    found = inspected.get("HostConfig")
+    return {name: found.get(name) for name in LIMITS} if isinstance(found, dict) else {}
 
 
 def parse(output: str) -> SeenEndpoints:
@@ -156,7 +195,18 @@ def parse(output: str) -> SeenEndpoints:
         boot_units={name: shown.get(f"{UNITS}/{name}") for name in BOOT_UNITS},
         boot_enabled=values.get("boot") == "enabled",
         replaced=_replaced(output),
+        edits=_edits(head),
     )
+
+
+def _edits(head: str) -> SeenEdits:
+    rows = [line.split(" ") for line in head.split("\n")]
+    found = {
+        path: drop_in(path, hashlib.sha256(base64.b64decode(content)).hexdigest(), decode(content))
+        for word, path, content in (row for row in rows if len(row) == 3)
+        if word == "dropin"
+    }
+    return SeenEdits(found, {row[1]: row[2] for row in rows if row[0] == "elsewhere" and len(row) == 3})
 
 
 def _replaced(output: str) -> dict[str, frozenset[str]]:
@@ -170,6 +220,7 @@ def _endpoint(block: str) -> tuple[str, SeenEndpoint]:
     values = pairs("\n".join(line.removeprefix("value ") for line in lines if line.startswith("value ")))
     current, proven = _json(files.get("spec")), _json(files.get("proven_spec"))
     spec = readable(current)
+    running, command_edited, limits_edited = _as_started(files, values)
     return name, SeenEndpoint(
         unit=decode(files["unit"]) if "unit" in files else None,
         unit_same="unit" in files and files["unit"] == files.get("current_unit"),
@@ -178,7 +229,9 @@ def _endpoint(block: str) -> tuple[str, SeenEndpoint]:
         result=values.get("Result", "success"),
         enabled=values.get("UnitFileState") == "enabled",
         needs_reload=values.get("NeedDaemonReload") == "yes",
-        running=running_of(values.get("running", "")),
+        running=running,
+        command_edited=command_edited,
+        limits_edited=limits_edited,
         foreign_container=values.get("container") == "foreign",
         health=int(values["health"]) if values.get("health") else None,
         current=values.get("current") or None,
@@ -194,6 +247,16 @@ def _endpoint(block: str) -> tuple[str, SeenEndpoint]:
         caches=values.get("caches"),
         held=values.get("held") == "yes",
     )
+
+
+def _as_started(files: Mapping[str, str], values: Mapping[str, str]) -> tuple[Running | None, str, str]:
+    """What runs, and how its command and its limits differ from its release's where that is the current one."""
+    running = running_of(values.get("running", ""))
+    if running is None or running.release != values.get("current") or values.get("files") != "whole":
+        return running, "", ""
+    release = exec_words(decode(files.get("current_unit", "")))
+    started = decode(files.get("started", "")).split("\n")
+    return running, command_edits(release, started), limit_edits(release, _json_text(values.get("limits", "")))
 
 
 def binding_in(word: str | None) -> Binding | None:
@@ -214,8 +277,12 @@ def last_switch(values: Mapping[str, str]) -> LastSwitch | None:
 
 
 def _json(word: str | None) -> dict[str, Any]:
+    return _json_text(decode(word)) if word else {}
+
+
+def _json_text(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(decode(word)) if word else None
+        found = json.loads(text)
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

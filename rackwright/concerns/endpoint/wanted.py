@@ -43,5 +43,7 @@ class WantedEndpoints:
     """The ownership record."""
     aside: bool = False
     """True when what somebody made by hand under our names is to be kept aside; otherwise it is refused."""
+    drop_ins: tuple[str, ...] = ()
+    """Drop-ins of our units that the owner means, by name or path."""
     drained: bool = False
     """True when somebody has drained the host: its endpoints are left as they are."""

@@ -71,7 +71,16 @@ def why_switch(aim: Aim, seen: SeenEndpoint) -> Due | None:
         return Due(f"it runs, but /health answers {seen.health or 'nothing'}", keep_log=True)
     if seen.running_hash != meant:
         return Due(_why_adopt(seen))
+    if edited := edited_by_hand(seen):
+        return Due(edited)
     return None if seen.has_proven(meant, aim.binding) else Due(_unproven(meant, aim, seen), restart=False)
+
+
+def edited_by_hand(seen: SeenEndpoint) -> str:
+    """How what runs differs from its release although it carries its labels; empty when it does not."""
+    command = f"it was started {seen.command_edited}, not as its release says" if seen.command_edited else ""
+    limits = f"limits of its container were changed: {seen.limits_edited}" if seen.limits_edited else ""
+    return "; ".join(filter(None, (command, limits)))
 
 
 def _starts(meant: str, aim: Aim, seen: SeenEndpoint) -> bool:

@@ -12,9 +12,10 @@ from typing import Literal
 
 from rackwright.concerns.catalog import managed
 from rackwright.concerns.declared import Declared
+from rackwright.concerns.docker import DOCKER, not_taken
 from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.encodings import ENCODINGS
-from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint
+from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, as_meant, hand_edits
 from rackwright.concerns.firewall import FIREWALL, are_as_left, is_ours
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE, digest_of
@@ -89,6 +90,8 @@ def drift_of(name: str, settings: HostSettings, reading: HostReading, declared: 
 
 def _around(settings: HostSettings, reading: HostReading, declared: Declared) -> Iterator[Drift]:
     owned = reading[RECORD]
+    if DOCKER.name in declared:
+        yield from (Drift(DOCKER.name, "moved", text) for text in not_taken(reading[DOCKER]))
     for concern in managed(declared.steps):
         if concern.name not in _OWN:
             for change in concern.pending(settings, reading):
@@ -120,12 +123,14 @@ def _sentence(change: Change) -> str:
 
 
 def _endpoints(settings: HostSettings, reading: HostReading) -> Iterator[Drift]:
-    seen = reading[ENDPOINT]
+    seen = as_meant(reading[ENDPOINT], settings.releases.drop_ins)
     if not seen.docker:
         yield Drift("endpoint", "moved", "Docker does not answer, so nothing is known of the containers")
         return
     if Owned("unit", BOOT_UNIT) in reading[RECORD] and not seen.boot_enabled:
         yield Drift("endpoint", "moved", f"the endpoints do not start at boot any more: {BOOT_UNIT} is not enabled")
+    names, record = settings.releases.drop_ins, reading[RECORD]
+    yield from (Drift("endpoint", "moved", text) for text in hand_edits(seen.edits, names, record))
     wanted, rests = wanted_releases(settings, reading), reading[DRAINED].drained is not None
     for name, own in seen.endpoints.items():
         if own.current is None and Owned("unit", unit_name(name)) not in reading[RECORD]:

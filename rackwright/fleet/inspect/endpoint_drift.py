@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from rackwright.concerns.endpoint import SeenEndpoint, foreign
+from rackwright.concerns.endpoint import SeenEndpoint, edited_by_hand, foreign
 
 
 def damaged_files(own: SeenEndpoint, whole: Mapping[str, bool]) -> Iterator[str]:
@@ -48,3 +48,5 @@ def _running(own: SeenEndpoint) -> Iterator[str]:
         yield f"release {own.running_hash} runs, and `current` points to {own.current}"
     elif own.health != 200:
         yield f"it runs, but /health answers {own.health or 'nothing'}"
+    elif edited := edited_by_hand(own):
+        yield edited

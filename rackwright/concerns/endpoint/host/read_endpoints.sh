@@ -14,6 +14,7 @@ pointer() { # which one; sets `release`; `cd -P` reads a link without a process 
 for mark in "$home"/*/replaced-by; do
   [ ! -f "$mark" ] || { own=${mark%/*}; carry "replaced ${own##*/}" "$mark"; }
 done
+for path in $reading_dropins; do carried "dropin $path" "$path"; done
 names=
 while read -r name url; do
   [ -z "$name" ] || names="$names$name "
@@ -43,6 +44,11 @@ for name in $names; do
   carried spec "$own/current/spec.json"
   [ "$own/proven" -ef "$own/current" ] || carried proven_spec "$own/proven/spec.json"
   is_active "$unit" || continue
+  # The `docker run` that systemd has started says what runs, whatever the unit says by now.
+  case $reading_started in *" $unit="*)
+    started=${reading_started#*" $unit="} started=${started%% *}
+    [ ! -r "/proc/$started/cmdline" ] || quote started "$(tr '\000' '\n' <"/proc/$started/cmdline")" ;;
+  esac
   # A member that is not the head answers nobody; its unit is active while its head says that all serve.
   if [ -f "$groups/$name/ready" ] && [ ! -f "$groups/$name/state" ]; then echo "value health=200"; continue; fi
   have curl || continue

@@ -69,7 +69,7 @@ $name "*) continue ;; esac
   unit=rackwright-$name.service
   [ -d "$home/$name" ] || [ -f "$units/$unit" ] || continue
   printf '%s\n' "endpoint $name"
-  state=$(systemctl show --property=ActiveState,SubState,Result,NeedDaemonReload,UnitFileState,ActiveEnterTimestampMonotonic "$unit")
+  state=$(systemctl show --property=ActiveState,SubState,Result,NeedDaemonReload,UnitFileState,ActiveEnterTimestampMonotonic,MainPID,DropInPaths "$unit")
   printf '%s\n' "$state"
   [ -e "/run/systemd/system/$unit.d/rackwright-held.conf" ] && echo 'held yes'
   [ -f "$home/$name/last-switch" ] && while read -r line || [ -n "$line" ]; do printf '%s\n' "last_${line%%=*} ${line#*=}"; done <"$home/$name/last-switch"
@@ -77,6 +77,10 @@ $name "*) continue ;; esac
   if pointer current; then
     [ -f "$units/$unit" ] && if cmp -s "$units/$unit" "$unit"; then echo 'unit same'; else echo 'unit other'; fi
     sha256sum --check --strict --status SHA256SUMS 2>/dev/null && echo 'files whole'
+    started=${state#*MainPID=} started=${started%%[!0-9]*}
+    if [ "${started:-0}" != 0 ] && [ -f "$unit" ] && [ -r "/proc/$started/cmdline" ]; then
+      printf '%s\n' "release_unit $(base64 -w0 <"$unit")" "started $(tr '\000' '\n' <"/proc/$started/cmdline" | base64 -w0)"
+    fi
     [ -f health-url ] && read -r url <health-url
     printf '%s\n' "spec $(base64 -w0 <spec.json)"
   fi

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rackwright.addresses import is_loopback
@@ -15,6 +15,10 @@ from rackwright.concerns.endpoint import (
     Aim,
     SeenEndpoint,
     binding_in,
+    command_edits,
+    exec_words,
+    foreign_drop_ins,
+    is_named,
     last_switch,
     readable,
     running_of,
@@ -47,6 +51,8 @@ class EndpointStatus:
     active_since: int = 0
     """Seconds of the host's own clock since its start; 0 when it is not active."""
     connections: int | None = None
+    drop_ins: tuple[str, ...] = ()
+    """Paths of its unit's drop-ins that are not Rackwright's."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +178,7 @@ def _endpoint(values: Mapping[str, list[str]]) -> EndpointStatus:
         files_whole=word("files") == "whole",
         binding=binding_in(word("binding")),
         proven_binding=binding_in(word("bound")),
+        command_edited=_command_edited(word),
         held=word("held") == "yes",
         last=last_switch({key: told[0] for key, told in values.items()}),
     )
@@ -179,7 +186,16 @@ def _endpoint(values: Mapping[str, list[str]]) -> EndpointStatus:
         seen,
         active_since=int(word("ActiveEnterTimestampMonotonic") or 0) // 1_000_000 if seen.active == "active" else 0,
         connections=int(word("connections")) if word("connections") else None,
+        drop_ins=tuple(foreign_drop_ins(word("DropInPaths"))),
     )
+
+
+def _command_edited(word: Callable[[str], str]) -> str:
+    """How what runs was started otherwise than its release says, where that can be judged."""
+    if word("files") != "whole" or word("running").partition(" ")[0] != word("current"):
+        return ""
+    started = decode(word("started")).removesuffix("\n").split("\n")
+    return command_edits(exec_words(decode(word("release_unit"))), started)
 
 
 def _spec(text: str) -> dict[str, Any]:
@@ -190,11 +206,20 @@ def _spec(text: str) -> dict[str, Any]:
 # -- what is to be said of it
 
 
-def drift_of(own: EndpointStatus, host_status: HostStatus) -> list[str]:
-    """What is not as the last deploy left it, as sentences; packages, rules and models are `rackwright drift`'s."""
-    seen = own.seen
+def drift_of(own: EndpointStatus, host_status: HostStatus, drop_ins: Collection[str] = ()) -> list[str]:
+    """What is not as the last deploy left it, as sentences; packages, rules and models are `rackwright drift`'s.
+
+    drop_ins: those that the settings name.
+    """
+    meant = any(is_named(path, drop_ins) for path in own.drop_ins)
+    seen = replace(own.seen, command_edited="") if meant else own.seen
     found = list(damaged_files(seen, {hash_: seen.files_whole or hash_ != seen.current for hash_ in _pointers(seen)}))
     found += out_of_place(seen, rests=host_status.drained is not None)
+    found += [
+        f"{path} is not Rackwright's; next: rackwright drift INVENTORY"
+        for path in own.drop_ins
+        if not is_named(path, drop_ins)
+    ]
     lost = set(seen.binding.gpus if seen.binding else ()) - set(host_status.uuids)
     if lost and not _unused(host_status):
         found.append(gone(lost))

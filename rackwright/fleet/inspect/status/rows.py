@@ -88,7 +88,7 @@ def _row(host: str, name: str, asked: Asked, host_status: HostStatus, lock: str)
         gpus=len(host_status.gpus),
         gpu_model=", ".join(sorted(set(host_status.gpus))),
         connections=own.connections,
-        moved=tuple(drift_of(own, host_status)) if release else None,
+        moved=tuple(drift_of(own, host_status, asked.settings.releases.drop_ins)) if release else None,
         lock=lock,
         drained=str(host_status.drained or ""),
         note=_note(seen) or _repaired(host_status),

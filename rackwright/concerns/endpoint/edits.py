@@ -1,0 +1,261 @@
+"""Edits by hand that a release's own files do not show: drop-ins, a unit file in its place, another command. Pure.
+
+systemd runs a unit with all of its fragments, and a container runs what its `docker run` was given, so both are held
+against the release. A drop-in that an owner means is named by `releases.drop_ins`, and the record keeps its SHA-256.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise, takewhile
+from pathlib import PurePosixPath
+
+from rackwright.paths import UNITS, unit_name
+from rackwright.plan.change import Change, Owned, Refuse
+
+KIND = "drop_in"
+"""Kind of the record's entries for accepted drop-ins: `PATH SHA256`."""
+STARTS = re.compile(
+    r"(Exec\w+|Environment\w*|PassEnvironment|UnsetEnvironment|Type|User|Group|DynamicUser|Root\w+|WorkingDirectory|"
+    r"Bind\w*Paths|Mount\w+|TemporaryFileSystem|KillMode|KillSignal|Restart\w*|Timeout\w+|RemainAfterExit|PIDFile)\Z"
+)
+"""Directives that change what runs, or when it starts and stops: a switch would not prove the release alone."""
+_DIRECTIVE = re.compile(r"^[ \t]*(\w+)[ \t]*=", re.MULTILINE)
+_DOCKER_RUN = ("docker", "run")
+MOST_NAMED = 6
+
+
+@dataclass(frozen=True)
+class DropIn:
+    """A drop-in of a unit of ours that Rackwright did not write."""
+
+    path: str
+    sha256: str
+    directives: tuple[str, ...]
+
+    @property
+    def unit(self) -> str:
+        """The unit, or the beginning of the units' names, that it applies to."""
+        return PurePosixPath(self.path).parent.name.removesuffix(".d")
+
+    @property
+    def entry(self) -> Owned:
+        """How the record keeps that it was accepted as it is."""
+        return Owned(KIND, f"{self.path} {self.sha256}")
+
+    def applies_to(self, unit: str) -> bool:
+        """True if systemd reads it for a unit: `rackwright-.service.d` is for all whose names begin so."""
+        stem, dot, kind = self.unit.rpartition(".")
+        return self.unit == unit or (stem.endswith("-") and unit.startswith(stem) and unit.endswith(f"{dot}{kind}"))
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        """Its directives that change what is started."""
+        return tuple(name for name in self.directives if STARTS.match(name))
+
+    @property
+    def way_out(self) -> str:
+        """The two ways to end the difference."""
+        name = PurePosixPath(self.path).name
+        return (
+            f"next: rm {self.path} && systemctl daemon-reload on the host; or keep it: "
+            f"releases: {{drop_ins: [{name}]}} in group_vars"
+        )
+
+
+def is_named(path: str, names: Collection[str]) -> bool:
+    """True if the settings name a drop-in, by its file name or its path."""
+    return path in names or PurePosixPath(path).name in names
+
+
+def foreign_drop_ins(paths: str) -> Iterator[str]:
+    """Drop-ins of units of ours alone that Rackwright did not write, from systemd's DropInPaths."""
+    for path in map(PurePosixPath, paths.split()):
+        if path.parent.name.startswith("rackwright") and not path.name.startswith("rackwright-"):
+            yield str(path)
+
+
+@dataclass(frozen=True)
+class SeenEdits:
+    """Drop-ins of our units by path, and unit files that systemd reads in the place of ours, by unit."""
+
+    drop_ins: Mapping[str, DropIn] = field(default_factory=dict)
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+
+
+def is_meant(seen: SeenEdits, names: Collection[str], unit: str) -> bool:
+    """True if an owner's own drop-in decides what a unit starts, so that its release alone does not say what runs."""
+    return any(one.applies_to(unit) and is_named(one.path, names) and one.starts for one in seen.drop_ins.values())
+
+
+def drop_in(path: str, sha256: str, text: str) -> DropIn:
+    """A drop-in as it was read."""
+    return DropIn(path, sha256, tuple(dict.fromkeys(_DIRECTIVE.findall(text))))
+
+
+def unnamed(seen: SeenEdits, names: Collection[str]) -> list[DropIn]:
+    """The drop-ins that no setting names."""
+    return [one for one in seen.drop_ins.values() if not is_named(one.path, names)]
+
+
+def hand_edits(seen: SeenEdits, names: Collection[str], record: frozenset[Owned]) -> Iterator[str]:
+    """Sentences for drift: drop-ins that nobody named or that changed since, and units that systemd reads elsewhere."""
+    for one in unnamed(seen, names):
+        what = ", ".join(one.directives[:MOST_NAMED]) or "nothing"
+        yield f"{one.path} is not Rackwright's and sets {what} of {one.unit}; {one.way_out}"
+    for one in seen.drop_ins.values():
+        if is_named(one.path, names) and one.entry not in record and _accepted(one.path, record):
+            yield f"{one.path} was changed since the deploy that accepted it (releases.drop_ins)"
+    for path in sorted(_accepted_paths(record) - seen.drop_ins.keys()):
+        yield f"{path}, which releases.drop_ins names, is gone"
+    for unit, path in seen.elsewhere.items():
+        yield f"systemd reads {path} in place of {UNITS}/{unit}; {_unshadow(unit, path)}"
+
+
+def edit_changes(
+    seen: SeenEdits, names: Collection[str], record: frozenset[Owned], endpoints: Iterable[str]
+) -> list[Change]:
+    """Refusals of what would start in place of a release, and drop-ins to accept into the record."""
+    units = {unit_name(name) for name in endpoints}
+    found = [
+        _refused(one.unit, f"{one.path} is not Rackwright's and sets {', '.join(one.starts)}: {one.way_out}")
+        for one in unnamed(seen, names)
+        if one.starts and any(map(one.applies_to, units))
+    ]
+    found += [
+        _refused(unit, f"systemd reads {path} in place of {UNITS}/{unit}; {_unshadow(unit, path)}")
+        for unit, path in seen.elsewhere.items()
+        if unit in units
+    ]
+    return found or _accepting(seen, names, record)
+
+
+def _accepting(seen: SeenEdits, names: Collection[str], record: frozenset[Owned]) -> list[Change]:
+    new = [one for one in seen.drop_ins.values() if is_named(one.path, names) and one.entry not in record]
+    kept = {one.entry for one in seen.drop_ins.values() if is_named(one.path, names)}
+    old = {entry for entry in record if entry.kind == KIND} - kept
+    changes = [
+        Change(f"accept {one.path} as it is now", "releases.drop_ins names it", (), owns=(one.entry,)) for one in new
+    ]
+    gone = tuple(sorted(old))
+    return changes + (
+        [Change("forget drop-ins that are gone or changed", _paths(gone), (), disowns=gone)] if gone else []
+    )
+
+
+def _paths(entries: Iterable[Owned]) -> str:
+    return ", ".join(entry.name.rpartition(" ")[0] for entry in entries)
+
+
+def _accepted(path: str, record: frozenset[Owned]) -> bool:
+    return path in _accepted_paths(record)
+
+
+def _accepted_paths(record: frozenset[Owned]) -> set[str]:
+    return {entry.name.rpartition(" ")[0] for entry in record if entry.kind == KIND}
+
+
+def _refused(unit: str, text: str) -> Change:
+    return Change(f"leave {unit} alone", "it was edited by hand", (Refuse(text, code="RW2467"),))
+
+
+def _unshadow(unit: str, path: str) -> str:
+    if path == "/dev/null":
+        return f"next: systemctl unmask {unit} on the host"
+    return f"next: rm {path} && systemctl daemon-reload on the host"
+
+
+def command_edits(release: Sequence[str], started: Sequence[str]) -> str:
+    """How the `docker run` that was started differs from a release's, by names of options; empty when it does not.
+
+    Values are not shown: an edit by hand may hold a key. Also empty where either is no `docker run`: then it cannot
+    be judged.
+    """
+    wanted, there = _docker_run(release), _docker_run(started)
+    if not wanted or not there or _matches(wanted, there):
+        return ""
+    rest = Counter(there)
+    rest.subtract(word for word in wanted if "${" not in word)
+    more = [word for word in there if rest[word] > 0 and not any(_fits(pattern, word) for pattern in wanted)]
+    fewer = [word for word in wanted if "${" not in word and rest[word] < 0]
+    parts = [f"{sign} {names}" for sign, names in (("with", _named(more)), ("without", _named(fewer))) if names]
+    return ", ".join(parts) or "with its options in another order"
+
+
+def _docker_run(words: Sequence[str]) -> list[str]:
+    """The words from `docker run` on; what stands before, such as a shell that starts it, does not reach Docker."""
+    for place, pair in enumerate(pairwise(words)):
+        if (PurePosixPath(pair[0]).name, pair[1]) == _DOCKER_RUN:
+            return list(words[place + 2 :])
+    return []
+
+
+def _matches(wanted: Sequence[str], there: Sequence[str]) -> bool:
+    return len(wanted) == len(there) and all(map(_fits, wanted, there))
+
+
+def _fits(pattern: str, word: str) -> bool:
+    """True if a word is a pattern's, in which `${NAME}` stands for any value."""
+    if "${" not in pattern:
+        return pattern == word
+    return re.fullmatch(".*".join(map(re.escape, re.split(r"\$\{\w+\}", pattern))), word, re.DOTALL) is not None
+
+
+def _named(words: Sequence[str]) -> str:
+    """Options and names of variables among some words, never a value."""
+    names = dict.fromkeys(filter(None, map(_name, words)))
+    shown = list(names)[:MOST_NAMED]
+    return ", ".join(shown) + (
+        " and more" if len(names) > MOST_NAMED else "" if names else "other values" * bool(words)
+    )
+
+
+def _name(word: str) -> str:
+    if word.startswith("-"):
+        return "" if word == "--env" else word.partition("=")[0]  # the variable says more
+    variable = re.match(r"([A-Z_][A-Z0-9_]*)=", word)
+    return variable[1] if variable else ""
+
+
+def exec_words(unit: str) -> list[str]:
+    """The words of a unit's ExecStart as systemd reads them, variables in place; empty where it has none."""
+    text = unit.replace("\\\n", " ")
+    lines = [line.removeprefix("ExecStart=") for line in text.split("\n") if line.startswith("ExecStart=")]
+    return [_word(found) for found in _WORD.findall(lines[-1])] if lines else []
+
+
+_WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"]+')
+_ESCAPED = re.compile(r"\\(.)")
+
+
+def _word(text: str) -> str:
+    if text.startswith('"'):
+        text = _ESCAPED.sub(lambda found: "\n" if found[1] == "n" else found[1], text[1:-1])
+    return text.replace("%%", "%").replace("$$", "$")
+
+
+LIMITS = ("Memory", "MemorySwap", "MemoryReservation", "NanoCpus", "CpuShares", "CpuQuota", "CpusetCpus", "PidsLimit")
+"""What `docker update` changes of a container that runs."""
+_UNSET = (None, 0, -1, "")
+_FLAGS = {"PidsLimit": "--pids-limit"}
+
+
+def limit_edits(release: Sequence[str], limits: Mapping[str, object]) -> str:
+    """Limits of a running container that its release does not set, by name; empty when there are none."""
+    words = list(_docker_run(release))
+    wanted = {name: _after(words, flag) for name, flag in _FLAGS.items()}
+    asked = {"Memory", "MemorySwap"} if "--memory" in words else set[str]()
+    odd = [
+        name
+        for name, value in limits.items()
+        if name not in asked and value not in _UNSET and str(value) != wanted.get(name)
+    ]
+    return ", ".join(odd)
+
+
+def _after(words: Sequence[str], flag: str) -> str | None:
+    before = len(list(takewhile(lambda word: word != flag, words)))
+    return words[before + 1] if before + 1 < len(words) else None
