@@ -22,6 +22,7 @@ from rackwright.pyinfra_glue.declaring import declared_by, overlay_arguments
 from rackwright.pyinfra_glue.inventories import limited
 from rackwright.settings.origin import dotted, origin_of
 from rackwright.settings.secret import shown_value
+from rackwright.sources.lockfile import Locks
 
 DERIVED = "derived"
 """Origin of connection data that follows from the rest."""
@@ -51,6 +52,9 @@ def run(args: argparse.Namespace) -> int:
     root = site_root(Path(args.inventory).expanduser())
     declared = declared_by(root, hosts)
     hosts = [overlay_arguments(host, declared[host.name], root / "deploy.py") for host in hosts]
+    locks = Locks(root)
+    for host in hosts:
+        locks.pin(host.settings)
     if args.to:
         print("\n".join(version_changes(hosts, args.to)))
         print(f"next: write the new tag into `image:`, then: rackwright check {args.inventory} --fix")

@@ -7,21 +7,26 @@ the same names lead to other servers (a lab, a network of its own) name another 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, SeenModel, SeenModels, commit_of, name_of, sources_of
+from rackwright.hostside.fetch_model.files import is_plain
 from rackwright.messages import SettingsError, writing
 from rackwright.plan.concern import HostReading
-from rackwright.quick_yaml import load_yaml
+from rackwright.quick_yaml import LOADER
 from rackwright.settings.model import EndpointSettings, HostSettings
-from rackwright.settings.sections import BLOB, COMMIT, DIGEST, SHA256, FilePin, ModelSource
+from rackwright.settings.sections import BLOB, COMMIT, CONTROL, DIGEST, REPOSITORY, SHA256, FilePin, ModelSource
+from rackwright.settings.sections import IMAGE as IMAGE_NAME
 
 FILE = "rackwright.lock.yml"
 HEAD = """\
@@ -30,11 +35,16 @@ HEAD = """\
 """
 
 
+STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
+LARGEST = 32 << 20
+"""Bytes of a lock file at most: a model of a thousand files has a tenth of a MiB."""
+
+
 class LockedFile(BaseModel):
     """One file of a model: its size in bytes, and SHA-256 or git's blob hash, whichever is known."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    size: int = Field(ge=0)
+    model_config = STRICT
+    size: int = Field(ge=0, lt=1 << 63)
     sha256: str | None = Field(default=None, pattern=SHA256)
     blob: str | None = Field(default=None, pattern=BLOB)
 
@@ -42,13 +52,13 @@ class LockedFile(BaseModel):
 class LockedModel(BaseModel):
     """One repository at one revision."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = STRICT
     commit: str
     files: dict[str, LockedFile] = {}
 
 
 class _Document(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = STRICT
     version: int
     images: dict[str, str] = {}
     models: dict[str, LockedModel] = {}
@@ -94,23 +104,73 @@ def load_lock(root: Path, name: str = FILE) -> Lock:
     if not path.is_file():
         raise SettingsError(f"{path} is not a lock file: it is no file; next: ls -l {path}", code="RW0916")
     try:
-        document = _Document.model_validate(load_yaml(path.read_text()))
-    except (yaml.YAMLError, ValidationError, OSError, ValueError) as error:
-        raise SettingsError(
-            f"{path} is not a lock file: {_short(error)}; restore it, or remove it and lock again", code="RW0916"
-        ) from None
+        document = _Document.model_validate(_plain_values(path))
+        if document.version != 1:
+            raise ValueError(f"version {document.version} is unknown")
+        if wrong := [*_wrong(document)]:
+            raise ValueError("; ".join(wrong[:3]))
+    except (yaml.YAMLError, ValidationError, OSError, ValueError, RecursionError) as error:
+        raise SettingsError(f"{path} is not a lock file: {_short(error)}\n{NEXT.format(name)}", code="RW0916") from None
+    return Lock(document.images, document.models)
+
+
+NEXT = "next: git checkout {0}, or take out what is named and: rackwright lock INVENTORY"
+
+
+def _plain_values(path: Path) -> Any:
+    """What the file says. Raises ValueError for a key that comes twice, of which YAML takes the last."""
+    if path.stat().st_size > LARGEST:
+        raise ValueError(f"it is larger than {LARGEST >> 20} MiB")
+    loader = LOADER(path.read_text())
+    node = loader.get_single_node()
+    _refuse_twice(node, (), set())
+    return loader.construct_document(node) if node is not None else None
+
+
+def _refuse_twice(node: yaml.Node | None, above: tuple[str, ...], seen: set[int]) -> None:
+    if not isinstance(node, yaml.MappingNode) or id(node) in seen:
+        return
+    seen.add(id(node))
+    names = [str(key.value) for key, _ in node.value]
+    counts = Counter(names)
+    for name, (key, value) in zip(names, node.value, strict=True):
+        if counts[name] > 1:
+            raise ValueError(f"{_dotted(*above, name)}, line {key.start_mark.line + 1}: comes twice")
+        _refuse_twice(value, (*above, name), seen)
+
+
+def _wrong(document: _Document) -> Iterator[str]:
+    """What the types of the values do not say, each with its key."""
     wrong = [name for name, digest in document.images.items() if not DIGEST.match(digest)]
     wrong += [name for name, model in document.models.items() if not COMMIT.match(model.commit)]
-    if document.version != 1 or wrong:
-        what = f"no digest or commit at {', '.join(wrong)}" if wrong else f"version {document.version} is unknown"
-        raise SettingsError(f"{path}: {what}; restore it, or remove it and lock again", code="RW0916")
-    return Lock(document.images, document.models)
+    if wrong:
+        yield f"no digest or commit at {', '.join(map(_dotted, wrong))}"
+    for name in document.images:
+        if not re.match(IMAGE_NAME, name):
+            yield f"{_dotted('images', name)}: no image with its tag, as IMAGE:TAG"
+    for name, model in document.models.items():
+        repository, _, revision = name.partition("@")
+        if not re.match(REPOSITORY, repository) or not revision:
+            yield f"{_dotted('models', name)}: no model, as REPOSITORY@REVISION"
+        for path, file in model.files.items():
+            if not is_plain(path) or CONTROL.search(path):
+                yield f"{_dotted('models', name, 'files', path)}: no name of a file below the model's folder"
+            if not (file.sha256 or file.blob):
+                yield f"{_dotted('models', name, 'files', path)}: neither sha256 nor blob"
+
+
+def _dotted(*keys: object) -> str:
+    return ".".join(ascii(str(key))[1:-1] for key in keys)
 
 
 def _short(error: Exception) -> str:
     if isinstance(error, ValidationError):
-        return "; ".join(f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in error.errors()[:3])
-    return " ".join(str(error).split())
+        return "; ".join(f"{_dotted(*row['loc'])}: {_asked(row)}" for row in error.errors()[:3])
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _asked(row: ErrorDetails) -> str:
+    return "unknown key" if row["type"] == "extra_forbidden" else row["msg"]
 
 
 def write_lock(root: Path, lock: Lock, name: str = FILE) -> Path:

@@ -34,6 +34,11 @@ MODEL = LockedModel(commit=COMMIT, files={"config.json": LockedFile(size=2, sha2
 LOCK = Lock({IMAGE: ONE}, {"openai/gpt-oss-120b@main": MODEL})
 
 
+def locked(files: str) -> str:
+    """A lock file of one model with these files."""
+    return f"version: 1\nmodels: {{a/b@main: {{commit: {COMMIT}, files: {{{files}}}}}}}".replace("SHA", "ab" * 32)
+
+
 def host(**keys: Any) -> HostSettings:
     return HostSettings.model_validate({"model": BASE, "image": IMAGE, **keys})
 
@@ -57,6 +62,30 @@ def test_a_site_without_a_lock_has_an_empty_one(tmp_path: Path) -> None:
         (f"version: 1\nimages: {{{IMAGE!r}: latest}}", "no digest or commit at nvcr.io"),
         ("version: 1\nmodels: {a/b@main: {commit: main}}", "no digest or commit at a/b@main"),
         ("version: 2", "version 2 is unknown"),
+        ("version: true", "version: Input should be a valid integer"),
+        (f"version: 1\nimages: {{{IMAGE!r}: {ONE}, {IMAGE!r}: {ONE}}}", "line 2: comes twice"),
+        (f"version: 1\nimages: {{latest: {ONE}}}", "images.latest: no image"),
+        (locked("../../etc/x: {size: 1, sha256: SHA}"), "files.../../etc/x: no name of a file"),
+        (locked("/etc/x: {size: 1, sha256: SHA}"), "files./etc/x: no name of a file"),
+        (locked('"a\\nb": {size: 1, sha256: SHA}'), r"files.a\\nb: no name of a file"),
+        (locked('"a\\u202eb": {size: 1, sha256: SHA}'), "no name of a file"),
+        (locked(".rackwright/x: {size: 1, sha256: SHA}"), "no name of a file"),
+        (locked(f"a: {{size: {1 << 63}, sha256: SHA}}"), "files.a.size: Input should be less than"),
+        (locked("a: {size: -1, sha256: SHA}"), "files.a.size: Input should be greater than"),
+        (locked("a: {size: '1', sha256: SHA}"), "files.a.size: Input should be a valid integer"),
+        (locked("a: {size: true, sha256: SHA}"), "files.a.size: Input should be a valid integer"),
+        (locked("a: {size: 1, sha256: abc}"), "files.a.sha256: String should match"),
+        (locked("a: {size: 1, sha256: 12}"), "files.a.sha256: Input should be a valid string"),
+        (locked("a: {size: 1}"), "files.a: neither sha256 nor blob"),
+        (locked("a: {size: 1, sha256: SHA, md5: x}"), "files.a.md5: unknown key"),
+        (locked("a: [1]"), "files.a: Input should be"),
+        (locked("1: {size: 1, sha256: SHA}"), "files"),
+        (locked("a: {size: 1, sha256: SHA}, a: {size: 2, sha256: SHA}"), "files.a, line 2: comes twice"),
+        (locked("a: {size: 1, sha256: SHA}").replace("a/b@main", "a/b"), "models.a/b: no model"),
+        ("version: 1\nversion: 1", "version, line 1: comes twice"),
+        ("[" * 5000, "is not a lock file"),
+        ("just text", "is not a lock file"),
+        ("", "is not a lock file"),
     ],
 )
 def test_a_broken_lock_is_an_error_that_says_where(tmp_path: Path, text: str, told: str) -> None:
@@ -64,6 +93,7 @@ def test_a_broken_lock_is_an_error_that_says_where(tmp_path: Path, text: str, to
     with pytest.raises(SettingsError, match=told) as caught:
         load_lock(tmp_path)
     assert str(tmp_path / FILE) in str(caught.value)
+    assert f"next: git checkout {FILE}" in str(caught.value)
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir, lambda place: place.write_bytes(b"\xff\xfe")])

@@ -55,6 +55,13 @@ def test_check_of_a_wrong_site_is_text_and_exit_code_1(tmp_path: Path, capsys: p
     assert ": prt: unknown key (did you mean port?)" in error
 
 
+def test_check_reads_the_lock(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    init.make_site(tmp_path)
+    (tmp_path / "rackwright.lock.yml").write_text("version: 1\nimages: {latest: x}\n")
+    assert main(["check", str(tmp_path / "inventory" / "b200.py")]) == 1
+    assert "RW0916" in capsys.readouterr().err
+
+
 def test_a_wrong_word_exits_1_since_2_means_changes_are_pending(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["chek"]) == 1
     for words in (["render"], ["check", B200, "--nonsense"]):
