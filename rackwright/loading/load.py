@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.loading.ansible.foreign import Foreign, own_keys_in, without_a_model
-from rackwright.loading.ansible.jinja import evaluated, has_jinja
+from rackwright.loading.ansible.jinja import HostJinja, evaluated, has_jinja
 from rackwright.loading.ansible.ssh_config import jump_of
 from rackwright.loading.files import Site, site_root
 from rackwright.loading.group import grouped, kept_in_group
@@ -72,7 +72,7 @@ def load(listing: Listing, overrides: Mapping[str, Any] | None = None) -> Loaded
     site = Site(listing.root or site_root(listing.path), listing.path, listing.is_ansible)
     reader = _reader(site, listing)
     asked = nested(overrides or {})
-    merged = {name: _placed(reader.merged(name), site.root) for name in listing.hosts}
+    merged = {name: _placed(layer, site.root) for name, layer in reader.all_merged().items()}
     if listing.is_ansible:
         reader.foreign.skipped = without_a_model({name: own.values for name, own in merged.items()}, asked)
     names = [name for name in listing.hosts if name not in reader.foreign.skipped]
@@ -216,16 +216,25 @@ class _Reader:
         yield from (self.listing.groups.values(name) for name in self.listing.groups.names)
         yield from self.listing.hosts.values()
 
-    def merged(self, host: str) -> Layer:
-        """All of a host's variables in our words; where Ansible's hold Jinja for the way to it, what that makes."""
+    def all_merged(self) -> dict[str, Layer]:
+        """All variables of each host in our words; where Ansible's hold Jinja for the way to it, what that makes."""
+        found = {host: self._merged(host) for host in self.listing.hosts}
+        with_jinja = [host for host in found if self.listing.is_ansible and has_jinja(found[host].values)]
+        if with_jinja:
+            made = evaluated(self.listing.path, [self._asked(host, found[host]) for host in with_jinja])
+            found |= {host: Layer(values, found[host].origins) for host, values in zip(with_jinja, made, strict=True)}
+        return found
+
+    def _merged(self, host: str) -> Layer:
         groups = tuple(self.listing.groups.of(host))
         if groups not in self._groups:
             self._groups[groups] = merge(self._ours(*said) for said in self._of_groups(groups))
-        found = merge([self._groups[groups], *(self._ours(*said) for said in self._of_host(host))])
-        if not self.listing.is_ansible or not has_jinja(found.values):
-            return found
+        return merge([self._groups[groups], *(self._ours(*said) for said in self._of_host(host))])
+
+    def _asked(self, host: str, layer: Layer) -> HostJinja:
+        groups = tuple(self.listing.groups.of(host))
         said = merge(layer for layer, _ in (*self._of_groups(groups), *self._of_host(host)))
-        return Layer(evaluated(found.values, host, groups, said.values), found.origins)
+        return HostJinja(host, groups, layer.values, said.values)
 
     def _of_host(self, host: str) -> Iterator[Said]:
         yield self._inline_layer(self.listing.hosts[host])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,10 +18,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
+from rackwright.loading.ansible import bounded
 from rackwright.loading.ansible.command import command, environment, first_error
 from rackwright.loading.yaml_file import Ciphertext
 from rackwright.messages import SettingsError
 
+PATIENCE = 300
+"""Seconds for each value where no terminal asks: the program that prints the password may itself ask somebody."""
+PRINTED = 4 << 20
+"""Bytes of one plaintext at most; a file of settings has a quarter of it."""
 POLL = 0.002
 """Seconds between two looks whether the command has come to the next pipe."""
 
@@ -41,6 +47,7 @@ def decrypt(ciphertexts: Sequence[Ciphertext], site: Path) -> list[str]:
             return view.all(ciphertexts)
 
 
+NEXT = "next: export ANSIBLE_VAULT_PASSWORD_FILE=FILE (a file with the password, or a program that prints it)"
 _PIPE = re.compile(r"^Failed to view '[^']*': | (for|on) /.*$")
 
 
@@ -63,12 +70,17 @@ class _View:
             start_new_session=not asks,
         )
         os.close(ours)
+        self._group = not asks
+        self._until = float("inf") if asks else time.monotonic() + PATIENCE
+        bounded.limit(self._process.pid)
 
     def __enter__(self) -> _View:
         return self
 
     def __exit__(self, *_error: object) -> None:
         if self._process.poll() is None:
+            if self._group:
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.kill()
             self._process.wait()
         self._errors.close()
@@ -77,7 +89,7 @@ class _View:
     def all(self, ciphertexts: Sequence[Ciphertext]) -> list[str]:
         plain: list[bytes] = []
         for number, (pipe, ciphertext) in enumerate(zip(self._pipes, ciphertexts, strict=True)):
-            text = self._feed(pipe, ciphertext.text.encode() + b"\n")
+            text = self._feed(pipe, ciphertext)
             if text is None:
                 self._refuse(ciphertexts[max(number - 1, 0)])
             elif number:
@@ -85,25 +97,36 @@ class _View:
         plain.append(self._rest(ciphertexts[-1]))
         return [text.decode().removesuffix("\n") for text in plain]
 
-    def _feed(self, pipe: Path, ciphertext: bytes) -> bytes | None:
+    def _feed(self, pipe: Path, ciphertext: Ciphertext) -> bytes | None:
         """Hand over one ciphertext; returns what was printed since the one before, None when the command ended."""
         printed = b""
         while (writer := _open(pipe)) is None:
             printed += self._drain()
             if self._process.poll() is not None:
                 return None
-            time.sleep(POLL)
+            self._wait(ciphertext, len(printed))
         printed += self._drain()
         with open(writer, "wb") as stream:  # noqa: PTH123
             os.set_blocking(writer, True)
-            stream.write(ciphertext)
+            stream.write(ciphertext.text.encode() + b"\n")
         return printed
+
+    def _wait(self, ciphertext: Ciphertext, printed: int) -> None:
+        """Wait a moment. Raises SettingsError when the command takes too long, or prints too much."""
+        past = f"more than {PRINTED >> 20} MiB were printed" if printed > PRINTED else ""
+        if time.monotonic() > self._until:
+            past = f"it has not answered within {PATIENCE} s; does the program that prints the password wait?"
+        if past:
+            raise SettingsError(
+                f"{ciphertext.where}: ansible-vault could not decrypt this: {past}\n{NEXT}", code="RW0204"
+            )
+        time.sleep(POLL)
 
     def _rest(self, last: Ciphertext) -> bytes:
         printed = b""
         while self._process.poll() is None:
             printed += self._drain()
-            time.sleep(POLL)
+            self._wait(last, len(printed))
         if self._process.returncode != 0:
             self._refuse(last)
         return printed + self._drain()
@@ -119,12 +142,12 @@ class _View:
 
     def _refuse(self, ciphertext: Ciphertext) -> None:
         self._errors.seek(0)
-        reason = reason_of(self._errors.read().decode(errors="replace"))
-        raise SettingsError(
-            f"{ciphertext.where}: ansible-vault could not decrypt this: {reason}\n"
-            "next: export ANSIBLE_VAULT_PASSWORD_FILE=FILE (a file with the password, or a program that prints it)",
-            code="RW0204",
-        )
+        reason = reason_of(self._errors.read(1 << 16).decode(errors="replace"))
+        raise _refusal(ciphertext, reason)
+
+
+def _refusal(ciphertext: Ciphertext, why: str) -> SettingsError:
+    return SettingsError(f"{ciphertext.where}: ansible-vault could not decrypt this: {why}\n{NEXT}", code="RW0204")
 
 
 def reason_of(printed: str) -> str:

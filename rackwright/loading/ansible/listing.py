@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rackwright.loading.ansible.bounded import ProgramEnd, asked
 from rackwright.loading.ansible.command import command, environment, first_error
 from rackwright.loading.files import refuse_no_file, site_root
 from rackwright.loading.load import Listing
@@ -48,26 +48,25 @@ def _group(name: str, body: Mapping[str, Any]) -> InventoryGroup:
 
 def _ask(path: Path, site: Path) -> dict[str, Any]:
     """`--export` keeps a group's values with the group; vars plugins are off, since they would mix group_vars in."""
+    answer = _listed(path, site)
+    if answer.past:
+        words = f": {first_error(answer.errors)}" if answer.errors.strip() else ""
+        raise _unreadable(path, f"it took more than {answer.past}{words}")
+    if answer.status != 0:
+        raise _unreadable(path, first_error(answer.errors))
     try:
-        asked = _listed(path, site)
-    except subprocess.TimeoutExpired:
-        raise _unreadable(path, f"it took longer than {TIMEOUT} s") from None
-    if asked.returncode != 0:
-        raise _unreadable(path, first_error(asked.stderr))
-    loaded: dict[str, Any] = json.loads(asked.stdout)
+        loaded: dict[str, Any] = json.loads(answer.output)
+    except (ValueError, RecursionError) as error:
+        raise _unreadable(path, f"ansible-inventory printed no JSON: {error}") from None
     return loaded
 
 
-def _listed(path: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+def _listed(path: Path, site: Path) -> ProgramEnd:
+    return asked(
         [command("ansible-inventory"), "-i", str(path.absolute()), "--list", "--export", "--playbook-dir", str(site)],
-        cwd=site,
-        env={**environment(site), "ANSIBLE_VARS_ENABLED": "", "ANSIBLE_INVENTORY_UNPARSED_FAILED": "1"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
+        TIMEOUT,
+        folder=site,
+        environment={**environment(site), "ANSIBLE_VARS_ENABLED": "", "ANSIBLE_INVENTORY_UNPARSED_FAILED": "1"},
     )
 
 
