@@ -19,7 +19,7 @@ from rackwright.messages import SettingsError, coded
 from rackwright.pyinfra_glue import options as pyinfra_options
 from rackwright.pyinfra_glue.declaring import check_steps, overlay_arguments, remember
 from rackwright.pyinfra_glue.importing import import_from
-from rackwright.pyinfra_glue.interrupt import fail_on_interrupt
+from rackwright.pyinfra_glue.interrupt import die_with_rollout, fail_on_interrupt
 from rackwright.pyinfra_glue.inventories import (
     groups_of,
     load_inventory,
@@ -105,7 +105,10 @@ def _found(inventory: str, root: Path) -> Path:
 
 def refuse_other_formats() -> None:
     """Say what to type when pyinfra is handed an Ansible inventory: it would run the file as Python, and fail there."""
-    collect_seldom()  # the first of ours that runs in a site under pyinfra
+    # The first of ours that runs in a site under pyinfra.
+    collect_seldom()
+    if pyinfra_options.current():
+        fail_on_interrupt()
     named = pyinfra_options.inventory_named()
     path = Path(named) if named else None
     if path is None or is_python(path) or not path.exists():
@@ -128,6 +131,7 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
     unknown = [host.name for host in hosts if host.name in chosen and is_unknown(host.name, host.data)]
     if options and options.connects:
         fail_on_interrupt()
+        die_with_rollout()
         say_when_nobody_answers()
         tame_output()
         use_patient_client()

@@ -3,13 +3,60 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 PROC = Path("/proc")
+INTERRUPTED = 130
+"""What shells report for a command that SIGINT has ended; here for all three signals."""
+ENDING = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
+"""Signals that end a command in order, as users know them."""
+
+
+class Terminated(KeyboardInterrupt):
+    """A signal that came to this process alone; a terminal's Ctrl-C comes to its children too."""
+
+    def __init__(self, number: int = signal.SIGTERM) -> None:
+        super().__init__(f"stopped by {ENDING[signal.Signals(number)]}")
+        self.number = number
+
+
+class ReportedInterrupt(KeyboardInterrupt):
+    """An interrupt whose sentence is printed already."""
+
+
+def interruption(number: int) -> KeyboardInterrupt:
+    """The exception of a signal that ends a command."""
+    return KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)
+
+
+@contextmanager
+def ended_in_order() -> Iterator[None]:
+    """Within it SIGTERM and SIGHUP raise Terminated, so that what Ctrl-C cleans up is cleaned up for them too."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in ENDING if number != signal.SIGINT}
+    for number, handler in before.items():
+        # One that was ignored from the start on (nohup) stays ignored.
+        if handler != signal.SIG_IGN:
+            signal.signal(number, _terminate)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - Python passes both
+    raise Terminated(number)
 
 
 def this_process() -> dict[str, Any]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import NoReturn
 
 from rackwright import __version__
@@ -17,10 +19,9 @@ from rackwright.commands.habits import option_hints, verb_hint
 from rackwright.commands.vault import open_vault
 from rackwright.garbage import collect_seldom
 from rackwright.messages import RackwrightError, coded
+from rackwright.processes import INTERRUPTED, ReportedInterrupt, ended_in_order
 
 ERROR = 1
-INTERRUPTED = 130
-"""What shells report for a command that Ctrl-C has ended."""
 VERBS = (
     "init",
     "check",
@@ -112,6 +113,21 @@ def _verbs() -> list[str]:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. What a user can fix is printed as text, never as a traceback."""
+    try:
+        with ended_in_order():
+            return _main(words)
+    except ReportedInterrupt:
+        pass
+    except KeyboardInterrupt as error:
+        with suppress(OSError):
+            print(f"\nrackwright: {str(error) or 'interrupted'}", file=sys.stderr)
+    return INTERRUPTED
+
+
+def _main(words: Sequence[str] | None) -> int:
+    if sys.stdin is None:
+        # It was closed (<&-): what asks then finds its end, and no socket gets its number.
+        sys.stdin = Path(os.devnull).open()  # noqa: SIM115 - as long as the process lives
     typed = sys.argv[1:] if words is None else words
     # What is loaded stays: looking through it for garbage again and again is an eighth of a verb's start.
     gc.disable()
@@ -135,7 +151,4 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"rackwright: {error}", file=sys.stderr)
     except BrokenPipeError:
         sys.stderr.close()
-    except KeyboardInterrupt:
-        print("rackwright: interrupted", file=sys.stderr)
-        return INTERRUPTED
     return ERROR

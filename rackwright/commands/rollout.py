@@ -99,8 +99,14 @@ def plan_headline(args: argparse.Namespace, hosts: Sequence[str], data: Mapping[
     words += [word for host in hosts for word in ("--limit", host)]
     words += [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
     try:
+        # In a session of its own: Ctrl-C reaches this process alone, which says so once.
         done = subprocess.run(
-            words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=PLAN_SECONDS, check=False
+            words,
+            stdout=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            timeout=PLAN_SECONDS,
+            check=False,
+            start_new_session=True,
         )
         return str(json.loads(done.stdout)["headline"])
     except (subprocess.SubprocessError, ValueError, KeyError) as error:

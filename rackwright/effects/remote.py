@@ -30,7 +30,7 @@ from rackwright.effects.held_leases import hold_of, lease_checked, was_refused, 
 from rackwright.effects.line import GRACE, PastLimitError, is_lost, is_unconnected, tune
 from rackwright.effects.login import PasswordWantedError
 from rackwright.effects.printed import Printed, last_of, tail
-from rackwright.effects.run_context import part_of
+from rackwright.effects.run_context import RunningJobs, part_of
 from rackwright.effects.slots import Slots
 from rackwright.hostside import DOCKER_ENVIRONMENT, durable_script, host_script
 from rackwright.messages import RackwrightError, ReadingError, counted, paragraph, printable
@@ -276,10 +276,13 @@ def follow_job(
     """
     note("job", host=host.name, job=job.name, title=job.title, state="began", after=job.after or None)
     ended: jobs.Ended | None = None
+    running = part_of(state, RunningJobs)
     try:
         nonce = _start(state, host, job)
+        running.add(host.name)
         begun()
         ended = _follow(state, host, job, JobStream(nonce), heed)
+        running.remove(host.name)
     finally:
         done = ended is not None and ended.status == 0
         note("job", host=host.name, job=job.name, title=job.title, state="done" if done else "failed")

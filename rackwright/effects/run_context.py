@@ -6,6 +6,7 @@ sees what the other knows.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -42,3 +43,23 @@ def part_of(state: State, kind: type[Part]) -> Part:
 def share(kind: type[Any], giver: State, taker: State) -> None:
     """Let two runs have one part in common: what is learned offline for a run goes by the run's own settings."""
     context_of(taker).parts[kind] = part_of(giver, kind)
+
+
+@dataclass(frozen=True)
+class RunningJobs:
+    """The jobs of this run that run on hosts, as far as it knows."""
+
+    count: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def hosts(self) -> set[str]:
+        """Hosts with any."""
+        return {host for host, number in self.count.items() if number}
+
+    def add(self, host: str) -> None:
+        """Note that a job has begun."""
+        self.count[host] += 1
+
+    def remove(self, host: str) -> None:
+        """Note that a job has ended."""
+        self.count[host] -= 1

@@ -1,30 +1,57 @@
-"""Ctrl-C and SIGTERM: what keeps running is named, leases are released, the exit is 130; pyinfra alone exits 0."""
+"""Ctrl-C, SIGTERM and SIGHUP end what they reach, at any prompt and any wait, with one sentence; the exit is 130.
+
+pyinfra alone exits 0. A second signal ends a process that hangs while it disconnects.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from types import FrameType
+from typing import Any
 
 import click
 import gevent
 from gevent.pool import Pool
+from pyinfra.api.exceptions import PyinfraError
 from pyinfra.context import ctx_state
 
+from rackwright.effects.run_context import RunningJobs, part_of
+from rackwright.messages import counted
+from rackwright.processes import ENDING, INTERRUPTED, interruption
+from rackwright.pyinfra_glue.current_run import has_executed
 from rackwright.runs.handover import received
 
-STATUS = 130
-"""What shells report for a command that SIGINT has ended."""
-WORDS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+STUCK = 0.5
+"""Seconds after which gevent's loop is blocked, by a prompt in a greenlet: that greenlet is then ended."""
+AGAIN = 0.5
+"""Seconds within which a second signal is the first one: a terminal's, and that of the command above."""
+NAMED = 5
+"""Hosts that are named; of more, their number."""
+
+Handler = Callable[[int, FrameType | None], Any]
 
 
 def fail_on_interrupt() -> None:
-    """From now on SIGINT and SIGTERM end this pyinfra process with STATUS; so does the death of its rollout."""
-    for number in WORDS:
-        signal.signal(number, _stop)
-    if received().parent == os.getppid():
+    """From now on these signals end this pyinfra process with INTERRUPTED. Safe to repeat."""
+    _handle(_stop)
+
+
+@cache
+def die_with_rollout() -> None:
+    """From now on the death of the rollout that has started this process ends it as well."""
+    if _is_below_a_rollout():
         gevent.spawn(_end_with, os.getppid())
+
+
+def _is_below_a_rollout() -> bool:
+    return received().parent == os.getppid()
 
 
 def _end_with(parent: int) -> None:
@@ -33,16 +60,51 @@ def _end_with(parent: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Within it these signals raise KeyboardInterrupt in the main greenlet, whatever the others do."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    hub: Any = gevent.get_hub()
+    # gevent prints a traceback of all that is not in here; connecting raises the other one again.
+    hub.NOT_ERROR = (*hub.NOT_ERROR, KeyboardInterrupt, PyinfraError)
+    before = {number: signal.getsignal(number) for number in ENDING}
+    _handle(_interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _handle(handler: Handler) -> None:
+    for number in ENDING:
+        # One that was ignored from the start on (nohup) stays ignored.
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - Python passes both
+    _end_main(interruption(number))
+
+
 def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - Python passes both
-    # A second one must end even a process that hangs while it disconnects.
-    for each in WORDS:
-        signal.signal(each, signal.SIG_DFL)
-    _say(
-        f"\n--> Stopped by {WORDS[signal.Signals(number)]}: jobs that hosts have begun go on there by themselves; "
-        "run the same command again, it joins them and does what is left"
-    )
-    # Raised right here it may cut an SSH packet in two; then no lease could be given back over that connection.
-    gevent.get_hub().loop.run_callback_threadsafe(_end)
+    if not _is_below_a_rollout():
+        _say(f"\n--> Stopped by {ENDING[signal.Signals(number)]}: {_remaining()}")
+    _end_main(SystemExit(INTERRUPTED))
+
+
+def _remaining() -> str:
+    """What of this run continues on hosts, and how to do the rest."""
+    state: Any = ctx_state.get()
+    hosts = sorted(part_of(state, RunningJobs).hosts) if state is not None else []
+    if hosts:
+        names = ", ".join(hosts) if len(hosts) <= NAMED else counted(len(hosts), "host")
+        return f"jobs that have begun on {names} keep running there; run the same command again: it joins them"
+    if state is not None and has_executed(state):
+        return "no job runs on a host; run the same command again: it does what remains"
+    return "nothing was begun on any host"
 
 
 def _say(text: str) -> None:
@@ -55,9 +117,39 @@ def _say(text: str) -> None:
             os.dup2(nowhere, stream.fileno())
 
 
-def _end() -> None:
-    state = ctx_state.get()
+def _end_main(error: BaseException) -> None:
+    """Raise an error in the main greenlet."""
+    since = time.monotonic()
+
+    def leave(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - Python passes both
+        if time.monotonic() - since > AGAIN:
+            os._exit(INTERRUPTED)
+
+    _handle(leave)
+    if gevent.getcurrent().parent is None:
+        _free_pool()
+        raise error
+    raised: list[BaseException] = []
+
+    def throw() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        if not raised:
+            _free_pool()
+            gevent.get_hub().handle_system_error(type(error), error)
+
+    def blocked(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - Python passes both
+        raised.append(error)
+        _free_pool()
+        raise error
+
+    signal.signal(signal.SIGALRM, blocked)
+    signal.setitimer(signal.ITIMER_REAL, STUCK)
+    # Raised right here it may cut an SSH packet in two; then no lease could be given back over that connection.
+    gevent.get_hub().loop.run_callback_threadsafe(throw)
+
+
+def _free_pool() -> None:
+    state: Any = ctx_state.get()
     if state is not None:
         # Operations go on until their commands end: with its places taken by them, nothing could be disconnected.
         state.pool = Pool()
-    gevent.get_hub().handle_system_error(SystemExit, SystemExit(STATUS))

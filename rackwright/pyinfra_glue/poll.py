@@ -103,7 +103,7 @@ def _read_keys(state: State, entries: Sequence[InventoryHost]) -> None:
     for name in {entry.data["ssh_key"]: entry.name for entry in entries if entry.data.get("ssh_key")}.values():
         prepare: Any = getattr(state.inventory.get_host(name).connector, "make_paramiko_kwargs", None)
         # An unreadable key is reported in the row of each host that wants it.
-        with suppress(PyinfraError, OSError, SSHException):
+        with suppress(PyinfraError, OSError, SSHException, EOFError):
             if prepare is not None:
                 prepare()
 

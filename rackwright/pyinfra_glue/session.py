@@ -86,12 +86,14 @@ def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
     Raises RackwrightError when none can be reached.
     """
     _prepare(len(entries))
+    from rackwright.pyinfra_glue.interrupt import interruptible  # noqa: PLC0415 - as above
+
     inventory = inventory_of((entry.name, entry.data) for entry in entries)
     tame_output()
     config = Config()
     config.FAIL_PERCENT = 100
     state = state_beside(inventory, config)
-    with ctx_state.use(state), ctx_inventory.use(inventory), ctx_config.use(config):
+    with interruptible(), ctx_state.use(state), ctx_inventory.use(inventory), ctx_config.use(config):
         try:
             connect_all(state)
         except PyinfraError as error:

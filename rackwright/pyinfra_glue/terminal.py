@@ -63,7 +63,7 @@ def rebuilt(error: str, host: str) -> str:
 def _ask(prompt: object = "") -> str:
     try:
         return builtins.input(prompt)
-    except EOFError:
+    except (EOFError, RuntimeError):  # RuntimeError: it was closed before the start (<&-)
         raise RackwrightError(
             "nobody answers, since standard input is closed: what the lines above ask for was not done; next: the same "
             "command on a terminal, or with -y, which goes on without the hosts that failed",

@@ -34,6 +34,7 @@ def offline(inventory: Path, hosts: Sequence[str], root: Path) -> list[str]:
             text=True,
             timeout=SECONDS,
             check=True,
+            start_new_session=True,
         )
         reached = set(json.loads(done.stdout))
     except (subprocess.SubprocessError, ValueError) as error:

@@ -13,7 +13,7 @@ from pyinfra.connectors import util
 
 from rackwright.effects import remote as effects  # noqa: F401 - it refuses passwords
 from rackwright.effects.login import PasswordWantedError
-from rackwright.pyinfra_glue.interrupt import STATUS
+from rackwright.processes import INTERRUPTED
 from rackwright.pyinfra_glue.ssh.passwords import refuse_passwords
 
 PROGRAM = """\
@@ -21,6 +21,7 @@ import pyinfra_cli
 import os, signal, time
 from types import SimpleNamespace
 from gevent.pool import Pool
+from pyinfra.api.state import StateStage
 from pyinfra.context import ctx_state
 from rackwright.pyinfra_glue.interrupt import fail_on_interrupt
 
@@ -31,7 +32,7 @@ def send():
     time.sleep(60)
 
 fail_on_interrupt()
-state = SimpleNamespace(pool=Pool(1))
+state = SimpleNamespace(pool=Pool(1), current_stage=StateStage.Execute)
 ctx_state.set(state)
 state.pool.spawn(send)
 try:
@@ -45,7 +46,7 @@ finally:
 def test_ctrl_c_exits_as_interrupted_and_says_what_goes_on(number: str, word: str) -> None:
     program = PROGRAM.replace("NUMBER", number)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False)
-    assert done.returncode == STATUS
+    assert done.returncode == INTERRUPTED
     assert f"Stopped by {word}: " in done.stderr
     assert "run the same command again" in done.stderr
     assert done.stdout.splitlines() == ["the packet is whole", "disconnects"]
@@ -58,11 +59,13 @@ from types import SimpleNamespace
 from gevent.pool import Pool
 import gevent.monkey
 gevent.monkey.patch_all()
+from pyinfra.api.state import StateStage
 from pyinfra.context import ctx_state
-from rackwright.pyinfra_glue.interrupt import fail_on_interrupt
+from rackwright.pyinfra_glue.interrupt import die_with_rollout, fail_on_interrupt
 
 fail_on_interrupt()
-ctx_state.set(SimpleNamespace(pool=Pool(1)))
+die_with_rollout()
+ctx_state.set(SimpleNamespace(pool=Pool(1), current_stage=StateStage.Execute))
 Path(sys.argv[1]).write_text(str(os.getpid()))
 try:
     time.sleep(60)

@@ -28,7 +28,7 @@ WITHOUT: set[str] = set()
 """Raises without a code, as `file: class`. It only shrinks, and is empty: the next one gets its code at once."""
 SAID = {
     "'nothing was done'",
-    "'rackwright: interrupted'",
+    r"f'\nrackwright: {str(error) or 'interrupted'}'",
     "f'rackwright: {error}'",
     "f'rackwright: {paragraph(text)}'",
     "f'{name}: {paragraph(trouble or 'unlocked')}'",

@@ -22,14 +22,16 @@ from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import nested
 from rackwright.messages import RackwrightError, coded
-from rackwright.processes import module
-from rackwright.pyinfra_glue.interrupt import STATUS as INTERRUPTED
+from rackwright.processes import INTERRUPTED, ReportedInterrupt, module
 from rackwright.pyinfra_glue.options import data_given, data_words
 from rackwright.runs.ending import Result, result
 from rackwright.runs.handover import Handover
 from rackwright.runs.journal import append, new_record, read_record
 from rackwright.runs.record import record_of
 from rackwright.settings.sections import Hooks
+
+FINISHING = "hosts finish what they have begun; next: rackwright resume"
+NOTHING_BEGUN = "nothing was begun on any host; next: the same command again"
 
 
 @dataclass(frozen=True)
@@ -65,9 +67,10 @@ class Run:
         )
         try:
             return follow(words, self.root, handover.environment, self.record, self.view)
-        except KeyboardInterrupt:
-            self.end(INTERRUPTED, "stopped from outside: hosts finish what they have begun; next: rackwright resume")
-            raise
+        except KeyboardInterrupt as error:
+            begun = any(event["kind"] == "job" for event in read_record(self.record))
+            self.end(INTERRUPTED, f"stopped from outside: {FINISHING if begun else NOTHING_BEGUN}")
+            raise ReportedInterrupt from error
 
     def as_plain(self) -> Run:
         """The same run, without waves and bakes."""

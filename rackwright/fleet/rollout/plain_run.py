@@ -19,9 +19,8 @@ from rackwright.fleet.quarantine import remarks, update_quarantine
 from rackwright.fleet.rollout.begin_event import beginning
 from rackwright.fleet.rollout.resuming import AGAIN, checked
 from rackwright.messages import RackwrightError, coded
-from rackwright.processes import this_process
+from rackwright.processes import INTERRUPTED, this_process
 from rackwright.pyinfra_glue.current_run import current_state, has_executed, last_words
-from rackwright.pyinfra_glue.interrupt import STATUS as INTERRUPTED
 from rackwright.runs.ending import FIX
 from rackwright.runs.handover import VARIABLE, received
 from rackwright.runs.journal import new_record, note, read_record

@@ -14,12 +14,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 from typing import IO
 
 from rackwright.fleet.view.timeline import Timeline
 from rackwright.fleet.view.timeline_events import add_event, timeline_of
 from rackwright.messages import printable
+from rackwright.processes import Terminated, ended_in_order
 from rackwright.runs.durations import switch_time
 from rackwright.runs.journal import Event, read_record
 from rackwright.runs.states import NOT_REACHED
@@ -51,24 +51,6 @@ class GrowingRecord:
                     yield event
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, which came to this process alone; a terminal's Ctrl-C comes to its children too."""
-
-
-@contextmanager
-def _interrupted_by_sigterm() -> Iterator[None]:
-    """In the block, SIGTERM raises Terminated."""
-    before = signal.signal(signal.SIGTERM, _terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - Python passes both
-    raise Terminated
-
-
 def is_terminal() -> bool:
     """True when a picture can be drawn, and somebody looks at it."""
     return sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
@@ -79,7 +61,7 @@ def follow(words: Sequence[str], cwd: Path, environment: Mapping[str, str], reco
 
     view: draw the record while it grows, and keep what the command prints in a file beside the record.
     """
-    with _interrupted_by_sigterm():
+    with ended_in_order():
         return _follow(words, cwd, environment, record, view)
 
 
@@ -115,7 +97,7 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
 def _end(process: subprocess.Popen[bytes], error: KeyboardInterrupt) -> None:
     """A terminal has sent SIGINT to pyinfra too; where it came to us alone, it is passed on."""
     if isinstance(error, Terminated):
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(error.number)
     for number, patience in zip((signal.SIGINT, signal.SIGKILL), PATIENCE, strict=True):
         try:
             process.wait(patience)
