@@ -30,6 +30,25 @@ def _settled(scene: Scene) -> None:
     settle(scene.lab)
 
 
+CLOSED = """
+for c in iptables ip6tables; do
+  $c -I INPUT -p tcp --dport 22 -j ACCEPT
+  $c -I INPUT -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT
+  $c -P INPUT DROP
+done
+ip6tables -I INPUT -p ipv6-icmp -j ACCEPT
+"""
+AS_BEFORE = """
+for c in iptables ip6tables; do
+  $c -P INPUT ACCEPT
+  $c -D INPUT -p tcp --dport 22 -j ACCEPT
+  $c -D INPUT -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT
+done
+ip6tables -D INPUT -p ipv6-icmp -j ACCEPT
+"""
+SQUAT = "systemd-run --quiet --collect --unit squatter --uid nobody python3 -m http.server 8000 --bind {}"
+
+
 def test_only_the_allowed_reach_a_published_port(scene: Scene) -> None:
     assert scene.deploy(allow_from="any").status == 0
     assert scene.who_gets_in() == EVERYBODY
@@ -38,6 +57,15 @@ def test_only_the_allowed_reach_a_published_port(scene: Scene) -> None:
     assert scene.host.run(f"curl --silent --fail --max-time 2 {scene.host.address}:8000 >/dev/null && echo in").stdout
     assert scene.container_reaches(scene.host.address, 8000)
     assert scene.container_reaches(scene.lab.servers()[0], 443)
+    scene.host.run(CLOSED)
+    try:
+        assert scene.who_gets_in() == FRIEND_ONLY
+        scene.host.run(f"docker stop --time 0 stand-in; {SQUAT.format('0.0.0.0')}")
+        scene.wait_for(lambda: scene.host.run("ss -Hltn 'sport = :8000'").stdout != "")
+        assert not scene.friend.reaches(scene.host.address, 8000), "whoever listens in its place"
+    finally:
+        scene.host.run(f"systemctl stop squatter; {AS_BEFORE} docker start stand-in", check=False)
+    scene.wait_for(lambda: scene.friend.reaches(scene.host.address, 8000))
     assert scene.deploy(allow_from="any").status == 0
     assert scene.who_gets_in() == EVERYBODY
 
@@ -82,6 +110,27 @@ def test_a_neighbour_with_a_route_to_the_bridge_does_not_get_round_it(scene: Sce
     for bind in ("0.0.0.0", scene.host.address):
         assert scene.deploy(allow_from=scene.friends, bind=bind).status == 0
         assert not scene.stranger.reaches(inside, 8000)
+
+
+@in_proof("only the allowed reach a published port has the half over IPv4")
+def test_whoever_listens_in_a_published_ports_place_is_reached_by_no_rule_of_ours(scene: Scene) -> None:
+    """INPUT leads to Docker's proxy alone: IPv6 clients, while the container publishes there."""
+    assert scene.deploy(allow_from=scene.friends).status == 0
+    scene.host.run(CLOSED)
+    try:
+        assert scene.who_gets_in() == FRIEND_ONLY
+        scene.host.run("docker stop --time 0 stand-in")
+        scene.host.run(SQUAT.format("0.0.0.0"))
+        scene.wait_for(lambda: scene.host.run("ss -Hltn 'sport = :8000'").stdout != "")
+        assert not any(scene.who_gets_in().values())
+        assert scene.deploy(allow_from=scene.friends).status == 0
+        scene.host.run("systemctl stop squatter; " + SQUAT.format("::"))
+        scene.wait_for(lambda: scene.host.run("ss -Hltn 'sport = :8000'").stdout != "")
+        assert not any(scene.who_gets_in().values())
+    finally:
+        scene.host.run(f"systemctl stop squatter; {AS_BEFORE} docker start stand-in", check=False)
+    scene.wait_for(lambda: scene.friend.reaches(scene.host.address, 8000))
+    assert scene.who_gets_in()["friend"], "INPUT's policy is ACCEPT again"
 
 
 def test_only_the_allowed_reach_a_port_on_the_hosts_network(scene: Scene) -> None:

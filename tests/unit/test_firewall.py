@@ -32,7 +32,7 @@ from rackwright.concerns.firewall.changes import report as told
 from rackwright.concerns.firewall.drops import Bridge, drops
 from rackwright.concerns.firewall.iptables import Rule, Table, closing_chains, in_place, parse_save, why_pending
 from rackwright.concerns.firewall.kept import SCRIPT, UNIT, UNIT_FILE, kept_drops
-from rackwright.concerns.firewall.rules import endpoint_rules
+from rackwright.concerns.firewall.rules import Proxied, endpoint_rules
 from rackwright.concerns.firewall.seen import parse
 from rackwright.concerns.watch import KEPT_PORT
 from rackwright.plan.change import Change, Guarded, Owned, Refuse, Shell, WriteFile
@@ -310,10 +310,82 @@ def test_closed_by_default_to_all_but_private_networks() -> None:
     assert report(host(), seen()) == ""
 
 
+FRIENDS = ["10.1.0.0/16", "fd00:1::/64"]
+
+
+@pytest.mark.parametrize(
+    ("bind", "network", "proxied", "opened"),
+    [
+        (None, "bridge", Proxied(), (False, False)),
+        (None, "bridge", Proxied(frozenset()), (True, False)),
+        (None, "bridge", Proxied(over_ipv6=frozenset({8000})), (False, True)),
+        (None, "bridge", Proxied(over_ipv6=frozenset({8001})), (False, False)),
+        ("::", "bridge", Proxied(), (False, True)),
+        ("::", "bridge", Proxied(frozenset({4, 6})), (False, False)),
+        ("0.0.0.0", "host", Proxied(), (True, False)),
+        ("::", "host", Proxied(), (True, True)),
+    ],
+    ids=[
+        "Docker translates",
+        "iptables: false",
+        "published on IPv6 by hand",
+        "another port is",
+        "IPv6",
+        "IPv6 that Docker translates",
+        "the host's network, IPv4",
+        "the host's network, both",
+    ],
+)
+def test_input_opens_only_where_the_endpoints_own_listener_or_dockers_proxy_is_behind_it(
+    bind: str | None, network: str, proxied: Proxied, opened: tuple[bool, bool]
+) -> None:
+    """Whoever else listens on the host's own port is reached by none of our rules."""
+    settings = host(allow_from=FRIENDS, bind=bind, network=network)
+    endpoints = list(settings.all_endpoints.items())
+    found = [
+        "rackwright:llm:allowed"
+        in "".join(rule.text for rule in endpoint_rules(endpoints, version, "docker0", proxied))
+        for version in (4, 6)
+    ]
+    assert tuple(found) == opened
+
+
+@pytest.mark.parametrize(
+    ("chains", "daemon_json", "engine", "needed"),
+    [
+        (WITH_DOCKER, None, {}, False),
+        (EMPTY, None, {}, True),
+        (WITH_DOCKER, '{"iptables": false}', {}, True),
+        (EMPTY, None, {"FirewallBackend": {"Driver": "nftables"}}, False),
+    ],
+    ids=["its chains are there", "they are gone", "it makes none", "it makes nft's own"],
+)
+def test_what_docker_translates_is_read(chains: str, daemon_json: str | None, engine: Any, needed: bool) -> None:
+    docker_seen = docker(info={"ServerVersion": "29.0.1", **engine}, config=daemon_json)
+    asked = FIREWALL.wanted(host(allow_from=FRIENDS), reading(seen(v4=chains), docker_seen))
+    assert any("10.1.0.0/16" in rule.text for rule in asked.rules["iptables"]) == needed
+
+
+def test_the_rules_of_an_older_version_are_taken_away() -> None:
+    old = Rule(
+        "INPUT", '-s 10.1.0.0/16 -p tcp -m tcp --dport 8000 -m comment --comment "rackwright:llm:allowed" -j ACCEPT'
+    )
+    settings = host(allow_from=["10.1.0.0/16"])
+    before = seen(v4=WITH_DOCKER)
+    after = apply(pending(settings, before), before)
+    grown = {**after.table("iptables").chains}
+    grown["INPUT"] = (*grown["INPUT"], old)
+    upgraded = replace(after, tables={**after.tables, "iptables": Table(grown)})
+    (change, *_) = pending(settings, upgraded)
+    assert "1 to remove" in change.why
+    assert old.text not in [rule.text for rule in apply(pending(settings, upgraded), upgraded).table("iptables").ours]
+
+
 def test_any_is_open_with_a_warning() -> None:
     settings = host(allow_from="any")
     assert dropped(settings) == []
-    assert "INPUT -p tcp -m tcp --dport 8000 ACCEPT" in texts(settings)
+    on_host = host(network="host", allow_from="any")
+    assert "INPUT -p tcp -m tcp --dport 8000 ACCEPT" in texts(on_host)
     assert "port 8000 of endpoint llm is open to all" in report(settings, seen())
 
 
@@ -362,7 +434,7 @@ def test_a_bare_host_is_told_what_would_be_done() -> None:
     bare = SeenFirewall({}, {}, ipv6=True)
     first, second = pending(host(allow_from=["10.1.0.0/16"]), bare, docker("absent"))
     assert first.why == (
-        "iptables: 4 to add; ip6tables: 3 to add; drops by nft: the drops are not as they were put: 4 of ours"
+        "iptables: 3 to add; ip6tables: 3 to add; drops by nft: the drops are not as they were put: 4 of ours"
     )
     assert SCRIPT in second.why
 

@@ -26,6 +26,30 @@ Listeners = Sequence[tuple[str, EndpointSettings]]
 
 
 @dataclass(frozen=True)
+class Proxied:
+    """What Docker does with clients from outside before they reach a published port.
+
+    What it translates never passes INPUT. The rest ends in its proxy: IPv6 for containers that have no IPv6 address.
+    """
+
+    translated: frozenset[int] = frozenset({4})
+    """IP versions whose published ports Docker's own rules send on to the container."""
+    over_ipv6: frozenset[int] = frozenset()
+    """Ports that a container publishes on IPv6 now, whatever its endpoint's address says."""
+
+    def needs_input(self, one: EndpointSettings, version: int) -> bool:
+        """True where Docker's proxy answers clients of this version for an endpoint on the bridge."""
+        published = ipaddress.ip_address(one.address).version == version or (
+            version == 6 and one.port in self.over_ipv6
+        )
+        return published and version not in self.translated
+
+
+BY_DEFAULT = Proxied()
+"""An Engine with its own rules, and a bridge without IPv6."""
+
+
+@dataclass(frozen=True)
 class Port:
     """One endpoint's port in one family."""
 
@@ -33,6 +57,7 @@ class Port:
     settings: EndpointSettings
     version: int
     bridge: str
+    proxied: Proxied
 
     def rules(self) -> Iterator[Rule]:
         """Containers may reach the port, as in the seeds; so may the host itself, and the networks that are let in."""
@@ -43,8 +68,18 @@ class Port:
         address = single_address(self.settings)
         to = f"-d {address}" if address else ""
         yield self._accept("host", to, "-i lo", port)
+        if not self._is_answered:
+            return
         for network in networks_of(self.settings, self.version):
             yield self._accept("allowed", "" if network.endswith("/0") else f"-s {network}", to, port)
+
+    @property
+    def _is_answered(self) -> bool:
+        """True where INPUT leads to the endpoint's own listener; it is not opened for whoever else may listen there."""
+        if self.settings.network == "bridge":
+            return self.proxied.needs_input(self.settings, self.version)
+        own = ipaddress.ip_address(self.settings.address)
+        return own.version == self.version or own == ipaddress.ip_address("::")
 
     def _accept(self, purpose: str, *matches: str) -> Rule:
         """A rule of ours, in the words of iptables-save."""
@@ -52,12 +87,12 @@ class Port:
         return Rule(INPUT, " ".join([*filter(None, matches), comment, "-j ACCEPT"]))
 
 
-def endpoint_rules(endpoints: Listeners, version: int, bridge: str) -> tuple[Rule, ...]:
+def endpoint_rules(endpoints: Listeners, version: int, bridge: str, proxied: Proxied = BY_DEFAULT) -> tuple[Rule, ...]:
     """All rules of one family in their order.
 
     endpoints: settings with names. version: 4 or 6. bridge: Docker's default bridge.
     """
-    rules = [rule for name, one in endpoints for rule in Port(name, one, version, bridge).rules()]
+    rules = [rule for name, one in endpoints for rule in Port(name, one, version, bridge, proxied).rules()]
     if any(one.network == "bridge" for _, one in endpoints):
         rules.append(Rule(DOCKER_USER, f'-i {bridge} -m comment --comment "{TAG}containers" -j ACCEPT'))
     return tuple(rules)

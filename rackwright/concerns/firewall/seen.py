@@ -48,6 +48,8 @@ class SeenFirewall:
     """The drops as they were put into the kernel last, as far as they still stand so."""
     subnets: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     """Networks of Docker's bridge, by IP version."""
+    over_ipv6: frozenset[int] = frozenset()
+    """Ports that containers publish on IPv6."""
     repairs: tuple[tuple[int, str], ...] = ()
     """What the host had to put back by itself: seconds ago, and what it found."""
     current: Mapping[str, ListenAddress] = field(default_factory=dict)
@@ -84,6 +86,10 @@ def joined(output: str, answers: Answers) -> str:
     """The reading's own lines, and the state of the units that put the rules back."""
     active = {"watched": WATCH_TIMER, "active": UNIT, "guard": GUARD_TIMER}
     lines = [f"{key}={answers.unit(unit, 'ActiveState')}" for key, unit in active.items()]
+    ports = sorted(
+        {port for one in answers.containers or () for at, port in one.published if one.running and ":" in at}
+    )
+    lines += [f"over_ipv6 {port}" for port in ports]
     return "\n".join([output, *lines, f"enabled={answers.unit(UNIT, 'UnitFileState')}"])
 
 
@@ -103,6 +109,7 @@ def parse(output: str) -> SeenFirewall:
         means="mangle" if values.get("nft") == "no" else "nft",
         drops={command: decode(text) for command, text in _rows(output, "drops")},
         subnets=_subnets(output),
+        over_ipv6=frozenset(int(line.split(" ")[1]) for line in lines_of(output) if line.startswith("over_ipv6 ")),
         repairs=tuple((int(ago), decode(text)) for ago, text in _rows(output, "repair")),
         current=_places(output, "current"),
         proven=_places(output, "proven"),

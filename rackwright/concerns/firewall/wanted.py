@@ -21,7 +21,16 @@ from rackwright.concerns.firewall.kept import (
     kept_rules,
 )
 from rackwright.concerns.firewall.place import meeting_places
-from rackwright.concerns.firewall.rules import FAMILIES, INPUT, Listeners, endpoint_rules, member_rules, warnings
+from rackwright.concerns.firewall.rules import (
+    DOCKER_USER,
+    FAMILIES,
+    INPUT,
+    Listeners,
+    Proxied,
+    endpoint_rules,
+    member_rules,
+    warnings,
+)
 from rackwright.concerns.firewall.seen import SeenFirewall
 from rackwright.concerns.watch import watch_files
 from rackwright.plan.change import Owned, Refuse
@@ -56,7 +65,7 @@ def for_listeners(
     docker: SeenDocker = reading[DOCKER]
     left = [name for name in (*seen.current, *seen.proven) if name not in settings.all_endpoints]
     bridge = Bridge(str(_daemon_json(docker).get("bridge") or "docker0"), seen.subnets)
-    rules = _rules(endpoints, left, seen, bridge.name, settings.group)
+    rules = _rules(endpoints, left, seen, bridge.name, settings.group, _proxied(seen, docker))
     closing = _drops(endpoints, left, seen, bridge, settings.group)
     record: frozenset[Owned] = reading[RECORD]
     foreign = tuple(foreigners(UNIT, seen.files.get(UNIT_FILE), False, record))
@@ -71,11 +80,35 @@ def for_listeners(
     )
 
 
-def _rules(endpoints: Listeners, left: Collection[str], seen: SeenFirewall, bridge: str, group: Group | None) -> Rules:
+def _proxied(seen: SeenFirewall, docker: SeenDocker) -> Proxied:
+    """Return what Docker translates: what its daemon.json and its chains say, and whether its bridge has IPv6."""
+    translates = _daemon_json(docker).get("iptables") is not False
+    # An Engine that makes rules of nft's own has no such chain, nor has one that is still to be installed.
+    unseen = docker.daemon != "up" or _uses_nft(docker.info)
+    by_version = {
+        4: unseen or seen.table("iptables").has(DOCKER_USER),
+        6: bool(seen.subnets.get(6)) and (unseen or seen.table("ip6tables").has(DOCKER_USER)),
+    }
+    return Proxied(frozenset(v for v, does in by_version.items() if does and translates), seen.over_ipv6)
+
+
+def _uses_nft(info: Mapping[str, Any]) -> bool:
+    backend = info.get("FirewallBackend")
+    return isinstance(backend, dict) and str(backend.get("Driver", "")).startswith("nft")
+
+
+def _rules(
+    endpoints: Listeners,
+    left: Collection[str],
+    seen: SeenFirewall,
+    bridge: str,
+    group: Group | None,
+    proxied: Proxied,
+) -> Rules:
     earlier = kept_rules(seen.files.get(SCRIPT) or "")
     return {
         command: _input_first(
-            *endpoint_rules(endpoints, version, bridge),
+            *endpoint_rules(endpoints, version, bridge, proxied),
             *member_rules(group, version),
             *_rules_of(left, earlier.get(command) or seen.table(command).ours),
         )
