@@ -14,18 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.commands.drift import exit_code, lines, summed_up
-from rackwright.concerns.endpoint import ENDPOINT, Running
+from rackwright.concerns.endpoint import ENDPOINT, Running, SeenEndpoint
 from rackwright.concerns.firewall import FIREWALL
 from rackwright.concerns.firewall.changes import OWNS as FIREWALL_OWNS
 from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE
+from rackwright.concerns.lease import SeenLease
 from rackwright.concerns.models import MODELS
 from rackwright.concerns.release import RELEASE, SeenReleases
 from rackwright.fleet.inspect.drift import Drift, HostDrift, Verdict, _verdict, drift_of
 from rackwright.fleet.inspect.left_hosts import left_hosts
 from rackwright.fleet.inspect.status.last_runs import last_runs
 from rackwright.fleet.inspect.status.output import ignored_of
-from rackwright.fleet.inspect.status.reading import Asked, parse
+from rackwright.fleet.inspect.status.reading import Asked, HostStatus, own_gpus, parse
 from rackwright.fleet.inspect.status.rows import StatusRow, rows_of, unknown_row, values_of
 from rackwright.fleet.inspect.status.table import duration, render
 from rackwright.messages import ReadingError
@@ -379,6 +380,50 @@ def test_a_gpu_that_is_gone_has_moved_unless_the_driver_does_not_know_it_yet() -
     unused = [f"uuid {'GPU-????????'}" if line.startswith("uuid ") else line for line in lines]
     [found] = rows_of("h", Asked(settings()), parse(unused), NOW)
     assert (found.moved, found.wanted) == ((), True)
+
+
+def host_of(*gpus: str, unused: bool = False) -> HostStatus:
+    """A host with these GPUs, as the driver lists them: a letter each, and its model's number."""
+    uuids = tuple("GPU-????" if unused else f"GPU-{one[0]}" for one in gpus)
+    return HostStatus(9, SeenLease(0, 9, None), tuple(f"NVIDIA {one[1:]}" for one in gpus), uuids, {})
+
+
+def has(*uuids: str) -> SeenEndpoint:
+    return SeenEndpoint(binding=Binding(uuids) if uuids else None)
+
+
+EIGHT = tuple(f"{letter}B200" for letter in "abcdefgh")
+
+
+@pytest.mark.parametrize(
+    ("seen", "wanted", "host", "own"),
+    [
+        (has("GPU-a"), [0], host_of("aH200", "bH200"), ["NVIDIA H200"]),
+        (has("GPU-b"), None, host_of("aH200", "bH200"), ["NVIDIA H200"]),
+        (has("GPU-b"), [0], host_of("aH200", "bB200"), ["NVIDIA B200"]),
+        (has("GPU-a", "GPU-b"), "all", host_of(*EIGHT), ["NVIDIA B200"] * 2),
+        (has("GPU-a", "GPU-x"), [0, 1], host_of(*EIGHT), ["NVIDIA B200"]),
+        (has("GPU-a"), [0], host_of(*EIGHT, unused=True), ["?"]),
+        (has("MIG-1", "MIG-2"), [0], host_of(*EIGHT), ["?", "?"]),
+        (has(), "all", host_of(*EIGHT), ["NVIDIA B200"] * 8),
+        (has(), [0, 1, 2], host_of(*EIGHT), ["NVIDIA B200"] * 3),
+        (has(), [7, 8], host_of(*EIGHT), ["NVIDIA B200"]),
+        (has(), None, host_of(*EIGHT), ["NVIDIA B200"] * 8),
+    ],
+)
+def test_an_endpoint_s_own_gpus_are_counted(
+    seen: SeenEndpoint, wanted: object, host: HostStatus, own: list[str]
+) -> None:
+    endpoint = None if wanted is None else settings().all_endpoints["llm"].model_copy(update={"gpus": wanted})
+    assert own_gpus(seen, endpoint, host) == own
+
+
+def test_an_endpoint_of_one_gpu_of_eight_has_one_in_its_row() -> None:
+    mine = at_rest()[GPUS].gpus[3]
+    bound = base64.b64encode(Binding((mine.uuid,)).text.encode()).decode()
+    found = row(binding=bound)
+    assert (found.gpus, found.gpu_model) == (1, mine.name)
+    assert f"1 {mine.name}" in render([found])
 
 
 def test_another_option_in_the_settings_is_behind_and_has_not_moved() -> None:

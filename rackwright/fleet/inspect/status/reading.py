@@ -241,6 +241,23 @@ def _unused(host_status: HostStatus) -> bool:
     return any("?" in uuid for uuid in host_status.uuids)
 
 
+def own_gpus(seen: SeenEndpoint, endpoint: EndpointSettings | None, host_status: HostStatus) -> list[str]:
+    """The model of each GPU of an endpoint that the driver has; a question mark where it does not say which that is.
+
+    endpoint: what the settings say of it, for an endpoint that has no binding; None: they do not have it.
+    """
+    uuids = host_status.uuids
+    models = dict(zip(uuids, host_status.gpus, strict=True)) if len(uuids) == len(host_status.gpus) else {}
+    if seen.binding is not None and seen.binding.gpus:
+        bound = seen.binding.gpus
+        # A part of a GPU (MIG) has a UUID of its own, which the driver's list of GPUs does not have.
+        there = [one for one in bound if _unused(host_status) or one in uuids or one.startswith("MIG-")]
+        return [models.get(one, "?") for one in there]
+    if endpoint is None or endpoint.gpus == "all":
+        return list(host_status.gpus)
+    return [host_status.gpus[index] for index in endpoint.gpus if index < len(host_status.gpus)]
+
+
 def wanted_aim(name: str, asked: Asked, own: EndpointStatus, host_status: HostStatus) -> Aim | None:
     """What the settings ask for; None when that takes a closer look.
 

@@ -10,7 +10,15 @@ from typing import Any
 from rackwright.concerns.endpoint import SeenEndpoint, is_deferred
 from rackwright.concerns.endpoint.switch.events import CUT
 from rackwright.concerns.lease import span, whose
-from rackwright.fleet.inspect.status.reading import Asked, EndpointStatus, HostStatus, drift_of, is_wanted, wanted_aim
+from rackwright.fleet.inspect.status.reading import (
+    Asked,
+    EndpointStatus,
+    HostStatus,
+    drift_of,
+    is_wanted,
+    own_gpus,
+    wanted_aim,
+)
 
 UNKNOWN = "?"
 
@@ -33,6 +41,7 @@ class StatusRow:
     """`serving`, `loading`, `stopped`, `failed`, `absent`, `held back`: never proven, so it was not started at boot;
     `sick`: runs, /health says so; or why it is not known."""
     gpus: int | None = None
+    """Its own GPUs that the driver has; of an endpoint that is absent, those that it is to have."""
     gpu_model: str = ""
     connections: int | None = None
     moved: tuple[str, ...] | None = None
@@ -76,6 +85,7 @@ def _row(host: str, name: str, asked: Asked, host_status: HostStatus, lock: str)
     seen = own.seen
     release = seen.running_hash or seen.current
     aim = wanted_aim(name, asked, own, host_status) if release and name in asked.endpoints else None
+    gpus = own_gpus(seen, asked.endpoints.get(name), host_status)
     return StatusRow(
         host=host,
         endpoint=name,
@@ -85,8 +95,8 @@ def _row(host: str, name: str, asked: Asked, host_status: HostStatus, lock: str)
         adopts=aim.release.hash if aim and is_deferred(aim, seen) else None,
         up_seconds=host_status.uptime - own.active_since if own.active_since else None,
         health="drained" if host_status.drained and _rests(seen) else _health(seen),
-        gpus=len(host_status.gpus),
-        gpu_model=", ".join(sorted(set(host_status.gpus))),
+        gpus=len(gpus),
+        gpu_model=", ".join(sorted(set(gpus) - {UNKNOWN}) or sorted(set(host_status.gpus))),
         connections=own.connections,
         moved=tuple(drift_of(own, host_status, asked.settings.releases.drop_ins)) if release else None,
         lock=lock,
