@@ -34,7 +34,7 @@ from rackwright.pyinfra_glue.ssh.open_files import allow_open_files
 from rackwright.pyinfra_glue.terminal import say_when_nobody_answers, tame_output
 from rackwright.settings.inventory_groups import ALL, InventoryGroup, InventoryGroups
 from rackwright.settings.problems import nearest
-from rackwright.settings.ssh.known_hosts import advice, is_unknown
+from rackwright.settings.ssh.known_hosts import advice, is_unknown, look_up
 
 __all__ = [
     "HostEntry",
@@ -128,7 +128,9 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
     loaded = load(listing, pyinfra_options.data_given())
     tell(loaded.foreign.lines(str(listing.path)))
     hosts, skipped = loaded.hosts, loaded.foreign.skipped
-    unknown = [host.name for host in hosts if host.name in chosen and is_unknown(host.name, host.data)]
+    reached = {host.name: host.data for host in hosts if host.name in chosen} if options and options.connects else {}
+    tell(look_up(reached.items()))
+    unknown = {name: data for name, data in reached.items() if is_unknown(name, data)}
     if options and options.connects:
         fail_on_interrupt()
         die_with_rollout()
@@ -136,7 +138,7 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
         tame_output()
         use_patient_client()
         allow_open_files(len(chosen))
-    if unknown and options and options.connects:
+    if unknown:
         logger.warning(coded("RW1406", advice(unknown)))
     if options and options.connects and options.deploy:
         refuse_half_groups(hosts, chosen)

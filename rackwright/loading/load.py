@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from rackwright.settings.model import SITE, HostSettings
 from rackwright.settings.origin import KeyPath, Origin
 from rackwright.settings.problems import InvalidSettingsError, Problem
 from rackwright.settings.secret import Secret
+from rackwright.settings.ssh.known_hosts import look_up
 
 DATA_OPTION = "--data"
 SIZE = 1 << 20
@@ -77,10 +79,18 @@ def load(listing: Listing, overrides: Mapping[str, Any] | None = None) -> Loaded
         reader.foreign.skipped = without_a_model({name: own.values for name, own in merged.items()}, asked)
     names = [name for name in listing.hosts if name not in reader.foreign.skipped]
     problems = [*_names(listing.path, names), *reader.site_problems, *_command_line(asked)]
+    _look_up({name: {**merged[name].values, **asked} for name in names})
     hosts = [_host(name, merged[name], reader, asked, problems) for name in names]
     if problems:
         raise InvalidSettingsError(problems, f"rackwright check {listing.path}")
     return Loaded(grouped([host for host in hosts if host], f"rackwright check {listing.path}"), reader.foreign)
+
+
+def _look_up(hosts: Mapping[str, Mapping[str, Any]]) -> None:
+    """Ask ssh at once about all hosts whose login only its configuration knows: the answers are remembered."""
+    wanted = {name: own for name, own in hosts.items() if "_sudo" not in own and not own.get("ssh_user")}
+    with suppress(SettingsError, ValueError, OSError):  # found again, and told, host by host
+        look_up((name, {**own, **jump_of(name, own)}) for name, own in wanted.items())
 
 
 def _refuse_empty(listing: Listing) -> None:

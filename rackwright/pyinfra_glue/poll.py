@@ -8,7 +8,6 @@ slowest login.
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -22,15 +21,16 @@ from pyinfra.api import Config, State, StringCommand
 from pyinfra.api.arguments import CONNECTOR_ARGUMENT_KEYS, pop_global_arguments
 from pyinfra.api.exceptions import ConnectError, PyinfraError
 from pyinfra.api.host import Host
-from pyinfra.connectors.sshuserclient.client import get_host_keys
 from pyinfra.connectors.util import make_unix_command_for_host
 
 from rackwright.effects.line import FloodError, Spent, tune
 from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.current_run import inventory_of
+from rackwright.pyinfra_glue.inventories import tell
 from rackwright.pyinfra_glue.ssh.client import use_patient_client
 from rackwright.pyinfra_glue.ssh.open_files import allow_open_files
 from rackwright.pyinfra_glue.terminal import rebuilt
+from rackwright.settings.ssh.known_hosts import look_up
 
 AT_ONCE = 100
 """Logins under way at the same time."""
@@ -62,6 +62,7 @@ def poll(
     """
     if not entries:
         return {}
+    tell(look_up((entry.name, entry.data) for entry in entries))
     use_patient_client()
     allow_open_files(min(AT_ONCE, len(entries)))
     inventory = inventory_of((entry.name, entry.data) for entry in entries)
@@ -97,9 +98,7 @@ def _side_by_side(names: Sequence[str], ask: Callable[[str], Reply]) -> dict[str
 
 
 def _read_keys(state: State, entries: Sequence[InventoryHost]) -> None:
-    """Have pyinfra read all keys once before the threads begin: its lock is for greenlets, and it may ask."""
-    for file in {str(entry.data.get("ssh_known_hosts_file") or "~/.ssh/known_hosts") for entry in entries}:
-        get_host_keys((os.path.expanduser(file),))  # noqa: PTH111 - the very words that pyinfra looks it up by
+    """Have pyinfra read all login keys once before the threads begin: its lock is for greenlets, and it may ask."""
     for name in {entry.data["ssh_key"]: entry.name for entry in entries if entry.data.get("ssh_key")}.values():
         prepare: Any = getattr(state.inventory.get_host(name).connector, "make_paramiko_kwargs", None)
         # An unreadable key is reported in the row of each host that wants it.

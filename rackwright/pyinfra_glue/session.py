@@ -19,11 +19,12 @@ from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError
 from rackwright.pyinfra_glue.current_run import inventory_of, state_beside
-from rackwright.pyinfra_glue.inventories import limited, load_inventory, refuse_half_groups
+from rackwright.pyinfra_glue.inventories import limited, load_inventory, refuse_half_groups, tell
 from rackwright.pyinfra_glue.ssh.client import use_patient_client
 from rackwright.pyinfra_glue.ssh.open_files import allow_open_files
 from rackwright.pyinfra_glue.terminal import tame_output
 from rackwright.runs.selection import named_by
+from rackwright.settings.ssh.known_hosts import look_up
 
 __all__ = ["Connected", "chosen_hosts", "chosen_together", "connected", "progress_spinner"]
 
@@ -85,6 +86,7 @@ def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
 
     Raises RackwrightError when none can be reached.
     """
+    tell(look_up((entry.name, entry.data) for entry in entries))
     _prepare(len(entries))
     from rackwright.pyinfra_glue.interrupt import interruptible  # noqa: PLC0415 - as above
 

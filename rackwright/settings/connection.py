@@ -14,11 +14,11 @@ from pydantic import Field
 
 from rackwright.settings.inventory_groups import PRIORITY
 from rackwright.settings.sections import Frozen, Line
-from rackwright.settings.ssh.files import stated_of
+from rackwright.settings.ssh.known_hosts import STRICT, is_by_ssh, question_of
+from rackwright.settings.ssh.openssh import ask
 
 Delay = Annotated[float, Field(ge=0, le=3600)]
 """Seconds."""
-STRICT = "ssh_strict_host_key_checking"
 
 RENAMED = {
     "ansible_host": "ssh_hostname",
@@ -138,7 +138,7 @@ def placed(values: Mapping[str, Any], site: Path) -> dict[str, Any]:
 def defaults(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Connection data that follows from the rest: strict host keys, and sudo unless the login is root."""
     found: dict[str, Any] = {}
-    if name.startswith("@") and not name.startswith("@ssh/"):
+    if not is_by_ssh(name):
         return found
     if STRICT not in values:
         found[STRICT] = "accept-new" if values.get("accept_new_host_keys") is True else "yes"
@@ -152,8 +152,7 @@ def login(name: str, values: Mapping[str, Any]) -> str:
     stated = values.get("ssh_user")
     if isinstance(stated, str):
         return stated
-    host = str(values.get("ssh_hostname") or name.removeprefix("@ssh/"))
-    return stated_of(host, values.get("ssh_config_file")).get("user") or getpass.getuser()
+    return ask(question_of(name, values)).get("user") or getpass.getuser()
 
 
 # -- names of the site's own

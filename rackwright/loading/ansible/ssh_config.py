@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.messages import writing
-from rackwright.settings.connection import STRICT
 from rackwright.settings.ssh.args import configuration, options
-from rackwright.settings.ssh.files import CONFIG
+from rackwright.settings.ssh.known_hosts import STRICT
+from rackwright.settings.ssh.openssh import SYSTEM_FILE, USER_FILE, matters
 
 
 def jump_of(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -25,9 +25,11 @@ def jump_of(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     address = str(values.get("ssh_hostname") or name.removeprefix("@ssh/"))
     checking = str(values.get(STRICT) or ("accept-new" if values.get("accept_new_host_keys") is True else "yes"))
     own = configuration(address, asked, checking, values.get("ssh_known_hosts_file"))
-    usual = Path(str(values.get("ssh_config_file") or CONFIG)).expanduser()
-    text = own + (usual.read_text(errors="surrogateescape") if usual.is_file() else "")
-    return {"ssh_config_file": str(_kept(text))}
+    usual = Path(str(values.get("ssh_config_file") or USER_FILE)).expanduser()
+    text = usual.read_text(errors="surrogateescape") if usual.is_file() else ""
+    if not values.get("ssh_config_file") and matters(SYSTEM_FILE):
+        text += f"\nHost *\nInclude {SYSTEM_FILE}\n"  # which ssh reads as well, unless it is given a file
+    return {"ssh_config_file": str(_kept(f"{own}Host *\n{text}" if text else own))}
 
 
 def _kept(text: str) -> Path:

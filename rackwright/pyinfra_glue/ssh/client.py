@@ -6,6 +6,7 @@ lie; and whoever is refused by sshd's own limits (MaxStartups on a bastion, MaxS
 
 from __future__ import annotations
 
+import getpass
 import random
 import socket
 import threading
@@ -17,15 +18,19 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from paramiko import ChannelException, SSHConfig, SSHException
+from paramiko import ChannelException, HostKeys, SSHException
 from pyinfra.connectors import ssh
 from pyinfra.connectors.sshuserclient import client
 from pyinfra.connectors.sshuserclient.client import SSHClient
 
+from rackwright.messages import SettingsError
+from rackwright.pyinfra_glue.ssh import jumps
 from rackwright.pyinfra_glue.ssh.limits import limit_commands
-from rackwright.pyinfra_glue.ssh.transport import QuickTransport
-from rackwright.settings.connection import STRICT
-from rackwright.settings.ssh.known_hosts import HostKeyPlace
+from rackwright.pyinfra_glue.ssh.logins import adapted, agent_of, keys_of
+from rackwright.pyinfra_glue.ssh.trust import Trust
+from rackwright.settings.ssh.known_hosts import STRICT, HostKeyPlace, place_for
+from rackwright.settings.ssh.openssh import Question, Said, ask, through_itself
+from rackwright.settings.ssh.shortfalls import refuse_shortfalls
 
 SECONDS = 10
 """Within which a server must have answered, and shown its key."""
@@ -67,29 +72,74 @@ _HOPS: ContextVar[tuple[str, ...]] = ContextVar("rackwright_ssh_hops", default=(
 
 
 class PatientClient(SSHClient):
-    """pyinfra's client; a hop's keys are checked as its host's, and what is refused for now is tried again."""
+    """pyinfra's client, by what ssh itself says of a host; a hop's keys are checked as its host's.
+
+    What is refused for now is tried again.
+    """
+
+    checking: Checking
 
     def connect(self, hostname: str, **arguments: Any) -> None:  # type: ignore[override]
         """Connect to a host, or, from within such a call, to a hop before it."""
-        limits = {"auth_timeout": LOGIN, "channel_timeout": CHANNEL}
-        arguments = {"transport_factory": QuickTransport, **limits, **arguments}
+        arguments = {"auth_timeout": LOGIN, "channel_timeout": CHANNEL, **arguments}
         outer = _OUTER.get()
         if outer is not None:
             self._connect_hop(hostname, {**arguments, **outer.arguments})
             return
         own = Checking(arguments.get(f"{_OURS}strict_host_key_checking"), arguments.get(f"{_OURS}known_hosts_file"))
         with checked_by(own):
-            patiently(lambda: super(PatientClient, self).connect(hostname, **arguments))  # type: ignore[no-untyped-call]
+            patiently(lambda: self._connect(hostname, arguments))
+
+    def _connect(self, hostname: str, arguments: Mapping[str, Any]) -> None:
+        words = {**arguments, **adapted(_said(_question(hostname, arguments)), arguments)}
+        super().connect(hostname, **words)  # type: ignore[no-untyped-call]
 
     def _connect_hop(self, hostname: str, arguments: Mapping[str, Any]) -> None:
         try:
             with on_the_way(hostname), logins_at(hostname, arguments.get("port")).login():
-                super().connect(hostname, **arguments)  # type: ignore[no-untyped-call]
+                self._connect(hostname, arguments)
         except (SSHException, EOFError, ConnectionResetError) as error:
             if isinstance(error, SSHException) and "banner" not in str(error):
                 raise
             why = str(error) or type(error).__name__
             raise HopRefusedError(f"jump host {hostname} lets nobody in for now ({why}); its MaxStartups?") from error
+
+    def parse_config(
+        self,
+        hostname: str,
+        initial_cfg: Any = None,
+        ssh_config_file: str | None = None,
+        strict_host_key_checking: str | None = None,
+    ) -> Any:
+        """What a connection needs, from what ssh says of the host, in the order in which pyinfra's client takes it."""
+        known: dict[str, Any] = dict(initial_cfg or {})
+        question = _question(hostname, {**known, f"{_OURS}config_file": ssh_config_file})
+        said, checking = _said(question), _OUTER.get() or Checking(strict_host_key_checking, None)
+        place = place_for(question, said, checking.known_hosts)
+        trust = Trust(place, checking.strict == "accept-new", said.is_set("hashknownhosts", "yes"))
+        found = {**known, "port": place.port, "transport_factory": trust.transport, **keys_of(said, question, known)}
+        if user := known.get("username") or said.get("user"):
+            found["username"] = user
+        if not known.get("sock"):
+            found["sock"] = self._way(question, said, place, found)
+        forwards = said.get("forwardagent", "no") != "no"
+        return place.address, found, forwards, trust, (), int(said.get("serveraliveinterval") or 0), agent_of(said)
+
+    def _way(self, question: Question, said: Said, place: HostKeyPlace, known: Mapping[str, Any]) -> Any:
+        """What leads to the host's sshd: a program, the last of its jump hosts, or None for a plain connection."""
+        if said.get("proxycommand"):
+            return jumps.program(said, question, place.address, place.port, known.get("username") or getpass.getuser())
+        way: Any = None
+        chain = _hops(said)
+        for hop, following in zip(chain, (*chain[1:], None), strict=False):
+            one = PatientClient()
+            login = {key: value for key, value in (("username", hop.user), ("port", hop.port), ("sock", way)) if value}
+            file = {f"{_OURS}config_file": question.file, "timeout": known.get("timeout")}
+            one.connect(hop.host, **file, **login)
+            to = place_for(ask := following.question(question.file), _said(ask), None) if following else place
+            at = place_for(ask := hop.question(question.file), _said(ask), None)
+            way = one.gateway(at.address, at.port, to.address, to.port, timeout=known.get("timeout"))
+        return way or jumps.bound_socket(said, place.address, place.port, known.get("timeout"))
 
     def gateway(self, hostname: str, host_port: int, target: str, target_port: int, timeout: Any = None) -> Any:
         """The way from this hop to the next one, or to the host."""
@@ -145,10 +195,7 @@ def logins_at(hostname: str, port: object) -> Logins:  # noqa: ARG001 - both tel
 def on_the_way(hop: str) -> Iterator[None]:
     """Within it a hop is being connected to. Raises SSHException when that leads through itself, and so never ends."""
     if hop in _HOPS.get():
-        raise SSHException(
-            f"the SSH configuration reaches jump host {hop} through itself; next: before the ProxyJump of the others, "
-            f"`Host {hop}` with `ProxyJump none`"
-        )
+        raise SSHException(through_itself(hop))
     token = _HOPS.set((*_HOPS.get(), hop))
     try:
         yield
@@ -182,6 +229,28 @@ def patiently(connect: Callable[[], None]) -> None:
     return connect()
 
 
+def _question(hostname: str, arguments: Mapping[str, Any]) -> Question:
+    file, user, port = (arguments.get(key) for key in (f"{_OURS}config_file", "username", "port"))
+    return Question(hostname, file or None, user or None, int(port) if port else None)
+
+
+def _hops(said: Said) -> list[jumps.Hop]:
+    try:
+        return jumps.hops(said.get("proxyjump"))
+    except ValueError as error:
+        raise SSHException(str(error)) from error
+
+
+def _said(question: Question) -> Said:
+    """What ssh says of a host. Raises SSHException where that cannot be followed: it ends this connection alone."""
+    try:
+        said = ask(question)
+        refuse_shortfalls(question, said)
+    except SettingsError as error:
+        raise SSHException(error.text) from error
+    return said
+
+
 def line_to(data: Mapping[str, Any], place: HostKeyPlace) -> Any:
     """A connection to a host's sshd, through the jump hosts that the SSH configuration names; nobody logs in there."""
     use_patient_client()
@@ -190,38 +259,21 @@ def line_to(data: Mapping[str, Any], place: HostKeyPlace) -> Any:
 
     def hop() -> None:
         client: Any = PatientClient()
-        found.append(client.parse_config(stated, {"port": place.port}, ssh_config_file=file)[1].get("sock"))
+        login = {"username": data.get("ssh_user"), "port": data.get("ssh_port")}
+        found.append(client.parse_config(stated, login, ssh_config_file=file)[1].get("sock"))
 
     with checked_by(checking_of(data)):
         patiently(hop)
     return found[-1] or socket.create_connection((place.address, place.port), timeout=SECONDS)
 
 
-@dataclass(frozen=True)
-class SSHConfiguration:
-    """An SSH configuration in which `ProxyJump none` means no jump; paramiko takes it for a host of that name."""
-
-    known: SSHConfig
-
-    def lookup(self, hostname: str) -> Any:
-        """What it says of a host."""
-        found = self.known.lookup(hostname)
-        if found.get("proxyjump", "").lower() == "none":
-            del found["proxyjump"]
-        return found
-
-
-_read_configuration = client.get_ssh_config
-
-
-def configuration_of(file: str | None = None) -> SSHConfiguration | None:
-    """Read an SSH configuration, by default the user's own; None if the file is missing."""
-    known = _read_configuration(file)
-    return SSHConfiguration(known) if known else None
+def _no_keys(_: Any) -> HostKeys:
+    """paramiko knows no key, and so asks Trust for each."""
+    return HostKeys()
 
 
 def use_patient_client() -> None:
     """From now on pyinfra connects by it, hops included, and its commands have limits. Safe to repeat."""
     limit_commands()
     vars(ssh)["SSHClient"] = PatientClient
-    vars(client).update(SSHClient=PatientClient, get_ssh_config=configuration_of)
+    vars(client).update(SSHClient=PatientClient, get_host_keys=_no_keys)

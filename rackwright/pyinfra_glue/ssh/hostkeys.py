@@ -79,7 +79,7 @@ def _shown(line: Any, kind: str) -> HostKey:
 
 def known(place: HostKeyPlace) -> list[HostKey]:
     """The keys that the files have of a host, hashed names included."""
-    lines = [line for file in place.files for line in _text(_path(file)).splitlines() if _names(line, place.entry)]
+    lines = [line for file in place.files for line in _text(_path(file)).split("\n") if _names(line, place.entry)]
     entries = [entry for line in lines if (entry := _parsed(line)) is not None]
     return [_of(entry.key) for entry in entries if entry.key is not None]
 
@@ -92,7 +92,11 @@ def _parsed(line: str) -> HostKeyEntry | None:
 
 
 def _text(path: Path) -> str:
-    return path.read_text(errors="surrogateescape") if path.is_file() else ""
+    """What stands in a file, byte for byte. Raises RackwrightError when it cannot be read."""
+    try:
+        return path.read_bytes().decode(errors="surrogateescape") if path.is_file() else ""
+    except OSError as error:
+        raise RackwrightError(f"{path}: cannot be read: {error.strerror}; next: ls -l {path}", code="RW1320") from error
 
 
 def _path(file: str) -> Path:
@@ -119,7 +123,7 @@ def _is(name: str, entry: str) -> bool:
 def without(text: str, entry: str, when: str) -> str:
     """A known_hosts text without a host's lines; each stays as a comment. Other hosts of the same line keep theirs."""
     found: list[str] = []
-    for line in text.splitlines():
+    for line in text.removesuffix("\n").split("\n") if text else ():
         if not _names(line, entry):
             found.append(line)
             continue
@@ -135,10 +139,12 @@ def accept(place: HostKeyPlace, keys: Sequence[HostKey], when: str) -> Path:
     when: word for the comments that keep the old lines. Raises RackwrightError when a file cannot be written.
     """
     lines = "".join(f"{place.entry} {key.kind} {key.text}\n" for key in keys)
+    if not place.files:
+        raise RackwrightError(f"{place.entry}: no file keeps its key: UserKnownHostsFile is none", code="RW1320")
     first, *others = dict.fromkeys(_path(file) for file in place.files)
     try:
         for path in others:
-            if any(_names(line, place.entry) for line in _text(path).splitlines()):
+            if any(_names(line, place.entry) for line in _text(path).split("\n")):
                 _rewrite(path, place.entry, when, "")
         _rewrite(first, place.entry, when, lines)
     except OSError as error:
@@ -153,7 +159,7 @@ def _rewrite(path: Path, entry: str, when: str, more: str) -> None:
     with one_writer(path.parent):
         new = path.with_name(f"{path.name}.rackwright-new")
         new.touch(mode=0o600)
-        new.write_text(without(_text(path), entry, when) + more, errors="surrogateescape")
+        new.write_bytes((without(_text(path), entry, when) + more).encode(errors="surrogateescape"))
         if path.exists():
             shutil.copystat(path, new)
             os.chown(new, path.stat().st_uid, path.stat().st_gid)

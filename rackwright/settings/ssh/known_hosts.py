@@ -1,16 +1,22 @@
-"""Which hosts SSH is going to refuse, because their key is not known yet: told before, with what to do."""
+"""Where a host is reached, how its key is known, and which hosts SSH is going to refuse, with what to do."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from rackwright.settings.connection import STRICT
-from rackwright.settings.ssh.files import has_key, stated_of
+from rackwright.messages import SettingsError
+from rackwright.settings.ssh.known_keys import HostNames
+from rackwright.settings.ssh.openssh import Question, Said, ask, ask_all
+from rackwright.settings.ssh.shortfalls import not_taken
 
-DEFAULT_FILE = "~/.ssh/known_hosts"
+USER_FILES = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
+GLOBAL_FILES = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
 SSH_PORT = 22
+STRICT = "ssh_strict_host_key_checking"
 
 
 @dataclass(frozen=True)
@@ -23,35 +29,88 @@ class HostKeyPlace:
     """Its name in known_hosts."""
     files: tuple[str, ...]
     """The files that are read, as they are named; a new key goes into the first."""
+    shared: tuple[str, ...] = ()
+    """Files of the machine that are read, and never written."""
+    also: str = ""
+    """Its name without the port, by which ssh knows its key too."""
+
+    @property
+    def names(self) -> HostNames:
+        """What known_hosts calls it."""
+        return HostNames(self.entry, self.also, (*self.files, *self.shared))
+
+
+def question_of(name: str, data: Mapping[str, Any]) -> Question:
+    """A host as ssh would be given it, from its connection data."""
+    user, file = data.get("ssh_user"), data.get("ssh_config_file")
+    return Question(
+        str(data.get("ssh_hostname") or name.removeprefix("@ssh/")),
+        str(file) if file else None,
+        user if isinstance(user, str) and user else None,
+        data["ssh_port"] if isinstance(data.get("ssh_port"), int) else None,
+    )
+
+
+def is_by_ssh(name: str) -> bool:
+    """True for a host that is reached by SSH, and not by another connector of pyinfra's."""
+    return not name.startswith("@") or name.startswith("@ssh/")
+
+
+def look_up(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
+    """Ask ssh about many hosts at once; returns what it would do for them and we do not.
+
+    hosts: names and connection data. Raises SettingsError where ssh refuses its configuration.
+    """
+    questions = [question_of(name, data) for name, data in hosts if is_by_ssh(name)]
+    for question in questions:
+        if question.file and not Path(question.file).expanduser().exists():
+            raise SettingsError(
+                f"{question.host}: ssh_config_file: there is no {question.file}; next: write it, or leave the key out",
+                code="RW0135",
+            )
+    return not_taken(ask_all(questions))
 
 
 def place_of(name: str, data: Mapping[str, Any]) -> HostKeyPlace:
     """The place of a host, from its connection data and the SSH configuration."""
-    stated = str(data.get("ssh_hostname") or name.removeprefix("@ssh/"))
-    config = stated_of(stated, data.get("ssh_config_file"))
-    address = config.get("hostname", stated)
-    port = int(data.get("ssh_port") or config.get("port") or SSH_PORT)
-    entry = address if port == SSH_PORT else f"[{address}]:{port}"
-    files = [str(data["ssh_known_hosts_file"])] if data.get("ssh_known_hosts_file") else _configured(config)
-    return HostKeyPlace(address, port, entry, tuple(files))
+    question = question_of(name, data)
+    file = data.get("ssh_known_hosts_file")
+    return place_for(question, ask(question), str(file) if file else None)
+
+
+def place_for(question: Question, said: Said, known_hosts: str | None) -> HostKeyPlace:
+    """The same from what ssh has said. known_hosts: the file that the settings name, in place of all others."""
+    address = said.get("hostname", question.host)
+    port = question.port or int(said.get("port") or SSH_PORT)
+    alias = said.get("hostkeyalias")
+    entry = alias or (address if port == SSH_PORT else f"[{address}]:{port}")
+    also = address if entry not in (address, alias) else ""
+    if known_hosts:
+        return HostKeyPlace(address, port, entry, (known_hosts,), also=also)
+    files, shared = _files(said, "userknownhostsfile", USER_FILES), _files(said, "globalknownhostsfile", GLOBAL_FILES)
+    return HostKeyPlace(address, port, entry, files, shared, also)
+
+
+def _files(said: Said, keyword: str, usual: tuple[str, ...]) -> tuple[str, ...]:
+    stated = said.every(keyword)
+    if not stated:
+        return usual
+    words = shlex.split(stated[0]) if '"' in stated[0] else stated[0].split()
+    return tuple(word for word in words if word.lower() != "none")
 
 
 def is_unknown(name: str, data: Mapping[str, Any]) -> bool:
-    """True when a host's key is checked strictly and is in none of the files that pyinfra reads."""
-    if data.get(STRICT) != "yes":
-        return False
-    place = place_of(name, data)
-    return not any(has_key(file, place.entry) for file in place.files)
+    """True when a host's key is checked strictly and is in none of the files that SSH reads."""
+    return is_by_ssh(name) and data.get(STRICT) == "yes" and not place_of(name, data).names.known
 
 
-def advice(names: list[str]) -> str:
-    """One warning about all such hosts."""
+def advice(hosts: Mapping[str, Mapping[str, Any]]) -> str:
+    """One warning about all such hosts. hosts: their connection data, by name."""
+    names = list(hosts)
     some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    remarks = dict.fromkeys(text for name in names[:3] for text in place_of(name, hosts[name]).names.remarks())
     return (
         f"the host keys of {some} are not in known_hosts, so SSH will refuse them: "
         "ssh to each once and compare the key, or set accept_new_host_keys: true for the first contact"
+        f"{''.join(f'; {text}' for text in remarks)}"
     )
-
-
-def _configured(config: Mapping[str, str]) -> list[str]:
-    return config.get("userknownhostsfile", DEFAULT_FILE).split()

@@ -1,0 +1,82 @@
+"""By which keys and which agent a login is tried: those that ssh would try."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from paramiko import PKey, SSHException
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.connectors.ssh_util import load_key_with_certificate
+
+from rackwright.settings.ssh.openssh import Question, Said
+
+
+def adapted(said: Said, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a connection that ssh's configuration sets in place of pyinfra's defaults."""
+    found: dict[str, Any] = {}
+    if said.every("identityfile") or said.is_set("identitiesonly", "yes"):
+        found["look_for_keys"] = False  # the usual files count only where no other is named
+    only = said.is_set("identitiesonly", "yes") and arguments.get("pkey") is None and _loaded(said)
+    if only or said.every("identityagent") == ["none"]:
+        found["allow_agent"] = False
+    if said.get("connecttimeout"):
+        found["timeout"] = int(said.get("connecttimeout"))
+    return found
+
+
+def agent_of(said: Said) -> str | None:
+    """The socket of IdentityAgent; None for the usual one."""
+    stated = said.get("identityagent")
+    if stated.startswith("$"):
+        return os.environ.get(stated[1:].strip("{}"))
+    return str(Path(stated).expanduser()) if stated and stated != "SSH_AUTH_SOCK" else None
+
+
+def keys_of(said: Said, question: Question, known: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of IdentityFile, unless the settings name one: the first one that opens as a key, the rest by file."""
+    files = identities(said, question)
+    if known.get("pkey") is not None or not files:
+        return {}
+    certificates = [_expanded(word, said, question) for word in said.every("certificatefile")]
+    for file in files:
+        if (key := _key(file, next(iter(certificates), None))) is not None:
+            return {"pkey": key, "key_filename": [other for other in files if other != file]}
+    return {"key_filename": files}
+
+
+def identities(said: Said, question: Question) -> list[str]:
+    """The identity files that are there."""
+    named = [_expanded(word, said, question) for word in said.every("identityfile") if word.lower() != "none"]
+    return [file for file in named if Path(file).is_file()]
+
+
+def _key(file: str, certificate: str | None) -> PKey | None:
+    """None for a key with a passphrase, which its agent has, and for one that cannot be read."""
+    try:
+        return load_key_with_certificate(key_filename=file, certificate_filename=certificate, allow_prompt=False)
+    except (PyinfraError, SSHException, OSError, ValueError):
+        return None
+
+
+def _loaded(said: Said) -> bool:
+    files = [Path(word).expanduser() for word in said.every("identityfile")]
+    return any(_key(str(file), None) is not None for file in files if file.is_file())
+
+
+def _expanded(word: str, said: Said, question: Question) -> str:
+    tokens = {
+        "%%": "%",
+        "%d": str(Path.home()),
+        "%h": said.get("hostname", question.host),
+        "%n": question.host,
+        "%p": str(question.port or said.get("port") or 22),
+        "%r": question.user or said.get("user") or os.environ.get("USER", ""),
+        "%u": os.environ.get("USER", ""),
+        "%i": str(os.getuid()),
+    }
+    for token, value in tokens.items():
+        word = word.replace(token, value)
+    return os.path.expandvars(str(Path(word).expanduser()))
