@@ -28,9 +28,8 @@ from rackwright.pyinfra_glue.ssh import jumps
 from rackwright.pyinfra_glue.ssh.limits import limit_commands
 from rackwright.pyinfra_glue.ssh.logins import adapted, agent_of, keys_of
 from rackwright.pyinfra_glue.ssh.trust import Trust
-from rackwright.settings.ssh.known_hosts import STRICT, HostKeyPlace, place_for
+from rackwright.settings.ssh.known_hosts import STRICT, HostKeyPlace, place_for, refuse_unfit
 from rackwright.settings.ssh.openssh import Question, Said, ask, through_itself
-from rackwright.settings.ssh.shortfalls import refuse_shortfalls
 
 SECONDS = 10
 """Within which a server must have answered, and shown its key."""
@@ -245,7 +244,7 @@ def _said(question: Question) -> Said:
     """What ssh says of a host. Raises SSHException where that cannot be followed: it ends this connection alone."""
     try:
         said = ask(question)
-        refuse_shortfalls(question, said)
+        refuse_unfit(question, said)
     except SettingsError as error:
         raise SSHException(error.text) from error
     return said

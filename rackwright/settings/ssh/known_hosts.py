@@ -11,7 +11,6 @@ from typing import Any
 from rackwright.messages import SettingsError
 from rackwright.settings.ssh.known_keys import HostNames
 from rackwright.settings.ssh.openssh import Question, Said, ask, ask_all
-from rackwright.settings.ssh.shortfalls import not_taken
 
 USER_FILES = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
 GLOBAL_FILES = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
@@ -68,7 +67,20 @@ def look_up(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
                 f"{question.host}: ssh_config_file: there is no {question.file}; next: write it, or leave the key out",
                 code="RW0135",
             )
-    return not_taken(ask_all(questions))
+    answers = {question: said for question, said in ask_all(questions).items() if said.options}
+    if not answers:
+        return []
+    from rackwright.settings.ssh.shortfalls import not_taken  # noqa: PLC0415 - few machines configure ssh
+
+    return not_taken(answers)
+
+
+def refuse_unfit(question: Question, said: Said) -> None:
+    """Raises SettingsError for what ssh would do, and cannot be left out here."""
+    if said.options:
+        from rackwright.settings.ssh.shortfalls import refuse_shortfalls  # noqa: PLC0415 - as above
+
+        refuse_shortfalls(question, said)
 
 
 def place_of(name: str, data: Mapping[str, Any]) -> HostKeyPlace:
