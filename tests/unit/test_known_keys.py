@@ -15,7 +15,7 @@ import pytest
 from rackwright.pyinfra_glue.ssh.transport import QuickTransport
 from rackwright.pyinfra_glue.ssh.trust import Trust, _ordered
 from rackwright.settings.ssh.known_hosts import HostKeyPlace, advice, is_unknown
-from rackwright.settings.ssh.known_keys import HostNames, Verdict, hashed, lines_of
+from rackwright.settings.ssh.known_keys import HostNames, KeyVerdict, hashed, lines_of
 
 OWN, OTHER = (paramiko.ECDSAKey.generate() for _ in range(2))
 RSA = paramiko.RSAKey.generate(1024)
@@ -28,7 +28,7 @@ def names(file: Path, entry: str = "gpu01", also: str = "") -> HostNames:
     return HostNames(entry, also, (str(file),))
 
 
-def verdict(file: Path, entry: str = "gpu01", also: str = "", key: paramiko.PKey = OWN) -> Verdict:
+def verdict(file: Path, entry: str = "gpu01", also: str = "", key: paramiko.PKey = OWN) -> KeyVerdict:
     return names(file, entry, also).judge(key.get_name(), key.get_base64())[0]
 
 
@@ -64,9 +64,9 @@ BAD = [
 def test_no_line_loses_another_one(tmp_path: Path, bad: str) -> None:
     file = tmp_path / "known_hosts"
     file.write_bytes(f"{bad}\ngpu01 {KEY}".encode(errors="surrogateescape"))
-    assert verdict(file) is Verdict.KNOWN
+    assert verdict(file) is KeyVerdict.KNOWN
     assert names(file).known
-    assert verdict(file, key=RSA) is Verdict.CHANGED
+    assert verdict(file, key=RSA) is KeyVerdict.CHANGED
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_no_line_loses_another_one(tmp_path: Path, bad: str) -> None:
 def test_every_form_of_a_name_is_known_as_ssh_keygen_finds_it(tmp_path: Path, line: str) -> None:
     file = tmp_path / "known_hosts"
     file.write_bytes(f"# first\n{line}\n".encode())
-    assert verdict(file) is Verdict.KNOWN
+    assert verdict(file) is KeyVerdict.KNOWN
     found = subprocess.run(["ssh-keygen", "-F", "gpu01", "-f", str(file)], capture_output=True, text=True, check=False)
     assert BASE64 in found.stdout
 
@@ -95,18 +95,18 @@ def test_every_form_of_a_name_is_known_as_ssh_keygen_finds_it(tmp_path: Path, li
 @pytest.mark.parametrize("about", ["*,!gpu01", "!gpu01,*", "gpu", "[gpu01]:2222", "gpu0[1]", "!gpu02"])
 def test_what_is_not_about_a_host_is_not(tmp_path: Path, about: str) -> None:
     (tmp_path / "known_hosts").write_text(f"{about} {KEY}\n")
-    assert verdict(tmp_path / "known_hosts") is Verdict.UNKNOWN
+    assert verdict(tmp_path / "known_hosts") is KeyVerdict.UNKNOWN
 
 
 def test_a_port_of_its_own_and_the_name_without_it(tmp_path: Path) -> None:
     file = tmp_path / "known_hosts"
     file.write_text(f"gpu01 {KEY}\n")
-    assert verdict(file, "[gpu01]:2222", "gpu01") is Verdict.KNOWN
-    assert verdict(file, "[gpu01]:2222", "gpu01", OTHER) is Verdict.UNKNOWN
+    assert verdict(file, "[gpu01]:2222", "gpu01") is KeyVerdict.KNOWN
+    assert verdict(file, "[gpu01]:2222", "gpu01", OTHER) is KeyVerdict.UNKNOWN
     file.write_text(f"[gpu01]:2222 {WRONG}\ngpu01 {KEY}\n[gpu*]:2200 {KEY}\n")
-    assert verdict(file, "[gpu01]:2222", "gpu01", OTHER) is Verdict.KNOWN
-    assert verdict(file, "[gpu01]:2222", "gpu01", RSA) is Verdict.CHANGED
-    assert verdict(file, "[gpu05]:2200", "gpu05") is Verdict.KNOWN
+    assert verdict(file, "[gpu01]:2222", "gpu01", OTHER) is KeyVerdict.KNOWN
+    assert verdict(file, "[gpu01]:2222", "gpu01", RSA) is KeyVerdict.CHANGED
+    assert verdict(file, "[gpu05]:2200", "gpu05") is KeyVerdict.KNOWN
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -116,7 +116,7 @@ def test_a_revoked_key_is_refused_wherever_it_stands(tmp_path: Path, order: int,
     first.write_text(f"gpu01 {KEY}\n")
     second.write_text(f"@revoked {revoked} {KEY}\n")
     place = HostKeyPlace("gpu01", 22, "gpu01", (str(first),), (str(second),))
-    assert place.names.judge(OWN.get_name(), BASE64) == (Verdict.REVOKED, f"{second}:1")
+    assert place.names.judge(OWN.get_name(), BASE64) == (KeyVerdict.REVOKED, f"{second}:1")
     for accepts_new in (True, False):
         with pytest.raises(paramiko.SSHException, match=f"is revoked by {second}:1"):
             Trust(place, accepts_new).missing_host_key(None, "gpu01", OWN)
@@ -125,7 +125,7 @@ def test_a_revoked_key_is_refused_wherever_it_stands(tmp_path: Path, order: int,
 
 def test_one_of_several_keys_of_a_host_is_enough(tmp_path: Path) -> None:
     (tmp_path / "known_hosts").write_text(f"gpu01 {WRONG}\ngpu01 {KEY}\n")
-    assert verdict(tmp_path / "known_hosts") is Verdict.KNOWN
+    assert verdict(tmp_path / "known_hosts") is KeyVerdict.KNOWN
 
 
 def test_an_authority_alone_is_told_with_its_line(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_new_key_is_appended_after_a_line_without_an_end(tmp_path: Path) -> No
     first, second = file.read_text().splitlines()
     assert first == f"gpu02 {WRONG}"
     assert second.startswith("|1|")
-    assert verdict(file, "[gpu01]:2222") is Verdict.KNOWN
+    assert verdict(file, "[gpu01]:2222") is KeyVerdict.KNOWN
     with pytest.raises(paramiko.BadHostKeyException):
         Trust(place, True).missing_host_key(None, "x", OTHER)
 

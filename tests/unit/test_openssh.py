@@ -15,7 +15,7 @@ from rackwright.messages import SettingsError
 from rackwright.settings.connection import defaults, login
 from rackwright.settings.ssh import openssh, side_by_side
 from rackwright.settings.ssh.known_hosts import look_up, place_of, question_of
-from rackwright.settings.ssh.openssh import Question, ask, ask_all
+from rackwright.settings.ssh.openssh import SshQuestion, ask, ask_all
 from rackwright.settings.ssh.plain_config import read_plainly
 
 
@@ -99,7 +99,7 @@ def test_the_users_file_counts_and_no_file_asks_nobody(home: Path, monkeypatch: 
     assert login("gpu01", {}) == getpass.getuser()
     assert asked == []
     write(home / ".ssh" / "config", "# nothing yet\nHost *\n  SendEnv LANG\n")
-    ask_all([Question("gpu01")])
+    ask_all([SshQuestion("gpu01")])
     write(home / ".ssh" / "config", "Host gpu01\n  User ops\n")
     assert login("gpu01", {}) == "ops"
     assert defaults("gpu01", {}) == {"ssh_strict_host_key_checking": "yes", "_sudo": True}
@@ -150,7 +150,7 @@ def test_a_match_exec_that_never_ends_is_ended(tmp_path: Path, monkeypatch: pyte
     file = write(tmp_path / "config", 'Match exec "sleep 60"\n User a\n')
     begun = time.monotonic()
     with pytest.raises(SettingsError, match="it took too long"):
-        ask(Question("gpu01", file))
+        ask(SshQuestion("gpu01", file))
     assert time.monotonic() - begun < 10
 
 
@@ -159,13 +159,13 @@ def test_a_match_exec_that_floods_or_leaves_a_child_holds_nobody(tmp_path: Path)
         tmp_path / "config", 'Match exec "yes 2>&1 >&2 | head -c 9000000 >&2; sleep 40 & exit 0"\n User right\n'
     )
     begun = time.monotonic()
-    assert ask(Question("gpu01", file)).get("user") == "right"
+    assert ask(SshQuestion("gpu01", file)).get("user") == "right"
     assert time.monotonic() - begun < 20
 
 
 def test_many_hosts_are_asked_side_by_side(tmp_path: Path) -> None:
     file = write(tmp_path / "config", "Host *\n HostName %h.example.com\n")
-    questions = [Question(f"gpu{number:03}", file) for number in range(40)]
+    questions = [SshQuestion(f"gpu{number:03}", file) for number in range(40)]
     answers = ask_all(questions)
     assert [said.get("hostname") for said in answers.values()] == [f"{one.host}.example.com" for one in questions]
 

@@ -29,7 +29,7 @@ from rackwright.pyinfra_glue.ssh.limits import limit_commands
 from rackwright.pyinfra_glue.ssh.logins import adapted, agent_of, keys_of
 from rackwright.pyinfra_glue.ssh.trust import Trust
 from rackwright.settings.ssh.known_hosts import STRICT, HostKeyPlace, place_for, refuse_unfit
-from rackwright.settings.ssh.openssh import Question, Said, ask, through_itself
+from rackwright.settings.ssh.openssh import SshAnswer, SshQuestion, ask, through_itself
 
 SECONDS = 10
 """Within which a server must have answered, and shown its key."""
@@ -124,7 +124,7 @@ class PatientClient(SSHClient):
         forwards = said.get("forwardagent", "no") != "no"
         return place.address, found, forwards, trust, (), int(said.get("serveraliveinterval") or 0), agent_of(said)
 
-    def _way(self, question: Question, said: Said, place: HostKeyPlace, known: Mapping[str, Any]) -> Any:
+    def _way(self, question: SshQuestion, said: SshAnswer, place: HostKeyPlace, known: Mapping[str, Any]) -> Any:
         """What leads to the host's sshd: a program, the last of its jump hosts, or None for a plain connection."""
         if said.get("proxycommand"):
             return jumps.program(said, question, place.address, place.port, known.get("username") or getpass.getuser())
@@ -228,19 +228,19 @@ def patiently(connect: Callable[[], None]) -> None:
     return connect()
 
 
-def _question(hostname: str, arguments: Mapping[str, Any]) -> Question:
+def _question(hostname: str, arguments: Mapping[str, Any]) -> SshQuestion:
     file, user, port = (arguments.get(key) for key in (f"{_OURS}config_file", "username", "port"))
-    return Question(hostname, file or None, user or None, int(port) if port else None)
+    return SshQuestion(hostname, file or None, user or None, int(port) if port else None)
 
 
-def _hops(said: Said) -> list[jumps.Hop]:
+def _hops(said: SshAnswer) -> list[jumps.Hop]:
     try:
         return jumps.hops(said.get("proxyjump"))
     except ValueError as error:
         raise SSHException(str(error)) from error
 
 
-def _said(question: Question) -> Said:
+def _said(question: SshQuestion) -> SshAnswer:
     """What ssh says of a host. Raises SSHException where that cannot be followed: it ends this connection alone."""
     try:
         said = ask(question)

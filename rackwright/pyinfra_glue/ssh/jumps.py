@@ -12,7 +12,7 @@ from typing import Any
 
 from paramiko import ProxyCommand
 
-from rackwright.settings.ssh.openssh import Question, Said
+from rackwright.settings.ssh.openssh import SshAnswer, SshQuestion
 
 FAMILIES = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
 SHELL = "/bin/sh"
@@ -28,9 +28,9 @@ class Hop:
     user: str | None
     port: int | None
 
-    def question(self, file: str | None) -> Question:
+    def question(self, file: str | None) -> SshQuestion:
         """As ssh is given it. file: the SSH configuration of the host behind it."""
-        return Question(self.host, file, self.user, self.port)
+        return SshQuestion(self.host, file, self.user, self.port)
 
 
 def hops(text: str) -> list[Hop]:
@@ -48,14 +48,14 @@ def _hop(word: str) -> Hop:
     return Hop(found[1] or found[2], user or None, int(found[3]) if found[3] else None)
 
 
-def program(said: Said, question: Question, address: str, port: int, user: str) -> Any:
+def program(said: SshAnswer, question: SshQuestion, address: str, port: int, user: str) -> Any:
     """The ProxyCommand, started by the user's shell with its tokens filled in, as ssh starts it."""
     tokens = {"%%": "%", "%h": address, "%n": question.host, "%p": str(port), "%r": user}
     command = re.sub("%.", lambda found: tokens.get(found[0], found[0]), said.get("proxycommand"))
     return ProxyCommand(shlex.join([os.environ.get("SHELL") or SHELL, "-c", f"exec {command}"]))
 
 
-def bound_socket(said: Said, address: str, port: int, timeout: float | None) -> socket.socket | None:
+def bound_socket(said: SshAnswer, address: str, port: int, timeout: float | None) -> socket.socket | None:
     """A connection as AddressFamily and BindAddress ask for it; None where neither is set. Raises OSError."""
     family, source = FAMILIES.get(said.get("addressfamily"), socket.AF_UNSPEC), said.get("bindaddress")
     if family == socket.AF_UNSPEC and not source:

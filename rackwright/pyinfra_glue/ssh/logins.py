@@ -11,10 +11,10 @@ from paramiko import PKey, SSHException
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.connectors.ssh_util import load_key_with_certificate
 
-from rackwright.settings.ssh.openssh import Question, Said
+from rackwright.settings.ssh.openssh import SshAnswer, SshQuestion
 
 
-def adapted(said: Said, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def adapted(said: SshAnswer, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of a connection that ssh's configuration sets in place of pyinfra's defaults."""
     found: dict[str, Any] = {}
     if said.every("identityfile") or said.is_set("identitiesonly", "yes"):
@@ -27,7 +27,7 @@ def adapted(said: Said, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def agent_of(said: Said) -> str | None:
+def agent_of(said: SshAnswer) -> str | None:
     """The socket of IdentityAgent; None for the usual one."""
     stated = said.get("identityagent")
     if stated.startswith("$"):
@@ -35,7 +35,7 @@ def agent_of(said: Said) -> str | None:
     return str(Path(stated).expanduser()) if stated and stated != "SSH_AUTH_SOCK" else None
 
 
-def keys_of(said: Said, question: Question, known: Mapping[str, Any]) -> dict[str, Any]:
+def keys_of(said: SshAnswer, question: SshQuestion, known: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of IdentityFile, unless the settings name one: the first one that opens as a key, the rest by file."""
     files = identities(said, question)
     if known.get("pkey") is not None or not files:
@@ -47,7 +47,7 @@ def keys_of(said: Said, question: Question, known: Mapping[str, Any]) -> dict[st
     return {"key_filename": files}
 
 
-def identities(said: Said, question: Question) -> list[str]:
+def identities(said: SshAnswer, question: SshQuestion) -> list[str]:
     """The identity files that are there."""
     named = [_expanded(word, said, question) for word in said.every("identityfile") if word.lower() != "none"]
     return [file for file in named if Path(file).is_file()]
@@ -61,12 +61,12 @@ def _key(file: str, certificate: str | None) -> PKey | None:
         return None
 
 
-def _loaded(said: Said) -> bool:
+def _loaded(said: SshAnswer) -> bool:
     files = [Path(word).expanduser() for word in said.every("identityfile")]
     return any(_key(str(file), None) is not None for file in files if file.is_file())
 
 
-def _expanded(word: str, said: Said, question: Question) -> str:
+def _expanded(word: str, said: SshAnswer, question: SshQuestion) -> str:
     tokens = {
         "%%": "%",
         "%d": str(Path.home()),

@@ -13,7 +13,7 @@ from pyinfra import logger
 
 from rackwright.pyinfra_glue.ssh.transport import QuickTransport
 from rackwright.settings.ssh.known_hosts import HostKeyPlace
-from rackwright.settings.ssh.known_keys import Verdict, hashed
+from rackwright.settings.ssh.known_keys import KeyVerdict, hashed
 
 RSA = ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
 """What to ask a host for, of which an `ssh-rsa` key is known: the newest signature first."""
@@ -32,14 +32,14 @@ class Trust(MissingHostKeyPolicy):
         """Raises SSHException for a key that is not known, is another one, or is revoked."""
         verdict, where = self.place.names.judge(key.get_name(), key.get_base64())
         entry = self.place.entry
-        if verdict is Verdict.REVOKED:
+        if verdict is KeyVerdict.REVOKED:
             raise SSHException(f"the host key of {entry} is revoked by {where}; next: give the host another key")
-        if verdict is Verdict.CHANGED:
+        if verdict is KeyVerdict.CHANGED:
             raise BadHostKeyException(self.place.address, key, key)
-        if verdict is Verdict.UNKNOWN and not self.accepts_new:
+        if verdict is KeyVerdict.UNKNOWN and not self.accepts_new:
             more = "".join(f"; {text}" for text in self.place.names.remarks())
             raise SSHException(f"StrictPolicy: No host key for {entry} found in known_hosts{more}")
-        if verdict is Verdict.UNKNOWN:
+        if verdict is KeyVerdict.UNKNOWN:
             self._add(key)
 
     def _add(self, key: PKey) -> None:

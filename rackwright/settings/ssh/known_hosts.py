@@ -10,7 +10,7 @@ from typing import Any
 
 from rackwright.messages import SettingsError
 from rackwright.settings.ssh.known_keys import HostNames
-from rackwright.settings.ssh.openssh import Question, Said, ask, ask_all
+from rackwright.settings.ssh.openssh import SshAnswer, SshQuestion, ask, ask_all
 
 USER_FILES = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
 GLOBAL_FILES = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
@@ -39,10 +39,10 @@ class HostKeyPlace:
         return HostNames(self.entry, self.also, (*self.files, *self.shared))
 
 
-def question_of(name: str, data: Mapping[str, Any]) -> Question:
+def question_of(name: str, data: Mapping[str, Any]) -> SshQuestion:
     """A host as ssh would be given it, from its connection data."""
     user, file = data.get("ssh_user"), data.get("ssh_config_file")
-    return Question(
+    return SshQuestion(
         str(data.get("ssh_hostname") or name.removeprefix("@ssh/")),
         str(file) if file else None,
         user if isinstance(user, str) and user else None,
@@ -75,7 +75,7 @@ def look_up(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
     return not_taken(answers)
 
 
-def refuse_unfit(question: Question, said: Said) -> None:
+def refuse_unfit(question: SshQuestion, said: SshAnswer) -> None:
     """Raises SettingsError for what ssh would do, and cannot be left out here."""
     if said.options:
         from rackwright.settings.ssh.shortfalls import refuse_shortfalls  # noqa: PLC0415 - as above
@@ -90,7 +90,7 @@ def place_of(name: str, data: Mapping[str, Any]) -> HostKeyPlace:
     return place_for(question, ask(question), str(file) if file else None)
 
 
-def place_for(question: Question, said: Said, known_hosts: str | None) -> HostKeyPlace:
+def place_for(question: SshQuestion, said: SshAnswer, known_hosts: str | None) -> HostKeyPlace:
     """The same from what ssh has said. known_hosts: the file that the settings name, in place of all others."""
     address = said.get("hostname", question.host)
     port = question.port or int(said.get("port") or SSH_PORT)
@@ -103,7 +103,7 @@ def place_for(question: Question, said: Said, known_hosts: str | None) -> HostKe
     return HostKeyPlace(address, port, entry, files, shared, also)
 
 
-def _files(said: Said, keyword: str, usual: tuple[str, ...]) -> tuple[str, ...]:
+def _files(said: SshAnswer, keyword: str, usual: tuple[str, ...]) -> tuple[str, ...]:
     stated = said.every(keyword)
     if not stated:
         return usual

@@ -63,7 +63,7 @@ class Lines:
         return sorted(found, key=lambda line: line.number)
 
 
-class Verdict(Enum):
+class KeyVerdict(Enum):
     """What the files say of a key that a host has shown."""
 
     KNOWN = "known"
@@ -96,18 +96,18 @@ class HostNames:
         """The kinds of the keys that are known, which the host is asked for first."""
         return list(dict.fromkeys(line.kind for line in self.known))
 
-    def judge(self, kind: str, key: str) -> tuple[Verdict, str]:
+    def judge(self, kind: str, key: str) -> tuple[KeyVerdict, str]:
         """What the files say of a key, and the line that says so, as `FILE:LINE`; empty when there is none.
 
         kind, key: as known_hosts has them.
         """
         every = [*self.about(self.entry), *self.about(self.also)]
         same = [line for line in every if _is_same(line, kind, key)]
-        for marker, verdict in ((REVOKED, Verdict.REVOKED), ("", Verdict.KNOWN)):
+        for marker, verdict in ((REVOKED, KeyVerdict.REVOKED), ("", KeyVerdict.KNOWN)):
             if found := next((line for line in same if line.marker == marker), None):
                 return verdict, found.where
         others = _plain(self.about(self.entry))
-        return (Verdict.CHANGED, others[0].where) if others else (Verdict.UNKNOWN, "")
+        return (KeyVerdict.CHANGED, others[0].where) if others else (KeyVerdict.UNKNOWN, "")
 
     def remarks(self) -> list[str]:
         """Why lines about the host, and files, are of no use for it."""

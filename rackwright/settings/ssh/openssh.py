@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rackwright.messages import SettingsError
 
 if TYPE_CHECKING:
-    from rackwright.settings.ssh.side_by_side import Ended
+    from rackwright.settings.ssh.side_by_side import Finished
 
 USER_FILE = "~/.ssh/config"
 SYSTEM_FILE = Path("/etc/ssh/ssh_config")
@@ -34,7 +34,7 @@ ADDRESS = "192.0.2.1"
 
 
 @dataclass(frozen=True)
-class Question:
+class SshQuestion:
     """A host as ssh would be given it."""
 
     host: str
@@ -45,7 +45,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Said:
+class SshAnswer:
     """What ssh says of a host, without what it says of every host by default."""
 
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -65,16 +65,16 @@ class Said:
         return self.get(keyword).lower() in values
 
 
-NOTHING = Said()
-_answers: dict[tuple[object, ...], Said] = {}
+NOTHING = SshAnswer()
+_answers: dict[tuple[object, ...], SshAnswer] = {}
 
 
-def ask(question: Question) -> Said:
+def ask(question: SshQuestion) -> SshAnswer:
     """What ssh would do. Raises SettingsError, with file and line, where it refuses its configuration."""
     return ask_all([question])[question]
 
 
-def ask_all(questions: Iterable[Question]) -> dict[Question, Said]:
+def ask_all(questions: Iterable[SshQuestion]) -> dict[SshQuestion, SshAnswer]:
     """The same for many hosts at the price of a few: what was asked before is remembered while its files stay."""
     keys = {question: _key(question) for question in questions}
     missing = [question for question, key in keys.items() if key is not None and key not in _answers]
@@ -83,7 +83,7 @@ def ask_all(questions: Iterable[Question]) -> dict[Question, Said]:
     return {question: NOTHING if key is None else _answers[key] for question, key in keys.items()}
 
 
-def _key(question: Question) -> tuple[object, ...] | None:
+def _key(question: SshQuestion) -> tuple[object, ...] | None:
     """What an answer is remembered by; None where the files say nothing of how a host is reached."""
     file = _file(question)
     if file == NO_FILE or (file is None and not matters(_usual(), SYSTEM_FILE)):
@@ -91,23 +91,24 @@ def _key(question: Question) -> tuple[object, ...] | None:
     return question, file, _stamp(Path(file) if file else _usual())
 
 
-def _ask(questions: list[Question], keys: Mapping[Question, tuple[object, ...] | None]) -> None:
+def _ask(questions: list[SshQuestion], keys: Mapping[SshQuestion, tuple[object, ...] | None]) -> None:
     if not shutil.which("ssh"):
         from rackwright.settings.ssh.plain_config import read_plainly  # noqa: PLC0415 - few machines have no ssh
 
         for question in questions:
             read = read_plainly(question.host, Path(_file(question) or _usual()))
-            _answers[keys[question] or ()] = Said(read)
+            _answers[keys[question] or ()] = SshAnswer(read)
         return
     usual = _defaults()
     for question, ended in zip(questions, run_all([_words(question) for question in questions]), strict=True):
         if ended.status != 0:
             raise _refused(question, ended)
         said = _parsed(ended.out)
-        _answers[keys[question] or ()] = Said({key: value for key, value in said.items() if usual.get(key) != value})
+        own = {key: value for key, value in said.items() if usual.get(key) != value}
+        _answers[keys[question] or ()] = SshAnswer(own)
 
 
-def run_all(commands: Sequence[Sequence[str]]) -> Sequence[Ended]:
+def run_all(commands: Sequence[Sequence[str]]) -> Sequence[Finished]:
     """Run commands side by side."""
     from rackwright.settings.ssh import side_by_side  # noqa: PLC0415 - where no file says anything, nothing is asked
 
@@ -120,7 +121,7 @@ def _defaults() -> Mapping[str, tuple[str, ...]]:
     return {**_parsed(ended.out), "hostname": (), "host": ()}
 
 
-def _words(question: Question) -> list[str]:
+def _words(question: SshQuestion) -> list[str]:
     file = _file(question)
     return [
         *("ssh", "-T", "-G"),
@@ -139,7 +140,7 @@ def _parsed(text: str) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _refused(question: Question, ended: Ended) -> SettingsError:
+def _refused(question: SshQuestion, ended: Finished) -> SettingsError:
     lines = [line.strip() for line in ended.err.splitlines() if line.strip()]
     own = [line for line in lines if "terminating" not in line and "Pseudo-terminal" not in line]
     why = "; ".join(own or lines) or f"it ended with {ended.status}"
@@ -164,7 +165,7 @@ def through_itself(hop: str) -> str:
 # -- files
 
 
-def _file(question: Question) -> str | None:
+def _file(question: SshQuestion) -> str | None:
     """The file to name to ssh; None for those that it reads without one."""
     if question.file:
         path = Path(question.file).expanduser()

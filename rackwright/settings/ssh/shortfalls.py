@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rackwright.messages import SettingsError
-from rackwright.settings.ssh.openssh import Question, Said
+from rackwright.settings.ssh.openssh import SshAnswer, SshQuestion
 
 NAMED = (
     *("knownhostscommand", "checkhostip", "verifyhostkeydns", "nohostauthenticationforlocalhost", "pkcs11provider"),
@@ -16,7 +16,7 @@ NAMED = (
 OFF = ("no", "false", "none", "")
 
 
-def refuse_shortfalls(question: Question, said: Said) -> None:
+def refuse_shortfalls(question: SshQuestion, said: SshAnswer) -> None:
     """Raises SettingsError for what cannot be left out."""
     for text, instead in _refusals(said):
         file = f" in {question.file}" if question.file else ""
@@ -27,7 +27,7 @@ def refuse_shortfalls(question: Question, said: Said) -> None:
         )
 
 
-def _refusals(said: Said) -> Iterator[tuple[str, str]]:
+def _refusals(said: SshAnswer) -> Iterator[tuple[str, str]]:
     if said.is_set("proxyusefdpass", "yes") and said.get("proxycommand"):
         yield "ProxyUseFdpass yes", "a ProxyCommand that carries the connection itself, or ProxyJump, for this host"
     if said.get("revokedhostkeys"):
@@ -42,7 +42,7 @@ def _refusals(said: Said) -> Iterator[tuple[str, str]]:
         yield f"PreferredAuthentications {preferred}", "add publickey for this host: Rackwright logs in by that alone"
 
 
-def not_taken(answers: Mapping[Question, Said]) -> list[str]:
+def not_taken(answers: Mapping[SshQuestion, SshAnswer]) -> list[str]:
     """A line for each file that says what is left out. Raises SettingsError for what cannot be."""
     found: dict[str, dict[str, None]] = {}
     for question, said in answers.items():
@@ -52,7 +52,7 @@ def not_taken(answers: Mapping[Question, Said]) -> list[str]:
     return [f"{file}: not taken: {', '.join(texts)}" for file, texts in found.items() if texts]
 
 
-def _left_out(said: Said) -> Iterator[str]:
+def _left_out(said: SshAnswer) -> Iterator[str]:
     runs_local = said.is_set("permitlocalcommand", "yes")
     for keyword in NAMED:
         if said.get(keyword).lower() not in OFF and (keyword != "localcommand" or runs_local):

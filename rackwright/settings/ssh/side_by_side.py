@@ -19,7 +19,7 @@ BYTES = 1 << 18
 
 
 @dataclass
-class Ended:
+class Finished:
     """How a command ended: its exit status (None: it took too long, and was ended), and what it printed."""
 
     status: int | None
@@ -37,15 +37,15 @@ class _Running:
     """Those that have not ended."""
 
 
-def run_all(commands: Sequence[Sequence[str]]) -> list[Ended]:
+def run_all(commands: Sequence[Sequence[str]]) -> list[Finished]:
     """Run commands, a few at a time; how each ended, in their order. Raises OSError when one cannot be started."""
-    found: list[Ended] = []
+    found: list[Finished] = []
     for first in range(0, len(commands), AT_ONCE):
         found += _run(commands[first : first + AT_ONCE])
     return found
 
 
-def _run(commands: Sequence[Sequence[str]]) -> list[Ended]:
+def _run(commands: Sequence[Sequence[str]]) -> list[Finished]:
     running = [_start(words) for words in commands]
     with selectors.DefaultSelector() as selector:
         for one in running:
@@ -96,7 +96,7 @@ def _drain(selector: selectors.BaseSelector, one: _Running) -> None:
             one.open.discard(fd)
 
 
-def _end(one: _Running) -> Ended:
+def _end(one: _Running) -> Finished:
     try:
         status: int | None = one.process.wait(max(one.until - time.monotonic(), 0.0))
     except subprocess.TimeoutExpired:
@@ -107,4 +107,4 @@ def _end(one: _Running) -> Ended:
     for stream in (one.process.stdout, one.process.stderr):
         if stream is not None:
             stream.close()
-    return Ended(status, out, err)
+    return Finished(status, out, err)
