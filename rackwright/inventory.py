@@ -34,7 +34,7 @@ from rackwright.pyinfra_glue.ssh.open_files import allow_open_files
 from rackwright.pyinfra_glue.terminal import say_when_nobody_answers, tame_output
 from rackwright.settings.inventory_groups import ALL, InventoryGroup, InventoryGroups
 from rackwright.settings.problems import nearest
-from rackwright.settings.ssh.known_hosts import advice, is_unknown, look_up
+from rackwright.settings.ssh.known_hosts import advice, is_unknown, not_followed
 
 __all__ = [
     "HostEntry",
@@ -129,7 +129,7 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
     tell(loaded.foreign.lines(str(listing.path)))
     hosts, skipped = loaded.hosts, loaded.foreign.skipped
     reached = {host.name: host.data for host in hosts if host.name in chosen} if options and options.connects else {}
-    tell(look_up(reached.items()))
+    tell(not_followed(reached.items()))
     unknown = {name: data for name, data in reached.items() if is_unknown(name, data)}
     if options and options.connects:
         fail_on_interrupt()

@@ -27,7 +27,7 @@ from rackwright.settings.model import SITE, HostSettings
 from rackwright.settings.origin import KeyPath, Origin
 from rackwright.settings.problems import InvalidSettingsError, Problem
 from rackwright.settings.secret import Secret
-from rackwright.settings.ssh.known_hosts import look_up
+from rackwright.settings.ssh.known_hosts import not_followed
 
 DATA_OPTION = "--data"
 SIZE = 1 << 20
@@ -90,7 +90,7 @@ def _look_up(hosts: Mapping[str, Mapping[str, Any]]) -> None:
     """Ask ssh at once about all hosts whose login only its configuration knows: the answers are remembered."""
     wanted = {name: own for name, own in hosts.items() if "_sudo" not in own and not own.get("ssh_user")}
     with suppress(SettingsError, ValueError, OSError):  # found again, and told, host by host
-        look_up((name, {**own, **jump_of(name, own)}) for name, own in wanted.items())
+        not_followed((name, {**own, **jump_of(name, own)}) for name, own in wanted.items())
 
 
 def _refuse_empty(listing: Listing) -> None:

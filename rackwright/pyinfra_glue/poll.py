@@ -30,7 +30,7 @@ from rackwright.pyinfra_glue.inventories import tell
 from rackwright.pyinfra_glue.ssh.client import use_patient_client
 from rackwright.pyinfra_glue.ssh.open_files import allow_open_files
 from rackwright.pyinfra_glue.terminal import rebuilt
-from rackwright.settings.ssh.known_hosts import look_up
+from rackwright.settings.ssh.known_hosts import not_followed
 
 AT_ONCE = 100
 """Logins under way at the same time."""
@@ -62,7 +62,7 @@ def poll(
     """
     if not entries:
         return {}
-    tell(look_up((entry.name, entry.data) for entry in entries))
+    tell(not_followed((entry.name, entry.data) for entry in entries))
     use_patient_client()
     allow_open_files(min(AT_ONCE, len(entries)))
     inventory = inventory_of((entry.name, entry.data) for entry in entries)

@@ -24,7 +24,7 @@ from rackwright.pyinfra_glue.ssh.client import use_patient_client
 from rackwright.pyinfra_glue.ssh.open_files import allow_open_files
 from rackwright.pyinfra_glue.terminal import tame_output
 from rackwright.runs.selection import named_by
-from rackwright.settings.ssh.known_hosts import look_up
+from rackwright.settings.ssh.known_hosts import not_followed
 
 __all__ = ["Connected", "chosen_hosts", "chosen_together", "connected", "progress_spinner"]
 
@@ -86,7 +86,7 @@ def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
 
     Raises RackwrightError when none can be reached.
     """
-    tell(look_up((entry.name, entry.data) for entry in entries))
+    tell(not_followed((entry.name, entry.data) for entry in entries))
     _prepare(len(entries))
     from rackwright.pyinfra_glue.interrupt import interruptible  # noqa: PLC0415 - as above
 

@@ -14,7 +14,7 @@ import pytest
 from rackwright.messages import SettingsError
 from rackwright.settings.connection import defaults, login
 from rackwright.settings.ssh import openssh, side_by_side
-from rackwright.settings.ssh.known_hosts import look_up, place_of, question_of
+from rackwright.settings.ssh.known_hosts import not_followed, place_of, question_of
 from rackwright.settings.ssh.openssh import SshQuestion, ask, ask_all
 from rackwright.settings.ssh.plain_config import read_plainly
 
@@ -128,21 +128,21 @@ def test_files_of_known_hosts_and_an_alias_are_sshs(tmp_path: Path) -> None:
 def test_what_cannot_be_left_out_is_refused(tmp_path: Path, text: str, told: str) -> None:
     file = write(tmp_path / "config", text)
     with pytest.raises(SettingsError, match=f"^RW0145: gpu01: the SSH configuration in {file} says `{told}`.*; next: "):
-        look_up([("gpu01", {"ssh_config_file": file})])
+        not_followed([("gpu01", {"ssh_config_file": file})])
 
 
 def test_what_is_left_out_is_named_once(tmp_path: Path) -> None:
     text = "StrictHostKeyChecking no\nKnownHostsCommand /bin/keys\nCheckHostIP yes\nCiphers aes256-ctr\n"
     file = write(tmp_path / "config", text)
-    [line] = look_up((f"gpu{number}", {"ssh_config_file": file}) for number in range(3))
+    [line] = not_followed((f"gpu{number}", {"ssh_config_file": file}) for number in range(3))
     assert line.startswith(f"{file}: not taken: knownhostscommand, checkhostip, ciphers, stricthostkeychecking no (")
-    assert look_up([("gpu01", {"ssh_config_file": write(tmp_path / "fine", "User ops\nProxyJump b\n")})]) == []
+    assert not_followed([("gpu01", {"ssh_config_file": write(tmp_path / "fine", "User ops\nProxyJump b\n")})]) == []
 
 
 def test_a_file_that_is_not_there_is_told_before_anything_connects(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"^RW0135: gpu01: ssh_config_file: there is no .*/none"):
-        look_up([("gpu01", {"ssh_config_file": str(tmp_path / "none")})])
-    assert look_up([("@docker/x", {"ssh_config_file": str(tmp_path / "none")})]) == []
+        not_followed([("gpu01", {"ssh_config_file": str(tmp_path / "none")})])
+    assert not_followed([("@docker/x", {"ssh_config_file": str(tmp_path / "none")})]) == []
 
 
 def test_a_match_exec_that_never_ends_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,7 @@ def is_by_ssh(name: str) -> bool:
     return not name.startswith("@") or name.startswith("@ssh/")
 
 
-def look_up(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
+def not_followed(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
     """Ask ssh about many hosts at once; returns what it would do for them and we do not.
 
     hosts: names and connection data. Raises SettingsError where ssh refuses its configuration.
