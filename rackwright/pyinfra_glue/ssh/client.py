@@ -24,9 +24,7 @@ from pyinfra.connectors.sshuserclient import client
 from pyinfra.connectors.sshuserclient.client import SSHClient
 
 from rackwright.messages import SettingsError
-from rackwright.pyinfra_glue.ssh import jumps
 from rackwright.pyinfra_glue.ssh.limits import limit_commands
-from rackwright.pyinfra_glue.ssh.logins import adapted, agent_of, keys_of
 from rackwright.pyinfra_glue.ssh.trust import Trust
 from rackwright.settings.ssh.known_hosts import STRICT, HostKeyPlace, place_for, refuse_unfit
 from rackwright.settings.ssh.openssh import SshAnswer, SshQuestion, ask, through_itself
@@ -90,8 +88,12 @@ class PatientClient(SSHClient):
             patiently(lambda: self._connect(hostname, arguments))
 
     def _connect(self, hostname: str, arguments: Mapping[str, Any]) -> None:
-        words = {**arguments, **adapted(_said(_question(hostname, arguments)), arguments)}
-        super().connect(hostname, **words)  # type: ignore[no-untyped-call]
+        said = _said(_question(hostname, arguments))
+        if said.options:
+            from rackwright.pyinfra_glue.ssh.logins import adapted  # noqa: PLC0415 - few machines configure ssh
+
+            arguments = {**arguments, **adapted(said, arguments)}
+        super().connect(hostname, **arguments)  # type: ignore[no-untyped-call]
 
     def _connect_hop(self, hostname: str, arguments: Mapping[str, Any]) -> None:
         try:
@@ -116,7 +118,12 @@ class PatientClient(SSHClient):
         said, checking = _said(question), _OUTER.get() or Checking(strict_host_key_checking, None)
         place = place_for(question, said, checking.known_hosts)
         trust = Trust(place, checking.strict == "accept-new", said.is_set("hashknownhosts", "yes"))
-        found = {**known, "port": place.port, "transport_factory": trust.transport, **keys_of(said, question, known)}
+        found = {**known, "port": place.port, "transport_factory": trust.transport}
+        if not said.options:
+            return place.address, found, False, trust, (), 0, None
+        from rackwright.pyinfra_glue.ssh.logins import agent_of, keys_of  # noqa: PLC0415 - few machines configure ssh
+
+        found |= keys_of(said, question, known)
         if user := known.get("username") or said.get("user"):
             found["username"] = user
         if not known.get("sock"):
@@ -126,17 +133,20 @@ class PatientClient(SSHClient):
 
     def _way(self, question: SshQuestion, said: SshAnswer, place: HostKeyPlace, known: Mapping[str, Any]) -> Any:
         """What leads to the host's sshd: a program, the last of its jump hosts, or None for a plain connection."""
+        from rackwright.pyinfra_glue.ssh import jumps  # noqa: PLC0415 - few machines configure ssh
+
         if said.get("proxycommand"):
             return jumps.program(said, question, place.address, place.port, known.get("username") or getpass.getuser())
         way: Any = None
-        chain = _hops(said)
+        chain = jumps.hops(said.get("proxyjump"))
         for hop, following in zip(chain, (*chain[1:], None), strict=False):
             one = PatientClient()
             login = {key: value for key, value in (("username", hop.user), ("port", hop.port), ("sock", way)) if value}
             file = {f"{_OURS}config_file": question.file, "timeout": known.get("timeout")}
             one.connect(hop.host, **file, **login)
-            to = place_for(ask := following.question(question.file), _said(ask), None) if following else place
-            at = place_for(ask := hop.question(question.file), _said(ask), None)
+            at, to = _place(hop.question(question.file)), place
+            if following:
+                to = _place(following.question(question.file))
             way = one.gateway(at.address, at.port, to.address, to.port, timeout=known.get("timeout"))
         return way or jumps.bound_socket(said, place.address, place.port, known.get("timeout"))
 
@@ -233,11 +243,8 @@ def _question(hostname: str, arguments: Mapping[str, Any]) -> SshQuestion:
     return SshQuestion(hostname, file or None, user or None, int(port) if port else None)
 
 
-def _hops(said: SshAnswer) -> list[jumps.Hop]:
-    try:
-        return jumps.hops(said.get("proxyjump"))
-    except ValueError as error:
-        raise SSHException(str(error)) from error
+def _place(question: SshQuestion) -> HostKeyPlace:
+    return place_for(question, _said(question), None)
 
 
 def _said(question: SshQuestion) -> SshAnswer:

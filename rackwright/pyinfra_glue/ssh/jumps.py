@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paramiko import ProxyCommand
+from paramiko import ProxyCommand, SSHException
 
 from rackwright.settings.ssh.openssh import SshAnswer, SshQuestion
 
@@ -34,7 +34,7 @@ class Hop:
 
 
 def hops(text: str) -> list[Hop]:
-    """The jump hosts of a ProxyJump, the first one to connect to first. Raises ValueError for a word that is none."""
+    """The jump hosts of a ProxyJump, the first one to connect to first. Raises SSHException for a word that is none."""
     return [_hop(word.strip()) for word in text.split(",") if word.strip()]
 
 
@@ -44,7 +44,7 @@ def _hop(word: str) -> Hop:
         return Hop(place, user or None, None)
     found = PLACE.fullmatch(place)
     if not found:
-        raise ValueError(f"ProxyJump {word}: it names no jump host")
+        raise SSHException(f"ProxyJump {word}: it names no jump host")
     return Hop(found[1] or found[2], user or None, int(found[3]) if found[3] else None)
 
 
