@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,15 @@ def from_ansible(inventory: str, inventory_file: str | None = None) -> PyinfraGr
     """
     caller = Path(inventory_file or inventory).expanduser()
     root = site_root(caller)
-    return _publish(listing_of(_found(inventory, root), root), caller)
+    listing = listing_of(_found(inventory, root), root)
+    # A variable that the caller set for one command is not there for the next one, which then takes the file itself.
+    named = "" if NAMED in os.environ or inventory_file is None else _from_here(caller)
+    return _publish(replace(listing, named=named), caller)
+
+
+def _from_here(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def _found(inventory: str, root: Path) -> Path:
@@ -126,7 +135,7 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
     options = pyinfra_options.current()
     chosen = options.chosen(list(listing.hosts), _members(listing, inventory_file)) if options else set()
     loaded = load(listing, pyinfra_options.data_given())
-    tell(loaded.foreign.lines(str(listing.path)))
+    tell(loaded.remarks(str(listing.path)))
     hosts, skipped = loaded.hosts, loaded.foreign.skipped
     reached = {host.name: host.data for host in hosts if host.name in chosen} if options and options.connects else {}
     tell(not_followed(reached.items()))

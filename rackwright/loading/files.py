@@ -6,9 +6,10 @@ import os
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
+from rackwright.engines.data import table
 from rackwright.messages import SettingsError
 from rackwright.settings.origin import Origin
 from rackwright.settings.problems import Problem, nearest
@@ -18,6 +19,11 @@ WITHIN, AFTER = re.compile(r"[\w.-]"), re.compile(r"[\w-]")
 OURS = re.compile(r"^\s*(from|import)\s+rackwright|\bglobals\(\)|^\s*hosts\s*=", re.MULTILINE)
 """What a Python inventory has, and a program that prints JSON has not: groups that are left as names."""
 EXTENSIONS = ("", ".yml", ".yaml", ".json")
+LONG = 5
+"""Letters of a name in which one wrong letter is a slip: lab and lan may be two."""
+SHIPPED = ".rackwright/shipped"
+"""Where `rackwright init` keeps what it copied."""
+_WORDS = {"group_vars": "group", "host_vars": "host"}
 NO_FILE = "is no file: a pipe, a socket or a device is not read"
 SITE_VARIABLE = "RACKWRIGHT_SITE"
 DEPLOY = "deploy.py"
@@ -99,21 +105,44 @@ class Site:
         return []
 
     def unknown_files(self, kind: str, names: Collection[str]) -> list[Problem]:
-        """Files in group_vars or host_vars that belong to no group or host of any inventory here."""
-        word = "group" if kind == "group_vars" else "host"
+        """Files in group_vars or host_vars whose name is a group's or host's with a slip of the keyboard."""
         return [
             Problem(
                 Origin(self.display(path)),
                 (),
-                f"no {word} is named {path.stem}{nearest(path.stem, names)}",
+                f"no {_WORDS[kind]} is named {path.stem}{nearest(path.stem, names)}",
                 code="RW0219",
             )
+            for path in self._without_an_owner(kind, names)
+            if self._is_misspelt(path, kind, names)
+        ]
+
+    def unused_files(self, kind: str, names: Collection[str]) -> list[str]:
+        """The line on those that belong to no group or host of any inventory here; empty when there are none."""
+        found = [
+            f"{path.name}{'' if self._is_shipped(path) else nearest(path.stem, names)}"
+            for path in self._without_an_owner(kind, names)
+            if not self._is_misspelt(path, kind, names)
+            # A site for an Ansible inventory keeps the shipped files of profiles that it has no group for.
+            if not self.is_ansible or (nearest(path.stem, names) and not self._is_shipped(path))
+        ]
+        told = f"{kind}/: not used, since no inventory here has such a {_WORDS[kind]}: {', '.join(found)}"
+        return [told] if found else []
+
+    def _without_an_owner(self, kind: str, names: Collection[str]) -> list[Path]:
+        return [
+            path
             for folder in self._judged
             for path in _entries(folder / kind)
             if _name(path) not in names and not self._is_mentioned(_name(path)) and not _why_unusable(path)
-            # A site for an Ansible inventory keeps the shipped files of profiles that it has no group for.
-            if not self.is_ansible or nearest(path.stem, names)
         ]
+
+    def _is_misspelt(self, path: Path, kind: str, names: Collection[str]) -> bool:
+        return not (kind == "group_vars" and self._is_shipped(path)) and any(is_slip(_name(path), own) for own in names)
+
+    def _is_shipped(self, path: Path) -> bool:
+        """True for the file of a profile: b200 and gb200 are two, and none is the other's misspelling."""
+        return _name(path) in _profiles() or (self.root / SHIPPED / path.parent.name / path.name).exists()
 
     def unusable(self, kind: str) -> list[Problem]:
         """What lies in group_vars or host_vars and is no file to read."""
@@ -146,6 +175,29 @@ class Site:
         folders = {_folder(self.inventory), self.root / "inventory"}
         paths = [path for folder in folders if folder.is_dir() for path in folder.iterdir() if path.is_file()]
         return "\n".join(_text(path) for path in paths)
+
+
+def is_slip(word: str, name: str) -> bool:
+    """True when one letter is too many, missing, wrong or exchanged with its neighbour; another number is no slip."""
+    one, other = sorted((word.casefold(), name.casefold()), key=len)
+    if len(other) - len(one) == 1:
+        return any(other[:at] + other[at + 1 :] == one for at in range(len(other)))
+    wrong = [at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right]
+    if len(one) != len(other) or len(wrong) > 2:
+        return False
+    if not wrong:
+        return True
+    if all(one[at].isdigit() and other[at].isdigit() for at in wrong):
+        return False
+    first, last = wrong[0], wrong[-1]
+    if first == last:
+        return len(one) >= LONG
+    return last == first + 1 and one[first] + one[last] == other[last] + other[first]
+
+
+@cache
+def _profiles() -> frozenset[str]:
+    return frozenset(str(row["name"]) for row in table("measured")["profiles"])
 
 
 def _text(path: Path) -> str:

@@ -53,6 +53,8 @@ class Listing:
     """Folder of the site; default: that of the path."""
     is_ansible: bool = False
     """True for an existing Ansible inventory: what is not for us is left out, and hosts without a model are."""
+    named: str = ""
+    """What a command takes for it, where that is not its path."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,12 @@ class Loaded:
 
     hosts: list[InventoryHost]
     foreign: Foreign
+    unused: Sequence[str] = ()
+    """Lines on files that belong to nothing."""
+
+    def remarks(self, inventory: str) -> list[str]:
+        """What was left out, line by line."""
+        return [*self.unused, *self.foreign.lines(inventory)]
 
 
 def load(listing: Listing, overrides: Mapping[str, Any] | None = None) -> Loaded:
@@ -81,9 +89,10 @@ def load(listing: Listing, overrides: Mapping[str, Any] | None = None) -> Loaded
     problems = [*_names(listing.path, names), *reader.site_problems, *_command_line(asked)]
     _look_up({name: {**merged[name].values, **asked} for name in names})
     hosts = [_host(name, merged[name], reader, asked, problems) for name in names]
+    again = f"rackwright check {listing.named or listing.path}"
     if problems:
-        raise InvalidSettingsError(problems, f"rackwright check {listing.path}")
-    return Loaded(grouped([host for host in hosts if host], f"rackwright check {listing.path}"), reader.foreign)
+        raise InvalidSettingsError(problems, again)
+    return Loaded(grouped([host for host in hosts if host], again), reader.foreign, reader.unused)
 
 
 def _look_up(hosts: Mapping[str, Mapping[str, Any]]) -> None:
@@ -97,7 +106,7 @@ def _refuse_empty(listing: Listing) -> None:
     if not listing.hosts:
         raise SettingsError(
             f"{listing.path} names no hosts; next: write one into a group that has a file in group_vars/, then: "
-            f"rackwright check {listing.path}",
+            f"rackwright check {listing.named or listing.path}",
             code="RW0225",
         )
 
@@ -210,6 +219,10 @@ class _Reader:
         self._documents = _documents({path for paths in self._files.values() for path in paths}, site)
         self._inline = Origin(site.display(listing.path))
         self.foreign = Foreign(own_keys_in(self._said()))
+        self.unused = [
+            *site.unused_files("group_vars", [*groups, UNGROUPED]),
+            *site.unused_files("host_vars", list(listing.hosts)),
+        ]
         self.site_problems = [
             *site.unknown_files("group_vars", [*groups, UNGROUPED]),
             *site.unknown_files("host_vars", list(listing.hosts)),

@@ -50,7 +50,7 @@ def load_inventory(path: str | Path, arguments: bool = True) -> list[InventoryHo
     refuse_no_file(inventory)
     if not is_python(inventory):
         loaded = load(listing_of(inventory), data_given())
-        tell(loaded.foreign.lines(str(path)))
+        tell(loaded.remarks(str(path)))
         return with_arguments(site_root(inventory), loaded.hosts) if arguments else list(loaded.hosts)
     _run(inventory)
     found = _inventories().hosts.get(inventory.resolve())
@@ -92,7 +92,7 @@ def _matches(entry: InventoryHost, pattern: str) -> bool:
 
 
 def tell(lines: Iterable[str]) -> None:
-    """Say what was left out of an Ansible inventory, once a command however often it is loaded."""
+    """Say what was left out of an inventory, once a command however often it is loaded."""
     said = _inventories().left_out
     for line in lines:
         if line not in said:

@@ -329,7 +329,7 @@ def test_what_an_editor_leaves_behind_is_no_traceback(site: Path) -> None:
     (site / "inventory/.#x.py").symlink_to("me@here.1234")
     (site / "inventory/broken").symlink_to("/proc/self/mem")
     (site / "group_vars/.#all.yml").symlink_to("me@here.1234")
-    (site / "group_vars/other.yml").touch()
+    (site / "group_vars/rackk.yml").touch()
     assert main(["check", str(site / "inventory/x.py")]) == 1
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from rackwright.concerns.docker.wanted import wanted
 from rackwright.loading.ansible.command import command
-from rackwright.loading.files import site_root
+from rackwright.loading.files import is_slip, site_root
 from rackwright.messages import SettingsError
 from rackwright.plan.concern import HostReading
 from rackwright.pyinfra_glue.inventories import load_inventory
@@ -150,6 +150,60 @@ def test_every_text_and_number_of_an_encrypted_file_is_secret(site: Path) -> Non
         ["host_vars/h1.yml:1", "port"],
         ["host_vars/h1.yml:3", "own_keys[0]"],
     ]
+
+
+def warned(caplog: pytest.LogCaptureFixture, path: str = "inventory/fleet.py") -> list[str]:
+    """What a load says."""
+    with caplog.at_level("WARNING", logger="pyinfra"):
+        load_inventory(path)
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_files_that_nobody_uses_are_one_line(site: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As in a fresh site whose other inventories were deleted."""
+    for name in ("b200.yml", "gb200.yml", "h200_eagle.yml", "prod-eu.yml"):
+        (site / "group_vars" / name).write_text("port: 8001\n")
+    (site / "host_vars" / "h9.yml").write_text("port: 8001\n")
+    assert warned(caplog) == [
+        "group_vars/: not used, since no inventory here has such a group: b200.yml, gb200.yml, h200_eagle.yml, "
+        "prod-eu.yml",
+        "host_vars/: not used, since no inventory here has such a host: h9.yml",
+    ]
+
+
+def test_a_shipped_profile_is_no_misspelling_of_another(site: Path, caplog: pytest.LogCaptureFixture) -> None:
+    text = INVENTORY.replace('"right"', '"b200"')
+    (site / "inventory" / "fleet.py").write_text(text)
+    (site / ".rackwright" / "shipped" / "group_vars").mkdir(parents=True)
+    for folder in (site, site / ".rackwright" / "shipped"):
+        (folder / "group_vars" / "b201x.yml").write_text("port: 8001\n")
+        (folder / "group_vars" / "xb200.yml").write_text("port: 8001\n")
+    (site / "group_vars" / "gb200.yml").write_text("port: 8001\n")
+    (line,) = warned(caplog)
+    assert line.endswith(": b201x.yml, gb200.yml, xb200.yml")
+    (site / "group_vars" / "b2000.yml").write_text("port: 8001\n")
+    assert refusal() == ["RW0219: group_vars/b2000.yml: no group is named b2000 (did you mean b200?)"]
+
+
+@pytest.mark.parametrize(
+    ("word", "name", "is_one"),
+    [
+        ("lefft", "left", True),
+        ("Left", "left", True),
+        ("letf", "left", True),
+        ("prodution", "production", True),
+        ("rocks", "racks", True),
+        ("prod-eu", "prod-us", False),
+        ("gpu08", "gpu09", False),
+        ("gpu18", "gpu81", False),
+        ("gup18", "gpu18", True),
+        ("b200", "h200", False),
+        ("left", "right", False),
+        ("", "left", False),
+    ],
+)
+def test_a_slip_of_the_keyboard(word: str, name: str, is_one: bool) -> None:
+    assert is_slip(word, name) is is_one
 
 
 def test_every_problem_of_all_files_comes_at_once(site: Path) -> None:
