@@ -15,7 +15,7 @@ class Cause(StrEnum):
     GPU = "gpu"
     DISK = "disk"
     DOCKER = "docker"
-    """dockerd does not answer, so nothing of its containers is known."""
+    """dockerd does not answer, cannot start a container, or what a start needs is not on the host."""
     STRANGER = "stranger"
     """Another process of the host has the endpoint's port."""
     HOOK = "hook"

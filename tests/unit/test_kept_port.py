@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rackwright.concerns.watch import KEPT_PORT, watch_files
-from rackwright.concerns.watch.units import FREED
+from rackwright.concerns.watch.units import FREED, MENDED
 from rackwright.paths import STATE
 
 BIND = (
@@ -36,9 +36,11 @@ class Boot:
         """Exit status, output, and what was done, by what the host's programs say."""
         calls = self.folder / "calls"
         calls.unlink(missing_ok=True)
-        known = {"FAILED": "rackwright-llm.service", "JOURNAL": BIND, "RUNS": "", "RESTARTS": "0", **said}
+        known = {"FAILED": "rackwright-llm.service", "JOURNAL": BIND, "RUNS": "", "RESTARTS": "0", "LACKS": "", **said}
         path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
         text = watch_files()[KEPT_PORT].replace(f"{STATE}/", f"{self.folder}/").replace(FREED, str(self.freed))
+        text = text.replace(MENDED, str(self.mended))
+        text = text.replace("\nfreed=", "\ndocker_lacks() { printf '%b' \"$LACKS\"; }\nfreed=", 1)
         environment = {"PATH": path, "CALLS": str(calls), **known}
         run = subprocess.run(["/bin/sh"], input=text, env=environment, capture_output=True, text=True, check=False)
         assert run.stderr == ""
@@ -49,6 +51,10 @@ class Boot:
     @property
     def freed(self) -> Path:
         return self.folder / "run" / "freed"
+
+    @property
+    def mended(self) -> Path:
+        return self.folder / "run" / "mended"
 
     def endpoint(self, name: str, current: str = "aaa", proven: str = "aaa") -> None:
         home = self.folder / "endpoints" / name
@@ -108,3 +114,36 @@ def test_a_dockerd_that_does_not_come_back_is_said(boot: Boot) -> None:
     status, told, done = boot.look(RESTARTS="1")
     assert (status, done) == (2, ["systemctl restart docker"])
     assert "could not be restarted" in told
+
+
+NO_CHAIN = (
+    "docker: Error response from daemon: driver failed programming external connectivity on endpoint rackwright-llm: "
+    "(iptables failed: iptables --wait -t nat -A DOCKER: iptables: No chain/target/match by that name."
+)
+FLUSHED = {"JOURNAL": NO_CHAIN, "LACKS": "nat DOCKER\\n"}
+
+
+def test_chains_that_were_flushed_are_made_again_once_an_hour(boot: Boot) -> None:
+    boot.endpoint("llm")
+    status, told, done = boot.look(**FLUSHED)
+    assert (status, done[0], len(done)) == (1, "systemctl restart docker", 3)
+    assert told.startswith("Docker's chains were gone (nat DOCKER ): it ran nothing and was restarted")
+    assert boot.look(**FLUSHED) == (0, "", []), "another tool would be fought"
+    os.utime(boot.mended, (0, 0))
+    assert boot.look(**FLUSHED)[0] == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"LACKS": ""},
+        {"RUNS": "0123456789ab\n"},
+        {"FAILED": ""},
+        {"JOURNAL": "torch.OutOfMemoryError: CUDA out of memory"},
+    ],
+    ids=["they are there", "dockerd runs a container", "it has not failed", "it died of something else"],
+)
+def test_dockerd_is_not_restarted_for_its_chains_otherwise(boot: Boot, said: dict[str, str]) -> None:
+    boot.endpoint("llm")
+    assert boot.look(**{**FLUSHED, **said}) == (0, "", [])
+    assert not boot.mended.exists()

@@ -516,6 +516,88 @@ def test_whoever_starts_a_unit_frees_its_port_and_whoever_waits_does_not() -> No
     assert "free_port()" not in wait_script("llm", 9)
 
 
+# -- what Docker refuses
+
+NO_CHAIN = (
+    f"docker: Error response from daemon: driver failed programming external connectivity on endpoint rackwright-llm "
+    f"({64 * 'a'}):  (iptables failed: iptables --wait -t nat -A DOCKER -p tcp -d 0/0 --dport 8000 -j DNAT: "
+    "iptables: No chain/target/match by that name."
+)
+NO_CHAIN_SAID = (
+    "Docker could not start the container: driver failed programming external connectivity on endpoint rackwright-llm:"
+    "  (iptables failed: iptables --wait -t nat -A DOCKER -p tcp -d 0/0 --dport 8000 -j DNAT: iptables: No "
+    "chain/target/match by that name."
+)
+DAEMON = "docker: Error response from daemon: "
+
+
+def died(folder: Path, log: str, status: int, lacks: str = "", runs: str = "x") -> tuple[list[str], str, str]:
+    """What is printed, the reason and the cause when the unit's process has ended so, with this last line."""
+    (folder / "docker").write_text(f"#!/bin/sh\ncase $1 in info) ;; *) echo '{runs}' ;; esac\n")
+    (folder / "docker").chmod(0o755)
+    (folder / "log").write_text(f"{log}\nSee 'docker run --help'.\n")
+    seen = f"journalctl() {{ [ $1 = --sync ] || cat {folder}/log; }}\ndocker_lacks() {{ printf '%b' '{lacks}'; }}\n"
+    words = {"unit": "u", "load_timeout": "9", "main": AFTER, "then": "active", "ended": str(status)}
+    words |= {name: str(folder / name) for name in ("reason", "cause")}
+    words["PATH"] = f"{folder}:{os.environ['PATH']}"
+    dying = DYING.replace("echo SubState=running", 'echo SubState=running; echo "ExecMainStatus=$ended"')
+    script = f"{dying}told=yes\n{seen}{host_script('free_port')}{host_script('wait_ready')}"
+    for name in ("reason", "cause"):
+        (folder / name).write_text("")
+    done = subprocess.run(
+        ["sh", "-c", script], env={**os.environ, **words}, check=False, capture_output=True, text=True
+    )
+    assert done.stderr == ""
+    reason, cause = ((folder / name).read_text().strip() for name in ("reason", "cause"))
+    return done.stdout.splitlines(), reason, cause
+
+
+@pytest.mark.parametrize(
+    ("log", "status", "cause", "reason"),
+    [
+        (NO_CHAIN, 125, "docker", NO_CHAIN_SAID),
+        (f"{DAEMON}unknown or invalid runtime name: nvidia.", 125, "docker", "unknown or invalid runtime name: nvidia"),
+        (
+            f"{DAEMON}failed to create task: fork/exec /usr/bin/nvidia-container-runtime: no such file",
+            127,
+            "docker",
+            "fork",
+        ),
+        (f"{DAEMON}failed to set up container networking: could not find bridge docker0", 125, "docker", "docker0"),
+        ("docker: Cannot connect to the Docker daemon at unix:///run/docker.sock.", 125, "docker", "Cannot connect"),
+        ("unknown flag: --no-such-option", 125, "start", "unknown flag: --no-such-option"),
+        ('invalid argument "12q" for "--shm-size" flag: invalid size: \'12q\'', 125, "start", "--shm-size"),
+        (f"{DAEMON}invalid CapAdd: unknown capability: CAP_NONE.", 125, "start", "CAP_NONE"),
+        (f'{DAEMON}runc create failed: exec: "serve": executable file not found in $PATH', 127, "start", "serve"),
+        (NO_CHAIN, 1, "start", "the server died after 0 s"),
+        ("out of memory", 125, "start", "the server died after 0 s"),
+    ],
+)
+def test_what_docker_refuses_is_the_hosts_fault_unless_it_is_the_request(
+    tmp_path: Path, log: str, status: int, cause: str, reason: str
+) -> None:
+    """A server may print Docker's words, and end with its status: not both by accident."""
+    _, said, found = died(tmp_path, log, status)
+    assert (found, reason in said) == (cause, True), said
+
+
+def test_chains_that_are_gone_follow_dockers_own_words_with_the_way_out(tmp_path: Path) -> None:
+    _, said, cause = died(tmp_path, NO_CHAIN, 125, lacks="nat DOCKER\\nfilter DOCKER\\n")
+    assert said.startswith(
+        f"{NO_CHAIN_SAID}: Docker's chains are gone (nat DOCKER, filter DOCKER); next: systemctl restart"
+    )
+    assert (cause, len(said) < 600) == ("docker", True)
+
+
+def test_a_switch_has_the_chains_made_again_where_dockerd_runs_nothing(tmp_path: Path) -> None:
+    printed, said, _ = died(tmp_path, NO_CHAIN, 125, lacks="nat DOCKER\\n", runs="")
+    mended = "Docker's chains are gone (nat DOCKER): restarting dockerd, which runs nothing"
+    assert printed == [mended, "docker restarted", "started", "ready after 0 s"]
+    assert said == ""
+    printed, _, _ = died(tmp_path, NO_CHAIN, 125, runs="")
+    assert "docker restarted" not in printed, "something else is wrong"
+
+
 # -- the judge of the host
 
 BASE = "http://127.0.0.1:8000"

@@ -6,7 +6,14 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rackwright.concerns.endpoint.switch.job import drain_script, in_turn, named, restart_script, wait_script
+from rackwright.concerns.endpoint.switch.job import (
+    can_start_script,
+    drain_script,
+    in_turn,
+    named,
+    restart_script,
+    wait_script,
+)
 from rackwright.concerns.endpoint.switch.transaction import (
     ALONE,
     MEASURING,
@@ -105,7 +112,9 @@ def _prepare(valid: str, stood: Sequence[ServingEndpoint]) -> str:
     there = (host_script("stood_on", endpoint=one.name, unit=_unit_file(one)) for one in stood)
     marks = (f": >{_mark(one)}" for one in stood if one.own.ready_hook)
     drains = (named(one.name, _drain(one)) for one in stood)
-    return in_turn([f"mkdir -p {HOME}", valid, *there, *marks, *drains])
+    # Chains are what a restart of dockerd makes; all else must be there before anything is stopped.
+    able = (named(one.name, can_start_script(one.name, [(one.name, one.tried.release)], False)) for one in stood)
+    return in_turn([f"mkdir -p {HOME}", valid, *there, *able, *marks, *drains])
 
 
 def _drain(one: ServingEndpoint) -> str:

@@ -14,6 +14,7 @@ from rackwright.concerns.endpoint.seen import BOOT_UNITS, SeenEndpoint, SeenEndp
 from rackwright.concerns.endpoint.switch.conflicts import Exchange
 from rackwright.concerns.endpoint.switch.foreign_units import foreigners, kept_aside, refusal
 from rackwright.concerns.endpoint.switch.job import (
+    can_start_script,
     commit_script,
     drain_script,
     gpus_kept_script,
@@ -315,8 +316,12 @@ def _way(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due) ->
     drain = drain_script(name, seen.spec.get("port", settings.port), settings.drain_timeout, hook)
     asked = in_turn([ask_members_script(name, release.hash, own.group.hosts)]) if own.group else ""
     forward = switch_script(name, release.hash, own.binding, settings.load_timeout)
+    publishes = "bridge" in (release.spec.network, seen.spec.get("network"))
+    there = [(name, release.hash), (name, seen.proven)]
+    able, still = (can_start_script(name, there, publishes, again) for again in (False, True))
+    prepare = in_turn([able, asked + kept + drain, still])
     return SwitchScripts(
-        asked + kept + drain, forward, commit, settings.hook_timeout + settings.drain_timeout + start_time(settings)
+        prepare, forward, commit, settings.hook_timeout + settings.drain_timeout + start_time(settings)
     )
 
 

@@ -6,7 +6,7 @@ something, or could not. None runs while somebody is at work on the host.
 
 from __future__ import annotations
 
-from rackwright.hostside import DOCKER_ENVIRONMENT
+from rackwright.hostside import DOCKER_ENVIRONMENT, host_text
 from rackwright.paths import ETC, RUN, STATE, UNITS, WATCH_UNITS
 from rackwright.plan.render import render_own
 
@@ -22,6 +22,8 @@ SECONDS = 30
 KEPT_PORT = f"{CHECKS}/kept-port"
 FREED = f"{RUN}/kept-port-freed"
 """Is there once that check has restarted dockerd in this boot."""
+MENDED = f"{RUN}/chains-mended"
+"""When it has last restarted dockerd for the chains that another tool had flushed."""
 WATCH_FILES = (RUNNER, KEPT_PORT, *(f"{UNITS}/{unit}" for unit in WATCH_UNITS))
 
 
@@ -40,7 +42,12 @@ def watch_files() -> dict[str, str]:
     return {
         RUNNER: render_own("watch.j2", checks=CHECKS, paused=PAUSED, run=RUN, state=STATE),
         KEPT_PORT: render_own(
-            "watch-kept-port.j2", docker=DOCKER_ENVIRONMENT.rstrip(), homes=f"{STATE}/endpoints", freed=FREED
+            "watch-kept-port.j2",
+            docker=DOCKER_ENVIRONMENT.rstrip(),
+            lacks=host_text("docker_lacks.sh").rstrip(),
+            homes=f"{STATE}/endpoints",
+            freed=FREED,
+            mended=MENDED,
         ),
         f"{UNITS}/{WATCH_SERVICE}": render_own(f"{WATCH_SERVICE}.j2", runner=RUNNER),
         f"{UNITS}/{WATCH_TIMER}": render_own(f"{WATCH_TIMER}.j2", seconds=SECONDS),

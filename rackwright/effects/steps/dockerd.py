@@ -13,6 +13,7 @@ from rackwright.concerns.endpoint.switch.events import SwitchProgress
 from rackwright.effects.jobs import Ended
 from rackwright.effects.remote import NotStartedError, StepFailedError, TakenBackError, follow_job
 from rackwright.effects.steps.endpoint import (
+    LACKING,
     NothingServesError,
     RolledBackError,
     clock_of,
@@ -60,7 +61,9 @@ def ending(step: DaemonRestart, progress: SwitchProgress, ended: Ended) -> StepF
             error = NothingServesError(f"{failure.text}\nand rolling back failed too: {progress.lost}\n{_hands(step)}")
         case 5:
             error = NotStartedError(
-                f"dockerd was not restarted, still serving: {names}: {failure.text}", failure.reasons, code="RW0722"
+                f"dockerd was not restarted, still serving: {names}: {failure.text}",
+                failure.reasons,
+                code=LACKING if failure.code == LACKING else "RW0722",
             )
         case _:
             text = f"{step.job.title}: {ended.text}; the host rolls back, and nobody knows yet whether that serves"

@@ -175,7 +175,7 @@ def ending(step: Proved, progress: SwitchProgress, ended: Ended) -> StepFailedEr
             error = NothingServesError(f"{failure.text}\n{_nothing_serves(name, progress)}")
         case 5:
             text = f"endpoint {name} was not switched, it serves what it served: {failure.text}"
-            error = NotStartedError(text, failure.reasons, code="RW0726")
+            error = NotStartedError(text, failure.reasons, code=LACKING if failure.code == LACKING else "RW0726")
         case 6:
             text = f"endpoint {name} answers with release {step.release}, which is not committed"
             error = NotCommittedError(f"{text}: {failure.text}; next: run the same command again", failure.reasons)
@@ -214,11 +214,14 @@ _SAID = {
     "disk": Reason(Cause.DISK, "the disk"),
     "docker": Reason(Cause.DOCKER, "Docker"),
     "stranger": TAKEN,
+    "needs": Reason(Cause.DOCKER, "what a start needs"),
     "hook": Reason(Cause.HOOK, "the drain hook"),
     "start": Reason(Cause.CHECK, "the start"),
     "check": Reason(Cause.CHECK, "the proof"),
 }
 """What a host says of its own failure, in a word (concerns/endpoint/switch/host/transaction.sh)."""
+LACKING = "RW0772"
+"""The code of what is not on the host, found before anything was stopped."""
 _CODES = {
     "gpu": "RW0728",
     "disk": "RW0729",
@@ -226,6 +229,7 @@ _CODES = {
     "start": "RW0731",
     "docker": "RW0732",
     "stranger": "RW0753",
+    "needs": LACKING,
 }
 """The codes of these words."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rackwright.hostside import durable_script, host_script, job_script
+from rackwright.hostside import durable_script, host_script, host_text, job_script
 from rackwright.paths import (
     ENDPOINT_LABEL,
     UNITS,
@@ -19,6 +19,9 @@ from rackwright.paths import (
 )
 from rackwright.plan.asking import listener_script
 from rackwright.plan.binding import Binding
+
+ROOM = 16 * 1024
+"""KiB on a file system of the host's, below which a failure is its fault."""
 
 
 def in_turn(scripts: Iterable[str]) -> str:
@@ -38,6 +41,25 @@ def switch_script(endpoint: str, release: str, binding: Binding, load_timeout: i
     """Point an endpoint at a release, restart it, and wait until it is ready (time in seconds)."""
     restart = restart_script(endpoint, release, binding)
     return restart + gpus_kept_script(endpoint) + started_script(endpoint, load_timeout)
+
+
+def can_start_script(
+    endpoint: str, releases: Iterable[tuple[str, str | None]], publishes: bool, again: bool = False
+) -> str:
+    """Fail before an endpoint that runs is stopped, where what is to start, or to come back, could not start here.
+
+    releases: by endpoint. publishes: whether one of them publishes its port. again: after a drain, of what may have
+    gone meanwhile.
+    """
+    folders = (release_dir(name, one) for name, one in dict.fromkeys(releases) if one)
+    return host_text("docker_lacks.sh") + host_script(
+        "can_start",
+        unit=unit_name(endpoint),
+        releases=" ".join(folders),
+        publishes="yes" if publishes else "no",
+        room=ROOM,
+        again="yes" if again else "no",
+    )
 
 
 def tidy_script(endpoint: str) -> str:
@@ -91,7 +113,8 @@ def wait_script(endpoint: str, load_timeout: int) -> str:
 
 def started_script(endpoint: str, load_timeout: int) -> str:
     """The same for one that this job has started itself: what keeps its port from it is put right once."""
-    return host_script("free_port", unit=unit_name(endpoint)) + wait_script(endpoint, load_timeout)
+    mend = host_text("docker_lacks.sh") + host_script("free_port", unit=unit_name(endpoint))
+    return mend + wait_script(endpoint, load_timeout)
 
 
 def keep_log_script(endpoint: str, label: str, part: str = "switch") -> str:

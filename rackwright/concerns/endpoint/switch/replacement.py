@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rackwright.concerns.endpoint.switch.job import (
+    can_start_script,
     commit_script,
     drain_script,
     halt_script,
@@ -124,7 +125,15 @@ def _prepare(coming: Sequence[Coming], leaving: Sequence[Leaving]) -> str:
     there = (_there(one) for one in stood)
     drains = (named(one.name, drain_script(one.name, one.port, one.own.drain_timeout, _hook(one))) for one in stood)
     marks = (f": >{_mark(one.name)}" for one in coming if one.own.ready_hook)
-    return in_turn([*there, *marks, *drains])
+    return in_turn([*there, *_able(coming, stood), *marks, *drains, *_able(coming, stood, again=True)])
+
+
+def _able(coming: Sequence[Coming], stood: Sequence[Leaving], again: bool = False) -> list[str]:
+    """Fail before anything that serves is stopped, where something of all that is to start could not."""
+    publishes = any(own.network == "bridge" for own in (*(one.own for one in coming), *(one.own for one in stood)))
+    new = [(one.name, one.new.release) for one in coming]
+    own = [(one.name, one.tried.release) for one in stood]
+    return [named(one.name, can_start_script(one.name, [*new, *own], publishes, again)) for one in stood]
 
 
 def _there(one: Leaving) -> str:

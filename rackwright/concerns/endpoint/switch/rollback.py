@@ -10,6 +10,7 @@ from typing import Any
 from rackwright.concerns.endpoint import SeenEndpoint, foreign, format_of, leaving_one, readable, refusal, tried_of
 from rackwright.concerns.endpoint.group import ask_members_script
 from rackwright.concerns.endpoint.switch.job import (
+    can_start_script,
     commit_script,
     drain_script,
     in_turn,
@@ -237,7 +238,7 @@ def _back(name: str, target: str, settings: HostSettings, now: SeenEndpoint, kep
         job=transaction(
             name,
             own,
-            _way(name, target, own, keep, now, binding, settings.group),
+            _way(name, target, own, keep, now, binding, settings.group, kept.specs[target].get("network")),
             tried_of(name, target, kept.specs[target], binding),
             tried_of(name, present, kept.specs[present], binding) if present else None,
             now.proven,
@@ -261,6 +262,7 @@ def _way(
     now: SeenEndpoint,
     binding: Binding,
     group: Group | None,
+    network: str | None,
 ) -> SwitchScripts:
     asked = in_turn([ask_members_script(name, target, group.hosts)]) if group else ""
     kept = keep_log_script(name, now.current or "unknown")
@@ -269,4 +271,8 @@ def _way(
     forget = durable_script("forget_later", home=endpoint_dir(name), release_hash=target)
     forward = switch_script(name, target, binding, own.load_timeout)
     seconds = own.hook_timeout + own.drain_timeout + start_time(own)
-    return SwitchScripts(asked + kept + drain, forward, forget + commit_script(name, target, binding, keep), seconds)
+    publishes = "bridge" in (network, now.spec.get("network"))
+    there = [(name, target), (name, now.proven)]
+    able, still = (can_start_script(name, there, publishes, again) for again in (False, True))
+    prepare = in_turn([able, asked + kept + drain, still])
+    return SwitchScripts(prepare, forward, forget + commit_script(name, target, binding, keep), seconds)

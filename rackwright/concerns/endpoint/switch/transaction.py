@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rackwright.concerns.endpoint.switch.job import halt_script, keep_log_script, switch_script
+from rackwright.concerns.endpoint.switch.job import ROOM, halt_script, keep_log_script, switch_script
 from rackwright.hostside import helper_script, host_script, job_script, trial_script
 from rackwright.hostside.packed import packed
 from rackwright.paths import (
@@ -41,8 +41,6 @@ printf '%s\n' "it runs what was proven last, and is left to wait for the hosts t
 exit 1
 """
 """Instead of a stop, where what was proven comes back by itself once its other hosts do."""
-ROOM = 16 * 1024
-"""KiB on a file system of ours, below which a failure is its fault."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ clock() { read -r seconds _ </proc/uptime; seconds=${seconds%%.*}; } # sets `sec
 elapsed() { printf '%s %s\n' "$1" "$2" | awk '{ printf "%.1f", $2 - $1 }'; }
 why() {
   if [ -s "$reason" ]; then tail -n 1 "$reason"; else tail -n 1 "$JOB/log"; fi |
-    tr -c '[:print:]' ' ' | cut -c1-400 | sed 's/ *$//'
+    tr -c '[:print:]' ' ' | cut -c1-600 | sed 's/ *$//'
 }
 blame() { # say what kind of failure it was: what the host has measured of itself explains whatever else failed
   moment=after run "$faults"

@@ -102,14 +102,38 @@ why_it_died() {
   fi
   printf '%s' "${told#* }" | cut -c1-400
 }
+# What Docker said when it could not start the container at all; nothing when the server itself ended. What the server prints
+# is no word of Docker's, so the status of `docker run` must say so, too.
+refused() {
+  case $status in 125 | 126 | 127) ;; *) return ;; esac
+  last_lines 60 600 | sed -n '/^docker: /p; /^unknown \(shorthand \)\{0,1\}flag: /p; /^invalid argument .* flag: /p' | tail -n 1
+}
+whose() { # Docker's words: a request that Docker does not understand is the release's, all else is the host's
+  case $1 in
+    *'executable file not found'* | *'exec: "'* | *'conflicting options'* | *'nvalid CapAdd'* | *'nvalid CapDrop'* | *'invalid option'* | *'invalid argument "'*) echo start ;;
+    'docker: Error response from daemon'* | 'docker: Cannot connect'* | 'docker: error during connect'*) echo docker ;;
+    *) echo start ;;
+  esac
+}
+chains_gone() {
+  command -v docker_lacks >/dev/null || return 0
+  docker_lacks "$(timeout 25 docker info --format '{{json .}}' 2>/dev/null)" "$(systemctl show --property=MainPID --value docker.service)" |
+    tr '\n' ',' | sed 's/,$//; s/,/, /g'
+}
 give_up() {
   # What a dying server said last reaches the journal a little after its end.
   sleep 1
-  own=$(why_it_died) held=$(held_by_dockerd) kind=start
-  why="$1${own:+: $own}$held" head="$1$held"
+  own=$(why_it_died) held=$(held_by_dockerd) kind=start died=$1
+  said=$(refused)
+  if [ -n "$said" ]; then
+    own='' kind=$(whose "$said") gone=$(chains_gone)
+    died="Docker could not start the container: $(printf '%s' "${said#docker: }" | sed 's/^Error response from daemon: //; s/ ([0-9a-f]\{64\})//' | cut -c1-300)"
+    [ -z "$gone" ] || held="$held: Docker's chains are gone ($gone); next: systemctl restart docker on this host, then run the same command again"
+  fi
+  why="$died${own:+: $own}$held" head="$died$held"
   taken=$(listener_stranger)
   # Whatever the server says of its end: it could not have the port.
-  [ -z "$taken" ] || { why="$taken ($1)"; head=$why; kind=stranger; }
+  [ -z "$taken" ] || { why="$taken ($died)"; head=$why; kind=stranger; }
   printf '%s\n' "$why" >"${reason:-/dev/null}"
   printf '%s\n' "$kind" >"${cause:-/dev/null}"
   printf '%s\n' "$head;${own:+ its own last error, then} its last lines:" ${own:+"$own"}
@@ -118,14 +142,14 @@ give_up() {
 }
 : "${since:=$(date -d '10 minutes ago' '+%F %T')}"
 look() { # at the unit, by one question
-  active='' sub='' job='' result='' began=
+  active='' sub='' job='' result='' began='' status=
   while IFS='=' read -r key value; do
     case $key in
       ActiveState) active=$value ;; SubState) sub=$value ;; Job) job=$value ;; Result) result=$value ;;
-      ExecMainStartTimestampMonotonic) began=$value ;;
+      ExecMainStartTimestampMonotonic) began=$value ;; ExecMainStatus) status=$value ;;
     esac
   done <<END
-$(systemctl show --property=ActiveState,SubState,Job,Result,ExecMainStartTimestampMonotonic "$unit")
+$(systemctl show --property=ActiveState,SubState,Job,Result,ExecMainStartTimestampMonotonic,ExecMainStatus "$unit")
 END
 }
 quarters=0 waited=0

@@ -1,0 +1,58 @@
+# Stop nothing before what a start needs is there: what runs needs none of it, so it may be gone for weeks.
+# Parameters: unit (what would be stopped; nothing is asked where it does not run), releases (folders of what is to start and of
+# what is to come back), publishes ("yes": one of them publishes its port), room (KiB), again ("yes": this is asked for the
+# second time, after a drain, of what a moment can take).
+# The file $reason gets what is missing and the next command, $cause that it is the host's.
+systemctl is-active --quiet "$unit" || exit 0
+lacking() { # the cause, what is missing
+  printf '%s\n' "$2" | tee "${reason:-/dev/null}"
+  printf '%s\n' "$1" >"${cause:-/dev/null}"
+  exit 1
+}
+daemon=$(systemctl show --property=MainPID --value docker.service)
+if [ "$again" = yes ]; then
+  [ "$publishes" = yes ] && [ -n "$(docker_lacks '{}' "$daemon")" ] || exit 0
+fi
+info=$(timeout 25 docker info --format '{{json .}}' 2>/dev/null)
+case $info in
+  *'"ServerVersion":"'?*) ;;
+  *) lacking docker "Docker does not answer, so nothing could be started again; next: journalctl -u docker --lines 50" ;;
+esac
+if [ "$publishes" = yes ]; then
+  gone=$(docker_lacks "$info" "$daemon" | tr '\n' ',' | sed 's/,$//; s/,/, /g')
+  [ -z "$gone" ] || lacking needs "Docker's chains are gone ($gone), so no container that publishes a port could start; next: pyinfra INVENTORY deploy.py restarts dockerd in the host's turn; or rackwright drain HOST --reason chains, on it: systemctl restart docker, rackwright undrain HOST"
+fi
+for runtime in nvidia runc; do
+  own=$(printf '%s\n' "$info" | sed -n 's/.*"Runtimes":{\(.*\)/\1/p' | sed -n 's/.*"'$runtime'":{\([^}]*\)}.*/\1/p')
+  case $own in *'"path":"'*) own=${own#*'"path":"'} own=${own%%'"'*} ;; *) continue ;; esac
+  (PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH; command -v "$own") >/dev/null ||
+    lacking needs "$own, by which Docker starts containers, is not on this host any more; next: apt-get install --reinstall $([ $runtime = nvidia ] && echo nvidia-container-toolkit || echo runc)"
+done
+case $info in *'"nvidia":{'*) ;; *) lacking needs "dockerd does not know the runtime nvidia any more; next: pyinfra INVENTORY deploy.py" ;; esac
+if command -v nvidia-smi >/dev/null; then
+  told=$(timeout 30 nvidia-smi -L 2>&1)
+  case $told in *'Failed to initialize NVML'*) lacking gpu "$(printf '%s\n' "$told" | tr '\n' ' ' | cut -c1-200): a container could not start with GPUs; next: rackwright reboot HOST, so that the installed driver's module is loaded" ;; esac
+fi
+root=$(printf '%s\n' "$info" | sed -n 's/.*"DockerRootDir":"\([^"]*\)".*/\1/p')
+if [ -d "$root" ]; then
+  free=$(df -Pk "$root" 2>/dev/null | awk 'NR == 2 { print $4 }')
+  [ "${free:-$room}" -ge "$room" ] || lacking disk "only $free KiB are free in $root, so no container could start; next: du -xh -d2 $root | sort -h | tail"
+  # Some file systems do not count them, and say 0 of 0.
+  inodes=$(df -Pi "$root" 2>/dev/null | awk 'NR == 2 && $2 > 0 { print $4 }')
+  [ "${inodes:-100}" -ge 100 ] || lacking disk "only $inodes files can still be made in $root, so no container could start; next: df -i $root"
+fi
+for release in $releases; do
+  [ -f "$release/needs" ] || continue
+  while read -r kind name; do
+    case $kind in
+      image)
+        told=$(timeout 60 docker image inspect --format . "$name" 2>&1) && continue
+        case $told in *[Nn]'o such image'*) lacking needs "release ${release##*/} could not start: its image is not on this host any more; next, on it: docker pull $name" ;; esac ;;
+      path)
+        # A file system that does not answer says nothing of what lies there.
+        timeout 10 stat -L "$name" >/dev/null 2>&1
+        [ $? != 1 ] || lacking needs "release ${release##*/} could not start: $name is not on this host any more; next: findmnt --target $name; mount what is missing" ;;
+    esac
+  done <"$release/needs"
+done
+exit 0

@@ -1,0 +1,162 @@
+"""What a start needs is there before anything is stopped: the real script among stand-ins for what it asks."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackwright.concerns.endpoint.switch.events import SwitchProgress
+from rackwright.concerns.endpoint.switch.job import can_start_script
+from rackwright.effects.steps.endpoint import failure_of
+from rackwright.hostside import host_script
+
+SHELLS = [shell for shell in ("dash", "busybox", "bash") if shutil.which(shell)]
+MISMATCH = "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 580.95"
+IMAGE = "nvcr.io/nvidia/tensorrt-llm/release@sha256:3e4c"
+Ask = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(params=SHELLS)
+def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Ask:
+    """Ask on a host that is well, but for what is said; returns exit status, reason and cause."""
+    shell = [request.param, "sh"] if request.param == "busybox" else [request.param]
+
+    def asked(
+        active: bool = True,
+        info: dict[str, Any] | None = None,
+        lacks: str = "",
+        smi: str = "echo 'GPU 0: NVIDIA B200'",
+        images: str = "exit 0",
+        needs: str = "",
+        df: str = "echo /dev/sda1 900000 100 800000 1% /",
+        publishes: str = "yes",
+        again: str = "no",
+    ) -> tuple[int, str, str]:
+        known = (
+            {"ServerVersion": "28.0.1", "DockerRootDir": str(tmp_path), "Runtimes": RUNTIMES} if info is None else info
+        )
+        programs = {
+            "systemctl": f"case $1 in is-active) {'true' if active else 'false'} ;; show) echo 7 ;; esac",
+            "docker": f"case $1 in info) cat <<'END'\n{compact(known)}\nEND\n;;\n*) {images} ;; esac",
+            "nvidia-smi": smi,
+            "df": f"echo head; {df}",
+        }
+        for name, text in programs.items():
+            program = tmp_path / "bin" / name
+            program.parent.mkdir(exist_ok=True)
+            program.write_text(f"#!/bin/sh\n{text}\n")
+            program.chmod(0o755)
+        release = tmp_path / "releases" / "abc"
+        release.mkdir(parents=True, exist_ok=True)
+        (release / "needs").write_text(needs)
+        words: dict[str, str | int] = {
+            "unit": "u",
+            "releases": str(release),
+            "publishes": publishes,
+            "again": again,
+            "room": 16384,
+        }
+        script = f"docker_lacks() {{ printf '%b' '{lacks}'; }}\n{host_script('can_start', **words)}"
+        paths = {name: tmp_path / name for name in ("reason", "cause")}
+        for path in paths.values():
+            path.write_text("")
+        env = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+        env |= {name: str(path) for name, path in paths.items()}
+        run = subprocess.run([*shell, "-c", script], env=env, capture_output=True, text=True, check=False, timeout=60)
+        assert run.stderr == ""
+        return run.returncode, paths["reason"].read_text().strip(), paths["cause"].read_text().strip()
+
+    return asked
+
+
+def compact(known: dict[str, Any]) -> str:
+    """As Docker's client prints it."""
+    return json.dumps(known, separators=(",", ":"))
+
+
+RUNTIMES = {"nvidia": {"path": "sh", "status": {"x": "y"}}, "runc": {"path": "/bin/sh"}}
+WELL = (0, "", "")
+
+
+def test_a_host_that_is_well_may_stop_what_serves(ask: Ask) -> None:
+    assert ask(needs=f"image {IMAGE}\npath /\n") == WELL
+    assert ask(again="yes") == WELL
+
+
+FEW = 'case "$*" in -Pi*) echo /d 9 1 5 9 / ;; *) echo /d 9 1 99999 9 / ;; esac'
+GONE: dict[str, tuple[dict[str, Any], str]] = {
+    "Docker's chains are gone (nat DOCKER, filter DOCKER)": ({"lacks": "nat DOCKER\\nfilter DOCKER\\n"}, "needs"),
+    "Docker does not answer": ({"info": {}}, "docker"),
+    "/no/such-runtime, by which Docker starts containers, is not on this host any more": (
+        {"info": {"ServerVersion": "1", "Runtimes": {**RUNTIMES, "nvidia": {"path": "/no/such-runtime"}}}},
+        "needs",
+    ),
+    "runc-gone, by which Docker starts": (
+        {"info": {"ServerVersion": "1", "Runtimes": {**RUNTIMES, "runc": {"path": "runc-gone"}}}},
+        "needs",
+    ),
+    "dockerd does not know the runtime nvidia": ({"info": {"ServerVersion": "1", "Runtimes": {"runc": {}}}}, "needs"),
+    "Failed to initialize NVML: Driver/library version mismatch": ({"smi": f"echo '{MISMATCH}'; exit 18"}, "gpu"),
+    f"release abc could not start: its image is not on this host any more; next, on it: docker pull {IMAGE}": (
+        {"needs": f"image {IMAGE}\n", "images": "echo 'Error: No such image: x'; exit 1"},
+        "needs",
+    ),
+    "release abc could not start: /no/such/folder is not on this host any more": (
+        {"needs": "path /\npath /no/such/folder\n"},
+        "needs",
+    ),
+    "only 100 KiB are free in": ({"df": "echo /d 900000 1 100 99% /"}, "disk"),
+    "only 5 files can still be made in": ({"df": FEW}, "disk"),
+}
+
+
+@pytest.mark.parametrize("text", GONE)
+def test_whatever_is_gone_is_named_before_anything_is_stopped(ask: Ask, text: str) -> None:
+    known, cause = GONE[text]
+    status, reason, said = ask(**known)
+    assert (status, said) == (1, cause)
+    assert text in reason
+    progress = SwitchProgress("llm", "/logs", cause=said, failure=reason)
+    assert all(one.cause.is_hosts for one in failure_of(progress).reasons), (
+        "it is the host's fault, never the release's"
+    )
+
+
+def test_the_way_out_of_chains_that_are_gone_is_no_outage(ask: Ask) -> None:
+    _, reason, _ = ask(lacks="nat DOCKER\\n")
+    assert reason.index("rackwright drain HOST") < reason.index("systemctl restart docker")
+    status, reason, _ = ask(lacks="nat DOCKER\\n", again="yes")
+    assert (status, "Docker's chains are gone (nat DOCKER)" in reason) == (1, True), "it may have happened in the drain"
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"active": False, "info": {}, "lacks": "nat DOCKER\\n"},
+        {"publishes": "no", "lacks": "nat DOCKER\\n"},
+        {"publishes": "no", "lacks": "nat DOCKER\\n", "again": "yes"},
+        {"smi": "exit 124"},
+        {"smi": "echo 'Unable to determine the device handle for GPU'; exit 15"},
+        {"needs": f"image {IMAGE}\n", "images": "echo 'Cannot connect to the Docker daemon'; exit 1"},
+        {"info": {"ServerVersion": "1", "Runtimes": {"nvidia": {"runtimeType": "io.containerd.runc.v2"}}}},
+        {"df": "echo btrfs 0 0 999999 - /"},
+    ],
+)
+def test_what_nobody_can_tell_or_nothing_needs_stops_no_switch(ask: Ask, known: dict[str, Any]) -> None:
+    assert ask(**known) == WELL
+
+
+def test_what_is_to_start_and_what_is_to_come_back_are_asked_for() -> None:
+    script = can_start_script("llm", [("llm", "new"), ("llm", None), ("old", "was"), ("llm", "new")], True)
+    assert (
+        "releases='/var/lib/rackwright/endpoints/llm/releases/new /var/lib/rackwright/endpoints/old/releases/was'"
+        in script
+    )
+    assert "docker_lacks()" in script
