@@ -98,7 +98,7 @@ def part(step: DaemonRestart, name: str) -> str:
     """A part of the host's job."""
     head = step.job.script.split("# Switch an endpoint, prove it", 1)[0]
     line = f'printf %s "${name}"'
-    return subprocess.run(["sh", "-c", head + line], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(["sh"], input=head + line, capture_output=True, text=True, check=True).stdout
 
 
 # -- the plan

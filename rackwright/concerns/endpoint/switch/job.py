@@ -52,7 +52,7 @@ def can_start_script(
     gone meanwhile.
     """
     folders = (release_dir(name, one) for name, one in dict.fromkeys(releases) if one)
-    return host_text("docker_lacks.sh") + host_script(
+    return (host_text("docker_lacks.sh") if publishes else "") + host_script(
         "can_start",
         unit=unit_name(endpoint),
         releases=" ".join(folders),
