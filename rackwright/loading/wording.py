@@ -23,6 +23,7 @@ from rackwright.settings.sections import (
     CAPABILITY,
     DEBIAN,
     DIRECT,
+    DROP_IN,
     FINGERPRINT,
     FOLDER,
     HTTPS,
@@ -84,6 +85,7 @@ PATTERNS = {
     SHA256: "a SHA-256: 64 hexadecimal digits",
     BLOB: "git's hash of a file: 40 hexadecimal digits",
     REPOSITORY: "a repository of the hub, as openai/gpt-oss-120b",
+    DROP_IN: "a drop-in's file name, as override.conf, or its absolute path",
     YAML_FILE: "a file name that ends in .yaml or .yml, without folders",
 }
 """What the patterns of the settings ask for."""
@@ -94,9 +96,22 @@ def path_of(detail: ErrorDetails) -> KeyPath:
     error = detail.get("ctx", {}).get("error")
     if isinstance(error, MisfitError):
         return error.path
-    return tuple(part for part in detail["loc"] if not (isinstance(part, str) and ("[" in part or part == "literal")))
+    loc = detail["loc"]
+    is_key = loc[-1:] == (KEY,) and detail["type"] != "extra_forbidden"
+    named = loc[:-1] if is_key else loc
+    return tuple(part for before, part in zip(("", *named), named, strict=False) if not _is_branch(before, part))
 
 
+KEY, BRANCHES = "[key]", ("[word]", "[networks]")
+"""What pydantic calls the key of a mapping, and the settings the branches of `allow_from`."""
+
+
+def _is_branch(before: str | int, part: str | int) -> bool:
+    return before == "allow_from" and part in BRANCHES
+
+
+MOST = 200
+"""Characters of a wrong value that one line shows."""
 FEW = 12
 """Keys of a section that one line can name."""
 
@@ -140,7 +155,8 @@ def _shown(path: KeyPath, value: Any) -> str:
     """The wrong value, unless it is long, or a secret by where it stands or by how it looks."""
     if isinstance(value, Mapping | list | tuple | Secret) or value is None or _may_be_secret(path, value):
         return ""
-    return f", not {value!r}"
+    text = repr(value)
+    return f", not {text}" if len(text) <= MOST else f", not {text[:MOST]}... ({len(text)} characters)"
 
 
 def _may_be_secret(path: KeyPath, value: Any) -> bool:

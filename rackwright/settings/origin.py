@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -31,9 +32,19 @@ def origin_of(origins: Mapping[KeyPath, Origin], path: KeyPath) -> Origin | None
     return None
 
 
+LONGEST = 80
+"""Characters of a key that a message shows."""
+_PLAIN = re.compile(r"[^\s.\[\]'\"](?:[^.\[\]'\"\n]*[^\s.\[\]'\"])?")
+
+
 def dotted(path: Iterable[str | int]) -> str:
-    """A key path for people: `endpoints.a.engine`, `allow_from[0]`."""
+    """A key path for people: `endpoints.a.engine`, `allow_from[0]`; a key that is read wrongly so stands in quotes."""
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        text += f"[{part}]" if isinstance(part, int) else f".{_shown(part)}" if text else _shown(part)
     return text
+
+
+def _shown(key: str) -> str:
+    short = key if len(key) <= LONGEST else f"{key[: LONGEST - 3]}..."
+    return short if _PLAIN.fullmatch(short) or (short.endswith("...") and _PLAIN.fullmatch(key)) else ascii(short)

@@ -6,6 +6,7 @@ import json
 from pathlib import PurePosixPath
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from rackwright.commands.render import rendered_files
 from rackwright.loading.validate import validate
 from rackwright.plan.spec import environment, server_command
 from rackwright.settings.model import HostSettings
+from rackwright.settings.problems import InvalidSettingsError
 from tests.unit.test_engine_host import B200, LONG, RTX, SPARK, V2, stand_in_takes
 
 IMAGES = {
@@ -130,3 +132,51 @@ def test_a_copy_has_endpoints_of_its_own(port: int) -> None:
     assert host.model_copy(update={"endpoints": {"other": {"port": port}}}).all_endpoints["other"].port == port
     assert host.all_endpoints is before
     assert host.model_copy() == host
+
+
+SECTION_PATHS = (
+    *("", "endpoints", "endpoints.a", "endpoints.a.gate", "endpoints.a.model", "endpoints.a.environment"),
+    *("gate", "container", "registry", "models", "docker", "docker.daemon", "engine", "environment", "model"),
+    *("rollout.hooks", "proxy", "allow_from", "hardware", "gpus", "mirrors"),
+)
+KEYS = (
+    st.sampled_from(["", " ", "[x]", "[key]", "[word]", "[", "literal", "a.b", "\x1b[31m", "x" * 3000, "{{ x }}"])
+    | st.text(max_size=8)
+    | st.none()
+    | st.integers()
+    | st.booleans()
+    | st.dates()
+    | st.binary(max_size=3)
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(path=st.sampled_from(SECTION_PATHS), key=KEYS, value=ODD | st.dictionaries(KEYS, ODD, max_size=1))
+def test_a_key_of_any_shape_at_any_place_is_taken_or_refused_in_one_line(path: str, key: Any, value: Any) -> None:
+    if not path and not isinstance(key, str):
+        return  # the reader of the files refuses those
+    values: Any = {key: value}
+    for name in reversed(path.split(".") if path else []):
+        values = {name: values}
+    host, problems = validate("h", {"model": {"repository": "openai/gpt-oss-120b", "mount": "/m/x"}, **values}, {})
+    assert bool(problems) == (host is None)
+    lines = str(InvalidSettingsError(problems, "x")).splitlines()[1:-1] if problems else []
+    assert len(lines) <= len(problems)
+    assert all(len(line) < 1000 for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"endpoints": {"a": {"[x]": 1}}}, "endpoints.a.'[x]': unknown key"),
+        ({"gate": {"[x]": 1}}, "gate.'[x]': unknown key: gate takes level, commit_deadline"),
+        ({"gate": {"literal": 1}}, "gate.literal: unknown key: gate takes level, commit_deadline"),
+        ({"gate": {"": 1}}, "gate.'': unknown key: gate takes level, commit_deadline"),
+        ({"environment": {"a b": "x"}}, "environment.a b: must be a name of letters, digits and _, not 'a b'"),
+        ({"environment": {"[key]": "x"}}, "environment.'[key]': must be a name of letters, digits and _, not '[key]'"),
+        ({"allow_from": ["10.0.0.0/99"]}, "allow_from[0]: must be a network such as 10.0.0.0/8, not '10.0.0.0/99'"),
+    ],
+)
+def test_an_odd_key_is_named_as_it_was_written(values: dict[str, Any], told: str) -> None:
+    _, problems = validate("h", values, {})
+    assert told in str(InvalidSettingsError(problems, "x"))
