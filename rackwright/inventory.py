@@ -166,6 +166,12 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
         hosts = [
             overlay_arguments(host, declared[host.name], deploy) if host.name in declared else host for host in hosts
         ]
+        # Imported late: who only looks at hosts loads inventories too, and renders nothing.
+        from rackwright.concerns.catalog import refuse_broken_templates  # noqa: PLC0415
+
+        for host in hosts:
+            if host.name in declared:
+                refuse_broken_templates(declared[host.name].steps, host.settings)
         publish(inventory_file, hosts)
     everyone: PyinfraGroups = {ALL: [(host.name, host.data) for host in hosts]}
     return {**_members(listing, inventory_file, skipped), **everyone}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 from rackwright.commands.fix import fix_files
 from rackwright.commands.inventories import add_inventory, hosts_of
 from rackwright.commands.version_change import version_changes
+from rackwright.concerns.catalog import refuse_broken_templates
 from rackwright.concerns.declared import Declared
 from rackwright.engines.finding import Level
 from rackwright.engines.fit.problems import engine_notes
@@ -54,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     hosts = [overlay_arguments(host, declared[host.name], root / "deploy.py") for host in hosts]
     locks = Locks(root)
     for host in hosts:
-        locks.pin(host.settings)
+        refuse_broken_templates(declared[host.name].steps, locks.pin(host.settings))
     if args.to:
         print("\n".join(version_changes(hosts, args.to)))
         print(f"next: write the new tag into `image:`, then: rackwright check {args.inventory} --fix")
@@ -109,7 +111,32 @@ def _warnings(hosts: Sequence[InventoryHost], declared: Mapping[str, Declared]) 
     for host in hosts:
         for note in notes(host.settings, "firewall" in declared[host.name]):
             found.setdefault(note, []).append(host.name)
-    return [f"warning: {', '.join(names)}: {note}" for note, names in found.items()] + _notes(hosts)
+    warnings = [f"warning: {', '.join(names)}: {note}" for note, names in found.items()]
+    return [*_twins(hosts), *warnings, *_notes(hosts)]
+
+
+def _twins(hosts: Sequence[InventoryHost]) -> list[str]:
+    """Names that lead to one address and port, by the same way: each would be deployed as a host of its own."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for host in hosts:
+        if not host.name.startswith("@") or host.name.startswith("@ssh/"):
+            found.setdefault((_place(host.address), str(host.data.get("ssh_config_file"))), []).append(host.name)
+    return [
+        f"warning: {', '.join(names)}: {len(names)} names of one machine ({address}); a run writes to it by one, "
+        "and refuses the others: take them out of the inventory"
+        for (address, _), names in found.items()
+        if len(names) > 1
+    ]
+
+
+def _place(address: str) -> str:
+    """`ADDRESS:PORT`, in one spelling."""
+    name, _, port = address.removeprefix("@ssh/").rpartition(":")
+    name = name.strip("[]").rstrip(".").lower()
+    try:
+        return f"{ip_address(name)}:{port}"
+    except ValueError:
+        return f"{name}:{port}"
 
 
 def _notes(hosts: Sequence[InventoryHost]) -> list[str]:

@@ -23,6 +23,7 @@ from rackwright.concerns.retention import RETENTION
 from rackwright.messages import RackwrightError
 from rackwright.plan.concern import Concern
 from rackwright.plan.ownership import RECORD
+from rackwright.settings.model import HostSettings
 
 ALL: tuple[Concern[Any, Any], ...] = (
     LEASED,
@@ -69,3 +70,10 @@ def by_name(name: str) -> Concern[Any, Any]:
     raise RackwrightError(
         f"no concern is called {name}; there are: {', '.join(concern.name for concern in ALL)}", code="RW2001"
     )
+
+
+def refuse_broken_templates(steps: Collection[str], settings: HostSettings) -> None:
+    """Render every file of these steps once, offline. Raises SettingsError for a broken template of the site."""
+    for concern in managed(steps):
+        if concern.files:
+            concern.files(settings)

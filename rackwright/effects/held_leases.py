@@ -54,6 +54,12 @@ def hold_of(state: State, host: str) -> Hold | None:
     return None if hold is None or hold.ended.is_set() else hold
 
 
+def twin_of(state: State, host: str, lease: str) -> str | None:
+    """Return the name by which this run itself holds this lease: another name of the same machine."""
+    held = part_of(state, HeldLeases).by_host
+    return next((name for name, hold in held.items() if name != host and hold.id == lease), None)
+
+
 def forget(state: State, host: str) -> None:
     """The lease of a host went with everything else there: nothing is to be renewed or given back."""
     if hold := hold_of(state, host):

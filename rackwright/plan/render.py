@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined, TemplateError
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined, TemplateError, TemplateSyntaxError
 
 from rackwright.hostside import script_folders
 from rackwright.messages import SettingsError
@@ -33,8 +33,16 @@ def render_own(template: str, /, **values: Any) -> str:
 def _render(template: str, places: Sequence[Path], values: Mapping[str, Any]) -> str:
     try:
         return _environment(tuple(places)).get_template(template).render(**values)
-    except TemplateError as error:
-        raise SettingsError(f"templates/{template}: {error.message or error}", code="RW0507") from error
+    except BROKEN as error:
+        line = f":{error.lineno}" if isinstance(error, TemplateSyntaxError) else ""
+        name = getattr(error, "name", None) if isinstance(error, TemplateError) else None
+        why = getattr(error, "message", None) or error
+        text = f"templates/{name or template}{line}: {why}; next: fix it, then: rackwright check INVENTORY"
+        raise SettingsError(text, code="RW0507") from error
+
+
+BROKEN = (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError, OSError)
+"""What a template can raise: UnicodeDecodeError and a missing file are among them."""
 
 
 @cache

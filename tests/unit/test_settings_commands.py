@@ -62,6 +62,53 @@ def test_check_reads_the_lock(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "RW0916" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ({"ssh_hostname": "192.0.2.1"}, {"ssh_hostname": "192.0.2.1"}, True),
+        ({"ssh_hostname": "192.0.2.1"}, {"ssh_hostname": "192.0.2.1", "ssh_port": 22}, True),
+        ({"ssh_hostname": "2001:DB8::1"}, {"ssh_hostname": "2001:db8:0::1"}, True),
+        ({}, {"ssh_hostname": "H1."}, True),
+        ({"ssh_hostname": "192.0.2.1"}, {"ssh_hostname": "192.0.2.1", "ssh_port": 2222}, False),
+        ({"ssh_hostname": "192.0.2.1"}, {"ssh_hostname": "192.0.2.1", "ssh_config_file": "other"}, False),
+        ({"ssh_hostname": "192.0.2.1"}, {"ssh_hostname": "192.0.2.2"}, False),
+    ],
+)
+def test_check_warns_of_two_names_of_one_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], first: object, second: object, same: bool
+) -> None:
+    inventory = tmp_path / "b200.py"
+    (tmp_path / "deploy.py").touch()
+    (tmp_path / "group_vars").mkdir()
+    (tmp_path / "group_vars" / "all.yml").write_text("model: {repository: a/b, mount: /m/b}\n")
+    inventory.write_text(
+        "from rackwright.inventory import build\n"
+        f"globals().update(build(__file__, {{'b200': [('h1', {first!r}), ('h2', {second!r})]}}))\n"
+    )
+    assert main(["check", str(inventory)]) == 0
+    assert ("warning: h1, h2: 2 names of one machine" in capsys.readouterr().out) is same
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        (b"{{ nope }}", "templates/endpoint.service.j2: 'nope' is undefined"),
+        (b"\n{% if %}", "templates/endpoint.service.j2:2: "),
+        (b"{{ 1 / 0 }}", "templates/endpoint.service.j2: division by zero"),
+        (b"{{ 1 + 'a' }}", "templates/endpoint.service.j2: unsupported"),
+        (b"\xff", "templates/endpoint.service.j2: 'utf-8' codec"),
+        (b"{% include 'x.j2' %}", "templates/x.j2"),
+    ],
+)
+def test_check_renders_the_templates(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], written: bytes, told: str
+) -> None:
+    init.make_site(tmp_path)
+    (tmp_path / "templates" / "endpoint.service.j2").write_bytes(written)
+    assert main(["check", str(tmp_path / "inventory" / "b200.py")]) == 1
+    assert f"RW0507: {told}" in capsys.readouterr().err
+
+
 def test_a_wrong_word_exits_1_since_2_means_changes_are_pending(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["chek"]) == 1
     for words in (["render"], ["check", B200, "--nonsense"]):

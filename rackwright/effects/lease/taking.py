@@ -24,7 +24,7 @@ from rackwright.concerns.lease import (
     span,
     whose,
 )
-from rackwright.effects.held_leases import Hold, keep_hold, lease_checked, was_refused, why_lost
+from rackwright.effects.held_leases import Hold, keep_hold, lease_checked, twin_of, was_refused, why_lost
 from rackwright.effects.lease.holder import is_gone, run_word, this_holder
 from rackwright.effects.lease.keeping import keep_slice
 from rackwright.effects.line import is_lost
@@ -121,7 +121,8 @@ def take(state: State, host: Host, seen: SeenLease) -> Taken:
     if dead is not None:
         taken = ask_for(state, host, acquire_script(seen.last_number, this_holder(), dead.id))
     if isinstance(taken, SeenLease):
-        error = LeaseHeldError(refusal(host.name, taken))
+        twin = twin_of(state, host.name, taken.live.id) if taken.live else None
+        error = _same_machine(host.name, twin) if twin else LeaseHeldError(refusal(host.name, taken))
         note("host", host=host.name, state=RunState.BUSY, text=str(error))
         raise error
     if dead is not None:
@@ -153,6 +154,14 @@ def refusal(host: str, held: SeenLease) -> str:
         f"{span(held.left)} unless it is renewed; nothing was done here; next: wait and run the same command again, "
         f"or, when that run is known to be dead: rackwright unlock INVENTORY --limit {host}"
     )
+
+
+def _same_machine(host: str, twin: str) -> LeaseHeldError:
+    text = (
+        f"{host} and {twin} are two names of one machine, and this run writes to it as {twin}; nothing was done here; "
+        f"next: take one of the two out of the inventory"
+    )
+    return LeaseHeldError(text, code="RW0764")
 
 
 def _keep(state: State, host: Host, hold: Hold) -> None:
