@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +22,7 @@ from rackwright.hostside.packed import packed
 from rackwright.paths import MANIFESTS, job_container
 from rackwright.plan.change import Change, Job, Owned, Refuse
 from rackwright.plan.concern import Concern, HostReading
-from rackwright.plan.reading import files, lines_of
+from rackwright.plan.reading import decode, files, lines_of
 from rackwright.proof.references import repository_of, slug
 from rackwright.settings.model import ENDPOINTS, HostSettings
 from rackwright.settings.secret import Secret
@@ -35,6 +36,8 @@ LINE_BREAK = "\x01"
 INSIDE = "/run/rackwright"
 """Where the job's secrets and its program lie in the container."""
 FETCH_TIMEOUT = 24 * 3600
+CONFIG_SIZE = 1 << 18
+"""Bytes of a config.json at most: one with a list of every quantised layer has a fifth of it."""
 PAUSE = 3.0
 """Seconds before a second try at the hub; the n-th pause is n x n as long."""
 
@@ -77,6 +80,8 @@ class SeenModels:
     """True when it lies on a file system that does not answer: nothing is known of any model."""
     opened: frozenset[str] = frozenset()
     """Folders of which others than root may change something."""
+    configs: Mapping[str, str] = field(default_factory=dict)
+    """config.json by its folder, of drafts and of the models that they draft for."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +186,30 @@ done
   done
 }} | tr '\\n\\0' '\\001\\n'
 [ ! -d '{settings.models.folder}' ] || [ -w '{settings.models.folder}' ] || echo readonly=yes
-{foreign}exit 0"""
+{foreign}{_configs(settings)}exit 0"""
+
+
+def _configs(settings: HostSettings) -> str:
+    """Print the config.json of each draft, and of the models that they draft for, whatever their commits."""
+    pairs = [(own.model, own.draft) for own in settings.all_endpoints.values() if own.draft]
+    sources = dict.fromkeys(source for pair in pairs for source in pair if source)
+    return "".join(
+        f'for c in {_any_commit(settings, source)}/config.json; do [ ! -f "$c" ] ||'
+        f' [ "$(wc -c <"$c")" -gt {CONFIG_SIZE} ] || carry "config $c" "$c"; done\n'
+        for source in sources
+    )
+
+
+def _any_commit(settings: HostSettings, source: ModelSource) -> str:
+    """A model's folder as a word of the shell, with a pattern for the commit where that is part of the name."""
+    if source.path or source.directory:
+        return shlex.quote(host_path(settings, source, ""))
+    return f"{shlex.quote(f'{settings.models.folder}/{folder_name(source)}--')}*"
+
+
+def _config(line: str) -> tuple[str, str]:
+    _, path, text = [*line.split(" "), ""][:3]
+    return path.rpartition("/")[0], decode(text)
 
 
 def parse(output: str) -> SeenModels:
@@ -202,6 +230,7 @@ def parse(output: str) -> SeenModels:
         read_only="readonly=yes" in lines,
         hangs="hangs=yes" in lines,
         opened=frozenset(opened),
+        configs=dict(_config(line) for line in lines if line.startswith("config ")),
     )
 
 

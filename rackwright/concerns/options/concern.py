@@ -11,11 +11,17 @@ import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from rackwright.concerns.endpoint import ENDPOINT
+from rackwright.concerns.endpoint.full_gate import drafting_of
+from rackwright.concerns.models import MODELS, SeenModels
 from rackwright.concerns.release import TAKES as RELEASE_TAKES
 from rackwright.concerns.release import binding_of, wanted_releases
+from rackwright.engines.fit.draft_config import Misfit, misfits
+from rackwright.engines.fit.sizes import plan_of
+from rackwright.engines.options.commandline import parsed
 from rackwright.hostside import helper_script, host_program, host_script
 from rackwright.paths import (
     HELPER_LABEL,
@@ -74,6 +80,8 @@ class WantedOptions:
     """UUIDs of the endpoint's GPUs on this host."""
     launched: bool = False
     """True when mpirun starts it on several hosts."""
+    misfits: tuple[Misfit, ...] = ()
+    """What the config.json of its draft and of its model, which lie on the host, say of each other."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -140,7 +148,31 @@ def _wanted(
     gpus = binding_of(endpoint, reading, settings).gpus
     words = (*endpoint.arguments, *first_member_words(endpoint))
     launched = launch_port(endpoint) is not None
-    return WantedOptions(release, endpoint.engine_kind, words, proven or crowded, crowded, gpus, launched)
+    models: SeenModels | None = reading.seen.get(MODELS.name)
+    unfit = _misfits(release, endpoint, models.configs) if models and not proven else ()
+    return WantedOptions(release, endpoint.engine_kind, words, proven or crowded, crowded, gpus, launched, unfit)
+
+
+def _misfits(release: Release, endpoint: EndpointSettings, configs: Mapping[str, str]) -> tuple[Misfit, ...]:
+    """Nothing where one of the two files is not there, or makes no sense."""
+    folders = {mount.target: mount.source for mount in release.spec.mounts}
+    places = [folders.get(source.mount, "") for source in (endpoint.draft, endpoint.model) if source is not None]
+    if len(places) < 2:
+        return ()
+    draft, base = (_tree(configs.get(place, "")) for place in places)
+    section = parsed(plan_of(endpoint).value("drafting"))
+    any_vocabulary = isinstance(section, Mapping) and bool(section.get("use_heterogeneous_vocab"))
+    found = misfits(base, draft, endpoint.engine_kind, drafting_of(endpoint), any_vocabulary)
+    where = f"{places[0]}/config.json of the draft", f"{places[1]}/config.json"
+    return tuple(replace(one, text=f"{where[0]} {one.text} ({where[1]})") for one in found)
+
+
+def _tree(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def changes(releases: tuple[WantedOptions, ...], seen: SeenOptions) -> list[Change]:
@@ -148,7 +180,9 @@ def changes(releases: tuple[WantedOptions, ...], seen: SeenOptions) -> list[Chan
     found: list[Change] = []
     for own in releases:
         verdict = seen.get(own.key)
-        if verdict and verdict.refused:
+        if any(one.certain for one in own.misfits):
+            found.append(_unfit(own))
+        elif verdict and verdict.refused:
             found.append(_refuse(own, verdict))
         elif verdict is None and not own.spared:
             found.append(_ask(own))
@@ -163,6 +197,15 @@ def _refuse(own: WantedOptions, verdict: ImageVerdict) -> Change:
     return Change(
         f"switch endpoint {release.spec.name}", "its image refuses its options", (Refuse(text, code="RW3001"),)
     )
+
+
+def _unfit(own: WantedOptions) -> Change:
+    rows = [f"  {one.text}" for one in own.misfits if one.certain]
+    head = f"endpoint {own.release.spec.name}: its draft does not fit its model, and no engine loads the two:"
+    tail = "what serves keeps serving; next: set a `draft` that was made for this model, or none"
+    text = "\n".join([head, *rows, tail])
+    why = "its draft was made for another model"
+    return Change(f"switch endpoint {own.release.spec.name}", why, (Refuse(text, code="RW3008"),))
 
 
 def _next(own: WantedOptions) -> str:
@@ -228,11 +271,14 @@ def _alone(own: WantedOptions) -> list[str]:
 def report(releases: tuple[WantedOptions, ...], seen: SeenOptions) -> str:
     """Releases that are not proven and whose image could not be asked."""
     rows = [(own.release, seen.get(own.key)) for own in releases if not own.spared]
-    return "\n".join(
+    doubts = [(own.release, one) for own in releases for one in own.misfits if not one.certain]
+    told = [f"draft of endpoint {release.spec.name}: it may not load: {one.text}" for release, one in doubts]
+    not_asked = [
         f"options of endpoint {release.spec.name}: not checked inside the image: {verdict.why}"
         for release, verdict in rows
         if verdict and not verdict.checked
-    )
+    ]
+    return "\n".join([*told, *not_asked])
 
 
 TAKES = RELEASE_TAKES
