@@ -93,7 +93,7 @@ def _changes(wanted: WantedEncodings, encoding: Encoding, seen: SeenFile | None)
     if seen is None or seen.sha256 != encoding.sha256:
         return [_fetch(wanted, encoding, path, seen)]
     if seen.mode != "644:root":
-        step = Shell(f"chown root:root '{path}' && chmod 0644 '{path}'")
+        step = Shell(host_script("open_file", path=path, sha256=encoding.sha256))
         return [Change(f"make {path} readable by all, owned by root", f"its mode and owner are {seen.mode}", (step,))]
     return []
 

@@ -150,7 +150,7 @@ add_repository() {
   keyring=/etc/apt/keyrings/rackwright-$1.asc sources=/etc/apt/sources.list.d/rackwright-$1.list
   printf '%s\n' "adding the repository $1"
   mkdir -p -m 0755 /etc/apt/keyrings
-  curl -fsSL --proto '=https' --proto-redir '=https' --retry 3 --max-time 60 -o "$keyring.new" "$2" 2>"$log" ||
+  (ulimit -f 4096; curl -fsSL --proto '=https' --proto-redir '=https' --max-redirs 5 --retry 3 --max-time 60 -o "$keyring.new" "$2" 2>"$log") ||
     no_key "$2" "$(grep -m 1 '^curl:' "$log")"
   only_pinned "$keyring.new" "$2" "$4"
   chmod 0644 "$keyring.new" && mv -f "$keyring.new" "$keyring"

@@ -3,7 +3,8 @@
 hangs "$folder" && exit 0
 cd "$folder" 2>/dev/null || exit 0
 set --
-for name in $names; do [ ! -f "$name" ] || set -- "$@" "$name"; done
+# A link is none of ours: what it leads to may be another file tomorrow.
+for name in $names; do [ ! -f "$name" ] || [ -L "$name" ] || set -- "$@" "$name"; done
 # Whoever writes a file changes its ctime, and nobody can set that one.
 [ "$#" = 0 ] || stat -c '%a:%U %i:%s:%.Y:%.Z %n' "$@" | while read -r mode seen name; do
   sum= known=
