@@ -5,6 +5,7 @@ What several concerns share lies here, a concern's own scripts beside it, in its
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -88,9 +89,21 @@ def host_text(file: str) -> str:
     return _text(file)
 
 
+INCLUDE = re.compile(r"^#include (\S+)$", re.MULTILINE)
+"""A line of a script in whose place another script stands: a function that several need."""
+
+
 @cache
 def _text(file: str) -> str:
-    return _places()[file].read_text()
+    return INCLUDE.sub(lambda line: compact(_text(line[1])), _places()[file].read_text())
+
+
+def compact(text: str) -> str:
+    """Return a script without comment lines and indentation, since it is quoted within scripts within scripts.
+
+    It must hold no text of several lines.
+    """
+    return "\n".join(line.strip() for line in text.splitlines() if not line.lstrip().startswith("#"))
 
 
 @cache

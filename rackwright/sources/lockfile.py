@@ -180,10 +180,12 @@ def write_lock(root: Path, lock: Lock, name: str = FILE) -> Path:
         "images": dict(sorted(lock.images.items())),
         "models": {name: _plain(model) for name, model in sorted(lock.models.items())},
     }
-    path, new = root / name, root / f"{name}.new"
+    path = root / name
+    place = path.resolve()  # a link to a shared lock file stays one
+    new = place.with_name(f"{place.name}.new")
     with writing(path):
         new.write_text(HEAD + yaml.safe_dump(document, sort_keys=False, width=1000))
-        new.replace(path)
+        new.replace(place)
     return path
 
 

@@ -235,9 +235,11 @@ def test_dockers_own_packages_come_from_its_repository_and_nvidias_from_a_mirror
 def test_foreign_keys_and_groups_stay(site: Site, lived: Host) -> None:
     lived.run("usermod -aG adm,audio ops")
     before: dict[str, Any] = {"mtu": 1450, "runtimes": {"crun": {"path": "/usr/bin/runc"}}, "labels": ["a=b"]}
+    lived.run(f"mkdir -p /srv/managed; ln -sfn /srv/managed/daemon.json {DAEMON_JSON}")
     lived.run(f"cat >{DAEMON_JSON}", stdin=json.dumps(before, indent=2))
     run = settle(site, lived, docker={"users": ["ops"], "daemon": {"max-concurrent-downloads": 6}})
     assert run.status == 0, run.output
+    assert lived.run(f"readlink {DAEMON_JSON}").stdout.strip() == "/srv/managed/daemon.json"
     after = json.loads(lived.run(f"cat {DAEMON_JSON}").stdout)
     assert list(after) == ["mtu", "runtimes", "labels", "max-concurrent-downloads"]
     assert after["runtimes"]["crun"] == before["runtimes"]["crun"]

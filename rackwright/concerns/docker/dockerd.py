@@ -26,7 +26,7 @@ from rackwright.concerns.docker.daemon import (
 from rackwright.concerns.docker.files import DROPIN, dropin_text
 from rackwright.concerns.docker.seen import SeenDocker
 from rackwright.concerns.docker.wanted import WantedDocker
-from rackwright.hostside import host_script, trial_script
+from rackwright.hostside import compact, host_script, trial_script
 from rackwright.paths import guard_unit, unit_name
 from rackwright.plan.change import Change, Guarded, Owned, Refuse, Shell
 
@@ -58,14 +58,14 @@ class Configuration:
     @property
     def valid_script(self) -> str:
         """Ends well unless dockerd knows already that it cannot start with it."""
-        return host_script("docker_valid", daemon_json=DAEMON_JSON, daemon_text=_b64(self.daemon_json))
+        return compact(host_script("docker_valid", daemon_json=DAEMON_JSON, daemon_text=_b64(self.daemon_json))) + "\n"
 
     def apply_script(self, action: str, runtime: str = "") -> str:
         """Put it in place and have dockerd take it.
 
         action: reload, restart or start. runtime: one that dockerd must know afterwards.
         """
-        return self.valid_script + host_script(
+        apply = host_script(
             "docker_apply",
             daemon_json=DAEMON_JSON,
             daemon_text=_b64(self.daemon_json),
@@ -74,6 +74,7 @@ class Configuration:
             action=action,
             runtime=runtime,
         )
+        return f"{self.valid_script}{compact(apply)}\n"
 
     def trial(self, owner: str, endpoints: Sequence[str] = ()) -> str:
         """What puts it back, files alone, when the change that tries another one is cut.

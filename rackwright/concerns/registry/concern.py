@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -118,7 +117,7 @@ def _keep(wanted: WantedLogin, auth: Secret, seen: SeenLogin) -> list[Change]:
 
 
 def _protect(seen: SeenLogin) -> Change:
-    script = f"chown root:root {shlex.quote(CONFIG)} && chmod 0600 {shlex.quote(CONFIG)}"
+    script = host_script("login_close", config=CONFIG)
     return Change(f"make {CONFIG} readable by root only", f"its mode and owner are {seen.mode}", (Shell(script),))
 
 

@@ -71,9 +71,15 @@ def _daemon_keys(names: list[str], reading: HostReading) -> list[Change]:
                 Refuse(error.text, code=error.code),
             )
         ]
-    write = WriteFile(DAEMON_JSON, render_daemon_json(tree, text)) if tree else Shell(f"rm -f {DAEMON_JSON}")
+    write = WriteFile(DAEMON_JSON, render_daemon_json(tree, text)) if tree else _emptied(DAEMON_JSON)
     reload = Shell("systemctl is-active --quiet docker.service && systemctl reload docker.service; exit 0")
     return [_change(f"take {', '.join(names)} out of {DAEMON_JSON}", "daemon_key", names, write, reload)]
+
+
+def _emptied(path: str) -> Shell:
+    """Remove a configuration that held nothing but ours; where it is a link, the file behind it stays, and is empty."""
+    write = host_script("write_file", path=path, mode="0644", owner="root:root")
+    return Shell(f"[ -L {path} ] || {{ rm -f {path}; exit; }}\nprintf '{{}}\\n' | base64 | (\n{write})\n")
 
 
 def without(tree: Mapping[str, Any], paths: Iterable[str]) -> dict[str, Any]:

@@ -1,21 +1,22 @@
-# Put dockerd's configuration in place and make dockerd take it. Parameters: daemon_json and dropin (paths),
+# Put the configuration of dockerd in place and make dockerd take it. Parameters: daemon_json and dropin (paths),
 # daemon_text and dropin_text (base64; empty removes the file), action (reload, restart, start), runtime (that it must know).
-# The file $reason, if any, gets what went wrong.
+# It stands behind docker_valid.sh, which has behind. The file $reason, if any, gets what went wrong.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 put() {
-  if [ -z "$2" ]; then rm -f "$1" && { [ ! -d "${1%/*}" ] || sync "${1%/*}"; }; return; fi
-  mkdir -p "${1%/*}" || return 1
-  printf %s "$2" | base64 -d >"$1.new" || return 1
-  chmod --reference="$1" "$1.new" 2>/dev/null || chmod 0644 "$1.new"
-  chown --reference="$1" "$1.new" 2>/dev/null
-  sync "$1.new" && mv -f "$1.new" "$1" && sync "${1%/*}"
+  file=$(behind "$1") || return 1
+  if [ -z "$2" ]; then rm -f "$file" && { [ ! -d "${file%/*}" ] || sync "${file%/*}"; }; return; fi
+  mkdir -p "${file%/*}" || return 1
+  printf %s "$2" | base64 -d >"$file.new" || return 1
+  chmod --reference="$file" "$file.new" 2>/dev/null || chmod 0644 "$file.new"
+  chown --reference="$file" "$file.new" 2>/dev/null
+  sync "$file.new" && mv -fT "$file.new" "$file" && sync "${file%/*}"
 }
 complain() {
   last=$(journalctl --unit=docker.service --lines=15 --no-pager --output=cat)
-  printf '%s\n' "$1" >&2
-  printf '%s\n' "$last" >&2
-  printf '%s\n' "$1 $(printf '%s\n' "$last" | grep -oE '(failed to start|unable to configure) .*' | tail -n 1)" >"${reason:-/dev/null}"
-  printf 'start\n' >"${cause:-/dev/null}"
+  printf "%s\n" "$1" >&2
+  printf "%s\n" "$last" >&2
+  printf "%s\n" "$1 $(printf "%s\n" "$last" | grep -oE "(failed to start|unable to configure) .*" | tail -n 1)" >"${reason:-/dev/null}"
+  printf "start\n" >"${cause:-/dev/null}"
   exit 1
 }
 put "$daemon_json" "$daemon_text" && put "$dropin" "$dropin_text" || exit 1
@@ -31,7 +32,7 @@ until timeout 20 docker info >/dev/null 2>&1; do
 done
 # A SIGHUP is answered by nothing: what dockerd then says of itself is the answer.
 i=0
-while [ -n "$runtime" ] && ! timeout 20 docker info --format '{{json .Runtimes}}' | grep -q "\"$runtime\""; do
+while [ -n "$runtime" ] && ! timeout 20 docker info --format "{{json .Runtimes}}" | grep -q "\"$runtime\""; do
   i=$((i + 1)); [ $i -ge 50 ] && complain "dockerd does not know the runtime $runtime after its $action:"
   sleep 0.2
 done

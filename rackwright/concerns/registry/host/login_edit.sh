@@ -1,10 +1,14 @@
 # Put one registry's login into Docker's config.json, or take it out; everything else in it stays.
 # The login comes by standard input. awk, because a bare host has neither jq nor Python.
+#include behind.sh
 set -eu
 umask 077
 [ "$act" = put ] || [ -s "$config" ] || exit 0
+mkdir -p -m 0700 "${config%/*}"
+config=$(behind "$config")
 folder=${config%/*}
-mkdir -p -m 0700 "$folder"
+# An edit that was killed has left a copy, with its login.
+rm -rf "$folder"/.rackwright.????????
 [ -s "$config" ] || printf '{}\n' >"$config"
 new=$(mktemp -d "$folder/.rackwright.XXXXXXXX")
 trap 'rm -rf "$new"' EXIT
@@ -40,4 +44,4 @@ if command -v docker >/dev/null 2>&1 && timeout 60 docker --config "$new" contex
   exit 1
 fi
 sync -d "$new/config.json"
-mv -f "$new/config.json" "$config"
+mv -fT "$new/config.json" "$config"

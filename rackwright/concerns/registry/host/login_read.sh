@@ -8,7 +8,7 @@ text_of() { # a text of JSON after its key: sets `text`, empty where there is no
   case $1 in *"$2:\""*) text=${1#*"$2:\""} text=${text%%'"'*} ;; esac
 }
 if [ -f "$config" ]; then
-  printf '%s\n' "mode=$(stat -c %a:%U "$config")"
+  printf '%s\n' "mode=$(stat -L -c %a:%U "$config")"
   # Texts in JSON hold no raw line breaks, and no name or login holds a blank: all blanks can go.
   json=$(tr -d ' \t\r\n' <"$config")
   auth=
