@@ -1,4 +1,4 @@
-"""The `rackwright` command. Exit codes: 0 done, 1 error, 2 changes pending, 3 rolled back, 4 hands needed."""
+"""The `rackwright` command. Exit codes: 0 done, 1 error, 2 changes pending, 3 rolled back, 4 manual action."""
 
 from __future__ import annotations
 

@@ -13,7 +13,11 @@ _PASSWORD = (
     "let the login use sudo without one; next, on the host, LOGIN being its name: "
     "echo 'LOGIN ALL=(ALL) NOPASSWD: ALL' | sudo tee /etc/sudoers.d/LOGIN"
 )
+_SHELL = "rackwright needs one that reads sh; next, on the host, LOGIN being its name: chsh -s /bin/bash LOGIN"
 _CAUSES = (
+    ("Unmatched '", "RW0769", f"the login's shell is csh or tcsh, and {_SHELL}"),
+    ("account is currently not available", "RW0769", f"the login's shell is nologin, which runs nothing: {_SHELL}"),
+    ("rbash: ", "RW0769", f"the login's shell is a restricted one (rbash), and {_SHELL}"),
     ("a password is required", "RW0708", _PASSWORD),
     (
         "must have a tty",
@@ -49,8 +53,10 @@ def why_refused(errors: Sequence[str]) -> str | None:
 def why_unread(ok: bool, output: Sequence[str], errors: Sequence[str]) -> tuple[str, str] | None:
     """Code and sentence of the cause, where what a login printed of a reading tells it; None for another one."""
     for word, code, text in _CAUSES:
-        if any(word in line for line in errors):
+        if any(word in line for line in (*errors, *(() if ok else output))):
             return code, text
+    if not (ok or output or errors):
+        return "RW0769", f"the login's shell ended without a word, as /bin/false does: {_SHELL}"
     if any(_starts_nothing(line) for line in errors):
         return NOEXEC
     return REPLACED if ok and not any(line.startswith(HEAD) for line in output) else None

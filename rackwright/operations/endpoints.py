@@ -35,7 +35,7 @@ from rackwright.concerns.release import binding_of
 from rackwright.effects.lease.keeping import keep_slice
 from rackwright.effects.printed import tail
 from rackwright.effects.remote import StepFailedError, command_of, complain, remote, run_job, say, shout
-from rackwright.effects.steps.endpoint import NothingServesError, ask_all, with_more
+from rackwright.effects.steps.endpoint import NothingServesError, UnknownEndError, ask_all, with_more
 from rackwright.effects.steps.strangers import refuse_strangers
 from rackwright.fleet.inspect.plan import plan_host
 from rackwright.fleet.rollout.gate import Outcome
@@ -266,7 +266,8 @@ def _failed_turn(host: Host, turn: HostTurn, error: StepFailedError) -> Outcome:
     complain(host, str(error))
     outcome = outcome_of(error, turn.served)
     first = outcome.reasons[0]
-    told = {"cause": first.cause, "check": first.check, "text": str(error), "code": error.code}
+    told: dict[str, Any] = {"cause": first.cause, "check": first.check, "text": str(error), "code": error.code}
+    told["unseen"] = isinstance(error, UnknownEndError) or None
     note("host", host=host.name, state=state_after(error, turn.served), **told)
     keep_slice(host.state, host)
     note_others(turn.others, state_after(error, turn.served), **told)

@@ -55,8 +55,7 @@ class Job:
     aim: str | None = None
     """What it is after: a run joins a job of the same name and aim. None: only one of the very same script."""
     alone: str = (
-        "a host whose line was cut goes on by itself, and the next run joins it; "
-        "one that lost its power does not, and the next run goes on from what is there"
+        "the job keeps running on the host; the next run reattaches, or after a power loss continues from what is there"
     )
     """What to say when the connection is lost meanwhile."""
     waits: bool = False

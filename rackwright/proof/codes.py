@@ -23,6 +23,7 @@ CODES = {
     "threads in the container": "RW0416",
     "sampled answers": "RW0417",
     "network between the hosts": "RW0430",
+    "still serving": "RW0439",
 }
 OTHER = "RW0400"
 """Of a row that this version does not know: a host may finish the switch of another one."""

@@ -24,6 +24,8 @@ class Result:
     failures: tuple[Failure, ...] = ()
     held: str = ""
     """Why a hook held the next wave back."""
+    unseen: frozenset[str] = frozenset()
+    """Hosts that roll back on their own: the job of their switch was ended from outside."""
     mistaken: bool = False
     """Whether a host failed by what only other settings help against."""
 
@@ -51,16 +53,17 @@ def result(events: Iterable[Event], phase: str) -> Result:
     """What the record says of a phase: each host's last state in it."""
     states: dict[str, RunState] = {}
     before: dict[str, Mapping[str, str]] = {}
-    inside, held, mistaken = list[Event](), "", False
+    inside, held, mistaken, unseen = list[Event](), "", False, set[str]()
     for event in _phase(events, phase):
         inside.append(event)
         if event["kind"] == "host" and (state := known(event["state"])):
             states[event["host"]] = state
             before.setdefault(event["host"], event.get("before", {}))
+            unseen |= {event["host"]} if event.get("unseen") else set()
         elif event["kind"] == "held":
             held = event["text"]
         mistaken = mistaken or event["kind"] == "settings"
-    return Result(states, before, tuple(failures_in(inside)), held, mistaken)
+    return Result(states, before, tuple(failures_in(inside)), held, frozenset(unseen), mistaken)
 
 
 def _phase(events: Iterable[Event], phase: str) -> Iterable[Event]:
@@ -91,7 +94,8 @@ def end_of_rollout(
     if not forward.failed and not leaving:
         return _untroubled(inventory, hosts, status, forward)
     if hurt := _hurt(forward, backward, leaving):
-        return HANDS_NEEDED, hands_needed(hurt)
+        unseen = backward is None and forward.unseen.issuperset(hurt)
+        return HANDS_NEEDED, unseen_end(inventory, hurt) if unseen else hands_needed(hurt)
     failed = ", ".join(forward.failed)
     judgement = forward.judgement
     if judgement.is_the_releases:
@@ -117,12 +121,22 @@ def _hurt(forward: Result, backward: Result | None, leaving: Collection[str]) ->
 
 
 def hands_needed(hosts: Collection[str]) -> str:
-    """The sentence on hosts where rolling back failed, or where nobody saw its end."""
+    """Return the sentence on hosts where rolling back failed."""
     names = ", ".join(hosts)
     return coded(
         "RW0611",
-        f"hands needed on {names}: rolling back failed, so they may not serve what they served; next: repair them by "
-        "what their errors above say, then rackwright resume",
+        f"manual action needed on {names}: rollback failed, the previous release may be down; next: fix the errors "
+        "above, then rackwright resume",
+    )
+
+
+def unseen_end(inventory: str, hosts: Collection[str]) -> str:
+    """Return the sentence on hosts that roll back on their own: the job of their switch was ended from outside."""
+    limits = "".join(f" --limit {host}" for host in hosts)
+    return coded(
+        "RW0629",
+        f"unknown on {', '.join(hosts)}: the switch's job was ended from outside, and the host rolls back on its own; "
+        f"next: rackwright status {inventory}{limits}, then the same command again",
     )
 
 
@@ -172,7 +186,7 @@ def end_of_reboot(hosts: Sequence[str], status: int, found: Result) -> tuple[int
     """Exit status and sentence of restarting hosts in turn, from its record."""
     done = f"{counted(len(found.named(RunState.SWITCHED)), 'host')} restarted and proven"
     if hurt := found.named(*HURT):
-        text = f"hands needed on {', '.join(hurt)}: not back, or it does not answer, see above; {done}"
+        text = f"manual action needed on {', '.join(hurt)}: not back, or it does not answer, see above; {done}"
         return HANDS_NEEDED, coded("RW0618", f"{text}; next: repair it, then rackwright resume")
     if found.held:
         return ERROR, coded("RW0610", f"stopped: {found.held}; {done}; next: rackwright resume to go on")
@@ -212,7 +226,7 @@ def end_of_rollback(hosts: Sequence[str], status: int, found: Result) -> tuple[i
     refused = found.named(RunState.REFUSED)
     bad = [host for host in [*found.failed, *found.named(RunState.NOT_SWITCHED)] if host not in refused]
     if bad:
-        return HANDS_NEEDED, coded("RW0611", f"rolling back failed: hands needed on {', '.join(bad)}; see above")
+        return HANDS_NEEDED, coded("RW0611", f"manual action needed on {', '.join(bad)}: rollback failed, see above")
     if refused or missing or status != DONE:
         which = ", ".join([*refused, *missing]) or "some hosts"
         return ERROR, coded("RW0616", f"{which} did not roll back, and serve what they served; see above")

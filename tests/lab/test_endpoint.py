@@ -190,7 +190,7 @@ def test_rolling_back_that_fails_too_is_said(scene: Scene) -> None:
     assert failed.status != 0
     assert "chat answers 400" in failed.output
     assert "rolling back failed too" in failed.output
-    assert "hands needed" in failed.output
+    assert "manual action needed" in failed.output
     run = scene.deploy()
     assert run.status == 0, run.output
     assert "42" in scene.ask()

@@ -26,7 +26,7 @@ from rackwright.effects.jobs import Ended
 from rackwright.effects.reader import parse_reading
 from rackwright.effects.remote import NotStartedError
 from rackwright.effects.steps.dockerd import ConfigurationBackError, ending
-from rackwright.effects.steps.endpoint import NotAdmittedError, NothingServesError
+from rackwright.effects.steps.endpoint import NotAdmittedError, NothingServesError, UnknownEndError
 from rackwright.fleet.inspect.drift import drift_of
 from rackwright.fleet.inspect.plan import plan_host
 from rackwright.fleet.inspect.plan_text import summary
@@ -445,7 +445,7 @@ def switch_progress(*lines: Event) -> SwitchProgress:
             4,
             (Event("failed", "no"), Event("lost", "bad")),
             NothingServesError,
-            "and rolling back failed too: bad\nhands needed",
+            "and rolling back failed too: bad\nmanual action needed",
         ),
         (
             5,
@@ -453,7 +453,7 @@ def switch_progress(*lines: Event) -> SwitchProgress:
             NotStartedError,
             "dockerd was not restarted, still serving: llm, second: no",
         ),
-        (None, (), NothingServesError, "nobody knows yet whether that serves"),
+        (None, (), UnknownEndError, "nobody knows yet whether that serves"),
         (0, (Event("not-admitted", "no"),), NotAdmittedError, "proven: llm, second\nclients are not let in again: no"),
     ],
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.runs.cause import Cause
-from rackwright.runs.ending import Result, end_of_rollout, end_of_way_back
+from rackwright.runs.ending import Result, end_of_rollout, end_of_way_back, result
 from rackwright.runs.fault import Failure
 from rackwright.runs.states import RunState
 
@@ -28,6 +30,23 @@ def found(failures: tuple[Failure, ...] = (), **named: str) -> Result:
 SWITCHED = found(h1="switched")
 
 
+def test_a_host_whose_job_was_ended_rolls_back_on_its_own() -> None:
+    told: list[dict[str, Any]] = [
+        {"kind": "phase", "name": "rollout"},
+        {"kind": "host", "host": "h1", "state": "switching", "before": {"llm": "old"}},
+        {"kind": "host", "host": "h1", "state": "nothing serves", "unseen": True},
+    ]
+    status, text = end_of_rollout("i.py", ["h1"], 1, result(told, "rollout"), None)
+    assert status == 4
+    assert text == (
+        "RW0629: unknown on h1: the switch's job was ended from outside, and the host rolls back on its own; next: "
+        "rackwright status i.py --limit h1, then the same command again"
+    )
+    told[-1] = {**told[-1], "unseen": None}
+    _, text = end_of_rollout("i.py", ["h1"], 1, result(told, "rollout"), None)
+    assert text.startswith("RW0611: manual action needed on h1")
+
+
 @pytest.mark.parametrize(
     ("status", "forward", "backward", "code", "text"),
     [
@@ -36,14 +55,14 @@ SWITCHED = found(h1="switched")
         (1, found(h1="switched", h2="switched"), None, 1, "not everything was done"),
         (0, found(RELEASE, h1="rolled back", h2="not switched"), None, 3, "was rolled back"),
         (1, found(RELEASE, h1="switched", h2="rolled back"), SWITCHED, 3, "rolled back"),
-        (1, found(RELEASE, h1="switched", h2="rolled back"), found(h1="rolled back"), 4, "hands needed on h1"),
-        (1, found(RELEASE, h1="switched", h2="rolled back"), found(), 4, "hands needed on h1"),
-        (1, found(RELEASE, h1="switched", h2="rolled back"), None, 4, "hands needed on h1"),
-        (1, found(RELEASE, h1="switched", h2="nothing serves"), SWITCHED, 4, "hands needed on h2"),
-        (1, found(RELEASE, h1="nothing serves", h2="not switched"), None, 4, "hands needed on h1"),
+        (1, found(RELEASE, h1="switched", h2="rolled back"), found(h1="rolled back"), 4, "manual action needed on h1"),
+        (1, found(RELEASE, h1="switched", h2="rolled back"), found(), 4, "manual action needed on h1"),
+        (1, found(RELEASE, h1="switched", h2="rolled back"), None, 4, "manual action needed on h1"),
+        (1, found(RELEASE, h1="switched", h2="nothing serves"), SWITCHED, 4, "manual action needed on h2"),
+        (1, found(RELEASE, h1="nothing serves", h2="not switched"), None, 4, "manual action needed on h1"),
         (1, found(RELEASE, h1="failed after its switch", h2="not switched"), SWITCHED, 3, "rolled"),
-        (1, found(HOST, h1="failed after its switch", h2="not switched"), None, 4, "hands needed on h1"),
-        (1, found(h1="switching"), None, 4, "hands needed on h1"),
+        (1, found(HOST, h1="failed after its switch", h2="not switched"), None, 4, "manual action needed on h1"),
+        (1, found(h1="switching"), None, 4, "manual action needed on h1"),
         (1, found(h1="switched", h2="unreachable"), None, 1, "h2 did not come to their switch"),
         (1, found(h1="switched", h2="busy"), None, 1, "h2 did not come to their switch"),
         (1, found(h1="not switched", h2="failed before its switch"), None, 1, "h1, h2 did not come to their switch"),
@@ -88,4 +107,4 @@ def test_a_way_back_is_over_when_every_host_has_left_the_release() -> None:
     assert end_of_way_back(["h1", "h2"], SWITCHED, [])[0] == 4
     assert end_of_way_back(["h1"], None, [])[0] == 4
     code, text = end_of_way_back(["h1"], SWITCHED, [], ["h3"])
-    assert (code, "hands needed on h3" in text) == (4, True)
+    assert (code, "manual action needed on h3" in text) == (4, True)

@@ -20,6 +20,11 @@ READ = [f"{HEAD}3f1c", "3f1c begin units"]
         (False, [], ["sh: 1: sh: Permission denied"], "RW0734"),
         (True, [], [], "RW0735"),
         (True, ["Welcome to fish"], [], "RW0735"),
+        (False, [], ["Unmatched '."], "RW0769"),
+        (False, [], ["Unmatched '''."], "RW0769"),
+        (False, ["This account is currently not available."], [], "RW0769"),
+        (False, [], ["rbash: line 1: /usr/bin/sudo: restricted: cannot specify `/' in command names"], "RW0769"),
+        (False, [], [], "RW0769"),
     ],
 )
 def test_the_cause_is_named(ok: bool, output: list[str], errors: list[str], code: str) -> None:

@@ -206,7 +206,7 @@ def test_the_gate_s_rows_are_those_that_have_codes() -> None:
     asked = {
         node.args[0].value if isinstance(node.args[0], ast.Constant) else constant(node.args[0])
         for path, tree in trees().items()
-        if path.parent.name == "proof"
+        if path.parent.name in ("proof", "rollout")
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Question"
     }

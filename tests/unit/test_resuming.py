@@ -159,11 +159,11 @@ def lost(before: dict[str, str] | None) -> Record:
     begun = event("host", host="h1", state="switching", before=before or {})
     told = (event("phase", name="rollout"), begun, host("h1", "nothing serves"), failed("h1", Cause.CHECK, 0))
     others = (host(name, "not switched") for name in HOSTS[1:])
-    return run(*told, *others, event("end", status=4, text="hands needed on h1"))
+    return run(*told, *others, event("end", status=4, text="manual action needed on h1"))
 
 
 def test_where_rolling_back_failed_a_resume_names_the_host_and_what_to_do() -> None:
-    with pytest.raises(RackwrightError, match=r"hands needed on h1: .*; next: rackwright status /s/i.py --limit h1"):
+    with pytest.raises(RackwrightError, match=r"manual action needed on h1: .*; next: rackwright status /s/i.py"):
         rest_of(lost(None))
     served = lost(OLD)
     assert hurt_hosts(served) == ["h1"]
@@ -177,5 +177,5 @@ def test_a_host_that_needs_hands_is_not_forgotten_by_the_resume_of_the_others() 
     again = asked_again(first, rest_of(first))
     assert again["hurt"] == ["h2"]
     back = (event("phase", name="rolling back"), host("h3", "switched"), event("end", status=4, text="hands needed"))
-    with pytest.raises(RackwrightError, match="hands needed on h2"):
+    with pytest.raises(RackwrightError, match="manual action needed on h2"):
         rest_of(run(*back, **{**again, "hosts": ["h3"]}))

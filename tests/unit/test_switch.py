@@ -197,7 +197,7 @@ def test_a_fault_that_the_host_has_measured_explains_its_refused_rows(attempt: C
 def test_rolling_back_that_fails_is_never_called_serving(attempt: Callable[[Host], None]) -> None:
     with pytest.raises(NothingServesError, match="rolling back failed too: died") as caught:
         attempt(Host((*FAILED, told("gpus", "refused"), Event("lost", "died"), Event("end", "lost x")), 4))
-    assert "hands needed" in str(caught.value)
+    assert "manual action needed" in str(caught.value)
     assert isinstance(caught.value.__cause__, RefusedError)
     assert caught.value.__cause__.rows == {"chat": "seen"}, "what fails on the way back is not the new release's fault"
     assert "serves its last" not in str(caught.value)

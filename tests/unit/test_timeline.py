@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rackwright.fleet.view.blame import consequences, culprits
 from rackwright.fleet.view.estimate import remaining
+from rackwright.fleet.view.report.page import page
 from rackwright.fleet.view.timeline import STAGING, WAITING, HostTimeline, Timeline
 from rackwright.fleet.view.timeline_events import add_event, timeline_of
 from rackwright.runs.durations import typical_switch
@@ -137,6 +138,26 @@ def test_a_good_run_whose_switch_lets_an_image_go_has_nothing_that_went_wrong() 
     assert [host.state for host in timeline.hosts.values()] == ["switched"] * 3
     assert (culprits(timeline), consequences(timeline)) == ([], {})
     assert "remove image x" in timeline.hosts["lab-lived1"].changes
+
+
+def test_who_died_while_its_wave_was_watched_is_the_cause() -> None:
+    """It was taken back with the others."""
+    text = "RW0439: the endpoint did not prove itself: still serving: the engine died"
+    events = [
+        event(0, "phase", name="rollout"),
+        event(1, "host", host="h1", state="switched"),
+        event(1, "host", host="h2", state="switched"),
+        event(2, "error", host="h1", text=text),
+        event(2, "host", host="h1", state="failed after its switch", text=text),
+        event(2, "failure", host="h1", cause="check", check="still serving", wave=0, fault="the release's"),
+        event(3, "phase", name="rolling back"),
+        *(event(4, "host", host=name, state="switched") for name in ("h1", "h2")),
+        event(5, "end", status=3, text="rolled back"),
+    ]
+    timeline = timeline_of(events)
+    assert [host.name for host in culprits(timeline)] == ["h1"]
+    assert consequences(timeline) == {RunState.TAKEN_BACK: ["h2"]}
+    assert "the engine died" in page(timeline, "r").split('id="hosts"')[0]
 
 
 def test_on_the_way_back_a_host_waits_once_more() -> None:

@@ -145,6 +145,30 @@ def test_a_bake_notices_a_restart(body: str, passed: bool) -> None:
     assert still_serving("llm", "abc", "http://127.0.0.1:8000").judge(Answer(0, body, 0)).passed is passed
 
 
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (
+            "active 1 abc 200\nafter 14\nerror RuntimeError: CUDA error",
+            "the engine died and systemd restarted it once after 14 s; its last error: RuntimeError: CUDA error",
+        ),
+        ("active 3 abc 200\nafter 2", "the engine died and systemd restarted it 3 times, first after 2 s"),
+        ("active 1 abc 200", "the engine died and systemd restarted it once"),
+        ("activating 1 - 000\nafter 14", "the engine died after 14 s, and systemd starts it again"),
+        ("failed 5 - 000\nerror boom: x", "the engine ended, and its unit is failed; its last error: boom: x"),
+        ("active 0 def 200", "release def runs, not abc"),
+        ("active 0 - 000", "its container is not running"),
+        ("active 0 abc 503", "/health answers 503"),
+        ("active 0 abc 000", "/health does not answer"),
+        ("stranger: python3, pid 7 listens", "stranger: python3, pid 7 listens"),
+        ("", ""),
+    ],
+)
+def test_a_bake_says_what_happened(body: str, says: str) -> None:
+    verdict = still_serving("llm", "abc", "http://127.0.0.1:8000").judge(Answer(0, body, 0))
+    assert (verdict.passed, verdict.seen) == (False, says)
+
+
 def test_a_bake_looks_at_its_hosts_side_by_side_and_names_who_failed() -> None:
     all_at_once = threading.Barrier(3, timeout=5)
 

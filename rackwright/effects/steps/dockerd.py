@@ -16,6 +16,7 @@ from rackwright.effects.steps.endpoint import (
     LACKING,
     NothingServesError,
     RolledBackError,
+    UnknownEndError,
     clock_of,
     closed,
     failure_of,
@@ -67,10 +68,10 @@ def ending(step: DaemonRestart, progress: SwitchProgress, ended: Ended) -> StepF
             )
         case _:
             text = f"{step.job.title}: {ended.text}; the host rolls back, and nobody knows yet whether that serves"
-            error = NothingServesError(f"{text}\n{_hands(step)}")
+            error = UnknownEndError(f"{text}\n{_hands(step)}")
     return closed(error, progress, failure, f"dockerd runs with its new configuration, proven: {names}")
 
 
 def _hands(step: DaemonRestart) -> str:
     units = " ".join(f"-u {unit_name(name)}" for name in step.endpoints)
-    return f"hands needed on this host; next: journalctl -u docker.service {units} --lines 100"
+    return f"manual action needed on this host; next: journalctl -u docker.service {units} --lines 100"

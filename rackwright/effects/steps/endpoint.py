@@ -62,9 +62,15 @@ class RolledBackError(StepFailedError):
 
 
 class NothingServesError(StepFailedError):
-    """The new release failed and so did rolling back, or nobody knows: hands needed."""
+    """The new release failed and so did rolling back, or nobody knows: manual action needed."""
 
     code = "RW0721"
+
+
+class UnknownEndError(NothingServesError):
+    """The switch's job was ended from outside: the host rolls back on its own, and nobody has seen how that ends."""
+
+    code = "RW0779"
 
 
 class StoppedError(StepFailedError):
@@ -180,7 +186,7 @@ def ending(step: Proved, progress: SwitchProgress, ended: Ended) -> StepFailedEr
             text = f"endpoint {name} answers with release {step.release}, which is not committed"
             error = NotCommittedError(f"{text}: {failure.text}; next: run the same command again", failure.reasons)
         case _:
-            error = NothingServesError(
+            error = UnknownEndError(
                 f"{step.job.title}: {ended.text}; the host rolls back to what was proven, and nobody knows yet whether "
                 "that serves; next: run the same command again, and if it fails: "
                 f"journalctl -u {unit_name(name)} --lines 100"
@@ -257,7 +263,7 @@ def closed(
 def _nothing_serves(endpoint: str, progress: SwitchProgress) -> str:
     return (
         f"and rolling back failed too: {progress.lost}\nendpoint {endpoint} does not answer as it should: "
-        f"hands needed on this host; next: journalctl -u {unit_name(endpoint)} --lines 100"
+        f"manual action needed on this host; next: journalctl -u {unit_name(endpoint)} --lines 100"
     )
 
 

@@ -20,7 +20,7 @@ from rackwright.effects.steps.endpoint import NotAdmittedError, NothingServesErr
 from rackwright.fleet.rollout.gate import Bake, Outcome
 from rackwright.fleet.rollout.waves import FIRST, LAST, Node, RunLimits, amount
 from rackwright.hostside import host_script
-from rackwright.paths import container_name, unit_name
+from rackwright.paths import container_name, endpoint_dir, unit_name
 from rackwright.plan.asking import listener_script
 from rackwright.plan.concern import HostReading
 from rackwright.plan.release import Release
@@ -144,13 +144,37 @@ def still_serving(endpoint: str, spec_hash: str, health_url: str) -> Question:
     """The cheap row of a bake: the unit runs, has not restarted by itself, runs this release, and answers /health."""
 
     def judge(answer: Answer) -> Verdict:
-        wanted = f"active 0 {spec_hash} 200"
-        seen = answer.body.strip()
-        return Verdict(seen == wanted, f"unit, restarts, release, health: {seen}")
+        seen, *more = answer.body.strip().splitlines() or [""]
+        if seen == f"active 0 {spec_hash} 200":
+            return Verdict(True, f"unit, restarts, release, health: {seen}")
+        return Verdict(False, why_not_serving(seen, more, spec_hash))
 
+    home = endpoint_dir(endpoint)
     words = {"unit": unit_name(endpoint), "container": container_name(endpoint), "url": f"{health_url}/health"}
-    script = f"(\n{listener_script(endpoint)}{host_script('still_serving', **words)}\n)\nprintf '\\n0 0'"
+    script = f"(\n{listener_script(endpoint)}{host_script('still_serving', home=home, **words)}\n)\nprintf '\\n0 0'"
     return Question("still serving", script, judge, timeout=90)
+
+
+def why_not_serving(seen: str, more: Sequence[str], wanted: str) -> str:
+    """What is wrong with an endpoint that was proven a moment ago. seen, more: what still_serving.sh prints."""
+    words = seen.split()
+    if len(words) != len(["state", "restarts", "release", "health"]) or seen.startswith("stranger"):
+        return seen
+    state, restarts, runs, health = words
+    told = dict(line.split(" ", 1) for line in more if " " in line)
+    after = f" after {told['after']} s" if "after" in told else ""
+    cause = f"; its last error: {told['error']}" if "error" in told else ""
+    if state == "active" and restarts == "1":
+        return f"the engine died and systemd restarted it once{after}{cause}"
+    if state == "active" and restarts not in ("0", "-"):
+        return f"the engine died and systemd restarted it {restarts} times{after and f', first{after}'}{cause}"
+    if state in ("activating", "deactivating"):
+        return f"the engine died{after}, and systemd starts it again{cause}"
+    if state != "active":
+        return f"the engine ended{after}, and its unit is {state}{cause}"
+    if runs != wanted:
+        return f"release {runs} runs, not {wanted}" if runs != "-" else "its container is not running"
+    return "/health does not answer" if health == "000" else f"/health answers {health}"
 
 
 def bake_rows(name: str, proven: str, spec: Mapping[str, Any], last: EndpointSettings | None) -> list[Question]:

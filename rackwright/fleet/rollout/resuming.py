@@ -96,7 +96,7 @@ def advice(record: Record, hurt: Sequence[str]) -> str:
         else "rolling back failed there"
     )
     return (
-        f"hands needed on {', '.join(hurt)}: {why}, and they may serve nothing; next: "
+        f"manual action needed on {', '.join(hurt)}: {why}, and they may serve nothing; next: "
         f"rackwright status {inventory}{limits}, then rackwright logs {inventory}{limits}"
     )
 

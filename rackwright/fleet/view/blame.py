@@ -44,16 +44,24 @@ def worst_first(timeline: Timeline) -> list[HostTimeline]:
 
 
 def culprits(timeline: Timeline) -> list[HostTimeline]:
-    """Hosts on which something went wrong, without those that only bear the consequences."""
+    """Hosts on which something went wrong, without those that only bear the consequences.
+
+    One that failed while its wave was watched was taken back with the others, and is the cause all the same.
+    """
     bad = [host for host in worst_first(timeline) if tone(timeline, host.state) in TROUBLE]
-    return [host for host in bad if host.state not in CONSEQUENCES]
+    return [host for host in bad if not _bears(timeline, host)]
+
+
+def _bears(timeline: Timeline, host: HostTimeline) -> bool:
+    """True for a host whose state only follows from others."""
+    return host.state in CONSEQUENCES and host.name not in {failure.host for failure in timeline.failures}
 
 
 def consequences(timeline: Timeline) -> dict[RunState, list[str]]:
     """Hosts that were left or taken out because of others, by their state."""
     found: dict[RunState, list[str]] = {}
     for host in worst_first(timeline):
-        if host.state in CONSEQUENCES and tone(timeline, host.state) in TROUBLE:
+        if _bears(timeline, host) and tone(timeline, host.state) in TROUBLE:
             found.setdefault(host.state, []).append(host.name)
     return found
 

@@ -231,7 +231,7 @@ def test_a_line_that_is_cut_in_a_switch_and_stays_so_needs_hands_and_says_which(
         with cut_off(member, head):
             assert running.end().status == 4, running.output
             assert f"it waits for rank 1 ({member.address}): it has not called" in running.output
-            assert f"hands needed on {head.name}, {member.name}" in running.output
+            assert f"manual action needed on {head.name}, {member.name}" in running.output
             assert f"do ping -c 3 -I {head.address}" in running.output
             assert "active" not in [state(host) for host in site.lab.hosts]
         wait_until_one_release_serves(site)

@@ -121,11 +121,11 @@ def test_where_rolling_back_failed_hands_are_needed_and_resume_says_so(fleet: Si
     canary.set_engine_faults(bad, worse, broken)
     run = rollout(fleet, stream_interval=23)
     assert run.status == 4, run.output
-    assert f"hands needed on {canary.name}: rolling back failed" in run.output
+    assert f"manual action needed on {canary.name}: rollback failed" in run.output
     assert "nothing serves" in fleet.rackwright("runs", "last").output
     still = fleet.rackwright("resume", "-y")
     assert still.status == 4, still.output
-    assert f"hands needed on {canary.name}: rolling back failed there" in still.output
+    assert f"manual action needed on {canary.name}: rolling back failed there" in still.output
     assert "nothing is left" not in still.output
     assert proven(others) == before[1:]
     canary.set_engine_faults()

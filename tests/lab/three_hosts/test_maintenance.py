@@ -89,7 +89,7 @@ def test_a_host_that_does_not_come_back_stops_the_others(fleet: Site) -> None:
     try:
         run = reboot(fleet, "--back-within", "30")
         assert run.status == 4, run.output
-        assert f"hands needed on {two.name}" in run.output
+        assert f"manual action needed on {two.name}" in run.output
         assert "rackwright resume" in run.output
         assert boot(one) != boots[0]
         assert boot(three) == boots[2], "it was left alone"

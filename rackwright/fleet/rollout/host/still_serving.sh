@@ -1,5 +1,6 @@
-# Print in one line: the unit's state, its restarts by itself, the release that runs, and what /health answers.
-# Parameters: unit container url. Stands behind listener.sh: what another process answers at that port says nothing.
+# Print in one line: the unit's state, its restarts by itself, the release that runs, and what /health answers. Where the
+# engine died, two more: `after SECONDS`, since its switch, and `error` with the last error that it said before.
+# Parameters: unit container url home. Stands behind listener.sh: what another process answers at that port says nothing.
 taken=$(listener_stranger)
 [ -z "$taken" ] || { printf 'stranger: %s\n' "$taken"; exit 0; }
 state=$(systemctl is-active "$unit")
@@ -8,3 +9,11 @@ label='{{if .State.Running}}{{index .Config.Labels "rackwright.release"}}{{end}}
 runs=$(timeout 60 docker inspect --format "$label" "$container" 2>/dev/null)
 health=$(curl --silent --noproxy '*' --max-time 20 --output /dev/null --write-out '%{http_code}' "$url")
 printf '%s\n' "$state ${restarts:--} ${runs:--} $health"
+case "$state ${restarts:-0}" in "active 0") exit 0 ;; esac
+since=$(cat "$home/switched" 2>/dev/null) && [ -n "$since" ] || exit 0
+died=$(journalctl --unit "$unit" --since "$since" --no-pager --output short-unix 2>/dev/null |
+  sed -n 's/^\([0-9]*\)\..*Main process exited.*/\1/p' | head -n 1)
+[ -z "$died" ] || printf 'after %s\n' "$((died - $(date -d "$since" +%s)))"
+said=$(journalctl --unit "$unit" --since "$since" --no-pager --output cat 2>/dev/null | sed '/Scheduled restart job/q' |
+  grep -E '(Error|Exception)(: |:?$)|[Oo]ut of memory|[Ff]atal|core dumped' | tail -n 1 | cut -c1-300)
+[ -z "$said" ] || printf 'error %s\n' "$said"
