@@ -39,6 +39,7 @@ def first_deploy() -> Timeline:
         at(200, "stage", concern="release", changes=["write the release"]),
         at(204, "host", state="switching"),
         *job(204, 300, "switch-llm", "switch llm"),
+        at(204, "progress", job="switch-llm", phase=LOADING, text="loading, 0 s"),
         at(290, "progress", job="switch-llm", phase=PROVING, text="ready after 86 s"),
         at(300, "host", state="switched"),
         at(300, "end", status=0, text="done"),

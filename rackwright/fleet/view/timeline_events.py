@@ -124,7 +124,7 @@ def _progress(timeline: Timeline, event: Event, now: float) -> None:
         _progress_of_one(host, str(event.get("job", "")), known)
         return
     if phase in PHASES and host.phase != ROLLING_BACK:
-        host.enter(phase, now, host.spans[-1].text if host.phase == phase else "")
+        host.enter(phase, now, host.spans[-1].text if host.phase in (phase, DRAINING) else "")
     host.part = known
 
 
