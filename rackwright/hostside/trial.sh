@@ -9,8 +9,9 @@ case $1 in
       mkdir -p "${file%/*}" && printf '[Unit]\nConditionPathExists=!%s\n' "$file" >"$file" || exit 1
     done
     restore "the host went down before it was proven" && durably_gone "$0" || exit 1
-    # shellcheck disable=SC2086 - a list of paths
-    [ -z "$held" ] || rm -f $held
+    for file in $held; do
+      rm -f "$file" && rmdir --ignore-fail-on-non-empty "${file%/*}"
+    done
     ;;
   cut)
     restore "$2" && systemctl daemon-reload || exit 1

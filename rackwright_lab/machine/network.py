@@ -112,8 +112,10 @@ def let_out(paths: Paths, address: str) -> None:
 
 
 def down(paths: Paths) -> None:
-    """Remove the bridge and every rule of this lab."""
+    """Remove the bridge, every rule of this lab, and its hosts' links: a killed host's goes late, or never."""
     _drop_rules(paths.tag)
+    for link in Path("/sys/class/net", paths.bridge, "brif").glob("*"):
+        run("ip", "link", "delete", "dev", link.name, check=False)
     if Path("/sys/class/net", paths.bridge).exists():
         run("ip", "link", "delete", paths.bridge)
 

@@ -134,7 +134,7 @@ def test_a_switch_that_is_cut_anywhere_is_as_it_was(tmp_path: Path, cut: int, ho
     assert disk.state == ALL_OLD
     assert (disk.home / "history").read_text().split()[-1] == "old"
     assert not disk.trial.exists()
-    assert not disk.held.exists()
+    assert not disk.held.parent.exists()
     last = dict(line.split("=", 1) for line in (disk.home / "last-switch").read_text().splitlines())
     assert (last["release"], last["outcome"]) == ("new", "cut")
 
@@ -189,7 +189,7 @@ def test_what_cannot_be_put_back_is_held_back(tmp_path: Path) -> None:
     (disk.home / "releases/old").mkdir()
     (disk.home / "releases/old" / UNIT).write_text("unit of old\n")
     assert disk.end("boot") == 0
-    assert not disk.held.exists()
+    assert not disk.held.parent.exists()
 
 
 # -- the order in which bytes and names reach the disk

@@ -5,9 +5,9 @@
 ionice -c 3 -p $$ || true
 cd "$place" || exit 1
 printf '%s\n' "$sums" | while read -r wanted path; do
-  [ -f "$path" ] || { printf '%s\n' "gone: $path"; continue; }
+  { [ -f "$path" ] && [ ! -L "$path" ]; } || { printf '%s\n' "gone: $path"; continue; }
   seen=$(sha256sum "$path" | cut -d' ' -f1)
   if [ "$seen" = "$wanted" ]; then printf '%s\n' "as recorded: $path"; continue; fi
   printf '%s\n' "damaged: $path"
-  touch "$path" 2>/dev/null || rm -f "$record"
+  touch -h "$path" 2>/dev/null || rm -f "$record"
 done

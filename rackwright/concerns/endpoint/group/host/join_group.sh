@@ -19,6 +19,7 @@ printf '%s\n' "$keep" | durable_file "$home/keep"
 [ -f "$home/current/$unit" ] || durable_link "$home/current" "releases/$release"
 durable_file "$units/$unit" <"$home/current/$unit"
 rm -f "$held"
+rmdir "${held%/*}" 2>/dev/null || true
 systemctl enable --quiet --no-reload "$unit"
 systemctl daemon-reload
 systemctl stop "$unit" 2>/dev/null || true

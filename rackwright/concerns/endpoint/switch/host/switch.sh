@@ -9,6 +9,7 @@ printf %s "$binding" | durable_file "$home/binding"
 durable_file "$units/$unit" <"$release/$unit"
 durable_link "$home/current" "releases/${release##*/}"
 rm -f "$held"
+rmdir "${held%/*}" 2>/dev/null || true
 systemctl enable --quiet --no-reload "$unit"
 systemctl daemon-reload
 systemctl stop "$unit"
