@@ -14,6 +14,10 @@ from pyinfra.api.host import Host
 
 SILENCE = 30
 """Seconds without any sign of life after which a host counts as lost."""
+SLOW = 15
+"""Seconds of a command after which its host's sshd is asked whether it lives."""
+DEAD = 60
+"""Seconds without its answer after which the host is lost: its kernel acknowledges for an sshd that is frozen."""
 GRACE = 30
 """Seconds that a command may take longer than its own limit on the host, which normally ends it."""
 LONGEST = 3600
@@ -40,9 +44,9 @@ class SilentHostError(PastLimitError):
 
     code = "RW0751"
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, who: str = "a command had not ended") -> None:
         super().__init__(
-            f"a command had not ended after {seconds:.0f} s, so the connection was closed; the host may hang; "
+            f"{who} after {seconds:.0f} s, so the connection was closed; the host may hang; "
             "next: look at it by hand (ssh, its console), then run the same command again"
         )
 

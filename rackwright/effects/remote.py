@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, cast
 
@@ -88,6 +88,18 @@ class ConnectionLostError(StepFailedError):
     reasons = (Reason(Cause.CONNECTION, "the connection"),)
 
 
+@dataclass(frozen=True)
+class GivenUp:
+    """Hosts that went past a limit, each with the connection that was closed for it, and why."""
+
+    by_host: dict[str, tuple[object, PastLimitError]] = field(default_factory=dict)
+
+    def error_of(self, host: Host) -> PastLimitError | None:
+        """Why a host is lost; None once it has another connection."""
+        client, error = self.by_host.get(host.name, (None, None))
+        return error if error and client is getattr(host.connector, "client", None) else None
+
+
 class UnboundedError(ConnectionLostError):
     """A command took too long or printed too much, so its connection was closed."""
 
@@ -158,8 +170,11 @@ def _run(state: State, host: Host, command: StringCommand, timeout: int | None, 
     connector.update(command.connector_arguments)
     if timeout:
         connector["_timeout"] = timeout
+    if known := part_of(state, GivenUp).error_of(host):
+        raise UnboundedError(known.text, code=known.code)
     if is_unconnected(host):
         raise ConnectionLostError(lost("closed"))
+    client = getattr(host.connector, "client", None)
     try:
         ok, output = host.run_shell_command(
             command,
@@ -170,6 +185,7 @@ def _run(state: State, host: Host, command: StringCommand, timeout: int | None, 
     except PasswordWantedError as error:
         raise StepFailedError(f"{host.name}: {error.text}", code=error.code) from error
     except PastLimitError as error:
+        part_of(state, GivenUp).by_host[host.name] = client, error
         raise UnboundedError(error.text, code=error.code) from error
     except LOST as error:
         raise ConnectionLostError(lost(str(error) or type(error).__name__)) from error

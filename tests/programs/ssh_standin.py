@@ -5,6 +5,8 @@ It prints its port once it listens, and leaves a client's key (`id`), and its ow
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import sys
 import threading
@@ -68,12 +70,18 @@ def healthy(channel: paramiko.Channel) -> None:
     channel.close()
 
 
+def freeze(channel: paramiko.Channel) -> None:
+    """Stop the whole server, as a host does whose sshd is stopped: its kernel goes on."""
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
 COMMANDS: dict[str, Callable[[paramiko.Channel], None]] = {
     "flood": flood,
     "flood-lines": flood_lines,
     "flood-errors": flood_errors,
     "flood-window": flood_past_window,
     "hang": hang,
+    "freeze": freeze,
     "no-status": no_status,
     "healthy": healthy,
 }

@@ -21,8 +21,8 @@ import sys
 from rackwright.commands.cli import main
 from rackwright.effects import remote
 from rackwright.pyinfra_glue import poll
-from rackwright.pyinfra_glue.ssh import client
-remote.GRACE, poll.SECONDS, client.LOGIN = {grace}, 3, 4
+from rackwright.pyinfra_glue.ssh import client, limits
+remote.GRACE, poll.SECONDS, client.LOGIN, limits.SLOW, limits.DEAD = {grace}, 3, 4, 1, 2
 sys.exit(main(sys.argv[1:]))
 """
 MEMORY = 3 << 30
@@ -86,7 +86,9 @@ def test_hosts_that_flood_or_hang_are_lost_and_the_others_are_shown(standin: Sta
     for name in FLOODS:
         assert said[name].startswith("RW0761: a command printed more than 16 MiB")
     for name in HANGS:
-        assert said[name].startswith(f"RW0751: a command had not ended after {3 + GRACE} s")
+        late = "the host's sshd has not answered after 2 s" if name == "no-start" else f"not ended after {3 + GRACE} s"
+        assert said[name].startswith("RW0751: "), said[name]
+        assert late in said[name]
     assert said["flood-window"].startswith("RW0712: the connection was lost")
 
 
@@ -106,6 +108,18 @@ def test_a_host_that_freezes_while_it_is_logged_in_to_is_left_out(standin: Stand
     assert (status, out) == (1, "healthy: hello \ufffd\n"), errors
     assert "no-login: cannot be reached" in errors
     assert "no-session: RW0751" in errors
+
+
+def test_an_sshd_that_freezes_is_noticed_long_before_the_limit(tmp_path: Path) -> None:
+    frozen = Standin(tmp_path)
+    site = frozen.site(tmp_path, "freeze")
+    try:
+        status, _, errors = ask(site, "exec", "inventory/fleet.py", "--timeout", "100", "--", "true", within=40)
+    finally:
+        frozen.process.kill()
+        frozen.process.wait()
+    assert status == 1
+    assert "freeze: RW0751: the host's sshd has not answered after 2 s" in errors
 
 
 def test_a_server_that_freezes_before_its_first_word_is_left_out(tmp_path: Path) -> None:

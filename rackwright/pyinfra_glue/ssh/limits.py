@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial, wraps
 from typing import Any
 
 import gevent
+from gevent.lock import BoundedSemaphore
 from paramiko import SSHException
 from pyinfra.api.output import echo, format_text
 from pyinfra.connectors import ssh, util
 from pyinfra.connectors.ssh import SSHConnector
 from pyinfra.connectors.util import CommandOutput, OutputLine
 
-from rackwright.effects.line import LONGEST, PastLimitError, SilentHostError, Spent
+from rackwright.effects.line import DEAD, LONGEST, SLOW, PastLimitError, SilentHostError, Spent
 
 CHUNK = 32 * 1024
 """Bytes that are read at once; other hosts have their turn after each."""
@@ -35,15 +36,53 @@ def _limited(run: Callable[..., Any]) -> Callable[..., Any]:
     def within(connector: SSHConnector, *words: Any, **arguments: Any) -> Any:
         # The whole command: its session, its standard input, what it prints, its exit status.
         seconds = arguments.pop("_timeout", None) or LONGEST
+        client, dead = connector.client, list[SilentHostError]()
+        watch = gevent.spawn_later(SLOW, _watch, client, dead)
         try:
             with gevent.Timeout(seconds, SilentHostError(seconds)):
-                return run(connector, *words, **arguments)
+                return _unless(dead, lambda: run(connector, *words, **arguments))
         except PastLimitError:
-            lose(connector.client)
+            lose(client)
             raise
+        finally:
+            watch.kill(block=False)
 
     vars(within)["limited"] = True
     return within
+
+
+def _unless(dead: Sequence[SilentHostError], run: Callable[[], Any]) -> Any:
+    """What a command returns. Raises the error for which its connection was closed meanwhile, whatever it says."""
+    try:
+        found = run()
+    except (OSError, EOFError, SSHException):
+        if dead:
+            raise dead[0] from None
+        raise
+    if dead:
+        raise dead[0]
+    return found
+
+
+def _watch(client: Any, dead: list[SilentHostError]) -> None:
+    """Close the connection of a host whose sshd does not answer while a command runs."""
+    while client is not None and (transport := client.get_transport()) is not None and transport.is_active():
+        if not _answers(transport):
+            dead.append(SilentHostError(DEAD, "the host's sshd has not answered"))
+            lose(client)
+            return
+        gevent.sleep(SLOW)
+
+
+def _answers(transport: Any) -> bool:
+    """True if sshd answers within DEAD seconds, by whatever word; two commands ask one after the other."""
+    lock = vars(transport).setdefault("rackwright_asks", BoundedSemaphore())
+    try:
+        with gevent.Timeout(DEAD), lock:
+            transport.global_request("keepalive@openssh.com", wait=True)
+    except gevent.Timeout:
+        return not transport.is_active()
+    return True
 
 
 def lose(client: Any) -> None:
