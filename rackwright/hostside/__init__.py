@@ -17,13 +17,18 @@ DOCKER_ENVIRONMENT = f"export DOCKER_HOST={DOCKER_HOST}\nunset {' '.join(DOCKER_
 """Stands in front of all that is run on a host: a login's environment, and systemd's, may name another Docker."""
 
 
+NEEDS = {"wait_ready": "own_error.sh", "status_read": "own_error.sh"}
+"""By script, what stands in front of it: functions that several concerns share."""
+
+
 def host_script(name: str, **values: str | int) -> str:
-    """Text of `NAME.sh` with its parameters, quoted, in front.
+    """Text of `NAME.sh` with its parameters, quoted, and the functions that it needs in front.
 
     Parameters are part of the text, so they must not be secrets. Raises FileNotFoundError for an unknown name.
     """
     assigned = "".join(f"{key}={_quoted(str(value))}\n" for key, value in sorted(values.items()))
-    return assigned + _text(f"{name}.sh")
+    needed = _text(NEEDS[name]) if name in NEEDS else ""
+    return assigned + needed + _text(f"{name}.sh")
 
 
 @lru_cache(1024)

@@ -106,7 +106,7 @@ def _compared(before: Verdict, now: Verdict) -> Verdict:
     if not isinstance(old, Drafted) or not isinstance(new, Drafted) or new.accepted <= 0:
         return now
     if worse(old, new):
-        return Verdict(False, f"{now.seen}, worse than before: {before.seen}", now.figure)
+        return Verdict(False, f"{now.seen.removesuffix(f': {USELESS}')}, worse than before: {before.seen}", now.figure)
     return replace(now, seen=f"{now.seen} (before: {before.seen})")
 
 

@@ -287,3 +287,27 @@ def test_a_flood_takes_bounded_time_and_room(tmp_path: Path) -> None:
     assert printed[1] == f"(EngineCore pid=4) {SHAPE}"
     printed, _ = ended([f"(EngineCore pid=4) ValueError: {'y' * 9000}"], tmp_path)
     assert len(printed[1]) == 400
+
+
+def test_status_reads_it_of_a_unit_that_failed(tmp_path: Path) -> None:
+    log, own = CASES["vllm: a draft of another shape"]
+    (tmp_path / "journal").write_text("\n".join(log) + "\n")
+    for name, text in {
+        "journalctl": f"cat {tmp_path}/journal",
+        "systemctl": "echo ActiveState=${STATE}; echo SubState=${STATE}",
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "home" / "llm").mkdir(parents=True)
+    names = ("images", "units", "lease", "docker", "rules", "left", "repairs", "drained", "groups")
+    places = {name: str(tmp_path / "none") for name in names}
+    script = host_script("status_read", endpoints="llm 1F40 http://127.0.0.1:1", home=str(tmp_path / "home"), **places)
+    script = script.replace("PATH=/usr/local/sbin", f"PATH={tmp_path}:/usr/local/sbin")
+
+    def printed(state: str) -> list[str]:
+        env = {**os.environ, "STATE": state}
+        done = subprocess.run(["sh", "-c", script], env=env, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    assert f"died {own}" in printed("failed")
+    assert not [line for line in printed("inactive") if line.startswith("died")]

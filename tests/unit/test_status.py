@@ -382,6 +382,16 @@ def test_a_gpu_that_is_gone_has_moved_unless_the_driver_does_not_know_it_yet() -
     assert (found.moved, found.wanted) == ((), True)
 
 
+def test_a_failed_endpoint_says_what_its_engine_died_of() -> None:
+    failed = {"ActiveState": "failed", "SubState": "failed", "running": "", "health": ""}
+    found = row(**failed, died="(EngineCore pid=48) ValueError: no\x1b[31m memory")
+    assert found.health == "failed"
+    assert found.note.startswith("its engine died: (EngineCore pid=48) ValueError: no")
+    assert "\x1b" not in found.note
+    assert found.note in render([found])
+    assert row(**failed).note == ""
+
+
 def host_of(*gpus: str, unused: bool = False) -> HostStatus:
     """A host with these GPUs, as the driver lists them: a letter each, and its model's number."""
     uuids = tuple("GPU-????" if unused else f"GPU-{one[0]}" for one in gpus)

@@ -86,7 +86,12 @@ $name "*) continue ;; esac
   fi
   [ -f "$home/$name/binding" ] && printf '%s\n' "binding $(base64 -w0 <"$home/$name/binding")"
   [ -f "$home/$name/proven-binding" ] && printf '%s\n' "bound $(base64 -w0 <"$home/$name/proven-binding")"
-  case $state in *ActiveState=active*) ask "$url" "$port" ;; esac
+  case $state in
+    *ActiveState=active*) ask "$url" "$port" ;;
+    *ActiveState=failed*)
+      died=$(timeout 10 journalctl --unit "$unit" --no-pager --output cat --lines 2000 2>/dev/null | cut -c1-2000 | own_error)
+      [ -z "$died" ] || printf '%s\n' "died ${died#* }" | cut -c1-400 ;;
+  esac
 done
 echo end
 exit 0

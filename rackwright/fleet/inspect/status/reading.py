@@ -29,7 +29,7 @@ from rackwright.concerns.models import host_path
 from rackwright.concerns.release import bound_to, release_of
 from rackwright.fleet.inspect.endpoint_drift import damaged_files, gone, out_of_place
 from rackwright.fleet.inspect.status.script import status_script
-from rackwright.messages import ReadingError
+from rackwright.messages import ReadingError, printable
 from rackwright.plan.binding import Binding
 from rackwright.plan.reading import decode
 from rackwright.plan.release import Release
@@ -51,6 +51,8 @@ class EndpointStatus:
     active_since: int = 0
     """Seconds of the host's own clock since its start; 0 when it is not active."""
     connections: int | None = None
+    died: str = ""
+    """The last error of its engine's own processes, where its unit has failed."""
     drop_ins: tuple[str, ...] = ()
     """Paths of its unit's drop-ins that are not Rackwright's."""
 
@@ -186,6 +188,7 @@ def _endpoint(values: Mapping[str, list[str]]) -> EndpointStatus:
         seen,
         active_since=int(word("ActiveEnterTimestampMonotonic") or 0) // 1_000_000 if seen.active == "active" else 0,
         connections=int(word("connections")) if word("connections") else None,
+        died=printable(word("died"), longest=400),
         drop_ins=tuple(foreign_drop_ins(word("DropInPaths"))),
     )
 

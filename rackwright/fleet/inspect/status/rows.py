@@ -101,7 +101,7 @@ def _row(host: str, name: str, asked: Asked, host_status: HostStatus, lock: str)
         moved=tuple(drift_of(own, host_status, asked.settings.releases.drop_ins)) if release else None,
         lock=lock,
         drained=str(host_status.drained or ""),
-        note=_note(seen) or _repaired(host_status),
+        note=_note(seen) or _died(own) or _repaired(host_status),
         head=group.head.host if (group := asked.settings.group) and group.endpoint == name else "",
     )
 
@@ -140,6 +140,10 @@ def _note(seen: SeenEndpoint) -> str:
         f"release {seen.current} was put back" if seen.current else "nothing was ever proven here, so it stays stopped"
     )
     return f"the switch to release {seen.last.release} was cut at {seen.last.time}: {seen.last.reason}; {now}"
+
+
+def _died(own: EndpointStatus) -> str:
+    return f"its engine died: {own.died}; next: rackwright logs INVENTORY" if own.died else ""
 
 
 def _repaired(host_status: HostStatus) -> str:
