@@ -35,6 +35,7 @@ from rackwright.pyinfra_glue.ssh.open_files import allow_open_files
 from rackwright.pyinfra_glue.terminal import say_when_nobody_answers, tame_output
 from rackwright.settings.inventory_groups import ALL, InventoryGroup, InventoryGroups
 from rackwright.settings.problems import nearest
+from rackwright.settings.secret import showable_data
 from rackwright.settings.ssh.known_hosts import advice, is_unknown, not_followed
 
 __all__ = [
@@ -173,7 +174,8 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
             if host.name in declared:
                 refuse_broken_templates(declared[host.name].steps, host.settings)
         publish(inventory_file, hosts)
-    everyone: PyinfraGroups = {ALL: [(host.name, host.data) for host in hosts]}
+    shown = options is not None and not options.connects  # pyinfra prints all data then
+    everyone: PyinfraGroups = {ALL: [(host.name, showable_data(host.data) if shown else host.data) for host in hosts]}
     return {**_members(listing, inventory_file, skipped), **everyone}
 
 

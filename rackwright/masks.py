@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
+from traceback import format_exception
+from types import TracebackType
 
 MASK = "*MASKED*"
 LEAST = 8
@@ -46,3 +49,8 @@ def without_logins(text: str) -> str:
     for pattern in (TOKEN_IN_URL, _KEY_IN_HEADER):
         text = pattern.sub(rf"\g<1>{MASK}", text)
     return KNOWN.sub(MASK, text)
+
+
+def tell_mistake(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print the traceback of a mistake of Rackwright's own, without the secrets that it may quote."""
+    print(without_logins(hidden("".join(format_exception(kind, error, trace)))), end="", file=sys.stderr)

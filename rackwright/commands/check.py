@@ -18,6 +18,7 @@ from rackwright.engines.fit.problems import engine_notes
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.notes import notes
+from rackwright.loading.password import open_password_file
 from rackwright.loading.validate import leaves, masked
 from rackwright.messages import printable
 from rackwright.pyinfra_glue.declaring import declared_by, overlay_arguments
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     for host in hosts:
         print("\n".join(_origins(host) if args.show_origin else [_summary(host)]))
-    for line in _warnings(hosts, declared):
+    for line in [*open_password_file(root), *_warnings(hosts, declared)]:
         print(line)
     print(f"{args.inventory}: {len(hosts)} host{'' if len(hosts) == 1 else 's'}, the settings are valid")
     if not args.in_image:

@@ -18,6 +18,7 @@ from rackwright import __version__
 from rackwright.commands.habits import option_hints, verb_hint
 from rackwright.commands.vault import open_vault
 from rackwright.garbage import collect_seldom
+from rackwright.masks import tell_mistake
 from rackwright.messages import RackwrightError, coded
 from rackwright.processes import INTERRUPTED, ReportedInterrupt, ended_in_order
 
@@ -113,6 +114,7 @@ def _verbs() -> list[str]:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. What a user can fix is printed as text, never as a traceback."""
+    sys.excepthook = tell_mistake
     try:
         with ended_in_order():
             return _main(words)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import atexit
+import configparser
 import os
 import shutil
+import stat
 import tempfile
 import threading
 from pathlib import Path
+
+VARIABLE = "ANSIBLE_VAULT_PASSWORD_FILE"
 
 
 def hand_out(password: str) -> Path:
@@ -18,6 +22,29 @@ def hand_out(password: str) -> Path:
     os.mkfifo(pipe, 0o600)
     threading.Thread(target=_serve, args=(pipe, f"{password}\n".encode()), daemon=True).start()
     return pipe
+
+
+def open_password_file(site: Path) -> list[str]:
+    """Return a warning for a file with a vault's password that others can read; a program that prints it is none."""
+    named = os.environ.get(VARIABLE) or _configured(site)
+    path = site / Path(named).expanduser() if named else None
+    try:
+        mode = path.stat().st_mode if path is not None else 0
+    except OSError:
+        return []
+    if not stat.S_ISREG(mode) or mode & 0o111 or not mode & 0o044:
+        return []
+    return [f"warning: {path}: others can read the vault's password here; next: chmod 600 {path}"]
+
+
+def _configured(site: Path) -> str:
+    """The file that the site's ansible.cfg names; empty without one."""
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read(site / "ansible.cfg")
+        return parser.get("defaults", "vault_password_file", fallback="")
+    except (configparser.Error, OSError, ValueError):
+        return ""
 
 
 def _serve(pipe: Path, text: bytes) -> None:

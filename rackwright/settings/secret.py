@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -119,3 +120,12 @@ def tells_secret(text: str, option: str = "") -> bool:
 def shown_value(value: str, name: str) -> str:
     """A value as it may be shown beside its key: a mask where the key's name says that it is a secret."""
     return without_secrets(value) if not looks_secret(value, name) or without_secrets(value) != value else MASK
+
+
+def showable_data(value: Any, name: str = "") -> Any:
+    """Values that another program prints, with a mask in the place of each text that holds a secret."""
+    if isinstance(value, Mapping):
+        return {key: showable_data(below, str(key)) for key, below in value.items()}
+    if isinstance(value, list | tuple):
+        return [showable_data(below, name) for below in value]
+    return shown_value(value, name) if isinstance(value, str) else value

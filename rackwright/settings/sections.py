@@ -306,7 +306,10 @@ class Frozen(BaseModel):
 
     # Built where it is used by itself: most sections are only ever looked into as parts of a host's settings. A default
     # is made without a check, which would build its section once more, at every start.
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), defer_build=True)
+    # An error of pydantic's own would quote what was written, secrets among it.
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, protected_namespaces=(), defer_build=True, hide_input_in_errors=True
+    )
 
     @field_validator("*", mode="before")
     @classmethod

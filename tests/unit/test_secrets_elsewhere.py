@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from rackwright import masks
 from rackwright.commands.check import _shown
 from rackwright.concerns.endpoint.switch.transaction import drain_hook_script
+from rackwright.loading.password import open_password_file
 from rackwright.loading.validate import validate
-from rackwright.masks import MASK, keep_hidden, without_logins
+from rackwright.masks import MASK, keep_hidden, tell_mistake, without_logins
 from rackwright.messages import RackwrightError, printable
 from rackwright.plan.jobstream import JobStream
+from rackwright.settings.model import HostSettings
 from rackwright.settings.problems import InvalidSettingsError
-from rackwright.settings.secret import Secret
+from rackwright.settings.secret import Secret, showable_data
 from tests.unit.test_settings_validate import MODEL
 
 VALUE = "s3cr3t-0f9d2c6b8e4a7153"
@@ -209,3 +213,36 @@ def test_an_error_shows_no_login_and_keeps_its_words() -> None:
 def test_a_line_of_a_job_shows_no_secret() -> None:
     (line,) = JobStream("n").take(f"curl -u me:{VALUE} https://lb\n".encode(), b"")
     assert line == f"curl -u me:{MASK} https://lb"
+
+
+def test_data_that_pyinfra_prints_hold_no_secret() -> None:
+    data = {"proxy": {"http": f"http://u:{VALUE}@x:1"}, "port": 1, "x": [{"my_password": VALUE}], "name": "b200"}
+    shown = showable_data(data)
+    assert VALUE not in str(shown)
+    assert (shown["port"], shown["name"]) == (1, "b200")
+
+
+def test_a_mistake_of_our_own_quotes_no_secret(capsys: pytest.CaptureFixture[str]) -> None:
+    keep_hidden(VALUE)
+    tell_mistake(ValueError, ValueError(f"x {VALUE} http://u:pw@x"), None)
+    shown = capsys.readouterr().err
+    assert shown == f"ValueError: x {MASK} http://u:{MASK}@x\n"
+    with pytest.raises(ValidationError) as raised:
+        HostSettings.model_validate({"models": {"hub_token": [VALUE]}, "port": VALUE})
+    assert VALUE not in str(raised.value)
+
+
+@pytest.mark.parametrize(("mode", "warned"), [(0o644, True), (0o640, True), (0o600, False), (0o755, False)])
+@pytest.mark.parametrize("by", ["variable", "ansible.cfg"])
+def test_a_password_file_that_others_read_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, warned: bool, by: str
+) -> None:
+    (tmp_path / "pw").write_text("x\n")
+    (tmp_path / "pw").chmod(mode)
+    monkeypatch.delenv("ANSIBLE_VAULT_PASSWORD_FILE", raising=False)
+    if by == "variable":
+        monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "pw")
+    else:
+        (tmp_path / "ansible.cfg").write_text("[defaults]\nvault_password_file = pw\n")
+    assert bool(open_password_file(tmp_path)) is warned
+    assert all(f"chmod 600 {tmp_path}/pw" in line for line in open_password_file(tmp_path))
