@@ -83,12 +83,6 @@ def _edited(model: Model) -> None:
     model.given("nobody")
 
 
-def _added(model: Model) -> None:
-    time.sleep(0.02)
-    model.swapped("nobody")
-    (model.folder / "model-2.safetensors").write_bytes(b"more")
-
-
 def _gone(model: Model) -> None:
     (model.folder / "model-1.safetensors").unlink()
 
@@ -117,7 +111,6 @@ def _all_gone(model: Model) -> None:
 
 SWAPS: dict[Callable[[Model], None], str] = {
     _edited: "config.json has other bytes",
-    _added: "model-2.safetensors was added",
     _gone: "model-1.safetensors is gone",
     _file_linked: "config.json is gone",
     _linked: "is a link",
@@ -134,6 +127,22 @@ def test_a_swap_is_not_served(model: Model, swap: Callable[[Model], None]) -> No
     if swap is not _other:
         assert SWAPS[swap] in told, told
     assert "run the deploy again" in told
+
+
+def test_a_file_more_is_a_swap_where_only_root_could_have_added_one(tmp_path: Path) -> None:
+    model = Model(tmp_path, closed=True)
+    time.sleep(0.02)
+    model.swapped("nobody")
+    (model.folder / "model-2.safetensors").write_bytes(b"more")
+    status, _, told = model.start()
+    assert (status, "model-2.safetensors was added" in told) == (1, True)
+
+
+def test_what_another_host_adds_to_a_share_keeps_nobody_from_serving(tmp_path: Path) -> None:
+    model = Model(tmp_path, closed=False)
+    time.sleep(0.02)
+    (model.folder / "original.bin").write_bytes(b"more")
+    assert model.start() == (0, "", "")
 
 
 @pytest.mark.parametrize("user", ["root", "nobody"])

@@ -6,7 +6,8 @@ ended=no
 trap '[ $ended = yes ] || remove_helper; rm -rf "$work"' EXIT
 trap 'exit 143' HUP TERM INT
 printf %s "$program" | base64 -d >"$work/program"
-ask_image() { eval "timeout -k 5 $limit $run" <"$work/program" >"$work/answer" 2>"$work/errors"; }
+# In blocks of 512 bytes: an image that prints without end fills no disk.
+ask_image() ( ulimit -f 65536; eval "timeout -k 5 $limit $run" <"$work/program" >"$work/answer" 2>"$work/errors" )
 alone ask_image
 status=$?
 # What ends by itself is gone; a client that was killed, or could not start it, leaves it there.
