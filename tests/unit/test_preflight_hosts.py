@@ -169,10 +169,10 @@ def test_folders_of_models_in_which_others_may_rename_warn(tmp_path: Path) -> No
     shared = "have() { false; }; hangs() { false; }; show() { :; }; reading_daemon=0\n"
     lines = subprocess.run(["sh", "-c", shared + script], capture_output=True, text=True, check=True).stdout
     seen = parse(lines).above
-    assert [one for one in seen if one.path.startswith(str(tmp_path))] == [
+    assert {one for one in seen if one.path.startswith(str(tmp_path))} == {
         Above(str(models.parent), "UNKNOWN", "755"),
         Above(str(models), "root", "775"),
-    ]
+    }
     found = case(machine=replace(machine(), above=tuple(one for one in seen if one.path == str(models))))
     assert warns(found) == {"folders of models"}
     assert f"chown root:root {models}; chmod go-w {models}" in seen_of(found, "folders of models")

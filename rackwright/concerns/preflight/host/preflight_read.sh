@@ -43,16 +43,14 @@ for path in $own; do
   else paths="$paths $path"; fi
 done
 # Who may rename what lies in the folders above what is fetched: those whose owner or mode are not as a system has them.
-above() { # folders; prints each that exists, and each above it, once
-  for path in "$@"; do
-    while [ "${path#/}" ]; do [ ! -d "$path" ] || printf '%s\n' "$path"; path=${path%/*}; done
-  done | sort -u
-}
-set -f
-# shellcheck disable=SC2046,SC2086 - lists of folders
-set -- $(above $fetched)
-set +f
-[ "$#" = 0 ] || timeout 5 stat -L -c '%u %a %U %n' "$@" 2>/dev/null | while read -r uid mode user path; do
+set --
+for path in $fetched; do
+  while [ "${path#/}" ]; do
+    case " $* " in *" $path "*) ;; *) [ ! -d "$path" ] || set -- "$@" "$path" ;; esac
+    path=${path%/*}
+  done
+done
+[ "$#" = 0 ] || stat -L -c '%u %a %U %n' "$@" 2>/dev/null | while read -r uid mode user path; do
   case $uid:$mode in 0:*[2367]? | 0:*[2367]) case $mode in 1??? | 3??? | 5??? | 7???) continue ;; esac ;; 0:*) continue ;; esac
   printf '%s\n' "above $path $user $mode"
 done
