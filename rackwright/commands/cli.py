@@ -146,7 +146,9 @@ def _main(words: Sequence[str] | None) -> int:
     try:
         open_vault(args)
         if getattr(args, "inventory", "") is None:
-            args.inventory = import_module("rackwright.commands.default_inventory").default_inventory()
+            args.inventory = import_module("rackwright.commands.default_inventory").default_inventory(
+                getattr(args, "hosts", ())
+            )
         with _given(args):
             return handler(args)
     except RackwrightError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from rackwright.loading.files import refuse_no_file, site_root
@@ -15,11 +16,18 @@ USUAL = ("hosts", "hosts.ini", "hosts.yml", "hosts.yaml", "inventory.py", "inven
 """Names beside deploy.py."""
 
 
-def default_inventory() -> str:
+def default_inventory(words: Sequence[str] = ()) -> str:
     """`$RACKWRIGHT_INVENTORY`, the one that the site's ansible.cfg names, or the only one of the site.
 
-    Raises SettingsError with the candidates when there are several, or none.
+    words: the hosts that the command names. Raises SettingsError with the candidates when there are several, or none,
+    and where an inventory stands among the hosts.
     """
+    for word in words:
+        if Path(word).exists() and Path(word).suffix in SUFFIXES:
+            rest = " ".join(other for other in words if other != word) or "HOST"
+            raise SettingsError(
+                f"{word} is an inventory, not a host; next: the same command with {rest} -i {word}", code="RW1079"
+            )
     if named := os.environ.get(VARIABLE):
         return named
     root = site_root(Path("site"))

@@ -41,7 +41,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"kept {site / path}: it was there already")
     print(f"{site}: {counted(len(written), 'file')} written")
     print(f"\nNext:\n  cd {site}\n  edit inventory/b200.py and group_vars/b200.yml")
-    print("  rackwright check inventory/b200.py\n  pyinfra inventory/b200.py deploy.py")
+    deploy = "pyinfra inventory/b200.py deploy.py"
+    print(f"  rackwright check inventory/b200.py\n  {deploy} --dry\n  {deploy}")
     return 0
 
 

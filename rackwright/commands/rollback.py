@@ -38,7 +38,8 @@ def run(args: argparse.Namespace) -> int:
     root = site_root(Path(args.inventory)).absolute()
     for text in [*remarks(root, [host.name for host in hosts]), *own_operations(root, hosts)]:
         print(f"rackwright: {text}")
-    if not args.yes and not agreed(f"This takes {counted(len(hosts), 'host')} of {args.inventory} back."):
+    to = "the release that was proven before" if args.to == LAST else f"release {args.to}"
+    if not args.yes and not agreed(f"This takes {counted(len(hosts), 'host')} of {args.inventory} back to {to}."):
         print("nothing was done", file=sys.stderr)
         return ERROR
     started = begin(args.inventory, root, hosts, BY_HAND, not args.plain, to=args.to)

@@ -32,6 +32,8 @@ from rackwright.pyinfra_glue.hostrun import (
 )
 from rackwright.pyinfra_glue.inventories import settings_of
 from rackwright.runs.handover import received
+from rackwright.runs.journal import note
+from rackwright.runs.states import RunState
 
 
 @operation()
@@ -84,6 +86,7 @@ def undrain() -> Commands:
     seen = reading_of(host)
     if seen is not None and seen[DRAINED].drained is None and host.state.is_executing:
         say(host, "it is not drained")
+        note("host", host=host.name, state=RunState.UNCHANGED)
     yield from decide_and_carry_out(host, lambda seen: undrain_changes(settings_of(host), seen))
 
 

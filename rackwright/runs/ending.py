@@ -213,11 +213,15 @@ def end_of_drain(hosts: Sequence[str], status: int, found: Result, left: str) ->
 
 def end_of_undrain(hosts: Sequence[str], status: int, found: Result) -> tuple[int, str]:
     """Exit status and sentence of taking drained hosts into service again, from its record."""
-    bad = [host for host in hosts if found.states.get(host) != RunState.DONE]
+    idle = found.named(RunState.UNCHANGED)
+    bad = [host for host in hosts if host not in idle and found.states.get(host) != RunState.DONE]
     if bad or status != DONE:
         text = f"{', '.join(bad) or ', '.join(hosts)} could not be taken into service, see above, and stays drained"
         return ERROR, coded("RW0621", f"{text}; next: repair it, then rackwright resume")
-    return DONE, f"done: {', '.join(hosts)}: no longer drained; what served there before serves again"
+    back = ", ".join(host for host in hosts if host not in idle)
+    parts = [f"{back}: no longer drained; what served there before serves again"] if back else []
+    parts += [f"{', '.join(idle)}: was not drained, so nothing was done there"] if idle else []
+    return DONE, f"done: {'; '.join(parts)}"
 
 
 def end_of_rollback(hosts: Sequence[str], status: int, found: Result) -> tuple[int, str]:

@@ -68,6 +68,7 @@ def test_it_says_what_became_of_each_host(site: Path) -> None:
     assert record.end is not None
     assert record.end["status"] == 1
     again = "the same command again, with --limit @fake/b1"
+    assert f"rackwright: RW0823: failed on @fake/b1; next: {again}" in output
     assert record.end["text"] == f"RW0823: failed on @fake/b1; next: {again}", (
         "no record keeps the secret of its --data"
     )
@@ -79,6 +80,9 @@ def test_it_names_the_hosts_of_the_limit_and_ends_well(site: Path) -> None:
     record = record_of("r", only_record(site))
     assert record.hosts == ["@fake/a1", "@fake/a2"]
     assert record.outcome == "exit 0: done: 1 switched, 1 done"
+    assert output.splitlines()[-1] == (
+        "rackwright: done: 1 switched, 1 done; ask it: rackwright chat inventory/fleet.py"
+    )
 
 
 def test_a_quarantined_host_is_taken_on_and_leaves_the_list_when_it_is_well(site: Path) -> None:

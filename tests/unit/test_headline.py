@@ -14,7 +14,7 @@ from rackwright.commands.rollout import agreed, plan_headline
 from rackwright.concerns.endpoint import ENDPOINT
 from rackwright.concerns.models import MODELS
 from rackwright.fleet.inspect.headline import headline, with_restart_notes
-from rackwright.fleet.inspect.plan import HostPlan, plan_host
+from rackwright.fleet.inspect.plan import HostPlan, PlannedChange, plan_host
 from rackwright.fleet.inspect.plan_text import plan_text, plan_values
 from rackwright.messages import RackwrightError
 from rackwright.plan.concern import HostReading
@@ -78,7 +78,7 @@ def test_a_host_says_that_it_restarts_with_those_that_serve_with_it() -> None:
 
 def test_what_is_no_longer_in_the_settings_stops() -> None:
     plan = planned("a", endpoint_name="other", port=9000)
-    assert headline([plan, replace(plan, host="b")]) == "stops llm on 2 hosts (a, b)"
+    assert headline([plan, replace(plan, host="b")]) == "replaces llm by other on 2 hosts (a, b)"
 
 
 def test_where_nothing_serves_yet_nothing_stops() -> None:
@@ -156,3 +156,12 @@ def test_only_what_a_server_does_not_have_is_absent(error: type[SourceError], is
     found = Closed(error("so it is", code="RW0910")).complete(settings(), reading)
     assert bool(found[MODELS].absent) == is_absent
     assert set(found[MODELS].unasked.values()) == {"RW0910: so it is"}
+
+
+def test_a_rename_is_a_replacement() -> None:
+    swap = PlannedChange("endpoint", "replace endpoint llm by endpoint chat", "", stops=("llm",), comes=("chat",))
+    gone = PlannedChange("endpoint", "remove endpoint old", "", stops=("old",))
+    assert headline([HostPlan("a", "pending", (swap,)), HostPlan("b", "pending", (swap,))]) == (
+        "replaces llm by chat on 2 hosts (a, b)"
+    )
+    assert headline([HostPlan("a", "pending", (swap, gone))]) == "replaces llm by chat and stops old on a"

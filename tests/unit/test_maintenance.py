@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from rackwright.commands.cli import main
 from rackwright.commands.drain import new_mark
 from rackwright.commands.rebuild import refuse_drained
 from rackwright.concerns.drained import DRAINED, MARK, NO_BOOT, Drained, SeenDrained, parse_mark
@@ -30,7 +32,16 @@ from rackwright.fleet.rollout.resuming import rest_of
 from rackwright.messages import RackwrightError
 from rackwright.plan.change import HostRestart, HostReturn, Job, Proved, Shell, WriteFile
 from rackwright.plan.concern import HostReading
-from rackwright.runs.ending import DONE, ERROR, HANDS_NEEDED, ROLLED_BACK, Result, end_of_drain, end_of_reboot
+from rackwright.runs.ending import (
+    DONE,
+    ERROR,
+    HANDS_NEEDED,
+    ROLLED_BACK,
+    Result,
+    end_of_drain,
+    end_of_reboot,
+    end_of_undrain,
+)
 from rackwright.runs.states import RunState
 from rackwright.settings.group import Group, GroupMember
 from rackwright.settings.model import HostSettings
@@ -251,3 +262,22 @@ def test_the_end_of_a_drain_names_the_way_back() -> None:
     bad = end_of_drain(["h1"], 1, Result({"h1": RunState.NOT_STAGED}), "rackwright undrain h1")
     assert bad[0] == ERROR
     assert bad[1].startswith("RW0620: h1 ")
+
+
+def test_a_host_that_was_not_drained_is_not_said_to_serve_again() -> None:
+    both = end_of_undrain(["h1", "h2"], 0, Result({"h1": RunState.DONE, "h2": RunState.UNCHANGED}))
+    assert both == (
+        0,
+        "done: h1: no longer drained; what served there before serves again; h2: was not drained, so nothing was done "
+        "there",
+    )
+    none = end_of_undrain(["h2"], 0, Result({"h2": RunState.UNCHANGED}))
+    assert none == (0, "done: h2: was not drained, so nothing was done there")
+
+
+def test_an_inventory_among_the_hosts_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "lab.py").touch()
+    words = ["drain", str(tmp_path / "lab.py"), "gpu01", "--reason", "x"]
+    assert main(words) == 1
+    told = capsys.readouterr().err
+    assert f"RW1079: {tmp_path}/lab.py is an inventory, not a host; next: the same command with gpu01 -i" in told

@@ -16,7 +16,7 @@ def space(case: Case) -> Verdicts:
     for disk, fetches in _file_systems(case):
         needed = sum(fetch.size for fetch in fetches if fetch.exact) + int(figures()["disk"]["free_minimum"])
         seen = f"{disk.mount}: {gib(disk.free)} free, {gib(needed)} needed"
-        yield disk.free >= needed, seen, _fix(disk)
+        yield disk.free >= needed, seen, _fix(case, disk)
 
 
 def space_estimated(case: Case) -> Verdicts:
@@ -26,7 +26,11 @@ def space_estimated(case: Case) -> Verdicts:
             continue
         needed = sum(fetch.size for fetch in fetches)
         what = ", ".join(fetch.what for fetch in fetches)
-        yield disk.free >= needed, f"{disk.mount}: {gib(disk.free)} free, about {gib(needed)} for {what}", _fix(disk)
+        yield (
+            disk.free >= needed,
+            f"{disk.mount}: {gib(disk.free)} free, about {gib(needed)} for {what}",
+            _fix(case, disk),
+        )
 
 
 def inodes(case: Case) -> Verdicts:
@@ -60,8 +64,13 @@ def above(case: Case) -> Verdicts:
         yield False, seen, fix
 
 
-def _fix(disk: Disk) -> str:
-    return f"make room or set models.folder to another disk; what takes it: du -xh -d2 {disk.mount} | sort -h | tail"
+def _fix(case: Case, disk: Disk) -> str:
+    """Only what lies on the disk can be set to another one."""
+    named = {"models.folder": case.settings.models.folder, "encodings.folder": case.settings.encodings.folder}
+    same = {one.path for one in case.machine.disks if (one.source, one.kind) == (disk.source, disk.kind)}
+    there = [key for key, path in named.items() if path in same]
+    elsewhere = f", or set {' or '.join(there)} to another disk" if there else ""
+    return f"make room{elsewhere}; what takes it: du -xh -d2 {disk.mount} | sort -h | tail"
 
 
 def _file_systems(case: Case) -> list[tuple[Disk, list[Fetch]]]:

@@ -18,9 +18,9 @@ def headline(plans: Sequence[HostPlan], typical: float | None = None, at_once: i
     """
     pending = [plan for plan in plans if plan.state == "pending"]
     restarting = {(one, plan.together or (plan.host,)) for plan in pending for one in _restarted(plan)}
-    stopping = {plan.host: names for plan in pending if (names := _names(change.stops for change in plan.changes))}
+    stopping = {plan.host: texts for plan in pending if (texts := _stopped(plan))}
     parts = [_restarts([hosts for _, hosts in restarting], typical, at_once)] if restarting else []
-    parts += [f"stops {', '.join(own)} on {hosts_text(hosts)}" for own, hosts in _alike(stopping)]
+    parts += [f"{' and '.join(own)} on {hosts_text(hosts)}" for own, hosts in _alike(stopping)]
     return "; ".join(parts) or "stops nothing that serves"
 
 
@@ -41,6 +41,14 @@ def _with_note(plan: HostPlan, others: Sequence[HostPlan]) -> HostPlan:
 
 def _restarted(plan: HostPlan) -> list[str]:
     return _names(change.down for change in plan.changes)
+
+
+def _stopped(plan: HostPlan) -> list[str]:
+    """What becomes of the endpoints that a host has no more: replaced by another one, or stopped."""
+    swapped = [change for change in plan.changes if change.stops and change.comes]
+    gone = _names(change.stops for change in plan.changes if not change.comes)
+    texts = [f"replaces {', '.join(change.stops)} by {', '.join(change.comes)}" for change in swapped]
+    return [*texts, *([f"stops {', '.join(gone)}"] if gone else [])]
 
 
 def _names(several: Iterable[Sequence[str]]) -> list[str]:

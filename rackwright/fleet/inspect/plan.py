@@ -17,7 +17,7 @@ from rackwright.concerns.models import MODELS
 from rackwright.concerns.preflight.concern import fetch_of
 from rackwright.concerns.release import RELEASE, Unresolved, wanted_releases
 from rackwright.messages import RackwrightError
-from rackwright.paths import unit_name
+from rackwright.paths import endpoint_of, unit_name
 from rackwright.plan.change import Change, DaemonRestart, Owned, Proved, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
@@ -49,6 +49,8 @@ class PlannedChange:
     diff: str = ""
     alike: tuple[str, ...] = ()
     """What, why and diff without the words that differ from host to host: equal ones are shown once."""
+    comes: tuple[str, ...] = ()
+    """Endpoints that take the place of those that it stops for good."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ class _Describer:
         what, why, diff = texts
         restarts = self._restarts(change)
         down, stops = self._down(change), self._stops(change)
-        return PlannedChange(concern, what, why, restarts, down, stops, size, estimated, diff, alike)
+        return PlannedChange(concern, what, why, restarts, down, stops, size, estimated, diff, alike, _comes(change))
 
     def _down(self, change: Change) -> tuple[str, ...]:
         named = [step.endpoints for step in change.steps if isinstance(step, DaemonRestart)]
@@ -164,6 +166,13 @@ class _Describer:
         if release is None or isinstance(release, Unresolved):
             return ""
         return endpoint_diff(release, self.seen.get(name, SeenEndpoint()), self.hashes)
+
+
+def _comes(change: Change) -> tuple[str, ...]:
+    """The endpoints of a replacement."""
+    if not any(isinstance(step, Proved) and step.takes_over for step in change.steps):
+        return ()
+    return tuple(name for owned in change.owns if (name := endpoint_of(owned.name)))
 
 
 def _download(concern: str, change: Change) -> tuple[int | None, bool]:

@@ -53,7 +53,8 @@ def take_back(run: Run, releases: Releases) -> Result | None:
     """Bring hosts back that have switched already, in waves under the same limits; None when there are none."""
     if not releases:
         return None
-    print(f"rackwright: the release is at fault: {', '.join(releases)} roll back as well", flush=True)
+    verb = "rolls" if len(releases) == 1 else "roll"
+    print(f"rackwright: the release is at fault: {', '.join(releases)} {verb} back as well", flush=True)
     run.note("phase", name=BACKWARD)
     roll_back(run, releases, list(releases))
     return phase(run, BACKWARD)

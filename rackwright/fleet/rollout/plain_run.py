@@ -25,7 +25,7 @@ from rackwright.runs.ending import FIX
 from rackwright.runs.handover import VARIABLE, received
 from rackwright.runs.journal import new_record, note, read_record
 from rackwright.runs.record import Record, record_of
-from rackwright.runs.states import ENDED_WELL, RunState
+from rackwright.runs.states import ENDED_WELL, WELL, RunState
 
 
 def keep_record(
@@ -88,7 +88,10 @@ class _Ending:
             note("host", host=host, state=word)
         if self.own:
             executed = has_executed(state)
-            note("end", status=status, text=sentence(self._record(), status, executed), executed=executed or None)
+            text = sentence(self._record(), status, executed)
+            note("end", status=status, text=text, executed=executed or None)
+            for line in closing_lines(self._record(), text):
+                click.echo(line)
             for text in update_quarantine(self.root, self._record()):
                 logger.warning(text)
 
@@ -99,6 +102,25 @@ class _Ending:
         """Each host's state in the phase that runs now."""
         phases = list(self._record().phases.values())
         return phases[-1] if phases else {}
+
+
+def closing_lines(record: Record, text: str) -> list[str]:
+    """What a plain run leaves on the screen: how it ended, and how to ask what it has proven.
+
+    A run that was stopped has said so already, when it was.
+    """
+    status, inventory = (record.end or {}).get("status"), record.begin["inventory"]
+    if status == INTERRUPTED:
+        return []
+    served = any(state in WELL for state in record.states.values())
+    ask = f"; ask it: rackwright chat {shortest(inventory)}" if status == 0 and served else ""
+    return [f"rackwright: {text}{ask}"]
+
+
+def shortest(path: str) -> str:
+    """A path as it is typed from here."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
 def exit_status(error: BaseException | None) -> int:

@@ -143,7 +143,7 @@ def test_killed_while_it_takes_a_release_back_and_resumed(fleet: Site) -> None:
     words = ("-y", "--bake", "1", "--wave", "1", "--data", "engine=" + json.dumps({"stream_interval": DROPS_TOOLS}))
     bad = Running(fleet, str(BIN / "rackwright"), "rollout", "inventory/lab.py", *words)
     try:
-        assert bad.until(f"the release is at fault: {canary.name} roll back as well") is not None, bad.output
+        assert bad.until(f"the release is at fault: {canary.name} rolls back as well") is not None, bad.output
     finally:
         bad.stop()
         second.set_engine_faults()

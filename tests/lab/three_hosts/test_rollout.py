@@ -194,7 +194,7 @@ def test_a_bad_change_that_shows_in_the_first_wave_takes_the_canary_back(served:
     run = rollout(served, stream_interval=DROPS_TOOLS)
     assert run.status == 3, run.output
     assert "refused: a tool call" in run.output
-    assert f"the release is at fault: {canary.name} roll back as well" in run.output
+    assert f"the release is at fault: {canary.name} rolls back as well" in run.output
     assert third.name not in switches(run)
     assert_all_serve(served, before)
 

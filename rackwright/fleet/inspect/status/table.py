@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shutil import get_terminal_size
 
 from rackwright.fleet.inspect.host_names import hosts_text
 from rackwright.fleet.inspect.status.rows import UNKNOWN, StatusRow, grouped, states_of
 from rackwright.messages import counted
 
+LONGEST, BELOW = 32, "see below"
+"""Letters of a host's health that stand in its row, and what stands there of a longer one: it would widen all rows."""
+WIDEST = 240
 COLUMNS = ("host", "endpoint", "release", "since", "health", "GPUs", "clients", "drift", "lock", "last run")
 
 
@@ -17,7 +21,7 @@ def render(rows: Sequence[StatusRow]) -> str:
     told = [n for n, name in enumerate(COLUMNS) if name not in ("lock", "last run") or any(row[n] for row in cells[1:])]
     widths = [max(len(row[n]) for row in cells) for n in told]
     lines = ["   ".join(row[n].ljust(width) for n, width in zip(told, widths, strict=True)).rstrip() for row in cells]
-    rule = "─" * max(map(len, lines))
+    rule = "─" * min(max(map(len, lines)), get_terminal_size((WIDEST, 1)).columns)
     return "\n".join([lines[0], rule, *lines[1:], *notes(rows), *_releases(rows), sums(rows)])
 
 
@@ -26,7 +30,8 @@ def _cells(row: StatusRow) -> tuple[str, ...]:
     clients = "-" if row.connections is None else str(row.connections)
     words = [word for word, held in (("drained", row.drained), ("quarantined", row.quarantine)) if held]
     aside = ", ".join(word for word in words if word != row.health)
-    health = f"{row.health} ({aside})" if aside else row.health
+    told = BELOW if len(row.health) > LONGEST else row.health
+    health = f"{told} ({aside})" if aside else told
     return (
         row.host, row.endpoint, _release(row), duration(row.up_seconds), health, gpus, clients, _drift(row),
         row.lock, row.last_run,
@@ -48,7 +53,8 @@ def _drift(row: StatusRow) -> str:
 
 def notes(rows: Sequence[StatusRow]) -> list[str]:
     """What moved, what became of a switch that was cut, and why a host is in quarantine, a line each."""
-    found = [f"{row.host} {row.endpoint}: {text}" for row in rows for text in (*(row.moved or ()), row.note) if text]
+    found = [f"{row.host}: {row.health}" for row in rows if len(row.health) > LONGEST]
+    found += [f"{row.host} {row.endpoint}: {text}" for row in rows for text in (*(row.moved or ()), row.note) if text]
     found += dict.fromkeys(
         f"{row.host}: {row.drained}; next: rackwright undrain {row.host}" for row in rows if row.drained
     )
