@@ -7,8 +7,10 @@ sequence in it would move the cursor, set the clipboard or hide what follows.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import sys
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,10 @@ from pyinfra.api.exceptions import PyinfraError
 
 from rackwright.masks import hidden, without_logins
 
+SLOW = 2.0
+"""Seconds of a wait after which it is said what for."""
+NAMED = 5
+"""Hosts that are named; of more, their number."""
 LONGEST = 4000
 """Characters of one line that are kept: a screen and a half, and more than any sentence of ours has."""
 ASKED_FOR = 1 << 20
@@ -41,6 +47,37 @@ def printable(text: str, keep: str = "", longest: int = LONGEST) -> str:
 
 def _plain(text: str, keep: str) -> str:
     return "".join(char if char.isprintable() or char in keep else " " for char in _SEQUENCES.sub("", text))
+
+
+@contextmanager
+def waiting(what: Callable[[], str]) -> Iterator[None]:
+    """Say what the block waits for, once it takes longer than SLOW seconds, and again at longer and longer intervals.
+
+    what: words to follow `waiting for`, as they are by then. It goes to standard error: the output is an answer.
+    """
+    over = threading.Event()
+
+    def tell() -> None:
+        pause = SLOW
+        while not over.wait(pause):
+            with suppress(OSError, ValueError):
+                print(f"rackwright: waiting for {printable(what())}", file=sys.stderr, flush=True)
+            pause *= 5
+
+    # Made here, and ended here: under gevent it is a greenlet, and no thread is left when gevent patches.
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join(SLOW)
+
+
+def listed(names: Collection[str], whole: int) -> str:
+    """`2 of 4 hosts: gpu01, gpu03`; of many, the first few."""
+    first, more = list(names)[:NAMED], len(names) - NAMED
+    return f"{len(names)} of {counted(whole, 'host')}: {', '.join(first)}{f' and {more} more' if more > 0 else ''}"
 
 
 def counted(number: int, noun: str) -> str:

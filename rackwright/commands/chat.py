@@ -7,7 +7,7 @@ import json
 
 from rackwright.commands.inventories import add_limit
 from rackwright.effects.remote import command_of, remote
-from rackwright.messages import ASKED_FOR, paragraph
+from rackwright.messages import ASKED_FOR, paragraph, waiting
 from rackwright.plan.asking import asking_script
 from rackwright.plan.change import Shell
 from rackwright.plan.spec import local_url, served_name
@@ -50,7 +50,8 @@ def ask(one: Connected, name: str, endpoint: EndpointSettings, question: str, ma
         "max_tokens": max_tokens,
     }
     script = asking_script(name) + http(f"{local_url(endpoint)}/v1/chat/completions", 120, post=True)
-    ok, output = remote(one.state, one.host, command_of(Shell(script, stdin=json.dumps(body), timeout=130)))
+    with waiting(lambda: f"{name} on {one.host.name} to answer"):
+        ok, output = remote(one.state, one.host, command_of(Shell(script, stdin=json.dumps(body), timeout=130)))
     if not ok or not output.stdout_lines:
         return "could not be asked", False
     try:

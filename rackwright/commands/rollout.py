@@ -79,6 +79,8 @@ def run(args: argparse.Namespace) -> int:
     )
     number = counted(len(present.hosts), "host")
     print("\n".join(f"rackwright: {text}" for text in [*present.reasons, f"this run has {number}"]))
+    if not args.yes:
+        print("rackwright: reading what the rollout changes there", flush=True)
     if not args.yes and not agreed(
         f"This rolls {args.inventory} out on {number}: {plan_headline(args, present.hosts, data)}."
     ):

@@ -26,7 +26,7 @@ from rackwright.effects.reader import read_host
 from rackwright.effects.remote import StepFailedError, complain, say
 from rackwright.effects.run_context import part_of
 from rackwright.effects.steps.perform import Batch, perform, perform_all
-from rackwright.messages import ReadingError, coded
+from rackwright.messages import ReadingError, coded, waiting
 from rackwright.plan.change import Change, Job, Refuse
 from rackwright.plan.concern import Concern, HostReading
 from rackwright.plan.ownership import RECORD, OwnershipRecord
@@ -119,7 +119,8 @@ def _read(host: Host) -> HostReading | None:
     # Whoever watches a wave looks at other hosts than its own, and each is read by its own settings.
     with ctx_host.use(real):
         try:
-            seen, _ = read_host(host.state, real, settings_of(real), steps=steps_known(real))
+            with waiting(lambda: f"{real.name} to be read"):
+                seen, _ = read_host(host.state, real, settings_of(real), steps=steps_known(real))
         except ReadingError as error:
             complain(real, str(error))
     if seen is None and not host.state.is_executing:

@@ -25,6 +25,7 @@ from pyinfra.connectors.util import make_unix_command_for_host
 
 from rackwright.effects.line import FloodError, Spent, tune
 from rackwright.loading.host import InventoryHost
+from rackwright.messages import listed, waiting
 from rackwright.pyinfra_glue.current_run import inventory_of
 from rackwright.pyinfra_glue.inventories import tell
 from rackwright.pyinfra_glue.ssh.client import use_patient_client
@@ -73,12 +74,19 @@ def poll(
     logging.getLogger("paramiko").setLevel(logging.CRITICAL)
     names = [entry.name for entry in entries]
     scripts = {entry.name: script(entry) for entry in entries}
-    replies = _side_by_side(names, lambda name: _ask(state, inventory.get_host(name), scripts[name]))
-    meanwhile()
-    return {name: reply.result() for name, reply in replies.items()}
+    replies, threads = _side_by_side(names, lambda name: _ask(state, inventory.get_host(name), scripts[name]))
+    with waiting(lambda: listed([name for name, reply in replies.items() if not reply.done()], len(names))):
+        meanwhile()
+        found = {name: reply.result() for name, reply in replies.items()}
+    for thread in threads:
+        # One that ends after gevent has patched says so aloud.
+        thread.join(STEP)
+    return found
 
 
-def _side_by_side(names: Sequence[str], ask: Callable[[str], Reply]) -> dict[str, Future[Reply]]:
+def _side_by_side(
+    names: Sequence[str], ask: Callable[[str], Reply]
+) -> tuple[dict[str, Future[Reply]], list[threading.Thread]]:
     """Ask all hosts in threads that Ctrl-C does not wait for; Python joins those of an executor as it ends."""
     replies: dict[str, Future[Reply]] = {name: Future() for name in names}
     waiting = list(reversed(names))
@@ -92,9 +100,10 @@ def _side_by_side(names: Sequence[str], ask: Callable[[str], Reply]) -> dict[str
                 except BaseException as error:
                     replies[name].set_exception(error)
 
-    for _ in range(min(AT_ONCE, len(names))):
-        threading.Thread(target=work, daemon=True).start()
-    return replies
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(min(AT_ONCE, len(names)))]
+    for thread in threads:
+        thread.start()
+    return replies, threads
 
 
 def _read_keys(state: State, entries: Sequence[InventoryHost]) -> None:
@@ -167,6 +176,7 @@ def _closed_after(client: Any, seconds: float) -> Iterator[None]:
         raise
     finally:
         timer.cancel()
+        timer.join(STEP)
     if late.is_set():
         raise TimeoutError
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyinfra.api import Config, State
+from pyinfra.api import Config, Inventory, State
 from pyinfra.api.connect import connect_all, disconnect_all
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
@@ -17,7 +17,7 @@ from pyinfra.progress import progress_spinner
 from rackwright.effects.line import tune
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
-from rackwright.messages import RackwrightError
+from rackwright.messages import RackwrightError, listed, waiting
 from rackwright.pyinfra_glue.current_run import inventory_of, state_beside
 from rackwright.pyinfra_glue.inventories import limited, load_inventory, refuse_half_groups, tell
 from rackwright.pyinfra_glue.ssh.client import use_patient_client
@@ -80,6 +80,10 @@ def _prepare(hosts: int) -> None:
     allow_open_files(hosts)
 
 
+def _not_in(inventory: Inventory) -> list[str]:
+    return [host.name for host in inventory if not host.connected]
+
+
 @contextmanager
 def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
     """Connect to hosts side by side; hosts that cannot be reached are left out and have said why.
@@ -97,7 +101,8 @@ def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
     state = state_beside(inventory, config)
     with interruptible(), ctx_state.use(state), ctx_inventory.use(inventory), ctx_config.use(config):
         try:
-            connect_all(state)
+            with waiting(lambda: f"the login at {listed(_not_in(inventory), len(entries))}"):
+                connect_all(state)
         except PyinfraError as error:
             raise RackwrightError(f"no host could be reached: {error}", code="RW1314") from error
         by_name = {entry.name: entry for entry in entries}

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, commit_of, name_of, sources_of
+from rackwright.messages import waiting
 from rackwright.plan.concern import HostReading
 from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import ModelSource
@@ -83,7 +84,8 @@ class Names:
     def _once(self, way: object, name: str, ask: Callable[[], str]) -> Answer:
         with self._lock:
             if (way, name) not in self._answers:
-                self._answers[way, name] = self._lost.get(way) or self._asked(way, ask)
+                with waiting(lambda: f"its registry or hub to say what {name} is"):
+                    self._answers[way, name] = self._lost.get(way) or self._asked(way, ask)
             return self._answers[way, name]
 
     def _asked(self, way: object, ask: Callable[[], str]) -> Answer:

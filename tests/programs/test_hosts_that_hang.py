@@ -94,8 +94,9 @@ def test_hosts_that_flood_or_hang_are_lost_and_the_others_are_shown(standin: Sta
 
 def test_status_shows_the_others_while_hosts_flood_or_hang(standin: Standin, tmp_path: Path) -> None:
     site = standin.site(tmp_path, *FLOODS, *HANGS, "flood-window", "healthy")
-    status, out, _ = ask(site, "status", "inventory/fleet.py", "--json", within=45)
+    status, out, errors = ask(site, "status", "inventory/fleet.py", "--json", within=45)
     assert status == 1
+    assert "rackwright: waiting for " in errors
     for name in FLOODS:
         assert f'"{name}"' in out
     assert out.count("printed more than 16 MiB") == len(FLOODS)
@@ -107,6 +108,8 @@ def test_a_host_that_freezes_while_it_is_logged_in_to_is_left_out(standin: Stand
     status, out, errors = ask(site, "exec", "inventory/fleet.py", "--timeout", "3", "--", "true", within=30)
     assert (status, out) == (1, "healthy: hello \ufffd\n"), errors
     assert "no-login: cannot be reached" in errors
+    assert "rackwright: waiting for the login at 1 of 3 hosts: no-login\n" in errors
+    assert "rackwright: waiting for 1 of 2 hosts: no-session\n" in errors
     assert "no-session: RW0751" in errors
 
 

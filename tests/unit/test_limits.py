@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import io
+import threading
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rackwright import messages
 from rackwright.effects.line import A_LINE, GRACE, MOST, FloodError, Spent
 from rackwright.effects.remote import command_of
+from rackwright.messages import listed, waiting
 from rackwright.plan.change import Shell, WriteFile
 from rackwright.pyinfra_glue.ssh.limits import lines_of
 
@@ -36,3 +40,23 @@ def test_a_flood_is_stopped_long_before_it_fills_the_memory(chunk: bytes) -> Non
 )
 def test_every_command_has_a_limit_on_this_side_above_the_hosts_own(step: Shell | WriteFile, seconds: int) -> None:
     assert command_of(step).connector_arguments["_timeout"] == seconds + GRACE
+
+
+def test_a_wait_is_told_on_standard_error_once_it_is_long(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "SLOW", 0.05)
+    names = [f"gpu{number}" for number in range(9)]
+    with waiting(lambda: listed(names, 12)):
+        time.sleep(0.15)
+    with waiting(lambda: "nothing"):
+        pass
+    told = "rackwright: waiting for 9 of 12 hosts: gpu0, gpu1, gpu2, gpu3, gpu4 and 4 more\n"
+    assert capsys.readouterr() == ("", told)
+
+
+def test_a_wait_leaves_no_thread() -> None:
+    before = threading.active_count()
+    with waiting(lambda: "nothing"):
+        pass
+    assert threading.active_count() == before

@@ -39,6 +39,7 @@ from rackwright.effects.remote import (
     say,
 )
 from rackwright.hostside import host_script
+from rackwright.messages import waiting
 from rackwright.plan.change import Shell
 from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.journal import note
@@ -99,7 +100,8 @@ def parse_acquired(lines: Sequence[str]) -> Taken | SeenLease:
 
 def ask_for(state: State, host: Host, script: str) -> Taken | SeenLease:
     """Run an `acquire_script`. Raises StepFailedError."""
-    ok, output = remote(state, host, command_of(Shell(script, timeout=PATIENCE + 60)))
+    with waiting(lambda: f"the lease of {host.name}"):
+        ok, output = remote(state, host, command_of(Shell(script, timeout=PATIENCE + 60)))
     try:
         if ok:
             return parse_acquired(output.stdout_lines)

@@ -10,7 +10,7 @@ from typing import TypeVar
 from rackwright.concerns.declared import Declared
 from rackwright.effects.reader import read_host
 from rackwright.loading.files import site_root
-from rackwright.messages import ReadingError
+from rackwright.messages import ReadingError, listed, waiting
 from rackwright.plan.concern import HostReading
 from rackwright.plan.reading import Section
 from rackwright.pyinfra_glue.declaring import declared_by, overlay_arguments
@@ -77,4 +77,14 @@ def in_parallel(hosts: Sequence[Connected], work: Callable[[Connected], T]) -> d
     """What `work` returns, by host name; as many hosts at once as pyinfra works on."""
     if not hosts:
         return {}
-    return dict(zip((one.host.name for one in hosts), hosts[0].state.pool.map(work, hosts), strict=True))
+    pending = [one.host.name for one in hosts]
+
+    def carry_out(one: Connected) -> T:
+        try:
+            return work(one)
+        finally:
+            pending.remove(one.host.name)
+
+    names = list(pending)
+    with waiting(lambda: listed(pending, len(names))):
+        return dict(zip(names, hosts[0].state.pool.map(carry_out, hosts), strict=True))

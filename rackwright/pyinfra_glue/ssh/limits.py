@@ -37,7 +37,7 @@ def _limited(run: Callable[..., Any]) -> Callable[..., Any]:
         # The whole command: its session, its standard input, what it prints, its exit status.
         seconds = arguments.pop("_timeout", None) or LONGEST
         client, dead = connector.client, list[SilentHostError]()
-        watch = gevent.spawn_later(SLOW, _watch, client, dead)
+        watch = gevent.spawn_later(SLOW, _watch, connector, dead)
         try:
             with gevent.Timeout(seconds, SilentHostError(seconds)):
                 return _unless(dead, lambda: run(connector, *words, **arguments))
@@ -64,8 +64,10 @@ def _unless(dead: Sequence[SilentHostError], run: Callable[[], Any]) -> Any:
     return found
 
 
-def _watch(client: Any, dead: list[SilentHostError]) -> None:
+def _watch(connector: SSHConnector, dead: list[SilentHostError]) -> None:
     """Close the connection of a host whose sshd does not answer while a command runs."""
+    client: Any = connector.client
+    echo(f"{connector.host.print_prefix}a command runs for {SLOW} s now, and is waited for", err=True)
     while client is not None and (transport := client.get_transport()) is not None and transport.is_active():
         if not _answers(transport):
             dead.append(SilentHostError(DEAD, "the host's sshd has not answered"))
