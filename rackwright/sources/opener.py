@@ -6,10 +6,10 @@ urllib's own opener also reads files and FTP, and follows a redirect from https 
 from __future__ import annotations
 
 import ssl
+import threading
 import urllib.request
 from collections.abc import Callable, Mapping
 from http.client import HTTPMessage
-from threading import Thread
 from typing import IO, TypeVar
 from urllib.parse import urlsplit
 
@@ -72,7 +72,8 @@ def within(seconds: float, work: Callable[[], Result]) -> Result:
         except BaseException as error:
             ended.append(error)
 
-    thread = Thread(target=carry_out, daemon=True)
+    # By its module: gevent has put its own there by now, where a command connects.
+    thread = threading.Thread(target=carry_out, daemon=True)
     thread.start()
     thread.join(seconds)
     if not ended:
