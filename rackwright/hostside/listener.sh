@@ -3,7 +3,7 @@
 # A container with a network of its own is asked in there, where no other process of the host can listen. On the host's own
 # network the kernel must say that the port is the container's, and nobody else's.
 listener_name=rackwright-${listener_home##*/}
-listener_port() { # sets `port`: where the release that is pointed at listens
+listener_port() { # sets `port`: where the current release listens
   port=
   [ ! -r "$listener_home/current/health-url" ] || read -r port <"$listener_home/current/health-url"
   port=${port##*:} port=${port%%/*}

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from rackwright.engines.finding import Level
 from rackwright.engines.fit.problems import engine_notes
+from rackwright.plan.reach import unreached_text
 from rackwright.settings.model import EndpointSettings, HostSettings
 
 BEFORE_AUTO = ("1.0", "1.1", "1.2")
@@ -41,6 +42,8 @@ def _endpoint(settings: HostSettings, endpoint: EndpointSettings) -> Iterator[st
             f"no engine.moe_config.backend is set, so {endpoint.version} runs CUTLASS; "
             "TRTLLM is the fast one on this GPU"
         )
+    if unreached := unreached_text(endpoint):
+        yield unreached
     if endpoint.accept_known_bad:
         yield "accept_known_bad is on, so combinations that are known to fail are not refused"
 

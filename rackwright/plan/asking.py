@@ -5,6 +5,8 @@ Any local user may listen on a port that is free for a moment: whatever carries 
 
 from __future__ import annotations
 
+import base64
+import gzip
 from dataclasses import replace
 
 from rackwright.hostside import host_script
@@ -20,6 +22,12 @@ def listener_script(endpoint: str) -> str:
 def known_script(endpoint: str) -> str:
     """Return shell lines behind which requests go to the endpoint's own container, or nowhere."""
     return listener_script(endpoint) + host_script("known_curl")
+
+
+def stranger_script(endpoint: str) -> str:
+    """Return a function of the shell, for jobs, that says which other process has the endpoint's port (stranger.sh)."""
+    packed = gzip.compress(known_script(endpoint).encode(), mtime=0)
+    return host_script("stranger", known=base64.b64encode(packed).decode())
 
 
 def asking_script(endpoint: str) -> str:

@@ -44,6 +44,38 @@ class Door:
         return not self.networks or any(own in ipaddress.ip_network(text, strict=False) for text in self.networks)
 
 
+def unreached(settings: EndpointSettings) -> tuple[str, ...]:
+    """Return the networks that allow_from names and whose IP version the endpoint does not speak.
+
+    `0.0.0.0` is IPv4 alone; `::` is both on the host's network, and IPv6 alone where Docker publishes it.
+    """
+    if settings.allow_from in (None, "private", "any") or settings.is_local:
+        return ()
+    own = ipaddress.ip_address(settings.address)
+    if own == ipaddress.ip_address("::") and settings.network == "host":
+        return ()
+    return tuple(text for text in settings.networks if ipaddress.ip_network(text, strict=False).version != own.version)
+
+
+def unreached_text(settings: EndpointSettings) -> str:
+    """Return the sentence on such networks; empty without one."""
+    networks = unreached(settings)
+    if not networks:
+        return ""
+    version = ipaddress.ip_address(settings.address).version
+    does = "listens" if settings.network == "host" else "is published"
+    if settings.network == "host":
+        way = 'set bind: "::" for both'
+    elif networks == settings.networks:
+        way = f'set bind: "{"::" if version == 4 else "0.0.0.0"}"'
+    else:
+        way = 'network: host with bind: "::" serves both'
+    return (
+        f"no client of {', '.join(networks)} (allow_from) reaches it, as it {does} on {settings.address}, which is "
+        f"IPv{version} alone: {way}"
+    )
+
+
 def door_of(settings: EndpointSettings) -> Door | None:
     """The door of an endpoint; None when it listens on loopback only."""
     if settings.is_local:
@@ -146,6 +178,11 @@ def unreachable(door: Door, failed: Sequence[Knocked], address: str, found: Sequ
     text = f"warning: port {door.port} is not reachable from {_tried(failed)} (allow_from: {who(door.networks)})"
     if found:
         return f"{text}; on this host {', or '.join(found)} may close it; next, on this host: {look}"
+    if all(one.why == REFUSED for one in failed):
+        by_family = ', as bind 0.0.0.0 is IPv4 alone; next: set bind: "::", then rackwright check INVENTORY'
+        return f"{text}; nothing listens at {in_url(address)}:{door.port}" + (
+            by_family if ":" in address else "; next: rackwright status INVENTORY"
+        )
     between = f"a firewall between {failed[0].by} and {address}, or the network, may close it"
     return f"{text}; no rule of this host seems to: {between}; next: rackwright firewall show INVENTORY"
 

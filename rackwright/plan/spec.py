@@ -148,7 +148,7 @@ class EndpointSpec:
     @property
     def health_url(self) -> str:
         """Where the host itself reaches the endpoint."""
-        return url_of(self.address, self.port)
+        return url_of(self.address, self.port, self.network)
 
     def docker_run(self, release: str) -> list[list[str]]:
         """The whole `docker run` of a release, in groups of words that belong on one line.
@@ -190,15 +190,19 @@ class EndpointSpec:
         return ["--publish", f"{address}:{self.port}:{self.port}"]
 
 
-def url_of(address: str, port: int) -> str:
-    """URL at which the host itself reaches what listens on an address."""
-    host = "127.0.0.1" if address in ("0.0.0.0", "::") else address
+def url_of(address: str, port: int, network: str = "host") -> str:
+    """URL at which the host itself reaches what listens on an address.
+
+    network: Docker publishes `::` on IPv6 alone; on the host's network it is both.
+    """
+    everywhere = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1" if network == "host" else "::1"}
+    host = everywhere.get(address, address)
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def local_url(endpoint: EndpointSettings) -> str:
     """URL at which the host itself reaches an endpoint."""
-    return url_of(endpoint.address, endpoint.port)
+    return url_of(endpoint.address, endpoint.port, endpoint.network)
 
 
 def served_name(endpoint: EndpointSettings) -> str:

@@ -103,7 +103,10 @@ class EndpointSettings(Frozen):
     network: Literal["bridge", "host"] = "bridge"
     """`bridge` publishes the port; `host` shares the host's network."""
     bind: Address | None = None
-    """Address to publish or listen on; default 0.0.0.0 for bridge and 127.0.0.1 for host."""
+    """Address to publish or listen on; default 0.0.0.0 for bridge and 127.0.0.1 for host.
+
+    `0.0.0.0` is IPv4 alone; `::` is both with `network: host`, and IPv6 alone on Docker's bridge.
+    """
     allow_from: AllowFrom = None
     """Who may reach the port: a list of networks, `private` (no address of the internet), or `any`.
 

@@ -250,7 +250,7 @@ def _bind_address(value: str) -> str:
         if percent and not ZONE.fullmatch(zone):
             raise ValueError("the zone is no interface")
     except ValueError:
-        raise ValueError("must be an address of the host, as 127.0.0.1, or 0.0.0.0 for all") from None
+        raise ValueError("must be an address of the host, as 127.0.0.1, 0.0.0.0 for IPv4, or :: for IPv6") from None
     return value
 
 

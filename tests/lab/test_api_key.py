@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 
 from rackwright_lab.hosts.host import Host
 from tests.lab.conftest import BIN, Run
+from tests.lab.products import in_proof
 from tests.lab.test_leaks import files_with, in_text
 from tests.lab.test_profiles import HOME, INVENTORY, ONE, Bench, bench, fresh
 
@@ -39,6 +43,42 @@ def asked(bench: Bench, key: str, *words: str) -> Run:
     return bench._run(VLLM, {**ONE, "api_key": key}, BIN / "rackwright", *words)
 
 
+SQUATTER = """
+import http.server, json, time
+class Answers(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        print("asked", self.path, self.headers.get("Authorization"), flush=True)
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        code = 401 if self.path == "/v1/models" and not self.headers.get("Authorization") else 200
+        body = {"data": [{"id": "gpt-oss-120b"}], "version": "0.14.1", "choices": [{"message": {"content": "42"}}]}
+        self.send_response(code)
+        self.end_headers()
+        self.wfile.write(json.dumps(body).encode())
+    do_POST = do_GET
+    def log_message(self, *words):
+        pass
+while True:
+    try:
+        http.server.ThreadingHTTPServer(("0.0.0.0", 8000), Answers).serve_forever()
+    except OSError:
+        time.sleep(0.005)
+"""
+"""Takes the port as soon as it is free, and answers all that an endpoint is asked."""
+
+
+@contextmanager
+def squatter(host: Host) -> Iterator[None]:
+    """An unprivileged user's process waits for the port; nobody ever sends it a key."""
+    host.run("cat >/tmp/squat.py", stdin=SQUATTER)
+    host.run("systemd-run --quiet --collect --unit squatter --uid ops python3 /tmp/squat.py; sleep 0.5")
+    try:
+        yield
+    finally:
+        heard = host.run("systemctl stop squatter; journalctl --unit squatter --output cat --no-pager").stdout
+    assert "Bearer" not in heard
+    assert "/v1/" not in heard, "not even a question"
+
+
 def test_an_endpoint_asks_for_its_key_and_takes_a_new_one(bench: Bench) -> None:
     run = bench.deploy(VLLM, "-vvv", **ONE, api_key=KEY)
     assert run.status == 0, run.output
@@ -61,7 +101,46 @@ def test_an_endpoint_asks_for_its_key_and_takes_a_new_one(bench: Bench) -> None:
     assert_hidden(bench.host, NEXT)
     assert files_with(bench.host, [KEY], "/var/lib/rackwright", "/run") == {}
 
+    bench.host.run("systemctl stop rackwright-llm")
+    with squatter(bench.host):
+        said = asked(bench, NEXT, "chat", str(INVENTORY), "What is 17 + 25?")
+        assert "is not asked: port 8000 is taken by python3, pid " in said.output, said.output
+        refused = bench.deploy(VLLM, **ONE, api_key=NEXT)
+        assert refused.status == 1
+        assert "RW3146: port: 8000 is taken by python3, pid" in refused.output
+        assert ", user ops, at 0.0.0.0" in refused.output
+
     open_again = bench.deploy(VLLM, **ONE)
     assert open_again.status == 0, open_again.output
     assert status(bench.host, "/v1/models") == "200"
     assert files_with(bench.host, [NEXT], "/var/lib/rackwright", "/run") == {}
+
+
+@in_proof("an endpoint that is stopped shows that no key leaves; here two switches fail")
+def test_whoever_takes_the_port_in_a_switch_gets_no_key_and_is_named_as_the_hosts_fault(bench: Bench) -> None:
+    assert bench.deploy(VLLM, **ONE, api_key=KEY).status == 0
+    with squatter(bench.host):
+        run = bench.deploy(VLLM, **ONE, api_key=NEXT)
+        assert run.status == 1, run.output
+        assert "is taken by python3, pid " in run.output
+        assert "user ops, at 0.0.0.0; next: " in run.output
+        assert "quarantined (another process on its port)" in run.output
+        assert "GPUs inside the container" not in run.output
+        assert "proved:" not in run.output
+    run = bench.deploy(VLLM, **ONE, api_key=NEXT)
+    assert run.status == 0, run.output
+    assert status(bench.host, "/v1/models", NEXT) == "200"
+
+
+@in_proof("the same on the host's own network, where the kernel must say whose the port is")
+def test_on_the_hosts_network_too_nobody_else_gets_the_key(bench: Bench) -> None:
+    own = {**ONE, "network": "host", "bind": "0.0.0.0"}
+    assert bench.deploy(VLLM, **own, api_key=KEY).status == 0
+    with squatter(bench.host):
+        run = bench.deploy(VLLM, **own, api_key=NEXT)
+        assert run.status == 1, run.output
+        assert "user ops, at 0.0.0.0; next: " in run.output
+        assert "quarantined (another process on its port)" in run.output
+    assert bench.deploy(VLLM, **own, api_key=NEXT).status == 0
+    said = asked(bench, NEXT, "chat", str(INVENTORY), "What is 17 + 25? Answer with the number only.")
+    assert "42" in said.output, said.output

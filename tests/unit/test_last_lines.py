@@ -94,8 +94,12 @@ def test_files_without_a_last_line_break_are_read_whole_by_status(shell: str, tm
         path.write_text(text)
     words = {name: str(tmp_path / "none") for name in ("units", "docker", "rules", "left", "repairs", "groups")}
     places = {"home": str(home), "images": str(pins), "lease": str(tmp_path / "lease")}
-    script = host_script(
-        "status_read", endpoints="llm 1F40 http://127.0.0.1:1", drained=str(tmp_path / "drained"), **places, **words
+    script = (
+        host_script("holders")
+        + host_script("listener", listener_home="")
+        + host_script(
+            "status_read", endpoints="llm 1F40 http://127.0.0.1:1", drained=str(tmp_path / "drained"), **places, **words
+        )
     )
     told = lines(script, *shell_words(shell))
     assert {

@@ -11,14 +11,20 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from rackwright.fleet.bench.endpoint_on_host import Measuree
+from rackwright.fleet.rollout.gate_hosts import still_serving
 from rackwright.hostside import host_script
+from rackwright.messages import RackwrightError
 from rackwright.plan.asking import asked, asking_script
 from rackwright.proof.basic import Verdict, chat, http, is_refused, judge_safely, model_name, parse_answer
 from rackwright.proof.full import gpu_counters
 from rackwright.proof.steps import engine_steps
+from rackwright.settings.model import EndpointSettings
 
 pytestmark = pytest.mark.skipif(not shutil.which("ss"), reason="needs ss")
 
@@ -181,6 +187,17 @@ def test_each_request_of_a_long_row_looks_again(server: ThreadingHTTPServer, tmp
     assert "curl: (7) not asked: port" in told
 
 
+def test_a_bake_takes_no_answer_of_a_stranger(server: ThreadingHTTPServer, tmp_path: Path) -> None:
+    port = port_of(server)
+    here = Machine(tmp_path, port)
+    row = still_serving("llm", "abc", f"http://127.0.0.1:{port}")
+    told = here.run(row.script.replace("/var/lib/rackwright/endpoints/llm", str(here.home)))
+    verdict = judge_safely(row, parse_answer(told.splitlines()))
+    assert (verdict.passed, verdict.stranger) == (False, True)
+    assert f"port {port} is taken by " in verdict.seen
+    assert Served.heard == []
+
+
 def test_a_servers_own_words_blame_no_stranger() -> None:
     """An engine that cuts its answer short must not pass for a stranger: behind its words stands a line of curl's."""
     for body in ("stranger: port 8000 is taken by x\ncurl: (18) closed", "x\nstranger: y"):
@@ -198,3 +215,30 @@ def test_rows_that_ask_nothing_of_the_server_need_no_listener() -> None:
     without, with_key = (asked("llm", model_name("", "m"), keyed=keyed) for keyed in (False, True))
     assert ("rackwright_login=" in without.script, "rackwright_login=" in with_key.script) == (False, True)
     assert host_script("known_curl") in without.before == with_key.before
+
+
+class Told(Measuree):
+    """An endpoint whose host says this."""
+
+    def _ask(self, script: str) -> str:
+        return str(self.one) if "listener" in script else ""
+
+
+def test_bench_sends_no_key_before_the_host_has_said_who_listens() -> None:
+    settings = EndpointSettings(bind="127.0.0.1")
+    Told(cast(Any, "known"), "llm", settings)._refuse_another_listener()
+    for said, why in (("port 8000 is taken by python3", "taken by python3"), ("", "does not say who listens")):
+        with pytest.raises(RackwrightError, match=why) as error:
+            Told(cast(Any, Entry(said)), "llm", settings)._refuse_another_listener()
+        assert error.value.code == "RW1543"
+
+
+class Entry(str):
+    """A connected host, as far as its name is asked for."""
+
+    __slots__ = ()
+
+    @property
+    def entry(self) -> SimpleNamespace:
+        """Its entry of the inventory."""
+        return SimpleNamespace(name="gpu01")

@@ -210,8 +210,18 @@ def test_a_closed_port_says_who_tried_and_where_to_look() -> None:
     told = unreachable(DOOR, [Knocked(US, NO_ANSWER)], "10.1.0.7", ["the rule"], "sudo look")
     assert "not reachable from this machine (192.0.2.1) [no answer]" in told
     assert told.endswith("on this host the rule may close it; next, on this host: sudo look")
-    told = unreachable(DOOR, [Knocked(PEER, REFUSED)], "10.1.0.7", [], "")
+    told = unreachable(DOOR, [Knocked(PEER, NO_ANSWER)], "10.1.0.7", [], "")
     assert "a firewall between b200-02 (10.1.0.2) and 10.1.0.7, or the network, may close it" in told
+
+
+def test_a_refused_connection_is_no_firewall_unless_a_rule_of_the_host_refuses() -> None:
+    told = unreachable(DOOR, [Knocked(PEER, REFUSED)], "10.1.0.7", [], "")
+    assert told.endswith("nothing listens at 10.1.0.7:8000; next: rackwright status INVENTORY")
+    told = unreachable(DOOR, [Knocked(PEER, REFUSED)], "fd79::5", [], "")
+    assert 'nothing listens at [fd79::5]:8000, as bind 0.0.0.0 is IPv4 alone; next: set bind: "::"' in told
+    assert "firewall between" not in told
+    assert "the rule may close it" in unreachable(DOOR, [Knocked(PEER, REFUSED)], "10.1.0.7", ["the rule"], "look")
+    assert "firewall between" in unreachable(DOOR, [Knocked(PEER, REFUSED), Knocked(US, NO_ANSWER)], "10.1.0.7", [], "")
 
 
 def test_nobody_to_try_is_not_checked_and_never_a_verdict() -> None:

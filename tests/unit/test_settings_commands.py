@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -184,6 +185,40 @@ def test_notes_about_open_ports() -> None:
         "endpoint llm: port 8000 is open to every network, as allow_from says any",
         *notes(host()),
     ]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (
+            {"network": "host", "allow_from": ["10.0.0.0/8", "fd79::/80"]},
+            "no client of fd79::/80 (allow_from) reaches it, as it listens on 0.0.0.0, which is IPv4 alone: "
+            'set bind: "::" for both',
+        ),
+        (
+            {"allow_from": ["10.0.0.0/8", "fd79::/80"]},
+            "no client of fd79::/80 (allow_from) reaches it, as it is published on 0.0.0.0, which is IPv4 alone: "
+            'network: host with bind: "::" serves both',
+        ),
+        (
+            {"allow_from": ["fd79::/80"]},
+            "no client of fd79::/80 (allow_from) reaches it, as it is published on 0.0.0.0, which is IPv4 alone: "
+            'set bind: "::"',
+        ),
+        (
+            {"bind": "::", "allow_from": ["10.0.0.0/8"]},
+            "no client of 10.0.0.0/8 (allow_from) reaches it, as it is published on ::, which is IPv6 alone: "
+            'set bind: "0.0.0.0"',
+        ),
+        ({"network": "host", "bind": "::", "allow_from": ["10.0.0.0/8", "fd79::/80"]}, ""),
+        ({"network": "host", "bind": "10.0.0.5", "allow_from": ["10.0.0.0/8"]}, ""),
+        ({"bind": "127.0.0.1", "allow_from": ["fd79::/80"]}, ""),
+        ({"allow_from": "private"}, ""),
+    ],
+)
+def test_notes_about_networks_that_an_endpoint_does_not_speak_to(values: dict[str, Any], said: str) -> None:
+    found = [note for note in notes(host(**values)) if "(allow_from)" in note]
+    assert found == ([f"endpoint llm: {said}"] if said else [])
 
 
 def test_notes_about_the_moe_backend_of_old_versions() -> None:

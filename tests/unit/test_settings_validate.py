@@ -72,7 +72,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"allow_from": []},
         "allow_from: an empty list would let nobody in; write any to open the port to everybody, or leave it out",
     ),
-    ({"bind": "somewhere"}, "bind: must be an address of the host, as 127.0.0.1, or 0.0.0.0 for all, not 'somewhere'"),
+    (
+        {"bind": "somewhere"},
+        "bind: must be an address of the host, as 127.0.0.1, 0.0.0.0 for IPv4, or :: for IPv6, not 'somewhere'",
+    ),
     ({"gpus": "alll"}, "gpus: must be all, or a list of GPU numbers such as [0, 1], not 'alll'"),
     ({"gpus": [-1]}, "gpus: must be all, or a list of GPU numbers such as [0, 1]"),
     ({"gpus": []}, "gpus: must be all, or a list of GPU numbers such as [0, 1]"),

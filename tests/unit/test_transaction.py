@@ -391,7 +391,7 @@ DYING = """
 event() { printf '%s\\n' "$2"; }
 sleep() { :; }
 journalctl() { :; }
-listener_stranger() { printf %s "${taken_by:-}"; }
+stranger() { printf %s "${taken_by:-}"; }
 durable_file() { cat >/dev/null; }
 systemctl() {
   case $1 in

@@ -81,14 +81,15 @@ def questions_before(settings: EndpointSettings, seen: SeenEndpoint) -> tuple[Qu
         return ()
     if not seen.serving or not seen.spec:
         return (gpu_counters(),)
-    base = url_of(seen.spec["address"], seen.spec["port"])
+    base = url_of(seen.spec["address"], seen.spec["port"], seen.spec.get("network", "host"))
     rows = compared_questions(base, seen.spec["served_name"], settings, seen.spec)
     return of_container(seen.spec["name"], rows, is_keyed(seen.spec))
 
 
 def basic_questions(name: str, spec: Mapping[str, Any], binding: Binding) -> tuple[Question, ...]:
     """What any release must answer, from its spec.json alone, so that an old one can be asked as well."""
-    base, container, model = url_of(spec["address"], spec["port"]), container_name(name), spec["served_name"]
+    base = url_of(spec["address"], spec["port"], spec.get("network", "host"))
+    container, model = container_name(name), spec["served_name"]
     key = (asks_for_key(base),) if is_keyed(spec) else ()
     return (
         release_runs(container, spec["hash"], binding.hash),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rackwright.concerns.firewall.iptables import TAG, Rule
+from rackwright.plan.reach import unreached_text
 from rackwright.settings.group import Group
 from rackwright.settings.model import EndpointSettings
 
@@ -135,3 +136,5 @@ def warnings(endpoints: Mapping[str, EndpointSettings]) -> Iterable[str]:
             yield f"port {own.port} of endpoint {name} is open to all who reach this host (allow_from: any)"
         if own.is_closed_by_hand and own.is_local:
             yield f"allow_from of endpoint {name} lets nobody in, as it answers on {own.address} only: change bind"
+        if unreached := unreached_text(own):
+            yield f"endpoint {name}: {unreached}"

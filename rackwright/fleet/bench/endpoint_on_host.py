@@ -105,8 +105,11 @@ class Measuree:
 
     def _refuse_another_listener(self) -> None:
         """Raise RackwrightError unless its container has the port: the key must reach nobody else."""
-        why = self._ask(f"{listener_script(self.name)}(listener || printf '%s\\n' \"$listener_why\")")
-        if why:
+        said = self._ask(
+            f"{listener_script(self.name)}if listener; then echo known; else printf '%s\\n' \"$listener_why\"; fi"
+        )
+        if said != "known":
+            why = said or "its host does not say who listens on its port"
             raise RackwrightError(f"{self.host} {self.name}: it is not measured: {why}", code="RW1543")
 
     def serving(self) -> Serving:

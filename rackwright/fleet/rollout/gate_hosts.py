@@ -179,7 +179,7 @@ def why_not_serving(seen: str, more: Sequence[str], wanted: str) -> str:
 
 def bake_rows(name: str, proven: str, spec: Mapping[str, Any], last: EndpointSettings | None) -> list[Question]:
     """The rows of a bake for one endpoint. last: its settings when it is asked for the last time: then for a token."""
-    base = url_of(spec["address"], spec["port"])
+    base = url_of(spec["address"], spec["port"], spec.get("network", "host"))
     cheap = still_serving(name, proven, base)
     if last is None:
         return [cheap]

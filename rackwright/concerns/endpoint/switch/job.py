@@ -17,7 +17,7 @@ from rackwright.paths import (
     release_dir,
     unit_name,
 )
-from rackwright.plan.asking import listener_script
+from rackwright.plan.asking import stranger_script
 from rackwright.plan.binding import Binding
 
 ROOM = 16 * 1024
@@ -108,7 +108,7 @@ def wait_script(endpoint: str, load_timeout: int) -> str:
     """Wait until an endpoint that loads or runs already is ready; a little longer than its unit does itself."""
     missing = f"{group_dir(endpoint)}/missing"
     waiting = job_script("wait_ready", unit=unit_name(endpoint), load_timeout=load_timeout + 30, missing=missing)
-    return listener_script(endpoint) + waiting
+    return stranger_script(endpoint) + waiting
 
 
 def started_script(endpoint: str, load_timeout: int) -> str:

@@ -203,7 +203,7 @@ def _compared(own: EndpointSettings, now: SeenEndpoint) -> tuple[Question, ...]:
 
 
 def _base(now: SeenEndpoint) -> str:
-    return url_of(now.proven_spec["address"], now.proven_spec["port"])
+    return url_of(now.proven_spec["address"], now.proven_spec["port"], now.proven_spec.get("network", "host"))
 
 
 def reboot_changes(settings: HostSettings, seen: HostReading, seconds: int, before: str | None) -> list[Change]:

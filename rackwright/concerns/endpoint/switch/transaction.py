@@ -21,7 +21,7 @@ from rackwright.paths import (
     trial_file,
     unit_name,
 )
-from rackwright.plan.asking import known_script
+from rackwright.plan.asking import stranger_script
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Job
 from rackwright.proof.basic import HARDWARE, Question
@@ -156,10 +156,9 @@ def prove_script(endpoint: str, tried: Tried) -> str:
         shlex.join(["ask", str(number), str(row.timeout), _asking(row), row.stdin or ""])
         for number, row in enumerate(tried.questions)
     ]
-    return helper_script(
+    return stranger_script(endpoint) + helper_script(
         "prove",
         helper_container(endpoint, "judge"),
-        known=known_script(endpoint),
         questions="\n".join(asked),
         rows=json.dumps([{**row, "endpoint": endpoint} for row in rows_of(tried.questions)]),
         program=packed("proof/judge", "proof/basic", "proof/final_answer", "proof/sense"),

@@ -35,6 +35,12 @@ fi
 # `cd -P` reads a link without a process of its own.
 pointer() { cd -P "$home/$name/$1" 2>/dev/null && printf '%s\n' "$1 ${PWD##*/}"; }
 label() { value=${said#*'"rackwright.'"$1"'":"'}; printf %s "${value%%'"'*}"; }
+others_at() { # sets and prints `taken`: who listens at the port of a URL beside the container `id`, whose network is `network`
+  port=${1##*:} port=${port%%/*} listener_name=rackwright-$name
+  taken=$(listener_others "$id" "$network")
+  # Another endpoint may be where this one was.
+  case $taken in '' | *'; container rackwright-'*) taken= ;; *) printf '%s\n' "taken port $port is taken by ${taken#; }" ;; esac
+}
 ask() { # container of NAME, then /health: one process for both; a busy server may answer late
   said=$(curl --silent --max-time 5 --unix-socket "$docker" "http://docker/containers/rackwright-$name/json" \
     --next --silent --noproxy '*' --max-time 15 --output /dev/null --write-out '\n%{http_code}' "$1")
@@ -42,14 +48,20 @@ ask() { # container of NAME, then /health: one process for both; a busy server m
 }
   # A member that is not the head answers nobody; its unit is active while its head says that all serve.
   if [ -f "$groups/$name/ready" ] && [ ! -f "$groups/$name/state" ]; then health=200; fi
+  id=none network=shared pid=${said#*'"Pid":'}
+  pid=${pid%%[!0-9]*}
+  case $said in '{"Id":"'*'"Running":true'*) id=${said#*'"Id":"'} id=${id%%'"'*} ;; esac
+  [ "$id" = none ] || [ "/proc/$pid/ns/net" -ef /proc/self/ns/net ] || network=own
+  others_at "$1"
+  # What another process may have answered says nothing of it.
+  [ -z "$taken" ] || [ "$network" = own ] || health=0
   printf '%s\n' "health $health"
   case $said in *'"Running":true'*) ;; *) return ;; esac
   case $said in *'"rackwright.release":"'*) ;; *) return ;; esac
   printf '%s\n' "running $(label release) $(label serving) $(label binding)"
-  pid=${said#*'"Pid":'}
   # Connections to a published port end in the container's own network.
   awk -v port=":$2" 'substr($2, length($2) - 4) == port && $4 == "01" { n++ } END { print "connections " n + 0 }' \
-    "/proc/${pid%%[!0-9]*}/net/tcp" "/proc/${pid%%[!0-9]*}/net/tcp6" 2>/dev/null
+    "/proc/$pid/net/tcp" "/proc/$pid/net/tcp6" 2>/dev/null
 }
 
 others() { # what the settings do not have, or not any more, and is there all the same
@@ -86,6 +98,9 @@ $name "*) continue ;; esac
   fi
   [ -f "$home/$name/binding" ] && printf '%s\n' "binding $(base64 -w0 <"$home/$name/binding")"
   [ -f "$home/$name/proven-binding" ] && printf '%s\n' "bound $(base64 -w0 <"$home/$name/proven-binding")"
+  case $state in
+    *ActiveState=failed* | *ActiveState=inactive*) id=none network=shared; others_at "$url" ;;
+  esac
   case $state in
     *ActiveState=active*) ask "$url" "$port" ;;
     *ActiveState=failed*)

@@ -55,6 +55,8 @@ class EndpointStatus:
     """The last error of its engine's own processes, where its unit has failed."""
     drop_ins: tuple[str, ...] = ()
     """Paths of its unit's drop-ins that are not Rackwright's."""
+    taken: str = ""
+    """Which other process has its port."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,7 @@ def _endpoint(values: Mapping[str, list[str]]) -> EndpointStatus:
         connections=int(word("connections")) if word("connections") else None,
         died=printable(word("died"), longest=400),
         drop_ins=tuple(foreign_drop_ins(word("DropInPaths"))),
+        taken=printable(word("taken")),
     )
 
 
@@ -218,6 +221,8 @@ def drift_of(own: EndpointStatus, host_status: HostStatus, drop_ins: Collection[
     seen = replace(own.seen, command_edited="") if meant else own.seen
     found = list(damaged_files(seen, {hash_: seen.files_whole or hash_ != seen.current for hash_ in _pointers(seen)}))
     found += out_of_place(seen, rests=host_status.drained is not None)
+    if own.taken:
+        found.append(f"{own.taken}; next: rackwright drift INVENTORY")
     found += [
         f"{path} is not Rackwright's; next: rackwright drift INVENTORY"
         for path in own.drop_ins

@@ -20,4 +20,5 @@ def status_script(endpoints: Mapping[str, EndpointSettings]) -> str:
     places = {"home": f"{STATE}/endpoints", "images": PINS, "units": UNITS, "lease": LEASE, "docker": DOCKER_SOCKET}
     places |= {"rules": FIREWALL_SCRIPT, "left": FIREWALL_LEFT, "repairs": repairs_file(FIREWALL_GUARD)}
     places |= {"drained": MARK, "groups": f"{RUN}/groups"}
-    return host_text("docker_lacks.sh") + host_script("status_read", endpoints="\n".join(rows), **places)
+    known = host_script("holders") + host_script("listener", listener_home="")
+    return host_text("docker_lacks.sh") + known + host_script("status_read", endpoints="\n".join(rows), **places)

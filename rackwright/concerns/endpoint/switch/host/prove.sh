@@ -1,9 +1,8 @@
 # Ask what runs now, and judge the answers inside its own image: by the control machine's rules, without its help.
-# Parameters: questions (lines "ask NUMBER SECONDS SCRIPT STDIN") rows (JSON) program (base64) image seconds
-# known (lines behind which requests go to the endpoint's own container, or nowhere), and those of remove_helper.sh, container and label.
-# Says an event `row JSON` for each row. Ends 0 when the endpoint has proved itself.
-printf %s "$known" >"$JOB/known"
-taken=$(sh "$JOB/known" 2>/dev/null | sed -n '1s/^stranger: //p')
+# Parameters: questions (lines "ask NUMBER SECONDS SCRIPT STDIN") rows (JSON) program (base64) image seconds;
+# and those of remove_helper.sh, container and label.
+# It stands behind stranger.sh. Says an event `row JSON` for each row. Ends 0 when the endpoint has proved itself.
+taken=$(stranger)
 if [ -n "$taken" ]; then
   # Nothing is asked: whoever listens would get the key, and answer.
   printf 'stranger\n' >"$cause"

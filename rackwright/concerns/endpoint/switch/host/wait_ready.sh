@@ -1,5 +1,5 @@
 # Wait until an endpoint's unit is active, which means that /health answered 200; tell at once when it died.
-# Parameters: unit load_timeout missing (a file in which the head of a group names whom it waits for); asked (microseconds
+# It stands behind stranger.sh. Parameters: unit load_timeout missing (a file in which the head of a group names whom it waits for); asked (microseconds
 # since boot, or nothing): when start.sh has told it to start.
 # Together with --since, journalctl's own --lines would count from the beginning.
 last_lines() { journalctl --unit "$unit" --since "$since" --no-pager --output cat 2>/dev/null | tail -n "$1" | cut -c1-"$2"; }
@@ -66,7 +66,7 @@ give_up() {
     [ -z "$gone" ] || held="$held: Docker's chains are gone ($gone); next: systemctl restart docker on this host, then run the same command again"
   fi
   why="$died${own:+: $own}$held" head="$died$held"
-  taken=$(listener_stranger)
+  taken=$(stranger)
   # Whatever the server says of its end: it could not have the port.
   [ -z "$taken" ] || { why="$taken ($died)"; head=$why; kind=stranger; }
   printf '%s\n' "$why" >"${reason:-/dev/null}"
