@@ -157,7 +157,17 @@ def _without_login(value: str) -> str:
             "must hold no user, password or token: it would show in `ps` and in messages; "
             "let the server know the hosts by their address"
         )
+    if not _names_a_server(value):
+        raise ValueError("must be https://SERVER/FOLDER, with a number for the port where it has one")
     return value
+
+
+def _names_a_server(url: str) -> bool:
+    try:
+        found = urlsplit(url)
+        return bool(found.hostname) and found.port != 0
+    except ValueError:
+        return False
 
 
 def _proxy(value: str) -> str:
