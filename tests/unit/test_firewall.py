@@ -366,6 +366,13 @@ def test_what_docker_translates_is_read(chains: str, daemon_json: str | None, en
     assert any("10.1.0.0/16" in rule.text for rule in asked.rules["iptables"]) == needed
 
 
+def test_chains_that_the_run_makes_again_count_as_there() -> None:
+    """Otherwise the rule that is set without them would be one too many once dockerd was restarted for them."""
+    engine = replace(docker(info={"ServerVersion": "28.0.1"}), lacks=("nat DOCKER", "filter DOCKER-USER"))
+    asked = FIREWALL.wanted(host(allow_from=FRIENDS), reading(seen(v4=EMPTY), engine))
+    assert not any("10.1.0.0/16" in rule.text for rule in asked.rules["iptables"])
+
+
 def test_the_rules_of_an_older_version_are_taken_away() -> None:
     old = Rule(
         "INPUT", '-s 10.1.0.0/16 -p tcp -m tcp --dport 8000 -m comment --comment "rackwright:llm:allowed" -j ACCEPT'

@@ -84,7 +84,8 @@ def _proxied(seen: SeenFirewall, docker: SeenDocker) -> Proxied:
     """Return what Docker translates: what its daemon.json and its chains say, and whether its bridge has IPv6."""
     translates = _daemon_json(docker).get("iptables") is not False
     # An Engine that makes rules of nft's own has no such chain, nor has one that is still to be installed.
-    unseen = docker.daemon != "up" or _uses_nft(docker.info)
+    # Chains that another tool has flushed are there again before this run ends: it restarts dockerd for them.
+    unseen = docker.daemon != "up" or _uses_nft(docker.info) or f"filter {DOCKER_USER}" in docker.lacks
     by_version = {
         4: unseen or seen.table("iptables").has(DOCKER_USER),
         6: bool(seen.subnets.get(6)) and (unseen or seen.table("ip6tables").has(DOCKER_USER)),
