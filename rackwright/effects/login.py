@@ -44,9 +44,9 @@ REPLACED = (
 )
 
 
-def why_refused(errors: Sequence[str]) -> str | None:
-    """The sentence of a command that sudo refused, with its code; None where another thing went wrong."""
-    found = why_unread(False, (), errors)
+def why_refused(errors: Sequence[str], output: Sequence[str]) -> str | None:
+    """The sentence of a command that sudo or the login's shell refused, with its code; None for another cause."""
+    found = why_unread(False, *([line for line in lines if line] for lines in (output, errors)))
     return coded(*found) if found else None
 
 

@@ -141,7 +141,7 @@ def _run(state: State, host: Host, script: str) -> Reply:
     client: Any = getattr(host.connector, "client", None)
     if client is None:
         ok, output = host.connector.run_shell_command(StringCommand(script), **chosen)
-        return Reply(tuple(output.stdout_lines), "" if ok else _why(output.stderr_lines))
+        return Reply(tuple(output.stdout_lines), "" if ok else _why(output.stderr_lines, output.stdout_lines))
     words = {
         key: value
         for key, value in chosen.items()
@@ -153,7 +153,7 @@ def _run(state: State, host: Host, script: str) -> Reply:
         printed, errors = _output(channel)
         status = channel.recv_exit_status()
     lines = tuple(_lines(printed))
-    return Reply(lines) if status == 0 else Reply(lines, _why(_lines(errors)))
+    return Reply(lines) if status == 0 else Reply(lines, _why(_lines(errors), lines))
 
 
 @contextmanager
@@ -202,7 +202,8 @@ def _lines(output: bytes) -> list[str]:
     return output.decode(errors="replace").removesuffix("\n").split("\n")
 
 
-def _why(errors: Sequence[str]) -> str:
+def _why(errors: Sequence[str], output: Sequence[str]) -> str:
     from rackwright.effects.login import why_refused  # noqa: PLC0415 - only for what goes wrong
 
-    return why_refused(errors) or f"could not be read: {errors[-1] if errors else 'it printed nothing'}"
+    said = [line for line in errors if line]
+    return why_refused(errors, output) or f"could not be read: {said[-1] if said else 'it printed nothing'}"

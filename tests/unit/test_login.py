@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rackwright.effects.login import why_unread
+from rackwright.effects.login import why_refused, why_unread
 from rackwright.plan.reading import HEAD
 
 READ = [f"{HEAD}3f1c", "3f1c begin units"]
@@ -32,6 +32,14 @@ def test_the_cause_is_named(ok: bool, output: list[str], errors: list[str], code
     assert found is not None
     assert found[0] == code
     assert "next" in found[1]
+
+
+def test_status_names_the_shell_too() -> None:
+    """What came back is split at line breaks, so that nothing is one empty line."""
+    assert str(why_refused([""], ["This account is currently not available."])).startswith("RW0769: ")
+    assert str(why_refused([""], [""])).startswith("RW0769: the login's shell ended without a word, as /bin/false")
+    assert why_refused([""], ["line 3"]) is None
+    assert why_refused(["sh: 3: x: not found"], []) is None
 
 
 @pytest.mark.parametrize(
