@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,10 @@ class Listing:
     """True for an existing Ansible inventory: what is not for us is left out, and hosts without a model are."""
     named: str = ""
     """What a command takes for it, where that is not its path."""
+    everywhere: Layer = field(default_factory=lambda: Layer({}, {}))
+    """What ansible.cfg says of every host, weaker than all else."""
+    warnings: Sequence[str] = ()
+    """What Ansible warned of, line by line."""
 
 
 @dataclass(frozen=True)
@@ -218,11 +222,11 @@ class _Reader:
         }
         self._documents = _documents({path for paths in self._files.values() for path in paths}, site)
         self._inline = Origin(site.display(listing.path))
-        self.foreign = Foreign(own_keys_in(self._said()))
         self.unused = [
             *site.unused_files("group_vars", [*groups, UNGROUPED]),
             *site.unused_files("host_vars", list(listing.hosts)),
         ]
+        self.foreign = Foreign(own_keys_in(self._said()), listing.warnings)
         self.site_problems = [
             *site.unknown_files("group_vars", [*groups, UNGROUPED]),
             *site.unknown_files("host_vars", list(listing.hosts)),
@@ -266,6 +270,7 @@ class _Reader:
 
     def _of_groups(self, groups: Sequence[str]) -> Iterator[Said]:
         """What groups and their files say, the weakest first: Ansible's order of precedence."""
+        yield self.listing.everywhere, False
         yield from (self._group_values(name) for name in (ALL, *groups) if name in self.listing.groups.names)
         for folder in self.site.folders:
             yield from self._read(folder, "group_vars", ALL)
@@ -294,7 +299,13 @@ class _Reader:
 def _renamed(layer: Layer) -> Layer:
     """A layer with pyinfra's names in place of Ansible's connection variables."""
     values = dict(rename(key, value) for key, value in layer.values.items())
-    return Layer(values, {(rename(str(path[0]), None)[0], *path[1:]): origin for path, origin in layer.origins.items()})
+    return Layer(values, dict(_renamed_origin(path, origin) for path, origin in layer.origins.items()))
+
+
+def _renamed_origin(path: KeyPath, origin: Origin) -> tuple[KeyPath, Origin]:
+    """The origin of a value under its new name, with the one that was written."""
+    new = rename(str(path[0]), None)[0]
+    return (new, *path[1:]), origin if new == path[0] else replace(origin, word=str(path[0]))
 
 
 def _documents(paths: set[Path], site: Site) -> dict[Path, Document]:

@@ -20,7 +20,7 @@ from rackwright.settings import connection
 from rackwright.settings.connection import Connection
 from rackwright.settings.model import NOWHERE, SITE, EndpointSettings, HostSettings, MisfitError, overlay
 from rackwright.settings.old_keys import RENAMED_KEYS
-from rackwright.settings.origin import KeyPath, Origins, origin_of
+from rackwright.settings.origin import KeyPath, Origin, Origins, origin_of
 from rackwright.settings.problems import Problem, nearest
 from rackwright.settings.secret import Secret
 from rackwright.settings.ssh import args as ssh_args
@@ -31,6 +31,8 @@ LONGEST = 64
 """Bits of a whole number."""
 UNDERSTOOD = (*connection.RENAMED, *ssh_args.KEYS)
 """Variables of Ansible's that count here."""
+WAY = (*connection.KEYS, *connection.METHODS, *ssh_args.KEYS)
+"""Keys for the way to a host."""
 
 
 class Known:
@@ -72,7 +74,7 @@ def validate(
         return settings, []
     settings, invalid = _settings(asked, known.site)
     told = [*found, *_unless(found, invalid)]
-    problems = [Problem(origin_of(origins, one.path), one.path, one.text, host, code=one.code) for one in told]
+    problems = [_problem(host, origin_of(origins, one.path), one) for one in told]
     if settings is not None and not problems:
         problems = engine_problems(host, settings, origins)
     if settings is not None and not problems:
@@ -91,6 +93,12 @@ class Found(NamedTuple):
     path: KeyPath
     text: str
     code: str
+
+
+def _problem(host: str, origin: Origin | None, one: Found) -> Problem:
+    """With the hosts, where a file says it of several: the way to a host, and what an inventory has without a line."""
+    of_host = one.path[:1] != () and (one.path[0] in WAY or (origin is not None and not origin.line))
+    return Problem(origin, one.path, one.text, host, code=one.code, of_host=of_host)
 
 
 def _invalid(path: KeyPath, model: type[BaseModel], detail: ErrorDetails) -> Found:
@@ -115,6 +123,7 @@ def _unless(told: list[Found], more: list[Found]) -> list[Found]:
 def _keys(values: Mapping[str, Any]) -> Iterator[Found]:
     known = [*HostSettings.model_fields, *connection.KEYS]
     yield from _ssh_words(values)
+    yield from _other_methods(values)
     for key in values:
         if key in connection.REFUSED:
             yield Found((key,), connection.REFUSED[key], "RW0211")
@@ -124,11 +133,20 @@ def _keys(values: Mapping[str, Any]) -> Iterator[Found]:
             yield Found((key,), f"unknown key{nearest(key, known)}", "RW0210")
 
 
+def _other_methods(values: Mapping[str, Any]) -> Iterator[Found]:
+    """Ways to a host, and to root on it, that Ansible has and we have not."""
+    for key, known in connection.METHODS.items():
+        if values.get(key) is not None and str(values[key]).strip().lower() not in known:
+            yield Found((key,), f"{values[key]} {connection.WHY_ELSE[key]}", "RW0211")
+
+
 def _ssh_words(values: Mapping[str, Any]) -> Iterator[Found]:
     """Words for ssh that say more than how a host is reached, or that nobody has tried here."""
     for key in ssh_args.KEYS:
         try:
-            ssh_args.options({name: value for name, value in values.items() if name == key})
+            ssh_args.options({name: value for name, value in values.items() if name in (key, "ssh_config_file")})
+        except ssh_args.ConfigFileError as error:
+            yield Found((key,), str(error), "RW0211")
         except ValueError as error:
             text = f"{error} is not understood here: write the same into ~/.ssh/config, which Ansible reads too"
             yield Found((key,), text, "RW0211")
@@ -144,7 +162,9 @@ def _connection(values: Mapping[str, Any]) -> Iterator[Found]:
         Connection.model_validate({key: value for key, value in values.items() if key in connection.KEYS})
     except ValidationError as error:
         for detail in error.errors():
-            yield _invalid(tuple(detail["loc"]), Connection, detail)
+            found = _invalid(tuple(detail["loc"]), Connection, detail)
+            brackets = found.path == ("ssh_hostname",) and str(values["ssh_hostname"]).startswith("[")
+            yield found._replace(text=f"{found.text}: write it without brackets") if brackets else found
 
 
 def _settings(values: Mapping[str, Any], site: Path) -> tuple[HostSettings | None, list[Found]]:

@@ -34,6 +34,30 @@ RENAMED = {
 }
 """Ansible's connection variables, and pyinfra's names for them."""
 
+METHODS = {
+    "ansible_become_method": ("sudo", "ansible.builtin.sudo"),
+    "ansible_connection": (
+        "ssh",
+        "smart",
+        "paramiko",
+        "paramiko_ssh",
+        "ansible.builtin.ssh",
+        "ansible.builtin.paramiko_ssh",
+    ),
+}
+"""How Ansible reaches a host and becomes root, as far as it is done so here."""
+WHY_ELSE = {
+    "ansible_become_method": "is not used here, sudo alone: allow the login sudo without a password, and write sudo",
+    "ansible_connection": "is not used here, SSH alone: write ssh, or leave the host out of the inventory",
+}
+NOT_TAKEN = (
+    *("ansible_become_exe", "ansible_become_flags", "ansible_sudo_exe", "ansible_sudo_flags", "ansible_timeout"),
+    *("ansible_ssh_timeout", "ansible_ssh_executable", "ansible_host_key_checking", "ansible_ssh_host_key_checking"),
+    *("ansible_paramiko_proxy_command", "ansible_paramiko_host_key_checking", "ansible_ssh_private_key"),
+    *("ansible_ssh_private_key_passphrase", "ansible_shell_type", "ansible_shell_executable", "ansible_remote_tmp"),
+)
+"""Ansible's variables for the way to a host that are named, and do not count."""
+
 _PASSWORD = "passwords are refused, since pyinfra prints them at --debug: use an SSH key or an agent"
 _SUDO = "sudo passwords are refused, since they show in the host's process list: allow this user sudo without one"
 

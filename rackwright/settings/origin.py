@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 KeyPath = tuple[str | int, ...]
 """Keys from the top of the settings down to one value: `("engine", "kv_cache_config", "dtype")`."""
@@ -16,6 +16,8 @@ class Origin:
 
     file: str
     line: int = 0
+    word: str = field(default="", compare=False)
+    """The key as it was written, where it is Ansible's name for ours."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" if self.line else self.file

@@ -63,7 +63,9 @@ def _lines(problems: Sequence[Problem]) -> list[str]:
 
 
 def _text(problem: Problem) -> str:
-    return f"{dotted(problem.path)}: {problem.text}" if problem.path else problem.text
+    written = problem.where.word if problem.where else ""
+    path = (written, *problem.path[1:]) if written else problem.path
+    return f"{dotted(path)}: {problem.text}" if path else problem.text
 
 
 def _place(file: str, line: int, hosts: Sequence[str]) -> str:

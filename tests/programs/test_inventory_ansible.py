@@ -13,11 +13,15 @@ import pytest
 import yaml
 
 from rackwright.commands import init
+from rackwright.effects.run_context import part_of
 from rackwright.inventory import NAMED
+from rackwright.loading.ansible import config
 from rackwright.loading.ansible.command import command
 from rackwright.loading.ansible.listing import listing_of
 from rackwright.messages import SettingsError
+from rackwright.pyinfra_glue.current_run import Inventories, current_state
 from rackwright.pyinfra_glue.inventories import load_inventory
+from rackwright.settings.connection import login
 from tests.programs.fake_site import started
 
 MODEL = {"model": {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}, "own_keys": ["k*"]}
@@ -198,3 +202,118 @@ def test_pyinfra_is_handed_python_in_place_of_an_ansible_inventory(ini: Path, na
     assert "RW1407" not in output
     assert "Loading inventory" in output
     assert status in (0, 1), output
+
+
+# -- what Ansible warns of, and what its configuration says
+
+
+def write_cfg(site: Path, text: str) -> None:
+    (site / "deploy.py").touch()
+    (site / "ansible.cfg").write_text(text)
+
+
+def test_a_source_that_ansible_cannot_read_is_no_smaller_fleet(ini: Path) -> None:
+    (ini / "both").mkdir()
+    (ini / "hosts.ini").rename(ini / "both" / "b")
+    (ini / "both" / "netbox.yml").write_text("plugin: netbox.netbox.nb_inventory\napi_endpoint: http://192.0.2.1\n")
+    with pytest.raises(SettingsError) as raised:
+        load_inventory("both")
+    assert raised.value.code == "RW0203"
+    assert f"{ini}/both/netbox.yml" in str(raised.value)
+    assert "netbox.netbox.nb_inventory" in str(raised.value)
+
+
+def test_what_ansible_warns_of_is_shown(ini: Path, caplog: pytest.LogCaptureFixture) -> None:
+    text = DYNAMIC.replace(
+        "import json, sys", "import json, sys\nprint('half of the racks did not answer', file=sys.stderr)"
+    )
+    (ini / "dyn").write_text(text.replace('"b200"', '"h9"'))
+    (ini / "dyn").chmod(0o755)
+    part_of(current_state(), Inventories).left_out.clear()
+    load_inventory("dyn")
+    told = [record.getMessage() for record in caplog.records]
+    assert "dyn: Ansible warns: half of the racks did not answer" in told
+    assert "dyn: Ansible warns: Found both group and host with same name: h9" in told
+
+
+CFG = """\
+[defaults]
+remote_user = ubuntu
+remote_port = 2222
+private_key_file = ~/.ssh/fleet
+timeout = 30
+host_key_checking = False
+[privilege_escalation]
+become = True
+[ssh_connection]
+ssh_args = -o ControlMaster=auto -o ControlPersist=60s -J ops@bastion
+pipelining = True
+"""
+
+
+def test_ansible_cfg_says_how_hosts_are_reached(
+    ini: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(ini / "cache"))
+    part_of(current_state(), Inventories).left_out.clear()
+    write_cfg(ini, CFG)
+    h2, h1 = load_inventory("hosts.ini")
+    keys = ("ssh_user", "ssh_port", "ssh_key", "_sudo")
+    assert [h2.data[key] for key in keys] == ["ubuntu", 2222, str(Path("~/.ssh/fleet").expanduser()), True]
+    assert [h1.data[key] for key in keys] == ["ops", 2222, "~/.ssh/id", False]
+    assert "  ProxyJump ops@bastion\n" in Path(h1.data["ssh_config_file"]).read_text()
+    [told] = [record.getMessage() for record in caplog.records if "not taken" in record.getMessage()]
+    assert told.startswith(f"{ini}/ansible.cfg: not taken: timeout")
+    assert "host_key_checking" in told
+
+
+def test_the_environment_counts_as_ansible_cfg_does(ini: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANSIBLE_REMOTE_USER", "deployer")
+    h2, h1 = load_inventory("hosts.ini")
+    assert (h2.data["ssh_user"], h1.data["ssh_user"]) == ("deployer", "ops")
+    assert str(h2.origins["ssh_user",]) == "env: ANSIBLE_REMOTE_USER"
+
+
+def test_ansible_cfg_without_a_way_to_hosts_is_not_dumped(ini: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_cfg(ini, "[defaults]\ninventory = hosts.ini\nforks = 20\n")
+    monkeypatch.setattr(config, "_dumped", lambda *_: pytest.fail("a second of CPU for nothing"))
+    assert config.configured(ini) == config.AnsibleConfig()
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("h1 ansible_host=[2001:db8::11]", "ansible_host: must be a name or an address, not '[2001:db8::11]': write it "
+         "without brackets; on h1"),
+        ("h1 ansible_ssh_host=a/b", "ansible_ssh_host: must be a name or an address, not 'a/b'; on h1"),
+        ("h1 ansible_port=99999", "ansible_port: must be less than or equal to 65535, not 99999; on h1"),
+        ("h1 ansible_port=ssh", "ansible_port: must be a whole number, not 'ssh'; on h1"),
+        ("h1 ansible_become=maybe", "ansible_become: must be true or false, not 'maybe'; on h1"),
+        ("h1 ansible_become_user=bob", "ansible_become_user: must be 'root', not 'bob'; on h1"),
+        ("h1 ansible_become_method=su", "ansible_become_method: su is not used here, sudo alone"),
+        ("h1 ansible_connection=local", "ansible_connection: local is not used here, SSH alone"),
+        ("h1 ansible_connection=community.docker.docker", "ansible_connection: community.docker.docker is not"),
+        ("h1 ansible_connection=winrm", "ansible_connection: winrm is not used here"),
+        ("h1 ansible_ssh_common_args='-F ./ssh.cfg'", "set `ssh_config_file: ./ssh.cfg`"),
+        ("h1 ssh_port=0", "ssh_port: must be greater than or equal to 1, not 0; on h1"),
+    ],
+)  # fmt: skip
+def test_errors_on_the_way_to_a_host_name_it_and_the_word_that_was_written(ini: Path, line: str, told: str) -> None:
+    (ini / "hosts.ini").write_text(f"[b200]\n{line}\nh2\n")
+    with pytest.raises(SettingsError) as raised:
+        load_inventory("hosts.ini")
+    [found] = [one for one in str(raised.value).splitlines() if one.startswith("  RW")]
+    assert told in found
+    assert "on h1" in found
+
+
+def test_what_is_the_same_here_passes(ini: Path) -> None:
+    (ini / "ssh.cfg").write_text("Host *\n  User ops\n")
+    text = (
+        "h1 ansible_become_method=sudo ansible_connection=ssh ansible_ssh_common_args='-F ./ssh.cfg -4' "
+        "ssh_config_file=ssh.cfg\n"
+    )
+    (ini / "hosts.ini").write_text(f"[b200]\n{text}")
+    [host] = load_inventory("hosts.ini")
+    assert "AddressFamily inet\n" in Path(host.data["ssh_config_file"]).read_text()
+    assert login("h1", host.data) == "ops"

@@ -33,6 +33,10 @@ class Foreign:
     """What was left out of an inventory. own_keys: patterns of names that the site lets pass."""
 
     own_keys: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    """What Ansible itself warned of, line by line."""
+    not_taken: dict[str, None] = field(default_factory=dict)
+    """Ansible's variables for the way to a host that do not count here."""
     ignored: dict[str, None] = field(default_factory=dict)
     near: dict[str, None] = field(default_factory=dict)
     """Sentences on variables that may have been meant for us."""
@@ -47,6 +51,8 @@ class Foreign:
         return Layer(kept, {path: origin for path, origin in layer.origins.items() if path[:1] and path[0] in kept})
 
     def _is_kept(self, key: str, value: Any, ours: bool) -> bool:
+        if key in connection.NOT_TAKEN:
+            self.not_taken[key] = None
         if key.startswith("ansible_") or connection.is_own(key, self.own_keys):
             return True
         if key in KEYS:
@@ -66,7 +72,9 @@ class Foreign:
             parts.append(f"{counted(len(self.ignored), 'variable')} of other programs ignored ({_some(self.ignored)})")
         if self.skipped:
             parts.append(f"skipped, since nothing gives them a model: {', '.join(self.skipped)}")
-        return [*self.near, *([f"{inventory}: {'; '.join(parts)}"] if parts else [])]
+        left = f"{inventory}: not taken of Ansible's: {', '.join(sorted(self.not_taken))}"
+        told = [*self.warnings, *([left] if self.not_taken else [])]
+        return [*self.near, *told, *([f"{inventory}: {'; '.join(parts)}"] if parts else [])]
 
 
 def _meant(key: str) -> str:

@@ -9,8 +9,11 @@ from typing import Any
 
 from rackwright.loading.ansible.bounded import ProgramEnd, asked
 from rackwright.loading.ansible.command import command, environment, first_error
+from rackwright.loading.ansible.config import configured
+from rackwright.loading.ansible.remarks import remarks
 from rackwright.loading.files import refuse_no_file, site_root
 from rackwright.loading.load import Listing
+from rackwright.loading.merge import Layer
 from rackwright.loading.vault import decrypt
 from rackwright.loading.yaml_file import Ciphertext
 from rackwright.messages import SettingsError
@@ -19,6 +22,12 @@ from rackwright.settings.origin import Origin
 from rackwright.settings.secret import Secret
 
 VAULT, UNSAFE = "__ansible_vault", "__ansible_unsafe"
+STRICT = {
+    "ANSIBLE_VARS_ENABLED": "",
+    "ANSIBLE_INVENTORY_UNPARSED_FAILED": "1",
+    "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1",
+    "ANSIBLE_DEPRECATION_WARNINGS": "0",
+}
 TIMEOUT = 300
 """Seconds; a dynamic inventory may ask a slow service."""
 
@@ -35,10 +44,15 @@ def listing_of(path: Path, root: Path | None = None) -> Listing:
         )
     refuse_no_file(path)
     site = root or site_root(path)
-    found = _decrypted(_ask(path, site), path, site)
+    answer, told = _ask(path, site)
+    found = _decrypted(answer, path, site)
     hosts_values: Mapping[str, dict[str, Any]] = found.pop("_meta", {}).get("hostvars", {})
     groups = InventoryGroups([_group(name, body) for name, body in found.items()])
-    return Listing(path, groups, {host: hosts_values.get(host, {}) for host in groups.hosts}, site, is_ansible=True)
+    hosts = {host: hosts_values.get(host, {}) for host in groups.hosts}
+    config = configured(site)
+    everywhere = Layer(config.values, {(key,): origin for key, origin in config.origins.items()})
+    warnings = (*(f"{path}: Ansible warns: {text}" for text in told), *config.left_out)
+    return Listing(path, groups, hosts, site, is_ansible=True, everywhere=everywhere, warnings=warnings)
 
 
 def _group(name: str, body: Mapping[str, Any]) -> InventoryGroup:
@@ -46,19 +60,24 @@ def _group(name: str, body: Mapping[str, Any]) -> InventoryGroup:
     return InventoryGroup(name, list(body.get("hosts", [])), children, dict(body.get("vars", {})))
 
 
-def _ask(path: Path, site: Path) -> dict[str, Any]:
-    """`--export` keeps a group's values with the group; vars plugins are off, since they would mix group_vars in."""
+def _ask(path: Path, site: Path) -> tuple[dict[str, Any], list[str]]:
+    """Return what it printed, and what it warned of.
+
+    `--export` keeps a group's values with the group; vars plugins are off, since they would mix group_vars in. Ansible
+    itself goes on without a source that it cannot read; here that is an error, since its hosts would be missing.
+    """
     answer = _listed(path, site)
     if answer.past:
         words = f": {first_error(answer.errors)}" if answer.errors.strip() else ""
         raise _unreadable(path, f"it took more than {answer.past}{words}")
     if answer.status != 0:
-        raise _unreadable(path, first_error(answer.errors))
+        reasons = [text for text in remarks(answer.errors) if text != first_error(answer.errors)]
+        raise _unreadable(path, "; ".join([first_error(answer.errors), *reasons]))
     try:
         loaded: dict[str, Any] = json.loads(answer.output)
     except (ValueError, RecursionError) as error:
         raise _unreadable(path, f"ansible-inventory printed no JSON: {error}") from None
-    return loaded
+    return loaded, remarks(answer.errors)
 
 
 def _listed(path: Path, site: Path) -> ProgramEnd:
@@ -66,7 +85,7 @@ def _listed(path: Path, site: Path) -> ProgramEnd:
         [command("ansible-inventory"), "-i", str(path.absolute()), "--list", "--export", "--playbook-dir", str(site)],
         TIMEOUT,
         folder=site,
-        environment={**environment(site), "ANSIBLE_VARS_ENABLED": "", "ANSIBLE_INVENTORY_UNPARSED_FAILED": "1"},
+        environment={**environment(site), **STRICT},
     )
 
 

@@ -13,9 +13,12 @@ KEYS = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
 """The variables, in the order in which Ansible puts them before ssh; of two equal options ssh takes the first."""
 CHECKED = ("stricthostkeychecking", "userknownhostsfile", "globalknownhostsfile")
 """Options that are left out: host keys are checked all the same, by `ssh_strict_host_key_checking` and its kin."""
+SHARING = ("controlmaster", "controlpath", "controlpersist", "compression", "loglevel")
+"""Options that change nothing of how a host is reached."""
+FILE = "-F"
 _OPTIONS = {"-J": "ProxyJump", "-i": "IdentityFile", "-p": "Port", "-l": "User"}
-_SWITCHES = {"-A": "ForwardAgent yes"}
-_HARMLESS = "46aCgkKnqTtvxXyY"
+_SWITCHES = {"-A": "ForwardAgent yes", "-4": "AddressFamily inet", "-6": "AddressFamily inet6"}
+_HARMLESS = "aCgkKnqTtvxXyY"
 """Switches that change nothing of how a host is reached."""
 _UNCHECKED = re.compile(r"\s-o\s*([\"']?)(?i:" + "|".join(CHECKED) + r")[\s=]+[^\s\"']+\1")
 """The same options within a ProxyCommand."""
@@ -30,7 +33,16 @@ def options(values: Mapping[str, Any]) -> list[Option]:
     Raises ValueError, with what is not understood.
     """
     said = [option for key in KEYS if key in values for option in parse(str(values[key]))]
-    return [(name, value) for name, value in said if name.lower() not in CHECKED]
+    if (files := [value for name, value in said if name == FILE]) and not values.get("ssh_config_file"):
+        raise ConfigFileError(
+            f"{FILE} {files[0]} is not taken here: set `ssh_config_file: {files[0]}` (relative to the site) beside it, "
+            "which does the same"
+        )
+    return [(name, value) for name, value in said if name.lower() not in (*CHECKED, *SHARING, FILE.lower())]
+
+
+class ConfigFileError(ValueError):
+    """A file is named to ssh that no setting names."""
 
 
 def parse(text: str) -> list[Option]:
@@ -38,7 +50,7 @@ def parse(text: str) -> list[Option]:
     if not text.isprintable():
         raise ValueError("it has a line break or another character that does not print")
     try:
-        found, rest = getopt.getopt(shlex.split(text), f"{_HARMLESS}Ao:J:i:p:l:")
+        found, rest = getopt.getopt(shlex.split(text), f"{_HARMLESS}A46o:J:i:p:l:F:")
     except getopt.GetoptError as error:
         raise ValueError(f"-{error.opt}" if error.opt else str(error)) from None
     if rest:
@@ -49,6 +61,8 @@ def parse(text: str) -> list[Option]:
 def _option(letter: str, value: str) -> Iterator[Option]:
     if letter == "-o":
         yield _keyword(value)
+    elif letter == FILE:
+        yield letter, value
     elif letter in _OPTIONS:
         yield _OPTIONS[letter], value
     elif letter in _SWITCHES:

@@ -1,0 +1,39 @@
+"""What Ansible's commands warn of, from their error output: no part of a fleet is missing in silence. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+MARKS = ("[WARNING]: ", "[ERROR]: ")
+QUIET = ("[DEPRECATION WARNING]", "Invalid characters were found in group names but not replaced")
+"""What says nothing about hosts: names of groups stay as they are written."""
+SHOWN = 10
+"""Remarks that are shown; of the others their number."""
+DETAILS = ("<<< caused by >>>", "Origin: ")
+"""Begin what repeats a remark at length."""
+
+
+def remarks(errors: str) -> list[str]:
+    """Each warning as one line, in their order, each once."""
+    found = list(dict.fromkeys(text for text in _texts(errors) if not any(quiet in text for quiet in QUIET)))
+    more = [f"and {len(found) - SHOWN} more warnings of Ansible's"] if len(found) > SHOWN else []
+    return [*found[:SHOWN], *more]
+
+
+def _texts(errors: str) -> Iterator[str]:
+    """Paragraphs that begin with a mark, and lines that a program of the user's printed before any of them."""
+    for paragraph in errors.replace("\r", "").split("\n\n"):
+        text = ""
+        for line in paragraph.splitlines():
+            mark = next((mark for mark in MARKS if line.startswith(mark)), "")
+            if mark or line.startswith("[DEPRECATION"):
+                yield from _whole(text)
+                text = line.removeprefix(mark).strip()
+            elif text:
+                text = f"{text} {line.strip()}"
+        yield from _whole(text)
+
+
+def _whole(text: str) -> Iterator[str]:
+    if text and not text.startswith(DETAILS):
+        yield text
