@@ -114,7 +114,7 @@ VALUES = {
     "~: 2": "~: a key must be text",
     "2020-01-01: 2": "2020-01-01: a key must be text",
     "<<: {7: 2}": "7: a key must be text",
-    '? "a\\nb"\n: 2': "a b: unknown key",
+    '? "a\\nb"\n: 2': r"'a\nb': unknown key",
     "port: !!float '_'": "port: not valid YAML: is written as a number, and is none; put text in quotes",
     "port: !!int '-'": "port: not valid YAML: is written as a number, and is none; put text in quotes",
     "port: !!int 'x'": "port: not valid YAML: is written as a number",
@@ -126,8 +126,8 @@ VALUES = {
     "engine: {9999-99-99: 1}": "engine.9999-99-99: not valid YAML: is written as a date, and is none",
     "image: !other x": "image: not valid YAML: could not determine a constructor",
     "image: '\0'": "not valid YAML: the character U+0000 is not allowed",
-    'engine: {"a\\nb": 1}': "engine.a b: ",
-    'docker: {"a\\nb": 1}': "docker.a b: unknown key",
+    'engine: {"a\\nb": 1}': r"engine.'a\nb': ",
+    'docker: {"a\\nb": 1}': r"docker.'a\nb': unknown key",
 }
 """A line of group_vars/all.yml, and what is said of it."""
 
