@@ -9,8 +9,6 @@ from typing import Any
 
 from rackwright.loading.ansible.bounded import ProgramEnd, asked
 from rackwright.loading.ansible.command import command, environment, first_error
-from rackwright.loading.ansible.config import configured
-from rackwright.loading.ansible.remarks import remarks
 from rackwright.loading.files import refuse_no_file, site_root
 from rackwright.loading.load import Listing
 from rackwright.loading.merge import Layer
@@ -48,6 +46,8 @@ def listing_of(path: Path, root: Path | None = None) -> Listing:
     found = _decrypted(answer, path, site)
     hosts_values: Mapping[str, dict[str, Any]] = found.pop("_meta", {}).get("hostvars", {})
     groups = InventoryGroups([_group(name, body) for name, body in found.items()])
+    from rackwright.loading.ansible.config import configured  # noqa: PLC0415 - a Python inventory wants none of it
+
     hosts = {host: hosts_values.get(host, {}) for host in groups.hosts}
     config = configured(site)
     everywhere = Layer(config.values, {(key,): origin for key, origin in config.origins.items()})
@@ -66,6 +66,8 @@ def _ask(path: Path, site: Path) -> tuple[dict[str, Any], list[str]]:
     `--export` keeps a group's values with the group; vars plugins are off, since they would mix group_vars in. Ansible
     itself goes on without a source that it cannot read; here that is an error, since its hosts would be missing.
     """
+    from rackwright.loading.ansible.remarks import remarks  # noqa: PLC0415 - a Python inventory wants none of it
+
     answer = _listed(path, site)
     if answer.past:
         words = f": {first_error(answer.errors)}" if answer.errors.strip() else ""
