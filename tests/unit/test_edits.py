@@ -147,6 +147,14 @@ def test_a_command_that_was_edited_is_told_by_names_and_never_by_values(edit: tu
     assert command_edits(RUN.split(" "), started(RUN.replace(*edit))) == said
 
 
+@pytest.mark.parametrize("headless", ["", " --headless", " --a b"])
+def test_a_word_that_systemd_splits_is_any_number_of_words(headless: str) -> None:
+    unit = f"ExecStart={RUN} --rank ${{RANK}} $HEADLESS --port 1 $$HOME\n"
+    run = started(f"{RUN} --rank 1{headless} --port 1 $HOME")
+    assert command_edits(exec_words(unit), run) == ""
+    assert command_edits(exec_words(unit), [*run, "--more"]) != ""
+
+
 def test_a_command_that_runs_as_released_or_cannot_be_judged_is_no_edit() -> None:
     assert command_edits(RUN.split(" "), started(RUN)) == ""
     assert command_edits(["/usr/bin/numactl", *RUN.split(" ")], started(RUN)) == ""

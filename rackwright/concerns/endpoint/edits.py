@@ -177,10 +177,12 @@ def command_edits(release: Sequence[str], started: Sequence[str]) -> str:
     wanted, there = _docker_run(release), _docker_run(started)
     if not wanted or not there or _matches(wanted, there):
         return ""
+    plain = [word for word in wanted if "${" not in word and not word.startswith(SPLIT)]
     rest = Counter(there)
-    rest.subtract(word for word in wanted if "${" not in word)
-    more = [word for word in there if rest[word] > 0 and not any(_fits(pattern, word) for pattern in wanted)]
-    fewer = [word for word in wanted if "${" not in word and rest[word] < 0]
+    rest.subtract(plain)
+    patterns = [re.compile(_pattern(word), re.DOTALL) for word in wanted if word not in plain]
+    more = [word for word in there if rest[word] > 0 and not any(own.fullmatch(f"{word}\n") for own in patterns)]
+    fewer = [word for word in plain if rest[word] < 0]
     parts = [f"{sign} {names}" for sign, names in (("with", _named(more)), ("without", _named(fewer))) if names]
     return ", ".join(parts) or "with its options in another order"
 
@@ -194,14 +196,15 @@ def _docker_run(words: Sequence[str]) -> list[str]:
 
 
 def _matches(wanted: Sequence[str], there: Sequence[str]) -> bool:
-    return len(wanted) == len(there) and all(map(_fits, wanted, there))
+    text = "".join(f"{word}\n" for word in there)
+    return re.fullmatch("".join(map(_pattern, wanted)), text) is not None
 
 
-def _fits(pattern: str, word: str) -> bool:
-    """True if a word is a pattern's, in which `${NAME}` stands for any value."""
-    if "${" not in pattern:
-        return pattern == word
-    return re.fullmatch(".*".join(map(re.escape, re.split(r"\$\{\w+\}", pattern))), word, re.DOTALL) is not None
+def _pattern(word: str) -> str:
+    """What a word of a unit becomes: `${NAME}` is any value, and a word that systemd splits any number of words."""
+    if word.startswith(SPLIT):
+        return r"(?:[^\n]*\n)*"
+    return r"[^\n]*".join(map(re.escape, re.split(r"\$\{\w+\}", word))) + r"\n"
 
 
 def _named(words: Sequence[str]) -> str:
@@ -227,11 +230,15 @@ def exec_words(unit: str) -> list[str]:
     return [_word(found) for found in _WORD.findall(lines[-1])] if lines else []
 
 
+SPLIT = "\0"
+"""Begins a word that is `$NAME` alone: systemd splits its value into words, and an empty one is none."""
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"]+')
 _ESCAPED = re.compile(r"\\(.)")
 
 
 def _word(text: str) -> str:
+    if re.fullmatch(r"\$[A-Za-z_]\w*", text):
+        return f"{SPLIT}{text[1:]}"
     if text.startswith('"'):
         text = _ESCAPED.sub(lambda found: "\n" if found[1] == "n" else found[1], text[1:-1])
     return text.replace("%%", "%").replace("$$", "$")
