@@ -91,6 +91,12 @@ def _want_sudo_password(lab: Lab, host: Host) -> None:
     host.run("echo 'ops ALL=(ALL) ALL' >/etc/sudoers.d/zz-password")
 
 
+def _flood(lab: Lab, host: Host) -> None:
+    """Give sudo an `sh` that prints without end."""
+    host.run("mkdir -p /opt/flood && printf '#!/bin/bash\\nexec yes AAAA\\n' >/opt/flood/sh && chmod 755 /opt/flood/sh")
+    host.run("echo 'Defaults:ops secure_path=\"/opt/flood:/usr/sbin:/usr/bin:/sbin:/bin\"' >/etc/sudoers.d/zz-flood")
+
+
 FAULTS = {
     "wrong SSH key": Fault(
         lambda lab, host: host.run("mv /home/ops/.ssh/authorized_keys /home/ops/.ssh/kept"),
@@ -111,6 +117,11 @@ FAULTS = {
         _want_sudo_password,
         lambda lab, host: host.run("rm /etc/sudoers.d/zz-password"),
         ("sudo asks for a password", "NOPASSWD", "could not be read, so nothing was done"),
+    ),
+    "flood": Fault(
+        _flood,
+        lambda lab, host: host.run("rm -r /etc/sudoers.d/zz-flood /opt/flood"),
+        ("a command printed more than 16 MiB", "could not be read, so nothing was done"),
     ),
     "down": Fault(
         lambda lab, host: host.power_off(),
