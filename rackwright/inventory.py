@@ -18,7 +18,7 @@ from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import Listing, load
 from rackwright.messages import SettingsError, coded
 from rackwright.pyinfra_glue import options as pyinfra_options
-from rackwright.pyinfra_glue.declaring import check_steps, overlay_arguments, remember
+from rackwright.pyinfra_glue.declaring import check_steps, overlay_all, remember
 from rackwright.pyinfra_glue.importing import import_from
 from rackwright.pyinfra_glue.interrupt import die_with_rollout, fail_on_interrupt
 from rackwright.pyinfra_glue.inventories import (
@@ -164,9 +164,7 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
         deploy = Path(options.deploy)
         declared = check_steps(deploy, [host for host in hosts if host.name in chosen])
         remember(declared)
-        hosts = [
-            overlay_arguments(host, declared[host.name], deploy) if host.name in declared else host for host in hosts
-        ]
+        hosts = overlay_all(hosts, declared, deploy)
         # Imported late: who only looks at hosts loads inventories too, and renders nothing.
         from rackwright.concerns.catalog import refuse_broken_templates  # noqa: PLC0415
 

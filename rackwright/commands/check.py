@@ -21,8 +21,9 @@ from rackwright.loading.notes import notes
 from rackwright.loading.password import open_password_file
 from rackwright.loading.validate import leaves, masked
 from rackwright.messages import printable
-from rackwright.pyinfra_glue.declaring import declared_by, overlay_arguments
+from rackwright.pyinfra_glue.declaring import declared_by, overlay_all
 from rackwright.pyinfra_glue.inventories import limited
+from rackwright.settings.model import HostSettings
 from rackwright.settings.origin import dotted, origin_of
 from rackwright.settings.secret import shown_value
 from rackwright.sources.lockfile import Locks
@@ -54,10 +55,10 @@ def run(args: argparse.Namespace) -> int:
     hosts = limited(hosts_of(args, args.host, arguments=False), args.limit, args.inventory)
     root = site_root(Path(args.inventory).expanduser())
     declared = declared_by(root, hosts)
-    hosts = [overlay_arguments(host, declared[host.name], root / "deploy.py") for host in hosts]
+    hosts = overlay_all(hosts, declared, root / "deploy.py")
     locks = Locks(root)
-    for host in hosts:
-        refuse_broken_templates(declared[host.name].steps, locks.pin(host.settings))
+    for steps, settings in _each_once(hosts, declared):
+        refuse_broken_templates(steps, locks.pin(settings))
     if args.to:
         print("\n".join(version_changes(hosts, args.to)))
         print(f"next: write the new tag into `image:`, then: rackwright check {args.inventory} --fix")
@@ -73,6 +74,14 @@ def run(args: argparse.Namespace) -> int:
     from rackwright.commands.in_image import check_in_image  # noqa: PLC0415
 
     return check_in_image(args.inventory, [host.name for host in hosts] if args.host or args.limit else [])
+
+
+def _each_once(
+    hosts: Sequence[InventoryHost], declared: Mapping[str, Declared]
+) -> Iterator[tuple[tuple[str, ...], HostSettings]]:
+    """Return the steps and settings of the hosts; those that several share, once."""
+    shared = {(declared[host.name].steps, id(host.settings)): host.settings for host in hosts}
+    yield from ((steps, settings) for (steps, _), settings in shared.items())
 
 
 def _summary(host: InventoryHost) -> str:
@@ -109,8 +118,12 @@ def _origin(host: InventoryHost, path: tuple[str | int, ...]) -> str:
 def _warnings(hosts: Sequence[InventoryHost], declared: Mapping[str, Declared]) -> list[str]:
     """Each note once, with the hosts that it is about."""
     found: dict[str, list[str]] = {}
+    told: dict[tuple[int, bool], list[str]] = {}
     for host in hosts:
-        for note in notes(host.settings, "firewall" in declared[host.name]):
+        alike = id(host.settings), "firewall" in declared[host.name]
+        if alike not in told:
+            told[alike] = notes(host.settings, alike[1])
+        for note in told[alike]:
             found.setdefault(note, []).append(host.name)
     warnings = [f"warning: {', '.join(names)}: {note}" for note, names in found.items()]
     return [*_twins(hosts), *warnings, *_notes(hosts)]
@@ -142,5 +155,6 @@ def _place(address: str) -> str:
 
 def _notes(hosts: Sequence[InventoryHost]) -> list[str]:
     """What is no warning, each once."""
-    told = [f"note: {note}" for host in hosts for note in engine_notes(host.settings, Level.NOTE)]
+    shared = {id(host.settings): host.settings for host in hosts}
+    told = [f"note: {note}" for settings in shared.values() for note in engine_notes(settings, Level.NOTE)]
     return list(dict.fromkeys(told))

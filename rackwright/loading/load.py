@@ -141,10 +141,12 @@ def _host(
     )
 
 
-def overlaid(host: InventoryHost, arguments: Mapping[str, Any], origin: Origin) -> InventoryHost:
+def overlaid(
+    host: InventoryHost, arguments: Mapping[str, Any], origin: Origin, known: Known | None = None
+) -> InventoryHost:
     """A host with what its deploy file says as arguments: stronger than the settings, weaker than `--data`.
 
-    arguments: settings by section, or by key at the top level. origin: the deploy file.
+    arguments: settings by section, or by key at the top level. origin: the deploy file. known: those of other hosts.
     Raises InvalidSettingsError with every problem at once.
     """
     if not arguments:
@@ -152,7 +154,7 @@ def overlaid(host: InventoryHost, arguments: Mapping[str, Any], origin: Origin) 
     said = Layer(arguments, {path[:depth]: origin for path, _ in leaves(arguments, ()) for depth in (1, 2)})
     files, typed = host.layers
     final = merge([files, said, typed])
-    settings, problems = validate(host.name, _hidden(final.values), dict(final.origins), Known(host.root))
+    settings, problems = validate(host.name, _hidden(final.values), dict(final.origins), known or Known(host.root))
     if settings is None:
         raise InvalidSettingsError(problems, "the same command again")
     settings = kept_in_group(host, settings, "the same command again")

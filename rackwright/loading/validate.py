@@ -40,15 +40,16 @@ class Known:
 
     def __init__(self, site: Path = NOWHERE) -> None:
         self.site = site
-        self._pairs: list[tuple[Mapping[str, Any], HostSettings]] = []
+        self._pairs: dict[str, list[tuple[Mapping[str, Any], HostSettings]]] = {}
+        """By their text, in which secrets are masks: else a host whose settings are its own is compared with all."""
 
     def find(self, values: Mapping[str, Any]) -> HostSettings | None:
         """The settings of these values, if they were checked before."""
-        return next((settings for seen, settings in self._pairs if _same(seen, values)), None)
+        return next((settings for seen, settings in self._pairs.get(repr(values), ()) if _same(seen, values)), None)
 
     def add(self, values: Mapping[str, Any], settings: HostSettings) -> None:
         """Keep what has no problem."""
-        self._pairs.append((values, settings))
+        self._pairs.setdefault(repr(values), []).append((values, settings))
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -67,19 +68,26 @@ def validate(
 ) -> tuple[HostSettings | None, list[Problem]]:
     """Typed settings of a host, and what is wrong; the settings are None when anything is."""
     known = known or Known()
-    found = [*_keys(values), *_connection(values), *_jinja(values), *_secrets(values)]
-    found += [*_odd_numbers(values), *_no_json(values)]
     asked = settings_values(values)
-    if not found and (settings := known.find(asked)):
-        return settings, []
+    judged = {**asked, OWN_KEYS: values.get(OWN_KEYS)}
+    seen = known.find(judged)
+    new = values if seen is None else {key: value for key, value in values.items() if _is_hosts(key)}
+    found = [*_keys(new), *_connection(new), *_jinja(new), *_secrets(new), *_odd_numbers(new), *_no_json(new)]
+    if seen is not None and not found:
+        return seen, []
     settings, invalid = _settings(asked, known.site)
     told = [*found, *_unless(found, invalid)]
     problems = [_problem(host, origin_of(origins, one.path), one) for one in told]
     if settings is not None and not problems:
         problems = engine_problems(host, settings, origins)
     if settings is not None and not problems:
-        known.add(asked, settings)
+        known.add(judged, settings)
     return (None if problems else settings), problems
+
+
+def _is_hosts(key: str) -> bool:
+    """Whether a key is looked at for each host: connection data, and what is no setting."""
+    return key not in HostSettings.model_fields or key in connection.KEYS
 
 
 def settings_values(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Runs a site's deploy.py once a host without a connection, to learn what it declares.
+"""Runs a site's deploy.py without a connection, to learn what it declares: once for hosts that it cannot tell apart.
 
 Our own steps note themselves here, in this pass and in a real run alike. Operations of the site are listed by name and
 not run: pyinfra evaluates nothing as long as nobody asks it to look for changes.
@@ -28,8 +28,10 @@ from rackwright.effects.run_context import part_of
 from rackwright.loading.files import refuse_no_file
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import overlaid, standalone
+from rackwright.loading.validate import Known
 from rackwright.messages import RackwrightError, SettingsError, coded
 from rackwright.pyinfra_glue.current_run import current_state, inventory_of, state_beside
+from rackwright.pyinfra_glue.host_reads import reads_of, values_of
 from rackwright.pyinfra_glue.importing import importing_from
 from rackwright.settings.model import HostSettings
 from rackwright.settings.origin import Origin
@@ -166,9 +168,7 @@ def declared_by(root: Path, hosts: Sequence[InventoryHost]) -> dict[str, Declare
 def check_steps(deploy: Path, hosts: Sequence[InventoryHost]) -> dict[str, Declared]:
     """What a deploy file declares, by host. Raises SettingsError when it cannot be carried out as it stands."""
     found = declare(deploy, [(entry.name, entry.data) for entry in hosts])
-    _refuse_wrong(
-        deploy, found, {entry.name: overlay_arguments(entry, found[entry.name], deploy).settings for entry in hosts}
-    )
+    _refuse_wrong(deploy, found, {entry.name: entry.settings for entry in overlay_all(hosts, found, deploy)})
     return found
 
 
@@ -183,7 +183,7 @@ def with_arguments(root: Path, hosts: Sequence[InventoryHost]) -> list[Inventory
     try:
         with importing_from(root):
             found = declare(deploy, [(entry.name, entry.data) for entry in hosts])
-        return [overlay_arguments(entry, found[entry.name], deploy) for entry in hosts]
+        return overlay_all(hosts, found, deploy)
     except SettingsError as error:
         logger.warning(f"{error}\nso its arguments are not known, and the settings in files count alone")
         return list(hosts)
@@ -205,9 +205,23 @@ def _name(call: ast.Call) -> str:
     return str(getattr(call.func, "attr", None) or getattr(call.func, "id", ""))
 
 
-def overlay_arguments(entry: InventoryHost, declared: Declared, deploy: Path) -> InventoryHost:
-    """A host with what its deploy file says as arguments. Raises InvalidSettingsError with every problem at once."""
-    return overlaid(entry, declared.arguments, Origin(str(deploy)))
+def overlay_arguments(
+    entry: InventoryHost, declared: Declared, deploy: Path, known: Known | None = None
+) -> InventoryHost:
+    """A host with what its deploy file says as arguments. Raises InvalidSettingsError with every problem at once.
+
+    known: settings of other hosts that were found right.
+    """
+    return overlaid(entry, declared.arguments, Origin(str(deploy)), known)
+
+
+def overlay_all(hosts: Sequence[InventoryHost], declared: Mapping[str, Declared], deploy: Path) -> list[InventoryHost]:
+    """The same for hosts of one site; one of which nothing is declared stays as it is."""
+    known = Known(hosts[0].root) if hosts else None
+    return [
+        overlay_arguments(entry, declared[entry.name], deploy, known) if entry.name in declared else entry
+        for entry in hosts
+    ]
 
 
 def _refuse_wrong(deploy: Path, declared: Mapping[str, Declared], settings: Mapping[str, HostSettings]) -> None:
@@ -233,13 +247,32 @@ def declare(
     code = _compiled(deploy)
     if not hosts:  # pyinfra makes no State of none
         return {}
-    inventory = inventory_of(hosts)
+    alike = _alike(hosts, reads_of(deploy))
+    inventory = inventory_of([hosts[first] for first, _ in alike])
     state = state_beside(inventory, Config(), check_for_changes=False)
     part_of(state, _Deploy).declares_only = True
     state.current_deploy_filename = str(deploy)
     state.set_stage(StateStage.Prepare)
     with ctx_state.use(state), ctx_inventory.use(inventory), ctx_config.use(state.config), _quiet():
-        return {host.name: _declare(code, deploy, host, ask or _refuse) for host in inventory}
+        declared = {host.name: _declare(code, deploy, host, ask or _refuse) for host in inventory}
+    found = {name: declared[hosts[first][0]] for first, names in alike for name in names}
+    return {name: found[name] for name, _ in hosts}
+
+
+def _alike(hosts: Sequence[tuple[str, Mapping[str, Any]]], keys: frozenset[str] | None) -> list[tuple[int, list[str]]]:
+    """Return the hosts that a deploy file cannot tell apart, with the place of the first; each alone without `keys`."""
+    if keys is None:
+        return [(place, [name]) for place, (name, _) in enumerate(hosts)]
+    found: dict[str, list[tuple[Any, int, list[str]]]] = {}
+    for place, (name, data) in enumerate(hosts):
+        values = values_of(data, keys)
+        bucket = found.setdefault(repr(values), [])  # which secrets have in common: they are masks in it
+        names = next((names for seen, _, names in bucket if seen == values), None)
+        if names is None:
+            bucket.append((values, place, [name]))
+        else:
+            names.append(name)
+    return sorted((place, names) for bucket in found.values() for _, place, names in bucket)
 
 
 def _compiled(deploy: Path) -> Any:

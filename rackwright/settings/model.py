@@ -259,8 +259,11 @@ class HostSettings(EndpointSettings):
 
     def in_group(self, group: Group | None) -> HostSettings:
         """The same settings, for a host with this place among others."""
+        if group is None and self._group is None:
+            return self
         found = self.model_copy()
         found._group = group
+        vars(found)["judged"] = self.judged
         return found
 
     def only(self, sections: frozenset[str]) -> HostSettings:
@@ -288,13 +291,22 @@ class HostSettings(EndpointSettings):
 
     def __copy__(self) -> Self:
         copied = super().__copy__()
-        for cached in ("all_endpoints", "narrowed"):  # pydantic copies what is cached as well, and a copy differs
+        for cached in (
+            "all_endpoints",
+            "narrowed",
+            "judged",
+        ):  # pydantic copies what is cached as well, and a copy differs
             vars(copied).pop(cached, None)
         return copied
 
     @cached_property
     def narrowed(self) -> dict[frozenset[str], HostSettings]:
         """What `only` has returned: each concern asks for its own sections several times, and they do not change."""
+        return {}
+
+    @cached_property
+    def judged(self) -> dict[str, Any]:
+        """What checks have found in these settings, by the check: hosts with equal ones share them, and the verdict."""
         return {}
 
     @cached_property

@@ -28,10 +28,20 @@ from rackwright.settings.sections import Hardware
 
 SIZES = ("max_batch_size", "max_num_tokens", "max_seq_len")
 EVERYWHERE = frozenset({"0.0.0.0", "::"})
+JUDGED = "engines"
 
 
 def check_host(settings: HostSettings) -> list[Finding]:
-    """Everything that is wrong with a host's endpoints, each at the key where it stands; nothing twice."""
+    """Everything that is wrong with a host's endpoints, each at the key where it stands; nothing twice.
+
+    Settings are judged once, with what their images have said by then.
+    """
+    if JUDGED not in settings.judged:
+        settings.judged[JUDGED] = tuple(_judged(settings))
+    return list(settings.judged[JUDGED])
+
+
+def _judged(settings: HostSettings) -> list[Finding]:
     found = [
         placed(settings, name, finding)
         for name, endpoint in settings.all_endpoints.items()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from types import MappingProxyType
 from typing import Any
 
 from rackwright.engines.data import files, table
@@ -102,11 +103,15 @@ class VersionLine:
             return union.kinds.get(str(union.tagged(value))) if isinstance(value, dict) else None
         return key.type if key.type in self.sections else None
 
-    def all_keys(self) -> dict[tuple[str, ...], Key]:
+    def all_keys(self) -> Mapping[tuple[str, ...], Key]:
         """Every key with its path; kinds of a union share their path, the first one counts."""
+        return self._all_keys
+
+    @cached_property
+    def _all_keys(self) -> Mapping[tuple[str, ...], Key]:
         found: dict[tuple[str, ...], Key] = {}
         self._gather(self.root, (), found)
-        return found
+        return MappingProxyType(found)
 
     def _gather(self, section: str, above: tuple[str, ...], found: dict[tuple[str, ...], Key]) -> None:
         for name, key in self.sections[section].items():

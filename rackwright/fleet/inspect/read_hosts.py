@@ -13,7 +13,7 @@ from rackwright.loading.files import site_root
 from rackwright.messages import ReadingError, listed, waiting
 from rackwright.plan.concern import HostReading
 from rackwright.plan.reading import Section
-from rackwright.pyinfra_glue.declaring import declared_by, overlay_arguments
+from rackwright.pyinfra_glue.declaring import declared_by, overlay_all
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Locks
@@ -50,9 +50,7 @@ def survey(inventory: str, limit: Sequence[str], more: More | None = None, only:
     declared = declared_by(root, entries)
     locks = Locks(root)
     deploy = root / "deploy.py"
-    asked = {
-        entry.name: locks.pin(overlay_arguments(entry, declared[entry.name], deploy).settings) for entry in entries
-    }
+    asked = {entry.name: locks.pin(entry.settings) for entry in overlay_all(entries, declared, deploy)}
     with connected(entries) as hosts:
         # Its lock must be gevent's: a real one, made before `connected` patches, stops the only thread for ever.
         names = Names()

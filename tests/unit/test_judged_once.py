@@ -1,0 +1,174 @@
+"""Hosts with equal settings are judged once, and a deploy file is run once for hosts that it cannot tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackwright.engines.fit import host as fit
+from rackwright.loading.validate import Known, validate
+from rackwright.messages import SettingsError
+from rackwright.pyinfra_glue import declaring
+from rackwright.pyinfra_glue.declaring import declare
+from rackwright.pyinfra_glue.host_reads import reads_of
+from rackwright.settings.group import Group
+from tests.unit.machines import settings
+
+HOST = "from pyinfra import host\nfrom rackwright.operations import docker, firewall\n"
+DATA: Mapping[str, Mapping[str, Any]] = {
+    "h1": {"edge": True, "ssh_hostname": "10.0.0.1"},
+    "h2": {"edge": True, "ssh_hostname": "10.0.0.2"},
+    "h3": {"edge": 1, "ssh_hostname": "10.0.0.3"},
+    "h4": {"ssh_hostname": "10.0.0.4"},
+}
+
+
+def site(folder: Path, text: str, **modules: str) -> Path:
+    """A site's deploy file, and its own modules beside it."""
+    for name, source in modules.items():
+        (folder / f"{name}.py").write_text(source)
+    (folder / "deploy.py").write_text(text)
+    return folder / "deploy.py"
+
+
+@pytest.mark.parametrize(
+    ("line", "keys"),
+    [
+        ("docker()", frozenset()),
+        ("if host.data.get('edge'): firewall()", frozenset({"edge"})),
+        ("if host.data.edge == host.data.get('rack', 1): firewall()", frozenset({"edge", "rack"})),
+        ("if host.data.get('edge', host.data.rack): firewall()", frozenset({"edge", "rack"})),
+    ],
+)
+def test_a_deploy_file_says_by_which_data_it_decides(tmp_path: Path, line: str, keys: frozenset[str]) -> None:
+    assert reads_of(site(tmp_path, HOST + line)) == keys
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if host.name == 'h1': firewall()",
+        "if 'b200' in host.groups: firewall()",
+        "if host.data.dict().get('edge'): firewall()",
+        "if host.data.get(key): firewall()",
+        "if getattr(host.data, 'edge', 0): firewall()",
+        "same = host",
+        "print(f'{host}')",
+        "from pyinfra import host as same",
+        "from pyinfra import inventory",
+        "from pyinfra import state",
+        "from pyinfra.context import ctx_host",
+        "from pyinfra.api.deploy import context\ncontext.host.name",
+        "import pyinfra",
+        "import pyinfra.context",
+        "from rackwright.pyinfra_glue.inventories import settings_of",
+        "from rackwright import inventory",
+        "import yaml_that_nobody_has",
+        "import importlib",
+        "eval('ho' + 'st.name')",
+        "globals()['host']",
+        "count = 0\ndef first():\n    global count\n    count += 1",
+    ],
+)
+def test_what_else_it_may_decide_by_is_asked_for_each_host(tmp_path: Path, line: str) -> None:
+    assert reads_of(site(tmp_path, f"{HOST}{line}\n")) is None
+
+
+def test_modules_of_the_site_are_read_too_and_its_operations_are_not(tmp_path: Path) -> None:
+    own = "from pyinfra import host\nfrom pyinfra.api import operation\n"
+    deploy = site(
+        tmp_path,
+        "from shared import edge\nimport far\nedge()\n",
+        shared=own + "def edge():\n    return host.data.edge\n",
+        far=own + "@operation()\ndef ours():\n    yield host.name\n",
+    )
+    assert reads_of(deploy) == frozenset({"edge"})
+    site(tmp_path, "from shared import edge\n", shared="from pyinfra import host\nname = host.name\n")
+    assert reads_of(deploy) is None
+
+
+def test_the_shipped_deploy_file_tells_no_hosts_apart() -> None:
+    assert reads_of(Path(__file__).parents[2] / "deploy.py") == frozenset()
+
+
+def test_it_is_run_once_for_hosts_that_are_alike_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deploy = site(tmp_path, HOST + "docker()\nif host.data.get('edge') is True: firewall()\n")
+    ran: list[str] = []
+    real = declaring._declare
+
+    def declared(*words: Any) -> Any:
+        ran.append(words[2].name)
+        return real(*words)
+
+    monkeypatch.setattr(declaring, "_declare", declared)
+    found = declare(deploy, list(DATA.items()))
+    assert ran == ["h1", "h3", "h4"]
+    assert [found[name].steps for name in DATA] == [("docker", "firewall"), ("docker", "firewall"), *2 * [("docker",)]]
+
+
+def test_a_file_that_asks_for_the_name_is_run_for_each_host(tmp_path: Path) -> None:
+    deploy = site(tmp_path, HOST + "docker()\nif host.name == 'h2': firewall()\n")
+    found = declare(deploy, list(DATA.items()))
+    assert [name for name, own in found.items() if "firewall" in own] == ["h2"]
+    assert list(found) == list(DATA)
+
+
+def test_a_mistake_still_names_its_host(tmp_path: Path) -> None:
+    deploy = site(tmp_path, HOST + "host.data.get('edge') or no_such_step()\n")
+    with pytest.raises(SettingsError, match=r"deploy\.py: h4: NameError"):
+        declare(deploy, list(DATA.items()))
+
+
+def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Endpoints that are judged from now on."""
+    seen: list[str] = []
+    real = fit.check_endpoint
+
+    def check(name: str, *more: Any) -> Any:
+        seen.append(name)
+        return real(name, *more)
+
+    monkeypatch.setattr(fit, "check_endpoint", check)
+    return seen
+
+
+MODEL = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}
+VALUES: Mapping[str, Any] = {"model": MODEL, "engine": {}}
+
+
+def test_equal_settings_have_one_verdict_and_other_ones_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    known, seen = Known(), judged(monkeypatch)
+    one, two, other = (
+        validate(name, {**VALUES, "hardware": {"rack": rack}}, {}, known)[0]
+        for name, rack in (("h1", "r1"), ("h2", "r1"), ("h3", "r2"))
+    )
+    assert one is two is not other
+    for own in (one, two, other):
+        assert own is not None
+        fit.check_host(own)
+    assert len(seen) == 2
+
+
+def test_members_of_a_group_share_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = settings()
+    found, seen = fit.check_host(own), judged(monkeypatch)
+    assert own.in_group(None) is own
+    member = own.in_group(Group("llm", (), 0, None))
+    assert member is not own
+    assert fit.check_host(member) == found
+    assert not seen
+    fit.check_host(own.model_copy(update={"port": 9000}))
+    assert seen
+
+
+def test_what_is_a_hosts_own_is_still_looked_at_where_the_settings_are_known() -> None:
+    known = Known()
+    assert validate("h1", VALUES, {}, known)[1] == []
+    _, problems = validate("h2", {**VALUES, "ssh_port": "no port", "no_key_of_ours": 1}, {}, known)
+    assert {problem.path for problem in problems} == {("ssh_port",), ("no_key_of_ours",)}
+    jinja = {**VALUES, "environment": {"A": "{{ b }}"}}
+    assert validate("h3", {**jinja, "own_keys": ["environment"]}, {}, known)[1] == []
+    assert [problem.code for problem in validate("h4", jinja, {}, known)[1]] == ["RW0215"]
