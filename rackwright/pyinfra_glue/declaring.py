@@ -31,7 +31,6 @@ from rackwright.loading.load import overlaid, standalone
 from rackwright.loading.validate import Known
 from rackwright.messages import RackwrightError, SettingsError, coded
 from rackwright.pyinfra_glue.current_run import current_state, inventory_of, state_beside
-from rackwright.pyinfra_glue.host_reads import reads_of, values_of
 from rackwright.pyinfra_glue.importing import importing_from
 from rackwright.settings.model import HostSettings
 from rackwright.settings.origin import Origin
@@ -247,7 +246,10 @@ def declare(
     code = _compiled(deploy)
     if not hosts:  # pyinfra makes no State of none
         return {}
-    alike = _alike(hosts, reads_of(deploy))
+    # Imported late: who only looks at hosts loads inventories too, and declares nothing.
+    from rackwright.pyinfra_glue.host_reads import alike_to  # noqa: PLC0415
+
+    alike = alike_to(deploy, hosts)
     inventory = inventory_of([hosts[first] for first, _ in alike])
     state = state_beside(inventory, Config(), check_for_changes=False)
     part_of(state, _Deploy).declares_only = True
@@ -257,22 +259,6 @@ def declare(
         declared = {host.name: _declare(code, deploy, host, ask or _refuse) for host in inventory}
     found = {name: declared[hosts[first][0]] for first, names in alike for name in names}
     return {name: found[name] for name, _ in hosts}
-
-
-def _alike(hosts: Sequence[tuple[str, Mapping[str, Any]]], keys: frozenset[str] | None) -> list[tuple[int, list[str]]]:
-    """Return the hosts that a deploy file cannot tell apart, with the place of the first; each alone without `keys`."""
-    if keys is None:
-        return [(place, [name]) for place, (name, _) in enumerate(hosts)]
-    found: dict[str, list[tuple[Any, int, list[str]]]] = {}
-    for place, (name, data) in enumerate(hosts):
-        values = values_of(data, keys)
-        bucket = found.setdefault(repr(values), [])  # which secrets have in common: they are masks in it
-        names = next((names for seen, _, names in bucket if seen == values), None)
-        if names is None:
-            bucket.append((values, place, [name]))
-        else:
-            names.append(name)
-    return sorted((place, names) for bucket in found.values() for _, place, names in bucket)
 
 
 def _compiled(deploy: Path) -> Any:

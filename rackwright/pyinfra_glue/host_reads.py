@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +32,21 @@ def reads_of(deploy: Path) -> frozenset[str] | None:
         return None
 
 
-def values_of(data: Mapping[str, Any], keys: frozenset[str]) -> tuple[tuple[str, bool, Any], ...]:
-    """Return what one host's data has under these keys."""
-    return tuple((key, key in data, data.get(key)) for key in sorted(keys))
+def alike_to(deploy: Path, hosts: Sequence[tuple[str, Mapping[str, Any]]]) -> list[tuple[int, list[str]]]:
+    """Return the hosts that a deploy file cannot tell apart, by name, with the place of the first in `hosts`."""
+    keys = reads_of(deploy)
+    if keys is None:
+        return [(place, [name]) for place, (name, _) in enumerate(hosts)]
+    found: dict[str, list[tuple[Any, int, list[str]]]] = {}
+    for place, (name, data) in enumerate(hosts):
+        values = [(key, key in data, data.get(key)) for key in sorted(keys)]
+        bucket = found.setdefault(repr(values), [])  # which values with other secrets have too: they are masks in it
+        names = next((names for seen, _, names in bucket if seen == values), None)
+        if names is None:
+            bucket.append((values, place, [name]))
+        else:
+            names.append(name)
+    return sorted((place, names) for bucket in found.values() for _, place, names in bucket)
 
 
 class _Sources:

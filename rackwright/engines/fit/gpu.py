@@ -10,12 +10,14 @@ from rackwright.settings.sections import Hardware
 
 @dataclass(frozen=True)
 class GpuType:
-    """A GPU product: memory in MiB, compute capability, and other names that people have for it."""
+    """A GPU product: memory in MiB, compute capability, other names that people have for it."""
 
     name: str
     memory_mib: int
     compute_capability: str
     aliases: tuple[str, ...] = ()
+    unified: bool = False
+    """True where the GPU's memory is the host's: containers, page cache and system live in it too."""
 
 
 def gpu_type(product: str) -> GpuType | None:

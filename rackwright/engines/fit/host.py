@@ -15,7 +15,9 @@ from rackwright.engines.fit.group import check_group
 from rackwright.engines.fit.known_bad import WAY_OUT, accepted, check_known_bad
 from rackwright.engines.fit.memory import check_memory
 from rackwright.engines.fit.other_engine import check_engine_of_image
+from rackwright.engines.fit.paths import check_paths
 from rackwright.engines.fit.sizes import EngineOptions, plan_of
+from rackwright.engines.fit.unified import check_unified
 from rackwright.engines.in_clear import check_hooks, check_secrets, showable
 from rackwright.engines.options.check import check_options
 from rackwright.engines.options.exported import exported
@@ -78,6 +80,8 @@ def check_endpoint(
         *check_rights(endpoint, hardware),
         *check_draft(endpoint, plan),
         *check_memory(endpoint, plan, hardware),
+        *check_unified(endpoint, plan, hardware),
+        *check_paths(endpoint),
         *(map(accepted, bad) if endpoint.accept_known_bad else bad),
     ]
 
