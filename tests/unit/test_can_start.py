@@ -90,6 +90,10 @@ def test_a_host_that_is_well_may_stop_what_serves(ask: Ask) -> None:
     assert ask(again="yes") == WELL
 
 
+def test_what_a_start_makes_in_the_endpoints_own_folder_need_not_be_there(ask: Ask, tmp_path: Path) -> None:
+    assert ask(needs=f"path {tmp_path}/keyed\n") == WELL
+
+
 FEW = 'case "$*" in -Pi*) echo /d 9 1 5 9 / ;; *) echo /d 9 1 99999 9 / ;; esac'
 GONE: dict[str, tuple[dict[str, Any], str]] = {
     "Docker's chains are gone (nat DOCKER, filter DOCKER)": ({"lacks": "nat DOCKER\\nfilter DOCKER\\n"}, "needs"),

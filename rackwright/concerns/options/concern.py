@@ -31,6 +31,7 @@ from rackwright.paths import (
     endpoint_dir,
     endpoint_job,
     helper_container,
+    keyed_dir,
 )
 from rackwright.plan.change import Change, Job, Refuse
 from rackwright.plan.concern import Concern, HostReading
@@ -232,7 +233,9 @@ def ask_script(own: WantedOptions, folder: str, answer: str) -> str:
 def docker_run(own: WantedOptions, folder: str) -> list[str]:
     """The container that only builds the options: one GPU, no network, nothing of the host that it could write to."""
     spec = own.release.spec
-    binds = [(mount.source, mount.target) for mount in spec.mounts if not mount.writable]
+    # The engine's file with its key is made by the first start, and is not asked about.
+    own_key = keyed_dir(spec.name)
+    binds = [(one.source, one.target) for one in spec.mounts if not one.writable and one.source != own_key]
     words = [*_alone(own), "--tmpfs", SCRATCH_MOUNT]
     # Unlike --volume, this does not make a folder that is missing.
     for source, target in (*binds, (folder, RELEASE_MOUNT)):

@@ -16,6 +16,6 @@ case $status in 124 | 125 | 137) ;; *) ended=yes ;; esac
 why_not() { # how it ended, when not by the program itself: a sentence that needs no escapes in JSON
   case $status in
     124 | 137) printf '%s\n' "it took more than $limit s" ;;
-    *) printf '%s\n' "docker run ended with $status: $(grep -v '^$' "$work/errors" | tail -n 1 | tr -cd '[:alnum:] .,:;/_()=-' | cut -c 1-300)" ;;
+    *) printf '%s\n' "docker run ended with $status: $(grep -v -e '^$' -e "^See 'docker" "$work/errors" | tail -n 1 | tr -cd '[:alnum:] .,:;/_()=-' | cut -c 1-300)" ;;
   esac
 }
