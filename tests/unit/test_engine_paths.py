@@ -167,6 +167,7 @@ def test_an_offline_container_stays_offline_by_any_word() -> None:
 def test_gpt_oss_without_its_encodings_is_told(kind: str) -> None:
     assert levels(kind) == []
     assert [(one.code, one.level) for one in found(kind, harmony=False)] == [("RW0344", Level.WARN)]
+    assert levels(kind, harmony=False, environment={"TIKTOKEN_RS_CACHE_DIR": "/models/cache"}) == ["warn"]
     assert levels(kind, harmony=False, model={"repository": "Qwen/Qwen3-30B-A3B", "mount": "/config/models/q"}) == []
     for harmony in (True, False):
         own = {"TIKTOKEN_ENCODINGS_BASE": "/models/tiktoken"}
@@ -186,7 +187,11 @@ SPARK = {"gpu_models": ["DGX Spark"], "gpu_count": 1}
         ("vllm", {}, "64g", "shm_size"),
         ("vllm", {}, "16g", None),
         ("vllm", {"gpu-memory-utilization": 0.4}, "32g", None),
+        ("vllm", {"cpu-offload-gb": 40}, None, "cpu-offload-gb"),
+        ("vllm", {"cpu-offload-gb": 40, "gpu-memory-utilization": 0.5}, None, None),
         ("sglang", {"mem-fraction-static": 0.97}, None, "mem-fraction-static"),
+        ("sglang", {"mem-fraction-static": 0.8, "hicache-size": 60}, None, "hicache-size"),
+        ("tensorrt-llm", {"kv_cache_config": {"host_cache_size": 50 << 30}}, None, "host_cache_size"),
         ("tensorrt-llm", {"kv_cache_config": {"free_gpu_memory_fraction": 0.9}}, None, None),
         ("tensorrt-llm", {"kv_cache_config": {"free_gpu_memory_fraction": 0.98}}, None, "free_gpu_memory_fraction"),
     ],

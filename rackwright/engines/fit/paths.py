@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from rackwright.engines.data import table
 from rackwright.engines.finding import Finding, Level
@@ -21,7 +20,7 @@ ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*://")
 TRUE = frozenset({"1", "ON", "YES", "TRUE"})
 """As huggingface_hub reads a variable (constants.py, _is_true)."""
 OTHER_HUBS = ("VLLM_USE_MODELSCOPE", "SGLANG_USE_MODELSCOPE")
-ENCODINGS = ("TIKTOKEN_ENCODINGS_BASE", "TIKTOKEN_RS_CACHE_DIR")
+ENCODINGS = "TIKTOKEN_ENCODINGS_BASE"
 
 
 @dataclass(frozen=True)
@@ -157,8 +156,7 @@ def _without_encodings(endpoint: EndpointSettings, found: Iterable[Finding]) -> 
     """Warn of gpt-oss without its encodings: it starts, answers /health, and fails at the first prompt."""
     if endpoint.harmony or not _is_gpt_oss(endpoint) or any(one.path[0] == "environment" for one in found):
         return
-    said: Mapping[str, Any] = endpoint.environment
-    if not any(name in said for name in ENCODINGS):
+    if ENCODINGS not in endpoint.environment:
         text = (
             "is false, and gpt-oss needs the tiktoken encodings: without a way out it fails at the first prompt; "
             "set it to true, or name the image's own folder: environment: {TIKTOKEN_ENCODINGS_BASE: FOLDER}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rackwright.engines.finding import Finding, Level
 from rackwright.engines.fit.gpu import gpu_types
 from rackwright.engines.fit.memory import GIB, weights_of
 from rackwright.engines.fit.sizes import EngineOptions
 from rackwright.settings.model import EndpointSettings
+from rackwright.settings.origin import KeyPath
 from rackwright.settings.sections import Hardware
 
 CODE = "RW0354"
@@ -16,6 +17,12 @@ SYSTEM = 8 * GIB
 """What system, dockerd and the server's own processes take, so that the host stays alive."""
 SPARE = 4 * GIB
 """What is left where the fraction is of free memory, of which the system has its part already (TensorRT-LLM)."""
+OFFLOADED: dict[str, dict[KeyPath, int]] = {
+    "vllm": {("cpu-offload-gb",): GIB, ("swap-space",): GIB, ("kv-offloading-size",): GIB},
+    "sglang": {("cpu-offload-gb",): GIB, ("hicache-size",): 10**9},
+    "tensorrt-llm": {("kv_cache_config", "host_cache_size"): 1},
+}
+"""Options that take the host's memory as well, with the bytes of their unit."""
 UNITS = {"b": 1, "k": 1024, "m": 1024**2, "g": GIB}
 
 
@@ -32,6 +39,13 @@ def check_unified(endpoint: EndpointSettings, plan: EngineOptions, hardware: Har
             f"the system, page cache and all: write {_most(plan.engine_kind, memory)} at most"
         )
         yield Finding(plan.path("fraction"), text, Level.WARN, code=CODE)
+    for path, size in _offloaded(plan):
+        if engine + size + spare > memory:
+            text = (
+                f"is {_gib(size)} of the {_gib(memory)} that GPU and host share beside {_gib(engine)} of the engine: "
+                "leave it out, nothing is gained by it here"
+            )
+            yield Finding(("engine", *path), text, Level.WARN, code=CODE)
     # A small one is a limit that nobody reaches; half of the memory is what hosts have died of.
     if shared > memory / 4 and shared + min(engine, memory - SYSTEM) + SYSTEM > memory:
         text = (
@@ -39,6 +53,15 @@ def check_unified(endpoint: EndpointSettings, plan: EngineOptions, hardware: Har
             f"{_gib(engine)}: leave it out (--ipc=host then), or write 16g"
         )
         yield Finding(("container", "shm_size"), text, Level.WARN, code=CODE)
+
+
+def _offloaded(plan: EngineOptions) -> Iterator[tuple[KeyPath, float]]:
+    for path, unit in OFFLOADED[plan.engine_kind].items():
+        here: object = plan.options
+        for part in path:
+            here = here.get(part) if isinstance(here, Mapping) else None
+        if isinstance(here, int | float) and not isinstance(here, bool) and here > 0:
+            yield path, here * unit
 
 
 def size_of(text: str) -> int:
