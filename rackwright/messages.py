@@ -7,6 +7,7 @@ sequence in it would move the cursor, set the clipboard or hide what follows.
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -32,6 +33,24 @@ _SEQUENCES = re.compile(
     "|\x1b[ -/]*[0-~]"  # the short ones
 )
 _BREAKS = re.compile("\r\n|\r|\n")
+_OUR_COMMAND = re.compile(r"\b(rackwright [a-z][^;\n]*?) INVENTORY\b")
+_inventory = ""
+
+
+def name_inventory(path: str) -> None:
+    """Let commands that are printed from now on name this inventory; empty for none.
+
+    A command without it is refused in a site that has several.
+    """
+    global _inventory  # noqa: PLW0603 - as the secrets in masks: one process works on one inventory
+    _inventory = shlex.quote(path) if path else ""
+
+
+def _named(text: str) -> str:
+    """`text` with the inventory of this process in each command that has the place for one."""
+    if not _inventory or "INVENTORY" not in text:
+        return text
+    return _OUR_COMMAND.sub(lambda found: f"{found[1]} {_inventory}", text)
 
 
 def printable(text: str, keep: str = "", longest: int = LONGEST) -> str:
@@ -41,6 +60,7 @@ def printable(text: str, keep: str = "", longest: int = LONGEST) -> str:
     A secret that this process has read is a mask. keep: characters that stay all the same, such as a tab. longest:
     characters; what is cut off is counted.
     """
+    text = _named(text)
     plain = hidden(text if text.isprintable() else _plain(text, keep))
     return plain if len(plain) <= longest else f"{plain[:longest]} [{len(plain) - longest} characters more]"
 

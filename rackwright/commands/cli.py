@@ -19,7 +19,7 @@ from rackwright.commands.habits import option_hints, verb_hint
 from rackwright.commands.vault import open_vault
 from rackwright.garbage import collect_seldom
 from rackwright.masks import tell_mistake
-from rackwright.messages import RackwrightError, coded
+from rackwright.messages import RackwrightError, coded, name_inventory
 from rackwright.processes import INTERRUPTED, ReportedInterrupt, ended_in_order
 
 ERROR = 1
@@ -123,6 +123,8 @@ def main(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         with suppress(OSError):
             print(f"\nrackwright: {str(error) or 'interrupted'}", file=sys.stderr)
+    finally:
+        name_inventory("")
     return INTERRUPTED
 
 
@@ -149,6 +151,7 @@ def _main(words: Sequence[str] | None) -> int:
             args.inventory = import_module("rackwright.commands.default_inventory").default_inventory(
                 getattr(args, "hosts", ())
             )
+        name_inventory(getattr(args, "inventory", ""))
         with _given(args):
             return handler(args)
     except RackwrightError as error:

@@ -17,7 +17,7 @@ from rackwright.fleet.rollout.participants import choose_participants
 from rackwright.loading.files import site_root
 from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
-from rackwright.messages import counted
+from rackwright.messages import counted, printable
 from rackwright.pyinfra_glue.session import chosen_together
 from rackwright.runs.ending import ERROR
 from rackwright.runs.record import REBOOT
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         place, names, root, listed, args.skip_offline, drained=drained_hosts(entries), mates=mates_of(entries)
     )
     for text in present.reasons:
-        print(f"rackwright: {text}")
+        print(f"rackwright: {printable(text)}")
     if not args.yes and not agreed(headline([entry for entry in entries if entry.name in present.hosts])):
         print("nothing was done", file=sys.stderr)
         return ERROR

@@ -90,7 +90,8 @@ def refuse_drained(host: str, marks: Mapping[str, Drained]) -> None:
     """A host that has its mark still was not reinstalled, and no run switches its endpoints. Raises RackwrightError."""
     if mark := marks.get(host):
         raise RackwrightError(
-            f"{host} is {mark}; nothing was done; next: rackwright undrain {host}, then the same command", code="RW1032"
+            f"{host} is {mark}; nothing was done; next: rackwright undrain {host} -i INVENTORY, then the same command",
+            code="RW1032",
         )
 
 

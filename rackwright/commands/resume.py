@@ -24,12 +24,12 @@ from rackwright.fleet.rollout.control import of_all, roll_out, take_back
 from rackwright.fleet.rollout.found_on_hosts import adopt
 from rackwright.fleet.rollout.launch import Run, begin
 from rackwright.fleet.rollout.participants import choose_participants
-from rackwright.fleet.rollout.plain_run import sentence
+from rackwright.fleet.rollout.plain_run import sentence, shortest
 from rackwright.fleet.rollout.resuming import Rest, advice, hurt_hosts, rest_of
 from rackwright.loading.files import site_root
 from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
-from rackwright.messages import RackwrightError
+from rackwright.messages import RackwrightError, name_inventory, printable
 from rackwright.pyinfra_glue.options import given
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.claim import claimed
@@ -97,6 +97,7 @@ def _read(path: Path) -> Record:
 
 
 def _resume(args: argparse.Namespace, root: Path, path: Path, old: Record) -> int:
+    name_inventory(shortest(old.begin["inventory"]))
     rest, hosts = still_there(old, rest_of(old))
     names = [host.name for host in hosts]
     if rest.kind == REBOOT:
@@ -107,7 +108,7 @@ def _resume(args: argparse.Namespace, root: Path, path: Path, old: Record) -> in
     place, quorum = Path(old.begin["inventory"]), old.begin.get("skip_offline")
     present = choose_participants(place, names, root, {}, quorum, len(old.hosts), drained, mates_of(hosts))
     for text in [*_doubts(old), *present.reasons]:
-        print(f"rackwright: {text}")
+        print(f"rackwright: {printable(text)}")
     what = f"This resumes {old.id} ({old.begin['what']}): {KINDS[rest.kind]} {', '.join(present.hosts)}."
     if not args.yes and not agreed(what):
         print("nothing was done", file=sys.stderr)

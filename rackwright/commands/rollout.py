@@ -19,7 +19,7 @@ from rackwright.fleet.rollout.launch import begin
 from rackwright.fleet.rollout.participants import choose_participants
 from rackwright.loading.files import site_root
 from rackwright.loading.group import mates_of
-from rackwright.messages import RackwrightError, counted
+from rackwright.messages import RackwrightError, counted, paragraph
 from rackwright.processes import module
 from rackwright.pyinfra_glue.declaring import declared_by
 from rackwright.pyinfra_glue.session import chosen_together
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         place, hosts, root, listed, args.skip_offline, drained=drained_hosts(entries), mates=mates_of(entries)
     )
     number = counted(len(present.hosts), "host")
-    print("\n".join(f"rackwright: {text}" for text in [*present.reasons, f"this run has {number}"]))
+    print(paragraph("\n".join(f"rackwright: {text}" for text in [*present.reasons, f"this run has {number}"])))
     if not args.yes:
         print("rackwright: reading what the rollout changes there", flush=True)
     if not args.yes and not agreed(

@@ -136,7 +136,7 @@ def left_drained(host: Host, seen: HostReading) -> bool:
     mark = seen[DRAINED].drained
     if mark is None:
         return False
-    text = f"{mark}; its endpoints are left as they are; next: rackwright undrain {host.name}"
+    text = f"{mark}; its endpoints are left as they are; next: rackwright undrain {host.name} -i INVENTORY"
     note("host", host=host.name, state=RunState.DRAINED, text=text)
     say(host, text, "yellow")
     return True

@@ -190,7 +190,7 @@ def test_a_rollout_leaves_drained_hosts_aside_and_says_whose_they_are(tmp_path: 
     assert found.hosts == ("h1",)
     assert found.reasons == [
         "h2 is left aside: drained since 2026-11-23 09:12 UTC by ops@desk: GPU 3 is swapped; "
-        "next: rackwright undrain h2"
+        "next: rackwright undrain h2 -i INVENTORY"
     ]
     assert found.events == [{"host": "h2", "state": RunState.DRAINED, "text": str(MARKED)}]
     with pytest.raises(RackwrightError, match="RW0840: every chosen host is drained") as caught:

@@ -92,7 +92,8 @@ def chains(case: Case) -> Verdicts:
     restart = "systemctl restart docker"
     others = f"; {seen.foreign_running} other containers run and stop with dockerd" if seen.others_stop else ""
     serving = f"; {', '.join(seen.serving)} still serves" if seen.serving else ""
-    fix = f"rackwright drain HOST --reason chains; on this host: {restart}; rackwright undrain HOST"
+    drain, undrain = "rackwright drain HOST --reason chains -i INVENTORY", "rackwright undrain HOST -i INVENTORY"
+    fix = f"{drain}; on this host: {restart}; {undrain}"
     text = f"{gone(seen.lacks)}, so no container that publishes a port can start{serving}{others}"
     yield False, text, fix if seen.serving else restart
 

@@ -32,7 +32,8 @@ class Participants:
         """What to say of those that are left aside."""
         skipped = [f"{host} is skipped: it cannot be reached; `rackwright resume` takes it on" for host in self.skipped]
         drained = [
-            f"{host} is left aside: {mark}; next: rackwright undrain {host}" for host, mark in self.drained.items()
+            f"{host} is left aside: {mark}; next: rackwright undrain {host} -i INVENTORY"
+            for host, mark in self.drained.items()
         ]
         bereft = [f"{host} is left aside: {why}" for host, why in self.bereft.items()]
         return (

@@ -18,7 +18,7 @@ from pyinfra import logger
 from rackwright.fleet.quarantine import remarks, update_quarantine
 from rackwright.fleet.rollout.begin_event import beginning
 from rackwright.fleet.rollout.resuming import AGAIN, checked
-from rackwright.messages import RackwrightError, coded
+from rackwright.messages import RackwrightError, coded, name_inventory
 from rackwright.processes import INTERRUPTED, this_process
 from rackwright.pyinfra_glue.current_run import current_state, has_executed, last_words
 from rackwright.runs.ending import FIX
@@ -37,6 +37,7 @@ def keep_record(
     """
     hosts = list(addresses)
     own = not received().record
+    name_inventory(shortest(str(inventory.absolute())))
     if own:
         try:
             os.environ[VARIABLE] = replace(received(), record=str(new_record(root, deploy.stem))).text
@@ -79,6 +80,7 @@ class _Ending:
         except (OSError, ValueError, KeyError, RackwrightError) as trouble:
             logger.warning(f"{self.path}: the record of this run has no end: {trouble}")
         finally:
+            name_inventory("")
             if self.own:
                 del os.environ[VARIABLE]
 

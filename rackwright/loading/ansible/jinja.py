@@ -30,7 +30,7 @@ MEMORY = 512 << 20
 PLAIN = (str, int, float, bool, type(None))
 
 
-NEXT = "next: write the value itself, then: rackwright check"
+NEXT = "next: write the value itself, then: rackwright check INVENTORY"
 
 
 @dataclass(frozen=True)

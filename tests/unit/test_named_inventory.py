@@ -1,0 +1,62 @@
+"""Commands that are printed name the inventory that this process was given."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+import pytest
+
+from rackwright.commands import cli
+from rackwright.concerns.drained import Drained
+from rackwright.fleet.rollout.participants import Participants
+from rackwright.messages import RackwrightError, name_inventory, printable
+
+MARK = Drained("GPU 3", "ann@laptop", "2026-11-20 10:00")
+
+
+@pytest.fixture
+def lab() -> Iterator[None]:
+    name_inventory("inventory/my lab.py")
+    yield
+    name_inventory("")
+
+
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("next: rackwright undrain h1 -i INVENTORY", "next: rackwright undrain h1 -i 'inventory/my lab.py'"),
+        (
+            "next: rackwright status INVENTORY, then rackwright logs INVENTORY --limit h1",
+            "next: rackwright status 'inventory/my lab.py', then rackwright logs 'inventory/my lab.py' --limit h1",
+        ),
+        ("ansible says INVENTORY is empty; rackwright: no", "ansible says INVENTORY is empty; rackwright: no"),
+        ("rackwright plan; the INVENTORY of the site", "rackwright plan; the INVENTORY of the site"),
+    ],
+)
+def test_a_command_names_the_inventory_and_other_text_keeps_its_words(text: str, said: str) -> None:
+    assert printable(text) == said
+    assert str(RackwrightError(text)) == said
+
+
+def test_without_an_inventory_the_word_stays() -> None:
+    assert printable("next: rackwright status INVENTORY") == "next: rackwright status INVENTORY"
+
+
+@pytest.mark.usefixtures("lab")
+def test_a_drained_host_that_a_run_leaves_aside_names_a_command_that_works_with_several_inventories() -> None:
+    told = Participants(("h2",), drained={"h1": MARK}).reasons[0]
+    assert printable(told).endswith("next: rackwright undrain h1 -i 'inventory/my lab.py'")
+
+
+def test_a_command_names_its_inventory_in_its_refusals_and_only_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_: argparse.Namespace) -> int:
+        raise RackwrightError("h1 is drained; next: rackwright undrain h1 -i INVENTORY", code="RW1032")
+
+    monkeypatch.setattr("rackwright.commands.status.run", refuse)
+    assert cli.main(["status", "inventory/lab.py"]) == 1
+    assert capsys.readouterr().err.endswith("next: rackwright undrain h1 -i inventory/lab.py\n")
+    assert printable("rackwright status INVENTORY") == "rackwright status INVENTORY", "the next command has its own"
