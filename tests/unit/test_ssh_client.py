@@ -248,7 +248,11 @@ def test_what_may_run_twice_is_asked_again_over_a_new_connection(
 
 def test_a_command_while_another_thread_connects_anew_is_a_lost_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     client = PatientClient()  # as pyinfra has it until its connect() is through
-    host: Any = SimpleNamespace(connector=SimpleNamespace(client=client), run_shell_command=client.exec_command)
+    host: Any = SimpleNamespace(
+        name="h1",
+        connector=SimpleNamespace(client=client),
+        run_shell_command=lambda command, **_: client.exec_command(str(command)),
+    )
     state: Any = SimpleNamespace(print_output=False, print_input=False)
     monkeypatch.setattr(effects, "_global_arguments", lambda *_: {})
     with pytest.raises(ConnectionLostError, match="closed"):

@@ -24,6 +24,7 @@ from pyinfra.connectors.sshuserclient import client
 from pyinfra.connectors.sshuserclient.client import SSHClient
 
 from rackwright.messages import SettingsError
+from rackwright.pyinfra_glue.ssh.any_shell import for_any_shell
 from rackwright.pyinfra_glue.ssh.limits import limit_commands
 from rackwright.pyinfra_glue.ssh.trust import Trust
 from rackwright.settings.ssh.known_hosts import STRICT, HostKeyPlace, place_for, refuse_unfit
@@ -158,14 +159,15 @@ class PatientClient(SSHClient):
             text = f"the jump host does not get through to {target} port {target_port}: {error.text}"
             raise SSHException(text) from error
 
-    def exec_command(self, *args: Any, **arguments: Any) -> Any:
+    def exec_command(self, command: str, *args: Any, **arguments: Any) -> Any:
         """Start a command; where sshd lets no other session in (MaxSessions), the one before is given time to end."""
+        command = for_any_shell(command)
         for pause in TURNS:
             try:
-                return super().exec_command(*args, **arguments)
+                return super().exec_command(command, *args, **arguments)
             except ChannelException:
                 time.sleep(pause)
-        return super().exec_command(*args, **arguments)
+        return super().exec_command(command, *args, **arguments)
 
 
 @dataclass
