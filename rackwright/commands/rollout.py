@@ -7,11 +7,12 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rackwright.commands.inventories import add_limit, data_of
+from rackwright.fleet.inspect.host_names import hosts_text
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.quarantine import load_quarantine
 from rackwright.fleet.rollout.control import roll_out
@@ -35,6 +36,8 @@ KEYS = {
     "adopt": "rollout.adopt",
 }
 """Options of the command, and the settings that they stand for."""
+GROUPS = 4
+"""Groups of hosts whose changes stand in the question."""
 PLAN_SECONDS = 300
 """Longest time for reading a whole fleet before it is asked for yes."""
 
@@ -82,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.yes:
         print("rackwright: reading what the rollout changes there", flush=True)
     if not args.yes and not agreed(
-        f"This rolls {args.inventory} out on {number}: {plan_headline(args, present.hosts, data)}."
+        f"This rolls {args.inventory} out on {number}: {plan_headline(args, present.hosts, data)}"
     ):
         print("nothing was done", file=sys.stderr)
         return ERROR
@@ -96,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def plan_headline(args: argparse.Namespace, hosts: Sequence[str], data: Mapping[str, Any]) -> str:
-    """The headline of a plan, read by a process of its own: connecting makes the whole process cooperative."""
+    """The headline of a plan and what changes, read by another process: connecting makes the whole one cooperative."""
     words = [*module("rackwright"), "plan", args.inventory, "--json"]
     words += [word for host in hosts for word in ("--limit", host)]
     words += [word for key, value in data.items() for word in ("--data", f"{key}={json.dumps(value)}")]
@@ -110,15 +113,25 @@ def plan_headline(args: argparse.Namespace, hosts: Sequence[str], data: Mapping[
             check=False,
             start_new_session=True,
         )
-        return str(json.loads(done.stdout)["headline"])
+        return "\n  ".join(_asked_of(json.loads(done.stdout)))
     except (subprocess.SubprocessError, ValueError, KeyError) as error:
         why = "reading took too long" if isinstance(error, subprocess.TimeoutExpired) else "see above"
         return f"what it stops is not known, {why}; to see it: rackwright plan {args.inventory}"
 
 
+def _asked_of(plan: Mapping[str, Any]) -> Iterator[str]:
+    """The headline, and below it what changes, a line for hosts that change alike; of many, the first few."""
+    changing = {host["host"] for host in plan["hosts"] if host["state"] != "converged"}
+    groups = [one for one in plan["groups"] if changing.intersection(one["hosts"])]
+    yield plan["headline"]
+    yield from (f"{hosts_text(one['hosts'])}: {one['summary']}" for one in groups[:GROUPS])
+    if groups[GROUPS:]:
+        yield f"and {counted(len(groups) - GROUPS, 'group')} more: rackwright plan INVENTORY"
+
+
 def agreed(sentence: str) -> bool:
     """Ask before something is done to a fleet. Raises RackwrightError where nobody can answer."""
-    print(sentence)
+    print(paragraph(sentence))
     try:
         return input("Type yes to go on: ").strip() == "yes"
     except EOFError:

@@ -113,16 +113,28 @@ def test_a_repository_that_there_is_not_is_found_by_the_plan() -> None:
 # -- before rollout asks for yes
 
 
-def test_the_question_of_a_rollout_has_the_headline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_question_of_a_rollout_has_the_headline_and_what_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     words: list[str] = []
 
     def run(said: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
         words[:] = said
-        return subprocess.CompletedProcess(said, 2, json.dumps({"headline": "restarts 4 endpoints"}).encode())
+        return subprocess.CompletedProcess(said, 2, json.dumps(plan).encode())
+
+    plan = {
+        "headline": "restarts 4 endpoints",
+        "hosts": [{"host": "a", "state": "pending"}, {"host": "b", "state": "converged"}],
+        "groups": [
+            {"hosts": ["a"], "summary": "2 changes; restarts endpoint llm because max_batch_size changed"},
+            {"hosts": ["b"], "summary": "nothing to change"},
+        ],
+    }
 
     monkeypatch.setattr(subprocess, "run", run)
     args = argparse.Namespace(inventory="i.py")
-    assert plan_headline(args, ["a"], {"port": 9000}) == "restarts 4 endpoints"
+    assert plan_headline(args, ["a"], {"port": 9000}).splitlines() == [
+        "restarts 4 endpoints",
+        "  a: 2 changes; restarts endpoint llm because max_batch_size changed",
+    ]
     assert words[-6:] == ["i.py", "--json", "--limit", "a", "--data", "port=9000"]
     broken = subprocess.CompletedProcess(words, 1, b"")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: broken)
