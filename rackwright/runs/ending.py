@@ -144,8 +144,8 @@ def rolled_back(failed: Collection[str], bare: Collection[str] = ()) -> str:
     """The sentence on a release that every host has left again. bare: hosts where nothing served before it."""
     names = ", ".join(failed) or "a host"
     if bare:
-        text = f"nothing serves on {', '.join(bare)}, where no release was ever proven"
-        text += "; next: rackwright status INVENTORY"
+        bare_names = ", ".join(bare)
+        text = f"nothing serves on {bare_names}, where no release was ever proven; next: rackwright status INVENTORY"
         return coded("RW0617", f"the change failed on {names} and was taken back: {text}")
     return coded(
         "RW0612", f"the change failed on {names} and was rolled back: what served serves its last good release"
