@@ -42,9 +42,10 @@ from rackwright.pyinfra_glue.hostrun import (
     was_changed,
 )
 from rackwright.pyinfra_glue.inventories import settings_of
-from rackwright.pyinfra_glue.options import is_verbose
+from rackwright.pyinfra_glue.options import is_dry, is_verbose
 from rackwright.runs.journal import note
 from rackwright.runs.masking import change_fields
+from rackwright.sources.names import missing_of
 
 
 def apply_concern(concern: str, name: str, wait: bool = True) -> None:
@@ -71,10 +72,11 @@ def match_settings(concern: str, wait: bool = True) -> Commands:
 def _apply(host: Host, concern: Concern[Any, Any], begins: bool) -> Commands:
     settings = settings_of(host)
     wanted: Any = None
+    missing: Sequence[str] = ()
 
     def decide(seen: HostReading) -> Sequence[Change]:
-        nonlocal wanted
-        wanted = concern.wanted(settings, seen)
+        nonlocal wanted, missing
+        wanted, missing = concern.wanted(settings, seen), missing_of(seen[concern])
         return concern.changes(wanted, seen[concern])
 
     changes = yield from leased_changes(host, decide)
@@ -87,7 +89,7 @@ def _apply(host: Host, concern: Concern[Any, Any], begins: bool) -> Commands:
     announce_changes(host, changes)
     if changes and host.state.is_executing:
         note("stage", host=host.name, concern=concern.name, **change_fields(changes, settings))
-    _give_up_early(host, changes)
+    _give_up_early(host, changes, missing if is_dry() else ())
     for change in changes:
         if begins:
             mark_begun(host)
@@ -125,12 +127,17 @@ def _report(host: Host, concern: Concern[Any, Any], wanted: Any) -> None:
             say(host, line)
 
 
-def _give_up_early(host: Host, changes: Sequence[Change]) -> None:
-    """While looking ahead, a refusal takes the host out of the run, so that nothing is written to it later."""
-    refusals = [step for change in changes for step in change.steps if isinstance(step, Refuse) and step.final]
+def _give_up_early(host: Host, changes: Sequence[Change], missing: Sequence[str] = ()) -> None:
+    """While looking ahead, a refusal takes the host out of the run, so that nothing is written to it later.
+
+    missing: what registry and hub do not have. A --dry ends with it, as a plan does; a deploy asks from the host.
+    """
+    steps = [step for change in changes for step in change.steps]
+    refusals = [step.message for step in steps if isinstance(step, Refuse) and step.final]
+    refusals += missing
     if refusals and not host.state.is_executing:
         for refusal in refusals:
-            complain(host, refusal.message)
+            complain(host, refusal)
         host.state.failed_hosts.add(host)
         host.state.active_hosts.discard(host)
 

@@ -114,6 +114,12 @@ def current() -> Options | None:
     )
 
 
+def is_dry() -> bool:
+    """True for a pyinfra command with `--dry`."""
+    context = click.get_current_context(silent=True)
+    return bool(context and context.params.get("dry"))
+
+
 def is_verbose() -> bool:
     """Whether pyinfra's command was given `-v`."""
     context = click.get_current_context(silent=True)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, commit_of, name_of, sources_of
@@ -33,6 +33,11 @@ class ResolvedNames(NamedTuple):
     known: dict[str, str]
     unasked: dict[str, str]
     absent: dict[str, str]
+
+
+def missing_of(seen: Any) -> list[str]:
+    """Return what registry and hub say that they do not have, or do not show, of what a concern has read."""
+    return list(getattr(seen, "absent", {}).values())
 
 
 class Names:

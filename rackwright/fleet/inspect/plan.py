@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from rackwright.concerns.catalog import managed
 from rackwright.concerns.declared import Declared, left_behind
@@ -24,6 +24,7 @@ from rackwright.plan.ownership import RECORD
 from rackwright.plan.release import Release
 from rackwright.runs.masking import mask, secrets_of
 from rackwright.settings.model import HostSettings
+from rackwright.sources.names import missing_of
 
 State = Literal["pending", "converged", "refused", "unreadable", "unreachable"]
 _UUID = re.compile(r"GPU-[0-9a-fA-F-]{36}")
@@ -105,12 +106,8 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading, declared:
 
 def absent(reading: HostReading) -> list[str]:
     """What registry and hub say that they do not have, or do not show: a deploy would fail when it fetches it."""
-    said = [text for seen in (reading.seen.get(IMAGE.name), reading.seen.get(MODELS.name)) for text in _absent(seen)]
+    said = [text for seen in (reading.seen.get(IMAGE.name), reading.seen.get(MODELS.name)) for text in missing_of(seen)]
     return list(dict.fromkeys(said))
-
-
-def _absent(seen: Any) -> Iterable[str]:
-    return seen.absent.values() if seen is not None else ()
 
 
 def _refused(change: Change) -> bool:

@@ -6,7 +6,7 @@ Below `rackwright rollout` and its kin the record is there already; then only wh
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -14,18 +14,23 @@ from typing import Any
 
 import click
 from pyinfra import logger
+from pyinfra.api.host import Host
 
 from rackwright.fleet.quarantine import remarks, update_quarantine
 from rackwright.fleet.rollout.begin_event import beginning
 from rackwright.fleet.rollout.resuming import AGAIN, checked
-from rackwright.messages import RackwrightError, coded, name_inventory
+from rackwright.messages import NAMED, RackwrightError, coded, name_inventory
+from rackwright.plan.reach import in_url
+from rackwright.plan.spec import served_name
 from rackwright.processes import INTERRUPTED, this_process
 from rackwright.pyinfra_glue.current_run import current_state, has_executed, last_words
+from rackwright.pyinfra_glue.inventories import settings_of
 from rackwright.runs.ending import FIX
 from rackwright.runs.handover import VARIABLE, received
 from rackwright.runs.journal import new_record, note, read_record
 from rackwright.runs.record import Record, record_of
 from rackwright.runs.states import ENDED_WELL, WELL, RunState
+from rackwright.settings.model import EndpointSettings
 
 
 def keep_record(
@@ -92,7 +97,10 @@ class _Ending:
             executed = has_executed(state)
             text = sentence(self._record(), status, executed)
             note("end", status=status, text=text, executed=executed or None)
-            for line in closing_lines(self._record(), text):
+            record = self._record()
+            well = [host for host in state.inventory if record.states.get(host.name) in WELL]
+            reached = urls(well) if status == 0 else []
+            for line in closing_lines(record, text, reached):
                 click.echo(line)
             for text in update_quarantine(self.root, self._record()):
                 logger.warning(text)
@@ -106,17 +114,36 @@ class _Ending:
         return phases[-1] if phases else {}
 
 
-def closing_lines(record: Record, text: str) -> list[str]:
+def closing_lines(record: Record, text: str, reached: Sequence[str] = ()) -> list[str]:
     """What a plain run leaves on the screen: how it ended, and how to ask what it has proven.
 
-    A run that was stopped has said so already, when it was.
+    A run that was stopped has said so already, when it was. reached: where its endpoints are.
     """
     status, inventory = (record.end or {}).get("status"), record.begin["inventory"]
     if status == INTERRUPTED:
         return []
     served = any(state in WELL for state in record.states.values())
-    ask = f"; ask it: rackwright chat {shortest(inventory)}" if status == 0 and served else ""
-    return [f"rackwright: {text}{ask}"]
+    if status != 0 or not served:
+        return [f"rackwright: {text}"]
+    ask = f"rackwright: {text}; ask it: rackwright chat {shortest(inventory)}"
+    more = [f"  and {len(reached) - NAMED} more: rackwright status {shortest(inventory)}"] if reached[NAMED:] else []
+    return [ask, *(f"  {text}" for text in reached[:NAMED]), *more]
+
+
+def urls(hosts: Iterable[Host]) -> list[str]:
+    """Where clients reach each endpoint of these hosts, and the model that they ask for."""
+    return [
+        f"{url_for(endpoint, str(host.data.get('ssh_hostname') or host.name))}/v1, model {served_name(endpoint)}"
+        for host in hosts
+        if not settings_of(host).follows
+        for endpoint in settings_of(host).all_endpoints.values()
+    ]
+
+
+def url_for(endpoint: EndpointSettings, address: str) -> str:
+    """An endpoint's URL where its host has this address: that, or the one it is bound to."""
+    every = endpoint.address in ("0.0.0.0", "::")
+    return f"http://{in_url(address if every else endpoint.address)}:{endpoint.port}"
 
 
 def shortest(path: str) -> str:
