@@ -256,7 +256,7 @@ def test_a_lock_out_is_taken_back_when_the_power_goes_before_it_is_confirmed(sce
 
 def test_a_run_that_died_before_it_confirmed_is_confirmed_by_the_next(scene: Scene) -> None:
     assert scene.deploy(allow_from=scene.friends).status == 0
-    kill_when_ours_has(scene, "-s 10.0.0.0/8 ", firewall={"confirm_timeout": 20})
+    kill_when_ours_has(scene, "{ 10.0.0.0/8, ", firewall={"confirm_timeout": 20})
     assert scene.deploy().status == 0
     assert scene.host.run("systemctl list-timers --all 'rackwright-guard-*' --no-legend").stdout == ""
     assert scene.deploy().changed == []
