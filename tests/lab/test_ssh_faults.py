@@ -213,7 +213,7 @@ def test_of_two_runs_at_once_the_second_is_told_who_writes(site: Site, well: Hos
     assert second.status == 1, second.output
     assert f"[{well.name}] RW0705: another run writes to this host: " in second.output
     assert f"@{socket.gethostname()} (pyinfra lab.py deploy.py, run " in second.output
-    assert f"rackwright unlock lab.py --limit {well.name}" in second.output
+    assert f"rackwright unlock inventory/lab.py --limit {well.name}" in second.output
     assert "Traceback" not in second.output
     assert fence(well) == before, "a run that is refused takes no number"
     faults.clear(site.lab.paths.web)

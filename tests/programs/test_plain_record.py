@@ -80,9 +80,10 @@ def test_it_names_the_hosts_of_the_limit_and_ends_well(site: Path) -> None:
     record = record_of("r", only_record(site))
     assert record.hosts == ["@fake/a1", "@fake/a2"]
     assert record.outcome == "exit 0: done: 1 switched, 1 done"
-    assert output.splitlines()[-1] == (
-        "rackwright: done: 1 switched, 1 done; ask it: rackwright chat inventory/fleet.py"
-    )
+    assert output.splitlines()[-2:] == [
+        "rackwright: done: 1 switched, 1 done; ask it: rackwright chat inventory/fleet.py",
+        "  http://@fake/a2:8000/v1, model gpt-oss-120b",
+    ]
 
 
 def test_a_quarantined_host_is_taken_on_and_leaves_the_list_when_it_is_well(site: Path) -> None:
