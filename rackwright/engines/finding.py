@@ -34,6 +34,8 @@ class Finding:
     """What `rackwright explain` takes."""
     words: str = field(default="", compare=False)
     """The engine's own words for the same, to be found in its log; empty when they are not known."""
+    near: str = field(default="", compare=False)
+    """The known name that is one edit from the one that is refused; empty where none is."""
 
     def below(self, *above: str | int) -> Finding:
         """The same finding for the mapping that holds these options under `above`."""

@@ -161,7 +161,7 @@ class EndpointSettings(Frozen):
     container: Container = Container.model_construct()
     gate: Gate = Gate.model_construct()
     accept_known_bad: bool = False
-    """True deploys a combination that is known not to work."""
+    """True deploys a combination that is known not to work, and options one letter from names that are known."""
 
     @field_validator("api_key")
     @classmethod

@@ -218,17 +218,17 @@ def test_the_digest_s_own_options_are_checked_exactly(site: Path) -> None:
 
 
 def test_without_a_digest_the_last_export_of_the_same_image_counts(site: Path) -> None:
-    assert said(site, **MINE, engine={"policy": "FIRST"}) == []
-    assert said(site, **{**MINE, "image": "r/private:other"}, engine={"policy": "FIRST"}) != []
+    assert said(site, Level.WARN, **MINE, engine={"policy": "FIRST"}) == []
+    assert said(site, Level.WARN, **{**MINE, "image": "r/private:other"}, engine={"policy": "FIRST"}) != []
 
 
 def test_another_digest_or_another_lock_is_not_that_image(site: Path) -> None:
-    assert said(site, **MINE, image_digest=OTHER, engine={"policy": "FIRST"}) != []
+    assert said(site, Level.WARN, **MINE, image_digest=OTHER, engine={"policy": "FIRST"}) != []
     lock = site / "rackwright.lock.yml"
     lock.write_text(yaml.safe_dump({"version": 1, "images": {"r/private:mine": OTHER}}))
-    assert said(site, **MINE, engine={"policy": "FIRST"}) != []
+    assert said(site, Level.WARN, **MINE, engine={"policy": "FIRST"}) != []
     lock.write_text(yaml.safe_dump({"version": 1, "images": {"r/private:mine": ONE}}))
-    assert said(site, **MINE, engine={"policy": "FIRST"}) == []
+    assert said(site, Level.WARN, **MINE, engine={"policy": "FIRST"}) == []
 
 
 def test_an_export_that_is_written_anew_counts_at_once(site: Path) -> None:

@@ -155,7 +155,7 @@ def test_moving_to_another_version_is_shown_before_it_is_done(site: Path, capsys
 MOVED = """\
 model: {repository: openai/gpt-oss-120b, mount: /m/gpt-oss-120b}
 draft: {repository: nvidia/gpt-oss-120b-Eagle3, mount: /m/eagle}
-image: r/x:1.4.0rc1
+image: nvcr.io/nvidia/tensorrt-llm/release:1.4.0rc1
 bind: 127.0.0.1
 hardware: {gpu_models: [RTX PRO 6000], compute_capability: ["12.0"], gpu_count: 8}
 replicas: 8
@@ -201,7 +201,8 @@ def test_moving_says_what_is_so_no_more(site: Path, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.splitlines()[1:-1] == [
         "  warning: RW0316: engine: the options of TensorRT-LLM 1.2.0rc8 are not known here, so they were checked"
         " as 1.2.0rc6's"
-        " and 1.2.0's; only what neither knows is refused, the image has the last word",
+        " and 1.2.0's; only what is one letter from a known name is refused, and the image decides before anything is"
+        " stopped",
         "  no more: RW0305: draft.repository: answers that never end were seen with this draft model, version and GPU"
         " (https://github.com/NVIDIA/TensorRT-LLM/issues/8615)",
     ]

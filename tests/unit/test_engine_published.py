@@ -34,5 +34,5 @@ def test_published_launches_are_not_refused(engine: str) -> None:
 def test_a_key_of_theirs_that_is_mistyped_is_refused(engine: str) -> None:
     for one in SETS[engine]:
         name = max(one["options"], key=len)
-        mistyped = {f"{name[:-2]}{name[-1]}{name[-2]}q": one["options"][name]}
+        mistyped = {f"{name}q": one["options"][name]}
         assert refused(check_options(engine, one["version"], mistyped)), (one["source"], mistyped)

@@ -113,6 +113,12 @@ def test_proven_releases_and_serving_sparks_are_spared(unified: bool, seen: dict
     assert _wanted(WANTED, endpoint, settings, reading(**seen)).spared is spared
 
 
+def test_a_plan_says_that_a_serving_spark_s_image_was_not_asked() -> None:
+    crowded = replace(OWN, spared=True, crowded=True)
+    assert "the image was not asked" in report((crowded,), {})
+    assert report((replace(crowded, proven=True),), {}) == ""
+
+
 def test_the_container_sees_one_gpu_no_network_and_nothing_to_write() -> None:
     words = docker_run(OWN, WANTED.path)
     line = " ".join(words)

@@ -22,6 +22,7 @@ from rackwright.concerns.release import binding_of, wanted_releases
 from rackwright.engines.fit.draft_config import Misfit, misfits
 from rackwright.engines.fit.sizes import plan_of
 from rackwright.engines.options.commandline import parsed
+from rackwright.engines.options.inexact import NOT_ASKED
 from rackwright.hostside import helper_script, host_program, host_script
 from rackwright.paths import (
     HELPER_LABEL,
@@ -77,6 +78,8 @@ class WantedOptions:
     """True when what it serves has been proven, or when a Spark serves and has no memory for a second engine."""
     crowded: bool = False
     """True in the second case alone."""
+    proven: bool = False
+    """True in the first case."""
     gpus: tuple[str, ...] = ()
     """UUIDs of the endpoint's GPUs on this host."""
     launched: bool = False
@@ -151,7 +154,7 @@ def _wanted(
     launched = launch_port(endpoint) is not None
     models: SeenModels | None = reading.seen.get(MODELS.name)
     unfit = _misfits(release, endpoint, models.configs) if models and not proven else ()
-    return WantedOptions(release, endpoint.engine_kind, words, proven or crowded, crowded, gpus, launched, unfit)
+    return WantedOptions(release, endpoint.engine_kind, words, proven or crowded, crowded, proven, gpus, launched, unfit)
 
 
 def _misfits(release: Release, endpoint: EndpointSettings, configs: Mapping[str, str]) -> tuple[Misfit, ...]:
@@ -281,7 +284,12 @@ def report(releases: tuple[WantedOptions, ...], seen: SeenOptions) -> str:
         for release, verdict in rows
         if verdict and not verdict.checked
     ]
-    return "\n".join([*told, *not_asked])
+    crowded = [
+        f"options of endpoint {own.release.spec.name}: {NOT_ASKED}"
+        for own in releases
+        if own.crowded and not own.proven and own.key not in seen
+    ]
+    return "\n".join([*told, *not_asked, *crowded])
 
 
 TAKES = RELEASE_TAKES

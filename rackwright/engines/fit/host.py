@@ -12,7 +12,8 @@ from rackwright.engines.finding import Finding, Level
 from rackwright.engines.fit.drafts import check_draft
 from rackwright.engines.fit.gpu import capabilities
 from rackwright.engines.fit.group import check_group
-from rackwright.engines.fit.known_bad import WAY_OUT, accepted, check_known_bad
+from rackwright.engines.fit.image_facts import image_facts
+from rackwright.engines.fit.known_bad import accepted, check_known_bad
 from rackwright.engines.fit.memory import check_memory
 from rackwright.engines.fit.other_engine import check_engine_of_image
 from rackwright.engines.fit.paths import check_paths
@@ -21,6 +22,7 @@ from rackwright.engines.fit.unified import check_unified
 from rackwright.engines.in_clear import check_hooks, check_secrets, showable
 from rackwright.engines.options.check import check_options
 from rackwright.engines.options.exported import exported
+from rackwright.engines.options.inexact import NEAR, WAY_OUT
 from rackwright.engines.options.schema import VersionLine
 from rackwright.engines.rights import check_rights
 from rackwright.engines.version import not_before, parse_version
@@ -66,8 +68,9 @@ def check_endpoint(
     if (other := [*check_engine_of_image(endpoint)]) and not endpoint.accept_known_bad:
         return other  # each of its options would be refused as well, and by the wrong data
     plan = plan_of(endpoint)
-    found = check_options(plan.engine_kind, plan.version, endpoint.engine, image)
-    options = [one.below("engine") for one in found]
+    found = check_options(plan.engine_kind, plan.version, endpoint.engine, image, image_facts(endpoint, hardware))
+    meant = endpoint.accept_known_bad
+    options = [(accepted(one) if meant and one.code == NEAR else one).below("engine") for one in found]
     bad = [*other, *check_known_bad(endpoint, hardware), *_moe(endpoint, plan, hardware)]
     return [
         *options,

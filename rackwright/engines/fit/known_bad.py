@@ -7,11 +7,10 @@ from typing import Any
 
 from rackwright.engines.data import table
 from rackwright.engines.finding import Finding, Level
+from rackwright.engines.options.inexact import WAY_OUT
 from rackwright.engines.version import bare
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.sections import Hardware
-
-WAY_OUT = "to deploy it all the same, set accept_known_bad: true"
 
 
 def check_known_bad(endpoint: EndpointSettings, hardware: Hardware) -> list[Finding]:

@@ -5,30 +5,45 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rackwright.engines.finding import Finding
+from rackwright.engines.finding import Finding, Level
+from rackwright.engines.options.inexact import ImageFacts, changed_image, inexact, nearest_version
 from rackwright.engines.options.keys import OptionSet, check_section
 from rackwright.engines.options.rules import rules, switches
 from rackwright.engines.options.schema import VersionLine, line_for, neighbours
-from rackwright.engines.options.unknown_version import doubt, softened
 from rackwright.engines.version import bare
+
+AUTODEPLOY = "_autodeploy"
+AS_TAGGED = ImageFacts()
 
 
 def check_options(
-    engine_kind: str, version: str, options: Mapping[str, Any], image: VersionLine | None = None
+    engine_kind: str,
+    version: str,
+    options: Mapping[str, Any],
+    image: VersionLine | None = None,
+    facts: ImageFacts = AS_TAGGED,
 ) -> list[Finding]:
     """What is wrong with the options of one engine for one version.
 
     engine_kind: `tensorrt-llm`, `vllm` or `sglang`. version: as the image's tag names it; when no line was written
-    for it, the lines before and after it count, a warning says so, and only what neither takes is refused.
-    options: the engine's own YAML. image: what the very image accepts, where it was asked; it counts alone then.
+    for it, the lines before and after it count, a warning says so, and only what is one edit from a known name is
+    refused. options: the engine's own YAML. image: what the very image accepts, where it was asked; it counts alone
+    then. facts: what else is known of the image.
     Returns findings with paths below the options; an empty list when nothing is to be said.
     """
+    if engine_kind == "tensorrt-llm" and AUTODEPLOY in (options.get("backend"), facts.backend):
+        return [_autodeploy()]
     line, known = line_for(engine_kind, bare(version)) if image is None else (image, True)
-    if known:
-        return _checked(line, version, options)
-    around = neighbours(engine_kind, bare(version))
-    found = [_checked(one, version, options) for one in around]
-    return [doubt(engine_kind, version, around), *softened(around, found, version)]
+    if not known:
+        around = neighbours(engine_kind, bare(version))
+        return inexact(lambda one: _checked(one, nearest_version(one, version), options), around, version, facts)
+    found = _checked(line, version, options)
+    return changed_image(found, line, facts) if facts.changed and image is None else found
+
+
+def _autodeploy() -> Finding:
+    text = f"not checked: with backend {AUTODEPLOY} the file is of another class, whose keys are not known here"
+    return Finding((), text, Level.NOTE, code="RW0314")
 
 
 def _checked(line: VersionLine, version: str, options: Mapping[str, Any]) -> list[Finding]:

@@ -7,24 +7,10 @@ from typing import Any
 
 from rackwright.engines.data import PRODUCTS
 from rackwright.engines.finding import Finding, Level
-from rackwright.engines.options.check import check_options
 from rackwright.engines.options.schema import NO_DEFAULT, Key, VersionLine, line_for
 from rackwright.engines.version import bare
 from rackwright.settings.key_fix import as_yaml
 from rackwright.settings.origin import KeyPath
-
-
-def compare(
-    options: Mapping[str, Any], from_version: str, to_version: str, engine_kind: str = "tensorrt-llm"
-) -> list[Finding]:
-    """What the new version says of the options that the old one did not, and defaults that change under them.
-
-    Refusals come with the right key and value, as from `check_options`; a changed default is a note.
-    """
-    before = {(found.path, found.level) for found in check_options(engine_kind, from_version, options)}
-    after = check_options(engine_kind, to_version, options)
-    new = [found for found in after if (found.path, found.level) not in before]
-    return [*new, *changed_defaults(options, from_version, to_version, engine_kind)]
 
 
 def changed_defaults(options: Mapping[str, Any], old: str, new: str, engine: str) -> Iterator[Finding]:

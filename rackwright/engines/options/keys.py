@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rackwright.engines.data import PRODUCTS
 from rackwright.engines.finding import Finding, Level
 from rackwright.engines.options.commandline import Spelling, number, parsed, spelled
+from rackwright.engines.options.inexact import softened
+from rackwright.engines.options.near import one_edit
 from rackwright.engines.options.renames import renamed, right_place
 from rackwright.engines.options.schema import Key, Union, VersionLine
 from rackwright.engines.options.values import check_value
@@ -71,12 +73,7 @@ def _words(line: VersionLine, options: Mapping[str, Any], place: OptionSet) -> I
 
 def _word(line: VersionLine, meant: Spelling, value: Any, path: KeyPath, place: OptionSet) -> Iterator[Finding]:
     if meant.below:
-        section = meant.key.type
-        nested: Any = value
-        for name in reversed(meant.below):
-            nested = {name: nested}
-        if section in line.sections:
-            yield from check_section(line, section, nested, path, place)
+        yield from _dotted(line, meant, value, path, place)
     elif meant.key.unfit and line.picky:
         text = f"{_product(line, place)} refuses this key in its file: give it as a word of `arguments:`"
         yield Finding(path, text, Level.WARN, code="RW0315")
@@ -86,13 +83,26 @@ def _word(line: VersionLine, meant: Spelling, value: Any, path: KeyPath, place: 
         yield from _value(line, meant.key, value, path, place)
 
 
+def _dotted(line: VersionLine, meant: Spelling, value: Any, path: KeyPath, place: OptionSet) -> Iterator[Finding]:
+    """An option's key below, as `compilation-config.pass_config.enable_noop`: one key to the user."""
+    nested = value
+    for name in reversed(meant.below):
+        nested = {name: nested}
+    if meant.key.type in line.sections:
+        whole = (meant.key.name, *meant.below)
+        for one in check_section(line, meant.key.type, nested, whole[:1], place):
+            right = one.right and replace(one.right, path=one.right.path and (".".join(map(str, one.right.path)),))
+            yield replace(one, path=(*path, *one.path[len(whole) :]), right=right)
+
+
 def _json_section(line: VersionLine, key: Key, value: Any, path: KeyPath, place: OptionSet) -> Iterator[Finding]:
     """An option whose value is a mapping as JSON text; of `-O` a number is a level."""
     section = parsed(value)
     if isinstance(value, Mapping) and not line.mappings:
         yield Finding(path, f"must be JSON text in quotes, not {value!r}", code="RW0303")
     elif isinstance(section, Mapping):
-        yield from check_section(line, key.type, section, path, place)
+        for one in check_section(line, key.type, section, (key.name,), place):
+            yield replace(one, path=(*path, *one.path[1:]))
     elif number(value) is None or "-O" not in key.names:
         yield Finding(path, f"must be JSON text in quotes, not {value!r}", code="RW0303")
 
@@ -120,15 +130,43 @@ def _dropped(line: VersionLine, value: Any, path: KeyPath, place: OptionSet) -> 
 def _unknown_key(line: VersionLine, section: str, value: Any, path: KeyPath, place: OptionSet) -> Finding:
     text = f"{_product(line, place)} does not know this key"
     words = f"{dotted(path)}: {EXTRA}"
+    near = _near_key(line, section, path)
     if line.decoding == "attributes" and section == "EagleDecodingConfig":
         words = f'ValueError: "{section}" object has no field "{path[-1]}"'
     hint = right_place(line, path, value, place.options)
     if hint:
-        return Finding(path, f"{text}{hint.text}", right=hint.right, link=hint.link, words=words, code="RW0301")
-    return Finding(path, f"{text}{nearest(str(path[-1]), line.sections[section])}", words=words, code="RW0301")
+        text = f"{text}{hint.text}"
+        return Finding(path, text, right=hint.right, link=hint.link, words=words, code="RW0301", near=near)
+    text = f"{text}{nearest(str(path[-1]), line.sections[section])}"
+    return Finding(path, text, words=words, code="RW0301", near=near)
+
+
+def _near_key(line: VersionLine, section: str, path: KeyPath) -> str:
+    """The known name of a section that is one edit from an unknown one."""
+    name = str(path[-1])
+    if line.engine != "tensorrt-llm" and section == line.root:
+        return one_edit(name.lstrip("-").split(".")[0].replace("_", "-"), line.spellings[0])
+    tags = {union.tag for union in line.unions.values() if section in union.kinds.values()}
+    return one_edit(name, {*line.sections[section], *_ignored(line, section), *tags})
 
 
 def _value(line: VersionLine, key: Key, value: Any, path: KeyPath, place: OptionSet) -> Iterator[Finding]:
+    found = _fitting(line, key, value, path, place)
+    yield from _unsure(list(found), line, place) if key.unsure else found
+    if key.given:
+        yield Finding(path, "is given on the command line already: leave it out", Level.WARN, code="RW0306")
+    elif key.unsure:
+        yield Finding(
+            path, f"not sure that {_product(line, place)} has this key; the image decides", Level.NOTE, code="RW0314"
+        )
+
+
+def _unsure(found: list[Finding], line: VersionLine, place: OptionSet) -> Iterator[Finding]:
+    """Findings below a name that this version was not seen to have: no more is sure of its values."""
+    return softened(found, f"what {_product(line, place)} takes here was not seen; the image decides")
+
+
+def _fitting(line: VersionLine, key: Key, value: Any, path: KeyPath, place: OptionSet) -> Iterator[Finding]:
     if value is None:
         if not key.nullable or (key.type in line.unions and line.decoding != "discriminated"):
             yield Finding(path, "must not be empty (null): write a value or leave the key out", code="RW0303")
@@ -138,12 +176,6 @@ def _value(line: VersionLine, key: Key, value: Any, path: KeyPath, place: Option
         yield from _section(line, key.type, value, path, place)
     else:
         yield from check_value(line, key, value, path)
-    if key.given:
-        yield Finding(path, "is given on the command line already: leave it out", Level.WARN, code="RW0306")
-    elif key.unsure:
-        yield Finding(
-            path, f"not sure that {_product(line, place)} has this key; the image decides", Level.NOTE, code="RW0314"
-        )
 
 
 def _section(line: VersionLine, section: str, value: Any, path: KeyPath, place: OptionSet) -> Iterator[Finding]:
@@ -167,7 +199,8 @@ def _union(line: VersionLine, union: Union, value: Any, path: KeyPath, place: Op
         return
     if tag in union.unsure:
         yield Finding((*path, union.tag), f"not sure that {_product(line, place)} has {tag}", Level.NOTE, code="RW0314")
-    yield from check_section(line, union.kinds[tag], value, path, place)
+    below = check_section(line, union.kinds[tag], value, path, place)
+    yield from _unsure(list(below), line, place) if tag in union.unsure else below
 
 
 def _unknown_tag(line: VersionLine, union: Union, value: Mapping[str, Any], path: KeyPath, place: OptionSet) -> Finding:
@@ -181,8 +214,11 @@ def _unknown_tag(line: VersionLine, union: Union, value: Mapping[str, Any], path
         )
     if tag is None:
         return Finding(path, f"is missing; one of {', '.join(known)}", words=words, code="RW0302")
+    near = one_edit(str(tag), union.kinds)
     hint = renamed(line, path, tag)
     text = f"{_product(line, place)} does not know {tag}"
     if hint:
-        return Finding(path, f"{text}{hint.text}", right=hint.right, link=hint.link, words=words, code="RW0302")
-    return Finding(path, f"{text}{nearest(str(tag), known)}; it knows {', '.join(known)}", words=words, code="RW0302")
+        text = f"{text}{hint.text}"
+        return Finding(path, text, right=hint.right, link=hint.link, words=words, code="RW0302", near=near)
+    text = f"{text}{nearest(str(tag), known)}; it knows {', '.join(known)}"
+    return Finding(path, text, words=words, code="RW0302", near=near)

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from rackwright.engines.finding import Finding
 from rackwright.engines.options.commandline import number, parsed
+from rackwright.engines.options.near import one_edit
 from rackwright.engines.options.schema import Key, VersionLine
 from rackwright.settings.origin import KeyPath
 from rackwright.settings.problems import nearest
@@ -57,6 +58,7 @@ def check_value(line: VersionLine, key: Key, value: Any, path: KeyPath) -> Itera
             path,
             f"must be one of {', '.join(key.values)}{nearest(str(plain), key.values)}, not {value!r}",
             code="RW0304",
+            near=one_edit(str(plain), key.values),
         )
     measured = isinstance(plain, int | float)
     wrong = [bound for bound in key.bounds if measured and not _within(plain, bound, key.bounds[bound])]

@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 from rackwright.concerns.options.host.in_image import VLLM_PARSERS, first, leave, real_output
 
 REFUSED = 3
+AUTODEPLOY = "_autodeploy"
 Row = dict[str, str]
 
 
@@ -28,12 +29,14 @@ def build_trtllm(model: str, file: str, gpus: int, words: Sequence[str]) -> None
     if words:
         first("tensorrt_llm.commands.serve:serve").make_context("serve", [model, *words])
     yaml = importlib.import_module("yaml")
+    extra = yaml.safe_load(Path(file).read_text(encoding="utf-8")) or {}
+    if AUTODEPLOY in (extra.get("backend"), *(word.removeprefix("--backend=") for word in words)):
+        raise NotImplementedError(f"the file of backend {AUTODEPLOY} is of another class")
     known = first("tensorrt_llm.llmapi.llm_args:TorchLlmArgs", "tensorrt_llm.llmapi:TorchLlmArgs")
     merge = first(
         "tensorrt_llm.llmapi.llm_utils:update_llm_args_with_extra_dict",
         "tensorrt_llm.llmapi:update_llm_args_with_extra_dict",
     )
-    extra = yaml.safe_load(Path(file).read_text(encoding="utf-8")) or {}
     options = {"model": model, **({"gpus_per_node": gpus} if "gpus_per_node" in known.model_fields else {})}
     known(**merge(options, extra))
 
