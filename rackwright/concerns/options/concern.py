@@ -154,7 +154,8 @@ def _wanted(
     launched = launch_port(endpoint) is not None
     models: SeenModels | None = reading.seen.get(MODELS.name)
     unfit = _misfits(release, endpoint, models.configs) if models and not proven else ()
-    return WantedOptions(release, endpoint.engine_kind, words, proven or crowded, crowded, proven, gpus, launched, unfit)
+    spared = proven or crowded
+    return WantedOptions(release, endpoint.engine_kind, words, spared, crowded, proven, gpus, launched, unfit)
 
 
 def _misfits(release: Release, endpoint: EndpointSettings, configs: Mapping[str, str]) -> tuple[Misfit, ...]:
