@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from rackwright.engines.data import table
 from rackwright.engines.finding import Finding, Level
-from rackwright.engines.fit.known_bad import WAY_OUT, accepted
+from rackwright.engines.fit.known_bad import accepted
 from rackwright.engines.fit.named_paths import Named, named_paths
+from rackwright.engines.options.inexact import WAY_OUT
 from rackwright.paths import ENCODINGS_MOUNT, KEYED_MOUNT, RELEASE_MOUNT, SCRATCH_MOUNT
 from rackwright.settings.model import EndpointSettings
 
