@@ -12,10 +12,9 @@ from rackwright.engines.finding import Finding, Level
 from rackwright.engines.fit.drafts import check_draft
 from rackwright.engines.fit.gpu import capabilities
 from rackwright.engines.fit.group import check_group
-from rackwright.engines.fit.image_facts import image_facts
 from rackwright.engines.fit.known_bad import accepted, check_known_bad
 from rackwright.engines.fit.memory import check_memory
-from rackwright.engines.fit.other_engine import check_engine_of_image
+from rackwright.engines.fit.other_engine import check_engine_of_image, image_facts
 from rackwright.engines.fit.paths import check_paths
 from rackwright.engines.fit.sizes import EngineOptions, plan_of
 from rackwright.engines.fit.unified import check_unified
