@@ -280,8 +280,17 @@ def test_tensorrt_llm_s_stand_in_accepts_the_same_walked_as_asked(image: Image, 
     write(tmp_path, "r/private:mine", ONE, "tensorrt-llm", image.walk("tensorrt-llm", version))
     draft = {"decoding_type": "Eagle", "max_draft_len": 3, "speculative_model_dir": "/m/d"}
     good = {"kv_cache_config": {"enable_block_reuse": False}, "speculative_config": draft, "max_batch_size": 4}
-    assert said(tmp_path, **MINE, image_digest=ONE, engine=good) == []
-    assert said(tmp_path, **MINE, image_digest=ONE, engine={"kv_cache_config": {"enable_block": False}}) != []
+    assert said(tmp_path, **MINE, draft={"repository": "a/d", "mount": "/m/d"}, image_digest=ONE, engine=good) == []
+    assert (
+        said(
+            tmp_path,
+            **MINE,
+            draft={"repository": "a/d", "mount": "/m/d"},
+            image_digest=ONE,
+            engine={"kv_cache_config": {"enable_block": False}},
+        )
+        != []
+    )
 
 
 def test_the_verb_is_one_of_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
