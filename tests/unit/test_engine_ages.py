@@ -12,9 +12,9 @@ from rackwright.engines.finding import Finding, Level, refused
 from rackwright.engines.fit.host import check_endpoint
 from rackwright.engines.options import schema
 from rackwright.engines.options.check import check_options
-from rackwright.engines.options.near import is_one_edit, one_edit
 from rackwright.engines.options.schema import Key, VersionLine, line_for, lines
 from rackwright.settings.model import EndpointSettings
+from rackwright.settings.problems import is_one_edit, one_edit
 from rackwright.settings.sections import Hardware
 
 TRT = "tensorrt-llm"

@@ -10,13 +10,12 @@ from rackwright.engines.data import PRODUCTS
 from rackwright.engines.finding import Finding, Level
 from rackwright.engines.options.commandline import Spelling, number, parsed, spelled
 from rackwright.engines.options.inexact import softened
-from rackwright.engines.options.near import one_edit
 from rackwright.engines.options.renames import renamed, right_place
 from rackwright.engines.options.schema import Key, Union, VersionLine
 from rackwright.engines.options.values import check_value
 from rackwright.settings.key_fix import Move
 from rackwright.settings.origin import KeyPath, dotted
-from rackwright.settings.problems import nearest
+from rackwright.settings.problems import nearest, one_edit
 
 EXTRA = "Extra inputs are not permitted"
 

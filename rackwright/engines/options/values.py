@@ -10,10 +10,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from rackwright.engines.finding import Finding
 from rackwright.engines.options.commandline import number, parsed
-from rackwright.engines.options.near import one_edit
 from rackwright.engines.options.schema import Key, VersionLine
 from rackwright.settings.origin import KeyPath
-from rackwright.settings.problems import nearest
+from rackwright.settings.problems import nearest, one_edit
 
 PLAIN: dict[str, Any] = {
     "bool": bool,
