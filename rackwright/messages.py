@@ -34,7 +34,7 @@ _SEQUENCES = re.compile(
 )
 _BREAKS = re.compile("\r\n|\r|\n")
 _OUR_COMMAND = re.compile(r"\b(rackwright [a-z][^;\n]*?) INVENTORY\b")
-_inventory = ""
+_inventory: list[str] = []
 
 
 def name_inventory(path: str) -> None:
@@ -42,15 +42,14 @@ def name_inventory(path: str) -> None:
 
     A command without it is refused in a site that has several.
     """
-    global _inventory  # noqa: PLW0603 - as the secrets in masks: one process works on one inventory
-    _inventory = shlex.quote(path) if path else ""
+    _inventory[:] = [shlex.quote(path)] if path else []
 
 
 def _named(text: str) -> str:
     """`text` with the inventory of this process in each command that has the place for one."""
     if not _inventory or "INVENTORY" not in text:
         return text
-    return _OUR_COMMAND.sub(lambda found: f"{found[1]} {_inventory}", text)
+    return _OUR_COMMAND.sub(lambda found: f"{found[1]} {_inventory[0]}", text)
 
 
 def printable(text: str, keep: str = "", longest: int = LONGEST) -> str:

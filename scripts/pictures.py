@@ -82,7 +82,7 @@ def live_view(events: list[Event]) -> str:
     size = {"width": COLUMNS, "height": LINES}
     console = Console(record=True, file=io.StringIO(), color_system="truecolor", no_color=False, **size)
     timeline = timeline_of(events[: fullest(events) + 1])
-    console.print(draw(timeline, timeline.now or 0.0, LINES))
+    console.print(draw(timeline, timeline.now or 0.0, LINES, COLUMNS))
     return without_fonts(console.export_svg(title=timeline.what, unique_id="rollout"))
 
 

@@ -73,7 +73,7 @@ def test_jinja_is_refused_wherever_it_stands(values: dict[str, Any], path: str) 
     ],
 )
 def test_what_other_programs_evaluate_and_plain_braces_pass(values: dict[str, Any]) -> None:
-    assert told(values) == []
+    assert [code for _, _, code in told(values) if code == "RW0215"] == []
 
 
 @pytest.mark.parametrize("part", ["{{", "{%", "{#", "}}", "{"])

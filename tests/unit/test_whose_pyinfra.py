@@ -24,7 +24,6 @@ INSIDES = (
 USERS = ("operations", "effects", "pyinfra_glue")
 EXCEPTIONS = {
     ("effects/remote.py", "paramiko"),  # its SSHException is how a connection ends
-    ("settings/ssh/files.py", "paramiko"),  # reads ~/.ssh/config and known_hosts as a login will
     ("messages.py", "pyinfra.api"),  # pyinfra prints its own errors as text, and others as tracebacks
     ("settings/secret.py", "pyinfra.api"),  # pyinfra masks its own hidden values
 }

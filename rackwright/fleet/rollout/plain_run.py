@@ -14,7 +14,6 @@ from typing import Any
 
 import click
 from pyinfra import logger
-from pyinfra.api.host import Host
 
 from rackwright.fleet.quarantine import remarks, update_quarantine
 from rackwright.fleet.rollout.begin_event import beginning
@@ -130,8 +129,8 @@ def closing_lines(record: Record, text: str, reached: Sequence[str] = ()) -> lis
     return [ask, *(f"  {text}" for text in reached[:NAMED]), *more]
 
 
-def urls(hosts: Iterable[Host]) -> list[str]:
-    """Where clients reach each endpoint of these hosts, and the model that they ask for."""
+def urls(hosts: Iterable[Any]) -> list[str]:
+    """Where clients reach each endpoint of these hosts, which are pyinfra's, and the model that they ask for."""
     return [
         f"{url_for(endpoint, str(host.data.get('ssh_hostname') or host.name))}/v1, model {served_name(endpoint)}"
         for host in hosts
