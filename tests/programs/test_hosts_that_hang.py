@@ -89,7 +89,8 @@ def test_hosts_that_flood_or_hang_are_lost_and_the_others_are_shown(standin: Sta
         late = "the host's sshd has not answered after 2 s" if name == "no-start" else f"not ended after {3 + GRACE} s"
         assert said[name].startswith("RW0751: "), said[name]
         assert late in said[name]
-    assert said["flood-window"].startswith("RW0712: the connection was lost")
+    lost = ("RW0712: the connection was lost", "RW0761: a command printed more than 16 MiB")
+    assert said["flood-window"].startswith(lost)
 
 
 def test_status_shows_the_others_while_hosts_flood_or_hang(standin: Standin, tmp_path: Path) -> None:
@@ -99,7 +100,8 @@ def test_status_shows_the_others_while_hosts_flood_or_hang(standin: Standin, tmp
     assert "rackwright: waiting for " in errors
     for name in FLOODS:
         assert f'"{name}"' in out
-    assert out.count("printed more than 16 MiB") == len(FLOODS)
+    # What floods past SSH's window is lost by either bound, whichever a busy machine meets first.
+    assert out.count("printed more than 16 MiB") in (len(FLOODS), len(FLOODS) + 1)
     assert out.count("it did not answer within 3 s") == len(HANGS)
 
 
