@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import socket
@@ -35,6 +36,19 @@ class ReportedInterrupt(KeyboardInterrupt):
 def interruption(number: int) -> KeyboardInterrupt:
     """The exception of a signal that ends a command."""
     return KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)
+
+
+def end_undisturbed() -> None:
+    """Let no further signal change the exit status of a process that was interrupted and now ends.
+
+    While Python finalizes it gives signals their default action back, but for ignored ones: a second Ctrl-C would kill.
+    """
+    atexit.register(_ignore_ending)
+
+
+def _ignore_ending() -> None:
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager

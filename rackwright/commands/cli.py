@@ -20,7 +20,7 @@ from rackwright.commands.vault import open_vault
 from rackwright.garbage import collect_seldom
 from rackwright.masks import tell_mistake
 from rackwright.messages import RackwrightError, coded, name_inventory
-from rackwright.processes import INTERRUPTED, ReportedInterrupt, ended_in_order
+from rackwright.processes import INTERRUPTED, ReportedInterrupt, end_undisturbed, ended_in_order
 
 ERROR = 1
 VERBS = (
@@ -119,8 +119,9 @@ def main(words: Sequence[str] | None = None) -> int:
         with ended_in_order():
             return _main(words)
     except ReportedInterrupt:
-        pass
+        end_undisturbed()
     except KeyboardInterrupt as error:
+        end_undisturbed()
         with suppress(OSError):
             print(f"\nrackwright: {str(error) or 'interrupted'}", file=sys.stderr)
     finally:

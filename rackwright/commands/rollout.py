@@ -23,6 +23,7 @@ from rackwright.loading.group import mates_of
 from rackwright.messages import RackwrightError, counted, paragraph
 from rackwright.processes import module
 from rackwright.pyinfra_glue.declaring import declared_by
+from rackwright.pyinfra_glue.prompt import answer_to
 from rackwright.pyinfra_glue.session import chosen_together
 from rackwright.runs.ending import ERROR
 from rackwright.runs.record import FORWARD
@@ -133,7 +134,7 @@ def agreed(sentence: str) -> bool:
     """Ask before something is done to a fleet. Raises RackwrightError where nobody can answer."""
     print(paragraph(sentence))
     try:
-        return input("Type yes to go on: ").strip() == "yes"
+        return answer_to("Type yes to go on: ").strip() == "yes"
     except EOFError:
         print()
         raise RackwrightError(

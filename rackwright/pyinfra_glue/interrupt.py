@@ -24,7 +24,7 @@ from pyinfra.context import ctx_state
 
 from rackwright.effects.run_context import RunningJobs, part_of
 from rackwright.messages import counted
-from rackwright.processes import ENDING, INTERRUPTED, interruption
+from rackwright.processes import ENDING, INTERRUPTED, end_undisturbed, interruption
 from rackwright.pyinfra_glue.current_run import has_executed
 from rackwright.runs.handover import received
 
@@ -126,6 +126,7 @@ def _end_main(error: BaseException) -> None:
             os._exit(INTERRUPTED)
 
     _handle(leave)
+    end_undisturbed()
     if gevent.getcurrent().parent is None:
         _free_pool()
         raise error

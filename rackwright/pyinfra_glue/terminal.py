@@ -5,7 +5,6 @@ Its "Press enter" where nobody can press it is one line with the next command, i
 
 from __future__ import annotations
 
-import builtins
 import logging
 import re
 from typing import Any
@@ -16,6 +15,7 @@ from pyinfra.api.output import set_echo
 
 from rackwright.masks import without_logins
 from rackwright.messages import RackwrightError, paragraph
+from rackwright.pyinfra_glue.prompt import answer_to
 
 _REINSTALLED = "If the host was reinstalled: rackwright rebuild HOST -i INVENTORY compares the new key, and accepts it"
 _INSTEAD = {"If this is expected, you can remove the bad key using:": _REINSTALLED, "    ssh-keygen -R": ""}
@@ -62,7 +62,7 @@ def rebuilt(error: str, host: str) -> str:
 
 def _ask(prompt: object = "") -> str:
     try:
-        return builtins.input(prompt)
+        return answer_to(prompt)
     except (EOFError, RuntimeError):  # RuntimeError: it was closed before the start (<&-)
         raise RackwrightError(
             "nobody answers, since standard input is closed: what the lines above ask for was not done; next: the same "

@@ -13,8 +13,8 @@ import pytest
 from tests.programs.test_hosts_that_hang import Standin
 from tests.programs.typed import CTRL_C, CTRL_D, Typed, pyinfra, rackwright
 
-SOON = 3.0
-"""Seconds within which an interrupted command has ended, on two busy cores."""
+SOON = 10.0
+"""Seconds within which an interrupted command has ended, on a busy machine too: far below the limits of the waits."""
 SHELL = "from pyinfra.operations import server\nserver.shell(name='wait', commands=['true'])\n"
 PROMPT = "Press enter to execute..."
 FLEET = "inventory/fleet.py"

@@ -142,7 +142,7 @@ def test_the_question_of_a_rollout_has_the_headline_and_what_changes(monkeypatch
 
 
 def test_where_nobody_can_answer_the_option_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def closed(_: str) -> str:
+    def closed() -> str:
         raise EOFError
 
     monkeypatch.setattr("builtins.input", closed)
