@@ -75,6 +75,7 @@ bench: setup
 
 lint: setup
 	@$(BIN)/ruff check --quiet .
+	@$(BIN)/python -m scripts.words.check
 	@$(BIN)/ruff format --check --quiet .
 	@out=$$($(BIN)/lint-imports --no-logo 2>&1) || { printf '%s\n' "$$out"; exit 1; }
 
