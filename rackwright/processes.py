@@ -15,8 +15,6 @@ from types import FrameType
 from typing import Any
 
 PROC = Path("/proc")
-INTERRUPTED = 130
-"""What shells report for a command that SIGINT has ended; here for all three signals."""
 ENDING = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
 """Signals that end a command in order, as users know them."""
 

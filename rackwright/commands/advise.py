@@ -12,6 +12,7 @@ from rackwright.engines.advice import Advice, Load, advise, longest
 from rackwright.engines.data import table
 from rackwright.engines.fit.gpu import gpu_type
 from rackwright.engines.own import OwnAdvice, heading, own_advice, reasons
+from rackwright.exit_codes import ExitCode
 from rackwright.fleet.bench.history import own_figures
 from rackwright.messages import SettingsError, paragraph
 from rackwright.settings.problems import nearest
@@ -45,10 +46,10 @@ def run(args: argparse.Namespace) -> int:
         print(paragraph("\n".join(["measured by this site, the newest run of each release:", *_own(own)])))
     if known is None or not longest(known.name):
         if own:
-            return 0
+            return ExitCode.DONE
         raise SettingsError(_no_profile(args), code="RW1001")
     _print_profiles(known.name, load, len(own))
-    return 0
+    return ExitCode.DONE
 
 
 def _print_profiles(gpu: str, load: Load, before: int) -> None:

@@ -18,6 +18,7 @@ from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import agreed
 from rackwright.commands.runs import add_site, root_of
 from rackwright.effects.steps.endpoint import NothingServesError
+from rackwright.exit_codes import ExitCode, done_if
 from rackwright.fleet.bench.aiperf.environment import ready_python
 from rackwright.fleet.bench.aiperf.tokenizer import refuse_without_tokenizer
 from rackwright.fleet.bench.endpoint_on_host import Measuree
@@ -43,13 +44,11 @@ from rackwright.pyinfra_glue.declaring import declared_by, overlay_arguments
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.runs.durations import switch_time
-from rackwright.runs.ending import ERROR, HANDS_NEEDED
 from rackwright.runs.journal import append, new_record, records
 from rackwright.settings.problems import nearest
 from rackwright.sources.lockfile import Locks
 
 COMPARE = "compare"
-INTERRUPTED = 130
 HOST = "\0"
 ROUNDS = 5
 """At most, of a comparison."""
@@ -88,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     """Measure, print, write down; 1 when a cell has no figures. Raises RackwrightError before the first request."""
     if args.print_suite:
         print(suite_text(args.suite), end="")
-        return 0
+        return ExitCode.DONE
     if args.inventory == COMPARE:
         return compare(root_of(args), args.runs)
     if args.runs:
@@ -107,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
         work = compared_work(args, plan, entry, name, root, limits) if args.compare else plain_work(plan, name, limits)
         if not args.yes and not agreed(work.asked.replace(HOST, f"{entry.name} {name}")):
             print("nothing was done", file=sys.stderr)
-            return ERROR
+            return ExitCode.ERROR
         return begun(args, entry, work, root, [(rule, earlier.get(rule.run)) for rule in rules])
 
 
@@ -194,19 +193,19 @@ def begun(
     record = new_record(root, BENCH)
     asked = {"suite": args.suite, **work.begin}
     append(record, "begin", **beginning(Path(args.inventory).absolute(), root, [entry.name], BENCH, asked))
-    status, text = ERROR, "stopped from outside: the cells that were measured stay"
+    status, text = ExitCode.ERROR, "stopped from outside: the cells that were measured stay"
     try:
         with connected([entry]) as (one,):
             cells = work.carry_out(one, python, record)
         whole = [cell for cell in cells.values() if cell.requests and not cell.failed]
         wrong = [why for rule, other in rules for why in broken(rule, cells, other.cells if other else {})]
         text = "; ".join([f"{len(whole)} of {work.cells} cells have figures", *wrong])
-        status = 0 if len(whole) == work.cells and not wrong else ERROR
+        status = done_if(len(whole) == work.cells and not wrong)
     except KeyboardInterrupt:
-        status = INTERRUPTED
+        status = ExitCode.INTERRUPTED
         raise
     except NothingServesError as error:
-        status, text = HANDS_NEEDED, str(error)
+        status, text = ExitCode.MANUAL_ACTION, str(error)
     except RackwrightError as error:
         text = str(error)
     finally:
@@ -248,7 +247,7 @@ def compare(root: Path, names: Sequence[str]) -> int:
     print(paragraph(compared_table(found)))
     for text in [*unlike(one, other), *sentences(found, one.id, other.id)]:
         say(text)
-    return 0
+    return ExitCode.DONE
 
 
 def unlike(one: Bench, other: Bench) -> list[str]:

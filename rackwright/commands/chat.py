@@ -7,6 +7,7 @@ import json
 
 from rackwright.commands.inventories import add_limit
 from rackwright.effects.remote import command_of, remote
+from rackwright.exit_codes import done_if
 from rackwright.messages import ASKED_FOR, paragraph, waiting
 from rackwright.plan.asking import asking_script
 from rackwright.plan.change import Shell
@@ -39,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
                 text, answered = ask(one, name, endpoint, arguments.question, arguments.max_tokens)
                 print(f"{one.host.name} {name}: {paragraph(text, ASKED_FOR)}")
                 well = well and answered
-    return 0 if well and len(hosts) == len(entries) else 1
+    return done_if(well and len(hosts) == len(entries))
 
 
 def ask(one: Connected, name: str, endpoint: EndpointSettings, question: str, max_tokens: int) -> tuple[str, bool]:

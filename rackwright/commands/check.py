@@ -15,6 +15,7 @@ from rackwright.concerns.catalog import refuse_broken_templates
 from rackwright.concerns.declared import Declared
 from rackwright.engines.finding import Level
 from rackwright.engines.fit.problems import engine_notes
+from rackwright.exit_codes import ExitCode
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.notes import notes
@@ -62,14 +63,14 @@ def run(args: argparse.Namespace) -> int:
     if args.to:
         print("\n".join(version_changes(hosts, args.to)))
         print(f"next: write the new tag into `image:`, then: rackwright check {args.inventory} --fix")
-        return 0
+        return ExitCode.DONE
     for host in hosts:
         print("\n".join(_origins(host) if args.show_origin else [_summary(host)]))
     for line in [*open_password_file(root), *_warnings(hosts, declared)]:
         print(line)
     print(f"{args.inventory}: {len(hosts)} host{'' if len(hosts) == 1 else 's'}, the settings are valid")
     if not args.in_image:
-        return 0
+        return ExitCode.DONE
     # Only here: it makes the standard library cooperative, which checks that connect nowhere must not suffer.
     from rackwright.commands.in_image import check_in_image  # noqa: PLC0415
 

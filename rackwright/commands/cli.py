@@ -1,4 +1,4 @@
-"""The `rackwright` command. Exit codes: 0 done, 1 error, 2 changes pending, 3 rolled back, 4 manual action."""
+"""The `rackwright` command. Exit codes: rackwright.exit_codes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from typing import NoReturn
 from rackwright import __version__
 from rackwright.commands.habits import option_hints, verb_hint
 from rackwright.commands.vault import open_vault
+from rackwright.exit_codes import ExitCode
 from rackwright.garbage import collect_seldom
 from rackwright.masks import tell_mistake
 from rackwright.messages import RackwrightError, coded, name_inventory
-from rackwright.processes import INTERRUPTED, ReportedInterrupt, end_undisturbed, ended_in_order
+from rackwright.processes import ReportedInterrupt, end_undisturbed, ended_in_order
 
-ERROR = 1
 VERBS = (
     "init",
     "check",
@@ -73,7 +73,7 @@ class Parser(argparse.ArgumentParser):
         self.print_usage(sys.stderr)
         more = "".join(f"{self.prog}: {line}\n" for line in option_hints(message, self.verb, self.verb_options))
         refused = f"the command line is not understood: {message}; next: {self.prog} --help"
-        self.exit(ERROR, f"{self.prog}: {coded('RW1024', refused)}\n{more}")
+        self.exit(ExitCode.ERROR, f"{self.prog}: {coded('RW1024', refused)}\n{more}")
 
 
 def parser(verb: str | None = None) -> Parser:
@@ -126,7 +126,7 @@ def main(words: Sequence[str] | None = None) -> int:
             print(f"\nrackwright: {str(error) or 'interrupted'}", file=sys.stderr)
     finally:
         name_inventory("")
-    return INTERRUPTED
+    return ExitCode.INTERRUPTED
 
 
 def _main(words: Sequence[str] | None) -> int:
@@ -138,10 +138,10 @@ def _main(words: Sequence[str] | None) -> int:
     gc.disable()
     if not typed:
         parser().print_help()
-        return 0
+        return ExitCode.DONE
     if typed[0] not in VERBS and (text := verb_hint(typed, _verbs())):
         print(f"rackwright: {coded('RW1023', text)}", file=sys.stderr)
-        return ERROR
+        return ExitCode.ERROR
     args = parser(typed[0]).parse_args(typed)
     collect_seldom()
     gc.enable()
@@ -159,4 +159,4 @@ def _main(words: Sequence[str] | None) -> int:
         print(f"rackwright: {error}", file=sys.stderr)
     except BrokenPipeError:
         sys.stderr.close()
-    return ERROR
+    return ExitCode.ERROR

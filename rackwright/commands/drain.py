@@ -14,6 +14,7 @@ from pathlib import Path
 from rackwright.commands.inventories import add_settings, pick
 from rackwright.commands.rollout import agreed
 from rackwright.concerns.drained import Drained
+from rackwright.exit_codes import ExitCode
 from rackwright.fleet.inspect.status.reading import Asked, parse
 from rackwright.fleet.maintenance.capacity import HostCapacity, as_ones, heads, refuse_halves, too_many_down
 from rackwright.fleet.maintenance.control import take_out
@@ -24,7 +25,6 @@ from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, ReadingError
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.pyinfra_glue.poll import Reply, poll
-from rackwright.runs.ending import ERROR
 from rackwright.runs.record import DRAIN
 
 
@@ -55,12 +55,12 @@ def run(args: argparse.Namespace) -> int:
         refuse_too_many(everybody, names)
     if not args.yes and not agreed(f"This drains and stops what serves on {', '.join(names)} ({args.reason})."):
         print("nothing was done", file=sys.stderr)
-        return ERROR
+        return ExitCode.ERROR
     mark = asdict(new_mark(args.reason, datetime.now(UTC)))
     root = site_root(Path(args.inventory).expanduser()).absolute()
     started = begin(args.inventory, root, hosts, DRAIN, mark=mark)
     if why := started.vetoed():
-        return started.end(ERROR, f"{why}; nothing was done")
+        return started.end(ExitCode.ERROR, f"{why}; nothing was done")
     return started.end(*take_out(started, mark))
 
 

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from rackwright.commands.inventories import add_limit
+from rackwright.exit_codes import ExitCode, done_if
 from rackwright.fleet.inspect.drift import HostDrift, drift_of
 from rackwright.fleet.inspect.read_hosts import Surveyed, survey
 from rackwright.messages import counted, paragraph
@@ -64,7 +65,7 @@ def summed_up(hosts: Sequence[HostDrift]) -> str:
 def exit_code(hosts: Sequence[HostDrift]) -> int:
     """0 nothing moved, 2 something did, 1 when nothing is known of a host, or what differs may be either."""
     if any(host.error for host in hosts):
-        return 1
+        return ExitCode.ERROR
     if any(host.changed_by_itself for host in hosts):
-        return 2
-    return 1 if any(host.unclear for host in hosts) else 0
+        return ExitCode.PENDING
+    return done_if(not any(host.unclear for host in hosts))

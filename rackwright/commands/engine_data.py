@@ -16,6 +16,7 @@ from rackwright.effects.reader import read_host
 from rackwright.effects.remote import StepFailedError, remote
 from rackwright.effects.remote import command_of as command
 from rackwright.engines.options.exported import write
+from rackwright.exit_codes import done_if
 from rackwright.fleet.inspect.read_hosts import in_parallel
 from rackwright.loading.files import site_root
 from rackwright.messages import ReadingError, paragraph, printable
@@ -59,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         lines, good = _host_lines(root, answers.get(entry.name, "cannot be reached"))
         well = well and good
         print(paragraph("\n".join(f"{entry.name}: {line}" for line in lines)))
-    return 0 if well else 1
+    return done_if(well)
 
 
 def _host(one: Connected, settings: HostSettings) -> list[Walked] | str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from rackwright.engines.data import PRODUCTS
 from rackwright.engines.options.explain import all_names, explain, matching, speaking_of
+from rackwright.exit_codes import ExitCode
 from rackwright.messages import SettingsError
 from rackwright.refusals import by_code, lines_of
 from rackwright.settings.problems import nearest
@@ -32,12 +33,12 @@ def run(args: argparse.Namespace) -> int:
     """Print what is known of a key in every engine that has it, or of a code. Raises SettingsError for another word."""
     if CODE.fullmatch(args.key):
         print("\n".join(_lines(args.key.upper())))
-        return 0
+        return ExitCode.DONE
     found = matching(args.key)
     if not found:
         raise SettingsError(_unknown(args.key), code="RW1003")
     print("\n\n".join("\n".join(explain(engine, path)) for engine, path in found))
-    return 0
+    return ExitCode.DONE
 
 
 def _lines(code: str) -> Iterator[str]:

@@ -13,6 +13,7 @@ from rackwright.concerns.release import Unresolved, wanted_releases
 from rackwright.effects.reader import read_host
 from rackwright.effects.remote import StepFailedError, remote
 from rackwright.effects.remote import command_of as command
+from rackwright.exit_codes import done_if
 from rackwright.fleet.inspect.read_hosts import in_parallel
 from rackwright.loading.files import site_root
 from rackwright.messages import ReadingError, paragraph
@@ -39,7 +40,7 @@ def check_in_image(inventory: str, limit: Sequence[str]) -> int:
     for entry in entries:
         _, lines = answers.get(entry.name, (False, ["cannot be reached"]))
         print(paragraph("\n".join(f"{entry.name}: {line}" for line in lines)))
-    return 0 if all(answers.get(entry.name, (False,))[0] for entry in entries) else 1
+    return done_if(all(answers.get(entry.name, (False,))[0] for entry in entries))
 
 
 def _host(one: Connected, settings: HostSettings) -> Answer:

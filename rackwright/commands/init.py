@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.commands.siteupdate import Copy, UpdateAction, copies
+from rackwright.exit_codes import ExitCode, done_if
 from rackwright.messages import RackwrightError, counted, writing
 from rackwright.settings.schema import json_text
 
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     print(f"\nNext:\n  cd {site}\n  edit inventory/b200.py and group_vars/b200.yml")
     deploy = "pyinfra inventory/b200.py deploy.py"
     print(f"  rackwright check inventory/b200.py\n  {deploy} --dry\n  {deploy}")
-    return 0
+    return ExitCode.DONE
 
 
 def make_site(site: Path) -> tuple[list[Path], list[Path]]:
@@ -79,7 +80,7 @@ def update(site: Path) -> int:
     print(f"{site}: {counted(changed, 'file')} brought to the installed version, {len(both)} changed on both sides")
     if both:
         print("next: take over what you want of the changes above by hand; the same command shows them once only")
-    return 1 if both else 0
+    return done_if(not both)
 
 
 def _carry_out(site: Path, found: list[Copy]) -> None:

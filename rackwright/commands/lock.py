@@ -10,6 +10,7 @@ from rackwright.commands.inventories import add_limit
 from rackwright.concerns.image import IMAGE
 from rackwright.concerns.models import MODELS
 from rackwright.effects.reader import read_concerns
+from rackwright.exit_codes import done_if
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, counted, printable
@@ -49,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     written = [_write(root, file, joined(one for one in found if files[one[0]] == file)) for file in _once(files)]
     if not any(written):
         print(f"no host has an image or a model yet; next: pyinfra {arguments.inventory} deploy.py")
-    return 0 if any(written) else 1
+    return done_if(any(written))
 
 
 def _once(files: dict[str, str]) -> list[str]:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rackwright.commands.inventories import add_inventory
+from rackwright.exit_codes import ExitCode
 from rackwright.fleet.quarantine import List, Quarantined, change_quarantine, load_quarantine
 from rackwright.loading.files import site_root
 from rackwright.messages import RackwrightError
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         listed = change_quarantine(root, lambda before: changed(before, args.release, args.add, args.why, now))
     here = {host: entry for host, entry in listed.items() if host in names}
     print("\n".join(f"{host}: {entry}{_of_run(entry)}" for host, entry in here.items()) or "no host is quarantined")
-    return 0
+    return ExitCode.DONE
 
 
 def changed(before: List, release: list[str], add: list[str], why: str, now: str) -> List:

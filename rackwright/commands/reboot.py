@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import add_waves, agreed, given
+from rackwright.exit_codes import ExitCode
 from rackwright.fleet.maintenance.control import BACK_WITHIN, restart_hosts
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.quarantine import load_quarantine
@@ -19,7 +20,6 @@ from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import counted, printable
 from rackwright.pyinfra_glue.session import chosen_together
-from rackwright.runs.ending import ERROR
 from rackwright.runs.record import REBOOT
 
 
@@ -47,13 +47,13 @@ def run(args: argparse.Namespace) -> int:
         print(f"rackwright: {printable(text)}")
     if not args.yes and not agreed(headline([entry for entry in entries if entry.name in present.hosts])):
         print("nothing was done", file=sys.stderr)
-        return ERROR
+        return ExitCode.ERROR
     data = given(args)
     asked = {"data": data, "skip_offline": args.skip_offline, "back_within": args.back_within}
     started = begin(args.inventory, root, entries, REBOOT, not args.plain, **asked)
     started = started.with_only(present.hosts, present.events)
     if why := started.vetoed():
-        return started.end(ERROR, f"{why}; nothing was done")
+        return started.end(ExitCode.ERROR, f"{why}; nothing was done")
     return started.end(*restart_hosts(started, data, args.back_within))
 
 

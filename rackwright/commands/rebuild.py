@@ -12,6 +12,7 @@ from typing import Any
 from rackwright.commands.inventories import add_settings, data_of, pick
 from rackwright.commands.rollout import agreed
 from rackwright.concerns.drained import Drained
+from rackwright.exit_codes import ExitCode
 from rackwright.fleet.inspect.peers import EndpointOfPeers, differences, lock_of, place_of
 from rackwright.fleet.inspect.status.reading import Asked, HostStatus, parse
 from rackwright.fleet.inspect.status.table import duration
@@ -26,7 +27,6 @@ from rackwright.pyinfra_glue.poll import poll
 from rackwright.pyinfra_glue.ssh import hostkeys
 from rackwright.pyinfra_glue.ssh.client import line_to
 from rackwright.pyinfra_glue.ssh.hostkeys import HostKey
-from rackwright.runs.ending import DONE, ERROR
 from rackwright.settings.inventory_groups import ALL
 from rackwright.settings.ssh import known_hosts
 from rackwright.sources.lockfile import Lock, load_lock, pinned, write_lock
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     more += [f"restarts the endpoint of {', '.join(others)}, who serve with it"] if others else []
     if not args.yes and not agreed(f"This deploys {entry.name} anew{''.join(f', and {text}' for text in more)}."):
         print("nothing was done")
-        return 1
+        return ExitCode.ERROR
     if keys:
         file = hostkeys.accept(place, keys, f"{datetime.now(UTC):%Y-%m-%d %H:%M}")
         print(f"{file}: has the new key of {place.entry}; the old lines stay as comments")
@@ -211,8 +211,8 @@ def _deploy(
     data = {"gate.level": "full", "rollout.bake": 0, **own}
     started = begin(inventory, root, together, "rebuild", deploy=str(deploy), data=data)
     if why := started.vetoed():
-        return started.end(ERROR, f"{why}; nothing was done")
+        return started.end(ExitCode.ERROR, f"{why}; nothing was done")
     code, text = roll_out(started, deploy, data)
-    if code == DONE:
+    if code == ExitCode.DONE:
         text = f"{entry.name} is back in its place, {duration(int(time.monotonic() - begun))} from bare OS to answered"
     return started.end(code, text)

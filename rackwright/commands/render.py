@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rackwright.commands.inventories import add_inventory, hosts_of
 from rackwright.concerns.catalog import ALL
+from rackwright.exit_codes import ExitCode
 from rackwright.loading.files import DEPLOY, site_root
 from rackwright.masks import hidden, without_logins
 from rackwright.messages import writing
@@ -37,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(without_logins(hidden(text)))
         print(place)
-    return 0
+    return ExitCode.DONE
 
 
 def rendered_files(settings: HostSettings) -> dict[str, str]:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from rackwright.commands.inventories import add_vault
+from rackwright.exit_codes import ExitCode
 from rackwright.fleet.view.report import write
 from rackwright.loading.files import site_root
 from rackwright.runs.journal import chosen_record
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
         print(_hardware(root, args.run, args.out))
     else:
         print(write(chosen_record(root, args.run or "last"), args.out))
-    return 0
+    return ExitCode.DONE
 
 
 def _hardware(root: Path, run: str | None, out: Path | None) -> Path:

@@ -16,6 +16,7 @@ from rackwright.commands.inventories import add_data, add_vault, data_of
 from rackwright.commands.rollout import KEYS, agreed
 from rackwright.commands.runs import add_site, all_records, root_of
 from rackwright.commands.teardown import tear_down
+from rackwright.exit_codes import ExitCode
 from rackwright.fleet.maintenance.control import BACK_WITHIN, restart_hosts, take_in, take_out
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.maintenance.restarting import await_restarts
@@ -33,7 +34,7 @@ from rackwright.messages import RackwrightError, name_inventory, printable
 from rackwright.pyinfra_glue.options import given
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.claim import claimed
-from rackwright.runs.ending import ERROR, end_of_way_back
+from rackwright.runs.ending import end_of_way_back
 from rackwright.runs.journal import append, chosen_record, folder_of, read_record
 from rackwright.runs.record import BACKWARD, BY_HAND, DRAIN, FORWARD, REBOOT, TEARDOWN, UNDRAIN, Record, record_of
 
@@ -112,12 +113,12 @@ def _resume(args: argparse.Namespace, root: Path, path: Path, old: Record) -> in
     what = f"This resumes {old.id} ({old.begin['what']}): {KINDS[rest.kind]} {', '.join(present.hosts)}."
     if not args.yes and not agreed(what):
         print("nothing was done", file=sys.stderr)
-        return ERROR
+        return ExitCode.ERROR
     view = not args.plain and rest.kind != TEARDOWN
     started = begin(old.begin["inventory"], root, hosts, old.begin["purpose"], view, **asked_again(old, rest))
     append(path, "resumed", by=started.record.stem)
     if why := started.vetoed():
-        return started.end(ERROR, f"{why}; nothing was done")
+        return started.end(ExitCode.ERROR, f"{why}; nothing was done")
     return started.end(*_go_on(started.with_only(present.hosts, present.events), old, rest))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import agreed
 from rackwright.concerns.endpoint.switch.rollback import LAST
+from rackwright.exit_codes import ExitCode
 from rackwright.fleet.quarantine import remarks
 from rackwright.fleet.rollout.control import Releases, roll_back
 from rackwright.fleet.rollout.launch import Run, begin, phase
@@ -18,7 +19,7 @@ from rackwright.loading.host import InventoryHost
 from rackwright.messages import SettingsError, counted
 from rackwright.pyinfra_glue.declaring import declared_by
 from rackwright.pyinfra_glue.session import chosen_together
-from rackwright.runs.ending import ERROR, end_of_rollback
+from rackwright.runs.ending import end_of_rollback
 from rackwright.runs.record import BY_HAND
 
 
@@ -41,10 +42,10 @@ def run(args: argparse.Namespace) -> int:
     to = "the release that was proven before" if args.to == LAST else f"release {args.to}"
     if not args.yes and not agreed(f"This takes {counted(len(hosts), 'host')} of {args.inventory} back to {to}."):
         print("nothing was done", file=sys.stderr)
-        return ERROR
+        return ExitCode.ERROR
     started = begin(args.inventory, root, hosts, BY_HAND, not args.plain, to=args.to)
     if why := started.vetoed():
-        return started.end(ERROR, f"{why}; nothing was done")
+        return started.end(ExitCode.ERROR, f"{why}; nothing was done")
     return started.end(*carry_out(started, {"*": {"*": args.to}}))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.commands.inventories import add_limit, data_of
+from rackwright.exit_codes import ExitCode
 from rackwright.fleet.inspect.host_names import hosts_text
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.quarantine import load_quarantine
@@ -25,7 +26,6 @@ from rackwright.processes import module
 from rackwright.pyinfra_glue.declaring import declared_by
 from rackwright.pyinfra_glue.prompt import answer_to
 from rackwright.pyinfra_glue.session import chosen_together
-from rackwright.runs.ending import ERROR
 from rackwright.runs.record import FORWARD
 
 KEYS = {
@@ -89,13 +89,13 @@ def run(args: argparse.Namespace) -> int:
         f"This rolls {args.inventory} out on {number}: {plan_headline(args, present.hosts, data)}"
     ):
         print("nothing was done", file=sys.stderr)
-        return ERROR
+        return ExitCode.ERROR
     asked = {"deploy": str(deploy), "data": data, "skip_offline": args.skip_offline}
     started = begin(args.inventory, root, entries, FORWARD, not args.plain, **asked).with_only(
         present.hosts, present.events
     )
     if why := started.vetoed():
-        return started.end(ERROR, f"{why}; nothing was done")
+        return started.end(ExitCode.ERROR, f"{why}; nothing was done")
     return started.end(*roll_out(started, deploy, data))
 
 

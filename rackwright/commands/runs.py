@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rackwright.exit_codes import ExitCode
 from rackwright.fleet.rollout.candidates import overtaken_runs
 from rackwright.fleet.rollout.resuming import shown_outcome
 from rackwright.loading.files import site_root
@@ -49,14 +50,14 @@ def run(args: argparse.Namespace) -> int:
         found = every[-max(1, args.newest) :]
         text = table(found, overtaken_runs(every)) if found else f"no run has left a record in {folder_of(root)} yet"
         print(json.dumps([values(one) for one in found], indent=1) if args.json else paragraph(text))
-        return 0
+        return ExitCode.DONE
     path = chosen_record(root, args.run)
     events, overtaken = read_record(path), path.stem in overtaken_runs(all_records(root))
     if args.json:
         print(json.dumps({**values(record_of(path.stem, events)), "events": events}, indent=1))
     else:
         print(paragraph("\n".join(lines(record_of(path.stem, events), events, overtaken))))
-    return 0
+    return ExitCode.DONE
 
 
 def values(record: Record) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from rackwright.exit_codes import ExitCode
 from rackwright.messages import writing
 from rackwright.settings.schema import json_text, markdown
 
@@ -26,4 +27,4 @@ def run(args: argparse.Namespace) -> int:
             Path(args.out).write_text(text)
     else:
         print(text, end="")
-    return 0
+    return ExitCode.DONE

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from rackwright.commands.inventories import add_limit
+from rackwright.exit_codes import done_if
 from rackwright.fleet.inspect.status.script import status_script
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
@@ -44,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     addresses = {entry.name: entry.address for entry in entries}
     left = output.left_hosts(root, Path(arguments.inventory), addresses, now) if whole else []
     print(output.as_json(rows, left) if arguments.json else output.table(rows, left, settings.values()))
-    return 0 if all(row.gpus is not None for row in rows) else 1
+    return done_if(all(row.gpus is not None for row in rows))
 
 
 def _pinned(entries: Sequence[InventoryHost], root: Path) -> dict[str, HostSettings]:

@@ -11,13 +11,14 @@ from pathlib import Path
 
 from rackwright.commands.inventories import add_limit
 from rackwright.commands.rollout import agreed
+from rackwright.exit_codes import ExitCode
 from rackwright.fleet.rollout.launch import Run, begin, phase, read_by_pyinfra
 from rackwright.loading.files import site_root
 from rackwright.processes import module
 from rackwright.pyinfra_glue.declaring import declared_by
 from rackwright.pyinfra_glue.options import data_words
 from rackwright.pyinfra_glue.session import chosen_together
-from rackwright.runs.ending import ERROR
+from rackwright.runs.ending import stopped
 from rackwright.runs.handover import Handover
 from rackwright.runs.journal import read_record
 from rackwright.runs.record import TEARDOWN
@@ -47,13 +48,13 @@ def run(arguments: argparse.Namespace) -> int:
     names = [entry.name for entry in hosts]
     if not arguments.dry and not arguments.yes and not _agreed(names, arguments.purge, arguments.left_behind):
         print("nothing was done", file=sys.stderr)
-        return 1
+        return ExitCode.ERROR
     with as_file(files("rackwright.operations.deploys") / "teardown.py") as deploy:
         if arguments.dry:
             return _dry_run(arguments, deploy, names, steps)
         started = begin(arguments.inventory, root, hosts, TEARDOWN, purge=arguments.purge, steps=steps)
         if why := started.vetoed():
-            return started.end(ERROR, f"{why}; nothing was done")
+            return started.end(ExitCode.ERROR, f"{why}; nothing was done")
         return started.end(*tear_down(started, deploy, arguments.purge, steps))
 
 
@@ -70,7 +71,8 @@ def tear_down(run: Run, deploy: Path, purge: bool, steps: Steps | None = None) -
     if steps and not left:
         return status, "done: what steps that are no longer called had left is gone"
     kept = any(event["kind"] == "left" and event.get("kept") for event in read_record(started.record))
-    return status or (ERROR if left else 0), ending(left, kept)
+    gone = [host for host in started.hosts if host not in left]
+    return stopped(gone) if left else status, ending(left, kept)
 
 
 def ending(left: Sequence[str], kept: bool) -> str:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from rackwright.commands.drain import add_hosts, named
 from rackwright.commands.rollout import agreed
+from rackwright.exit_codes import ExitCode
 from rackwright.fleet.maintenance.capacity import refuse_halves
 from rackwright.fleet.maintenance.control import take_in
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.rollout.launch import begin
 from rackwright.loading.files import site_root
 from rackwright.pyinfra_glue.inventories import load_inventory
-from rackwright.runs.ending import ERROR
 from rackwright.runs.record import UNDRAIN
 
 
@@ -34,9 +34,9 @@ def run(args: argparse.Namespace) -> int:
         print(f"rackwright: {host.name}: {marks.get(host.name, 'not drained, or not to be read now')}")
     if not args.yes and not agreed(f"This starts what {', '.join(host.name for host in hosts)} served, and asks it."):
         print("nothing was done", file=sys.stderr)
-        return ERROR
+        return ExitCode.ERROR
     root = site_root(Path(args.inventory).expanduser()).absolute()
     started = begin(args.inventory, root, hosts, UNDRAIN)
     if why := started.vetoed():
-        return started.end(ERROR, f"{why}; nothing was done")
+        return started.end(ExitCode.ERROR, f"{why}; nothing was done")
     return started.end(*take_in(started))

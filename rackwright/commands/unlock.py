@@ -15,6 +15,7 @@ from rackwright.effects.lease.holder import is_gone, this_holder
 from rackwright.effects.lease.taking import Taken, acquire_script, ask_for
 from rackwright.effects.printed import tail
 from rackwright.effects.remote import StepFailedError, command_of, remote
+from rackwright.exit_codes import ExitCode, done_if
 from rackwright.fleet.inspect.read_hosts import in_parallel
 from rackwright.messages import coded, paragraph
 from rackwright.plan.change import Shell
@@ -42,14 +43,14 @@ def run(arguments: argparse.Namespace) -> int:
         locked = [one for one in hosts if _is_locked(looks[one.host.name])]
         whole = not any(isinstance(look, str) for look in looks.values())
         if not locked:
-            return 0 if whole else 1
+            return done_if(whole)
         if not arguments.yes and not agreed(f"This ends what {len(locked)} run(s) may still write to these hosts."):
             print("nothing was done", file=sys.stderr)
-            return 1
+            return ExitCode.ERROR
         ends = in_parallel(locked, lambda one: _take_away(one, looks[one.host.name]))
     for name, trouble in ends.items():
         print(f"{name}: {paragraph(trouble or 'unlocked')}", file=sys.stderr if trouble else sys.stdout)
-    return 0 if whole and not any(ends.values()) else 1
+    return done_if(whole and not any(ends.values()))
 
 
 def lease_lines(looks: Mapping[str, Look], now: datetime) -> list[str]:

@@ -23,8 +23,9 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.context import ctx_state
 
 from rackwright.effects.run_context import RunningJobs, part_of
+from rackwright.exit_codes import ExitCode
 from rackwright.messages import counted
-from rackwright.processes import ENDING, INTERRUPTED, end_undisturbed, interruption
+from rackwright.processes import ENDING, end_undisturbed, interruption
 from rackwright.pyinfra_glue.current_run import has_executed
 from rackwright.runs.handover import received
 
@@ -39,7 +40,7 @@ Handler = Callable[[int, FrameType | None], Any]
 
 
 def fail_on_interrupt() -> None:
-    """From now on these signals end this pyinfra process with INTERRUPTED. Safe to repeat."""
+    """From now on these signals end this pyinfra process with 130. Safe to repeat."""
     _handle(_stop)
 
 
@@ -92,7 +93,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - 
 def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - Python passes both
     if not _is_below_a_rollout():
         _say(f"\n--> Stopped by {ENDING[signal.Signals(number)]}: {_remaining()}")
-    _end_main(SystemExit(INTERRUPTED))
+    _end_main(SystemExit(ExitCode.INTERRUPTED))
 
 
 def _remaining() -> str:
@@ -123,7 +124,7 @@ def _end_main(error: BaseException) -> None:
 
     def leave(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - Python passes both
         if time.monotonic() - since > AGAIN:
-            os._exit(INTERRUPTED)
+            os._exit(ExitCode.INTERRUPTED)
 
     _handle(leave)
     end_undisturbed()

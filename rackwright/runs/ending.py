@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from rackwright.exit_codes import ExitCode
 from rackwright.messages import coded, counted
 from rackwright.runs.fault import Failure, Fault, Judgement, failures_in, judged
 from rackwright.runs.journal import Event
 from rackwright.runs.states import HURT, NOT_REACHED, UNTOUCHED, WELL, RunState, known
 
-DONE, ERROR, ROLLED_BACK, HANDS_NEEDED = 0, 1, 3, 4
 FIX = "fix the settings as the errors above say"
 
 
@@ -82,29 +82,46 @@ def end_of_rollout(
     forward: Result,
     backward: Result | None,
     leaving: Collection[str] = (),
-) -> tuple[int, str]:
+    earlier: Collection[str] = (),
+) -> tuple[ExitCode, str]:
     """Exit status and sentence of a rollout from its record; pyinfra's own status only adds doubt.
 
-    leaving: hosts that were to leave the release again.
+    leaving: hosts that were to leave the release again. earlier: hosts that had the change when this run began,
+    from the run that it resumes.
     """
     well = len(forward.named(*WELL))
+    changed = {*forward.named(*WELL), *earlier}
     if not forward.failed and forward.held:
         text = f"stopped: {forward.held}; the change is on {counted(well, 'host')}; next: rackwright resume to go on"
-        return ERROR, coded("RW0610", text)
+        return stopped(changed), coded("RW0610", text)
     if not forward.failed and not leaving:
-        return _untroubled(inventory, hosts, status, forward)
+        return _untroubled(inventory, hosts, status, forward, changed)
     if hurt := _hurt(forward, backward, leaving):
         unseen = backward is None and forward.unseen.issuperset(hurt)
-        return HANDS_NEEDED, unseen_end(inventory, hurt) if unseen else hands_needed(hurt)
+        return ExitCode.MANUAL_ACTION, unseen_end(inventory, hurt) if unseen else hands_needed(hurt)
     failed = ", ".join(forward.failed)
     judgement = forward.judgement
     if judgement.is_the_releases:
-        return ROLLED_BACK, rolled_back(forward.failed, forward.bare)
+        return ExitCode.ROLLED_BACK, rolled_back(forward.failed, forward.bare)
     if not forward.named(RunState.NOT_SWITCHED) and judgement.fault is Fault.HOST:
         text = f"{failed} failed by a fault of its own, the change is on {counted(well, 'host')}; next: "
-        return ROLLED_BACK, coded("RW0613", f"{text}rackwright resume, when it is repaired")
+        return _with_failures(forward, changed), coded("RW0613", f"{text}rackwright resume, when it is repaired")
     text = f"stopped and held: {failed} failed, the change is on {counted(well, 'host')}; next: "
-    return ROLLED_BACK, coded("RW0614", f"{text}rackwright resume to go on{_or_back(inventory, forward)}")
+    return _with_failures(forward, changed), coded(
+        "RW0614", f"{text}rackwright resume to go on{_or_back(inventory, forward)}"
+    )
+
+
+def stopped(changed: Collection[str]) -> ExitCode:
+    """Return how a run ended that stopped. changed: hosts that have the change and keep it."""
+    return ExitCode.MIXED if changed else ExitCode.ERROR
+
+
+def _with_failures(forward: Result, changed: Collection[str]) -> ExitCode:
+    """Return how a rollout ended that stopped because hosts failed, while the others keep what they have."""
+    if not changed and set(forward.failed) == set(forward.named(RunState.ROLLED_BACK)):
+        return ExitCode.ROLLED_BACK
+    return stopped(changed)
 
 
 def _or_back(inventory: str, forward: Result) -> str:
@@ -154,7 +171,7 @@ def rolled_back(failed: Collection[str], bare: Collection[str] = ()) -> str:
 
 def end_of_way_back(
     wanted: Collection[str], back: Result | None, failed: Collection[str], hurt: Collection[str] = ()
-) -> tuple[int, str]:
+) -> tuple[ExitCode, str]:
     """Exit status and sentence of taking a release back that an earlier run found at fault.
 
     wanted: hosts that were to leave it. failed: those on which it failed. hurt: others, that have needed
@@ -162,17 +179,21 @@ def end_of_way_back(
     """
     states = back.states if back else {}
     bad = [*(host for host in wanted if states.get(host) not in WELL), *hurt]
-    return (HANDS_NEEDED, hands_needed(bad)) if bad else (ROLLED_BACK, rolled_back(failed))
+    if bad:
+        return ExitCode.MANUAL_ACTION, hands_needed(bad)
+    return ExitCode.ROLLED_BACK, rolled_back(failed)
 
 
-def _untroubled(inventory: str, hosts: Sequence[str], status: int, forward: Result) -> tuple[int, str]:
+def _untroubled(
+    inventory: str, hosts: Sequence[str], status: int, forward: Result, changed: Collection[str]
+) -> tuple[ExitCode, str]:
     """The end where no switch went wrong."""
     pending = forward.named(RunState.NOT_CONVERGED)
     absent = {None, RunState.NOT_SWITCHED, *NOT_REACHED}
     missing = [host for host in hosts if forward.states.get(host) in absent and host not in pending]
     done = f"{len(forward.named(RunState.SWITCHED))} switched, {len(forward.named(RunState.UNCHANGED))} unchanged"
-    if not missing and not pending and status == DONE:
-        return DONE, f"done: {done}"
+    if not missing and not pending and status == ExitCode.DONE:
+        return ExitCode.DONE, f"done: {done}"
     parts = [
         *([f"{', '.join(missing)} did not come to their switch"] if missing else []),
         *([f"{', '.join(pending)} did not converge"] if pending else []),
@@ -180,60 +201,70 @@ def _untroubled(inventory: str, hosts: Sequence[str], status: int, forward: Resu
     what = "; ".join(parts) or "not everything was done"
     anew = f"rackwright rollout {inventory}"
     again = f"{FIX}, then {anew}" if forward.mistaken else "rackwright resume" if parts else anew
-    return ERROR, coded("RW0615", f"{what}, see above; {done}; what served goes on serving; next: {again}")
+    code = stopped(changed) if parts else ExitCode.ERROR
+    return code, coded("RW0615", f"{what}, see above; {done}; what served goes on serving; next: {again}")
 
 
-def end_of_reboot(hosts: Sequence[str], status: int, found: Result) -> tuple[int, str]:
+def end_of_reboot(hosts: Sequence[str], status: int, found: Result) -> tuple[ExitCode, str]:
     """Exit status and sentence of restarting hosts in turn, from its record."""
     done = f"{counted(len(found.named(RunState.SWITCHED)), 'host')} restarted and proven"
     if hurt := found.named(*HURT):
         text = f"manual action needed on {', '.join(hurt)}: not back, or it does not answer, see above; {done}"
-        return HANDS_NEEDED, coded("RW0618", f"{text}; next: repair it, then rackwright resume")
+        return ExitCode.MANUAL_ACTION, coded("RW0618", f"{text}; next: repair it, then rackwright resume")
     if found.held:
-        return ERROR, coded("RW0610", f"stopped: {found.held}; {done}; next: rackwright resume to go on")
+        return stopped(found.named(*WELL)), coded(
+            "RW0610", f"stopped: {found.held}; {done}; next: rackwright resume to go on"
+        )
     if found.failed:
         text = f"stopped and held: {', '.join(found.failed)} failed, see above; {done}"
-        return ROLLED_BACK, coded("RW0619", f"{text}; next: rackwright resume, when that is repaired")
+        return stopped(found.named(*WELL)), coded("RW0619", f"{text}; next: rackwright resume, when that is repaired")
     missing = [host for host in hosts if found.states.get(host) in {None, *NOT_REACHED}]
-    if missing or found.named(RunState.NOT_SWITCHED) or status != DONE:
+    if missing or found.named(RunState.NOT_SWITCHED) or status != ExitCode.DONE:
         which = ", ".join([*missing, *found.named(RunState.NOT_SWITCHED)]) or "some hosts"
         text = f"{which} did not come to the restart, see above; {done}"
-        return ERROR, coded("RW0619", f"{text}; next: rackwright resume")
-    return DONE, f"done: {done}"
+        return stopped(found.named(*WELL)), coded("RW0619", f"{text}; next: rackwright resume")
+    return ExitCode.DONE, f"done: {done}"
 
 
-def end_of_drain(hosts: Sequence[str], status: int, found: Result, left: str) -> tuple[int, str]:
+def end_of_drain(hosts: Sequence[str], status: int, found: Result, left: str) -> tuple[ExitCode, str]:
     """Exit status and sentence of draining hosts from its record. left: rackwright's words to take them in again."""
     bad = [host for host in hosts if found.states.get(host) != RunState.DONE]
     names = ", ".join(hosts)
-    if bad or status != DONE:
+    if bad or status != ExitCode.DONE:
         text = f"{', '.join(bad) or names} could not be drained wholly, see above; runs leave it aside all the same"
-        return ERROR, coded("RW0620", f"{text}; next: rackwright resume, or {left}")
-    return DONE, f"done: {names}: drained and stopped, and runs leave it aside; to take it into service again: {left}"
+        return stopped(found.named(RunState.DONE)), coded("RW0620", f"{text}; next: rackwright resume, or {left}")
+    return (
+        ExitCode.DONE,
+        f"done: {names}: drained and stopped, and runs leave it aside; to take it into service again: {left}",
+    )
 
 
-def end_of_undrain(hosts: Sequence[str], status: int, found: Result) -> tuple[int, str]:
+def end_of_undrain(hosts: Sequence[str], status: int, found: Result) -> tuple[ExitCode, str]:
     """Exit status and sentence of taking drained hosts into service again, from its record."""
     idle = found.named(RunState.UNCHANGED)
     bad = [host for host in hosts if host not in idle and found.states.get(host) != RunState.DONE]
-    if bad or status != DONE:
+    if bad or status != ExitCode.DONE:
         text = f"{', '.join(bad) or ', '.join(hosts)} could not be taken into service, see above, and stays drained"
-        return ERROR, coded("RW0621", f"{text}; next: repair it, then rackwright resume")
+        return stopped(found.named(RunState.DONE)), coded("RW0621", f"{text}; next: repair it, then rackwright resume")
     back = ", ".join(host for host in hosts if host not in idle)
     parts = [f"{back}: no longer drained; what served there before serves again"] if back else []
     parts += [f"{', '.join(idle)}: was not drained, so nothing was done there"] if idle else []
-    return DONE, f"done: {'; '.join(parts)}"
+    return ExitCode.DONE, f"done: {'; '.join(parts)}"
 
 
-def end_of_rollback(hosts: Sequence[str], status: int, found: Result) -> tuple[int, str]:
+def end_of_rollback(hosts: Sequence[str], status: int, found: Result) -> tuple[ExitCode, str]:
     """Exit status and sentence of a rollback by hand from its record."""
     missing = [host for host in hosts if host not in found.states or found.states[host] in NOT_REACHED]
     refused = found.named(RunState.REFUSED)
     bad = [host for host in [*found.failed, *found.named(RunState.NOT_SWITCHED)] if host not in refused]
     if bad:
-        return HANDS_NEEDED, coded("RW0611", f"manual action needed on {', '.join(bad)}: rollback failed, see above")
-    if refused or missing or status != DONE:
+        return ExitCode.MANUAL_ACTION, coded(
+            "RW0611", f"manual action needed on {', '.join(bad)}: rollback failed, see above"
+        )
+    if refused or missing or status != ExitCode.DONE:
         which = ", ".join([*refused, *missing]) or "some hosts"
-        return ERROR, coded("RW0616", f"{which} did not roll back, and serve what they served; see above")
+        return stopped(found.named(*WELL)), coded(
+            "RW0616", f"{which} did not roll back, and serve what they served; see above"
+        )
     back, same = len(found.named(RunState.SWITCHED)), len(found.named(RunState.UNCHANGED))
-    return DONE, f"done: {back} rolled back, {same} ran it already; the settings still ask for the newer one"
+    return ExitCode.DONE, f"done: {back} rolled back, {same} ran it already; the settings still ask for the newer one"

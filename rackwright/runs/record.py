@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rackwright.exit_codes import ExitCode
 from rackwright.messages import counted
 from rackwright.processes import lives
-from rackwright.runs.ending import ERROR
 from rackwright.runs.fault import Failure, Judgement, failures_in, judged
 from rackwright.runs.journal import Event
 from rackwright.runs.states import ENDED_WELL, LEFT_ASIDE, UNTOUCHED, RunState, known
@@ -81,7 +81,8 @@ class Record:
         """
         if self.begin.get("plain"):
             return self.lives is False and self.has_begun_nothing
-        return self.end is not None and self.end["status"] == ERROR and self.has_begun_nothing
+        stopped = self.end is not None and self.end["status"] in (ExitCode.ERROR, ExitCode.MIXED)
+        return stopped and self.has_begun_nothing
 
     @property
     def has_begun_nothing(self) -> bool:

@@ -13,7 +13,7 @@ from pyinfra.connectors import util
 
 from rackwright.effects import remote as effects  # noqa: F401 - it refuses passwords
 from rackwright.effects.login import PasswordWantedError
-from rackwright.processes import INTERRUPTED
+from rackwright.exit_codes import ExitCode
 from rackwright.pyinfra_glue.ssh.passwords import refuse_passwords
 
 PROGRAM = """\
@@ -46,7 +46,7 @@ finally:
 def test_ctrl_c_exits_as_interrupted_and_says_what_goes_on(number: str, word: str) -> None:
     program = PROGRAM.replace("NUMBER", number)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False)
-    assert done.returncode == INTERRUPTED
+    assert done.returncode == ExitCode.INTERRUPTED
     assert f"Stopped by {word}: " in done.stderr
     assert "run the same command again" in done.stderr
     assert done.stdout.splitlines() == ["the packet is whole", "disconnects"]

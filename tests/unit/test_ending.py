@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rackwright.exit_codes import ExitCode
 from rackwright.runs.cause import Cause
 from rackwright.runs.ending import Result, end_of_rollout, end_of_way_back, result
 from rackwright.runs.fault import Failure
@@ -51,7 +54,7 @@ def test_a_host_whose_job_was_ended_rolls_back_on_its_own() -> None:
     ("status", "forward", "backward", "code", "text"),
     [
         (0, found(h1="switched", h2="unchanged"), None, 0, "1 switched, 1 unchanged"),
-        (0, SWITCHED, None, 1, "h2 did not come to their switch"),
+        (0, SWITCHED, None, 5, "h2 did not come to their switch"),
         (1, found(h1="switched", h2="switched"), None, 1, "not everything was done"),
         (0, found(RELEASE, h1="rolled back", h2="not switched"), None, 3, "was rolled back"),
         (1, found(RELEASE, h1="switched", h2="rolled back"), SWITCHED, 3, "rolled back"),
@@ -63,13 +66,15 @@ def test_a_host_whose_job_was_ended_rolls_back_on_its_own() -> None:
         (1, found(RELEASE, h1="failed after its switch", h2="not switched"), SWITCHED, 3, "rolled"),
         (1, found(HOST, h1="failed after its switch", h2="not switched"), None, 4, "manual action needed on h1"),
         (1, found(h1="switching"), None, 4, "manual action needed on h1"),
-        (1, found(h1="switched", h2="unreachable"), None, 1, "h2 did not come to their switch"),
-        (1, found(h1="switched", h2="busy"), None, 1, "h2 did not come to their switch"),
+        (1, found(h1="switched", h2="unreachable"), None, 5, "h2 did not come to their switch"),
+        (1, found(h1="switched", h2="busy"), None, 5, "h2 did not come to their switch"),
         (1, found(h1="not switched", h2="failed before its switch"), None, 1, "h1, h2 did not come to their switch"),
-        (1, found(h1="not converged", h2="switched"), None, 1, "h1 did not converge"),
-        (1, found(HOST, h1="switched", h2="failed"), None, 3, "h2 failed by a fault of its own"),
-        (1, found(HOST, h1="not switched", h2="failed"), None, 3, "stopped and held: h2 failed"),
-        (1, found(HOOKS, h1="failed", h2="failed"), None, 3, "stopped and held: h1, h2 failed"),
+        (1, found(h1="not converged", h2="switched"), None, 5, "h1 did not converge"),
+        (1, found(HOST, h1="switched", h2="failed"), None, 5, "h2 failed by a fault of its own"),
+        (1, found(HOST, h1="not switched", h2="failed"), None, 1, "stopped and held: h2 failed"),
+        (1, found(HOOKS, h1="failed", h2="failed"), None, 1, "stopped and held: h1, h2 failed"),
+        (1, found(HOST, h1="rolled back", h2="not switched"), None, 3, "stopped and held: h1 failed"),
+        (1, found(HOST, h1="rolled back", h2="switched"), None, 5, "h1 failed by a fault of its own"),
     ],
 )
 def test_the_exit_status_comes_from_the_record(
@@ -87,6 +92,12 @@ def test_a_sentence_on_hosts_names_them(ends: dict[str, RunState], held: str) ->
     assert "  " not in text
     assert " on :" not in text
     assert text.startswith(("RW0610", "done")) or any(host in text for host in HOSTS) or "not everything" in text
+
+
+def test_a_resumed_run_that_stops_leaves_a_mixed_fleet() -> None:
+    forward = Result(states(h2="failed"), failures=HOST)
+    assert end_of_rollout("i.py", ["h2"], 1, forward, None, earlier=["h1"])[0] is ExitCode.MIXED
+    assert end_of_rollout("i.py", ["h2"], 1, forward, None)[0] is ExitCode.ERROR
 
 
 def test_what_never_served_is_not_said_to_serve_again() -> None:
@@ -108,3 +119,9 @@ def test_a_way_back_is_over_when_every_host_has_left_the_release() -> None:
     assert end_of_way_back(["h1"], None, [])[0] == 4
     code, text = end_of_way_back(["h1"], SWITCHED, [], ["h3"])
     assert (code, "manual action needed on h3" in text) == (4, True)
+
+
+def test_each_exit_code_stands_in_the_docs_once() -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/exit-codes.md").read_text().partition("## `pyinfra")[0]
+    rows = [int(found[1]) for found in re.finditer(r"^\| (\d+) \|", page, re.M)]
+    assert rows == sorted(ExitCode)

@@ -24,6 +24,7 @@ from rackwright.concerns.endpoint.switch.maintenance import (
     undrain_changes,
     wait_changes,
 )
+from rackwright.exit_codes import ExitCode
 from rackwright.fleet.maintenance.capacity import HostCapacity, too_many_down
 from rackwright.fleet.maintenance.drained_hosts import mark_in
 from rackwright.fleet.rollout.candidates import candidates, chosen
@@ -32,16 +33,7 @@ from rackwright.fleet.rollout.resuming import rest_of
 from rackwright.messages import RackwrightError
 from rackwright.plan.change import HostRestart, HostReturn, Job, Proved, Shell, WriteFile
 from rackwright.plan.concern import HostReading
-from rackwright.runs.ending import (
-    DONE,
-    ERROR,
-    HANDS_NEEDED,
-    ROLLED_BACK,
-    Result,
-    end_of_drain,
-    end_of_reboot,
-    end_of_undrain,
-)
+from rackwright.runs.ending import Result, end_of_drain, end_of_reboot, end_of_undrain
 from rackwright.runs.states import RunState
 from rackwright.settings.group import Group, GroupMember
 from rackwright.settings.model import HostSettings
@@ -241,26 +233,28 @@ def test_what_was_drained_at_the_time_is_no_doubt_about_a_resume() -> None:
 @pytest.mark.parametrize(
     ("states", "status", "code"),
     [
-        ({"h1": RunState.SWITCHED, "h2": RunState.SWITCHED}, 0, DONE),
-        ({"h1": RunState.SWITCHED, "h2": RunState.NOTHING_SERVES}, 1, HANDS_NEEDED),
-        ({"h1": RunState.SWITCHED, "h2": RunState.SWITCHING}, 1, HANDS_NEEDED),
-        ({"h1": RunState.FAILED, "h2": RunState.NOT_SWITCHED}, 1, ROLLED_BACK),
-        ({"h1": RunState.SWITCHED, "h2": RunState.UNREACHABLE}, 1, ERROR),
-        ({"h1": RunState.SWITCHED}, 0, ERROR),
+        ({"h1": RunState.SWITCHED, "h2": RunState.SWITCHED}, 0, ExitCode.DONE),
+        ({"h1": RunState.SWITCHED, "h2": RunState.NOTHING_SERVES}, 1, ExitCode.MANUAL_ACTION),
+        ({"h1": RunState.SWITCHED, "h2": RunState.SWITCHING}, 1, ExitCode.MANUAL_ACTION),
+        ({"h1": RunState.FAILED, "h2": RunState.NOT_SWITCHED}, 1, ExitCode.ERROR),
+        ({"h1": RunState.SWITCHED, "h2": RunState.FAILED}, 1, ExitCode.MIXED),
+        ({"h1": RunState.SWITCHED, "h2": RunState.UNREACHABLE}, 1, ExitCode.MIXED),
+        ({"h1": RunState.SWITCHED}, 0, ExitCode.MIXED),
+        ({}, 0, ExitCode.ERROR),
     ],
 )
 def test_the_end_of_a_reboot(states: dict[str, RunState], status: int, code: int) -> None:
     found, text = end_of_reboot(["h1", "h2"], status, Result(states))
     assert found == code
-    assert code == DONE or "next: " in text
+    assert code == ExitCode.DONE or "next: " in text
 
 
 def test_the_end_of_a_drain_names_the_way_back() -> None:
     done = end_of_drain(["h1"], 0, Result({"h1": RunState.DONE}), "rackwright undrain h1")
-    assert done[0] == DONE
+    assert done[0] == ExitCode.DONE
     assert done[1].endswith("rackwright undrain h1")
     bad = end_of_drain(["h1"], 1, Result({"h1": RunState.NOT_STAGED}), "rackwright undrain h1")
-    assert bad[0] == ERROR
+    assert bad[0] == ExitCode.ERROR
     assert bad[1].startswith("RW0620: h1 ")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from rackwright.exit_codes import ExitCode
 from rackwright.fleet.inspect.plan import HostPlan, PlannedChange
 
 
@@ -53,5 +54,5 @@ def exit_code(plans: Iterable[HostPlan]) -> int:
     """0 nothing pending, 2 changes pending, 1 when a host is refused or nothing is known of it."""
     states = {plan.state for plan in plans}
     if states & {"refused", "unreadable", "unreachable"}:
-        return 1
-    return 2 if "pending" in states else 0
+        return ExitCode.ERROR
+    return ExitCode.PENDING if "pending" in states else ExitCode.DONE

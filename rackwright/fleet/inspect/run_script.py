@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rackwright.effects.remote import StepFailedError, command_of, remote
+from rackwright.exit_codes import done_if
 from rackwright.fleet.inspect.read_hosts import in_parallel
 from rackwright.messages import ASKED_FOR, printable
 from rackwright.plan.change import Shell
@@ -59,7 +60,7 @@ def show(said: dict[str, HostOutput]) -> int:
             print(f"{host}: {_shown(line)}")
         for line in one.err:
             print(f"{host}: {_shown(line)}", file=sys.stderr)
-    return 0 if all(one.ok for one in said.values()) else 1
+    return done_if(all(one.ok for one in said.values()))
 
 
 def _shown(line: str) -> str:

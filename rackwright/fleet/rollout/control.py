@@ -30,7 +30,7 @@ def roll_out(
     before = releases_before(forward, earlier or {}) if forward.judgement.is_the_releases else {}
     leaving = of_all(before, run.mates)
     backward = take_back(run, leaving)
-    return end_of_rollout(str(run.inventory), run.hosts, status, forward, backward, leaving)
+    return end_of_rollout(str(run.inventory), run.hosts, status, forward, backward, leaving, earlier or {})
 
 
 def releases_before(forward: Result, earlier: Releases) -> Releases:

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 import rackwright
+from rackwright.exit_codes import ExitCode
 from rackwright.fleet.quarantine import update_quarantine
 from rackwright.fleet.rollout.begin_event import beginning
 from rackwright.fleet.rollout.hooks import FINISH, PLAN, merged, run_hooks
@@ -22,7 +23,7 @@ from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import nested
 from rackwright.messages import RackwrightError, coded
-from rackwright.processes import INTERRUPTED, ReportedInterrupt, module
+from rackwright.processes import ReportedInterrupt, module
 from rackwright.pyinfra_glue.options import data_given, data_words
 from rackwright.runs.ending import Result, result
 from rackwright.runs.handover import Handover
@@ -69,7 +70,7 @@ class Run:
             return follow(words, self.root, handover.environment, self.record, self.view)
         except KeyboardInterrupt as error:
             begun = any(event["kind"] == "job" for event in read_record(self.record))
-            self.end(INTERRUPTED, f"stopped from outside: {FINISHING if begun else NOTHING_BEGUN}")
+            self.end(ExitCode.INTERRUPTED, f"stopped from outside: {FINISHING if begun else NOTHING_BEGUN}")
             raise ReportedInterrupt from error
 
     def as_plain(self) -> Run:

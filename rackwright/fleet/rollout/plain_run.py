@@ -15,13 +15,14 @@ from typing import Any
 import click
 from pyinfra import logger
 
+from rackwright.exit_codes import ExitCode
 from rackwright.fleet.quarantine import remarks, update_quarantine
 from rackwright.fleet.rollout.begin_event import beginning
 from rackwright.fleet.rollout.resuming import AGAIN, checked
 from rackwright.messages import NAMED, RackwrightError, coded, name_inventory
 from rackwright.plan.reach import in_url
 from rackwright.plan.spec import served_name
-from rackwright.processes import INTERRUPTED, this_process
+from rackwright.processes import this_process
 from rackwright.pyinfra_glue.current_run import current_state, has_executed, last_words
 from rackwright.pyinfra_glue.inventories import settings_of
 from rackwright.runs.ending import FIX
@@ -119,7 +120,7 @@ def closing_lines(record: Record, text: str, reached: Sequence[str] = ()) -> lis
     A run that was stopped has said so already, when it was. reached: where its endpoints are.
     """
     status, inventory = (record.end or {}).get("status"), record.begin["inventory"]
-    if status == INTERRUPTED:
+    if status == ExitCode.INTERRUPTED:
         return []
     served = any(state in WELL for state in record.states.values())
     if status != 0 or not served:
@@ -170,7 +171,7 @@ def sentence(record: Record, status: int, executed: bool) -> str:
 
 def _ending(record: Record, status: int, executed: bool) -> tuple[str, str]:
     """The code and the words; without a code, nothing is left to do."""
-    if status == INTERRUPTED:
+    if status == ExitCode.INTERRUPTED:
         return "RW0822", f"stopped from outside, {record.counts()}"
     bad = [host for host in record.hosts if record.states.get(host, RunState.DONE) not in ENDED_WELL]
     if bad:

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rackwright.exit_codes import ExitCode
 from rackwright.masks import MASK
 from rackwright.messages import RackwrightError
-from rackwright.runs.ending import ERROR, FIX, HANDS_NEEDED, ROLLED_BACK
+from rackwright.runs.ending import FIX
 from rackwright.runs.record import (
     BACKWARD,
     BY_HAND,
@@ -74,7 +75,7 @@ def rest_of(record: Record) -> Rest:
 
 def hurt_hosts(record: Record) -> list[str]:
     """Hosts of a run that need hands: rolling back failed there, or the run ended and nobody saw it succeed."""
-    over = record.end is not None and record.end["status"] == HANDS_NEEDED
+    over = record.end is not None and record.end["status"] == ExitCode.MANUAL_ACTION
     back = record.phases.get(BACKWARD, {})
     own = [host for host, state in record.states.items() if _is_hurt(state, over, host in back)]
     return own + [host for host in record.begin.get("hurt", ()) if host not in record.states]
@@ -143,7 +144,8 @@ def _refuse_unfit(record: Record) -> None:
 
 
 def _no(record: Record) -> str:
-    return "refused" if record.end is not None and record.end["status"] == ERROR else "stopped"
+    refused = record.end is not None and record.end["status"] in (ExitCode.ERROR, ExitCode.MIXED)
+    return "refused" if refused else "stopped"
 
 
 def _left_alone(record: Record) -> str:
@@ -192,7 +194,7 @@ def _reboot(record: Record) -> Rest:
 
 
 def _back(record: Record) -> Rest:
-    if record.end is not None and record.end["status"] == ROLLED_BACK:
+    if record.end is not None and record.end["status"] == ExitCode.ROLLED_BACK:
         raise RackwrightError(
             f"run {record.id} found its release at fault and rolled it back, so nothing is left to resume; next: "
             f"fix the settings, then rackwright rollout {record.begin['inventory']}",

@@ -36,7 +36,7 @@ def test_drain_hooks_that_fail_behind_a_proven_canary_take_nothing_back(fleet: S
         set_balancer(host, works=False)
     both = ("--wave", "2", "--max-unavailable", "2", "--data", 'drain_hook=["/root/balancer"]')
     run = rollout(fleet, *both, stream_interval=21)
-    assert run.status == 3, run.output
+    assert run.status == 5, run.output
     assert "stopped and held: " in run.output
     assert all(f"[{host.name}]   the drain_hook ended with status 1" in run.output for host in others), run.output
     assert "is at fault" not in run.output
@@ -182,7 +182,7 @@ def test_a_dark_host_is_skipped_picked_up_and_quarantined_when_it_goes_dark_agai
     finally:
         resumed.stop()
         dark.restore_network()
-    assert lost.status == 3, lost.output
+    assert lost.status == 5, lost.output
     assert f"{dark.name} is quarantined (the connection)" in lost.output
     listed = fleet.rackwright("status", "inventory/lab.py", "--only", "failed@last")
     assert "(quarantined)" in listed.output

@@ -13,13 +13,14 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from rackwright import __version__
+from rackwright.exit_codes import ExitCode
 from rackwright.fleet.view import blame
 from rackwright.fleet.view.critical_path import critical_path, own_part
 from rackwright.fleet.view.report import figures
 from rackwright.fleet.view.timeline import PHASES, Timeline, wave_name
 from rackwright.runs.fault import judged
 
-VERDICTS = {0: blame.GOOD, 3: blame.WARN}
+VERDICTS: dict[int, str] = {ExitCode.DONE: blame.GOOD, ExitCode.ROLLED_BACK: blame.WARN, ExitCode.MIXED: blame.WARN}
 
 
 def page(timeline: Timeline, run: str, logs: Mapping[str, str] | None = None) -> str:
@@ -68,7 +69,7 @@ def _verdict(timeline: Timeline) -> str:
     if timeline.status is None:
         return blame.BUSY
     unproven = any(blame.tone_of(timeline, host) == blame.WARN for host in timeline.hosts.values())
-    return blame.WARN if timeline.status == 0 and unproven else VERDICTS.get(timeline.status, blame.BAD)
+    return blame.WARN if timeline.status == ExitCode.DONE and unproven else VERDICTS.get(timeline.status, blame.BAD)
 
 
 def _own(name: str) -> str:
