@@ -20,6 +20,12 @@ PATIENCE = 60.0
 """Seconds until what is waited for is shown."""
 
 
+def _as_a_login() -> None:
+    """Get the terminal, and the hang-up that a runner of tests may ignore (nohup)."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 class Typed:
     """A command that leads a session on a pseudo-terminal, so that Ctrl-C reaches it as it does for users."""
 
@@ -28,7 +34,7 @@ class Typed:
         known = {**os.environ, "PYINFRA_PROGRESS": "off", "TERM": "dumb", **(env or {})}
         self.process = subprocess.Popen(
             words, cwd=cwd, env=known, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - no thread runs here
+            preexec_fn=_as_a_login,  # noqa: PLW1509 - no thread runs here
         )  # fmt: skip
         os.close(theirs)
         self.shown = ""
