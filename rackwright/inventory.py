@@ -13,6 +13,7 @@ from pyinfra import logger
 
 from rackwright.garbage import collect_seldom
 from rackwright.loading.ansible.listing import listing_of
+from rackwright.loading.choice import Choice
 from rackwright.loading.files import is_python, site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import Listing, load
@@ -22,6 +23,7 @@ from rackwright.pyinfra_glue.declaring import check_steps, overlay_all, remember
 from rackwright.pyinfra_glue.importing import import_from
 from rackwright.pyinfra_glue.interrupt import die_with_rollout, fail_on_interrupt
 from rackwright.pyinfra_glue.inventories import (
+    choice_of_run,
     groups_of,
     load_inventory,
     pin,
@@ -135,7 +137,8 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
     """Load, guard against options that do harm, and hand the groups to pyinfra."""
     options = pyinfra_options.current()
     chosen = options.chosen(list(listing.hosts), _members(listing, inventory_file)) if options else set()
-    loaded = load(listing, pyinfra_options.data_given())
+    choice = Choice(names=chosen) if options else choice_of_run()
+    loaded = load(listing, pyinfra_options.data_given(), choice)
     tell(loaded.remarks(str(listing.path)))
     hosts, skipped = loaded.hosts, loaded.foreign.skipped
     reached = {host.name: host.data for host in hosts if host.name in chosen} if options and options.connects else {}
@@ -157,9 +160,10 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
         root = listing.root or site_root(listing.path)
         import_module(RECORD).keep_record(inventory_file, root, addresses, Path(options.deploy), options.data)
     root = listing.root or site_root(listing.path)
-    publish(inventory_file, hosts)
+    refused = {name: one.groups for name, one in loaded.refused.items()}
+    publish(inventory_file, hosts, refused)
     import_from(root)
-    pin(hosts, root)
+    pin([host for host in hosts if choice.takes(host.name, host.groups)], root)
     if options and options.deploy:
         deploy = Path(options.deploy)
         declared = check_steps(deploy, [host for host in hosts if host.name in chosen])
@@ -171,9 +175,12 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
         for host in hosts:
             if host.name in declared:
                 refuse_broken_templates(declared[host.name].steps, host.settings)
-        publish(inventory_file, hosts)
+        publish(inventory_file, hosts, refused)
     shown = options is not None and not options.connects  # pyinfra prints all data then
-    everyone: PyinfraGroups = {ALL: [(host.name, showable_data(host.data) if shown else host.data) for host in hosts]}
+    of_others = {name: dict(one.values) for name, one in loaded.refused.items()}
+    data = {host.name: host.data for host in hosts} | of_others
+    named = [name for name in listing.hosts if name in data]
+    everyone: PyinfraGroups = {ALL: [(name, showable_data(data[name]) if shown else data[name]) for name in named]}
     return {**_members(listing, inventory_file, skipped), **everyone}
 
 

@@ -41,8 +41,8 @@ from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, SettingsError, counted, paragraph
 from rackwright.pyinfra_glue.declaring import declared_by, overlay_arguments
-from rackwright.pyinfra_glue.inventories import load_inventory
-from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
+from rackwright.pyinfra_glue.inventories import refused_of
+from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected, hosts_named
 from rackwright.runs.durations import switch_time
 from rackwright.runs.journal import append, new_record, records
 from rackwright.settings.problems import nearest
@@ -153,7 +153,7 @@ def compared_work(
     names = names_of(args.compare)
     refuse_groups(entry, name)
     if not args.anyway:
-        refuse_too_many(load_inventory(args.inventory), [entry.name])
+        refuse_too_many(hosts_named(args.inventory, [entry.name]), [entry.name], refused_of(args.inventory))
     declared = declared_by(root, [entry])[entry.name]
     entry = overlay_arguments(entry, declared, root / "deploy.py")
     locks = Locks(root)

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 from rackwright.commands.fix import fix_files
-from rackwright.commands.inventories import add_inventory, hosts_of
+from rackwright.commands.inventories import add_inventory
+from rackwright.commands.judging import Judged, judge
 from rackwright.commands.version_change import version_changes
-from rackwright.concerns.catalog import refuse_broken_templates
 from rackwright.concerns.declared import Declared
 from rackwright.engines.finding import Level
 from rackwright.engines.fit.problems import engine_notes
 from rackwright.exit_codes import ExitCode
+from rackwright.loading.choice import Choice
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.notes import notes
 from rackwright.loading.password import open_password_file
 from rackwright.loading.validate import leaves, masked
-from rackwright.messages import printable
-from rackwright.pyinfra_glue.declaring import declared_by, overlay_all
-from rackwright.pyinfra_glue.inventories import limited
-from rackwright.settings.model import HostSettings
+from rackwright.messages import counted, printable
 from rackwright.settings.origin import dotted, origin_of
+from rackwright.settings.problems import some
 from rackwright.settings.secret import shown_value
-from rackwright.sources.lockfile import Locks
 
 DERIVED = "derived"
 """Origin of connection data that follows from the rest."""
@@ -49,40 +48,48 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Validate and describe; returns 0, or 1 when an image refuses. Raises SettingsError with all problems at once."""
+    """Judge each host and describe those that are right; returns 0, or 1 when a host or an image refuses.
+
+    Raises SettingsError when no host is right.
+    """
     if args.fix:
         for line in fix_files(args):
             print(line)
-    hosts = limited(hosts_of(args, args.host, arguments=False), args.limit, args.inventory)
-    root = site_root(Path(args.inventory).expanduser())
-    declared = declared_by(root, hosts)
-    hosts = overlay_all(hosts, declared, root / "deploy.py")
-    locks = Locks(root)
-    for steps, settings in _each_once(hosts, declared):
-        refuse_broken_templates(steps, locks.pin(settings))
+    judged = judge(args.inventory, Choice(args.limit, None if args.host is None else (args.host,)))
+    hosts, root = judged.hosts, site_root(Path(args.inventory).expanduser())
     if args.to:
         print("\n".join(version_changes(hosts, args.to)))
         print(f"next: write the new tag into `image:`, then: rackwright check {args.inventory} --fix")
-        return ExitCode.DONE
+        return _refused(judged)
     for host in hosts:
         print("\n".join(_origins(host) if args.show_origin else [_summary(host)]))
-    for line in [*open_password_file(root), *_warnings(hosts, declared)]:
+    for line in [*open_password_file(root), *_warnings(hosts, judged.declared)]:
         print(line)
-    print(f"{args.inventory}: {len(hosts)} host{'' if len(hosts) == 1 else 's'}, the settings are valid")
+    refused = _refused(judged)
+    print(f"{args.inventory}: {_verdict(judged)}")
     if not args.in_image:
-        return ExitCode.DONE
+        return refused
     # Only here: it makes the standard library cooperative, which checks that connect nowhere must not suffer.
     from rackwright.commands.in_image import check_in_image  # noqa: PLC0415
 
-    return check_in_image(args.inventory, [host.name for host in hosts] if args.host or args.limit else [])
+    some_alone = bool(args.host or args.limit or refused)
+    return max(refused, check_in_image(args.inventory, [host.name for host in hosts] if some_alone else []))
 
 
-def _each_once(
-    hosts: Sequence[InventoryHost], declared: Mapping[str, Declared]
-) -> Iterator[tuple[tuple[str, ...], HostSettings]]:
-    """Return the steps and settings of the hosts; those that several share, once."""
-    shared = {(declared[host.name].steps, id(host.settings)): host.settings for host in hosts}
-    yield from ((steps, settings) for (steps, _), settings in shared.items())
+def _refused(judged: Judged) -> int:
+    """Print what is wrong, with its hosts; returns the exit code."""
+    sys.stdout.flush()
+    for refusal in judged.refusals:
+        print(f"rackwright: {refusal.text}", file=sys.stderr, flush=True)
+    return ExitCode.ERROR if judged.refusals else ExitCode.DONE
+
+
+def _verdict(judged: Judged) -> str:
+    right, wrong = len(judged.hosts), [name for refusal in judged.refusals for name in refusal.hosts]
+    if not wrong:
+        return f"{counted(right, 'host')}, the settings are valid"
+    whole = counted(right + len(wrong), "host")
+    return f"{whole}, the settings of {right} are valid, those of {some(wrong)} are not"
 
 
 def _summary(host: InventoryHost) -> str:

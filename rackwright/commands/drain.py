@@ -23,9 +23,11 @@ from rackwright.fleet.rollout.launch import begin
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, ReadingError
-from rackwright.pyinfra_glue.inventories import load_inventory
+from rackwright.pyinfra_glue.inventories import refused_of
 from rackwright.pyinfra_glue.poll import Reply, poll
+from rackwright.pyinfra_glue.session import hosts_named
 from rackwright.runs.record import DRAIN
+from rackwright.settings.problems import some
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -47,12 +49,12 @@ def add_hosts(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Look at the others, ask, drain; returns the exit status. Raises RackwrightError."""
-    everybody = load_inventory(args.inventory)
+    everybody = hosts_named(args.inventory, args.hosts)
     hosts = named(everybody, args.hosts, args.inventory)
     names = [host.name for host in hosts]
     refuse_halves(hosts, "drain")
     if not args.anyway:
-        refuse_too_many(everybody, names)
+        refuse_too_many(everybody, names, refused_of(args.inventory))
     if not args.yes and not agreed(f"This drains and stops what serves on {', '.join(names)} ({args.reason})."):
         print("nothing was done", file=sys.stderr)
         return ExitCode.ERROR
@@ -79,12 +81,21 @@ def new_mark(reason: str, now: datetime) -> Drained:
     return Drained(" ".join(reason.split()), f"{getpass.getuser()}@{socket.gethostname()}", f"{now:%Y-%m-%d %H:%M}")
 
 
-def refuse_too_many(everybody: Sequence[InventoryHost], leaving: Sequence[str]) -> None:
-    """Raise RackwrightError when more hosts would be down than `rollout.max_unavailable` lets."""
+def refuse_too_many(
+    everybody: Sequence[InventoryHost], leaving: Sequence[str], refused: Mapping[str, Sequence[str]]
+) -> None:
+    """Raise RackwrightError when more hosts would be down than `rollout.max_unavailable` lets.
+
+    refused: hosts whose settings are not valid, with their groups; they cannot be asked, so they count as down.
+    """
     asked = {host.name: Asked(host.settings) for host in everybody}
     replies = poll(everybody, lambda host: asked[host.name].script)
     ones = heads(everybody)
-    if found := too_many_down(as_ones(places_of(everybody, replies), ones), {ones[name] for name in leaving}):
+    places = as_ones(places_of(everybody, replies), ones) | {
+        name: HostCapacity(domains_of(groups, None), False, "100%") for name, groups in refused.items()
+    }
+    if found := too_many_down(places, {ones[name] for name in leaving}):
+        found += [f"{some(list(refused))}: counted as down, since the settings are not valid"] if refused else []
         raise RackwrightError(
             "\n".join(found) + "\nnothing was done; next: take the others in first, or the same command with --anyway",
             code="RW1031",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rackwright.commands.vault import PASSWORD_FILE
+from rackwright.loading.choice import EVERYBODY, Choice
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, SettingsError
 from rackwright.pyinfra_glue.inventories import load_inventory
@@ -73,7 +74,8 @@ def hosts_of(args: argparse.Namespace, only: str | None = None, arguments: bool 
 
     arguments: as in load_inventory.
     """
-    hosts = load_inventory(args.inventory, arguments)
+    choice = EVERYBODY if only is None else Choice(names=(only,))
+    hosts = load_inventory(args.inventory, arguments, choice)
     return hosts if only is None else [pick(hosts, only, args.inventory)]
 
 

@@ -11,7 +11,8 @@ from rackwright.exit_codes import ExitCode
 from rackwright.fleet.quarantine import List, Quarantined, change_quarantine, load_quarantine
 from rackwright.loading.files import site_root
 from rackwright.messages import RackwrightError
-from rackwright.pyinfra_glue.inventories import load_inventory
+from rackwright.pyinfra_glue.inventories import refused_of
+from rackwright.pyinfra_glue.session import hosts_named
 from rackwright.settings.problems import nearest
 
 
@@ -28,7 +29,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Change the list when asked to, and print it; returns the exit status. Raises RackwrightError."""
     root = site_root(Path(args.inventory).expanduser()).absolute()
-    names = [entry.name for entry in load_inventory(args.inventory)]
+    names = [*(entry.name for entry in hosts_named(args.inventory, ())), *refused_of(args.inventory)]
     _refuse_unknown(args.add, names, f"{args.inventory} has no host")
     _refuse_unknown(args.release, list(load_quarantine(root)), "not quarantined:")
     listed = load_quarantine(root)

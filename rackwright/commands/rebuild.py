@@ -22,8 +22,8 @@ from rackwright.fleet.rollout.launch import begin
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, ReadingError
-from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.pyinfra_glue.poll import poll
+from rackwright.pyinfra_glue.session import hosts_named
 from rackwright.pyinfra_glue.ssh import hostkeys
 from rackwright.pyinfra_glue.ssh.client import line_to
 from rackwright.pyinfra_glue.ssh.hostkeys import HostKey
@@ -53,7 +53,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Compare, ask, accept the key, deploy, prove; returns the exit status. Raises RackwrightError."""
     own = data_of(args)
-    entries = load_inventory(args.inventory)
+    entries = hosts_named(args.inventory, [args.host])
     entry = pick(entries, args.host, args.inventory)
     together = served_with(entries, entry)
     for host, mark in drained_hosts(together).items():

@@ -32,7 +32,7 @@ from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, name_inventory, printable
 from rackwright.pyinfra_glue.options import given
-from rackwright.pyinfra_glue.session import chosen_hosts
+from rackwright.pyinfra_glue.session import hosts_named
 from rackwright.runs.claim import claimed
 from rackwright.runs.ending import end_of_way_back
 from rackwright.runs.journal import append, chosen_record, folder_of, read_record
@@ -124,7 +124,7 @@ def _resume(args: argparse.Namespace, root: Path, path: Path, old: Record) -> in
 
 def still_there(old: Record, rest: Rest) -> tuple[Rest, list[InventoryHost]]:
     """What is left, with all hosts that serve together with one of those; and these hosts."""
-    entries = chosen_hosts(old.begin["inventory"], ())
+    entries = hosts_named(old.begin["inventory"], rest.hosts)
     known = {entry.name for entry in entries}
     mates = mates_of(entries)
     whole = {name for host in rest.hosts for name in (host, *mates.get(host, ()))}

@@ -14,7 +14,7 @@ from rackwright.fleet.maintenance.control import take_in
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.rollout.launch import begin
 from rackwright.loading.files import site_root
-from rackwright.pyinfra_glue.inventories import load_inventory
+from rackwright.pyinfra_glue.session import hosts_named
 from rackwright.runs.record import UNDRAIN
 
 
@@ -27,7 +27,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Say why each is drained, ask, take in; returns the exit status. Raises RackwrightError."""
-    hosts = named(load_inventory(args.inventory), args.hosts, args.inventory)
+    hosts = named(hosts_named(args.inventory, args.hosts), args.hosts, args.inventory)
     refuse_halves(hosts, "undrain")
     marks = drained_hosts(hosts)
     for host in hosts:

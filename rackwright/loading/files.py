@@ -144,21 +144,30 @@ class Site:
         """True for the file of a profile: b200 and gb200 are two, and none is the other's misspelling."""
         return _name(path) in _profiles() or (self.root / SHIPPED / path.parent.name / path.name).exists()
 
-    def unusable(self, kind: str) -> list[Problem]:
-        """What lies in group_vars or host_vars and is no file to read."""
+    def unusable(self, kind: str) -> list[tuple[str, Problem]]:
+        """What lies in group_vars or host_vars and is no file to read, each with the group or host that it is for."""
         places = [folder / kind for folder in self._judged]
-        found = {place: _why_no_folder(place) for place in places}
-        found |= {path: _why_unusable(path) for place in places for entry in _entries(place) for path in _within(entry)}
-        return [Problem(Origin(self.display(path)), (), text, code="RW0223") for path, text in found.items() if text]
+        found = {place: ("", _why_no_folder(place)) for place in places}
+        found |= {
+            path: (_name(entry), _why_unusable(path))
+            for place in places
+            for entry in _entries(place)
+            for path in _within(entry)
+        }
+        return [
+            (name, Problem(Origin(self.display(path)), (), text, code="RW0223"))
+            for path, (name, text) in found.items()
+            if text
+        ]
 
-    def duplicates(self, kind: str) -> list[Problem]:
-        """Files that are never read, since Ansible reads only the first of NAME/, NAME.yml, NAME.yaml."""
+    def duplicates(self, kind: str) -> list[tuple[str, Problem]]:
+        """Files that are never read, since Ansible reads only the first of NAME/, NAME.yml, NAME.yaml; with NAME."""
         problems, seen = [], dict[tuple[Path, str], Path]()
         for path in (path for folder in self._judged for path in _entries(folder / kind)):
             first = seen.setdefault((path.parent, _name(path)), path)
             if first is not path:
                 text = f"is never read, because {self.display(first)} is there too: move its lines there"
-                problems.append(Problem(Origin(self.display(path)), (), text, code="RW0220"))
+                problems.append((_name(path), Problem(Origin(self.display(path)), (), text, code="RW0220")))
         return problems
 
     def _is_mentioned(self, name: str) -> bool:

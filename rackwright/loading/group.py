@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from rackwright.addresses import is_loopback
 from rackwright.loading.host import InventoryHost
@@ -18,21 +19,86 @@ from rackwright.settings.ssh.known_hosts import place_of
 
 Hosts = Sequence[InventoryHost]
 MISFIT, LOST = "RW0230", "RW0231"
+LLM = str(HostSettings.model_fields["endpoint_name"].default)
 
 
-def grouped(hosts: Hosts, next_command: str) -> list[InventoryHost]:
-    """The hosts, each with its place among those that serve its endpoint with it.
+@dataclass(frozen=True)
+class Unjudged:
+    """A host whose settings are not valid, with its values as they stand."""
 
-    hosts: all of an inventory, in its order. Raises InvalidSettingsError with every problem at once.
+    name: str
+    groups: tuple[str, ...]
+    values: Mapping[str, Any]
+
+    @property
+    def wanted(self) -> tuple[str, tuple[str, ...] | int] | None:
+        """The endpoint that it was meant to serve with others, and which they are; None where nothing says so."""
+        endpoints, hosts = self.values.get("endpoints"), self.values.get("hosts")
+        named = endpoints if isinstance(endpoints, Mapping) and endpoints else {self.values.get("endpoint_name"): {}}
+        found = {
+            str(name or LLM): keys.get("hosts", hosts) for name, keys in named.items() if isinstance(keys, Mapping)
+        }
+        return next(((name, _hosts(wanted)) for name, wanted in found.items() if _hosts(wanted) != 1), None)
+
+
+def _hosts(wanted: object) -> tuple[str, ...] | int:
+    return tuple(map(str, wanted)) if isinstance(wanted, list | tuple) else wanted if isinstance(wanted, int) else 1
+
+
+@dataclass(frozen=True)
+class _Seat:
+    """Who serves which endpoint with whom."""
+
+    name: str
+    groups: tuple[str, ...]
+    endpoint: str
+    hosts: tuple[str, ...] | int
+
+    @property
+    def size(self) -> int:
+        return self.hosts if isinstance(self.hosts, int) else len(self.hosts)
+
+
+@dataclass
+class Grouping:
+    """The hosts that are right, each with its place among those that serve its endpoint with it, and the others."""
+
+    hosts: list[InventoryHost]
+    held: dict[str, list[str]]
+    """By host that is right itself, those that serve its endpoint with it and are not."""
+
+
+def grouped(hosts: Hosts, unjudged: Sequence[Unjudged], refused: dict[str, list[Problem]]) -> Grouping:
+    """Place hosts in their groups.
+
+    hosts: those that are right alone; unjudged: the others. refused: what is wrong with each host of the
+    inventory, in its order; what does not fit between hosts is added.
     """
-    asked = [host for host in hosts if _shared(host)]
-    problems = [problem for host in asked for problem in _alone(host, hosts)]
-    sets = [] if problems else list(_sets(asked))
-    problems += [problem for members in sets for problem in _between(members)]
-    if problems:
-        raise InvalidSettingsError(problems, next_command)
-    found = {host.name: host for members in sets for host in _placed(members)}
-    return [found.get(host.name, host) for host in hosts]
+    by_name = {host.name: host for host in hosts if _shared(host)}
+    held: dict[str, list[str]] = {}
+    for host in by_name.values():
+        refused[host.name] += _alone(host, list(refused))
+        for other, problem in _in_another(host, hosts):
+            refused[host.name].append(problem)
+            held.setdefault(other, []).append(host.name)
+    placed: dict[str, InventoryHost] = {}
+    for names in _sets([_seat(host) for host in by_name.values()], unjudged, list(refused)):
+        if not any(refused[name] for name in names):
+            for problem in _between([by_name[name] for name in names]):
+                refused[problem.host].append(problem)
+        wrong = [name for name in names if refused[name]]
+        for name in names if wrong else ():
+            held.setdefault(name, []).extend(wrong)
+        if not wrong:
+            placed |= {host.name: host for host in _placed([by_name[name] for name in names])}
+    held = {name: others for name, others in held.items() if not refused[name]}
+    right = [placed.get(host.name, host) for host in hosts if not refused[host.name] and host.name not in held]
+    return Grouping(right, held)
+
+
+def _seat(host: InventoryHost) -> _Seat:
+    name, endpoint = _asked(host)
+    return _Seat(host.name, host.groups, name, endpoint.hosts)
 
 
 def _shared(host: InventoryHost) -> tuple[str, EndpointSettings] | None:
@@ -57,8 +123,8 @@ def _path(host: InventoryHost, key: str) -> KeyPath:
     return ("endpoints", name, key) if key in host.settings.endpoints.get(name, {}) else (key,)
 
 
-def _alone(host: InventoryHost, hosts: Hosts) -> Iterator[Problem]:
-    """What is wrong with one host's own settings."""
+def _alone(host: InventoryHost, names: Sequence[str]) -> Iterator[Problem]:
+    """What is wrong with one host's own settings. names: all hosts of the inventory."""
     name, own = _asked(host)
     others = [other for other in host.settings.all_endpoints if other != name]
     if others:
@@ -66,34 +132,46 @@ def _alone(host: InventoryHost, hosts: Hosts) -> Iterator[Problem]:
         yield _problem(host, "hosts", text)
     if isinstance(own.hosts, int):
         return
-    names = [other.name for other in hosts]
-    yield from _in_another(host, own.hosts, hosts)
     for missing in (one for one in own.hosts if one not in names):
         yield _problem(host, "hosts", f"{missing} is no host of this inventory{nearest(missing, names)}")
     if host.name not in own.hosts:
         yield _problem(host, "hosts", f"{host.name} has this list and is not in it: set it for these hosts alone")
 
 
-def _in_another(host: InventoryHost, names: Sequence[str], hosts: Hosts) -> Iterator[Problem]:
-    """Hosts that are named here, and name others themselves: a host serves in one endpoint."""
+def _in_another(host: InventoryHost, hosts: Hosts) -> Iterator[tuple[str, Problem]]:
+    """Hosts of this list that have another list: a host serves in one endpoint."""
+    names = _asked(host)[1].hosts
+    if isinstance(names, int):
+        return
     for other in hosts:
         theirs = _shared(other)
         if other.name not in names or theirs is None or theirs[1].hosts == names or isinstance(theirs[1].hosts, int):
             continue
         both = f"{other.name} is in two endpoints: {host.name} says {', '.join(names)}, and {other.name} itself"
-        yield _problem(host, "hosts", f"{both} {', '.join(theirs[1].hosts)}; write one list, the same for all of them")
+        text = f"{both} {', '.join(theirs[1].hosts)}; write one list, the same for all of them"
+        yield other.name, _problem(host, "hosts", text)
 
 
-def _sets(asked: Hosts) -> Iterator[list[InventoryHost]]:
-    """The hosts of each endpoint, in the inventory's order; a number takes neighbours of the same groups."""
-    by: dict[object, list[InventoryHost]] = {}
-    for host in asked:
-        name, own = _asked(host)
-        numbered = isinstance(own.hosts, int)
-        by.setdefault((name, own.hosts, host.groups if numbered else ()), []).append(host)
-    for members in by.values():
-        size = _asked(members[0])[1].size
-        yield from (members[at : at + size] for at in range(0, len(members), size))
+def _sets(seats: Sequence[_Seat], unjudged: Sequence[Unjudged], order: Sequence[str]) -> Iterator[list[str]]:
+    """The hosts of each endpoint, in the inventory's order; a number takes neighbours of the same groups.
+
+    A host that is not right and says nothing of others may be a member of any such endpoint of its groups.
+    """
+    wanted = [(one, one.wanted) for one in unjudged]
+    every = [*seats, *(_Seat(one.name, one.groups, *endpoint) for one, endpoint in wanted if endpoint)]
+    by: dict[tuple[str, tuple[str, ...] | int, tuple[str, ...]], list[_Seat]] = {}
+    for seat in sorted(every, key=lambda seat: order.index(seat.name)):
+        numbered = isinstance(seat.hosts, int)
+        by.setdefault((seat.endpoint, seat.hosts, seat.groups if numbered else ()), []).append(seat)
+    for (_, hosts, groups), members in by.items():
+        names = [seat.name for seat in members]
+        if isinstance(hosts, tuple):
+            yield [*names, *(one.name for one, _ in wanted if one.name in hosts and one.name not in names)]
+        elif anywhere := [one.name for one, endpoint in wanted if endpoint is None and one.groups == groups]:
+            yield [*names, *anywhere]
+        else:
+            size = max(members[0].size, 1)
+            yield from (names[at : at + size] for at in range(0, len(names), size))
 
 
 def _between(members: Hosts) -> Iterator[Problem]:

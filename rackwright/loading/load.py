@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,20 +12,21 @@ from typing import Any
 from rackwright.loading.ansible.foreign import Foreign, own_keys_in, without_a_model
 from rackwright.loading.ansible.jinja import HostJinja, evaluated, has_jinja
 from rackwright.loading.ansible.ssh_config import jump_of
+from rackwright.loading.choice import EVERYBODY, Choice
 from rackwright.loading.files import Site, site_root
-from rackwright.loading.group import grouped, kept_in_group
+from rackwright.loading.group import Unjudged, grouped, kept_in_group
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.merge import Layer, merge
 from rackwright.loading.validate import Known, leaves, validate
 from rackwright.loading.vault import decrypt
 from rackwright.loading.wording import is_secret
 from rackwright.loading.yaml_file import VAULT_HEADER, Ciphertext, Document, parse
-from rackwright.messages import SettingsError
+from rackwright.messages import SettingsError, coded
 from rackwright.settings.connection import defaults, placed, rename
 from rackwright.settings.inventory_groups import ALL, PRIORITY, UNGROUPED, InventoryGroups
 from rackwright.settings.model import SITE, HostSettings
 from rackwright.settings.origin import KeyPath, Origin
-from rackwright.settings.problems import InvalidSettingsError, Problem
+from rackwright.settings.problems import InvalidSettingsError, Problem, some
 from rackwright.settings.secret import Secret
 from rackwright.settings.ssh.known_hosts import not_followed
 
@@ -37,6 +38,8 @@ HOST = re.compile(r"@[a-z]+(/[A-Za-z0-9._:/-]+)?|[A-Za-z0-9_:][A-Za-z0-9._:-]*")
 """A host's name: one of DNS, an address, or one of pyinfra's with its connector."""
 
 
+Owner = tuple[str, str]
+"""`group_vars` or `host_vars`, and the group or host."""
 Said = tuple[Layer, bool]
 """What one source says, in its own words, and whether it is a file of the site."""
 
@@ -69,18 +72,28 @@ class Loaded:
     foreign: Foreign
     unused: Sequence[str] = ()
     """Lines on files that belong to nothing."""
+    refused: Mapping[str, Unjudged] = field(default_factory=dict)
+    """Hosts that were not chosen and whose settings are not valid."""
 
     def remarks(self, inventory: str) -> list[str]:
         """What was left out, line by line."""
-        return [*self.unused, *self.foreign.lines(inventory)]
+        return [*self.unused, *self.foreign.lines(inventory), *refused_line(list(self.refused), inventory)]
 
 
-def load(listing: Listing, overrides: Mapping[str, Any] | None = None) -> Loaded:
+def refused_line(names: Sequence[str], inventory: str) -> list[str]:
+    """Return the line on hosts that a command is not for, and whose settings are not valid."""
+    if not names:
+        return []
+    text = f"{some(names)} skipped: the settings are not valid; next: rackwright check {inventory}"
+    return [coded("RW0245", text)]
+
+
+def load(listing: Listing, overrides: Mapping[str, Any] | None = None, choice: Choice = EVERYBODY) -> Loaded:
     """Load and validate the settings of every host of a listing, in its order.
 
     `overrides` are pyinfra's `--data` values, a section's key as `SECTION.KEY`: they count for the typed settings,
-    and stay out of `data`.
-    Raises InvalidSettingsError with every problem of all files and hosts at once.
+    and stay out of `data`. choice: the hosts whose settings must be valid.
+    Raises InvalidSettingsError with every problem of the files that concern them, and of these hosts, at once.
     """
     _refuse_empty(listing)
     site = Site(listing.root or site_root(listing.path), listing.path, listing.is_ansible)
@@ -90,13 +103,41 @@ def load(listing: Listing, overrides: Mapping[str, Any] | None = None) -> Loaded
     if listing.is_ansible:
         reader.foreign.skipped = without_a_model({name: own.values for name, own in merged.items()}, asked)
     names = [name for name in listing.hosts if name not in reader.foreign.skipped]
-    problems = [*_names(listing.path, names), *reader.site_problems, *_command_line(asked)]
     _look_up({name: {**merged[name].values, **asked} for name in names})
-    hosts = [_host(name, merged[name], reader, asked, problems) for name in names]
-    again = f"rackwright check {listing.named or listing.path}"
-    if problems:
-        raise InvalidSettingsError(problems, again)
-    return Loaded(grouped([host for host in hosts if host], again), reader.foreign, reader.unused)
+    refused: dict[str, list[Problem]] = {}
+    common = [*reader.common, *_command_line(asked)]
+    judged = [_host(name, merged[name], reader, asked, refused.setdefault(name, []), bool(common)) for name in names]
+    groups = listing.groups
+    unjudged = [Unjudged(name, tuple(groups.of(name)), merged[name].values) for name in names if refused[name]]
+    grouping = grouped([host for host in judged if host], unjudged, refused)
+    chosen = [name for name in names if choice.takes(name, groups.of(name))]
+    wrong = [*common, *_of_chosen(chosen, refused, grouping.held)]
+    wrong_hosts = [name for name in names if refused[name] or name in grouping.held]
+    if wrong:
+        again = f"rackwright check {listing.named or listing.path}"
+        raise InvalidSettingsError(wrong, again, chosen if common else [name for name in chosen if name in wrong_hosts])
+    skipped = {
+        name: Unjudged(name, tuple(groups.of(name)), _hidden(merged[name].values))
+        for name in wrong_hosts
+        if name not in choice.without
+    }
+    return Loaded(grouping.hosts, reader.foreign, reader.unused, skipped)
+
+
+def _of_chosen(
+    chosen: Sequence[str], refused: Mapping[str, Sequence[Problem]], held: Mapping[str, Sequence[str]]
+) -> Iterator[Problem]:
+    """Return what is wrong with the chosen hosts, and with those that serve an endpoint together with one of them."""
+    with_them: dict[str, None] = {}
+    for name in chosen:
+        yield from refused[name]
+        others = [other for other in dict.fromkeys(held.get(name, ())) if other not in chosen]
+        with_them |= dict.fromkeys(others)
+        if others:
+            text = f"serves an endpoint together with {some(others)}, and what is wrong there counts here too"
+            yield Problem(None, (), text, name, code="RW0255")
+    for other in with_them:
+        yield from refused[other]
 
 
 def _look_up(hosts: Mapping[str, Mapping[str, Any]]) -> None:
@@ -124,13 +165,37 @@ def _reader(site: Site, listing: Listing) -> _Reader:
 
 
 def _host(
-    name: str, merged: Layer, reader: _Reader, overrides: Mapping[str, Any], problems: list[Problem]
+    name: str,
+    merged: Layer,
+    reader: _Reader,
+    overrides: Mapping[str, Any],
+    problems: list[Problem],
+    is_partial: bool = False,
+) -> InventoryHost | None:
+    """Return the host, or add what is wrong to `problems`. is_partial: a file that may be the host's is not read."""
+    problems += [*_names(reader.listing.path, name), *reader.of(name)]
+    is_partial = is_partial or bool(problems)
+    try:
+        host = _validated(name, merged, reader, overrides, problems, is_partial)
+    except SettingsError as error:  # ssh, asked about this host alone
+        problems.append(Problem(None, (), error.text, name, code=error.code))
+        return None
+    return None if problems else host
+
+
+def _validated(
+    name: str,
+    merged: Layer,
+    reader: _Reader,
+    overrides: Mapping[str, Any],
+    problems: list[Problem],
+    is_partial: bool,
 ) -> InventoryHost | None:
     values = _hidden(merged.values)
     ours = Layer(overrides, {(key,): Origin(DATA_OPTION) for key in overrides})
     final = merge([merged, _renamed(ours)])
     settings, found = validate(name, _hidden(final.values), dict(final.origins), reader.known)
-    problems += found if not reader.site_problems else [problem for problem in found if problem.path]
+    problems += found if not is_partial else [problem for problem in found if problem.path]
     if settings is None:
         return None
     jump = jump_of(name, final.values)
@@ -170,12 +235,12 @@ def standalone(name: str, arguments: Mapping[str, Any], origin: Origin, root: Pa
     return overlaid(InventoryHost(name, (), {}, plain, {}, root=root), arguments, origin)
 
 
-def _names(path: Path, names: Iterable[str]) -> list[Problem]:
-    """Names that no host can have: they would be words of a command, or folders."""
-    text = "is no name of a host: letters, digits and ._- make one"
-    return [
-        Problem(Origin(str(path)), (), f"{name!r} {text}", code="RW0222") for name in names if not HOST.fullmatch(name)
-    ]
+def _names(path: Path, name: str) -> list[Problem]:
+    """Refuse a name that no host can have: it would be a word of a command, or a folder."""
+    if HOST.fullmatch(name):
+        return []
+    text = f"{name!r} is no name of a host: letters, digits and ._- make one"
+    return [Problem(Origin(str(path)), (), text, name, code="RW0222")]
 
 
 def _placed(layer: Layer, root: Path) -> Layer:
@@ -229,15 +294,34 @@ class _Reader:
             *site.unused_files("host_vars", list(listing.hosts)),
         ]
         self.foreign = Foreign(own_keys_in(self._said()), listing.warnings)
-        self.site_problems = [
+        self._owned = self._problems_of_files()
+        owners = {(kind, name) for host in listing.hosts for kind, name in self._files_of(host)}
+        self.common = [
             *site.unknown_files("group_vars", [*groups, UNGROUPED]),
             *site.unknown_files("host_vars", list(listing.hosts)),
-            *site.unusable("group_vars"),
-            *site.unusable("host_vars"),
-            *site.duplicates("group_vars"),
-            *site.duplicates("host_vars"),
-            *(problem for document in self._documents.values() for problem in document.problems),
+            *(problem for owner, found in self._owned.items() if owner not in owners for problem in found),
         ]
+        """What is wrong with the site, and is of no host that could be named."""
+
+    def _problems_of_files(self) -> dict[Owner, list[Problem]]:
+        """Return what is wrong with the files, by the group or host that they are for."""
+        found: dict[Owner, list[Problem]] = {}
+        for (_, kind, name), paths in self._files.items():
+            found.setdefault((kind, name), []).extend(p for path in paths for p in self._documents[path].problems)
+        for kind in ("group_vars", "host_vars"):
+            for name, problem in (*self.site.unusable(kind), *self.site.duplicates(kind)):
+                found.setdefault((kind, name), []).append(problem)
+        return {owner: problems for owner, problems in found.items() if problems}
+
+    def _files_of(self, host: str) -> list[Owner]:
+        return [*(("group_vars", name) for name in (ALL, *self.listing.groups.of(host))), ("host_vars", host)]
+
+    def of(self, host: str) -> list[Problem]:
+        """Return what is wrong with the files of a host."""
+        if not self._owned:
+            return []
+        found = [problem for owner in self._files_of(host) for problem in self._owned.get(owner, ())]
+        return [replace(problem, host=host) for problem in found]
 
     def _said(self) -> Iterator[Mapping[str, Any]]:
         """What each file and each entry of the inventory says."""

@@ -15,6 +15,7 @@ from pyinfra.connectors.ssh import SSHConnector
 from pyinfra.context import ctx_state
 
 from rackwright.effects.run_context import share
+from rackwright.loading.choice import EVERYBODY, Choice
 from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.cheap_lookups import use_cheap_lookups
 from rackwright.runs.states import ENDED_WELL, RunState
@@ -30,6 +31,10 @@ class Inventories:
     """The inventories of a run, by their files, and what is known of their hosts by name."""
 
     hosts: dict[Path, list[InventoryHost]] = field(default_factory=dict)
+    refused: dict[Path, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    """Hosts that an inventory was not loaded for, and whose settings are not valid, each with its groups."""
+    choice: Choice = EVERYBODY
+    """The hosts that an inventory is being loaded for."""
     settings: dict[str, HostSettings] = field(default_factory=dict)
     """With `--data` and the lock file: those that are asked for while pyinfra runs."""
     data: dict[str, Any] = field(default_factory=dict)

@@ -261,6 +261,17 @@ def declare(
     return {name: found[name] for name, _ in hosts}
 
 
+def alike_hosts(deploy: Path, hosts: Sequence[InventoryHost]) -> list[list[InventoryHost]]:
+    """Lots of hosts that have the same settings and that a deploy file cannot tell apart."""
+    from rackwright.pyinfra_glue.host_reads import alike_to  # noqa: PLC0415 - as in `declare`
+
+    by_name, lots = {host.name: host for host in hosts}, dict[tuple[int, int], list[InventoryHost]]()
+    for first, names in alike_to(deploy, [(host.name, host.data) for host in hosts]):
+        for name in names:
+            lots.setdefault((first, id(by_name[name].settings)), []).append(by_name[name])
+    return list(lots.values())
+
+
 def _compiled(deploy: Path) -> Any:
     refuse_no_file(deploy)
     try:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import runpy
-from collections.abc import Iterable, Sequence
-from fnmatch import fnmatch
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyinfra import logger
@@ -12,6 +12,7 @@ from pyinfra.api.host import Host
 
 from rackwright.effects.run_context import part_of
 from rackwright.loading.ansible.listing import listing_of
+from rackwright.loading.choice import EVERYBODY, Choice, is_matched
 from rackwright.loading.files import is_python, refuse_no_file, site_root
 from rackwright.loading.group import left_out
 from rackwright.loading.host import InventoryHost
@@ -25,10 +26,22 @@ from rackwright.settings.model import HostSettings
 from rackwright.settings.origin import Origin
 from rackwright.sources.lockfile import Lock, Locks, pinned
 
+Refused = Mapping[str, tuple[str, ...]]
+"""Hosts whose settings are not valid, each with its groups."""
 
-def publish(inventory: Path, hosts: Sequence[InventoryHost]) -> None:
-    """Make the hosts of an inventory known, in place of what was known of it."""
+
+def publish(inventory: Path, hosts: Sequence[InventoryHost], refused: Refused | None = None) -> None:
+    """Make the hosts of an inventory known, in place of what was known of it.
+
+    refused: those that were not chosen, and whose settings are not valid.
+    """
     _inventories().hosts[inventory.resolve()] = list(hosts)
+    _inventories().refused[inventory.resolve()] = refused or {}
+
+
+def refused_of(inventory: str | Path) -> Refused:
+    """Hosts of an inventory that was loaded for others, whose settings are not valid."""
+    return _inventories().refused.get(Path(inventory).expanduser().resolve(), {})
 
 
 def pin(hosts: Sequence[InventoryHost], root: Path) -> None:
@@ -37,11 +50,12 @@ def pin(hosts: Sequence[InventoryHost], root: Path) -> None:
     _inventories().locks.update({host.name: locks.of(host.settings) for host in hosts})
 
 
-def load_inventory(path: str | Path, arguments: bool = True) -> list[InventoryHost]:
+def load_inventory(path: str | Path, arguments: bool = True, choice: Choice = EVERYBODY) -> list[InventoryHost]:
     """All hosts of an inventory with their settings, in its order, without pyinfra running.
 
     path: a Python inventory that calls `build` or `from_ansible`, or an Ansible inventory (INI, YAML, directory).
     arguments: with what deploy.py says; not for who asks deploy.py itself, and refuses one that is broken.
+    choice: the hosts whose settings must be valid; of the others, those that are not are left out, with a warning.
     Raises SettingsError for whatever is wrong with it.
     """
     inventory = Path(path).expanduser()
@@ -49,10 +63,12 @@ def load_inventory(path: str | Path, arguments: bool = True) -> list[InventoryHo
         raise SettingsError(f"{path}: there is no such inventory; next: ls {inventory.parent}", code="RW1306")
     refuse_no_file(inventory)
     if not is_python(inventory):
-        loaded = load(listing_of(inventory), data_given())
+        loaded = load(listing_of(inventory), data_given(), choice)
         tell(loaded.remarks(str(path)))
+        publish(inventory, loaded.hosts, {name: one.groups for name, one in loaded.refused.items()})
         return with_arguments(site_root(inventory), loaded.hosts) if arguments else list(loaded.hosts)
-    _run(inventory)
+    with _choosing(choice):
+        _run(inventory)
     found = _inventories().hosts.get(inventory.resolve())
     if found is None:
         raise SettingsError(
@@ -61,6 +77,22 @@ def load_inventory(path: str | Path, arguments: bool = True) -> list[InventoryHo
             code="RW1307",
         )
     return with_arguments(site_root(inventory), found) if arguments else list(found)
+
+
+@contextmanager
+def _choosing(choice: Choice) -> Iterator[None]:
+    """Let an inventory that runs now be loaded for these hosts."""
+    inventories = _inventories()
+    before, inventories.choice = inventories.choice, choice
+    try:
+        yield
+    finally:
+        inventories.choice = before
+
+
+def choice_of_run() -> Choice:
+    """Return the hosts that the inventory which runs now is loaded for."""
+    return _inventories().choice
 
 
 def limited(hosts: Sequence[InventoryHost], limit: Sequence[str], inventory: str) -> list[InventoryHost]:
@@ -88,7 +120,7 @@ def refuse_half_groups(hosts: Sequence[InventoryHost], chosen: Iterable[str]) ->
 
 
 def _matches(entry: InventoryHost, pattern: str) -> bool:
-    return pattern in entry.groups or fnmatch(entry.name, pattern)
+    return is_matched(entry.name, entry.groups, pattern)
 
 
 def tell(lines: Iterable[str]) -> None:
@@ -125,6 +157,8 @@ def _loaded_settings(host: Host) -> HostSettings:
     known = part_of(host.state, Inventories).entry(host.name)
     if known:
         return known.settings
+    if any(host.name in names for names in _inventories().refused.values()):
+        raise SettingsError(f"{host.name}: the settings are not valid; next: rackwright check INVENTORY", code="RW0245")
     deploy = Path(host.state.current_deploy_filename or "deploy.py")
     said = declared_of(host).arguments
     return standalone(host.name, said, Origin(str(deploy)), deploy.resolve().parent).settings

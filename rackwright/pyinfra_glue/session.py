@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 from pyinfra.progress import progress_spinner
 
 from rackwright.effects.line import tune
+from rackwright.loading.choice import Choice
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, listed, waiting
@@ -26,7 +27,7 @@ from rackwright.pyinfra_glue.terminal import tame_output
 from rackwright.runs.selection import named_by
 from rackwright.settings.ssh.known_hosts import not_followed
 
-__all__ = ["Connected", "chosen_hosts", "chosen_together", "connected", "progress_spinner"]
+__all__ = ["Connected", "chosen_hosts", "chosen_together", "connected", "hosts_named", "progress_spinner"]
 
 
 @dataclass(frozen=True)
@@ -44,18 +45,22 @@ def chosen_hosts(
     """Hosts of an inventory that a `--limit` names, by group or by name pattern, in inventory order.
 
     only: of those, the ones that an earlier run left in a state, as `failed@last`. arguments: as in load_inventory.
+    The settings of the others need not be valid.
     Raises RackwrightError when a pattern matches nothing, or when no host is left.
     """
-    found = limited(load_inventory(inventory, arguments), limit, inventory)
-    if not only:
-        return found
     root = site_root(Path(inventory).expanduser())
-    names = {name for text in only for name in named_by(root, text)}
-    if not any(entry.name in names for entry in found):
+    names = {name for text in only for name in named_by(root, text)} if only else None
+    found = limited(load_inventory(inventory, arguments, Choice(limit, names)), limit, inventory)
+    if names is not None and not any(entry.name in names for entry in found):
         raise RackwrightError(
             f"--only {', '.join(only)} and --limit together leave no host; nothing was done", code="RW1311"
         )
-    return [entry for entry in found if entry.name in names]
+    return [entry for entry in found if names is None or entry.name in names]
+
+
+def hosts_named(inventory: str, names: Collection[str]) -> list[InventoryHost]:
+    """Return the hosts of an inventory, of which those of these names must be right; others may be missing."""
+    return load_inventory(inventory, choice=Choice(names=names))
 
 
 def chosen_together(inventory: str, limit: Sequence[str], only: Sequence[str] = ()) -> list[InventoryHost]:

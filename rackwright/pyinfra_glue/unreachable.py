@@ -16,7 +16,7 @@ from pathlib import Path
 from rackwright.messages import RackwrightError
 from rackwright.processes import module
 from rackwright.pyinfra_glue.options import data_given, given
-from rackwright.pyinfra_glue.session import chosen_hosts, reachable
+from rackwright.pyinfra_glue.session import hosts_named, reachable
 
 SECONDS = 300
 """Longest time for connecting to a whole fleet."""
@@ -46,7 +46,7 @@ def main() -> None:
     """Print the names of the hosts that can be reached, as JSON."""
     asked = json.load(sys.stdin)
     with given(asked["data"]):
-        entries = [entry for entry in chosen_hosts(sys.argv[1], ()) if entry.name in asked["hosts"]]
+        entries = [entry for entry in hosts_named(sys.argv[1], asked["hosts"]) if entry.name in asked["hosts"]]
         print(json.dumps(reachable(entries)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rackwright.messages import SettingsError, coded, printable
@@ -34,8 +34,10 @@ class InvalidSettingsError(SettingsError):
 
     code = "RW0101"
 
-    def __init__(self, problems: Sequence[Problem], next_command: str) -> None:
+    def __init__(self, problems: Sequence[Problem], next_command: str, hosts: Collection[str] = ()) -> None:
+        """hosts: all that are refused, those included that are right themselves and serve with one that is not."""
         self.problems = tuple(problems)
+        self.hosts = frozenset(hosts)
         super().__init__("\n".join([HEADING, *_lines(problems), f"fix these, then: {next_command}"]))
 
 
@@ -69,19 +71,27 @@ def _common(word: str, name: str) -> int:
 
 
 def _lines(problems: Sequence[Problem]) -> list[str]:
-    hosts: dict[tuple[str, int, str, bool, str], list[str]] = {}
+    hosts: dict[tuple[str, int, str, str], dict[str, bool]] = {}
     for problem in problems:
         file, line = (problem.where.file, problem.where.line) if problem.where else ("", 0)
-        of_host = problem.of_host and not file.startswith(f"host_vars/{problem.host}")
-        seen = hosts.setdefault((file, line, _text(problem), of_host, problem.code), [])
-        if problem.host and problem.host not in seen:
-            seen.append(problem.host)
+        seen = hosts.setdefault((file, line, _text(problem), problem.code), {})
+        if problem.host:
+            seen[problem.host] = seen.get(problem.host, False) or problem.of_host
+    every = {problem.host for problem in problems if problem.host}
     return [
-        printable(
-            f"  {coded(code, _place(file, line, names))}{text}{f'; on {_some(names)}' if file and of_host else ''}"
-        )
-        for (file, line, text, of_host, code), names in sorted(hosts.items())
+        printable(f"  {coded(code, _place(file, line, list(names)))}{text}{_on(file, names, every)}")
+        for (file, line, text, code), names in sorted(hosts.items(), key=lambda one: one[0])
     ]
+
+
+def _on(file: str, hosts: Mapping[str, bool], every: Collection[str]) -> str:
+    """Name the hosts where the file does not say them: what more than it makes wrong, and what is wrong on some alone.
+
+    hosts: whether more than the file makes it wrong there. every: all on which anything is wrong.
+    """
+    if not file or not hosts or all(file.startswith(f"host_vars/{host}") for host in hosts):
+        return ""
+    return f"; on {some(list(hosts))}" if any(hosts.values()) or len(hosts) < len(every) else ""
 
 
 def _text(problem: Problem) -> str:
@@ -93,9 +103,10 @@ def _text(problem: Problem) -> str:
 def _place(file: str, line: int, hosts: Sequence[str]) -> str:
     if file:
         return f"{Origin(file, line)}: "
-    return f"{_some(hosts)}: " if hosts else ""
+    return f"{some(hosts)}: " if hosts else ""
 
 
-def _some(hosts: Sequence[str]) -> str:
+def some(hosts: Sequence[str]) -> str:
+    """Name the first three, and how many more."""
     rest = len(hosts) - 3
     return ", ".join(hosts[:3]) + (f" and {rest} more" if rest > 0 else "")

@@ -75,6 +75,16 @@ def test_data_on_the_command_line_is_true_in_the_deploy(site: Path) -> None:
     ]
 
 
+def test_a_limit_leaves_a_host_aside_whose_settings_are_refused(site: Path) -> None:
+    (site / "group_vars/back.yml").write_text("prt: 1\n")
+    status, output = pyinfra(site, "deploy.py", "-y", "--limit", "front")
+    assert status == 0, output
+    assert output.count("RW0245") == 1, output
+    assert pyinfra(site, "deploy.py", "-y", "--exclude", "back")[0] == 0
+    status, output = pyinfra(site, "deploy.py", "-y")
+    assert (status, output.count("RW0210")) == (1, 1)
+
+
 def test_debug_inventory_shows_the_merged_values(site: Path) -> None:
     (site / "group_vars" / "front.yml").write_text("port: 8100\n")
     _, output = pyinfra(site, "debug-inventory")

@@ -249,7 +249,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     append(record, "host", host="gpu01", state="switched")
     append(record, "end", status=0, text="done")
     entry = InventoryHost("gpu01", ("b200", "alices-rack"), {}, own_settings(), {})
-    monkeypatch.setattr(writing, "chosen_hosts", lambda _inventory, _limit: [entry])
+    monkeypatch.setattr(writing, "hosts_named", lambda _inventory, _limit: [entry])
     found = Surveyed("gpu01", own_settings(), EVERYTHING, reading())
     monkeypatch.setattr(writing, "survey", lambda _inventory, _limit: [found])
     return tmp_path
@@ -303,7 +303,7 @@ def test_a_site_without_such_a_run_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_inventory_without_those_hosts_is_refused(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "chosen_hosts", lambda _inventory, _limit: [])
+    monkeypatch.setattr(writing, "hosts_named", lambda _inventory, _limit: [])
     with pytest.raises(RackwrightError, match=r"RW0826: inventory/b200\.py has none of the hosts of run"):
         write_bundle(newest_with_rows(site))
 

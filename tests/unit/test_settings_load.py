@@ -217,7 +217,7 @@ def test_every_problem_of_all_files_comes_at_once(site: Path) -> None:
         "RW0219: group_vars/lefft.yml: no group is named lefft (did you mean left?)",
         "RW0210: group_vars/left.yml:1: prt: unknown key (did you mean port?)",
         "RW0218: group_vars/left.yml:4: engine.a: comes twice; the first is on line 3",
-        "RW0212: group_vars/right.yml:2: hardware.gpu_count: must be greater than or equal to 1, not 0",
+        "RW0212: group_vars/right.yml:2: hardware.gpu_count: must be greater than or equal to 1, not 0; on h1",
         "RW0220: host_vars/h1.yml: is never read, because host_vars/h1 is there too: move its lines there",
         "RW0219: host_vars/h11.yml: no host is named h11 (did you mean h1?)",
     ]

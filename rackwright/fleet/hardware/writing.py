@@ -16,7 +16,7 @@ from rackwright.fleet.view.timeline_events import timeline_of
 from rackwright.masks import MASK
 from rackwright.messages import RackwrightError
 from rackwright.pyinfra_glue.options import given
-from rackwright.pyinfra_glue.session import chosen_hosts
+from rackwright.pyinfra_glue.session import hosts_named
 from rackwright.runs.journal import Event, folder_of, read_record, records
 
 
@@ -59,7 +59,7 @@ def members(timeline: Timeline, begin: dict[str, Any], run: str) -> list[Bundled
     inventory, asked = str(begin.get("inventory", "")), [host.name for host in timeline.hosts.values() if host.rows]
     if not asked:
         raise RackwrightError(f"run {run} asked no endpoint anything; next: rackwright runs", code="RW0825")
-    groups = {entry.name: entry.groups for entry in chosen_hosts(inventory, ()) if entry.name in asked}
+    groups = {entry.name: entry.groups for entry in hosts_named(inventory, asked) if entry.name in asked}
     if not groups:
         raise RackwrightError(
             f"{inventory} has none of the hosts of run {run}; next: rackwright runs {run}", code="RW0826"
