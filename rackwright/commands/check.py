@@ -48,15 +48,14 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Judge each host and describe those that are right; returns 0, or 1 when a host or an image refuses.
-
-    Raises SettingsError when no host is right.
-    """
+    """Judge each host and describe those that are right; returns 0, or 1 when a host or an image refuses."""
     if args.fix:
         for line in fix_files(args):
             print(line)
     judged = judge(args.inventory, Choice(args.limit, None if args.host is None else (args.host,)))
     hosts, root = judged.hosts, site_root(Path(args.inventory).expanduser())
+    if not hosts:
+        return _refused(judged)
     if args.to:
         print("\n".join(version_changes(hosts, args.to)))
         print(f"next: write the new tag into `image:`, then: rackwright check {args.inventory} --fix")
@@ -79,8 +78,8 @@ def run(args: argparse.Namespace) -> int:
 def _refused(judged: Judged) -> int:
     """Print what is wrong, with its hosts; returns the exit code."""
     sys.stdout.flush()
-    for refusal in judged.refusals:
-        print(f"rackwright: {refusal.text}", file=sys.stderr, flush=True)
+    for error in judged.errors:
+        print(f"rackwright: {error}", file=sys.stderr)
     return ExitCode.ERROR if judged.refusals else ExitCode.DONE
 
 

@@ -21,16 +21,11 @@ from rackwright.sources.lockfile import Locks
 
 
 @dataclass(frozen=True)
-class Refusal:
+class WrongHosts:
     """What is wrong, and the hosts on which it is."""
 
     error: SettingsError
     hosts: tuple[str, ...]
-
-    @property
-    def text(self) -> str:
-        """The message; settings' own says at each line which hosts it is about."""
-        return f"{self.error}{'' if isinstance(self.error, InvalidSettingsError) else f' (on {some(self.hosts)})'}"
 
 
 @dataclass
@@ -39,11 +34,21 @@ class Judged:
 
     hosts: list[InventoryHost] = field(default_factory=list)
     declared: dict[str, Declared] = field(default_factory=dict)
-    refusals: list[Refusal] = field(default_factory=list)
+    refusals: list[WrongHosts] = field(default_factory=list)
+
+    @property
+    def errors(self) -> list[str]:
+        """Return the messages, with their hosts; the settings' own says them at each line."""
+        return [f"{one.error}{self._on(one)}" for one in self.refusals]
+
+    def _on(self, wrong: WrongHosts) -> str:
+        if isinstance(wrong.error, InvalidSettingsError) or (len(self.refusals) == 1 and not self.hosts):
+            return ""
+        return f" (on {some(wrong.hosts)})"
 
 
 def judge(inventory: str, choice: Choice) -> Judged:
-    """Judge the chosen hosts of an inventory offline. Raises SettingsError when none of them is right."""
+    """Judge the chosen hosts of an inventory offline. Raises SettingsError for an inventory that cannot be read."""
     found = Judged()
     hosts = _loaded(inventory, choice, found)
     root = site_root(Path(inventory).expanduser())
@@ -51,9 +56,6 @@ def judge(inventory: str, choice: Choice) -> Judged:
         _declare(root, hosts, found)
     except SettingsError:
         _each_alone(root, hosts, found)
-    if found.refusals and not found.hosts:
-        first, *others = found.refusals
-        raise first.error if not others else SettingsError("\n".join(one.text for one in found.refusals))
     return found
 
 
@@ -61,7 +63,7 @@ def _loaded(inventory: str, choice: Choice, found: Judged) -> list[InventoryHost
     try:
         hosts = load_inventory(inventory, arguments=False, choice=choice)
     except InvalidSettingsError as error:
-        found.refusals.append(Refusal(error, tuple(sorted(error.hosts))))
+        found.refusals.append(WrongHosts(error, tuple(sorted(error.hosts))))
         remaining = replace(choice, without=error.hosts)
         try:
             return [one for one in load_inventory(inventory, False, remaining) if remaining.takes(one.name, one.groups)]
@@ -101,4 +103,4 @@ def _each_alone(root: Path, hosts: Sequence[InventoryHost], found: Judged) -> No
             wrong.setdefault(text, (error, []))[1].extend(host.name for host in lot)
     order = {host.name: index for index, host in enumerate(hosts)}
     found.hosts.sort(key=lambda host: order[host.name])
-    found.refusals += [Refusal(error, tuple(names)) for error, names in wrong.values()]
+    found.refusals += [WrongHosts(error, tuple(names)) for error, names in wrong.values()]

@@ -158,7 +158,7 @@ def _loaded_settings(host: Host) -> HostSettings:
     if known:
         return known.settings
     if any(host.name in names for names in _inventories().refused.values()):
-        raise SettingsError(f"{host.name}: the settings are not valid; next: rackwright check INVENTORY", code="RW0245")
+        raise SettingsError(f"{host.name}: the settings are not valid; next: rackwright check INVENTORY", code="RW1325")
     deploy = Path(host.state.current_deploy_filename or "deploy.py")
     said = declared_of(host).arguments
     return standalone(host.name, said, Origin(str(deploy)), deploy.resolve().parent).settings
