@@ -36,6 +36,8 @@ class Finding:
     """The engine's own words for the same, to be found in its log; empty when they are not known."""
     near: str = field(default="", compare=False)
     """The known name that is one edit from the one that is refused; empty where none is."""
+    sibling: bool = field(default=False, compare=False)
+    """True where the two differ in digits alone, as `deepseekv4` and `deepseekv41` do."""
 
     def below(self, *above: str | int) -> Finding:
         """The same finding for the mapping that holds these options under `above`."""

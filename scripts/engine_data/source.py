@@ -20,6 +20,8 @@ from pathlib import Path
 from rackwright.messages import SettingsError
 
 LINK = re.compile(r"Found link (\S+)|not? .*compatible.*?: (\S+?)(?: \(from|$)")
+KEPT = r"(?:^|/)({engine}/(?!.*(?:/models/|/test)).*\.py)$"
+"""Files of an engine that are kept: all of its Python but the models, which are most of it, and the tests."""
 SECONDS = 180
 """Patience with a silent index."""
 
@@ -91,7 +93,7 @@ def _unpack(engine: str, name: str, data: bytes, folder: Path) -> None:
 
 
 def _python_files(engine: str, name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
-    inside = re.compile(rf"(?:^|/)({engine}/(?!.*(?:model_executor|/models/|/layers/|/test)).*\.py)$")
+    inside = re.compile(KEPT.format(engine=engine))
     if name.endswith(".whl"):
         with zipfile.ZipFile(io.BytesIO(data)) as wheel:
             for info in wheel.infolist():

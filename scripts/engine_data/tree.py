@@ -42,6 +42,11 @@ class Tree:
                 self.classes.setdefault(node.name, (name, node))
         self.names.update(assigned(module.body))
 
+    def borrow(self, other: Tree) -> None:
+        """Add the names and classes of another tree, except those that this one has."""
+        self.names = {**other.names, **self.names}
+        self.classes = {**other.classes, **self.classes}
+
     def literal(self, node: ast.expr | None) -> Any:
         """The value of an expression of constants and names of constants; UNKNOWN for anything else."""
         if node is None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from rackwright.engines.options.schema import Json
 from rackwright.messages import SettingsError
+from scripts.engine_data import vllm_values as values
 from scripts.engine_data.tree import UNKNOWN, Tree, calls, fields, keywords, members, type_name
 
 ROOT = "Serve"
@@ -37,8 +38,12 @@ class Source:
     """The tree, with what the parser adds to types."""
 
     tree: Tree
+    apart: Tree
+    """Files that only name values."""
     human: frozenset[str]
     """Fields whose integers may be written as `8k`."""
+    lowered: frozenset[str]
+    """Fields that may be written in capitals."""
     used: list[str] = field(default_factory=list)
     """Config classes that are read as JSON."""
 
@@ -49,7 +54,9 @@ def read(folder: Path) -> Source:
     for name in ("EngineArgs", "FrontendArgs"):
         if name not in tree.classes:
             raise SettingsError(f"{folder}: no class {name} in {', '.join(FILES)}: has vLLM moved it?")
-    return Source(tree, frozenset(_human(tree)))
+    apart = Tree(folder).read(*values.FILES)
+    tree.borrow(apart)
+    return Source(tree, apart, frozenset(_human(tree)), values.lowered(tree))
 
 
 def _human(tree: Tree) -> Iterator[str]:
@@ -69,6 +76,8 @@ def line_of(source: Source, version: str) -> Json:
         name = source.used.pop(0)
         if name not in sections:
             sections[name] = dict(_section(source, name))
+    values.add_registered(source.apart, sections, source.lowered)
+    values.add_parsers(source.apart, sections, _reads_none(source.tree))
     loader = ast.unparse(_loader(source.tree))
     return {
         "versions": [version],
@@ -77,6 +86,12 @@ def line_of(source: Source, version: str) -> Json:
         "lenient": [name for name in sections if name != ROOT and not _strict(source.tree, name)],
         "sections": sections,
     }
+
+
+def _reads_none(tree: Tree) -> frozenset[str]:
+    """Options with a reader of their own that takes `none` for nothing."""
+    readers = [one.name for one in tree.modules["vllm/engine/arg_utils.py"].body if isinstance(one, ast.FunctionDef)]
+    return frozenset(option for option in values.PARSERS if f"parse_{option.replace('-', '_')}" in readers)
 
 
 def _loader(tree: Tree) -> ast.AST:
@@ -224,7 +239,7 @@ def _section(source: Source, name: str) -> Iterator[tuple[str, Json]]:
 
 def _described(source: Source, name: str, annotation: ast.expr, default: ast.expr | None, nested: bool = False) -> Json:
     """Type, values, default and bounds of a field."""
-    told = _type(source, name, annotation, nested)
+    told = _folded(source, name, _type(source, name, annotation, nested))
     if isinstance(default, ast.Call) and type_name(default.func) in ("Field", "field"):
         words = keywords(default)
         given = words.get("default", default.args[0] if default.args else None)
@@ -232,6 +247,11 @@ def _described(source: Source, name: str, annotation: ast.expr, default: ast.exp
         limits = {bound: value for bound, value in limits.items() if isinstance(value, int | float)}
         return told | _default(source, given) | (limits if told["type"].rstrip("?") in ("int", "float", "size") else {})
     return told | _default(source, default)
+
+
+def _folded(source: Source, name: str, facts: Json) -> Json:
+    """Return the facts of a field, with `fold` where a validator lowers its values."""
+    return {**facts, "fold": "lower"} if "values" in facts and name in source.lowered else facts
 
 
 def _default(source: Source, node: ast.expr | None) -> Json:
@@ -251,6 +271,9 @@ def _type(source: Source, name: str, annotation: ast.expr, nested: bool) -> Json
         return {"type": "any"} if len(kinds) > 1 and nested else {"type": f"{sections[0]}{optional}"}
     if "bool" in kinds:
         return {"type": ("bool" if len(kinds) == 1 else "any") + (optional if len(kinds) == 1 else "")}
+    enums = [kind for kind in kinds if values.is_enum(source.tree, kind)]
+    if enums:
+        return values.of_enum(source.tree, enums[0], "str" in kinds)
     if "Literal" in kinds:
         return _listed(source, every, kinds, optional)
     if nested and len(set(kinds)) > 1:
@@ -260,8 +283,9 @@ def _type(source: Source, name: str, annotation: ast.expr, nested: bool) -> Json
 
 def _named(tree: Tree, member: ast.expr) -> list[ast.expr]:
     """A name that stands for a type, resolved; anything else as it is."""
-    if isinstance(member, ast.Name) and member.id in tree.names and member.id not in tree.classes:
-        meant = tree.names[member.id]
+    name = type_name(member) if isinstance(member, ast.Name | ast.Attribute) else ""
+    if name in tree.names and name not in tree.classes:
+        meant = tree.names[name]
         fits = isinstance(meant, ast.Subscript | ast.BinOp) or type_name(meant) in SCALARS
         return [one for inner in members(meant) for one in _named(tree, inner)] if fits else [member]
     return [member]
@@ -275,16 +299,20 @@ def _is_section(tree: Tree, kind: str) -> bool:
 
 
 def _listed(source: Source, every: list[ast.expr], kinds: list[str], optional: str) -> Json:
-    if set(kinds) != {"Literal"}:
-        return {"type": "any" if optional else "str"} if "str" in kinds else {"type": "any"}
-    values = [value for one in every if isinstance(one, ast.Subscript) for value in _values(source.tree, one)]
-    if UNKNOWN in values:
+    """Values of a `Literal`; beside `str` the class takes any, and what reads it later may have been given more."""
+    if not set(kinds) <= {"Literal", *values.OBJECTS, *values.FREE}:
+        return {"type": "any"}
+    found = [value for one in every if type_name(one) == "Literal" for value in _values(source.tree, one)]
+    if UNKNOWN in found:
         return {"type": "str" + optional}
-    kind = "int" if all(isinstance(value, int) for value in values) else "str"
-    return {"type": kind + optional, "values": list(dict.fromkeys(map(str, values)))}
+    kind = "int" if all(isinstance(value, int) for value in found) and "str" not in kinds else "str"
+    more = {"more": True} if set(kinds) & values.FREE else {}
+    return {"type": kind + optional, "values": list(dict.fromkeys(map(str, found))), **more}
 
 
-def _values(tree: Tree, node: ast.Subscript) -> list[Any]:
+def _values(tree: Tree, node: ast.expr) -> list[Any]:
+    if not isinstance(node, ast.Subscript):
+        return [UNKNOWN]
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     found: list[Any] = []
     for part in parts:

@@ -14,6 +14,8 @@ from rackwright.settings.origin import KeyPath
 UNKNOWN_KEY = "RW0301"
 CODE = "RW0316"
 NEAR = "RW0338"
+MORE = "RW0353"
+MAY_KNOW = "the engine may know more, as by a plugin"
 WAY_OUT = "to deploy it all the same, set accept_known_bad: true"
 """Ends what is refused and yet can be deployed."""
 DECIDES = "the image decides before anything is stopped"
@@ -76,15 +78,27 @@ def softened(
 ) -> Iterator[Finding]:
     """Refusals as warnings, except those that are one edit from a known name, with the way out.
 
+    A value that differs from a known one in digits alone is a warning too: the next version's names do.
     reason: why nothing is sure. known: True for a path that an older version takes as it stands.
     """
     for one in found:
-        if one.level is not Level.REFUSE or one.code == NEAR:
+        if one.level is Level.REFUSE and one.code == NEAR and one.sibling:
+            yield replace(one, text=one.text.removesuffix(f"; {WAY_OUT}"), level=Level.WARN, code=CODE)
+        elif one.level is not Level.REFUSE or one.code == NEAR:
             yield one
-        elif one.near and not known(one.path):
+        elif one.near and not (one.sibling or known(one.path)):
             yield _near(one, reason)
         else:
-            yield replace(one, text=f"{one.text}; not refused, since {reason}", level=Level.WARN, code=CODE)
+            yield _warned(one, reason, CODE)
+
+
+def not_listed(one: Finding) -> Finding:
+    """Refuse a value that an open list lacks where it is one edit from a listed value, else warn."""
+    return _near(one, MAY_KNOW) if one.near else _warned(one, MAY_KNOW, MORE)
+
+
+def _warned(one: Finding, reason: str, code: str) -> Finding:
+    return replace(one, text=f"{one.text}; not refused, since {reason}", level=Level.WARN, code=code)
 
 
 def _near(one: Finding, reason: str) -> Finding:

@@ -27,6 +27,10 @@ class Key:
     nullable: bool = False
     default: Any = NO_DEFAULT
     values: tuple[str, ...] = ()
+    more: bool = False
+    """True where the engine may take other values too: a plugin adds them, or its class only names the usual ones."""
+    fold: str = ""
+    """`upper` or `lower` where the engine reads the value in any case, and the values are written so."""
     bounds: Mapping[str, float] = field(default_factory=dict)
     """`gt`, `ge`, `lt`, `le` to the number."""
     unsure: bool = False
@@ -255,18 +259,20 @@ def _section(sections: Json, name: str) -> dict[str, Key]:
     return keys | {key: _key(key, told) for key, told in raw.items() if key != EXTENDS}
 
 
-def _key(name: str, told: Json) -> Key:
-    kind = str(told["type"])
+def _key(name: str, raw: Json) -> Key:
+    kind = str(raw["type"])
     return Key(
         name=name,
         type=re.sub(r"\?$", "", kind),
         nullable=kind.endswith("?") or kind == "any",
-        default=told.get("default", NO_DEFAULT),
-        values=tuple(map(str, told.get("values", ()))),
-        bounds={bound: told[bound] for bound in ("gt", "ge", "lt", "le") if bound in told},
-        unsure=bool(told.get("unsure", False)),
-        given=bool(told.get("given", False)),
-        names=tuple(told.get("names", ())),
-        unfit=bool(told.get("unfit", False)),
-        origin=f"{told['in']} of {told['of']}" if "in" in told else "",
+        default=raw.get("default", NO_DEFAULT),
+        values=tuple(map(str, raw.get("values", ()))),
+        more=bool(raw.get("more", False)),
+        fold=str(raw.get("fold", "")),
+        bounds={bound: raw[bound] for bound in ("gt", "ge", "lt", "le") if bound in raw},
+        unsure=bool(raw.get("unsure", False)),
+        given=bool(raw.get("given", False)),
+        names=tuple(raw.get("names", ())),
+        unfit=bool(raw.get("unfit", False)),
+        origin=f"{raw['in']} of {raw['of']}" if "in" in raw else "",
     )

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from rackwright.engines.finding import Finding
 from rackwright.engines.options.commandline import number, parsed
+from rackwright.engines.options.inexact import not_listed
 from rackwright.engines.options.schema import Key, VersionLine
 from rackwright.settings.origin import KeyPath
 from rackwright.settings.problems import nearest, one_edit
@@ -52,18 +53,28 @@ def check_value(line: VersionLine, key: Key, value: Any, path: KeyPath) -> Itera
     except (ValidationError, ValueError):
         yield Finding(path, f"must be {kind}, not {value!r}", code="RW0303")
         return
-    if key.values and str(plain) not in key.values:
-        yield Finding(
-            path,
-            f"must be one of {', '.join(key.values)}{nearest(str(plain), key.values)}, not {value!r}",
-            code="RW0304",
-            near=one_edit(str(plain), key.values),
-        )
+    yield from _among(key, plain, path)
     measured = isinstance(plain, int | float)
     wrong = [bound for bound in key.bounds if measured and not _within(plain, bound, key.bounds[bound])]
     if wrong:
         limits = " and ".join(f"{SIGNS[bound]} {number}" for bound, number in key.bounds.items())
         yield Finding(path, f"must be {limits}, not {value!r}", code="RW0304")
+
+
+def _among(key: Key, plain: Any, path: KeyPath) -> Iterator[Finding]:
+    """Yield a finding for a value that the key does not list."""
+    folded = {"upper": str.upper, "lower": str.lower}.get(key.fold, str)(str(plain))
+    if not key.values or folded in key.values or plain == key.default:
+        return
+    text = f"must be one of {', '.join(key.values)}{nearest(folded, key.values)}, not {plain!r}"
+    near = one_edit(folded, key.values)
+    sibling = bool(near) and _letters(folded) == _letters(near)
+    found = Finding(path, text, code="RW0304", near=near, sibling=sibling)
+    yield not_listed(found) if key.more else found
+
+
+def _letters(text: str) -> str:
+    return "".join(char for char in text if not char.isdigit())
 
 
 def _read(line: VersionLine, key: Key, value: Any) -> Any:

@@ -1,0 +1,120 @@
+"""Values of options: none is lost from one version to the next, and what lies apart from the classes is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rackwright.engines.data import PRODUCTS
+from rackwright.engines.finding import Finding, Level, refused
+from rackwright.engines.options.check import check_options
+from rackwright.engines.options.schema import VersionLine, lines
+
+TRT = "tensorrt-llm"
+FREED = yaml.safe_load((Path(__file__).parents[1] / "fixtures" / "freed_values.yaml").read_text())
+"""Options that no longer name values, with where the engine's source says so."""
+
+
+def lost(before: VersionLine, later: VersionLine) -> Iterator[str]:
+    for section, keys in later.sections.items():
+        for name, key in keys.items():
+            old = before.sections.get(section, {}).get(name)
+            if old and old.values and not key.values:
+                yield f"{section}.{name}"
+
+
+@pytest.mark.parametrize("engine", PRODUCTS)
+def test_an_option_that_loses_its_values_was_looked_up(engine: str) -> None:
+    every = lines(engine)
+    found = {f"{new} {key}" for old, new in pairwise(every) for key in lost(every[old], every[new])}
+    assert found == set(FREED[engine])
+    assert all(source for source in FREED[engine].values())
+
+
+def findings(engine: str, version: str, options: dict[str, Any], level: Level) -> list[Finding]:
+    return [one for one in check_options(engine, version, options) if one.level is level]
+
+
+WRONG: list[tuple[str, str, dict[str, Any], str]] = [
+    ("vllm", "0.33.0", {"kv-cache-dtype": "fp7"}, "fp8"),
+    ("vllm", "0.33.0", {"speculative-config": '{"kv_cache_dtype": "fp7"}'}, "fp8"),
+    ("vllm", "0.33.0", {"attention_config.indexer_kv_dtype": "nvfp3"}, "nvfp4"),
+    ("vllm", "0.12.0", {"tokenizer-mode": "mistrall"}, "mistral"),
+    ("vllm", "0.10.2", {"logprobs-mode": "raw_logprob"}, "raw_logprobs"),
+    ("vllm", "0.22.0", {"weight-transfer-config": '{"backend": "ncl"}'}, "nccl"),
+    ("vllm", "0.33.0", {"tool-call-parser": "opnai"}, "openai"),
+    ("vllm", "0.14.0", {"reasoning-parser": "openai_gptos"}, "openai_gptoss"),
+    ("vllm", "0.20.0", {"structured-outputs-config": '{"reasoning_parser": "qwen33"}'}, "qwen3"),
+    ("vllm", "0.14.0", {"attention-backend": "FLASH_INFER"}, "FLASHINFER"),
+    ("vllm", "0.33.0", {"attention-config": '{"backend": "flash_infer"}'}, "FLASHINFER"),
+    ("vllm", "0.33.0", {"quantization": "mxfp5"}, "mxfp4"),
+    ("vllm", "0.33.0", {"load-format": "Instanttenso"}, "instanttensor"),
+    ("sglang", "0.5.12", {"speculative-algorithm": "EAGLE4"}, "EAGLE"),
+    ("sglang", "0.5.23", {"speculative-algorithm": "nextm"}, "NEXTN"),
+    ("sglang", "0.5.2", {"tool-call-parser": "gptoss"}, "gpt-oss"),
+    ("sglang", "0.5.23", {"reasoning-parser": "gpt_oss"}, "gpt-oss"),
+    ("sglang", "0.5.20", {"sampling-backend": "flashinferr"}, "flashinfer"),
+    ("sglang", "0.5.22", {"cuda-graph-backend-decode": "ful"}, "full"),
+    (TRT, "1.2.0", {"kv_cache_config": {"dtype": "fp7"}}, "fp8"),
+    (TRT, "1.4.0rc1", {"kv_cache_config": {"dtype": "nvfp5"}}, "nvfp4"),
+]
+
+
+@pytest.mark.parametrize(("engine", "version", "options", "right"), WRONG, ids=str)
+def test_a_mistyped_value_is_refused_with_the_right_one(
+    engine: str, version: str, options: dict[str, Any], right: str
+) -> None:
+    (found,) = findings(engine, version, options, Level.REFUSE)
+    assert found.near == right
+
+
+RIGHT: list[tuple[str, str, dict[str, Any]]] = [
+    ("vllm", "0.33.0", {"attention-backend": "flashinfer", "reasoning-parser": "none", "quantization": None}),
+    ("vllm", "0.33.0", {"attention-backend": "auto", "load-format": "SafeTensors", "tool-call-parser": "hf"}),
+    ("vllm", "0.33.0", {"compilation-config": '{"cudagraph_mode": 0, "mode": 3}', "reasoning-parser": ""}),
+    (
+        "vllm",
+        "0.33.0",
+        {"compilation-config": '{"cudagraph_mode": "full_decode_only"}', "distributed-executor-backend": "mp"},
+    ),
+    ("vllm", "0.10.0", {"tool-call-parser": "hermes", "reasoning-parser": "deepseek_r1"}),
+    ("sglang", "0.5.23", {"speculative-algorithm": "nextn", "tool-call-parser": "auto"}),
+    ("sglang", "0.5.14", {"speculative-algorithm": "Frozen_KV_MTP"}),
+]
+
+
+@pytest.mark.parametrize(("engine", "version", "options"), RIGHT, ids=str)
+def test_a_value_counts_as_the_engine_reads_it(engine: str, version: str, options: dict[str, Any]) -> None:
+    assert findings(engine, version, options, Level.REFUSE) == []
+    assert [one.code for one in findings(engine, version, options, Level.WARN) if one.code == "RW0353"] == []
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "options"),
+    [
+        ("vllm", "0.33.0", {"tool-call-parser": "our_own", "tool-parser-plugin": "/config/ours.py"}),
+        ("vllm", "0.33.0", {"quantization": "our_own"}),
+        ("vllm", "0.33.0", {"distributed-executor-backend": "ours.Executor"}),
+        ("sglang", "0.5.23", {"speculative-algorithm": "OUR_OWN"}),
+        (TRT, "1.2.0", {"kv_cache_config": {"dtype": "int8"}}),
+    ],
+    ids=str,
+)
+def test_what_a_plugin_may_add_is_warned_of(engine: str, version: str, options: dict[str, Any]) -> None:
+    assert refused(check_options(engine, version, options)) == []
+    assert [one.code for one in findings(engine, version, options, Level.WARN)] == ["RW0353"]
+
+
+def test_a_closed_list_is_refused_however_far_the_value_is() -> None:
+    for engine, version, options in (
+        ("vllm", "0.33.0", {"attention-backend": "BRANDNEW"}),
+        ("vllm", "0.33.0", {"dtype": "int4"}),
+        ("sglang", "0.5.2", {"tool-call-parser": "brandnew"}),
+    ):
+        (found,) = findings(engine, version, options, Level.REFUSE)
+        assert (found.code, found.near) == ("RW0304", "")
