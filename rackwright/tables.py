@@ -1,34 +1,152 @@
-"""Rows as aligned columns for a terminal, without colours; words stay whole where lines may be long enough. Pure."""
+"""Rows as aligned columns, as wide as the terminal; no word is ever cut.
+
+Where a table is wider than the terminal, its columns give room one after another, the least important first: they wrap
+between words, or their values follow each row on lines of their own. Without a terminal each row is one line.
+"""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Sequence
+import os
+import re
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
 
-WIDEST = 240
-"""Columns that a table may take so that its words stay whole: a terminal wraps the line, and a copied word is right."""
-BETWEEN = 3
-"""Columns of white space between two columns."""
+GAP = 3
+"""Blanks between two columns."""
+INDENT = 4
+"""Blanks before a value that follows its row."""
+NOTHING = frozenset({"", "-", "?"})
+"""Cells that say nothing: no such value follows a row."""
+LEAST = 20
+"""Columns that such a value has in the narrowest terminal."""
+COMMAND = re.compile("next: [^;,]+|^fix: .+")
+HELD = "\x00"
+"""Stands for a blank at which no line is broken."""
 
 
-def drawn(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int, whole: int) -> str:
-    """A table with a rule below its heads. whole: columns from the left that are never wrapped."""
-    from rich import box  # noqa: PLC0415 - a run that draws no table starts without rich
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+@dataclass(frozen=True)
+class Column:
+    """A column by its head.
 
-    cells = [heads, *rows]
-    longest = [max(len(word) for row in cells for word in (row[n].split() or [""])) for n in range(len(heads))]
-    widest = [max(len(row[n]) for row in cells) for n in range(whole)]
-    needed = sum(widest) + sum(longest[whole:]) + BETWEEN * len(heads)
-    fits = needed <= WIDEST
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for n, head in enumerate(heads):
-        least = longest[n] if fits and n >= whole else None
-        table.add_column(head, no_wrap=n < whole, overflow="fold", min_width=least)
-    for row in rows:
-        table.add_row(*row)
-    text = io.StringIO()
-    columns = max(width, needed) if fits else width
-    Console(file=text, width=columns, color_system=None, markup=False, emoji=False, highlight=False).print(table)
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines() if line.strip())
+    yields: its turn to give room, 1 first; 0 for one that never does: a name, a code. least: the width down to which
+    it may wrap; 0 for one that does not.
+    """
+
+    head: str
+    yields: int = 0
+    least: int = 0
+
+
+def shown_width() -> int | None:
+    """Return the columns of the terminal that the output goes to, or None without one. COLUMNS wins, as in `watch`."""
+    if (columns := os.environ.get("COLUMNS", "")).isdecimal() and int(columns) > 0:
+        return int(columns)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or None
+    except (OSError, ValueError):
+        return None
+
+
+def drawn(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> str:
+    """Return the table with a rule below its heads. width: columns of the terminal, None without one."""
+    heads = tuple(column.head for column in columns)
+    widths = _fitted(columns, [heads, *rows], width)
+    head = next(_side_by_side(_bands(heads, widths, width)[0]))
+    lines = [text for row in rows for text in _lines(heads, row, widths, width)]
+    longest = max(map(len, [head, *lines]))
+    return "\n".join([head, "─" * min(longest, width or len(head)), *lines])
+
+
+def aligned(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
+    """Return the rows' lines alone, without heads and rule."""
+    widths = _fitted(columns, rows, width)
+    heads = [column.head for column in columns]
+    return [text for row in rows for text in _lines(heads, row, widths, width)]
+
+
+def _fitted(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> list[int]:
+    """The columns' widths; 0 for those whose values follow their rows."""
+    natural = [max((len(row[n]) for row in rows), default=0) for n in range(len(columns))]
+    widths = list(natural)
+    turns = sorted((n for n, column in enumerate(columns) if column.yields), key=lambda n: columns[n].yields)
+    while width is not None and _total(widths) > width and turns:
+        gone = next((n for n in turns if not _wraps(widths, n, columns[n], width)), turns[0])
+        if _total(widths) > width:
+            turns.remove(gone)
+            widths = [natural[n] if n in turns or not column.yields else 0 for n, column in enumerate(columns)]
+    return widths
+
+
+def _wraps(widths: list[int], n: int, column: Column, width: int) -> bool:
+    """Narrow a column as far as it may wrap and as is needed. False where it does not wrap, and would have to."""
+    over = max(0, _total(widths) - width)
+    if over and not column.least:
+        return False
+    widths[n] -= min(over, max(0, widths[n] - max(column.least, len(column.head))))
+    return True
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + GAP * (sum(map(bool, widths)) - 1)
+
+
+def _lines(heads: Sequence[str], row: Sequence[str], widths: Sequence[int], width: int | None) -> Iterator[str]:
+    """One row: side by side what has room, and below it, by its head, what has none."""
+    for band in _bands(row, widths, width):
+        yield from _side_by_side(band)
+    cells = zip(heads, row, widths, strict=True)
+    below = [f"{head}: {cell}" for head, cell, column in cells if not column and cell not in NOTHING]
+    yield from _below(below, max(LEAST, (width or 0) - INDENT))
+
+
+def _below(values: Sequence[str], width: int) -> Iterator[str]:
+    """Values with their heads, as many in a line as have room."""
+    joined = ""
+    for value in values:
+        longer = f"{joined}{' ' * GAP}{value}" if joined else value
+        if len(longer) <= width:
+            joined = longer
+            continue
+        yield from _indented(joined, width)
+        joined = value
+    yield from _indented(joined, width)
+
+
+def _indented(text: str, width: int) -> Iterator[str]:
+    lines = [text] if len(text) <= width else _wrapped(text, width)
+    yield from (f"{' ' * INDENT}{part}" for part in lines if part)
+
+
+def _bands(row: Sequence[str], widths: Sequence[int], width: int | None) -> list[list[tuple[int, list[str]]]]:
+    """Cells that stand side by side, each with its offset: a word longer than its column gets a line of its own."""
+    bands: list[list[tuple[int, list[str]]]] = [[]]
+    offset = end = 0
+    for cell, column in zip(row, widths, strict=True):
+        if cell and column:
+            lines = [cell] if len(cell) <= column else _wrapped(cell, column)
+            longest = max(map(len, lines))
+            at = offset if longest <= column or width is None else max(0, min(offset, width - longest))
+            if at < end:
+                bands.append([])
+            bands[-1].append((at, lines))
+            end = at + longest + GAP
+        offset += column + GAP if column else 0
+    return bands
+
+
+def _side_by_side(band: Sequence[tuple[int, Sequence[str]]]) -> Iterator[str]:
+    for texts in zip_longest(*(lines for _, lines in band), fillvalue=""):
+        joined = ""
+        for (at, _), text in zip(band, texts, strict=True):
+            joined = joined.ljust(at) + text if text else joined
+        yield joined.rstrip()
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Lines that are broken between words; a command after `next:` stays in one, since half of it would run, too."""
+    whole = COMMAND.sub(lambda found: found[0].replace(" ", HELD), text)
+    lines = textwrap.wrap(whole, width, break_long_words=False, break_on_hyphens=False)
+    return [part.replace(HELD, " ") for part in lines] or [""]

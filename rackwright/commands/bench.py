@@ -47,6 +47,7 @@ from rackwright.runs.durations import switch_time
 from rackwright.runs.journal import append, new_record, records
 from rackwright.settings.problems import nearest
 from rackwright.sources.lockfile import Locks
+from rackwright.tables import shown_width
 
 COMPARE = "compare"
 HOST = "\0"
@@ -218,7 +219,7 @@ def show(root: Path, record: Path, text: str, python: Path) -> None:
     """Print the table, what the engine was told, and where record and page lie. python: aiperf's."""
     found = read_bench(root, record.stem)
     if found.cells:
-        print(paragraph("\n".join(["", table(found.cells), *switches_lines(found)])))
+        print(paragraph("\n".join(["", table(found.cells, shown_width()), *switches_lines(found)])))
         kinds = {data["kind"] for data in found.conditions["settings"]["datasets"].values()}
         if "burstgpt" in kinds:
             say(CAVEAT)
@@ -244,7 +245,7 @@ def compare(root: Path, names: Sequence[str]) -> int:
     found = list(compared(one.cells, other.cells))
     if not found:
         raise SettingsError(f"{one.id} and {other.id} have no cell in common that has figures", code="RW1022")
-    print(paragraph(compared_table(found)))
+    print(paragraph(compared_table(found, shown_width())))
     for text in [*unlike(one, other), *sentences(found, one.id, other.id)]:
         say(text)
     return ExitCode.DONE

@@ -27,7 +27,10 @@ from rackwright.messages import counted, printable
 from rackwright.settings.origin import dotted, origin_of
 from rackwright.settings.problems import some
 from rackwright.settings.secret import shown_value
+from rackwright.tables import Column, aligned, shown_width
 
+COLUMNS = (Column("key", 2, 24), Column("value", 1, 20), Column("origin", 3, 22))
+"""Of `--show-origin`."""
 DERIVED = "derived"
 """Origin of connection data that follows from the rest."""
 
@@ -101,8 +104,8 @@ def _summary(host: InventoryHost) -> str:
 
 def _origins(host: InventoryHost) -> list[str]:
     rows = [(printable(dotted(path)), _shown(path, value), _origin(host, path)) for path, value in _values(host)]
-    wide = max((len(key) for key, _, _ in rows), default=0), max((len(value) for _, value, _ in rows), default=0)
-    return [host.name, *(f"  {key:<{wide[0]}}  {value:<{wide[1]}}  {origin}" for key, value, origin in rows)]
+    width = shown_width()
+    return [host.name, *(f"  {text}" for text in aligned(COLUMNS, rows, width and width - 2))]
 
 
 def _values(host: InventoryHost) -> Iterator[tuple[tuple[str | int, ...], Any]]:

@@ -12,13 +12,14 @@ from rackwright.exit_codes import ExitCode
 from rackwright.fleet.rollout.candidates import overtaken_runs
 from rackwright.fleet.rollout.resuming import shown_outcome
 from rackwright.loading.files import site_root
-from rackwright.messages import paragraph
+from rackwright.messages import paragraph, printable
 from rackwright.runs.journal import Event, chosen_record, folder_of, read_record, records
 from rackwright.runs.record import Record, record_of
-from rackwright.tables import drawn
+from rackwright.tables import Column, drawn, shown_width
 
 QUIET = frozenset({"process", "progress", "waves", "stage"})
 """Kinds that only programs want one by one."""
+COLUMNS = (Column("run"), Column("who", 3), Column("what", 2), Column("hosts", 4, 12), Column("end", 1, 40))
 HEAD = ("time", "kind", "host", "text", "process", "hosts", "diff", "measured", "settings")
 
 
@@ -48,7 +49,11 @@ def run(args: argparse.Namespace) -> int:
     if args.run is None:
         every = all_records(root)
         found = every[-max(1, args.newest) :]
-        text = table(found, overtaken_runs(every)) if found else f"no run has left a record in {folder_of(root)} yet"
+        text = (
+            table(found, overtaken_runs(every), shown_width())
+            if found
+            else f"no run has left a record in {folder_of(root)} yet"
+        )
         print(json.dumps([values(one) for one in found], indent=1) if args.json else paragraph(text))
         return ExitCode.DONE
     path = chosen_record(root, args.run)
@@ -81,14 +86,14 @@ def all_records(root: Path) -> list[Record]:
     return [record_of(path.stem, read_record(path)) for path in records(root)]
 
 
-def table(found: Sequence[Record], overtaken: Collection[str] = (), width: int = 160) -> str:
-    """The runs as aligned columns. overtaken: those whose hosts later ones took over."""
+def table(found: Sequence[Record], overtaken: Collection[str] = (), width: int | None = None) -> str:
+    """The runs as aligned columns. overtaken: those whose hosts later ones took over. width: the terminal's."""
     ends = [shown_outcome(one, one.id in overtaken) for one in found]
     rows = [
         (one.id, one.begin.get("who", "?"), one.begin.get("what", "?"), one.counts(), end)
         for one, end in zip(found, ends, strict=True)
     ]
-    return drawn(("run", "who", "what", "hosts", "end"), rows, width, whole=1)
+    return drawn(COLUMNS, [tuple(map(printable, row)) for row in rows], width)
 
 
 def lines(record: Record, events: Sequence[Event], overtaken: bool = False) -> Iterator[str]:

@@ -410,18 +410,21 @@ def test_rows_that_pass_fold_into_one_line_also_for_a_new_host() -> None:
     assert PREFLIGHT.details is details
 
 
-def test_no_word_of_a_table_is_broken_where_lines_may_be_long_enough() -> None:
+@pytest.mark.parametrize("width", [80, 118, None])
+def test_no_word_of_a_table_is_broken(width: int | None) -> None:
     digest, command = f"sha256:{'0123456789abcdef' * 4}", "docker.io/a-registry/with/a/long/path/of/an/image:1.2.3"
     row = CheckRow("image", "warn", False, f"{digest} is not what {command} names now", f"docker pull {command} again")
-    text = render([row])
+    text = render([row], width)
     assert text.count(digest) == 1
     assert text.count(command) == 2
 
 
 def test_the_table_keeps_its_width_and_takes_no_control_characters() -> None:
-    wild = CheckRow("GPU processes", "stop", False, "pid 1 \x1b[31m" + "x" * 300, "ps " + "y" * 300)
-    text = render([wild])
-    assert max(map(len, text.splitlines())) <= 118
+    wild = CheckRow("GPU processes", "stop", False, "pid 1 \x1b[31m" + "x " * 300, "ps " + "y " * 300)
+    *table, fix = render([wild], 118).splitlines()
+    text = "\n".join([*table, fix])
+    assert max(map(len, table)) <= 118
+    assert fix.strip() == f"fix: {wild.fix}".strip()
     assert "\x1b" not in text
     assert summary([wild]) == "preflight: 1 check, 1 stops this host"
 

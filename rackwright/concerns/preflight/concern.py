@@ -49,6 +49,7 @@ from rackwright.plan.ownership import RECORD
 from rackwright.plan.reading import files, lines_of, pairs, whole_number
 from rackwright.proof.references import HUB, HUB_HOST, registry_of
 from rackwright.settings.model import HostSettings
+from rackwright.tables import shown_width
 
 FABRIC = "nvidia-fabricmanager.service"
 TOOLKIT_CONFIG = "/etc/nvidia-container-runtime/config.toml"
@@ -246,7 +247,8 @@ def report(asked: WantedHost, _: SeenMachine) -> str:
 
 def details(asked: WantedHost, _: SeenMachine) -> str:
     """The same with every row."""
-    return f"{table.summary(asked.rows)}\n{table.render(asked.rows)}"
+    width = shown_width()
+    return f"{table.summary(asked.rows)}\n{table.render(asked.rows, width and width - table.PREFIX)}"
 
 
 PREFLIGHT: Concern[WantedHost, SeenMachine] = Concern(

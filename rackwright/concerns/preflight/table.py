@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from rackwright.concerns.preflight.row import CheckRow
 from rackwright.messages import coded, counted, printable
-from rackwright.tables import drawn
+from rackwright.tables import Column, drawn
 
-WIDTH = 118
+COLUMNS = (Column("check"), Column(""), Column("seen", 2, 24), Column("fix", 1))
+PREFIX = 30
+"""Columns of a terminal that pyinfra takes for the host's name before each line."""
 
 
 def verdict(row: CheckRow) -> str:
@@ -16,10 +18,10 @@ def verdict(row: CheckRow) -> str:
     return "ok" if row.ok else row.severity
 
 
-def render(rows: Sequence[CheckRow], width: int = WIDTH) -> str:
-    """A table: name, verdict, what was seen, fix."""
-    heads = ("check", "", "seen", "fix") if any(row.fix for row in rows) else ("check", "", "seen")
-    return drawn(heads, [_cells(row)[: len(heads)] for row in rows], width, whole=2)
+def render(rows: Sequence[CheckRow], width: int | None = None) -> str:
+    """A table: name, verdict, what was seen, fix. width: the columns that it may take."""
+    columns = COLUMNS if any(row.fix for row in rows) else COLUMNS[:-1]
+    return drawn(columns, [_cells(row)[: len(columns)] for row in rows], width)
 
 
 def _cells(row: CheckRow) -> tuple[str, ...]:

@@ -8,28 +8,32 @@ from rackwright.fleet.bench.figures.compare import Compared, in_percent
 from rackwright.fleet.bench.figures.figures import PERCENTILES, Drafting, Measured
 from rackwright.fleet.bench.record import Bench
 from rackwright.messages import counted
-from rackwright.tables import drawn
+from rackwright.tables import Column, drawn
 
-HEADS = (
-    "cell",
-    "req/s",
-    "tok/s",
-    "TTFT p50/p90/p99",
-    "ITL p50/p90/p99",
-    "end to end p50/p90/p99",
-    "goodput",
-    "tok/step",
+COLUMNS = (
+    Column("cell"),
+    Column("req/s"),
+    Column("tok/s"),
+    Column("TTFT p50/p90/p99"),
+    Column("ITL p50/p90/p99", 3),
+    Column("end to end p50/p90/p99", 2),
+    Column("goodput", 4),
+    Column("tok/step", 1),
 )
+COMPARED = (Column("cell"), Column("figure"), Column("change"), Column("verdict", 1, 30))
 NONE = "-"
 GPU = {"watts": "{:.0f} W", "mhz": "{:.0f} MHz", "joules_a_token": "{:.3g} J a token"}
 
 
-def table(cells: Mapping[str, Measured], width: int = 160) -> str:
-    """All cells of an endpoint, by name, as aligned columns; below it what must be known of single cells."""
+def table(cells: Mapping[str, Measured], width: int | None = None) -> str:
+    """All cells of an endpoint, by name, as aligned columns; below it what must be known of single cells.
+
+    width: the terminal's.
+    """
     good = {name: cell for name, cell in cells.items() if not cell.failed and cell.requests}
     lines = [_failed(name, cell) for name, cell in cells.items() if name not in good]
     if good:
-        lines.append(drawn(HEADS, [_row(name, cell) for name, cell in good.items()], width, whole=1))
+        lines.append(drawn(COLUMNS, [_row(name, cell) for name, cell in good.items()], width))
     return "\n".join([*lines, *_told({name: list(_remarks(cell)) for name, cell in good.items()})])
 
 
@@ -92,8 +96,8 @@ def switches_lines(found: Bench) -> Iterator[str]:
         yield f"measured with {with_}" if alike else f"{name}: measured with {with_}"
 
 
-def compared_table(rows: Sequence[Compared], width: int = 160) -> str:
+def compared_table(rows: Sequence[Compared], width: int | None = None) -> str:
     """What two runs say of each other, a line a figure; percentiles but the 50th and the 99th are left out."""
     shown = [row for row in rows if not row.figure.name.endswith("_p90")]
     told = [(row.cell, row.figure.name, in_percent(row.ratio), row.verdict) for row in shown]
-    return drawn(("cell", "figure", "change", "verdict"), told, width, whole=3)
+    return drawn(COMPARED, told, width)

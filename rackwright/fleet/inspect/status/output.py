@@ -18,6 +18,7 @@ from rackwright.fleet.quarantine import load_quarantine
 from rackwright.messages import ReadingError, paragraph
 from rackwright.pyinfra_glue.poll import Reply
 from rackwright.settings.model import HostSettings
+from rackwright.tables import shown_width
 
 __all__ = ["all_rows", "as_json", "ignored_of", "left_hosts", "table"]
 
@@ -43,7 +44,7 @@ def as_json(rows: Sequence[StatusRow], left: Sequence[str]) -> str:
 
 def table(rows: Sequence[StatusRow], left: Sequence[str], settings: Iterable[HostSettings]) -> str:
     """For people."""
-    return paragraph("\n".join([render(rows), *ignored_of(settings), *left]))
+    return paragraph("\n".join([render(rows, shown_width()), *ignored_of(settings), *left]))
 
 
 def ignored_of(hosts: Iterable[HostSettings]) -> list[str]:

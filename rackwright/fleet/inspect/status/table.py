@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from shutil import get_terminal_size
 
 from rackwright.fleet.inspect.host_names import hosts_text
 from rackwright.fleet.inspect.status.rows import UNKNOWN, StatusRow, grouped, states_of
 from rackwright.messages import counted
+from rackwright.tables import Column, drawn
 
 LONGEST, BELOW = 32, "see below"
 """Letters of a host's health that stand in its row, and what stands there of a longer one: it would widen all rows."""
-WIDEST = 240
-COLUMNS = ("host", "endpoint", "release", "since", "health", "GPUs", "clients", "drift", "lock", "last run")
+COLUMNS = (
+    Column("host"),
+    Column("endpoint"),
+    Column("release", 7, 12),
+    Column("since", 5),
+    Column("health", 6, 14),
+    Column("GPUs", 3),
+    Column("clients", 4),
+    Column("drift"),
+    Column("lock", 1),
+    Column("last run", 2),
+)
 
 
-def render(rows: Sequence[StatusRow]) -> str:
-    """The table, what moved, and a line of sums. Columns that say nothing of any host are left out."""
-    cells = [COLUMNS, *(_cells(row) for row in rows)]
-    told = [n for n, name in enumerate(COLUMNS) if name not in ("lock", "last run") or any(row[n] for row in cells[1:])]
-    widths = [max(len(row[n]) for row in cells) for n in told]
-    lines = ["   ".join(row[n].ljust(width) for n, width in zip(told, widths, strict=True)).rstrip() for row in cells]
-    rule = "─" * min(max(map(len, lines)), get_terminal_size((WIDEST, 1)).columns)
-    return "\n".join([lines[0], rule, *lines[1:], *notes(rows), *_releases(rows), sums(rows)])
+def render(rows: Sequence[StatusRow], width: int | None = None) -> str:
+    """The table, what moved, and a line of sums. Columns that say nothing of any host are left out.
+
+    width: the terminal's.
+    """
+    cells = [_cells(row) for row in rows]
+    told = [n for n in range(len(COLUMNS)) if any(row[n] for row in cells)]
+    text = drawn([COLUMNS[n] for n in told], [[row[n] for n in told] for row in cells], width)
+    return "\n".join([text, *notes(rows), *_releases(rows), sums(rows)])
 
 
 def _cells(row: StatusRow) -> tuple[str, ...]:
