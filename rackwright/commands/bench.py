@@ -29,7 +29,7 @@ from rackwright.fleet.bench.figures.rounds import Limits, pooled
 from rackwright.fleet.bench.figures.verdict import verdict
 from rackwright.fleet.bench.record import BENCH, Bench, called, read_bench
 from rackwright.fleet.bench.report.page import write_page, write_png_pictures
-from rackwright.fleet.bench.report.table import compared_table, switches_lines, table
+from rackwright.fleet.bench.report.table import clients_lines, compared_table, switches_lines, table
 from rackwright.fleet.bench.running import BenchPlan, measure, refuse_forced
 from rackwright.fleet.bench.suites.loading import suite_of, suite_text
 from rackwright.fleet.bench.suites.prompts import CAVEAT, prompt_files
@@ -219,7 +219,9 @@ def show(root: Path, record: Path, text: str, python: Path) -> None:
     """Print the table, what the engine was told, and where record and page lie. python: aiperf's."""
     found = read_bench(root, record.stem)
     if found.cells:
-        print(paragraph("\n".join(["", table(found.cells, shown_width()), *switches_lines(found)])))
+        print(
+            paragraph("\n".join(["", table(found.cells, shown_width()), *switches_lines(found), *clients_lines(found)]))
+        )
         kinds = {data["kind"] for data in found.conditions["settings"]["datasets"].values()}
         if "burstgpt" in kinds:
             say(CAVEAT)

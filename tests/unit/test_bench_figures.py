@@ -6,6 +6,8 @@ import json
 import math
 import sys
 from dataclasses import replace
+from html import escape
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +25,12 @@ from rackwright.fleet.bench.figures.fail_if import broken, fail_if_of
 from rackwright.fleet.bench.figures.figures import Drafting, Measured, Request, as_json, measured_of
 from rackwright.fleet.bench.figures.guards import FORCED, forced, others, slowed, switches
 from rackwright.fleet.bench.record import Bench, bench_of
+from rackwright.fleet.bench.report.curves import curves
 from rackwright.fleet.bench.report.grids import drawn_grid, grids
 from rackwright.fleet.bench.report.page import html, pictures, write_page, write_png_pictures
 from rackwright.fleet.bench.report.png import SCALE
-from rackwright.fleet.bench.report.shapes import Box, Polyline
-from rackwright.fleet.bench.report.table import acceptance, switches_lines, table
+from rackwright.fleet.bench.report.shapes import FAINT, Box, Dot, Picture, Polyline, Words
+from rackwright.fleet.bench.report.table import acceptance, clients_lines, switches_lines, table
 from rackwright.messages import RackwrightError, SettingsError
 from rackwright.settings.model import EndpointSettings
 
@@ -327,6 +330,65 @@ def test_every_dot_lies_within_its_picture(cell: Measured) -> None:
             assert 0 <= x <= picture.width
             assert 0 <= y <= picture.height
             assert math.isfinite(x + y)
+
+
+ARRIVALS: dict[str, dict[str, Any]] = {
+    "one": {"concurrency": 1, "requests": 8},
+    "eight": {"concurrency": 8, "requests": 48},
+    "bursts": {"rate": 8, "burstiness": 0.5, "concurrency": 16, "requests": 48},
+}
+
+
+def curve(**cells_of: Measured) -> Picture:
+    return curves({f"a.{name}": cell for name, cell in cells_of.items()}, ARRIVALS, "ttft", 50, "t")
+
+
+def test_a_line_joins_steps_of_one_load_alone_and_every_dot_has_its_name() -> None:
+    shapes = curve(bursts=steady(slower=3), eight=steady(slower=2), one=steady()).shapes
+    dots = {shape.title.split(":")[0]: (shape.x, shape.y) for shape in shapes if isinstance(shape, Dot)}
+    joined = [shape.points for shape in shapes if isinstance(shape, Polyline) and shape.colour != FAINT]
+    assert joined == [(dots["a.one"], dots["a.eight"])]
+    named = [shape.text for shape in shapes if isinstance(shape, Words)]
+    assert {"one", "eight", "bursts"} <= set(named)
+
+
+def test_names_of_dots_in_one_place_do_not_cover_each_other() -> None:
+    shapes = curve(bursts=steady(), eight=steady(), one=steady()).shapes
+    names = [shape for shape in shapes if isinstance(shape, Words) and shape.text in ARRIVALS]
+    assert len(names) == 3
+    for one, other in combinations(names, 2):
+        beside = not set(range(*_across(one))) & set(range(*_across(other)))
+        assert beside or abs(one.y - other.y) > 12
+
+
+def _across(words: Words) -> tuple[int, int]:
+    return round(words.x), round(words.x + 6 * len(words.text))
+
+
+@given(st.floats(0.01, 1e6), st.floats(0.1, 1e6))
+def test_ticks_are_round_and_hold_every_dot(rate: float, latency: float) -> None:
+    cell = Measured((Request(latency, 1.0, latency, 1.0, 100),), seconds=100 / rate)
+    ticks = [float(shape.text) for shape in curve(one=cell).shapes if isinstance(shape, Words) and _is_figure(shape)]
+    assert max(ticks) >= latency * 0.999
+    assert all(f"{tick:.2g}" == f"{tick:g}" or tick == round(tick, 2) or tick % 10 == 0 for tick in ticks)
+
+
+def _is_figure(shape: Words) -> bool:
+    return shape.anchor in ("end", "middle") and shape.text.replace(".", "").replace("e+", "").isdecimal()
+
+
+def test_the_page_says_what_was_measured_first_what_colours_mean_and_who_else_may_have_asked() -> None:
+    told = events(a__one=steady())
+    told[1] |= {"engine": "tensorrt-llm", "settings": {"arrivals": ARRIVALS}}
+    found = bench_of("r", told)
+    page = html(found)
+    parts = [page.index(f"<h2>{head}</h2>") for head in ("Measured with", "Heat maps", "Throughput and latency")]
+    assert parts == sorted(parts)
+    assert all(escape(grid.legend) in page for grid in grids(found))
+    [line] = clients_lines(found)
+    assert line in page
+    told[1]["engine"] = "vllm"
+    assert not list(clients_lines(bench_of("r", told)))
 
 
 # -- heat maps of a comparison, as the guide has them

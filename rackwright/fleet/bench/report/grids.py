@@ -16,7 +16,8 @@ from rackwright.fleet.bench.report.shapes import Box, Picture, Shape, Words
 BETTER, WORSE, NEITHER = (0, 114, 178), (213, 94, 0), (255, 255, 255)
 """Colours of a field's tint, red, green, blue: of those told apart by everybody."""
 NO_FIGURE = "#f3d4d4"
-WIDE, HIGH, LEFT, ABOVE = 110, 28, 150, 64
+DARKER = "darker: better than the other cells of this table"
+WIDE, HIGH, LEFT, ABOVE, FOOT = 110, 28, 150, 64, 34
 """Of a picture's fields and margins."""
 
 Cells = Mapping[str, Measured]
@@ -48,6 +49,8 @@ class Grid:
     down: tuple[str, ...]
     fields: Mapping[str, Field]
     """By the cell's name; those without a figure are not there."""
+    legend: str
+    """What the colours say."""
 
     def at(self, down: str, across: str) -> Field | None:
         """The field of a pattern of arrival and a set of requests."""
@@ -97,7 +100,7 @@ def _shares(one: Map, first: str, other: str, base: Cells, cells: Cells) -> Grid
             gain = (share - 1 if one.more_is_better else 1 - share) * 2
             fields[name] = Field(f"{share:.1%}", max(-1.0, min(1.0, gain)))
     title = f"{one.title.partition(', ms')[0]}: {other} as a share of {first}"
-    return _grid(f"{other}-of-{first}-{one.name}", title, cells, fields)
+    return _grid(f"{other}-of-{first}-{one.name}", title, cells, fields, f"blue: better than {first}; orange: worse")
 
 
 def _values(one: Map, variant: str, cells: Cells) -> Grid | None:
@@ -108,16 +111,17 @@ def _values(one: Map, variant: str, cells: Cells) -> Grid | None:
     least, most = min(known.values()), max(known.values())
     fields = {}
     for name, value in known.items():
-        share = (value - least) / (most - least) if most > least else 1.0
-        fields[name] = Field(one.form.format(value), 0.1 + 0.9 * (share if one.more_is_better else 1 - share))
+        share = (value - least) / (most - least) if most > least else 0.0
+        better = share if one.more_is_better else 1 - share
+        fields[name] = Field(one.form.format(value), 0.1 + 0.9 * better if most > least else 0.0)
     name, title = (f"{variant}-{one.name}", f"{one.title}: {variant}") if variant else (one.name, one.title)
-    return _grid(name, title, cells, fields)
+    return _grid(name, title, cells, fields, DARKER)
 
 
-def _grid(name: str, title: str, cells: Cells, fields: Mapping[str, Field]) -> Grid:
+def _grid(name: str, title: str, cells: Cells, fields: Mapping[str, Field], legend: str) -> Grid:
     across = tuple(dict.fromkeys(key.rpartition(".")[0] for key in cells))
     down = tuple(dict.fromkeys(key.rpartition(".")[2] for key in cells))
-    return Grid(name, title, across, down, fields)
+    return Grid(name, title, across, down, fields, legend)
 
 
 def _is_whole(cell: Measured) -> bool:
@@ -130,12 +134,13 @@ def _percent(share: float | None) -> float | None:
 
 def drawn_grid(grid: Grid) -> Picture:
     """The heat map as a picture."""
-    width = max(LEFT + WIDE * len(grid.across), LEFT + 7 * len(grid.title)) + 16
-    return Picture(grid.name, grid.title, width, ABOVE + HIGH * len(grid.down) + 16, tuple(_shapes(grid)))
+    width = max(LEFT + WIDE * len(grid.across), LEFT + 7 * max(len(grid.title), len(grid.legend))) + 16
+    return Picture(grid.name, grid.title, width, ABOVE + HIGH * len(grid.down) + FOOT, tuple(_shapes(grid)))
 
 
 def _shapes(grid: Grid) -> Iterator[Shape]:
     yield Words(16, 22, grid.title, bold=True)
+    yield Words(LEFT, ABOVE + HIGH * len(grid.down) + 18, grid.legend)
     for column, across in enumerate(grid.across):
         yield Words(LEFT + WIDE * (column + 0.5), ABOVE - 10, across, "middle")
     for row, down in enumerate(grid.down):

@@ -11,13 +11,24 @@ from rackwright.fleet.bench.report.curves import curves
 from rackwright.fleet.bench.report.grids import Field, Grid, drawn_grid, grids
 from rackwright.fleet.bench.report.png import write_png
 from rackwright.fleet.bench.report.shapes import Picture, svg
-from rackwright.fleet.bench.report.table import acceptance
+from rackwright.fleet.bench.report.table import (
+    COLUMNS,
+    acceptance,
+    clients_lines,
+    remarks_lines,
+    rows,
+    whole,
+)
 from rackwright.messages import writing
 
 STYLE = """\
-body{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#111;background:#fff}
-table{border-collapse:collapse;margin:1em 0}td,th{padding:.3em .7em;border:1px solid #ccc;text-align:right}
-th:first-child,td:first-child{text-align:left}svg{width:100%;height:auto}.failed{background:#f3d4d4}
+body{font:15px/1.5 system-ui,sans-serif;max-width:90em;margin:2em auto;padding:0 1em;color:#111;background:#fff}
+h2{font-size:1.2em;margin:1.6em 0 .4em}h3{font-size:1em;margin:.6em 0 .3em}
+table{border-collapse:collapse;margin:.3em 0}td,th{padding:.3em .7em;border:1px solid #ccc;text-align:right}
+th:first-child,td:first-child,.words td{text-align:left}th{background:#f6f6f6}svg{width:100%;height:auto}
+.failed{background:#f3d4d4}.legend{color:#555;font-size:.9em;margin:0}.wide{overflow-x:auto}
+.side{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(34em,100%),1fr));gap:.5em 2em;align-items:start}
+.maps{grid-template-columns:repeat(auto-fit,minmax(min(24em,100%),1fr))}.side>div{overflow-x:auto}
 """
 
 
@@ -43,21 +54,25 @@ def pictures(found: Bench) -> Iterator[Picture]:
 
 
 def _curves(found: Bench) -> Iterator[Picture]:
-    yield curves(found.cells, "ttft", 50, "Time to first token, p50")
-    yield curves(found.cells, "latency", 99, "End to end, p99")
+    arrivals = found.conditions.get("settings", {}).get("arrivals", {})
+    yield curves(found.cells, arrivals, "ttft", 50, "Time to first token, p50, ms")
+    yield curves(found.cells, arrivals, "latency", 99, "End to end, p99, ms")
 
 
 def html(found: Bench) -> str:
     """The whole page."""
     title = f"{found.conditions.get('host', '?')} {found.conditions.get('endpoint', '?')}: {found.id}"
     parts = [
-        f"<h1>{escape(title)}</h1>",
+        f"<h1>{escape(title)}</h1><p>{escape(found.text)}</p>",
         *_troubles(found),
         *(f"<p><b>{escape(text)}</b></p>" for text in found.verdicts),
-        *map(_heat_map, grids(found)),
-        *map(svg, _curves(found)),
-        *_remarks(found),
         *_conditions(found),
+        "<h2>Heat maps</h2>",
+        _side_by_side(map(_heat_map, grids(found)), "side maps"),
+        "<h2>Throughput and latency</h2>",
+        _side_by_side(map(svg, _curves(found))),
+        *_figures(found),
+        *_remarks(found),
     ]
     head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style>'
     return f"{head}\n" + "\n".join(parts)
@@ -76,13 +91,26 @@ def _troubles(found: Bench) -> Iterator[str]:
         yield f"<ul>{''.join(f'<li class=failed>{escape(text)}</li>' for text in told)}</ul>"
 
 
+def _side_by_side(parts: Iterator[str], kind: str = "side") -> str:
+    return f"<div class='{kind}'>{''.join(f'<div>{part}</div>' for part in parts)}</div>"
+
+
+def _figures(found: Bench) -> Iterator[str]:
+    """What the terminal shows: all figures of all cells."""
+    heads = "".join(f"<th>{escape(column.head)}</th>" for column in COLUMNS)
+    body = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows(found.cells))
+    lines = "".join(f"<tr>{row}</tr>" for row in body)
+    yield f"<h2>Figures</h2><div class=wide><table><tr>{heads}</tr>{lines}</table></div>"
+
+
 def _heat_map(grid: Grid) -> str:
-    rows = []
+    lines = []
     for down in grid.down:
         fields = "".join(_field(grid.at(down, across)) for across in grid.across)
-        rows.append(f"<tr><th>{escape(down)}</th>{fields}</tr>")
+        lines.append(f"<tr><th>{escape(down)}</th>{fields}</tr>")
     heads = "".join(f"<th>{escape(across)}</th>" for across in grid.across)
-    return f"<h2>{escape(grid.title)}</h2><table><tr><th></th>{heads}</tr>{''.join(rows)}</table>"
+    table = f"<table><tr><th></th>{heads}</tr>{''.join(lines)}</table>"
+    return f"<h3>{escape(grid.title)}</h3>{table}<p class=legend>{escape(grid.legend)}</p>"
 
 
 def _field(field: Field | None) -> str:
@@ -92,20 +120,26 @@ def _field(field: Field | None) -> str:
 
 
 def _remarks(found: Bench) -> Iterator[str]:
-    told = [f"{name}: {acceptance(cell.drafting)}" for name, cell in found.cells.items() if not cell.failed]
+    told = remarks_lines({name: [acceptance(cell.drafting)] for name, cell in whole(found.cells).items()})
     yield f"<h2>Drafts</h2><ul>{''.join(f'<li>{escape(text)}</li>' for text in told)}</ul>"
 
 
 def _conditions(found: Bench) -> Iterator[str]:
     yield "<h2>Measured with</h2>"
+    yield _side_by_side(_condition_tables(found))
+    yield from (f"<p class=legend>{escape(text)}</p>" for text in clients_lines(found))
+
+
+def _condition_tables(found: Bench) -> Iterator[str]:
     for told in found.variants.values() or [found.conditions]:
-        shown = {key: value for key, value in told.items() if key not in ("time", "kind", "settings")}
-        rows = (f"<tr><th>{escape(key)}</th><td>{escape(_value_text(value))}</td></tr>" for key, value in shown.items())
-        yield f"<table>{''.join(rows)}</table>"
-    yield f"<p>{escape(found.text)}</p>"
+        shown = {key: _value_text(value) for key, value in told.items() if key not in ("time", "kind", "settings")}
+        lines = (f"<tr><th>{escape(key)}</th><td>{escape(text)}</td></tr>" for key, text in shown.items() if text)
+        yield f"<table class=words>{''.join(lines)}</table>"
 
 
 def _value_text(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {inner}" for key, inner in value.items())
+    if value is None:
+        return ""
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -30,14 +30,24 @@ def table(cells: Mapping[str, Measured], width: int | None = None) -> str:
 
     width: the terminal's.
     """
-    good = {name: cell for name, cell in cells.items() if not cell.failed and cell.requests}
+    good = whole(cells)
     lines = [_failed(name, cell) for name, cell in cells.items() if name not in good]
     if good:
-        lines.append(drawn(COLUMNS, [_row(name, cell) for name, cell in good.items()], width))
-    return "\n".join([*lines, *_told({name: list(_remarks(cell)) for name, cell in good.items()})])
+        lines.append(drawn(COLUMNS, rows(cells), width))
+    return "\n".join([*lines, *remarks_lines({name: list(_remarks(cell)) for name, cell in good.items()})])
 
 
-def _told(remarks: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def whole(cells: Mapping[str, Measured]) -> dict[str, Measured]:
+    """Return the cells that have figures."""
+    return {name: cell for name, cell in cells.items() if not cell.failed and cell.requests}
+
+
+def rows(cells: Mapping[str, Measured]) -> list[tuple[str, ...]]:
+    """Return a row for each cell that has figures, below the heads of COLUMNS."""
+    return [_row(name, cell) for name, cell in whole(cells).items()]
+
+
+def remarks_lines(remarks: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Each cell's remarks below its name; what holds for all of them is said once."""
     common = [text for text in next(iter(remarks.values()), ()) if all(text in texts for texts in remarks.values())]
     if len(remarks) > 1:
@@ -94,6 +104,13 @@ def switches_lines(found: Bench) -> Iterator[str]:
     for name, switches in list(told.items())[: 1 if alike else None]:
         with_ = ", ".join(f"{switch} {value}" for switch, value in switches.items())
         yield f"measured with {with_}" if alike else f"{name}: measured with {with_}"
+
+
+def clients_lines(found: Bench) -> Iterator[str]:
+    """Say whether requests of other clients would have been noticed: only vLLM counts what it has answered."""
+    engines = {str(one.get("engine", "")) for one in (found.variants or {"": found.conditions}).values()}
+    for engine in sorted(engines - {"vllm", ""}):
+        yield f"{engine} does not count requests of other clients: the figures are right only where there were none"
 
 
 def compared_table(rows: Sequence[Compared], width: int | None = None) -> str:
