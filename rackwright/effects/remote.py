@@ -32,6 +32,7 @@ from rackwright.effects.login import PasswordWantedError
 from rackwright.effects.printed import Printed, last_of, tail
 from rackwright.effects.run_context import RunningJobs, part_of
 from rackwright.effects.slots import Slots
+from rackwright.effects.unwritable import unwritable
 from rackwright.hostside import DOCKER_ENVIRONMENT, durable_script, host_script
 from rackwright.messages import RackwrightError, ReadingError, counted, paragraph, printable
 from rackwright.paths import guard_file, guard_trial, guard_unit
@@ -248,7 +249,10 @@ def run_simple(state: State, host: Host, *steps: Shell | WriteFile) -> None:
     if not ok:
         number, errors = failed_of(output.stderr_lines)
         failed = steps[number]
-        what = failed.path if isinstance(failed, WriteFile) else "a command"
+        path = failed.path if isinstance(failed, WriteFile) else ""
+        if refused := unwritable(errors, path):
+            raise StepFailedError(refused[1], (Reason(Cause.DISK, "a file that cannot be written"),), code=refused[0])
+        what = path or "a command"
         raise StepFailedError(f"{what} failed: {last_of(errors or output.stdout_lines)}", code="RW0714")
 
 

@@ -120,6 +120,36 @@ def test_problems_name_the_inventory(ini: Path) -> None:
         load_inventory("hosts.ini")
 
 
+@pytest.mark.parametrize("inventory", ["hosts.ini", "inventory/ansible.py"])
+@pytest.mark.parametrize(
+    ("file", "text", "problem"),
+    [
+        ("hosts.ini", "[b200]\nh1 port=four\nh2\n", "hosts.ini: port: must be a whole number, not 'four'; on h1"),
+        (
+            "hosts.ini",
+            "[b200]\nh1\nh2\n[b200:vars]\nport=x\n",
+            "hosts.ini: port: must be a whole number",
+        ),
+        ("host_vars/h1.yml", "port: four\n", "host_vars/h1.yml:1: port: must be a whole number, not 'four'"),
+        ("host_vars/h1.yml", "docker:\n  user: [a]\n", "host_vars/h1.yml:2: docker.user: unknown key"),
+        ("group_vars/b200.yml", "docker:\n  users: ops\n", "group_vars/b200.yml:2: docker.users: must be a list"),
+    ],
+)
+def test_a_wrong_setting_names_file_host_and_key_by_either_inventory(
+    ini: Path, inventory: str, file: str, text: str, problem: str
+) -> None:
+    (ini / "hosts.ini").write_text("[b200]\nh1\nh2\n")
+    (ini / "inventory").mkdir()
+    (ini / "inventory" / "ansible.py").write_text(init.shipped_files()[Path("inventory") / "ansible.py"].decode())
+    (ini / file).parent.mkdir(exist_ok=True)
+    (ini / file).write_text(text)
+    with pytest.raises(SettingsError) as raised:
+        load_inventory(inventory)
+    [found] = [row for row in str(raised.value).splitlines() if row.startswith("  RW")]
+    assert problem in found
+    assert str(raised.value).splitlines()[-1].endswith(f"rackwright check {inventory}")
+
+
 def test_group_vars_are_left_to_the_loader(ini: Path) -> None:
     write(ini / "group_vars" / "b200.yml", {"endpoint_name": "from-group-vars"})
     assert "endpoint_name" not in listing_of(ini / "hosts.ini").groups.values("b200")

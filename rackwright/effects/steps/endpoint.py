@@ -26,6 +26,7 @@ from rackwright.effects.remote import (
     run_simple,
     say,
 )
+from rackwright.effects.unwritable import IMMUTABLE, QUOTA, READ_ONLY
 from rackwright.hostside import host_script
 from rackwright.messages import ReadingError, paragraph
 from rackwright.paths import endpoint_dir, failed_dir, unit_name
@@ -181,7 +182,7 @@ def ending(step: Proved, progress: SwitchProgress, ended: Ended) -> StepFailedEr
             error = NothingServesError(f"{failure.text}\n{_nothing_serves(name, progress)}")
         case 5:
             text = f"endpoint {name} was not switched, it serves what it served: {failure.text}"
-            error = NotStartedError(text, failure.reasons, code=LACKING if failure.code == LACKING else "RW0726")
+            error = NotStartedError(text, failure.reasons, code=failure.code if failure.code in BEFORE else "RW0726")
         case 6:
             text = f"endpoint {name} answers with release {step.release}, which is not committed"
             error = NotCommittedError(f"{text}: {failure.text}; next: run the same command again", failure.reasons)
@@ -218,6 +219,9 @@ def failure_of(progress: SwitchProgress) -> StepFailedError:
 _SAID = {
     "gpu": Reason(Cause.GPU, "the GPUs"),
     "disk": Reason(Cause.DISK, "the disk"),
+    "immutable": Reason(Cause.DISK, "a file that is immutable"),
+    "readonly": Reason(Cause.DISK, "a file system that is read-only"),
+    "quota": Reason(Cause.DISK, "a disk quota"),
     "docker": Reason(Cause.DOCKER, "Docker"),
     "stranger": TAKEN,
     "needs": Reason(Cause.DOCKER, "what a start needs"),
@@ -227,7 +231,8 @@ _SAID = {
 }
 """What a host says of its own failure, in a word (concerns/endpoint/switch/host/transaction.sh)."""
 LACKING = "RW0772"
-"""The code of what is not on the host, found before anything was stopped."""
+BEFORE = frozenset({LACKING, IMMUTABLE, READ_ONLY, QUOTA})
+"""Codes of what is found before anything is stopped: what is not on the host, and what cannot be written there."""
 _CODES = {
     "gpu": "RW0728",
     "disk": "RW0729",
@@ -236,6 +241,9 @@ _CODES = {
     "docker": "RW0732",
     "stranger": "RW0753",
     "needs": LACKING,
+    "immutable": IMMUTABLE,
+    "readonly": READ_ONLY,
+    "quota": QUOTA,
 }
 """The codes of these words."""
 

@@ -46,19 +46,25 @@ def switch_script(endpoint: str, release: str, binding: Binding, load_timeout: i
 def can_start_script(
     endpoint: str, releases: Iterable[tuple[str, str | None]], publishes: bool, again: bool = False
 ) -> str:
-    """Fail before an endpoint that runs is stopped, where what is to start, or to come back, could not start here.
+    """Fail before an endpoint is stopped, where what is to start, or to come back, could not be written or start here.
 
     releases: by endpoint. publishes: whether one of them publishes its port. again: after a drain, of what may have
     gone meanwhile.
     """
     folders = (release_dir(name, one) for name, one in dict.fromkeys(releases) if one)
-    return (host_text("docker_lacks.sh") if publishes else "") + host_script(
-        "can_start",
-        unit=unit_name(endpoint),
-        releases=" ".join(folders),
-        publishes="yes" if publishes else "no",
-        room=ROOM,
-        again="yes" if again else "no",
+    paths = {"unit": unit_name(endpoint), "units": UNITS, "home": endpoint_dir(endpoint)}
+    writes = "" if again else in_turn([host_script("can_write", **paths)])
+    return (
+        (host_text("docker_lacks.sh") if publishes else "")
+        + writes
+        + host_script(
+            "can_start",
+            unit=unit_name(endpoint),
+            releases=" ".join(folders),
+            publishes="yes" if publishes else "no",
+            room=ROOM,
+            again="yes" if again else "no",
+        )
     )
 
 
