@@ -17,7 +17,7 @@ from rackwright.loading.choice import Choice
 from rackwright.loading.files import is_python, site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import Listing, load
-from rackwright.messages import SettingsError, coded
+from rackwright.messages import SettingsError, coded, shortest
 from rackwright.pyinfra_glue import options as pyinfra_options
 from rackwright.pyinfra_glue.declaring import check_steps, overlay_all, remember
 from rackwright.pyinfra_glue.importing import import_from
@@ -145,6 +145,8 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
     tell(not_followed(reached.items()))
     unknown = {name: data for name, data in reached.items() if is_unknown(name, data)}
     if options and options.connects:
+        pyinfra_options.keep_flags()
+        pyinfra_options.name_in_commands(shortest(str(inventory_file.absolute())))
         fail_on_interrupt()
         die_with_rollout()
         say_when_nobody_answers()

@@ -34,6 +34,8 @@ _SEQUENCES = re.compile(
 )
 _BREAKS = re.compile("\r\n|\r|\n")
 _OUR_COMMAND = re.compile(r"\b(rackwright [a-z][^;\n]*?) INVENTORY\b")
+_PYINFRAS_COMMAND = re.compile(r"\bpyinfra INVENTORY\b")
+"""It takes an inventory in Python alone; of another kind the site's inventory/ansible.py makes one."""
 _inventory: list[str] = []
 
 
@@ -45,11 +47,21 @@ def name_inventory(path: str) -> None:
     _inventory[:] = [shlex.quote(path)] if path else []
 
 
+def shortest(path: str) -> str:
+    """Return a path as it is typed from here."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
+
+
 def _named(text: str) -> str:
     """`text` with the inventory of this process in each command that has the place for one."""
     if not _inventory or "INVENTORY" not in text:
         return text
-    return _OUR_COMMAND.sub(lambda found: f"{found[1]} {_inventory[0]}", text)
+    name = _inventory[0]
+    python = name if name.strip("'").endswith(".py") else ""
+    pyinfra = f"pyinfra {python}" if python else f"RACKWRIGHT_ANSIBLE_INVENTORY={name} pyinfra inventory/ansible.py"
+    text = _PYINFRAS_COMMAND.sub(lambda _: pyinfra, text)
+    return _OUR_COMMAND.sub(lambda found: f"{found[1]} {name}", text)
 
 
 def printable(text: str, keep: str = "", longest: int = LONGEST) -> str:

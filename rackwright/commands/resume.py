@@ -25,12 +25,12 @@ from rackwright.fleet.rollout.control import of_all, roll_out, take_back
 from rackwright.fleet.rollout.found_on_hosts import adopt
 from rackwright.fleet.rollout.launch import Run, begin
 from rackwright.fleet.rollout.participants import choose_participants
-from rackwright.fleet.rollout.plain_run import sentence, shortest
+from rackwright.fleet.rollout.plain_run import sentence
 from rackwright.fleet.rollout.resuming import Rest, advice, hurt_hosts, rest_of
 from rackwright.loading.files import site_root
 from rackwright.loading.group import mates_of
 from rackwright.loading.host import InventoryHost
-from rackwright.messages import RackwrightError, name_inventory, printable
+from rackwright.messages import RackwrightError, name_inventory, printable, shortest
 from rackwright.pyinfra_glue.options import given
 from rackwright.pyinfra_glue.session import hosts_named
 from rackwright.runs.claim import claimed

@@ -65,6 +65,7 @@ from rackwright.operations.group_turn import (
     perform_others,
     turn_name,
 )
+from rackwright.operations.steps import lacks
 from rackwright.operations.switch_queue import switch_queue_of
 from rackwright.plan.change import Change, DaemonRestart, HostRestart, Job, Proved, Refuse, Shell
 from rackwright.plan.concern import Concern, HostReading
@@ -357,6 +358,8 @@ def switch() -> Commands:
     seen = reading_of(host)
     if seen is None:
         yield from unreadable(host)
+        return
+    if lacks(host.state, host.name):
         return
     changes = pending(declared_of(host).steps, settings_of(host), seen)
     if not host.state.is_executing:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from pyinfra.api import operation
+from pyinfra.api import State, operation
 from pyinfra.api.host import Host
 
 from rackwright.concerns.catalog import by_name, managed
@@ -20,6 +21,7 @@ from rackwright.effects.held_leases import forget, hold_of
 from rackwright.effects.lease.taking import clear_dead
 from rackwright.effects.printed import tail
 from rackwright.effects.remote import StepFailedError, command_of, complain, remote, say
+from rackwright.effects.run_context import part_of
 from rackwright.messages import RackwrightError, ReadingError, coded
 from rackwright.plan.change import Change, Owned, Refuse, Shell
 from rackwright.plan.concern import Concern, HostReading
@@ -79,17 +81,22 @@ def _apply(host: Host, concern: Concern[Any, Any], begins: bool) -> Commands:
         wanted, missing = concern.wanted(settings, seen), missing_of(seen[concern])
         return concern.changes(wanted, seen[concern])
 
+    if lacks(host.state, host.name):
+        return
     changes = yield from leased_changes(host, decide)
     if changes and begins and _must_wait(host, changes):
         yield from collected(host)
         changes = yield from leased_changes(host, decide)
     if changes is None:
         return
+    if missing and is_dry(host.state) and not host.state.is_executing:
+        _leave_out(host, missing)
+        return
     _report(host, concern, wanted)
     announce_changes(host, changes)
     if changes and host.state.is_executing:
         note("stage", host=host.name, concern=concern.name, **change_fields(changes, settings))
-    _give_up_early(host, changes, missing if is_dry() else ())
+    _give_up_early(host, changes)
     for change in changes:
         if begins:
             mark_begun(host)
@@ -121,25 +128,43 @@ def collect_downloads() -> Commands:
 
 def _report(host: Host, concern: Concern[Any, Any], wanted: Any) -> None:
     seen = reading_of(host)
-    tell = (concern.details if is_verbose() else None) or concern.report
+    tell = (concern.details if is_verbose(host.state) else None) or concern.report
     if seen is not None and tell is not None:
         for line in tell(wanted, seen[concern]).splitlines():
             say(host, line)
 
 
-def _give_up_early(host: Host, changes: Sequence[Change], missing: Sequence[str] = ()) -> None:
-    """While looking ahead, a refusal takes the host out of the run, so that nothing is written to it later.
-
-    missing: what registry and hub do not have. A --dry ends with it, as a plan does; a deploy asks from the host.
-    """
+def _give_up_early(host: Host, changes: Sequence[Change]) -> None:
+    """While looking ahead, a refusal takes the host out of the run, so that nothing is written to it later."""
     steps = [step for change in changes for step in change.steps]
     refusals = [step.message for step in steps if isinstance(step, Refuse) and step.final]
-    refusals += missing
     if refusals and not host.state.is_executing:
-        for refusal in refusals:
-            complain(host, refusal)
-        host.state.failed_hosts.add(host)
-        host.state.active_hosts.discard(host)
+        _take_out(host, refusals)
+
+
+def _take_out(host: Host, refusals: Sequence[str]) -> None:
+    for refusal in refusals:
+        complain(host, refusal)
+    host.state.failed_hosts.add(host)
+    host.state.active_hosts.discard(host)
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """Hosts of a --dry whose settings name what registry or hub do not have."""
+
+    hosts: set[str] = field(default_factory=set)
+
+
+def lacks(state: State, host: str) -> bool:
+    """Return whether a host is out of a --dry: no later step of its could happen, so none is announced."""
+    return host in part_of(state, Lacking).hosts
+
+
+def _leave_out(host: Host, missing: Sequence[str]) -> None:
+    """End a --dry for this host with what registry and hub do not have, as a plan ends; a deploy asks from the host."""
+    part_of(host.state, Lacking).hosts.add(host.name)
+    _take_out(host, missing)
 
 
 def converge(name: str) -> None:

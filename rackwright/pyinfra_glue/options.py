@@ -10,9 +10,10 @@ from fnmatch import fnmatch
 from typing import Any
 
 import click
+from pyinfra.api import State
 
 from rackwright.effects.run_context import part_of
-from rackwright.messages import SettingsError
+from rackwright.messages import SettingsError, name_inventory
 from rackwright.pyinfra_glue.current_run import Inventories, current_state
 from rackwright.settings.problems import nearest
 
@@ -114,16 +115,36 @@ def current() -> Options | None:
     )
 
 
-def is_dry() -> bool:
-    """True for a pyinfra command with `--dry`."""
-    context = click.get_current_context(silent=True)
-    return bool(context and context.params.get("dry"))
+@dataclass
+class Flags:
+    """What a pyinfra command was given, for the whole run."""
+
+    dry: bool = False
+    verbose: bool = False
 
 
-def is_verbose() -> bool:
-    """Whether pyinfra's command was given `-v`."""
+def keep_flags() -> None:
+    """Keep `--dry` and `-v` for the operations: pyinfra prepares a host in a greenlet, where click has no command."""
     context = click.get_current_context(silent=True)
-    return bool(context and context.params.get("verbosity"))
+    if context is not None:
+        flags = part_of(current_state(), Flags)
+        flags.dry, flags.verbose = bool(context.params.get("dry")), bool(context.params.get("verbosity"))
+
+
+def is_dry(state: State) -> bool:
+    """Return whether the pyinfra command of this run has `--dry`."""
+    return part_of(state, Flags).dry
+
+
+def is_verbose(state: State) -> bool:
+    """Return whether the pyinfra command of this run has `-v`."""
+    return part_of(state, Flags).verbose
+
+
+def name_in_commands(inventory: str) -> None:
+    """Let printed commands name this inventory until the pyinfra command ends."""
+    name_inventory(inventory)
+    click.get_current_context().call_on_close(lambda: name_inventory(""))
 
 
 def inventory_named() -> str:

@@ -378,17 +378,17 @@ def _is_figure(shape: Words) -> bool:
 
 
 def test_the_page_says_what_was_measured_first_what_colours_mean_and_who_else_may_have_asked() -> None:
-    told = events(a__one=steady())
-    told[1] |= {"engine": "tensorrt-llm", "settings": {"arrivals": ARRIVALS}}
-    found = bench_of("r", told)
+    record = events(a__one=steady())
+    record[1] |= {"engine": "tensorrt-llm", "settings": {"arrivals": ARRIVALS}}
+    found = bench_of("r", record)
     page = html(found)
     parts = [page.index(f"<h2>{head}</h2>") for head in ("Measured with", "Heat maps", "Throughput and latency")]
     assert parts == sorted(parts)
     assert all(escape(grid.legend) in page for grid in grids(found))
-    [line] = clients_lines(found)
-    assert line in page
-    told[1]["engine"] = "vllm"
-    assert not list(clients_lines(bench_of("r", told)))
+    [text] = clients_lines(found)
+    assert text in page
+    record[1]["engine"] = "vllm"
+    assert not list(clients_lines(bench_of("r", record)))
 
 
 # -- heat maps of a comparison, as the guide has them

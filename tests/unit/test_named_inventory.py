@@ -31,6 +31,7 @@ def lab() -> Iterator[None]:
             "next: rackwright status INVENTORY, then rackwright logs INVENTORY --limit h1",
             "next: rackwright status 'inventory/my lab.py', then rackwright logs 'inventory/my lab.py' --limit h1",
         ),
+        ("next: pyinfra INVENTORY deploy.py --limit h1", "next: pyinfra 'inventory/my lab.py' deploy.py --limit h1"),
         ("ansible says INVENTORY is empty; rackwright: no", "ansible says INVENTORY is empty; rackwright: no"),
         ("rackwright plan; the INVENTORY of the site", "rackwright plan; the INVENTORY of the site"),
     ],
@@ -38,6 +39,16 @@ def lab() -> Iterator[None]:
 def test_a_command_names_the_inventory_and_other_text_keeps_its_words(text: str, said: str) -> None:
     assert printable(text) == said
     assert str(RackwrightError(text)) == said
+
+
+def test_pyinfra_is_given_an_inventory_that_it_reads() -> None:
+    name_inventory("hosts.ini")
+    try:
+        assert printable("next: pyinfra INVENTORY deploy.py") == (
+            "next: RACKWRIGHT_ANSIBLE_INVENTORY=hosts.ini pyinfra inventory/ansible.py deploy.py"
+        )
+    finally:
+        name_inventory("")
 
 
 def test_without_an_inventory_the_word_stays() -> None:

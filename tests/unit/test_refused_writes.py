@@ -1,4 +1,4 @@
-"""What not even root can write is named with its file and the next command, before anything is stopped."""
+"""What not even root can write is refused with its file and the next command, before anything is stopped."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from rackwright.exit_codes import ExitCode
 from rackwright.fleet.quarantine import remarks, update_quarantine
 from rackwright.fleet.rollout.begin_event import beginning
 from rackwright.fleet.rollout.resuming import AGAIN, checked
-from rackwright.messages import NAMED, RackwrightError, coded, name_inventory
+from rackwright.messages import NAMED, RackwrightError, coded, shortest
 from rackwright.plan.reach import in_url
 from rackwright.plan.spec import served_name
 from rackwright.processes import this_process
@@ -42,7 +42,6 @@ def keep_record(
     """
     hosts = list(addresses)
     own = not received().record
-    name_inventory(shortest(str(inventory.absolute())))
     if own:
         try:
             os.environ[VARIABLE] = replace(received(), record=str(new_record(root, deploy.stem))).text
@@ -85,7 +84,6 @@ class _Ending:
         except (OSError, ValueError, KeyError, RackwrightError) as trouble:
             logger.warning(f"{self.path}: the record of this run has no end: {trouble}")
         finally:
-            name_inventory("")
             if self.own:
                 del os.environ[VARIABLE]
 
@@ -144,12 +142,6 @@ def url_for(endpoint: EndpointSettings, address: str) -> str:
     """An endpoint's URL where its host has this address: that, or the one it is bound to."""
     every = endpoint.address in ("0.0.0.0", "::")
     return f"http://{in_url(address if every else endpoint.address)}:{endpoint.port}"
-
-
-def shortest(path: str) -> str:
-    """A path as it is typed from here."""
-    here = Path.cwd()
-    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
 def exit_status(error: BaseException | None) -> int:

@@ -52,15 +52,15 @@ def curves(
     for name, cell in cells.items():
         if cell.requests and not cell.failed:
             dataset, _, arrival = name.rpartition(".")
-            place = _axis(arrival, arrivals.get(arrival, {}))
-            lines.setdefault(dataset, []).append(Point(arrival, *place, cell.output_rate, cell.at(latency, percentile)))
-    points = [point for own in lines.values() for point in own]
+            axis = _axis(arrival, arrivals.get(arrival, {}))
+            lines.setdefault(dataset, []).append(Point(arrival, *axis, cell.output_rate, cell.at(latency, percentile)))
+    points = [point for some in lines.values() for point in some]
     most = _most(point.rate for point in points), _most(point.latency for point in points)
     return Picture(latency, title, WIDTH, HEIGHT, (*_axes(most, title), *_drawn(lines, most)))
 
 
 def _axis(name: str, arrival: Mapping[str, Any]) -> tuple[tuple[object, ...], float]:
-    """The axis that a pattern is a step of, and how far along it."""
+    """Return the axis that a pattern is a step of, and how far along it."""
     if not arrival:
         return (name,), 0.0
     if arrival.get("rate") is None:
@@ -69,14 +69,14 @@ def _axis(name: str, arrival: Mapping[str, Any]) -> tuple[tuple[object, ...], fl
 
 
 def _step(most: float) -> float:
-    """A round step: 1, 2 or 5 times a power of ten."""
+    """Return a round step: 1, 2 or 5 times a power of ten."""
     rough = most / TICKS
     power = 10.0 ** math.floor(math.log10(rough))
     return next(times * power for times in (1, 2, 5, 10) if times * power >= rough * 0.999)
 
 
 def _most(values: Iterator[float]) -> float:
-    """The end of an axis: the first tick that none of the values passes."""
+    """Return the end of an axis: the first tick that none of the values passes."""
     most = max(values, default=0.0) or 1.0
     step = _step(most)
     return math.ceil(most / step - 1e-9) * step
@@ -123,21 +123,21 @@ def _joined(points: Sequence[Point], most: Most, colour: str) -> Iterator[Polyli
     axes: dict[tuple[object, ...], list[Point]] = {}
     for point in points:
         axes.setdefault(point.axis, []).append(point)
-    for own in axes.values():
-        if len(own) > 1:
-            ordered = sorted(own, key=lambda point: point.load)
+    for steps in axes.values():
+        if len(steps) > 1:
+            ordered = sorted(steps, key=lambda point: point.load)
             yield Polyline(tuple(_place(point.rate, point.latency, most) for point in ordered), colour)
 
 
 def _named(text: str, x: float, y: float, colour: str, taken: list[tuple[float, float, float]]) -> Words:
-    """A dot's name beside it, inside the picture and over no other one as far as there is room. taken: grows."""
+    """Put a dot's name beside it, inside the picture and over no other one as far as there is room. taken: grows."""
     wide = LETTER * len(text)
-    left = x - 6 - wide if x + 6 + wide > WIDTH - LEGEND else x + 6
+    start = x - 6 - wide if x + 6 + wide > WIDTH - LEGEND else x + 6
     spots = [min(HEIGHT - BELOW - 3.0, max(ABOVE, y + below)) for below in BELOW_DOT]
-    free = [foot for foot in spots if not any(_touch((left, foot, wide), other) for other in taken)]
+    free = [foot for foot in spots if not any(_touch((start, foot, wide), other) for other in taken)]
     foot = (free or spots)[0]
-    taken.append((left, foot, wide))
-    return Words(max(0.0, left), foot, text, colour=colour)
+    taken.append((start, foot, wide))
+    return Words(max(0.0, start), foot, text, colour=colour)
 
 
 def _touch(one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:

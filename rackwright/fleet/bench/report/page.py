@@ -48,7 +48,7 @@ def write_png_pictures(found: Bench, record: Path, python: Path) -> None:
 
 
 def pictures(found: Bench) -> Iterator[Picture]:
-    """The curves, and every heat map."""
+    """Yield the curves, and every heat map."""
     yield from _curves(found)
     yield from map(drawn_grid, grids(found))
 
@@ -60,7 +60,7 @@ def _curves(found: Bench) -> Iterator[Picture]:
 
 
 def html(found: Bench) -> str:
-    """The whole page."""
+    """Return the whole page."""
     title = f"{found.conditions.get('host', '?')} {found.conditions.get('endpoint', '?')}: {found.id}"
     parts = [
         f"<h1>{escape(title)}</h1><p>{escape(found.text)}</p>",
@@ -96,7 +96,7 @@ def _side_by_side(parts: Iterator[str], kind: str = "side") -> str:
 
 
 def _figures(found: Bench) -> Iterator[str]:
-    """What the terminal shows: all figures of all cells."""
+    """Yield all figures of all cells, as the terminal has them."""
     heads = "".join(f"<th>{escape(column.head)}</th>" for column in COLUMNS)
     body = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows(found.cells))
     lines = "".join(f"<tr>{row}</tr>" for row in body)

@@ -25,6 +25,6 @@ for file in "$units/$unit" "$home/binding" "$home/proven-binding" "$home/history
   words=$(lsattr -d "$file" 2>/dev/null)
   case ${words%% *} in
     *i*) refused immutable "$file is immutable: not even root can write it" "chattr -i $file" ;;
-    *a*) refused immutable "$file is append-only: not even root can write it anew" "chattr -a $file" ;;
+    *a*) refused immutable "$file is append-only: not even root can replace it" "chattr -a $file" ;;
   esac
 done
