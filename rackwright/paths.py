@@ -78,6 +78,11 @@ ENDPOINT_LABEL = "rackwright.endpoint"
 """Label of an endpoint's container, with its name."""
 
 
+def is_drop_ins(folder: str) -> bool:
+    """Return True for the folder of drop-ins of a Rackwright unit."""
+    return folder.startswith(f"{UNITS}/{_OWN}") and folder.endswith(".d")
+
+
 def endpoint_dir(endpoint: str) -> str:
     """Folder of one endpoint: `releases/HASH`, and the pointers `current` and `proven`."""
     return f"{STATE}/endpoints/{endpoint}"

@@ -11,7 +11,11 @@ from rackwright.fleet.inspect.drift import HostDrift, drift_of
 from rackwright.fleet.inspect.read_hosts import Surveyed, survey
 from rackwright.messages import counted, paragraph
 
-_NOTES = {"moved": "", "unclear": " [or the settings changed]", "asked": " [the settings changed]"}
+_NOTES = {
+    "moved": "",
+    "unclear": " [or the settings or Rackwright's version changed]",
+    "asked": " [the settings or Rackwright's version changed]",
+}
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

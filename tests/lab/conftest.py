@@ -36,6 +36,7 @@ LONG = (
     "test_rollout.py",
     "test_blame.py",
     "test_maintenance.py",
+    "test_upgrade.py",
     "test_switch.py",
     "test_group_trtllm.py",
     "test_declared.py",
@@ -164,7 +165,7 @@ def worker_lab() -> Iterator[Lab]:
 def end_labs_of_killed_runs() -> None:
     """Take down labs whose test process is gone."""
     for folder in STATE_ROOT.glob("t*"):
-        if re.fullmatch(r"t\d+[bfgu]?", folder.name) and not Path("/proc", folder.name[1:].rstrip("bfgu")).exists():
+        if re.fullmatch(r"t\d+[bfguv]?", folder.name) and not Path("/proc", folder.name[1:].rstrip("bfguv")).exists():
             Lab.open(folder.name).down()
 
 

@@ -17,14 +17,14 @@ from tests.lab.conftest import BIN, PATIENCE, ROOT, Run, Site
 class Running:
     """A command of the site that runs now, and what it has printed so far."""
 
-    def __init__(self, site: Site, *words: str) -> None:
+    def __init__(self, site: Site, *words: str, cwd: Path = ROOT) -> None:
         self.site = site
         self.lines: list[str] = []
         self._news = threading.Condition()
         self._ended = False
         self._run: Run | None = None
         printed, output = os.pipe()
-        self.process = warm.start(words, ROOT, site.environment(), output)
+        self.process = warm.start(words, cwd, site.environment(), output)
         os.close(output)
         self._printed = os.fdopen(printed, errors="replace")
         self._reader = threading.Thread(target=self._read, daemon=True)

@@ -25,6 +25,7 @@ echo "== units"; ls /etc/systemd/system
 echo "== packages"; dpkg-query -W -f '${Package} ${db:Status-Abbrev}\\n' | grep ' ii'
 echo "== held"; apt-mark showhold
 echo "== apt"; ls /etc/apt/sources.list.d /etc/apt/keyrings /etc/apt/apt.conf.d
+echo "== trust"; find /etc/ssl/certs -lname '*rackwright*' -printf '%p %l\\n' | sort
 """
 
 

@@ -123,6 +123,15 @@ def test_an_ending_has_its_status(error: BaseException | None, status: int) -> N
     assert exit_status(error) == status
 
 
+def test_a_drained_host_is_left_aside_and_has_not_failed() -> None:
+    begin: Event = {"kind": "begin", "what": "deploy i.py", "purpose": "deploy", "plain": True, "hosts": ["h1", "h2"]}
+    drained: Event = {"kind": "host", "host": "h1", "state": "drained", "text": "drained since …"}
+    same: Event = {"kind": "host", "host": "h2", "state": "unchanged"}
+    record = record_of("r", [begin, drained, same])
+    assert sentence(record, 0, executed=True) == "done: 1 drained, 1 unchanged"
+    assert sentence(record, 1, executed=True).startswith("RW0823")
+
+
 def test_a_run_that_the_leases_refused_is_to_be_run_again_and_not_resumed() -> None:
     begin: Event = {"kind": "begin", "what": "deploy i.py", "purpose": "deploy", "plain": True, "hosts": ["h1", "h2"]}
     busy: Event = {"kind": "host", "host": "h1", "state": "busy"}

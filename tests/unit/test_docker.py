@@ -424,6 +424,14 @@ def test_files_of_ours_go_and_files_of_others_stay() -> None:
     assert change.what == f"remove {apt.PROXY_FILE}"
 
 
+def test_an_authority_that_is_no_longer_set_leaves_the_trust_store_as_a_teardown_does() -> None:
+    on_host = docker(files={**docker().files, AUTHORITY: "ours"})
+    (change,) = pending(asked(Owned("file", AUTHORITY)), on_host)
+    (step,) = change.steps
+    assert isinstance(step, Shell)
+    assert "/etc/ssl/certs" in step.script
+
+
 def test_networks_are_no_hosts_for_apt() -> None:
     text = apt.proxy_text(Proxy(http="http://p:1", no_proxy=("localhost", ".corp", "10.0.0.0/8", "*.x"))) or ""
     direct = [line for line in text.splitlines() if "DIRECT" in line]

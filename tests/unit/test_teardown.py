@@ -18,7 +18,7 @@ from rackwright.concerns.teardown.marks import Marks, parse, read_script
 from rackwright.concerns.teardown.removal import ORDER, unknown_kinds
 from rackwright.concerns.teardown.teardown import DATA, LOST, MARKED, RECORDED, Teardown, plan_teardown, remains
 from rackwright.messages import ReadingError
-from rackwright.paths import STATE
+from rackwright.paths import STATE, UNITS
 from rackwright.plan.change import Change, Owned, Refuse, Shell
 from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
@@ -291,6 +291,37 @@ def test_every_kind_that_is_recorded_is_disowned_by_its_removal(kind: str) -> No
     name = "docker:ops" if kind == "group_member" else "rackwright-x.service" if kind in ("unit", "aside") else "x"
     one = Owned(kind, name)
     assert one in disowned(planned(one, purge=True))
+
+
+def test_a_folder_of_drop_ins_goes_with_a_unit_of_ours_and_stays_with_others() -> None:
+    assert f"folder={UNITS}/rackwright-boot.service.d\n" in removal_of(f"{UNITS}/rackwright-boot.service.d/x.conf")
+    assert "folder=''\n" in removal_of(f"{UNITS}/docker.service.d/rackwright-proxy.conf")
+
+
+def removal_of(path: str) -> str:
+    (change, *_) = planned(Owned("file", path)).changes
+    (step,) = change.steps
+    assert isinstance(step, Shell)
+    return step.script
+
+
+def test_an_authority_leaves_no_link_in_the_trust_store(tmp_path: Path) -> None:
+    """`update-ca-certificates` makes them, and takes those away only when something else has changed."""
+    file, store = tmp_path / "local" / "rackwright-site.crt", tmp_path / "certs"
+    file.parent.mkdir()
+    store.mkdir()
+    file.write_text("ours")
+    (store / "rackwright-site.pem").symlink_to(file)
+    (store / "1a2b3c4d.0").symlink_to("rackwright-site.pem")
+    (store / "5e6f7a8b.0").symlink_to("other.pem")
+    script = removal_of("/usr/local/share/ca-certificates/rackwright-site.crt")
+    for folder, instead in (("/usr/local/share/ca-certificates", file.parent), ("/etc/ssl/certs", store)):
+        script = script.replace(folder, str(instead))
+    # Its own program would write this machine's store; where it is missing, nothing else is missed.
+    script = script.replace("update-ca-certificates", "true")
+    subprocess.run(["sh", "-c", script], check=True)
+    assert not file.exists()
+    assert [path.name for path in store.iterdir()] == ["5e6f7a8b.0"]
 
 
 def test_a_change_says_why() -> None:

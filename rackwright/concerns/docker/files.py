@@ -7,6 +7,7 @@ from rackwright.concerns.docker.daemon import DAEMON_JSON
 from rackwright.concerns.docker.seen import SeenDocker
 from rackwright.concerns.docker.wanted import WantedDocker
 from rackwright.concerns.downloads import proxy_values
+from rackwright.hostside import host_script
 from rackwright.plan.change import Change, Owned, Shell, Step, WriteFile
 from rackwright.proof.references import HUB, registry_of
 from rackwright.settings.model import HostSettings
@@ -52,7 +53,8 @@ def _file(seen: SeenDocker, path: str, text: str | None, what: str, asked: Wante
             return None
         if there is None:  # a removal was cut before it was struck; the next file there may be somebody else's
             return Change(f"forget {path}", "it is gone from the host", (), disowns=(owned,))
-        return Change(f"remove {path}", f"{what} is no longer set", (Shell(f"rm -f {path}"), *after), disowns=(owned,))
+        gone = Shell(host_script("remove_file", path=path, folder=""), timeout=120)
+        return Change(f"remove {path}", f"{what} is no longer set", (gone,), disowns=(owned,))
     if there == text:
         return _trust(seen, after) if path == AUTHORITY and after else None
     mode = "0600" if path == apt.PROXY_FILE and "@" in text else "0644"

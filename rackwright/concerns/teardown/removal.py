@@ -21,7 +21,7 @@ from rackwright.concerns.docker.daemon import (
 from rackwright.concerns.endpoint.switch.foreign_units import put_back_script
 from rackwright.concerns.endpoint.switch.job import remove_script
 from rackwright.hostside import host_script
-from rackwright.paths import ENDPOINT_LABEL, HELPER_LABEL, STATE, UNITS, endpoint_of
+from rackwright.paths import ENDPOINT_LABEL, HELPER_LABEL, STATE, UNITS, endpoint_of, is_drop_ins
 from rackwright.plan.change import Change, Owned, Refuse, Shell, Step, WriteFile
 from rackwright.plan.concern import HostReading
 
@@ -109,7 +109,8 @@ def _group_member(name: str) -> str:
 
 def _file(path: str) -> str:
     folder = path.rsplit("/", 1)[0]
-    return host_script("remove_file", path=path, folder="" if folder.startswith(THEIRS) else folder)
+    stays = folder.startswith(THEIRS) and not is_drop_ins(folder)
+    return host_script("remove_file", path=path, folder="" if stays else folder)
 
 
 def _directory(path: str) -> str:

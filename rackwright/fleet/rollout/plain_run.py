@@ -29,7 +29,7 @@ from rackwright.runs.ending import FIX
 from rackwright.runs.handover import VARIABLE, received
 from rackwright.runs.journal import new_record, note, read_record
 from rackwright.runs.record import Record, record_of
-from rackwright.runs.states import ENDED_WELL, WELL, RunState
+from rackwright.runs.states import ENDED_WELL, LEFT_ASIDE, WELL, RunState
 from rackwright.settings.model import EndpointSettings
 
 
@@ -165,7 +165,8 @@ def _ending(record: Record, status: int, executed: bool) -> tuple[str, str]:
     """The code and the words; without a code, nothing is left to do."""
     if status == ExitCode.INTERRUPTED:
         return "RW0822", f"stopped from outside, {record.counts()}"
-    bad = [host for host in record.hosts if record.states.get(host, RunState.DONE) not in ENDED_WELL]
+    well = ENDED_WELL | LEFT_ASIDE
+    bad = [host for host in record.hosts if record.states.get(host, RunState.DONE) not in well]
     if bad:
         return "RW0823", f"failed on {', '.join(bad)}"
     if not executed:

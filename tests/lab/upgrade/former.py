@@ -1,0 +1,68 @@
+"""The version before 0.2.0, as its commit has it: its source, and an environment that runs it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rackwright_lab.machine import locks
+from rackwright_lab.machine.paths import cache_root
+from tests.lab.conftest import BIN, ROOT
+
+COMMIT = "ce5c140b2a9c93f4e55e00c76bb95d2b03e88565"
+LOCK = "requirements/dev.txt"
+WHY = f"tests/lab/upgrade deploys hosts by commit {COMMIT}, which this checkout does not have"
+HOW = "next: git fetch --unshallow origin, or git fetch origin main, in a clone of the repository"
+
+
+class Former:
+    """The former version's commands. Fails the test, with what to do, when its source cannot be had."""
+
+    def __init__(self) -> None:
+        self.source = cache_root() / "former" / COMMIT
+        with locks.only_one(f"former-{COMMIT[:12]}"):
+            if not self.source.exists():
+                _unpack(_archive(), self.source)
+            self.bin = self._environment()
+
+    def _environment(self) -> Path:
+        """Return the folder of its programs: this checkout's where the locked packages are the same, else its own."""
+        if (self.source / LOCK).read_bytes() == (ROOT / LOCK).read_bytes():
+            return BIN
+        subprocess.run(["scripts/setup"], cwd=self.source, check=True, timeout=900)
+        return self.source / ".venv" / "bin"
+
+    def words(self, program: str, *words: str) -> list[str]:
+        """Return a command line of its `rackwright` or `pyinfra`: its own source goes before what is installed."""
+        python = self.bin / Path(sys.executable).name
+        return ["env", f"PYTHONPATH={self.source}", str(python), str(self.bin / program), *words]
+
+
+def _archive() -> bytes:
+    """Return its source as a tar file, fetched when the clone is a shallow one."""
+    for fetch in ((), ("--depth=1", "origin", COMMIT), ("--unshallow", "origin")):
+        if fetch:
+            _git("fetch", "--quiet", *fetch)
+        found = _git("archive", "--format=tar", COMMIT)
+        if found.returncode == 0:
+            return found.stdout
+    pytest.fail(f"{WHY}: {found.stderr.decode(errors='replace').strip()}; {HOW}")
+
+
+def _git(*words: str) -> subprocess.CompletedProcess[bytes]:
+    # CI may run as another user than the one whose checkout it is.
+    command = ("git", "-c", f"safe.directory={ROOT}")
+    return subprocess.run([*command, *words], cwd=ROOT, capture_output=True, check=False, timeout=300)
+
+
+def _unpack(archive: bytes, source: Path) -> None:
+    """Whole or not at all: a run that is cut leaves no half of it."""
+    partial = source.with_suffix(".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    subprocess.run(["tar", "--extract", "--directory", str(partial)], input=archive, check=True)
+    partial.rename(source)
