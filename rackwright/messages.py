@@ -155,6 +155,11 @@ class RackwrightError(PyinfraError):
     def __str__(self) -> str:
         return coded(self.code, self.text)
 
+    @property
+    def message(self) -> str:
+        """Return what pyinfra's own command prints; of an error without this name, the text alone."""
+        return str(self)
+
 
 def coded(code: str, text: str) -> str:
     """A message as people see it: the code comes first, where no cut end of a line takes it away."""

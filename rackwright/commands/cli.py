@@ -142,11 +142,11 @@ def _main(words: Sequence[str] | None) -> int:
     if typed[0] not in VERBS and (text := verb_hint(typed, _verbs())):
         print(f"rackwright: {coded('RW1023', text)}", file=sys.stderr)
         return ExitCode.ERROR
-    args = parser(typed[0]).parse_args(typed)
-    collect_seldom()
-    gc.enable()
-    handler: Handler = args.handler
     try:
+        args = parser(typed[0]).parse_args(typed)
+        collect_seldom()
+        gc.enable()
+        handler: Handler = args.handler
         open_vault(args)
         if getattr(args, "inventory", "") is None:
             args.inventory = import_module("rackwright.commands.default_inventory").default_inventory(

@@ -21,6 +21,8 @@ from pyinfra.api.host import Host, extract_callable_datas
 from pyinfra.api.state import State
 from pyinfra.connectors import base
 
+from rackwright.pyinfra_glue.patch import patch
+
 ASKING = ("pyinfra.api.arguments", "pyinfra.api.deploy", "pyinfra.api.facts", "pyinfra.api.operation")
 """Modules that ask for global arguments; `deploy` and `operation` of pyinfra.api itself are decorators."""
 
@@ -38,11 +40,12 @@ _asked_slowly: Callable[..., Any] = arguments.pop_global_arguments
 
 def use_cheap_lookups() -> None:
     """Let pyinfra look up callers and argument types in this way, from now on in this process."""
-    vars(util).update(stack=calling_frames, getframeinfo=place_of)
-    vars(arguments).update(get_type_hints=_hints)
-    vars(base).update(get_type_hints=_hints)
+    patch(util, "stack", calling_frames)
+    patch(util, "getframeinfo", place_of)
+    for module in (arguments, base):
+        patch(module, "get_type_hints", _hints)
     for name in ASKING:
-        vars(import_module(name)).update(pop_global_arguments=global_arguments)
+        patch(import_module(name), "pop_global_arguments", global_arguments, takes="state host kwargs")
 
 
 def calling_frames() -> list[tuple[FrameType]]:

@@ -18,6 +18,7 @@ from rackwright.effects.run_context import share
 from rackwright.loading.choice import EVERYBODY, Choice
 from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.cheap_lookups import use_cheap_lookups
+from rackwright.pyinfra_glue.patch import patched
 from rackwright.runs.states import ENDED_WELL, RunState
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Lock
@@ -64,12 +65,8 @@ def inventory_of(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> Inventory:
     use_cheap_lookups()
     if any(name.startswith("@") for name, _ in named):
         return Inventory((named, {}))
-    lookups = {name: vars(inventories)[name] for name in ("get_all_connectors", "get_execution_connectors")}
-    vars(inventories).update(dict.fromkeys(lookups, _ssh_alone))
-    try:
+    with patched(inventories, get_all_connectors=_ssh_alone, get_execution_connectors=_ssh_alone):
         return Inventory((named, {}))
-    finally:
-        vars(inventories).update(lookups)
 
 
 def _ssh_alone() -> dict[str, type[SSHConnector]]:

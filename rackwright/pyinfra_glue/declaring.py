@@ -32,6 +32,7 @@ from rackwright.loading.validate import Known
 from rackwright.messages import RackwrightError, SettingsError, coded
 from rackwright.pyinfra_glue.current_run import current_state, inventory_of, state_beside
 from rackwright.pyinfra_glue.importing import importing_from
+from rackwright.pyinfra_glue.patch import patch
 from rackwright.settings.model import HostSettings
 from rackwright.settings.origin import Origin
 
@@ -285,7 +286,8 @@ def _compiled(deploy: Path) -> Any:
 
 
 def _declare(code: Any, deploy: Path, host: Host, ask: Callable[..., Any]) -> Declared:
-    host.get_fact, host.connect = ask, _refuse  # type: ignore[method-assign]
+    patch(host, "get_fact", ask)
+    patch(host, "connect", _refuse)
     with ctx_host.use(host):
         try:
             exec(code, {"__file__": str(deploy), "__name__": "__main__"})

@@ -27,6 +27,7 @@ from rackwright.exit_codes import ExitCode
 from rackwright.messages import counted
 from rackwright.processes import ENDING, end_undisturbed, interruption
 from rackwright.pyinfra_glue.current_run import has_executed
+from rackwright.pyinfra_glue.patch import held, patch
 from rackwright.runs.handover import received
 
 STUCK = 0.5
@@ -69,7 +70,7 @@ def interruptible() -> Iterator[None]:
         return
     hub: Any = gevent.get_hub()
     # gevent prints a traceback of all that is not in here; connecting raises the other one again.
-    hub.NOT_ERROR = (*hub.NOT_ERROR, KeyboardInterrupt, PyinfraError)
+    patch(hub, "NOT_ERROR", (*held(hub, "NOT_ERROR"), KeyboardInterrupt, PyinfraError))
     before = {number: signal.getsignal(number) for number in ENDING}
     _handle(_interrupt)
     try:

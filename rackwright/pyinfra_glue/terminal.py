@@ -15,6 +15,7 @@ from pyinfra.api.output import set_echo
 
 from rackwright.masks import without_logins
 from rackwright.messages import RackwrightError, paragraph
+from rackwright.pyinfra_glue.patch import patch
 from rackwright.pyinfra_glue.prompt import answer_to
 
 _REINSTALLED = "If the host was reinstalled: rackwright rebuild HOST -i INVENTORY compares the new key, and accepts it"
@@ -76,4 +77,4 @@ def say_when_nobody_answers() -> None:
     # Imported here, since it patches the whole process for gevent: right in pyinfra's own command, wrong in ours.
     from pyinfra_cli import cli  # noqa: PLC0415
 
-    setattr(cli, "input", _ask)  # noqa: B010 - pyinfra's module has no such name: it uses the built-in one
+    patch(cli, "input", _ask, builtin=True)

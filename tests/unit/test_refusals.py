@@ -7,6 +7,8 @@ import contextlib
 import re
 import runpy
 import shlex
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -228,6 +230,21 @@ def test_the_code_comes_first_and_once() -> None:
     assert str(RackwrightError("it is so; next: ls", code="RW0101")) == "RW0101: it is so; next: ls"
     assert RackwrightError("it is so", code="RW0101").text == "it is so"
     assert coded("", "it is so") == "it is so"
+
+
+def test_pyinfra_prints_the_code_too() -> None:
+    printed = subprocess.run([sys.executable, "-c", PRINTED], check=True, capture_output=True, text=True).stderr
+    assert "error: RW0101: wrong port" in re.sub(r"\x1b\[\d*m", "", printed)
+
+
+PRINTED = """
+from pyinfra_cli.exceptions import WrappedError
+from pyinfra_cli.log import setup_logging
+from rackwright.messages import RackwrightError
+setup_logging(20)
+WrappedError(RackwrightError("wrong port", code="RW0101")).show()
+"""
+"""In a process of its own: pyinfra's command patches it for gevent."""
 
 
 def test_explain_says_what_a_code_means(capsys: pytest.CaptureFixture[str]) -> None:

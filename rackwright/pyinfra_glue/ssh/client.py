@@ -24,6 +24,7 @@ from pyinfra.connectors.sshuserclient import client
 from pyinfra.connectors.sshuserclient.client import SSHClient
 
 from rackwright.messages import SettingsError
+from rackwright.pyinfra_glue.patch import held, patch
 from rackwright.pyinfra_glue.ssh.any_shell import for_any_shell
 from rackwright.pyinfra_glue.ssh.limits import limit_commands
 from rackwright.pyinfra_glue.ssh.trust import Trust
@@ -42,6 +43,14 @@ LOGINS = 8
 """Logins under way at one bastion at the same time: sshd's own MaxStartups begins to refuse at ten."""
 TURNS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 3.2)
 """Seconds between two tries at a host that has no session left."""
+OVERRIDDEN = {
+    "connect": "self hostname _pyinfra_ssh_forward_agent _pyinfra_ssh_config_file _pyinfra_ssh_known_hosts_file "
+    "_pyinfra_ssh_strict_host_key_checking _pyinfra_ssh_paramiko_connect_kwargs kwargs",
+    "parse_config": "self hostname initial_cfg ssh_config_file strict_host_key_checking",
+    "gateway": "self hostname host_port target target_port timeout",
+    "exec_command": "self command bufsize timeout get_pty environment",
+}
+"""Methods of pyinfra's client, each with its parameters."""
 
 
 @dataclass(frozen=True)
@@ -283,5 +292,8 @@ def _no_keys(_: Any) -> HostKeys:
 def use_patient_client() -> None:
     """From now on pyinfra connects by it, hops included, and its commands have limits. Safe to repeat."""
     limit_commands()
-    vars(ssh)["SSHClient"] = PatientClient
-    vars(client).update(SSHClient=PatientClient, get_host_keys=_no_keys)
+    for name, parameters in OVERRIDDEN.items():
+        held(SSHClient, name, parameters)
+    patch(ssh, "SSHClient", PatientClient)
+    patch(client, "SSHClient", PatientClient)
+    patch(client, "get_host_keys", _no_keys, takes="filenames")

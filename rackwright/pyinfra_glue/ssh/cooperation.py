@@ -12,6 +12,8 @@ from types import ModuleType
 
 from paramiko import Transport
 
+from rackwright.pyinfra_glue.patch import held, patch
+
 SECONDS_TO_END = 2.0
 """How long a closed connection's thread may take to end."""
 REFRESHED = ("paramiko", "pyinfra")
@@ -24,11 +26,11 @@ def cooperate() -> None:
 
     _let_connections_end()
     # At each of some thirty steps, gevent would look through all installed packages for one with a hook.
-    vars(events).update(notify_and_call_entry_points=vars(events)["notify"])
+    patch(events, "notify_and_call_entry_points", held(events, "notify"))
     # pyinfra_cli does this too, but while it is imported: with another thread alive, such as that of a connection which
     # ends just now, gevent leaves the lock of that import to a thread that it has renamed.
     monkey.patch_all()
-    _refresh(vars(monkey)["saved"])
+    _refresh(held(monkey, "saved"))
     import pyinfra_cli  # noqa: F401, PLC0415
 
 
@@ -55,4 +57,6 @@ def _refresh(saved: dict[str, dict[str, object]]) -> None:
 
 
 def _replace(module: ModuleType, replaced: dict[int, object]) -> None:
-    vars(module).update({name: replaced[id(old)] for name, old in vars(module).items() if id(old) in replaced})
+    for name, old in list(vars(module).items()):
+        if id(old) in replaced:
+            patch(module, name, replaced[id(old)])

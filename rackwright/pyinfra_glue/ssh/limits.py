@@ -17,18 +17,21 @@ from pyinfra.connectors.ssh import SSHConnector
 from pyinfra.connectors.util import CommandOutput, OutputLine
 
 from rackwright.effects.line import DEAD, LONGEST, SLOW, PastLimitError, SilentHostError, Spent
+from rackwright.pyinfra_glue.patch import held, patch
 
 CHUNK = 32 * 1024
 """Bytes that are read at once; other hosts have their turn after each."""
+READING = "stdout_buffer stderr_buffer timeout print_output print_prefix"
+RUNNING = "self command print_output print_input arguments"
+"""Parameters of what is replaced."""
 
 
 def limit_commands() -> None:
-    """From now on pyinfra's commands have limits. Safe to repeat; raises AttributeError when pyinfra has changed."""
+    """From now on pyinfra's commands have limits. Safe to repeat; raises ChangedPackageError."""
     for module in (ssh, util):
-        assert module.read_output_buffers
-        vars(module).update(read_output_buffers=read_within_limits)
-    if not hasattr(SSHConnector.run_shell_command, "limited"):
-        setattr(SSHConnector, "run_shell_command", _limited(SSHConnector.run_shell_command))  # noqa: B010
+        patch(module, "read_output_buffers", read_within_limits, takes=READING)
+    if not hasattr(run := held(SSHConnector, "run_shell_command", RUNNING), "limited"):
+        patch(SSHConnector, "run_shell_command", _limited(run))
 
 
 def _limited(run: Callable[..., Any]) -> Callable[..., Any]:

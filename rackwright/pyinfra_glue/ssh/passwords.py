@@ -7,11 +7,12 @@ from typing import Any
 from pyinfra.connectors import util
 
 from rackwright.effects.login import PasswordWantedError
+from rackwright.pyinfra_glue.patch import patch
 
 
 def refuse_passwords() -> None:
     """From now on PasswordWantedError is raised where pyinfra would ask for one."""
-    util.getpass = _refuse
+    patch(util, "getpass", _refuse)
 
 
 def _refuse(prompt: str = "", stream: Any = None) -> str:  # noqa: ARG001 - called in getpass's place

@@ -8,9 +8,11 @@ from typing import Any
 from paramiko import SSHException, Transport
 from paramiko.common import MSG_CHANNEL_DATA, MSG_CHANNEL_EXTENDED_DATA
 
-KNOWN: tuple[str, ...] = getattr(Transport, "_preferred_ciphers", ())
+from rackwright.pyinfra_glue.patch import held
+
+KNOWN: tuple[str, ...] = held(Transport, "_preferred_ciphers")
 """paramiko's own ciphers, in its order; before 3.5 those with a checksum of their own are not among them."""
-_HANDLERS: dict[int, Callable[[Any, Any], None]] = vars(Transport)["_channel_handler_table"]
+_HANDLERS: dict[int, Callable[[Any, Any], None]] = held(Transport, "_channel_handler_table")
 
 
 def _within_window(feed: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
