@@ -32,7 +32,7 @@ class Concern(Generic[Wanted, Seen]):
     details: the same with all that there is, for `-v`.
     files: whole files by path as they would land on a bare host, for `rackwright render`; secrets as masks.
     alone: no other concern decides by what this one changes, so a reading stays good for them; it is cheaper so.
-    takes: the sections of the settings that it is handed, nothing else being said in them; None for all of them.
+    takes: the sections of the settings that it is handed; reading another one is an error. None for all of them.
     units: systemd's units whose state it needs to know, besides the endpoints' own.
     joined: its own lines with those that follow from what all concerns share, in the words that `parse` reads.
     """

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
@@ -211,6 +211,10 @@ class EndpointSettings(Frozen):
         return self.engine_version or self.image.rsplit(":", 1)[1]
 
 
+class UnlistedSectionError(AttributeError):
+    """A concern reads a section of the settings that it is not handed: a mistake in its code."""
+
+
 class HostSettings(EndpointSettings):
     """Everything that one host is asked to be."""
 
@@ -267,12 +271,24 @@ class HostSettings(EndpointSettings):
         return found
 
     def only(self, sections: frozenset[str]) -> HostSettings:
-        """The settings with nothing said but these sections; `ENDPOINTS` stands for all keys of endpoints."""
+        """Return settings that have these sections alone; `ENDPOINTS` stands for all keys of endpoints.
+
+        Reading another one raises UnlistedSectionError.
+        """
         if (known := self.narrowed.get(sections)) is not None:
             return known
         kept = sections | (ENDPOINT_KEYS if ENDPOINTS in sections else frozenset())
-        plain = {key: value for key, value in _defaults().items() if key not in kept}
-        return self.narrowed.setdefault(sections, self.model_copy(update=plain))
+        found = self.model_copy()
+        for key in HostSettings.model_fields.keys() - kept:
+            vars(found).pop(key, None)  # gone already, where one concern asks another
+        return self.narrowed.setdefault(sections, found)
+
+    if not TYPE_CHECKING:  # it would let every name pass
+
+        def __getattr__(self, name: str) -> Any:
+            if name in HostSettings.model_fields:
+                raise UnlistedSectionError(f"it reads the settings' section {name}, which its TAKES does not list")
+            return super().__getattr__(name)
 
     @model_validator(mode="after")
     def _has_a_model(self) -> HostSettings:
@@ -338,11 +354,6 @@ class HostSettings(EndpointSettings):
 
 ENDPOINTS = "endpoints"
 ENDPOINT_KEYS = frozenset({*EndpointSettings.model_fields, ENDPOINTS, "endpoint_name"})
-
-
-@cache
-def _defaults() -> dict[str, Any]:
-    return {key: field.get_default(call_default_factory=True) for key, field in HostSettings.model_fields.items()}
 
 
 def replicas(name: str, endpoint: EndpointSettings, at: tuple[str, ...]) -> list[tuple[str, EndpointSettings]]:

@@ -9,7 +9,7 @@ import pytest
 
 from rackwright.concerns.catalog import ALL
 from rackwright.plan.concern import Concern, HostReading
-from rackwright.settings.model import ENDPOINTS, HostSettings
+from rackwright.settings.model import ENDPOINTS, HostSettings, UnlistedSectionError
 from tests.unit.machines import settings
 
 FULL = settings(
@@ -30,12 +30,27 @@ def test_every_concern_but_preflight_says_what_it_takes() -> None:
 
 
 def said(handed: HostSettings) -> Mapping[str, Any]:
-    """What settings say besides the defaults."""
+    """What settings say besides the defaults, in the sections that they have."""
     return {
-        key: getattr(handed, key)
+        key: value
         for key, field in HostSettings.model_fields.items()
-        if getattr(handed, key) != field.get_default(call_default_factory=True)
+        if (value := getattr(handed, key, None)) != field.get_default(call_default_factory=True) and value is not None
     }
+
+
+def test_a_section_that_a_concern_forgot_to_list_is_an_error() -> None:
+    def wanted(handed: HostSettings, reading: HostReading) -> object:
+        return handed.registry, handed.firewall.confirm_timeout
+
+    takes = frozenset({"registry"})
+    one: Concern[Any, None] = Concern("one", lambda _: "", lambda text: None, wanted, lambda *_: [], takes=takes)
+    with pytest.raises(UnlistedSectionError, match="section firewall, which its TAKES does not list"):
+        one.wanted(FULL, NOTHING)
+    with pytest.raises(UnlistedSectionError, match="section model"):
+        FULL.only(takes).all_endpoints  # noqa: B018 - a property
+    assert FULL.only(takes).registry == FULL.registry
+    assert FULL.only(takes).only(takes | {"firewall"}).registry == FULL.registry
+    assert FULL.only(takes).site == FULL.site
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ OWN = {
     "rackwright/pyinfra_glue/ssh/limits.py: vars(within)['limited']",
     "rackwright/settings/model.py: vars(copied).pop(cached, None)",
     "rackwright/settings/model.py: vars(found)['judged']",
+    "rackwright/settings/model.py: vars(found).pop(key, None)",
 }
 """On objects of Rackwright's own, in the one line of `patch`, and pyinfra's `config`, which is there to be set."""
 
