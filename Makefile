@@ -6,7 +6,7 @@ BENCH_HOSTS := 100
 # An installed package has its bytecode beside it; with this variable, each process would compile a checkout's anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-down test pythons quick unit programs browser lab real real-nightly real-gpu proof soak bench lint types lock setup clean
+.PHONY: demo demo-down test pythons newest quick unit programs browser lab real real-nightly real-gpu proof soak bench lint types lock setup clean
 
 setup:
 	@scripts/setup
@@ -34,6 +34,10 @@ test: setup
 ## pythons: the unit tests under each Python from 3.11 to 3.13 that is there, with ansible-core 2.17 to 2.21
 pythons: setup
 	@scripts/pythons
+
+## newest: nightly: every module, all that is replaced, and its tests with the newest pyinfra, paramiko and gevent there are
+newest: setup
+	@scripts/newest
 
 ## quick: lint, types, unit tests, and one deploy on one lab host
 quick: setup lint types
@@ -96,4 +100,4 @@ lock-engine = cd rackwright_lab/real && $(LOCK) --python-platform x86_64-manylin
   --exclude-newer $(2) --override vllm-$(1)-overrides.txt vllm-$(1).in -o vllm-$(1).txt
 
 clean:
-	@rm -rf .venv .pythons artefacts .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .newest .pythons artefacts .pytest_cache .mypy_cache .ruff_cache .hypothesis
