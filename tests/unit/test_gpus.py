@@ -8,6 +8,7 @@ import pytest
 
 from rackwright.concerns.gpus import GpuProcess, parse
 from rackwright.concerns.gpus.concern import joined
+from rackwright.engines.fit.gpu import GpuType, capability_by_name, gpu_type
 from rackwright.messages import ReadingError
 from rackwright.plan.answers import Answers, ListedContainer
 from tests.unit.machines import DRIVER, FIXTURES, gpu_output, gpus, packed
@@ -110,3 +111,10 @@ def test_unreadable_xml_is_an_error_and_not_a_host_without_gpus(xml: bytes) -> N
 def test_a_cut_packet_is_an_error() -> None:
     with pytest.raises(ReadingError, match="whole"):
         parse(f"module\nstatus 0\nxml {packed(b'<a/>' * 50)[:24]}")
+
+
+def test_a_gpu_that_need_not_be_asked_is_the_product_that_its_name_means() -> None:
+    capabilities = capability_by_name()
+    assert capabilities["NVIDIA GB200"] == "10.0"
+    assert {name: (gpu_type(name) or GpuType("", 0, "")).compute_capability for name in capabilities} == capabilities
+    assert all(name.startswith("NVIDIA ") for name in capabilities)

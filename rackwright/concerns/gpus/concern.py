@@ -6,16 +6,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import resources
 from xml.etree import ElementTree
 
 from rackwright.concerns.inflate import inflate
+from rackwright.engines.fit.gpu import capability_by_name
 from rackwright.hostside import host_script
 from rackwright.messages import ReadingError
 from rackwright.plan.answers import Answers
 from rackwright.plan.concern import Concern
 from rackwright.plan.reading import decode, lines_of, whole_number
-from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import HostSettings
 
 ABSENT = frozenset({"", "N/A", "[N/A]", "None", "Requested functionality has been deprecated"})
@@ -100,9 +99,8 @@ class SeenGpus:
 
 @cache
 def capabilities() -> Mapping[str, str]:
-    """Compute capability by GPU's name: data/gpus.yaml."""
-    found: dict[str, str] = load_yaml((resources.files("rackwright") / "data" / "gpus.yaml").read_text())
-    return found
+    """Return the compute capability by GPU's name, read once."""
+    return capability_by_name()
 
 
 def joined(output: str, answers: Answers) -> str:

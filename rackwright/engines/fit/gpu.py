@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rackwright.engines.data import table
 from rackwright.settings.sections import Hardware
@@ -18,6 +20,8 @@ class GpuType:
     aliases: tuple[str, ...] = ()
     unified: bool = False
     """True where the GPU's memory is the host's: containers, page cache and system live in it too."""
+    nvidia_smi: tuple[str, ...] = ()
+    """Whole names by which nvidia-smi calls it, where its capability need not be asked for."""
 
 
 def gpu_type(product: str) -> GpuType | None:
@@ -27,7 +31,17 @@ def gpu_type(product: str) -> GpuType | None:
 
 
 def _known() -> list[GpuType]:
-    return [GpuType(**{**row, "aliases": tuple(row.get("aliases", ()))}) for row in table("gpus")]
+    return [_from_row(row) for row in table("gpus")]
+
+
+def _from_row(row: Mapping[str, Any]) -> GpuType:
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+    return GpuType(**values)
+
+
+def capability_by_name() -> dict[str, str]:
+    """Return the compute capability by nvidia-smi's whole name of a GPU."""
+    return {name: gpu.compute_capability for gpu in _known() for name in gpu.nvidia_smi}
 
 
 def _plain(name: str) -> str:
