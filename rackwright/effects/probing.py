@@ -15,6 +15,7 @@ from pyinfra.api.state import State
 
 from rackwright.concerns.firewall.closers import Closers, named, parse_closers
 from rackwright.effects.line import is_direct
+from rackwright.effects.local_probe import probe, source_to
 from rackwright.effects.printed import tail
 from rackwright.effects.remote import StepFailedError, command_of, remote
 from rackwright.hostside import host_script
@@ -27,11 +28,9 @@ from rackwright.plan.reach import (
     Knocked,
     Prober,
     first_let_in,
-    knock,
     likely_first,
     not_checked,
     reachable,
-    source_to,
     unreachable,
     why_knock_failed,
 )
@@ -122,7 +121,7 @@ class _Probe:
 
     def _knock(self, prober: Prober) -> Knocked:
         if prober.name == HERE:
-            return Knocked(prober, knock(self.door.address or self._asked, self.door.port))
+            return Knocked(prober, probe(self.door.address or self._asked, self.door.port))
         script = host_script("knock", address=self._inside, port=self.door.port, seconds=SECONDS)
         return Knocked(prober, why_knock_failed(self._on(prober, script)))
 

@@ -1,12 +1,11 @@
 """Whether an endpoint's port can be reached by somebody who is let in: who may try, and what came of it, in words.
 
-The proof itself travels by SSH, and so says nothing of it. Pure, but for the connection from this machine.
+The proof itself travels by SSH, and so says nothing of it. `effects/local_probe.py` connects.
 """
 
 from __future__ import annotations
 
 import ipaddress
-import socket
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -111,36 +110,6 @@ def first_let_in(door: Door, probers: Iterable[Prober]) -> Prober | None:
 def likely_first(door: Door, peers: Sequence[Prober]) -> list[Prober]:
     """Peers by their known addresses, those first that are let in; where they go out to the host is asked of them."""
     return sorted(peers, key=lambda one: not door.lets_in(one.address))
-
-
-# -- from this machine
-
-
-def knock(address: str, port: int) -> str:
-    """Connect from here: why that failed, or nothing."""
-    try:
-        with socket.create_connection((address, port), timeout=SECONDS):
-            return ""
-    except OSError as error:
-        return why_failed(error)
-
-
-def why_failed(error: OSError) -> str:
-    """Refused, or no answer, or what the system says."""
-    if isinstance(error, TimeoutError):
-        return NO_ANSWER
-    return REFUSED if isinstance(error, ConnectionRefusedError) else (error.strerror or str(error)).lower()
-
-
-def source_to(address: str) -> str:
-    """The address by which this machine goes to another one; nothing when it has no way there. Sends nothing."""
-    try:
-        family, kind, _, _, to = socket.getaddrinfo(address, 9, type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, kind) as one:
-            one.connect(to)
-            return str(one.getsockname()[0])
-    except OSError:
-        return ""
 
 
 # -- from a peer

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from rackwright.concerns.firewall.closers import parse_closers
 from rackwright.effects import probing
+from rackwright.effects.local_probe import probe, source_to
 from rackwright.effects.probing import _Probe, reach_of
 from rackwright.hostside import host_script
 from rackwright.messages import ReadingError
@@ -30,11 +31,9 @@ from rackwright.plan.reach import (
     Prober,
     door_of,
     first_let_in,
-    knock,
     likely_first,
     not_checked,
     reachable,
-    source_to,
     unreachable,
     why_knock_failed,
 )
@@ -113,8 +112,8 @@ def test_the_door_of_an_endpoint(settings: dict[str, object], door: Door | None)
 def test_from_here() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        assert knock("127.0.0.1", port) == ""
-    assert knock("127.0.0.1", port) == REFUSED
+        assert probe("127.0.0.1", port) == ""
+    assert probe("127.0.0.1", port) == REFUSED
     assert source_to("127.0.0.1") == "127.0.0.1"
 
 
@@ -179,7 +178,7 @@ def test_a_peer_that_cannot_try_takes_nothing_from_what_this_machine_found(monke
 
 def told(monkeypatch: pytest.MonkeyPatch, here: Prober) -> str:
     """What is said where this machine gets no answer, and where the one peer has no bash."""
-    monkeypatch.setattr(probing, "knock", lambda *_: NO_ANSWER)
+    monkeypatch.setattr(probing, "probe", lambda *_: NO_ANSWER)
     monkeypatch.setattr(_Probe, "_here", here)
     monkeypatch.setattr(_Probe, "_known_peers", [PEER])
     monkeypatch.setattr(_Probe, "_inside", "10.1.0.7")

@@ -10,13 +10,14 @@ from pyinfra.api.state import State
 
 from rackwright.concerns.endpoint.group.strangers import CODE, Listening, in_words, listening
 from rackwright.concerns.endpoint.switch.events import COLOURS
+from rackwright.effects.local_probe import probe
 from rackwright.effects.printed import tail
 from rackwright.effects.remote import StepFailedError, command_of, remote, say
 from rackwright.hostside import host_script
 from rackwright.messages import ReadingError
 from rackwright.paths import container_name, unit_name
 from rackwright.plan.change import Shell
-from rackwright.plan.reach import HERE, SECONDS, knock, why_knock_failed
+from rackwright.plan.reach import HERE, SECONDS, why_knock_failed
 from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.journal import note
 from rackwright.settings.group import Group
@@ -71,7 +72,7 @@ def _stranger(state: State, group: Group) -> list[str]:
 def _answering(state: State, who: str, places: Sequence[Listening]) -> list[Listening]:
     if who == HERE:
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            found = list(pool.map(lambda place: not knock(place.address, place.port), places))
+            found = list(pool.map(lambda place: not probe(place.address, place.port), places))
     else:
         found = [_lets_in(state, who, place) for place in places]
     return [place for place, answers in zip(places, found, strict=True) if answers]

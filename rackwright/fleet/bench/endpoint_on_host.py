@@ -16,6 +16,7 @@ from rackwright.concerns.encodings.concern import ENCODING_FILES
 from rackwright.concerns.lease import parse_seen, read_script
 from rackwright.effects.lease.holder import is_gone
 from rackwright.effects.lease.taking import LeaseHeldError, refusal
+from rackwright.effects.local_probe import probe
 from rackwright.effects.remote import StepFailedError, command_of, remote
 from rackwright.fleet.bench.aiperf.tokenizer import in_cache
 from rackwright.fleet.bench.figures.acceptance import SILENT, counts_of
@@ -23,7 +24,7 @@ from rackwright.messages import RackwrightError
 from rackwright.paths import ENCODINGS_MOUNT, container_name
 from rackwright.plan.asking import listener_script
 from rackwright.plan.change import Shell
-from rackwright.plan.reach import door_of, in_url, knock
+from rackwright.plan.reach import door_of, in_url
 from rackwright.plan.spec import local_url, served_name
 from rackwright.pyinfra_glue.session import Connected
 from rackwright.settings.model import EndpointSettings
@@ -94,7 +95,7 @@ class Measuree:
                 code="RW1506",
             )
         address = door.address or str(self.one.host.data.get("ssh_hostname") or self.host)
-        if why := knock(address, door.port):
+        if why := probe(address, door.port):
             raise RackwrightError(
                 f"{self.host} {self.name}: port {door.port} of {address} cannot be reached from this machine: {why}; "
                 f"next: rackwright status INVENTORY --limit {self.host}; allow_from must let this machine in",

@@ -1,0 +1,62 @@
+"""Who may import pyinfra, paramiko and gevent: the list of pyproject.toml, which only shrinks."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+LIBRARIES = ["pyinfra", "pyinfra_cli", "paramiko", "gevent"]
+MAY = {
+    "pyinfra": {
+        "rackwright.effects.*",
+        "rackwright.effects.lease.*",
+        "rackwright.effects.steps.*",
+        "rackwright.fleet.rollout.gate_hosts",
+        "rackwright.fleet.rollout.plain_run",
+        "rackwright.inventory",
+        "rackwright.messages",
+        "rackwright.operations.*",
+        "rackwright.pyinfra_glue.**",
+        "rackwright.settings.secret",
+    },
+    "pyinfra_cli": {"rackwright.pyinfra_glue.**"},
+    "paramiko": {"rackwright.effects.remote", "rackwright.pyinfra_glue.**"},
+    "gevent": {"rackwright.pyinfra_glue.**"},
+}
+"""As of 26 November 2026. Take out what import-linter no longer needs; add nothing."""
+
+
+def linter() -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    return found
+
+
+def test_no_other_module_imports_pyinfra_and_what_is_below_it() -> None:
+    (contract,) = [one for one in linter()["contracts"] if one.get("forbidden_modules") == LIBRARIES]
+    assert set(contract["source_modules"]) == set(linter()["root_packages"])
+    allowed = [text.split(" -> ") for text in contract["ignore_imports"]]
+    found = {library: {who for who, what in allowed if what == library} for library in LIBRARIES}
+    assert found == MAY, "the list may only shrink, here and there"
+    assert "unmatched_ignore_imports_alerting" not in contract, "a line that nothing needs must stay an error"
+
+
+def test_every_module_is_on_a_floor() -> None:
+    (layers,) = [one["layers"] for one in linter()["contracts"] if "rackwright.masks" in one.get("layers", [""])[-1]]
+    floors = {name.strip().partition(".")[2] for layer in layers for name in layer.split("|")}
+    package = ROOT / "rackwright"
+    modules = {path.stem for path in package.glob("*.py")} | {
+        path.parent.name for path in package.glob("*/__init__.py")
+    }
+    assert modules - floors == {"__init__", "__main__", "ansible_inventory"}, (
+        "these two start a command, and have no importer"
+    )
+
+
+def test_the_page_on_dependencies_names_files_that_exist() -> None:
+    page = (ROOT / "docs" / "dependencies.md").read_text()
+    named = re.findall(r"`((?:rackwright\w*/|requirements/|scripts/|tests/)?[\w/.-]+/[\w.-]*)`", page)
+    assert len(named) > 10
+    assert [name for name in named if not any((root / name).exists() for root in (ROOT, ROOT / "rackwright"))] == []
