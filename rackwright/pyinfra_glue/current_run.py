@@ -8,17 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from pyinfra.api import Config, Inventory, State
-from pyinfra.api import inventory as inventories
 from pyinfra.api.host import Host
 from pyinfra.api.state import StateStage
-from pyinfra.connectors.ssh import SSHConnector
 from pyinfra.context import ctx_state
 
 from rackwright.effects.run_context import share
 from rackwright.loading.choice import EVERYBODY, Choice
 from rackwright.loading.host import InventoryHost
 from rackwright.pyinfra_glue.cheap_lookups import use_cheap_lookups
-from rackwright.pyinfra_glue.patch import patched
 from rackwright.runs.states import ENDED_WELL, RunState
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Lock
@@ -56,21 +53,9 @@ def current_state() -> State:
 
 
 def inventory_of(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> Inventory:
-    """pyinfra's inventory of these hosts, by name and data.
-
-    What it would work out again for each inventory and each host is known here: which connectors there are, where all
-    hosts are reached by SSH (else every installed package is asked, twice), and what `use_cheap_lookups` names.
-    """
-    named = [(name, dict(data)) for name, data in hosts]
+    """Return pyinfra's inventory of these hosts, by name and data; `use_cheap_lookups` counts from then on."""
     use_cheap_lookups()
-    if any(name.startswith("@") for name, _ in named):
-        return Inventory((named, {}))
-    with patched(inventories, get_all_connectors=_ssh_alone, get_execution_connectors=_ssh_alone):
-        return Inventory((named, {}))
-
-
-def _ssh_alone() -> dict[str, type[SSHConnector]]:
-    return {"ssh": SSHConnector}
+    return Inventory(([(name, dict(data)) for name, data in hosts], {}))
 
 
 def state_beside(inventory: Inventory, config: Config, check_for_changes: bool = True) -> State:

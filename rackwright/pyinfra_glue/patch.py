@@ -6,8 +6,6 @@ An assignment would add an unused name: a jump host's key, for example, would no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import metadata
 from inspect import isclass, ismodule, signature
 from types import FunctionType, ModuleType
@@ -34,19 +32,6 @@ def patch(owner: Any, name: str, new: Any, *, takes: str = "", builtin: bool = F
     elif getattr(owner, name, None) is not new:
         held(owner, name, takes)
     setattr(owner, name, new)
-
-
-@contextmanager
-def patched(owner: Any, **new: Any) -> Iterator[None]:
-    """Replace names within the block. Raises ChangedPackageError as `patch` does."""
-    before = {name: held(owner, name) for name in new}
-    for name, value in new.items():
-        patch(owner, name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            patch(owner, name, value)
 
 
 def held(owner: Any, name: str, takes: str = "") -> Any:

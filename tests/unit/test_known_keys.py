@@ -12,7 +12,7 @@ from typing import Any
 import paramiko
 import pytest
 
-from rackwright.pyinfra_glue.ssh.transport import QuickTransport
+from rackwright.pyinfra_glue.ssh.transport import BoundedTransport
 from rackwright.pyinfra_glue.ssh.trust import Trust, _ordered
 from rackwright.settings.ssh.known_hosts import HostKeyPlace, advice, is_unknown
 from rackwright.settings.ssh.known_keys import HostNames, KeyVerdict, hashed, lines_of
@@ -198,5 +198,5 @@ def test_a_known_kind_is_asked_for_first(tmp_path: Path) -> None:
     assert _ordered(types, trust.place.names.kinds)[:2] == ("rsa-sha2-512", "rsa-sha2-256")
     line = SimpleNamespace(settimeout=lambda _: None, close=lambda: None)
     made.append(trust.transport(line))
-    assert isinstance(made[0], QuickTransport)
+    assert isinstance(made[0], BoundedTransport)
     assert made[0].get_security_options().key_types[0] == "rsa-sha2-512"

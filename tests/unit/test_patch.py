@@ -13,7 +13,7 @@ import pyinfra
 import pytest
 from pyinfra.connectors import util
 
-from rackwright.pyinfra_glue.patch import ChangedPackageError, held, patch, patched, supported_version
+from rackwright.pyinfra_glue.patch import ChangedPackageError, held, patch, supported_version
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("rackwright", "rackwright_lab", "tasks", "inventory", "bench", "scripts")
@@ -84,16 +84,6 @@ def test_a_builtin_must_be_called_by_the_module() -> None:
     assert module.input is print
     with pytest.raises(ChangedPackageError, match="does not call input"):
         patch(later(ask=ask), "input", print, builtin=True)
-
-
-def test_a_block_puts_back_what_it_replaced() -> None:
-    module = later(one=1, two=2)
-    with patched(module, one=3, two=4):
-        assert (module.one, module.two) == (3, 4)
-    assert (module.one, module.two) == (1, 2)
-    with pytest.raises(ChangedPackageError), patched(module, one=3, three=4):
-        pass
-    assert module.one == 1
 
 
 WITHOUT = """

@@ -1,4 +1,4 @@
-"""The transport below pyinfra's SSH client: what paramiko does, with the ciphers first that cost this machine least."""
+"""The transport below pyinfra's SSH client: paramiko's, with a bound on what a host sends unasked."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from paramiko.common import MSG_CHANNEL_DATA, MSG_CHANNEL_EXTENDED_DATA
 
 from rackwright.pyinfra_glue.patch import held
 
-KNOWN: tuple[str, ...] = held(Transport, "_preferred_ciphers")
-"""paramiko's own ciphers, in its order; before 3.5 those with a checksum of their own are not among them."""
 _HANDLERS: dict[int, Callable[[Any, Any], None]] = held(Transport, "_channel_handler_table")
 
 
@@ -26,14 +24,9 @@ def _within_window(feed: Callable[[Any, Any], None]) -> Callable[[Any, Any], Non
     return checked
 
 
-class QuickTransport(Transport):
-    """Asks for AES-GCM first, which OpenSSH has had since 6.2, and for the others when a host has none.
+class BoundedTransport(Transport):
+    """Closes a connection whose host sends more than SSH's window lets it."""
 
-    With any other cipher each packet has a separate checksum, which paramiko computes by objects of Python's and
-    compares byte by byte (`paramiko.util.constant_time_bytes_eq`): a third of what a connection's packets cost.
-    """
-
-    _preferred_ciphers = tuple(sorted(KNOWN, key=lambda name: "-gcm" not in name))
     _channel_handler_table = {  # noqa: RUF012 - as paramiko has it
         **_HANDLERS,
         MSG_CHANNEL_DATA: _within_window(_HANDLERS[MSG_CHANNEL_DATA]),

@@ -11,7 +11,7 @@ from typing import Any
 from paramiko import BadHostKeyException, MissingHostKeyPolicy, PKey, SSHException
 from pyinfra import logger
 
-from rackwright.pyinfra_glue.ssh.transport import QuickTransport
+from rackwright.pyinfra_glue.ssh.transport import BoundedTransport
 from rackwright.settings.ssh.known_hosts import HostKeyPlace
 from rackwright.settings.ssh.known_keys import KeyVerdict, hashed
 
@@ -57,9 +57,9 @@ class Trust(MissingHostKeyPolicy):
             raise SSHException(f"the new host key of {self.place.entry} cannot be written: {error}") from error
         logger.warning("Added host key for %s to %s", self.place.entry, path)
 
-    def transport(self, *args: Any, **arguments: Any) -> QuickTransport:
+    def transport(self, *args: Any, **arguments: Any) -> BoundedTransport:
         """A transport that asks the host first for keys of the kinds that are known."""
-        made = QuickTransport(*args, **arguments)
+        made = BoundedTransport(*args, **arguments)
         options = made.get_security_options()
         options.key_types = _ordered(options.key_types, self.place.names.kinds)
         return made
