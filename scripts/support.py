@@ -88,6 +88,17 @@ STANDIN = "stand-in: whole deploys (`tests/lab/test_profiles.py`); the real engi
 CHECKED = "expected: its options are checked by the engine's own sources (`tests/unit/test_recipes.py`), and no more"
 OF_TODAY = {"TensorRT-LLM 1.2.1": "1.2.1", "TensorRT-LLM 1.4.0rc1": "1.4.0rc1", "vLLM": "v0.33.0", "SGLang": "v0.5.23"}
 """The versions for which profiles are shipped where a vendor has published a recipe."""
+TRTLLM_RELEASES = """\
+1.0.0 1.1.0rc0 1.1.0rc1 1.1.0rc2 1.1.0rc3 1.1.0rc4 1.1.0rc5 1.1.0 1.2.0rc0 1.2.0rc1 1.2.0rc2
+1.2.0rc2.post2 1.2.0rc3 1.2.0rc4 1.2.0rc5 1.2.0rc6 1.2.0rc6.post1 1.2.0rc6.post2 1.2.0rc6.post3 1.2.0rc7
+1.2.0rc8 1.2.0 1.2.1 1.3.0rc0 1.3.0rc1 1.3.0rc2 1.3.0rc3 1.3.0rc4 1.3.0rc5 1.3.0rc5.post1 1.3.0rc5.post2
+1.3.0rc6 1.3.0rc7 1.3.0rc8 1.3.0rc9 1.3.0rc10 1.3.0rc11 1.3.0rc12 1.3.0rc12.post1 1.3.0rc13 1.3.0rc14
+1.3.0rc15 1.3.0rc22 1.3.0rc22.post1 1.3.0rc23 1.3.0rc23.post1 1.3.0rc24 1.3.0rc25 1.3.0rc26 1.3.0rc27
+1.3.0rc28 1.3.0rc29 1.4.0rc0 1.4.0rc1
+"""
+"""TensorRT-LLM's releases since 1.0.0 in the package index, 2026-11-26, oldest first."""
+IMAGES_ALONE = ("1.3.0rc18", "1.3.0rc21")
+"""Releases that published options name and that the index lacks."""
 MACHINES = {
     "B200": "b200",
     "GB200 tray": "gb200_tray",
@@ -205,8 +216,15 @@ def of_today() -> Iterator[tuple[str, ...]]:
 
 def _options() -> str:
     versions = "; ".join(f"{PRODUCTS[engine]} {', '.join(known_versions(engine))}" for engine in REPOSITORIES.values())
+    missing = ", ".join(one for one in TRTLLM_RELEASES.split() if one not in known_versions("tensorrt-llm"))
     return f"""\
 Options are known for {versions}.
+
+No data, since the source of their own tag was not read, for TensorRT-LLM {missing},
+and for {" and ".join(IMAGES_ALONE)}, which are images without a package.
+`rackwright engine-data` makes each exact on a host that has the image: newer ones ship a schema of their file, the
+classes of the others are walked.
+
 Another version is never refused for its number: it is checked as the nearest one, with a warning, and the image has the
 last word ([engine options](../how-to/engine-options.md)).
 """

@@ -156,12 +156,13 @@ def _make(folder: Path, layout: Path, versions: tuple[str, ...]) -> None:
 
 def _fill(root: Path, written: oci.Layout, versions: tuple[str, ...]) -> None:
     known = set[str]()
-    base, wheels, trtllm, shared, vllm, sglang, mpi = (
+    base, wheels, trtllm, schema, shared, vllm, sglang, mpi = (
         _layer(root, written, step, known)
         for step in (
             rootfs.make_small_base,
             rootfs.add_wheels,
             rootfs.add_trtllm,
+            rootfs.add_schema,
             rootfs.add_shared,
             rootfs.add_vllm,
             rootfs.add_sglang,
@@ -169,7 +170,8 @@ def _fill(root: Path, written: oci.Layout, versions: tuple[str, ...]) -> None:
         )
     )
     for version in versions:
-        _tag(written, [base, wheels, trtllm, *([mpi] if version == WITH_MPI else [])], version)
+        more = {WITH_MPI: [mpi], rootfs.SCHEMA_VERSION: [schema]}.get(version, [])
+        _tag(written, [base, wheels, trtllm, *more], version)
     arm = written.add_image([base, wheels, trtllm], "arm64", _trtllm_config(ARM64_ONLY.removesuffix("-arm64")))
     written.tag(arm, f"{REPOSITORY}:{ARM64_ONLY}")
     written.tag(written.add_image([base, wheels, shared, vllm], "amd64", _vllm_config()), VLLM)

@@ -61,6 +61,15 @@ COMMON_SCRIPTS = {
     ),
 }
 
+SCHEMA_VERSION = "1.4.0rc1"
+"""The version whose image ships a schema of its file."""
+_WRITE_SCHEMA = f"""\
+import json
+from tensorrt_llm.llmapi.llm_args import TorchLlmArgs
+file = "/{SITE}/tensorrt_llm/schemas/trtllm-serve-config.schema.json"
+open(file, "w").write(json.dumps(TorchLlmArgs.model_json_schema(), indent=2, sort_keys=True))
+"""
+
 _NAMES = "from lab_standins.{module} import {names}\n\n__all__ = [{quoted}]\n"
 
 
@@ -163,6 +172,14 @@ def add_trtllm(root: Path) -> None:
     add_scripts(root, TRTLLM_SCRIPTS)
     (root / "app/tensorrt_llm").mkdir(parents=True)
     compile_all(root, f"{SITE}/tensorrt_llm")
+
+
+def add_schema(root: Path) -> None:
+    """Add what newer images ship: the JSON Schema of the file, made by the stand-in's own classes of that version."""
+    folder = root / SITE / "tensorrt_llm"
+    (folder / "schemas").mkdir()
+    (folder / "version.py").write_text(f'__version__ = "{SCHEMA_VERSION}"\n')
+    run("chroot", root, "env", f"TRTLLM_STANDIN_VERSION={SCHEMA_VERSION}", "python3", "-B", "-c", _WRITE_SCHEMA)
 
 
 def add_shared(root: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from rackwright.engines.options.json_schema import data_of, version_of
 from rackwright.engines.options.schema import EXTENDS, Json, merged_file
 from rackwright.messages import SettingsError
 
@@ -135,6 +136,21 @@ def line_of(source: Classes, version: str) -> Json:
             sections[name] = _section(source, name)
             source.used.extend([SHARED_BASE] if EXTENDS in sections[name] else [])
     return {"versions": [version], "decoding": _decoding(source), "sections": sections, "unions": unions}
+
+
+def line_of_schema(path: Path, version: str) -> Json:
+    """Return the whole data of a version from the schema that it ships of itself.
+
+    Raises SettingsError for a file that is not a schema, and for the schema of another version.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}") from error
+    if version_of(text) != version:
+        named = version_of(text) or "no version"
+        raise SettingsError(f"{path} is of {named}, not of {version}; next: take the file from the version's own tag")
+    return {"versions": [version], **data_of(text)}
 
 
 def _decoding(source: Classes) -> str:

@@ -202,6 +202,21 @@ def exports() -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+@in_proof("test_engine_schema_files.py runs the same script and program; the walk below is the host's part")
+def test_a_spark_that_serves_is_asked_by_the_schema_that_its_image_ships(bench: Bench, exports: Path) -> None:
+    """No GPU and no import of the engine: the memory is the model's."""
+    assert bench.deploy("dgx_spark_newest", **ONE).status == 0
+    newer = {**ONE, "engine": {"num_serve_frontends": 2}}
+    assert bench.look("dgx_spark_newest", **newer).status == 0
+    run = bench.walk("dgx_spark_newest", **ONE)
+    assert run.status == 0, run.output
+    assert "options of tensorrt-llm 1.4.0rc1 from its own schema in engine-data/sha256-" in run.output
+    refused = bench.look("dgx_spark_newest", **newer)
+    assert refused.status == 1, refused.output
+    assert "num_serve_frontends" in refused.output
+    assert bench.look("dgx_spark_newest", **ONE).status == 0
+
+
 def test_an_image_is_walked_once_and_checked_offline_from_then_on(bench: Bench, exports: Path) -> None:
     """A version between two known ones takes what either takes, until the image itself has been asked."""
     assert bench.deploy("rtx_pro_6000_vllm", **ONE).status == 0

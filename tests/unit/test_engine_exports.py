@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from rackwright.settings.origin import dotted
 from rackwright_lab.standins.rootfs import SHIMS, put_package
 from tests.unit.test_endpoint_changes import WANTED
 
+Asked = Callable[[WantedOptions], str]
 ONE, OTHER = (f"sha256:{letter * 64}" for letter in "ab")
 MODEL = {"repository": "a/b", "mount": "/models/b"}
 PYDANTIC = """
@@ -91,15 +93,15 @@ class Image:
         (folder / "__init__.py").touch()
         (folder / "llm_args.py").write_text(text)
 
-    def run(self, engine: str, version: str = "1.4.0rc1") -> tuple[int, str, str]:
+    def run(self, engine: str, version: str = "1.4.0rc1", script: Asked = walk_script) -> tuple[int, str, str]:
         environment = {
             "PATH": f"{self.bin}:{os.environ['PATH']}",
             "PYTHONPATH": str(self.site),
             "TRTLLM_STANDIN_VERSION": version,
         }
-        script = walk_script(WantedOptions(WANTED, engine, gpus=("GPU-1",)))
+        text = script(WantedOptions(WANTED, engine, gpus=("GPU-1",)))
         done = subprocess.run(
-            ["sh", "-c", script], env=environment, capture_output=True, text=True, timeout=60, check=False
+            ["sh", "-c", text], env=environment, capture_output=True, text=True, timeout=60, check=False
         )
         return done.returncode, done.stdout, done.stderr
 
@@ -145,6 +147,32 @@ def test_pydantic_s_classes_become_sections_unions_bounds_and_names(image: Image
     draft = found["sections"]["Eagle"]
     assert draft["max_draft_len"] == {"type": "int?", "gt": 0, "default": None}
     assert draft["model"] == draft["model_dir"]
+
+
+SERVE = """
+import no_such_module
+def serve(llm_args, other):
+    cluster = llm_args.pop("disagg_cluster", None)
+    key = llm_args.pop("model"), other.pop("unrelated"), llm_args.pop(cluster)
+"""
+MERGE = """
+def update_llm_args_with_extra_dict(llm_args, llm_args_dict):
+    llm_args_dict["revision"] = llm_args_dict.pop("hf_revision", None)
+def another(llm_args):
+    llm_args.pop("elsewhere")
+"""
+
+
+def test_what_trtllm_serve_takes_out_of_the_file_itself_is_read_in_its_text(image: Image) -> None:
+    image.made_up(PYDANTIC + MERGE)
+    commands = image.site / "tensorrt_llm/commands"
+    commands.mkdir()
+    (commands / "__init__.py").touch()
+    (commands / "serve.py").write_text(SERVE)
+    root = image.walk("tensorrt-llm")["sections"]["TorchLlmArgs"]
+    assert (root["disagg_cluster"], root["hf_revision"]) == ({"type": "any"}, {"type": "any"})
+    assert root["model"] == {"type": "str", "given": True}
+    assert not {"unrelated", "elsewhere"} & set(root)
 
 
 @pytest.mark.parametrize(("engine", "key"), [("vllm", "max-num-seqs"), ("sglang", "context-length")])

@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from rackwright.messages import SettingsError
-from scripts.engine_data.trtllm import as_file, difference, line_of, read_source
+from scripts.engine_data.trtllm import as_file, difference, line_of, line_of_schema, read_source
+from tests.unit.test_engine_schema_files import schema
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "engine-schema"
 SOURCE = '''
@@ -244,3 +245,22 @@ def test_a_page_that_shows_no_python_is_refused(tmp_path: Path) -> None:
     page.write_text("<pre>404: not here</pre>")
     with pytest.raises(SettingsError, match="cannot be parsed"):
         read_source(page)
+
+
+def test_a_version_s_own_schema_is_a_source_as_well(tmp_path: Path) -> None:
+    file = tmp_path / "trtllm-serve-config.schema.json"
+    file.write_text(schema())
+    data = yaml.safe_load(as_file(line_of_schema(file, "1.9.0rc2")))
+    assert data["versions"] == ["1.9.0rc2"]
+    assert data["sections"]["Gemm"] == {"allowed_backends": {"type": "list"}}
+    assert data["unions"]["union of sparse_attention_config"]["tag"] == "algorithm"
+    done = subprocess.run([sys.executable, SCRIPT, file, "1.9.0rc2"], capture_output=True, text=True, check=False)
+    assert (done.returncode, "nvfp4_gemm_config" in done.stdout) == (0, True), done.stderr
+
+
+@pytest.mark.parametrize("text", [schema(), "{}", "\udcff"], ids=["another branch's", "no schema", "no text"])
+def test_the_schema_of_another_version_is_not_a_source(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "x.json"
+    file.write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(SettingsError):
+        line_of_schema(file, "1.9.0rc3")

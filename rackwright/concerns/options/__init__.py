@@ -17,6 +17,7 @@ from rackwright.concerns.options.concern import (
     marker,
     parse,
     report,
+    schema_script,
     walk_script,
     wanted,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "marker",
     "parse",
     "report",
+    "schema_script",
     "walk_script",
     "wanted",
 ]

@@ -240,7 +240,7 @@ def docker_run(own: WantedOptions, folder: str) -> list[str]:
     # The engine's file with its key is made by the first start, and is not asked about.
     own_key = keyed_dir(spec.name)
     binds = [(one.source, one.target) for one in spec.mounts if not one.writable and one.source != own_key]
-    words = [*_alone(own), "--tmpfs", SCRATCH_MOUNT]
+    words = [*_alone(own), *_with_gpu(own), "--tmpfs", SCRATCH_MOUNT]
     # Unlike --volume, this does not make a folder that is missing.
     for source, target in (*binds, (folder, RELEASE_MOUNT)):
         words += ["--mount", f"type=bind,source={source},target={target},readonly"]
@@ -252,8 +252,17 @@ def docker_run(own: WantedOptions, folder: str) -> list[str]:
 
 def walk_script(own: WantedOptions) -> str:
     """The script that prints, as a line of JSON, what the image of an endpoint accepts; no file of the host is used."""
-    words = [*_alone(own), "--entrypoint", "python3", own.release.spec.image, "-", own.engine_kind]
-    return _run_in_image(own, "walk_options", words) + host_script("walk_options")
+    words = [*_alone(own), *_with_gpu(own), "--entrypoint", "python3", own.release.spec.image, "-", own.engine_kind]
+    return _run_in_image(own, "walk_options", words) + host_script("walk_options", longest=1 << 20)
+
+
+def schema_script(options: WantedOptions) -> str:
+    """Return the script that prints, as a line of JSON, the schema that TensorRT-LLM's image ships, without a GPU."""
+    # Void: where NVIDIA's runtime is Docker's default, an image's own variable would ask for every GPU.
+    words = [*_alone(options), "--env", "NVIDIA_VISIBLE_DEVICES=void", "--read-only", "--cap-drop", "ALL"]
+    words += ["--entrypoint", "python3", options.release.spec.image, "-"]
+    # The text of 3 MiB becomes a JSON string: every quote and end of a line is two bytes.
+    return _run_in_image(options, "read_schema", words) + host_script("walk_options", longest=6 << 20)
 
 
 def _run_in_image(own: WantedOptions, program: str, words: Sequence[str]) -> str:
@@ -268,11 +277,15 @@ def image_program(name: str) -> str:
 
 
 def _alone(own: WantedOptions) -> list[str]:
-    """A short-lived container with one GPU and no network."""
+    """Return the words for a short-lived container without a network."""
     name = helper_container(own.release.spec.name, "check")
     words = ["docker", "run", "--rm", "-i", "--name", name, "--label", f"{HELPER_LABEL}=check"]
-    words += ["--network", "none", "--log-driver", "none"]
-    return [*words, "--runtime", "nvidia", "--env", f"NVIDIA_VISIBLE_DEVICES={own.gpus[0]}"]
+    return [*words, "--network", "none", "--log-driver", "none"]
+
+
+def _with_gpu(options: WantedOptions) -> list[str]:
+    """One GPU is enough for an engine to build its options."""
+    return ["--runtime", "nvidia", "--env", f"NVIDIA_VISIBLE_DEVICES={options.gpus[0]}"]
 
 
 def report(releases: tuple[WantedOptions, ...], seen: SeenOptions) -> str:

@@ -96,7 +96,19 @@ def _line(path: Path, changed: int, engine: str) -> VersionLine | None:
     except (KeyError, TypeError, AttributeError) as error:
         text = f"{path} is spoilt: {error!r}; next: remove it, then rackwright engine-data INVENTORY"
         raise SettingsError(text, code="RW0320") from None
-    return replace(line, mappings=near.mappings, negates=near.negates, picky=near.picky, decoding=_decoding(line, near))
+    return replace(
+        line,
+        mappings=near.mappings,
+        negates=near.negates,
+        picky=near.picky,
+        decoding=_decoding(line, near),
+        ignored=_ignored(line, near),
+    )
+
+
+def _ignored(image: VersionLine, near: VersionLine) -> Mapping[str, frozenset[str]]:
+    """Return the keys that the engine drops before it looks: they are fields no longer, so no image lists them."""
+    return {section: keys - set(image.sections.get(section, ())) for section, keys in near.ignored.items()}
 
 
 def _decoding(line: VersionLine, near: VersionLine) -> str:

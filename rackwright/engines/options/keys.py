@@ -36,7 +36,7 @@ def check_section(
         yield from _words(line, options, place)
         return
     keys = line.sections[section]
-    tags = {union.tag for union in line.unions.values() if section in union.kinds.values()}
+    tags = line.tags(section)
     for name, value in options.items():
         path = (*at, str(name))
         if name in keys:
@@ -145,8 +145,7 @@ def _near_key(line: VersionLine, section: str, path: KeyPath) -> str:
     name = str(path[-1])
     if line.engine != "tensorrt-llm" and section == line.root:
         return one_edit(name.lstrip("-").split(".")[0].replace("_", "-"), line.spellings[0])
-    tags = {union.tag for union in line.unions.values() if section in union.kinds.values()}
-    return one_edit(name, {*line.sections[section], *_ignored(line, section), *tags})
+    return one_edit(name, {*line.sections[section], *_ignored(line, section), *line.tags(section)})
 
 
 def _value(line: VersionLine, key: Key, value: Any, path: KeyPath, place: OptionSet) -> Iterator[Finding]:
@@ -186,11 +185,11 @@ def _section(line: VersionLine, section: str, value: Any, path: KeyPath, place: 
 
 def _union(line: VersionLine, union: Union, value: Any, path: KeyPath, place: OptionSet) -> Iterator[Finding]:
     if not isinstance(value, Mapping):
-        said = "of `key: value` lines" if union.otherwise else f"with {union.tag}"
+        said = "of `key: value` lines" if union.otherwise or union.untagged else f"with {union.tag}"
         yield Finding(path, f"must be a mapping {said}, not {value!r}", code="RW0302")
         return
-    tag = union.tagged(value)
-    if not isinstance(tag, str) or tag not in union.kinds:
+    tag, section = union.tagged(value), union.section(value)
+    if section is None:
         found = _unknown_tag(line, union, value, (*path, union.tag), place)
         yield found
         meant = union.kinds.get(str(found.right.value)) if found.right else None
@@ -198,7 +197,7 @@ def _union(line: VersionLine, union: Union, value: Any, path: KeyPath, place: Op
         return
     if tag in union.unsure:
         yield Finding((*path, union.tag), f"not sure that {_product(line, place)} has {tag}", Level.NOTE, code="RW0314")
-    below = check_section(line, union.kinds[tag], value, path, place)
+    below = check_section(line, section, value, path, place)
     yield from _unsure(list(below), line, place) if tag in union.unsure else below
 
 

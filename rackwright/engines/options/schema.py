@@ -54,10 +54,17 @@ class Union:
     unsure: frozenset[str]
     otherwise: str | None = None
     """The tag that is meant where none is given; None when one must be."""
+    untagged: str | None = None
+    """The section that counts without a tag, where the engine finds the kind by the keys."""
 
     def tagged(self, value: Mapping[str, Any]) -> Any:
         """The tag of a value."""
         return value.get(self.tag, self.otherwise)
+
+    def section(self, value: Mapping[str, Any]) -> str | None:
+        """Name of the section that a value must fit; None for an unknown tag."""
+        tag = self.tagged(value)
+        return self.untagged if tag is None else self.kinds.get(tag) if isinstance(tag, str) else None
 
 
 @dataclass(frozen=True)
@@ -103,9 +110,12 @@ class VersionLine:
     def section(self, key: Key, value: Any) -> str | None:
         """Name of the section that a value of `key` must fit; None for plain values and unknown tags."""
         if key.type in self.unions:
-            union = self.unions[key.type]
-            return union.kinds.get(str(union.tagged(value))) if isinstance(value, dict) else None
+            return self.unions[key.type].section(value) if isinstance(value, dict) else None
         return key.type if key.type in self.sections else None
+
+    def tags(self, section: str) -> set[str]:
+        """Keys of a section that only say of which kind it is."""
+        return {one.tag for one in self.unions.values() if section in (*one.kinds.values(), one.untagged)}
 
     def all_keys(self) -> Mapping[tuple[str, ...], Key]:
         """Every key with its path; kinds of a union share their path, the first one counts."""
@@ -186,9 +196,13 @@ def line_of(engine: str, name: str, raw: Json) -> VersionLine:
         sections={section: _section(raw["sections"], section) for section in raw["sections"]},
         unions={
             union: Union(
-                str(told["tag"]), dict(told["kinds"]), frozenset(told.get("unsure", ())), told.get("otherwise")
+                str(part["tag"]),
+                dict(part["kinds"]),
+                frozenset(part.get("unsure", ())),
+                part.get("otherwise"),
+                part.get("untagged"),
             )
-            for union, told in raw.get("unions", {}).items()
+            for union, part in raw.get("unions", {}).items()
         },
         ignored={section: frozenset(keys) for section, keys in raw.get("ignored", {}).items()},
         lenient=frozenset(raw.get("lenient", ())),

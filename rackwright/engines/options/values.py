@@ -23,9 +23,12 @@ PLAIN: dict[str, Any] = {
     "mapping": dict[str, Any],
     "list[int]": list[int],
     "list[float]": list[float],
+    "list[str]": list[str],
+    "list": list[Any],
     "set[int]": set[int],
     "dict[str,str]": dict[str, Any],
     "dict[int,int]": dict[int, int],
+    "null": None,
     "any": Any,
 }
 WORDS = {
@@ -35,6 +38,7 @@ WORDS = {
     "str": "text",
     "size": "a whole number, as 8192 or 8k",
     "json": "JSON text in quotes",
+    "null": "empty (null)",
     "dict[int,int]": "a mapping of whole numbers",
 }
 SIGNS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}

@@ -7,14 +7,17 @@ or `why` it could not be walked. What has no exact type here is `any`.
 from __future__ import annotations
 
 import argparse
+import ast
 import dataclasses
 import enum
 import importlib
+import importlib.util
 import json
 import sys
 import types
 import typing
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NoReturn
 
 from rackwright.concerns.options.host.in_image import VLLM_PARSERS, first, leave, real_output
@@ -148,10 +151,41 @@ def _default(told: Any) -> Json:
     return {"default": default} if known and told.default_factory is None else {}
 
 
+def _source(module: str) -> ast.Module:
+    """Parse a module's text without running it; empty where it is missing."""
+    try:
+        found = importlib.util.find_spec(module)
+        return ast.parse(Path(str(found and found.origin)).read_text(encoding="utf-8"))
+    except (ImportError, OSError, ValueError, SyntaxError):
+        return ast.Module([], [])
+
+
+def _popped(tree: ast.AST) -> Iterator[str]:
+    """Yield the keys that are taken out of a mapping called like `llm_args`."""
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "pop":
+            mapping, key = call.func.value, call.args[0] if call.args else None
+            if isinstance(mapping, ast.Name) and "llm_args" in mapping.id and isinstance(key, ast.Constant):
+                yield str(key.value)
+
+
+def taken_by_serve() -> list[str]:
+    """Return the keys that trtllm-serve takes out of its file itself: no field of the class is called so."""
+    serve = _source("tensorrt_llm.commands.serve")
+    merge = [
+        node
+        for node in _source("tensorrt_llm.llmapi.llm_args").body
+        if isinstance(node, ast.FunctionDef) and node.name == "update_llm_args_with_extra_dict"
+    ]
+    return list(dict.fromkeys(key for tree in (serve, *merge) for key in _popped(tree)))
+
+
 def walk_trtllm() -> Json:
     """TensorRT-LLM: the strict class that its file becomes."""
     root = first("tensorrt_llm.llmapi.llm_args:TorchLlmArgs", "tensorrt_llm.llmapi:TorchLlmArgs")
     models = PydanticModels(root)
+    keys = models.sections[root.__name__]
+    models.sections[root.__name__] = {**{key: {"type": "any"} for key in taken_by_serve()}, **keys}
     models.sections[root.__name__].get("model", {})["given"] = True
     discriminated = any(getattr(field, "discriminator", None) for field in root.model_fields.values())
     decoding = "discriminated" if discriminated or models.unions else "typed"
