@@ -18,6 +18,7 @@ from rackwright.exit_codes import ExitCode
 from rackwright.fleet.inspect.status.reading import Asked, parse
 from rackwright.fleet.maintenance.capacity import HostCapacity, as_ones, heads, refuse_halves, too_many_down
 from rackwright.fleet.maintenance.control import take_out
+from rackwright.fleet.maintenance.start_again import doubtful_starts
 from rackwright.fleet.rollout.gate_hosts import domains_of
 from rackwright.fleet.rollout.launch import begin
 from rackwright.loading.files import site_root
@@ -48,13 +49,15 @@ def add_hosts(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look at the others, ask, drain; returns the exit status. Raises RackwrightError."""
+    """Look at the others and at what it stops, ask, drain; returns the exit status. Raises RackwrightError."""
     everybody = hosts_named(args.inventory, args.hosts)
     hosts = named(everybody, args.hosts, args.inventory)
     names = [host.name for host in hosts]
     refuse_halves(hosts, "drain")
     if not args.anyway:
         refuse_too_many(everybody, names, refused_of(args.inventory))
+    for text in doubtful_starts(hosts, "drain"):
+        print(f"rackwright: {text}")
     if not args.yes and not agreed(f"This drains and stops what serves on {', '.join(names)} ({args.reason})."):
         print("nothing was done", file=sys.stderr)
         return ExitCode.ERROR

@@ -12,6 +12,7 @@ from rackwright.commands.rollout import add_waves, agreed, given
 from rackwright.exit_codes import ExitCode
 from rackwright.fleet.maintenance.control import BACK_WITHIN, restart_hosts
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
+from rackwright.fleet.maintenance.start_again import doubtful_starts
 from rackwright.fleet.quarantine import load_quarantine
 from rackwright.fleet.rollout.launch import begin
 from rackwright.fleet.rollout.participants import choose_participants
@@ -43,9 +44,10 @@ def run(args: argparse.Namespace) -> int:
     present = choose_participants(
         place, names, root, listed, args.skip_offline, drained=drained_hosts(entries), mates=mates_of(entries)
     )
-    for text in present.reasons:
+    chosen = [entry for entry in entries if entry.name in present.hosts]
+    for text in [*present.reasons, *doubtful_starts(chosen, "boot")]:
         print(f"rackwright: {printable(text)}")
-    if not args.yes and not agreed(headline([entry for entry in entries if entry.name in present.hosts])):
+    if not args.yes and not agreed(headline(chosen)):
         print("nothing was done", file=sys.stderr)
         return ExitCode.ERROR
     data = given(args)

@@ -20,6 +20,7 @@ from rackwright.exit_codes import ExitCode
 from rackwright.fleet.maintenance.control import BACK_WITHIN, restart_hosts, take_in, take_out
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.maintenance.restarting import await_restarts
+from rackwright.fleet.maintenance.start_again import doubtful_starts
 from rackwright.fleet.rollout.candidates import chosen, effective, refused_runs
 from rackwright.fleet.rollout.control import of_all, roll_out, take_back
 from rackwright.fleet.rollout.found_on_hosts import adopt
@@ -51,6 +52,8 @@ KINDS = {
 
 ON_HOSTS_IN_SERVICE = (FORWARD, BACKWARD, BY_HAND, REBOOT)
 """What leaves drained hosts aside."""
+STOPS = {DRAIN: "drain", REBOOT: "boot"}
+"""What stops endpoints and starts none, or the same ones, and how."""
 KEPT = ("deploy", "data", "plain", "to", "purge", "steps", "skip_offline", "mark", "back_within")
 """What was asked for the first time holds for the rest."""
 
@@ -108,7 +111,9 @@ def _resume(args: argparse.Namespace, root: Path, path: Path, old: Record) -> in
     drained = drained_hosts(hosts) if rest.kind in ON_HOSTS_IN_SERVICE else {}
     place, quorum = Path(old.begin["inventory"]), old.begin.get("skip_offline")
     present = choose_participants(place, names, root, {}, quorum, len(old.hosts), drained, mates_of(hosts))
-    for text in [*_doubts(old), *present.reasons]:
+    stopped = [host for host in hosts if host.name in present.hosts]
+    doubts = doubtful_starts(stopped, STOPS[rest.kind]) if rest.kind in STOPS else []
+    for text in [*_doubts(old), *present.reasons, *doubts]:
         print(f"rackwright: {printable(text)}")
     what = f"This resumes {old.id} ({old.begin['what']}): {KINDS[rest.kind]} {', '.join(present.hosts)}."
     if not args.yes and not agreed(what):

@@ -63,6 +63,7 @@ from rackwright.operations.group_turn import (
     line_up_member,
     note_others,
     perform_others,
+    refuse_unable,
     turn_name,
 )
 from rackwright.operations.steps import lacks
@@ -218,6 +219,7 @@ def _switch_host(host: Host, turn: HostTurn) -> Outcome:
     try:
         turn = _under_lease(host, turn)
         _begin_turn(host, turn)
+        refuse_unable(turn.others, turn.changes)
         restart, rest = _restart_first(turn)
         _perform(host, restart)
         perform_others(turn.others, Stage.BEFORE)

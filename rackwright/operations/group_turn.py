@@ -12,14 +12,17 @@ from typing import Any
 from pyinfra.api.host import Host
 
 from rackwright.concerns.endpoint.group import Stage, stage_of
+from rackwright.concerns.endpoint.switch.job import can_start_script
 from rackwright.effects.lease.keeping import keep_slice
-from rackwright.effects.remote import StepFailedError, complain
+from rackwright.effects.printed import tail
+from rackwright.effects.remote import StepFailedError, command_of, complain, remote
 from rackwright.effects.run_context import part_of
 from rackwright.messages import coded
 from rackwright.paths import unit_name
-from rackwright.plan.change import Change
+from rackwright.plan.change import Change, Proved, Shell
 from rackwright.pyinfra_glue.hostrun import announce_changes, carry_out, mark_changed, state_of
 from rackwright.pyinfra_glue.inventories import groups_of, settings_of
+from rackwright.runs.cause import Cause, Reason
 from rackwright.runs.journal import note
 from rackwright.runs.states import RunState
 from rackwright.settings.group import Group
@@ -144,6 +147,23 @@ def perform_others(others: Iterable[MemberTurn], stage: Stage) -> None:
                 complain(one.host, coded(error.code, error.text))
                 error.args = (f"{one.host.name}: {error.text}",)
                 raise
+
+
+def refuse_unable(others: Iterable[MemberTurn], changes: Iterable[Change]) -> None:
+    """Raise StepFailedError before a head's switch, where a member could not start what it is to start with it.
+
+    changes: the head's. The head asks the same of itself, in its own job.
+    """
+    proofs = [step for change in changes for step in change.steps if isinstance(step, Proved) and step.restarts]
+    for one in others:
+        for proof in proofs:
+            name = proof.endpoint
+            there = [(name, proof.release), (name, one.before.get(name))]
+            asking = command_of(Shell(can_start_script(name, there, publishes=False)))
+            ok, output = remote(one.host.state, one.host, asking, twice=True)
+            if not ok:
+                text = f"endpoint {name} was not switched, it serves what it served: {one.host.name}: {tail(output)}"
+                raise StepFailedError(text, (Reason(Cause.DOCKER, "what a start needs"),), code="RW1112")
 
 
 def end_others(others: Iterable[MemberTurn]) -> None:

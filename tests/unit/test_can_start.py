@@ -38,12 +38,18 @@ def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Ask:
         df: str = "echo /dev/sda1 900000 100 800000 1% /",
         publishes: str = "yes",
         again: str = "no",
+        by: str = "switch",
+        findmnt: str = "echo /",
+        fragment: str = "",
+        docker_unit: str = "enabled",
     ) -> tuple[int, str, str]:
         known = (
             {"ServerVersion": "28.0.1", "DockerRootDir": str(tmp_path), "Runtimes": RUNTIMES} if info is None else info
         )
         programs = {
-            "systemctl": f"case $1 in is-active) {'true' if active else 'false'} ;; show) echo 7 ;; esac",
+            "systemctl": f"case $1 in is-active) {'true' if active else 'false'} ;; is-enabled) echo {docker_unit} ;; "
+            f"show) case $* in *MainPID*) echo 7 ;; *) echo '{fragment}' ;; esac ;; esac",
+            "findmnt": findmnt,
             "docker": f"case $1 in info) cat <<'END'\n{compact(known)}\nEND\n;;\n*) {images} ;; esac",
             "nvidia-smi": smi,
             "df": f"echo head; {df}",
@@ -62,6 +68,7 @@ def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Ask:
             "publishes": publishes,
             "again": again,
             "room": 16384,
+            "by": by,
         }
         script = f"docker_lacks() {{ printf '%b' '{lacks}'; }}\n{host_script('can_start', **words)}"
         paths = {name: tmp_path / name for name in ("reason", "cause")}
@@ -155,6 +162,43 @@ def test_the_way_out_of_chains_that_are_gone_is_no_outage(ask: Ask) -> None:
 )
 def test_what_nobody_can_tell_or_nothing_needs_stops_no_switch(ask: Ask, known: dict[str, Any]) -> None:
     assert ask(**known) == WELL
+
+
+BY_HAND = "case $* in *SOURCE*) echo /dev/nvme1n1 ;; *) echo /mnt ;; esac"
+
+
+def test_a_drain_for_chains_that_are_gone_names_the_way_out_once_it_is_drained(ask: Ask) -> None:
+    status, reason, _ = ask(lacks="nat DOCKER\\n", by="drain")
+    assert (status, "drain" in reason.partition("next: ")[2]) == (1, True)
+    assert "rackwright drain" not in reason
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"lacks": "nat DOCKER\\n"},
+        {"info": {}},
+        {"smi": f"echo '{MISMATCH}'; exit 18"},
+        {"needs": "path /\n", "findmnt": BY_HAND, "fragment": "/run/systemd/generator/mnt.mount"},
+        {"needs": "path /\n", "findmnt": "case $* in *SOURCE*) echo pool/models ;; *) echo /mnt ;; esac"},
+    ],
+)
+def test_what_a_restart_of_the_host_makes_anew_is_not_missed_before_it(ask: Ask, known: dict[str, Any]) -> None:
+    assert ask(by="boot", **known) == WELL
+
+
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        ({"needs": "path /no/such/folder\n"}, "/no/such/folder is not on this host any more"),
+        ({"needs": "path /\n", "findmnt": BY_HAND}, "/mnt, which was mounted by hand (/dev/nvme1n1)"),
+        ({"docker_unit": "masked-runtime"}, "docker.service is masked"),
+    ],
+)
+def test_what_a_restart_of_the_host_needs_is_asked_before_it(ask: Ask, known: dict[str, Any], text: str) -> None:
+    status, reason, _ = ask(by="boot", **known)
+    assert (status, text in reason) == (1, True), reason
+    assert "docker_unit" in known or "findmnt" not in known or ask(by="switch", **known) == WELL
 
 
 def test_what_is_to_start_and_what_is_to_come_back_are_asked_for() -> None:

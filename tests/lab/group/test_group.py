@@ -169,6 +169,20 @@ def test_a_full_disk_on_a_member_leaves_all_of_them_serving(site: Site) -> None:
     assert ask(site.lab.hosts[0]) == "42"
 
 
+@in_proof("tests/unit/test_start_again.py has who is asked; tests/unit/test_can_start.py has what for")
+def test_a_member_that_could_not_start_again_leaves_all_of_them_serving(site: Site) -> None:
+    member, program = site.lab.hosts[1], "/usr/bin/nvidia-container-runtime"
+    before, began = running_releases(site), [started(host) for host in site.lab.hosts]
+    member.run(f"mv {program} {program}.away")
+    try:
+        run = deploy(site, engine={"max-num-seqs": 9})
+    finally:
+        member.run(f"mv {program}.away {program}")
+    assert run.status == 1, run.output
+    assert "RW1112" in run.output
+    assert (running_releases(site), [started(host) for host in site.lab.hosts]) == (before, began)
+
+
 def test_nothing_is_switched_while_a_member_is_cut_off_and_all_serve_again_afterwards(site: Site) -> None:
     before = proven(site.lab.hosts)
     head, member = site.lab.hosts

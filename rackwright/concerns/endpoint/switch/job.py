@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from rackwright.hostside import durable_script, host_script, host_text, job_script
 from rackwright.paths import (
     ENDPOINT_LABEL,
+    STATE,
     UNITS,
     container_name,
     endpoint_dir,
@@ -64,8 +65,19 @@ def can_start_script(
             publishes="yes" if publishes else "no",
             room=ROOM,
             again="yes" if again else "no",
+            by="switch",
         )
     )
+
+
+def start_again_script(by: str) -> str:
+    """Print what keeps each endpoint that runs on a host from starting again there, a line each; changes nothing.
+
+    by: how they are going to be stopped, by a "drain" or by a "boot".
+    """
+    able = f"able() (\n{host_text('can_start.sh')}\n)\n"
+    words = {"home": f"{STATE}/endpoints", "room": ROOM, "again": "no", "by": by}
+    return host_text("docker_lacks.sh") + able + host_script("start_again", **words)
 
 
 def tidy_script(endpoint: str) -> str:

@@ -1,13 +1,26 @@
 # Stop nothing before what a start needs is there: what runs needs none of it, so it may be gone for weeks.
 # Parameters: unit (what would be stopped; nothing is asked where it does not run), releases (folders of what is to start and of
 # what is to come back), publishes ("yes": one of them publishes its port), room (KiB), again ("yes": this is asked for the
-# second time, after a drain, of what a moment can take).
+# second time, after a drain, of what a moment can take), by ("switch", "drain", or "boot": a restart of the host makes anew
+# what dockerd and the driver hold, and needs what it starts by).
 # The file $reason gets what is missing and the next command, $cause that it is the host's.
 systemctl is-active --quiet "$unit" || exit 0
 lacking() { # the cause, what is missing
   printf '%s\n' "$2" | tee "${reason:-/dev/null}"
   printf '%s\n' "$1" >"${cause:-/dev/null}"
   exit 1
+}
+if [ "$by" = boot ]; then
+  publishes=no
+  case $(systemctl is-enabled docker.service 2>/dev/null) in
+    masked*) lacking docker "docker.service is masked, so nothing could be started after a restart; next, on it: systemctl unmask docker.service" ;;
+  esac
+fi
+by_hand() { # a path; sets where it is mounted, and from which disk, where no unit and no line of /etc/fstab does that
+  from=$(findmnt --noheadings --first-only --output SOURCE --target "$1" 2>/dev/null)
+  mounted=$(findmnt --noheadings --first-only --output TARGET --target "$1" 2>/dev/null)
+  case $mounted:$from in /:* | *:/dev/*\[* | :*) return 1 ;; *:/dev/*) ;; *) return 1 ;; esac
+  [ -z "$(systemctl show --property=FragmentPath --value "$(systemd-escape --path --suffix=mount "$mounted")")" ]
 }
 daemon=$(systemctl show --property=MainPID --value docker.service)
 if [ "$again" = yes ]; then
@@ -16,11 +29,14 @@ fi
 info=$(timeout 25 docker info --format '{{json .}}' 2>/dev/null)
 case $info in
   *'"ServerVersion":"'?*) ;;
-  *) lacking docker "Docker does not answer, so nothing could be started again; next: journalctl -u docker --lines 50" ;;
+  *) [ "$by" != boot ] || exit 0 # that may be what it is restarted for
+    lacking docker "Docker does not answer, so nothing could be started again; next: journalctl -u docker --lines 50" ;;
 esac
 if [ "$publishes" = yes ]; then
   gone=$(docker_lacks "$info" "$daemon" | tr '\n' ',' | sed 's/,$//; s/,/, /g')
-  [ -z "$gone" ] || lacking needs "Docker's chains are gone ($gone), so no container that publishes a port could start; next: pyinfra INVENTORY deploy.py restarts dockerd in the host's turn; or rackwright drain HOST --reason chains, on it: systemctl restart docker, rackwright undrain HOST"
+  way="pyinfra INVENTORY deploy.py restarts dockerd in the host's turn; or rackwright drain HOST --reason chains, on it: systemctl restart docker, rackwright undrain HOST"
+  [ "$by" != drain ] || way="on it, once it is drained: systemctl restart docker"
+  [ -z "$gone" ] || lacking needs "Docker's chains are gone ($gone), so no container that publishes a port could start; next: $way"
 fi
 for runtime in nvidia runc; do
   own=$(printf '%s\n' "$info" | sed -n 's/.*"Runtimes":{\(.*\)/\1/p' | sed -n 's/.*"'$runtime'":{\([^}]*\)}.*/\1/p')
@@ -29,7 +45,7 @@ for runtime in nvidia runc; do
     lacking needs "$own, by which Docker starts containers, is not on this host any more; next: apt-get install --reinstall $([ $runtime = nvidia ] && echo nvidia-container-toolkit || echo runc)"
 done
 case $info in *'"nvidia":{'*) ;; *) lacking needs "dockerd does not know the runtime nvidia any more; next: pyinfra INVENTORY deploy.py" ;; esac
-if command -v nvidia-smi >/dev/null; then
+if [ "$by" != boot ] && command -v nvidia-smi >/dev/null; then
   told=$(timeout 30 nvidia-smi -L 2>&1)
   case $told in *'Failed to initialize NVML'*) lacking gpu "$(printf '%s\n' "$told" | tr '\n' ' ' | cut -c1-200): a container could not start with GPUs; next: rackwright reboot HOST, so that the installed driver's module is loaded" ;; esac
 fi
@@ -53,7 +69,9 @@ for release in $releases; do
         case $name in "${release%/releases/*}"/*) continue ;; esac
         # A file system that does not answer says nothing of what lies there.
         timeout 10 stat -L "$name" >/dev/null 2>&1
-        [ $? != 1 ] || lacking needs "release ${release##*/} could not start: $name is not on this host any more; next: findmnt --target $name; mount what is missing" ;;
+        [ $? != 1 ] || lacking needs "release ${release##*/} could not start: $name is not on this host any more; next: findmnt --target $name; mount what is missing"
+        [ "$by" != boot ] || ! by_hand "$name" ||
+          lacking needs "release ${release##*/} could not start after a restart: $name is below $mounted, which was mounted by hand ($from); next, on it: write it into /etc/fstab" ;;
     esac
   done <"$release/needs"
 done
