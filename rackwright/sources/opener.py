@@ -5,17 +5,25 @@ urllib's own opener also reads files and FTP, and follows a redirect from https 
 
 from __future__ import annotations
 
+import socket
 import ssl
 import threading
+import time
 import urllib.request
 from collections.abc import Callable, Mapping
-from http.client import HTTPMessage
-from typing import IO, TypeVar
+from functools import partial
+from http.client import HTTPConnection, HTTPMessage, HTTPSConnection
+from typing import IO, Any, TypeVar
 from urllib.parse import urlsplit
 
 from rackwright.sources.errors import SourceError
 
 Result = TypeVar("Result")
+
+NAMING = 8.0
+"""Seconds for a name's addresses: resolvers ask anew after 5 s, and those of a closed network answer nobody."""
+CONNECTING = 10.0
+"""Seconds for all addresses of a server to take a connection."""
 
 
 def opener(tls: ssl.SSLContext, proxies: Mapping[str, str] | None) -> urllib.request.OpenerDirector:
@@ -24,14 +32,68 @@ def opener(tls: ssl.SSLContext, proxies: Mapping[str, str] | None) -> urllib.req
     for handler in (
         urllib.request.ProxyHandler(None if proxies is None else dict(proxies)),
         urllib.request.UnknownHandler(),
-        urllib.request.HTTPHandler(),
-        urllib.request.HTTPSHandler(context=tls),
+        _Plain(),
+        _Tls(tls),
         urllib.request.HTTPDefaultErrorHandler(),
         _Redirects(),
         urllib.request.HTTPErrorProcessor(),
     ):
         made.add_handler(handler)
     return made
+
+
+def connect(
+    address: tuple[str, int], timeout: float | None = None, source_address: tuple[str, int] | None = None
+) -> socket.socket:
+    """Return a connection to a server by its name. Raises OSError within seconds where nobody answers.
+
+    timeout: seconds without a byte, once it is connected. Its parameters are those of `socket.create_connection`.
+    """
+    host, port = address
+    try:
+        found = within(NAMING, partial(socket.getaddrinfo, host, port, 0, socket.SOCK_STREAM))
+    except TimeoutError:
+        raise TimeoutError(f"no resolver answers for its name within {NAMING:g} s") from None
+    trouble: OSError = OSError("its name has no address")
+    deadline = time.monotonic() + CONNECTING
+    for *_, place in found:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            break
+        try:
+            made = socket.create_connection((str(place[0]), int(place[1])), left, source_address)
+        except OSError as error:
+            trouble = error
+        else:
+            made.settimeout(timeout)
+            return made
+    raise trouble
+
+
+class _PlainConnection(HTTPConnection):
+    def __init__(self, *words: Any, **options: Any) -> None:
+        super().__init__(*words, **options)
+        self._create_connection = connect
+
+
+class _TlsConnection(HTTPSConnection):
+    def __init__(self, *words: Any, **options: Any) -> None:
+        super().__init__(*words, **options)
+        self._create_connection = connect
+
+
+class _Plain(urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(_PlainConnection, req)
+
+
+class _Tls(urllib.request.HTTPSHandler):
+    def __init__(self, tls: ssl.SSLContext) -> None:
+        super().__init__(context=tls)
+        self._tls = tls
+
+    def https_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(_TlsConnection, req, context=self._tls)
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):

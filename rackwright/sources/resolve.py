@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rackwright.concerns.models import name_of, sources_of
+from rackwright.messages import waiting
+from rackwright.proof.references import registry_of
 from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import ModelSource
 from rackwright.sources.http import Client
 from rackwright.sources.hub import model_at_revision
 from rackwright.sources.lockfile import Lock, LockedModel
+from rackwright.sources.opener import host_of
 from rackwright.sources.registry import digest_of_tag
 
 
@@ -31,14 +34,16 @@ class Resolver:
     def _digest(self, client: Client, image: str, settings: HostSettings) -> str:
         asked = (image, settings.registry, *_way(settings))
         if asked not in self.digests:
-            self.digests[asked] = digest_of_tag(client, image, settings.registry)
+            with waiting(lambda: f"{registry_of(image)} to say what {image} is"):
+                self.digests[asked] = digest_of_tag(client, image, settings.registry)
         return self.digests[asked]
 
     def _model(self, client: Client, source: ModelSource, settings: HostSettings) -> LockedModel:
         hub = settings.mirrors.hub
         asked = (source, hub, settings.models.hub_token, *_way(settings))
         if asked not in self.models:
-            self.models[asked] = model_at_revision(client, hub, source, settings.models.hub_token)
+            with waiting(lambda: f"{host_of(hub)} to list the files of {name_of(source)}"):
+                self.models[asked] = model_at_revision(client, hub, source, settings.models.hub_token)
         return self.models[asked]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from rackwright.plan.change import Job
 from rackwright.plan.concern import HostReading
 from rackwright.settings.model import HostSettings
 from rackwright.settings.sections import Paths
+from rackwright.sources import opener
 from rackwright.sources.errors import SourceError, UnreachableError
 from rackwright.sources.http import Client, goes_direct
 from rackwright.sources.names import Names
@@ -335,3 +337,67 @@ def test_a_server_that_does_not_answer_costs_its_time_out_once(
     settings = host(pair[0], registry, hub, draft={"repository": "nvidia/gpt-oss-120b-Eagle3", "mount": "/d"})
     Names().complete(settings, fresh())
     assert len(tried) == 2, "the registry once, the hub once for two models"
+
+
+def test_registry_and_hub_are_asked_side_by_side(
+    pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = threading.Barrier(2)
+
+    def waits(*_: object) -> str:
+        together.wait(30)
+        return "sha256:" + 64 * "a"
+
+    monkeypatch.setattr(Names, "_digest", staticmethod(waits))
+    monkeypatch.setattr(Names, "_commit", staticmethod(waits))
+    seen = Names().complete(host(pair[0], registry, hub), fresh())
+    assert (len(seen[IMAGE].asked), len(seen[MODELS].asked)) == (1, 1)
+
+
+LOST = "nvcr.io/nvidia/tensorrt-llm/release:1.1.0"
+
+
+def test_a_registry_that_is_lost_says_nothing_of_another(
+    pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(_: HostSettings, image: str) -> str:
+        if image == LOST:
+            raise UnreachableError("nvcr.io cannot be reached", code="RW0903")
+        return "sha256:" + 64 * "a"
+
+    monkeypatch.setattr(Names, "_digest", staticmethod(asked))
+    monkeypatch.setattr(Names, "_commit", staticmethod(lambda *_: 40 * "b"))
+    endpoints = {"llm": {"gpus": [0], "image": LOST}, "other": {"gpus": [1], "port": 8001}}
+    settings = host(pair[0], registry, hub, endpoints=endpoints, hardware={"gpu_count": 2})
+    seen = Names().complete(settings, fresh())[IMAGE]
+    assert (list(seen.asked), list(seen.unasked)) == ([settings.image], [LOST])
+
+
+def test_a_name_that_no_resolver_answers_for_and_a_server_that_takes_no_connection_end_within_their_limits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    never, settings = threading.Event(), HostSettings.model_validate({"model": None})
+    monkeypatch.setattr(opener, "NAMING", 0.2)
+    monkeypatch.setattr(opener, "CONNECTING", 0.5)
+    with monkeypatch.context() as patched:
+        patched.setattr(socket, "getaddrinfo", lambda *_, **__: never.wait(60))
+        with pytest.raises(UnreachableError, match=r"hub\.invalid cannot be reached .* within 0\.2 s"):
+            Client(settings).get("http://hub.invalid/", {})
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+        taken = socket.create_connection(full.getsockname())
+        blocked = socket.socket()
+        blocked.setblocking(False)
+        blocked.connect_ex(full.getsockname())
+        with pytest.raises(UnreachableError, match="timed out"):
+            Client(settings).get(f"http://127.0.0.1:{full.getsockname()[1]}/", {})
+        taken.close()
+        blocked.close()
+    never.set()
+
+
+def test_a_server_that_has_one_good_address_is_reached_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port = one.getsockname()[1]
+        places = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (place, port)) for place in ("127.0.0.2", "127.0.0.1")]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: places)
+        opener.connect(("hub.invalid", port), 5).close()

@@ -76,8 +76,8 @@ def start_again_script(by: str) -> str:
     by: how they are going to be stopped, by a "drain" or by a "boot".
     """
     able = f"able() (\n{host_text('can_start.sh')}\n)\n"
-    words = {"home": f"{STATE}/endpoints", "room": ROOM, "again": "no", "by": by}
-    return host_text("docker_lacks.sh") + able + host_script("start_again", **words)
+    asking = host_script("start_again", home=f"{STATE}/endpoints", room=ROOM, again="no", by=by)
+    return host_text("docker_lacks.sh") + able + asking
 
 
 def tidy_script(endpoint: str) -> str:
