@@ -158,11 +158,12 @@ def refuse_unable(others: Iterable[MemberTurn], changes: Iterable[Change]) -> No
     for one in others:
         for proof in proofs:
             name = proof.endpoint
-            there = [(name, proof.release), (name, one.before.get(name))]
-            asking = command_of(Shell(can_start_script(name, there, publishes=False)))
+            releases = [(name, proof.release), (name, one.before.get(name))]
+            asking = command_of(Shell(can_start_script(name, releases, publishes=False)))
             ok, output = remote(one.host.state, one.host, asking, twice=True)
             if not ok:
-                text = f"endpoint {name} was not switched, it serves what it served: {one.host.name}: {tail(output)}"
+                why = f"{one.host.name}: {tail(output)}"
+                text = f"endpoint {name} was not switched, the previous release still serves: {why}"
                 raise StepFailedError(text, (Reason(Cause.DOCKER, "what a start needs"),), code="RW1112")
 
 

@@ -21,7 +21,7 @@ from rackwright.sources.errors import SourceError
 Result = TypeVar("Result")
 
 NAMING = 8.0
-"""Seconds for a name's addresses: resolvers ask anew after 5 s, and those of a closed network answer nobody."""
+"""Seconds for a name's addresses: resolvers ask again after 5 s, and those of a closed network do not answer."""
 CONNECTING = 10.0
 """Seconds for all addresses of a server to take a connection."""
 
@@ -45,7 +45,7 @@ def opener(tls: ssl.SSLContext, proxies: Mapping[str, str] | None) -> urllib.req
 def connect(
     address: tuple[str, int], timeout: float | None = None, source_address: tuple[str, int] | None = None
 ) -> socket.socket:
-    """Return a connection to a server by its name. Raises OSError within seconds where nobody answers.
+    """Return a connection to a server by its name. Raises OSError within seconds where it does not answer.
 
     timeout: seconds without a byte, once it is connected. Its parameters are those of `socket.create_connection`.
     """
@@ -56,12 +56,12 @@ def connect(
         raise TimeoutError(f"no resolver answers for its name within {NAMING:g} s") from None
     trouble: OSError = OSError("its name has no address")
     deadline = time.monotonic() + CONNECTING
-    for *_, place in found:
-        left = deadline - time.monotonic()
-        if left <= 0:
+    for *_, pair in found:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
             break
         try:
-            made = socket.create_connection((str(place[0]), int(place[1])), left, source_address)
+            made = socket.create_connection((str(pair[0]), int(pair[1])), remaining, source_address)
         except OSError as error:
             trouble = error
         else:

@@ -51,9 +51,9 @@ def test_a_restart_of_dockerd_is_a_switch_and_one_that_fails_rolls_back(scene: S
     told = scene.site.rackwright("status", "inventory/lab.py", "--limit", scene.host.name)
     assert f"it cannot start again: {GONE}" in told.output
     drain = ("drain", scene.host.name, "-i", "inventory/lab.py", "--anyway", "--reason", "chains")
-    told = scene.site.rackwright(*drain)
-    assert f"{scene.host.name} could not start llm again: {GONE}" in told.output
-    assert "RW1025" in told.output, "it asks before it stops anything"
+    warned = scene.site.rackwright(*drain)
+    assert f"{scene.host.name} could not start llm again: {GONE}" in warned.output
+    assert "RW1025" in warned.output, "it asks before it stops anything"
     assert "42" in scene.ask()
     run = scene.deploy(docker={"daemon": WARN})
     assert run.status == 0, run.output

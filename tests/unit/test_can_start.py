@@ -174,7 +174,7 @@ def test_a_drain_for_chains_that_are_gone_names_the_way_out_once_it_is_drained(a
 
 
 @pytest.mark.parametrize(
-    "known",
+    "faults",
     [
         {"lacks": "nat DOCKER\\n"},
         {"info": {}},
@@ -183,22 +183,22 @@ def test_a_drain_for_chains_that_are_gone_names_the_way_out_once_it_is_drained(a
         {"needs": "path /\n", "findmnt": "case $* in *SOURCE*) echo pool/models ;; *) echo /mnt ;; esac"},
     ],
 )
-def test_what_a_restart_of_the_host_makes_anew_is_not_missed_before_it(ask: Ask, known: dict[str, Any]) -> None:
-    assert ask(by="boot", **known) == WELL
+def test_what_a_restart_of_the_host_makes_again_is_not_missed_before_it(ask: Ask, faults: dict[str, Any]) -> None:
+    assert ask(by="boot", **faults) == WELL
 
 
 @pytest.mark.parametrize(
-    ("known", "text"),
+    ("faults", "text"),
     [
-        ({"needs": "path /no/such/folder\n"}, "/no/such/folder is not on this host any more"),
+        ({"needs": "path /no/such/folder\n"}, "/no/such/folder is not on this host"),
         ({"needs": "path /\n", "findmnt": BY_HAND}, "/mnt, which was mounted by hand (/dev/nvme1n1)"),
         ({"docker_unit": "masked-runtime"}, "docker.service is masked"),
     ],
 )
-def test_what_a_restart_of_the_host_needs_is_asked_before_it(ask: Ask, known: dict[str, Any], text: str) -> None:
-    status, reason, _ = ask(by="boot", **known)
+def test_what_a_restart_of_the_host_needs_is_asked_before_it(ask: Ask, faults: dict[str, Any], text: str) -> None:
+    status, reason, _ = ask(by="boot", **faults)
     assert (status, text in reason) == (1, True), reason
-    assert "docker_unit" in known or "findmnt" not in known or ask(by="switch", **known) == WELL
+    assert "docker_unit" in faults or "findmnt" not in faults or ask(by="switch", **faults) == WELL
 
 
 def test_what_is_to_start_and_what_is_to_come_back_are_asked_for() -> None:

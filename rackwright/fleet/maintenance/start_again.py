@@ -1,4 +1,4 @@
-"""Whether hosts could start again what serves there, asked before it is stopped: what runs may not need it any more."""
+"""Whether hosts could start their endpoints again, asked before these stop: a start needs more than what runs does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def doubtful_starts(entries: Sequence[InventoryHost], by: str) -> list[str]:
     """
     script = start_again_script(by)
     replies = poll(entries, lambda _: script)
-    found = ((host, line.partition(" ")) for host, reply in replies.items() for line in reply.lines if line)
+    found = ((host, row.partition(" ")) for host, reply in replies.items() for row in reply.lines if row)
     return [
         f"{host} could not start {endpoint} again: {printable(lacks, longest=LONGEST)}"
         for host, (endpoint, _, lacks) in found

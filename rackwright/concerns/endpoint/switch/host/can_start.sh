@@ -1,7 +1,7 @@
 # Stop nothing before what a start needs is there: what runs needs none of it, so it may be gone for weeks.
 # Parameters: unit (what would be stopped; nothing is asked where it does not run), releases (folders of what is to start and of
 # what is to come back), publishes ("yes": one of them publishes its port), room (KiB), again ("yes": this is asked for the
-# second time, after a drain, of what a moment can take), by ("switch", "drain", or "boot": a restart of the host makes anew
+# second time, after a drain, of what a moment can take), by ("switch", "drain", or "boot": a restart of the host makes again
 # what dockerd and the driver hold, and needs what it starts by).
 # The file $reason gets what is missing and the next command, $cause that it is the host's.
 systemctl is-active --quiet "$unit" || exit 0
