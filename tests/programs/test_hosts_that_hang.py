@@ -141,3 +141,4 @@ def test_a_server_that_freezes_before_its_first_word_is_left_out(tmp_path: Path)
         frozen.process.wait()
     assert status == 1
     assert "no host could be reached" in errors
+    assert "127.0.0.1 took the connection and did not answer within 10 s" in errors

@@ -130,6 +130,20 @@ def test_a_bastion_that_is_reached_through_itself_is_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("_with_a_key")
+def test_a_bastion_that_takes_the_connection_and_is_silent_is_named_and_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = PatientClient._connect_hop
+    monkeypatch.setattr(
+        PatientClient, "_connect_hop", lambda self, name, more: real(self, name, {**more, "timeout": 1})
+    )
+    frozen = socket.create_server(("127.0.0.1", 0))
+    port = frozen.getsockname()[1]
+    with frozen, pytest.raises(paramiko.SSHException, match=r"jump host 127\.0\.0\.1 took .* within 1 s"):
+        hop(tmp_path, port, OWN)
+
+
+@pytest.mark.usefixtures("_with_a_key")
 def test_a_bastion_whose_key_is_unknown_is_refused(tmp_path: Path) -> None:
     with sshd() as (port, came), pytest.raises(paramiko.SSHException, match="No host key for"):
         hop(tmp_path, port, None)

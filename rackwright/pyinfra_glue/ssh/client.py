@@ -33,6 +33,8 @@ from rackwright.settings.ssh.openssh import SshAnswer, SshQuestion, ask, through
 
 SECONDS = 10
 """Within which a server must have answered, and shown its key."""
+SILENT = "No existing session"
+"""paramiko's words where a server has not shown its key by then."""
 LOGIN = 30
 """Seconds within which a host must have let a login in, for each key that is offered."""
 CHANNEL = 30
@@ -103,7 +105,12 @@ class PatientClient(SSHClient):
             from rackwright.pyinfra_glue.ssh.logins import adapted  # noqa: PLC0415 - few machines configure ssh
 
             arguments = {**arguments, **adapted(said, arguments)}
-        super().connect(hostname, **arguments)  # type: ignore[no-untyped-call]
+        try:
+            super().connect(hostname, **arguments)  # type: ignore[no-untyped-call]
+        except SSHException as error:
+            if str(error) != SILENT:
+                raise
+            raise SSHException(silent(hostname, arguments.get("timeout") or SECONDS)) from error
 
     def _connect_hop(self, hostname: str, arguments: Mapping[str, Any]) -> None:
         try:
@@ -209,6 +216,13 @@ class Logins:
 def logins_at(hostname: str, port: object) -> Logins:  # noqa: ARG001 - both tell one from another
     """The limit of a bastion, shared by all hosts behind it."""
     return Logins()
+
+
+def silent(hostname: str, seconds: float) -> str:
+    """Return what to say of a host or a jump host that takes a connection and then does not answer."""
+    who = f"jump host {hostname}" if hostname in _HOPS.get() else hostname
+    why = "its sshd hangs, or another program has its port"
+    return f"{who} took the connection and did not answer within {seconds:g} s: {why}"
 
 
 @contextmanager
