@@ -51,6 +51,13 @@ class SilentHostError(PastLimitError):
         )
 
 
+class FrozenHostError(SilentHostError):
+    """A host's sshd, or one on the way to it, has stopped answering."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds, "the host's sshd, or that of a jump host, has not answered")
+
+
 class FloodError(PastLimitError):
     """A command printed more than is read."""
 

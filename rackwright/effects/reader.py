@@ -12,7 +12,7 @@ from pyinfra.api.state import State
 from rackwright.concerns.catalog import read_for
 from rackwright.concerns.composite import composite, parse_composite, sections_of
 from rackwright.effects.by_input import Unshown, framed, receiver
-from rackwright.effects.line import SilentHostError, tune
+from rackwright.effects.line import FrozenHostError, SilentHostError, tune
 from rackwright.effects.login import why_unread
 from rackwright.effects.printed import tail
 from rackwright.effects.remote import StepFailedError, remote
@@ -61,7 +61,7 @@ def read_host(
     try:
         ok, output = remote(state, host, reading_command(settings, steps, more), timeout=SECONDS, twice=True)
     except StepFailedError as error:
-        if error.code == SilentHostError.code:
+        if error.code == SilentHostError.code and not isinstance(error.__cause__, FrozenHostError):
             raise ReadingError(f"it did not read itself within {SECONDS} s", code="RW0711") from error
         raise ReadingError(error.text, code=error.code) from error
     lines = list(output.stdout_lines)

@@ -33,9 +33,12 @@ while IFS= read -r reading_line; do
     docker.service) reading_daemon=${reading_line#*=} ;;
     rackwright-*) reading_started="$reading_started $1=${reading_line#*=} " ;;
     esac ;;
-  DropInPaths=*rackwright*)
+  DropInPaths=*rackwright* | DropInPaths=*/service.d/*)
     for reading_word in ${reading_line#*=}; do
-      case $reading_word in
+      case "$1 $reading_word" in
+      *' /usr/lib/'*/service.d/* | *' /lib/'*/service.d/*) ;;
+      rackwright-*/service.d/*.conf)
+        case " $reading_dropins" in *" $reading_word "*) ;; *) reading_dropins="$reading_dropins$reading_word " ;; esac ;;
       */rackwright*.d/rackwright-*.conf) ;;
       */rackwright*.d/*.conf) reading_dropins="$reading_dropins$reading_word " ;;
       esac

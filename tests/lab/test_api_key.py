@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from rackwright_lab.hosts.host import Host
 from tests.lab.conftest import BIN, Run
 from tests.lab.products import in_proof
+from tests.lab.test_bench import cache_with_standin
 from tests.lab.test_leaks import files_with, in_text
 from tests.lab.test_profiles import HOME, INVENTORY, ONE, Bench, bench, fresh
 
@@ -79,7 +81,7 @@ def squatter(host: Host) -> Iterator[None]:
     assert "/v1/" not in heard, "not even a question"
 
 
-def test_an_endpoint_asks_for_its_key_and_takes_a_new_one(bench: Bench) -> None:
+def test_an_endpoint_asks_for_its_key_and_takes_a_new_one(bench: Bench, tmp_path: Path) -> None:
     run = bench.deploy(VLLM, "-vvv", **ONE, api_key=KEY)
     assert run.status == 0, run.output
     assert "proved: its key is asked for: without it /v1/models answers 401" in run.output
@@ -105,6 +107,9 @@ def test_an_endpoint_asks_for_its_key_and_takes_a_new_one(bench: Bench) -> None:
     with squatter(bench.host):
         said = asked(bench, NEXT, "chat", str(INVENTORY), "What is 17 + 25?")
         assert "is not asked: port 8000 is taken by python3, pid " in said.output, said.output
+        cache = f"XDG_CACHE_HOME={cache_with_standin(tmp_path)}"
+        words = ("env", cache, BIN / "rackwright", "bench", str(INVENTORY), "-y")
+        assert "RW1543" in bench._run(VLLM, {**ONE, "api_key": NEXT}, *words).output
         refused = bench.deploy(VLLM, **ONE, api_key=NEXT)
         assert refused.status == 1
         assert "RW3146: port: 8000 is taken by python3, pid" in refused.output

@@ -76,6 +76,8 @@ def test_two_endpoints_beside_each_other(scene: Scene) -> None:
     assert "replace endpoint llm by endpoint a at release" in run.output
     assert "42" in scene.ask(8000)
     assert "42" in scene.ask(8001)
+    status = scene.site.rackwright("status", "inventory/lab.py", "--limit", scene.host.name)
+    assert status.output.count("4 NVIDIA B200") == 2, status.output
     before = sessions(scene.host)
     again = scene.deploy(endpoints=endpoints("a", "b"))
     assert again.changed == [], again.output

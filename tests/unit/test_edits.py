@@ -102,6 +102,19 @@ def test_a_drop_in_for_all_units_of_a_prefix_counts() -> None:
     assert not is_meant(edits, ["all.conf"], "rackwright.target")
 
 
+FOR_ALL = "/etc/systemd/system/service.d/10-site.conf"
+
+
+def test_a_drop_in_for_all_services_counts_where_it_changes_what_runs() -> None:
+    edits = seen((FOR_ALL, "[Service]\nExecStartPre=/bin/x\n"))
+    assert refused(pending(edits))
+    assert list(hand_edits(edits, (), frozenset()))
+    assert refused(pending(edits, "10-site.conf")) == []
+    harmless = seen((FOR_ALL, "[Service]\nTimeoutStopFailureMode=abort\nLimitNOFILE=9\nEnvironment=A=b\n"))
+    assert pending(harmless) == []
+    assert list(hand_edits(harmless, (), frozenset())) == []
+
+
 def test_a_drop_in_of_another_unit_of_ours_is_drift_and_stops_no_endpoint() -> None:
     edits = seen(("/etc/systemd/system/rackwright-watch.service.d/x.conf", "[Service]\nExecStart=/x\n"))
     assert pending(edits) == []

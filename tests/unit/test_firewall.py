@@ -31,7 +31,7 @@ from rackwright.concerns.firewall.changes import DOOR, OFTEN
 from rackwright.concerns.firewall.changes import report as told
 from rackwright.concerns.firewall.drops import Bridge, drops
 from rackwright.concerns.firewall.iptables import Rule, Table, closing_chains, in_place, parse_save, why_pending
-from rackwright.concerns.firewall.kept import SCRIPT, UNIT, UNIT_FILE, kept_drops
+from rackwright.concerns.firewall.kept import SCRIPT, UNIT, UNIT_FILE, door_file, kept_drops
 from rackwright.concerns.firewall.rules import Proxied, endpoint_rules
 from rackwright.concerns.firewall.seen import parse
 from rackwright.concerns.watch import KEPT_PORT
@@ -641,6 +641,19 @@ def test_a_rollback_opens_the_old_port_before_it_listens_there() -> None:
     assert ports(back) == {"8000"}
     assert are_as_left(back), "what a rollback leaves is no drift"
     assert not are_as_left(replace(back, tables={**back.tables, "iptables": save(WITH_DOCKER)}))
+
+
+@pytest.mark.parametrize("text", [None, "[Service]\n", "[Service]\nExecStartPre=/bin/true\n"])
+def test_a_units_drop_in_that_somebody_removed_or_emptied_has_moved(text: str | None) -> None:
+    wanted, path = host(**TEN, port=8000), door_file("llm")
+    done = apply(pending(wanted, seen()), seen())
+    record = frozenset({Owned("file", path)})
+    assert are_as_left(done, record)
+    assert are_as_left(replace(done, files={**done.files, path: f"# other words\n{done.files[path]}"}), record)
+    edited = {key: value for key, value in done.files.items() if key != path}
+    edited |= {path: text} if text is not None else {}
+    assert are_as_left(replace(done, files=edited)), "without its record it is unknown"
+    assert not are_as_left(replace(done, files=edited), record)
 
 
 def test_a_host_that_an_older_rackwright_left_has_not_drifted_and_gets_the_new_check_by_its_next_deploy() -> None:

@@ -23,6 +23,10 @@ STARTS = re.compile(
     r"Bind\w*Paths|Mount\w+|TemporaryFileSystem|KillMode|KillSignal|Restart\w*|Timeout\w+|RemainAfterExit|PIDFile)\Z"
 )
 """Directives that change what runs, or when it starts and stops: a switch would not prove the release alone."""
+EVERY = "service"
+"""The unit of a drop-in for all services: `/etc/systemd/system/service.d/`."""
+RUNS = "Exec[A-Za-z]+|Type|User|Group|DynamicUser|Root[A-Za-z]+|KillMode|RemainAfterExit|PIDFile"
+"""Of a drop-in for all services only these count: the others are how a site treats all of them."""
 _DIRECTIVE = re.compile(r"^[ \t]*(\w+)[ \t]*=", re.MULTILINE)
 _DOCKER_RUN = ("docker", "run")
 MOST_NAMED = 6
@@ -49,12 +53,15 @@ class DropIn:
     def applies_to(self, unit: str) -> bool:
         """True if systemd reads it for a unit: `rackwright-.service.d` is for all whose names begin so."""
         stem, dot, kind = self.unit.rpartition(".")
+        if self.unit == EVERY:
+            return unit.endswith(".service")
         return self.unit == unit or (stem.endswith("-") and unit.startswith(stem) and unit.endswith(f"{dot}{kind}"))
 
     @property
     def starts(self) -> tuple[str, ...]:
         """Its directives that change what is started."""
-        return tuple(name for name in self.directives if STARTS.match(name))
+        counts = re.compile(RUNS) if self.unit == EVERY else STARTS
+        return tuple(name for name in self.directives if counts.fullmatch(name))
 
     @property
     def way_out(self) -> str:
@@ -98,7 +105,9 @@ def drop_in(path: str, sha256: str, text: str) -> DropIn:
 
 def unnamed(seen: SeenEdits, names: Collection[str]) -> list[DropIn]:
     """The drop-ins that no setting names."""
-    return [one for one in seen.drop_ins.values() if not is_named(one.path, names)]
+    return [
+        one for one in seen.drop_ins.values() if not is_named(one.path, names) and (one.unit != EVERY or one.starts)
+    ]
 
 
 def hand_edits(seen: SeenEdits, names: Collection[str], record: frozenset[Owned]) -> Iterator[str]:

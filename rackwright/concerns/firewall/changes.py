@@ -12,7 +12,9 @@ from rackwright.concerns.firewall.kept import (
     GUARD,
     SCRIPT,
     UNIT,
+    directives,
     door_file,
+    drop_in_text,
     kept_drops,
     kept_rules,
     placed,
@@ -142,15 +144,25 @@ def _why_kept(differing: Sequence[str], surplus: Sequence[str], seen: SeenFirewa
     return f"{UNIT if not (seen.enabled and seen.active) else WATCH_TIMER} is not enabled and active"
 
 
-def are_as_left(seen: SeenFirewall) -> bool:
-    """Whether the kernel has the very rules, and the host the means to keep them, that the last deploy left."""
+def are_as_left(seen: SeenFirewall, record: frozenset[Owned] = frozenset()) -> bool:
+    """Whether the kernel has the very rules, and the host the means to keep them, that the last deploy left.
+
+    record: the host's ownership record, which has a unit's drop-in even where `systemctl revert` has removed it.
+    """
     text = seen.files.get(SCRIPT) or ""
     tables = {**{command: [] for command, table in seen.tables.items() if table.ours}, **kept_rules(text)}
     same = not any(_differs(rules, seen.table(name)) for name, rules in tables.items())
     # KEPT_PORT keeps no rules, and an older Rackwright has not put it there.
     there = all(text is not None for path, text in seen.files.items() if path != KEPT_PORT)
-    kept = there and seen.enabled and seen.active and seen.watched
+    kept = there and seen.enabled and seen.active and seen.watched and not _edited(seen, record)
     return same and kept and dict(seen.drops) == dict(kept_drops(text))
+
+
+def _edited(reading: SeenFirewall, record: frozenset[Owned]) -> list[str]:
+    """Return the drop-ins of units that are missing, or whose directives are not as they were written."""
+    paths = {entry.name for entry in record if entry.kind == "file" and entry.name.endswith(DOOR)}
+    wanted = directives(drop_in_text())
+    return sorted(path for path in paths if directives(reading.files.get(path) or "") != wanted)
 
 
 def _differs(rules: Iterable[Rule], table: Table) -> bool:

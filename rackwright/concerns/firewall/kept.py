@@ -46,13 +46,23 @@ def door_file(endpoint: str) -> str:
     return f"{UNITS}/{unit_name(endpoint)}.d/rackwright-firewall.conf"
 
 
+def drop_in_text() -> str:
+    """Return the text of that drop-in, the same for every endpoint."""
+    return render_own("rackwright-door.conf.j2", script=SCRIPT)
+
+
+def directives(text: str) -> list[str]:
+    """Return the lines of a drop-in that systemd acts on."""
+    return [row for row in text.splitlines() if row.strip() and not row.startswith(("#", ";"))]
+
+
 def kept_files(rules: Mapping[str, Iterable[Rule]], drops: Drops, endpoints: Iterable[str]) -> dict[str, str]:
     """All of them by path. endpoints: those whose ports somebody must not reach."""
     text = script({command: placed(own) for command, own in rules.items()}, drops)
-    door = render_own("rackwright-door.conf.j2", script=SCRIPT)
+    each = drop_in_text()
     return {
         SCRIPT: text,
         UNIT_FILE: render_own(f"{UNIT}.j2", script=SCRIPT),
         CHECK: render_own("watch-firewall.j2", script=SCRIPT, note=repairs_file(GUARD), trace=TRACE),
-        **{door_file(name): door for name in endpoints},
+        **{door_file(name): each for name in endpoints},
     }

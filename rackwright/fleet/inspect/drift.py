@@ -97,7 +97,7 @@ def _around(settings: HostSettings, reading: HostReading, declared: Declared) ->
             for change in concern.pending(settings, reading):
                 verdict = _verdict(concern.name, change, owned)
                 if concern.name == FIREWALL.name and is_ours(reading):
-                    verdict = "asked" if are_as_left(reading[FIREWALL]) else "moved"
+                    verdict = "asked" if are_as_left(reading[FIREWALL], owned) else "moved"
                 yield Drift(concern.name, verdict, _sentence(change))
 
 

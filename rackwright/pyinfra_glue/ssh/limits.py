@@ -16,7 +16,7 @@ from pyinfra.connectors import ssh, util
 from pyinfra.connectors.ssh import SSHConnector
 from pyinfra.connectors.util import CommandOutput, OutputLine
 
-from rackwright.effects.line import DEAD, LONGEST, SLOW, PastLimitError, SilentHostError, Spent
+from rackwright.effects.line import DEAD, LONGEST, SLOW, FrozenHostError, PastLimitError, SilentHostError, Spent
 from rackwright.pyinfra_glue.patch import held, patch
 
 CHUNK = 32 * 1024
@@ -73,7 +73,7 @@ def _watch(connector: SSHConnector, dead: list[SilentHostError]) -> None:
     echo(f"{connector.host.print_prefix}a command runs for {SLOW} s now, and is waited for", err=True)
     while client is not None and (transport := client.get_transport()) is not None and transport.is_active():
         if not _answers(transport):
-            dead.append(SilentHostError(DEAD, "the host's sshd has not answered"))
+            dead.append(FrozenHostError(DEAD))
             lose(client)
             return
         gevent.sleep(SLOW)

@@ -2,7 +2,7 @@
 # Parameters: home images (the recorded digests) units lease docker (its socket) endpoints ("NAME PORT URL" lines of the
 # wanted endpoints, the port as four hexadecimal digits), drained (the mark of a drained host), rules (the script that puts
 # the firewall rules back) left (what the kernel showed of them then) repairs (file) groups (what runs of endpoints of
-# several hosts). Prints "KEY VALUE" lines, those of an endpoint after
+# several hosts) runs (directives that count in a drop-in for all services). Prints "KEY VALUE" lines, those of an endpoint after
 # "endpoint NAME", and "end".
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 read -r uptime _ </proc/uptime
@@ -64,6 +64,21 @@ ask() { # container of NAME, then /health: one process for both; a busy server m
     "/proc/$pid/net/tcp" "/proc/$pid/net/tcp6" 2>/dev/null
 }
 
+every_service() { # paths, and what follows them; prints the drop-ins for all services that change how one runs
+  set -f
+  # shellcheck disable=SC2086 - a list of paths
+  set -- ${1%%
+*}
+  set +f
+  for path in "$@"; do
+    case $path in
+    /usr/lib/* | /lib/*) ;;
+    */service.d/*.conf)
+      grep -Eq "^[[:space:]]*($runs)[[:space:]]*=" "$path" 2>/dev/null && printf '%s\n' "every_service $path" ;;
+    esac
+  done
+}
+
 others() { # what the settings do not have, or not any more, and is there all the same
   for own in "$home"/*/; do
     own=${own%/} && name=${own##*/}
@@ -83,6 +98,7 @@ $name "*) continue ;; esac
   printf '%s\n' "endpoint $name"
   state=$(systemctl show --property=ActiveState,SubState,Result,NeedDaemonReload,UnitFileState,ActiveEnterTimestampMonotonic,MainPID,DropInPaths "$unit")
   printf '%s\n' "$state"
+  case $state in *DropInPaths=*/service.d/*) every_service "${state#*DropInPaths=}" ;; esac
   [ -e "/run/systemd/system/$unit.d/rackwright-held.conf" ] && echo 'held yes'
   [ -f "$home/$name/last-switch" ] && while read -r line || [ -n "$line" ]; do printf '%s\n' "last_${line%%=*} ${line#*=}"; done <"$home/$name/last-switch"
   pointer proven

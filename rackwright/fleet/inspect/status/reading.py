@@ -191,7 +191,7 @@ def _endpoint(values: Mapping[str, list[str]]) -> EndpointStatus:
         active_since=int(word("ActiveEnterTimestampMonotonic") or 0) // 1_000_000 if seen.active == "active" else 0,
         connections=int(word("connections")) if word("connections") else None,
         died=printable(word("died"), longest=400),
-        drop_ins=tuple(foreign_drop_ins(word("DropInPaths"))),
+        drop_ins=(*foreign_drop_ins(word("DropInPaths")), *values.get("every_service", ())),
         taken=printable(word("taken")),
     )
 
