@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +44,14 @@ def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Ask:
         findmnt: str = "echo /",
         fragment: str = "",
         docker_unit: str = "enabled",
+        daemon: int = 7,
     ) -> tuple[int, str, str]:
         known = (
             {"ServerVersion": "28.0.1", "DockerRootDir": str(tmp_path), "Runtimes": RUNTIMES} if info is None else info
         )
         programs = {
             "systemctl": f"case $1 in is-active) {'true' if active else 'false'} ;; is-enabled) echo {docker_unit} ;; "
-            f"show) case $* in *MainPID*) echo 7 ;; *) echo '{fragment}' ;; esac ;; esac",
+            f"show) case $* in *MainPID*) echo {daemon} ;; *) echo '{fragment}' ;; esac ;; esac",
             "findmnt": findmnt,
             "docker": f"case $1 in info) cat <<'END'\n{compact(known)}\nEND\n;;\n*) {images} ;; esac",
             "nvidia-smi": smi,
@@ -105,6 +108,7 @@ FEW = 'case "$*" in -Pi*) echo /d 9 1 5 9 / ;; *) echo /d 9 1 99999 9 / ;; esac'
 GONE: dict[str, tuple[dict[str, Any], str]] = {
     "Docker's chains are gone (nat DOCKER, filter DOCKER)": ({"lacks": "nat DOCKER\\nfilter DOCKER\\n"}, "needs"),
     "Docker does not answer": ({"info": {}}, "docker"),
+    "containerd does not answer": ({"info": {"ServerVersion": "1", "ContainerdCommit": {"ID": "N/A"}}}, "docker"),
     "/no/such-runtime, by which Docker starts containers, is not on this host any more": (
         {"info": {"ServerVersion": "1", "Runtimes": {**RUNTIMES, "nvidia": {"path": "/no/such-runtime"}}}},
         "needs",
@@ -162,6 +166,35 @@ def test_the_way_out_of_chains_that_are_gone_is_no_outage(ask: Ask) -> None:
 )
 def test_what_nobody_can_tell_or_nothing_needs_stops_no_switch(ask: Ask, known: dict[str, Any]) -> None:
     assert ask(**known) == WELL
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process whose child is called docker-proxy, from a program that can be taken away."""
+    program = tmp_path / "docker-proxy"
+    shutil.copy(shutil.which("sleep") or "", program)
+    with subprocess.Popen(["sh", "-c", f"{program} 600 & wait"], start_new_session=True) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        while b"docker-proxy" not in b"".join(_command(number) for number in children.read_text().split()):
+            time.sleep(0.01)
+        yield process
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _command(number: str) -> bytes:
+    return Path(f"/proc/{number}/cmdline").read_bytes()
+
+
+def test_a_program_that_a_running_container_was_started_by_is_missed(
+    ask: Ask, daemon: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    program = tmp_path / "docker-proxy"
+    assert ask(daemon=daemon.pid) == WELL
+    program.rename(tmp_path / "away")
+    status, reason, cause = ask(daemon=daemon.pid)
+    assert (status, cause) == (1, "needs")
+    assert reason.startswith(f"{program}, by which Docker starts containers, is no longer on this host")
+    assert ask(daemon=daemon.pid, publishes="no") == WELL
 
 
 BY_HAND = "case $* in *SOURCE*) echo /dev/nvme1n1 ;; *) echo /mnt ;; esac"

@@ -540,3 +540,9 @@ def test_no_chain_is_missed_where_none_is_needed() -> None:
     assert stops(chains_gone(restarts_dockerd=False, settings=host)) == set()
     assert stops(chains_gone(others=2, live_restore=True)) == set()
     assert "Docker's chains" not in judged(case())
+
+
+@pytest.mark.parametrize(("commit", "stopped"), [({"ID": "N/A"}, True), ({"ID": "1.7.2"}, False), (None, False)])
+def test_without_containerd_nothing_is_begun(commit: object, stopped: bool) -> None:
+    rows = judged(case(docker=docker(info={**docker().info, "ContainerdCommit": commit}))).get("containerd", [])
+    assert [(row.stops, row.code) for row in rows] == [(True, "RW3192")] * stopped

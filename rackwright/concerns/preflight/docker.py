@@ -98,9 +98,18 @@ def chains(case: Case) -> Verdicts:
     yield False, text, fix if seen.serving else restart
 
 
+def containerd(case: Case) -> Verdicts:
+    """Without containerd what runs keeps running, and Docker can neither stop nor start a container."""
+    commit = case.docker.info.get("ContainerdCommit")
+    if isinstance(commit, dict) and commit.get("ID") == "N/A":
+        text = "containerd does not answer, so Docker can neither stop nor start a container"
+        yield False, text, "systemctl start containerd; journalctl -u containerd --lines 50"
+
+
 DOCKER = (
     Check("Docker", "stop", docker, "RW3120"),
     Check("Docker's chains", "stop", chains, "RW3182"),
+    Check("containerd", "stop", containerd, "RW3192"),
     Check("Docker as a snap", "stop", snap, "RW3150"),
     Check("rootless Docker", "stop", rootless, "RW3151"),
     Check("Docker's socket", "stop", socket, "RW3152"),

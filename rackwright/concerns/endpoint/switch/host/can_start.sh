@@ -32,12 +32,28 @@ case $info in
   *) [ "$by" != boot ] || exit 0 # that may be what it is restarted for
     lacking docker "Docker does not answer, so nothing could be started again; next: journalctl -u docker --lines 50" ;;
 esac
+case $by:$info in
+  boot:*) ;;
+  *'"ContainerdCommit":{"ID":"N/A"'*) lacking docker "containerd does not answer, so Docker could neither stop nor start a container; next, on it: systemctl start containerd" ;;
+esac
 if [ "$publishes" = yes ]; then
   gone=$(docker_lacks "$info" "$daemon" | tr '\n' ',' | sed 's/,$//; s/,/, /g')
   way="pyinfra INVENTORY deploy.py restarts dockerd in the host's turn; or rackwright drain HOST --reason chains, on it: systemctl restart docker, rackwright undrain HOST"
   [ "$by" != drain ] || way="on it, once it is drained: systemctl restart docker"
   [ -z "$gone" ] || lacking needs "Docker's chains are gone ($gone), so no container that publishes a port could start; next: $way"
 fi
+# The programs by which it runs now are those that its next start takes, and a package may have taken them away since.
+lost_program() { # a process; prints the path by which it was started, where that is gone
+  path=$(tr '\000' '\n' <"/proc/$1/cmdline" 2>/dev/null | sed 1q)
+  case $path in /*) [ -x "$path" ] || printf '%s\n' "$path" ;; esac
+}
+running=$(timeout 25 docker inspect --type container --format '{{.State.Pid}}' "${unit%.service}" 2>/dev/null)
+shim=$(sed -n 's/.*) [A-Z] \([0-9]*\) .*/\1/p' "/proc/${running:-0}/stat" 2>/dev/null)
+for process in ${shim:-} $([ "$publishes" != yes ] || cat "/proc/$daemon"/task/*/children 2>/dev/null); do
+  case $(cat "/proc/$process/comm" 2>/dev/null) in containerd-shim* | docker-proxy) ;; *) continue ;; esac
+  gone=$(lost_program "$process")
+  [ -z "$gone" ] || lacking needs "$gone, by which Docker starts containers, is no longer on this host; next: apt-get install --reinstall $([ "${gone##*/}" = docker-proxy ] && echo 'docker.io or docker-ce' || echo 'containerd or containerd.io')"
+done
 for runtime in nvidia runc; do
   own=$(printf '%s\n' "$info" | sed -n 's/.*"Runtimes":{\(.*\)/\1/p' | sed -n 's/.*"'$runtime'":{\([^}]*\)}.*/\1/p')
   case $own in *'"path":"'*) own=${own#*'"path":"'} own=${own%%'"'*} ;; *) continue ;; esac
