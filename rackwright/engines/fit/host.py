@@ -13,6 +13,7 @@ from rackwright.engines.fit.drafts import check_draft
 from rackwright.engines.fit.gpu import capabilities
 from rackwright.engines.fit.group import check_group
 from rackwright.engines.fit.known_bad import accepted, check_known_bad
+from rackwright.engines.fit.length import check_length
 from rackwright.engines.fit.memory import check_memory
 from rackwright.engines.fit.other_engine import check_engine_of_image, image_facts
 from rackwright.engines.fit.paths import check_paths
@@ -67,7 +68,8 @@ def check_endpoint(
     if (other := [*check_engine_of_image(endpoint)]) and not endpoint.accept_known_bad:
         return other  # each of its options would be refused as well, and by the wrong data
     plan = plan_of(endpoint)
-    found = check_options(plan.engine_kind, plan.version, endpoint.engine, image, image_facts(endpoint, hardware))
+    facts = image_facts(endpoint, hardware)
+    found = check_options(plan.engine_kind, plan.version, endpoint.engine, image, facts, endpoint.arguments)
     meant = endpoint.accept_known_bad
     options = [(accepted(one) if meant and one.code == NEAR else one).below("engine") for one in found]
     bad = [*other, *check_known_bad(endpoint, hardware), *_moe(endpoint, plan, hardware)]
@@ -81,6 +83,7 @@ def check_endpoint(
         *check_secrets(endpoint),
         *check_rights(endpoint, hardware),
         *check_draft(endpoint, plan),
+        *check_length(endpoint, plan),
         *check_memory(endpoint, plan, hardware),
         *check_unified(endpoint, plan, hardware),
         *check_paths(endpoint),

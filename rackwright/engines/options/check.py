@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rackwright.engines.finding import Finding, Level
 from rackwright.engines.options.inexact import ImageFacts, changed_image, inexact, nearest_version
 from rackwright.engines.options.keys import OptionSet, check_section
+from rackwright.engines.options.pairs import pairs
 from rackwright.engines.options.rules import rules, switches
 from rackwright.engines.options.schema import VersionLine, line_for, neighbours
 from rackwright.engines.version import bare
@@ -22,13 +23,14 @@ def check_options(
     options: Mapping[str, Any],
     image: VersionLine | None = None,
     facts: ImageFacts = AS_TAGGED,
+    arguments: Sequence[str] = (),
 ) -> list[Finding]:
     """What is wrong with the options of one engine for one version.
 
     engine_kind: `tensorrt-llm`, `vllm` or `sglang`. version: as the image's tag names it; when no line was written
     for it, the lines before and after it count, a warning says so, and only what is one edit from a known name is
     refused. options: the engine's own YAML. image: what the very image accepts, where it was asked; it counts alone
-    then. facts: what else is known of the image.
+    then. facts: what else is known of the image. arguments: the command line's own words, for rules between options.
     Returns findings with paths below the options; an empty list when nothing is to be said.
     """
     if engine_kind == "tensorrt-llm" and AUTODEPLOY in (options.get("backend"), facts.backend):
@@ -36,8 +38,10 @@ def check_options(
     line, known = line_for(engine_kind, bare(version)) if image is None else (image, True)
     if not known:
         around = neighbours(engine_kind, bare(version))
-        return inexact(lambda one: _checked(one, nearest_version(one, version), options), around, version, facts)
-    found = _checked(line, version, options)
+        return inexact(
+            lambda one: _checked(one, nearest_version(one, version), options, arguments), around, version, facts
+        )
+    found = _checked(line, version, options, arguments)
     return changed_image(found, line, facts) if facts.changed and image is None else found
 
 
@@ -46,8 +50,9 @@ def _autodeploy() -> Finding:
     return Finding((), text, Level.NOTE, code="RW0314")
 
 
-def _checked(line: VersionLine, version: str, options: Mapping[str, Any]) -> list[Finding]:
-    place = OptionSet(version, options)
-    found = list(check_section(line, line.root, options, (), place))
-    more = {"tensorrt-llm": rules, "vllm": switches}.get(line.engine)
-    return found + (more(line, options) if more else [])
+def _checked(line: VersionLine, version: str, options: Mapping[str, Any], arguments: Sequence[str]) -> list[Finding]:
+    found = list(check_section(line, line.root, options, (), OptionSet(version, options)))
+    if line.engine == "tensorrt-llm":
+        return found + rules(line, options)
+    left_out = switches(line, options) if line.engine == "vllm" else []
+    return [*found, *left_out, *pairs(line, version, options, arguments)]
