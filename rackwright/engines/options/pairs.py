@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from rackwright.engines.data import table
+from rackwright.engines.data import PRODUCTS, table
 from rackwright.engines.finding import Finding, Level
 from rackwright.engines.options.commandline import by_key, number, parsed, spelled
 from rackwright.engines.options.schema import Json, VersionLine
@@ -32,7 +32,7 @@ def pairs(schema: VersionLine, version: str, options: Mapping[str, Any], argumen
     """
     given = by_key(schema, _written(schema, options), arguments)
     return [
-        _finding(schema, rule, given, options)
+        _finding(schema, rule, given, options, bare(version))
         for rule in rules_of(schema.engine).values()
         if _is_of(rule, version) and all(_holds(test, _value(given, key), given) for key, test in rule["when"].items())
     ]
@@ -88,8 +88,11 @@ def _largest(value: Any) -> int | None:
     return max(found, default=None) if len(found) == len(value) else None
 
 
-def _finding(schema: VersionLine, rule: Json, given: Mapping[str, Any], options: Mapping[str, Any]) -> Finding:
-    text = KEY.sub(lambda found: str(_largest(_value(given, found[1])) or _value(given, found[1])), rule["says"])
+def _finding(
+    schema: VersionLine, rule: Json, given: Mapping[str, Any], options: Mapping[str, Any], version: str
+) -> Finding:
+    says = KEY.sub(lambda found: str(_largest(_value(given, found[1])) or _value(given, found[1])), rule["says"])
+    text = f"{says}; {PRODUCTS[schema.engine]} {version} checks that at its start"
     return Finding(_path(schema, rule["at"], options), text, Level(rule.get("level", "refuse")), code=CODE)
 
 
