@@ -80,6 +80,7 @@ OWN_TRACES = """
 ls -d /etc/systemd/system/rackwright* /var/lib/rackwright /etc/rackwright /run/rackwright 2>/dev/null
 ls -d /etc/apt/*/*rackwright* 2>/dev/null
 iptables-save 2>/dev/null | grep -- '"rackwright:'; ip6tables-save 2>/dev/null | grep -- '"rackwright:'
+nft list tables 2>/dev/null | grep rackwright
 docker ps --all --format '{{.Names}}' 2>/dev/null | grep rackwright
 systemctl list-units --all --plain --no-legend 'rackwright*' | grep -v 'rackwright-lab'
 exit 0
