@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
@@ -31,7 +33,7 @@ class Former:
 
     def _environment(self) -> Path:
         """Return the folder of its programs: this checkout's where the locked packages are the same, else its own."""
-        if (self.source / LOCK).read_bytes() == (ROOT / LOCK).read_bytes():
+        if _are_here(self.source / LOCK):
             return BIN
         subprocess.run(["scripts/setup"], cwd=self.source, check=True, timeout=900)
         return self.source / ".venv" / "bin"
@@ -40,6 +42,17 @@ class Former:
         """Return a command line of its `rackwright` or `pyinfra`: its own source goes before what is installed."""
         python = self.bin / Path(sys.executable).name
         return ["env", f"PYTHONPATH={self.source}", str(python), str(self.bin / program), *words]
+
+
+def _are_here(lock: Path) -> bool:
+    """Return True when every package of a lock is installed beside this Python, in that version."""
+    pins = re.findall(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", lock.read_text(), re.MULTILINE)
+    here = {_plain(found.name): found.version for found in distributions()}
+    return bool(pins) and all(here.get(_plain(name)) == version for name, version in pins)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _archive() -> bytes:
