@@ -113,6 +113,14 @@ def test_a_gpu_that_is_gone_is_drift_although_another_release_is_due() -> None:
         assert any("gone from the host: GPU-gone" in one.text for one in found)
 
 
+def test_no_gpu_is_gone_where_nvidia_smi_does_not_answer() -> None:
+    silent = replace(at_rest()[GPUS], gpus=(), error="nvidia-smi did not answer within 30 s")
+    reading = HostReading({**at_rest().seen, GPUS.name: silent})
+    assert said(reading) == []
+    found = drift_of("h", settings(), reading, EVERYTHING).findings
+    assert any("nvidia-smi did not answer" in one.text and one.verdict == "moved" for one in found)
+
+
 def test_other_gpus_that_the_settings_ask_for_are_not_drift() -> None:
     reading = at_rest()
     first = reading[GPUS].gpus[0].uuid

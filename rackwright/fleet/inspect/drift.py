@@ -149,7 +149,10 @@ def _against(
     name: str, release: Release | Unresolved, own: SeenEndpoint, settings: HostSettings, reading: HostReading
 ) -> Iterator[Drift]:
     """What is wanted now, against the release that the last deploy left."""
-    lost = set(own.binding.gpus if own.binding else ()) - {gpu.uuid for gpu in reading[GPUS].gpus}
+    unread = bool(reading[GPUS].error)  # nvidia-smi does not answer, as preflight says: none is known to be gone
+    lost = set(own.binding.gpus if own.binding and not unread else ()) - {gpu.uuid for gpu in reading[GPUS].gpus}
+    if unread and isinstance(release, Unresolved):
+        return
     if lost:
         yield Drift("gpus", "moved", f"endpoint {name}: {gone(lost)}")
     if isinstance(release, Unresolved):
