@@ -175,7 +175,7 @@ def test_a_member_that_could_not_start_again_leaves_all_of_them_serving(site: Si
     before, began = running_releases(site), [started(host) for host in site.lab.hosts]
     member.run(f"mv {program} {program}.away")
     try:
-        run = deploy(site, engine={"max-num-seqs": 9})
+        run = deploy(site, engine={"tensor-parallel-size": 16, "max-num-seqs": 9})
     finally:
         member.run(f"mv {program}.away {program}")
     assert run.status == 1, run.output
