@@ -126,7 +126,7 @@ def refuse_other_formats() -> None:
     if path is None or is_python(path) or not path.exists():
         return
     raise SettingsError(
-        f"{path} is no Python, and pyinfra reads no other inventory; next: "
+        f"{path} is not written in Python, and pyinfra reads no other inventory; next: "
         f"RACKWRIGHT_ANSIBLE_INVENTORY={path} pyinfra inventory/ansible.py deploy.py; "
         "rackwright's own commands take the file as it is",
         code="RW1407",
@@ -215,7 +215,7 @@ def _refuse_unknown(known: set[str], children: Mapping[str, Sequence[str]]) -> N
         for child in below:
             if child not in known:
                 raise SettingsError(
-                    f"children of {parent}: no group is named {child}{nearest(child, known)}", code="RW1403"
+                    f"children of {parent}: there is no group {child}{nearest(child, known)}", code="RW1403"
                 )
 
 

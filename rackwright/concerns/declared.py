@@ -127,7 +127,10 @@ def _unserved(declared: Declared, settings: HostSettings) -> Iterator[StepProble
     if "endpoint" not in declared:
         return
     if not settings.all_endpoints:
-        text = "endpoint() is called for a host without a model; next: set `model:` in group_vars or host_vars"
+        text = (
+            "endpoint() is called for a host without a model: no file in group_vars for its groups, or in host_vars, "
+            "sets one; next: correct the group's name in the inventory, or set `model:`"
+        )
         yield StepProblem("RW2007", text)
     if "firewall" not in declared and any(own.is_closed_by_hand for own in settings.all_endpoints.values()):
         text = "allow_from is set and firewall() is not called; next: call firewall(), or take allow_from out"

@@ -43,7 +43,7 @@ class Quarantined:
 def remarks(root: Path, hosts: Sequence[str]) -> list[str]:
     """What a plain run says of its quarantined hosts. Raises RackwrightError."""
     listed = load_quarantine(root)
-    return [f"{host} is {listed[host]}; this run takes it on all the same" for host in hosts if host in listed]
+    return [f"{host} is {listed[host]}; this run includes it anyway" for host in hosts if host in listed]
 
 
 List = dict[str, Quarantined]

@@ -110,7 +110,7 @@ class Site:
             Problem(
                 Origin(self.display(path)),
                 (),
-                f"no {_WORDS[kind]} is named {path.stem}{nearest(path.stem, names)}",
+                f"there is no {_WORDS[kind]} {path.stem}{nearest(path.stem, names)}",
                 code="RW0219",
             )
             for path in self._without_an_owner(kind, names)

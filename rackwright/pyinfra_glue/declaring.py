@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any, NoReturn
 
 from pyinfra import host as current_host
@@ -159,7 +160,9 @@ def declared_by(root: Path, hosts: Sequence[InventoryHost]) -> dict[str, Declare
     deploy = root / "deploy.py"
     if not deploy.exists():
         raise SettingsError(
-            f"{deploy} is not there, and says which steps there are; next: rackwright init DIR", code="RW1302"
+            f"{deploy} is missing, which calls the steps of a deploy; next: rackwright init DIR, and copy its "
+            "deploy.py",
+            code="RW1302",
         )
     with importing_from(root):
         return check_steps(deploy, hosts)
@@ -285,6 +288,12 @@ def _compiled(deploy: Path) -> Any:
         raise SettingsError(f"{deploy}: {error}", code="RW1304") from None
 
 
+def _line_of(error: Exception, deploy: Path) -> int:
+    """Return the line of deploy.py that a mistake was met at, also where a module that it imports made it."""
+    lines = [number for frame, number in walk_tb(error.__traceback__) if frame.f_code.co_filename == str(deploy)]
+    return lines[-1] if lines else 1
+
+
 def _declare(code: Any, deploy: Path, host: Host, ask: Callable[..., Any]) -> Declared:
     patch(host, "get_fact", ask)
     patch(host, "connect", _refuse)
@@ -296,7 +305,8 @@ def _declare(code: Any, deploy: Path, host: Host, ask: Callable[..., Any]) -> De
         except PyinfraError as error:
             raise SettingsError(f"{deploy}: {host.name}: {error}", code="RW1305") from None
         except Exception as error:
-            raise SettingsError(f"{deploy}: {host.name}: {type(error).__name__}: {error}", code="RW1305") from error
+            where = f"{deploy}:{_line_of(error, deploy)}: {host.name}"
+            raise SettingsError(f"{where}: {type(error).__name__}: {error}", code="RW1305") from error
         return _noted_so_far(host)
 
 

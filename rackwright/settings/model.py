@@ -336,7 +336,7 @@ class HostSettings(EndpointSettings):
         names = [name for name, _ in found]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
-            text = f"two endpoints are named {twice}: `replicas` numbers its own, so rename the other"
+            text = f"two endpoints have the name {twice}: `replicas` numbers its own, so rename the other"
             raise MisfitError(text, "endpoints", twice, code="RW0112")
         return dict(found)
 

@@ -114,7 +114,7 @@ def load_lock(root: Path, name: str = FILE) -> Lock:
     return Lock(document.images, document.models)
 
 
-NEXT = "next: git checkout {0}, or take out what is named and: rackwright lock INVENTORY"
+NEXT = "next: git checkout {0}, or remove the keys in this message and: rackwright lock INVENTORY"
 
 
 def _plain_values(path: Path) -> Any:

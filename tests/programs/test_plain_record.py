@@ -90,7 +90,7 @@ def test_a_quarantined_host_is_taken_on_and_leaves_the_list_when_it_is_well(site
     names = ["@fake/a1", "@fake/a2"]
     change_quarantine(site, lambda _: {name: Quarantined("today", "GPU errors") for name in names})
     _, told = started(site, "pyinfra", "inventory/fleet.py", "deploy.py", "-y", "--limit", "front")
-    assert "@fake/a1 is quarantined since today (GPU errors); this run takes it on all the same" in told
+    assert "@fake/a1 is quarantined since today (GPU errors); this run includes it anyway" in told
     assert "@fake/a2 is well again, and no longer quarantined" in told
     assert list(load_quarantine(site)) == ["@fake/a1"]
 

@@ -155,7 +155,7 @@ def test_a_file_is_locked_at_first_use_and_other_bytes_are_refused(tmp_path: Pat
 def test_a_file_that_is_missing_is_named_with_where_it_is_from(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"RW1516: datasets\.a\.path: .*spec\.jsonl cannot be read.*Spec-Bench"):
         prompt_files(suite_of(SUITE, "bench.yml"), tmp_path, tmp_path, tmp_path)
-    with pytest.raises(SettingsError, match=r"RW1516: datasets\.sharegpt\.path: .*none is named"):
+    with pytest.raises(SettingsError, match=r"RW1516: datasets\.sharegpt\.path: .*no path is set"):
         prompt_files(load_suite("seed003"), tmp_path, tmp_path, tmp_path)
     assert not (tmp_path / LOCK).exists()
 

@@ -453,7 +453,7 @@ def switch_progress(*lines: Event) -> SwitchProgress:
             NotStartedError,
             "dockerd was not restarted, still serving: llm, second: no",
         ),
-        (None, (), UnknownEndError, "nobody knows yet whether that serves"),
+        (None, (), UnknownEndError, "it is not known yet whether that serves"),
         (0, (Event("not-admitted", "no"),), NotAdmittedError, "proven: llm, second\nclients are not let in again: no"),
     ],
 )

@@ -18,7 +18,7 @@ from rackwright.settings.problems import is_one_edit, one_edit
 from rackwright.settings.sections import Hardware
 
 TRT = "tensorrt-llm"
-WAY_OUT = "to deploy it all the same, set accept_known_bad: true"
+WAY_OUT = "to deploy it anyway, set accept_known_bad: true"
 SAMPLES: dict[str, Any] = {"bool": True, "int": 1, "float": 0.5, "list[int]": [1], "list[float]": [0.5], "json": "{}"}
 NEAR: dict[tuple[str, int], set[str]] = {
     ("vllm", 3): {"eplb-config.communicator.torch_xccl"},

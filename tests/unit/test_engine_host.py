@@ -33,7 +33,7 @@ B200 = {"gpu_models": ["B200"], "gpu_count": 8, "architecture": "x86_64", "compu
 RTX = {"gpu_models": ["RTX PRO 6000"], "gpu_count": 1, "architecture": "x86_64", "compute_capability": ["12.0"]}
 SPARK = {"gpu_models": ["GB10"], "gpu_count": 1, "architecture": "aarch64", "compute_capability": ["12.1"]}
 TRT = "nvcr.io/nvidia/tensorrt-llm/release:1.2.0rc6"
-WAY_OUT = "to deploy it all the same, set accept_known_bad: true"
+WAY_OUT = "to deploy it anyway, set accept_known_bad: true"
 
 
 def host(**values: Any) -> HostSettings:
@@ -427,7 +427,7 @@ def test_a_conflict_of_replicas_is_told_at_the_endpoint_they_come_from() -> None
         (
             {"endpoints": {"a": {"replicas": 2}, "a-1": {}}},
             ("endpoints", "a-1"),
-            "two endpoints are named a-1: `replicas` numbers its own, so rename the other",
+            "two endpoints have the name a-1: `replicas` numbers its own, so rename the other",
         ),
     ],
 )

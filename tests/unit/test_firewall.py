@@ -441,7 +441,7 @@ def test_a_bare_host_is_told_what_would_be_done() -> None:
     bare = SeenFirewall({}, {}, ipv6=True)
     first, second = pending(host(allow_from=["10.1.0.0/16"]), bare, docker("absent"))
     assert first.why == (
-        "iptables: 3 to add; ip6tables: 3 to add; drops by nft: the drops are not as they were put: 4 of ours"
+        "iptables: 3 to add; ip6tables: 3 to add; drops by nft: the drops have been changed: 4 of Rackwright's"
     )
     assert SCRIPT in second.why
 
@@ -471,7 +471,7 @@ def test_where_nft_is_missing_the_mangle_table_takes_the_drops() -> None:
 def test_drops_that_do_not_stand_are_put_there_again() -> None:
     done = apply(pending(host(), seen()), seen())
     (change,) = pending(host(), replace(done, drops={}))
-    assert change.why == "drops by nft: the drops are not as they were put: 4 of ours"
+    assert change.why == "drops by nft: the drops have been changed: 4 of Rackwright's"
     assert not are_as_left(replace(done, drops={}))
     assert pending(host(), apply([change], replace(done, drops={}))) == []
 

@@ -83,7 +83,7 @@ def test_what_is_pending_is_said() -> None:
     assert why_pending(OURS, table("-j DROP", *OURS)) == ""
     assert why_pending(OURS, table("-j DROP")) == "3 to add"
     assert why_pending(OURS[:1], table(*OURS)) == "2 to remove"
-    assert why_pending(OURS, table(*OURS, OURS[0])) == "some of ours are there twice"
+    assert why_pending(OURS, table(*OURS, OURS[0])) == "some of Rackwright's rules are there twice"
     assert "out of order" in why_pending(OURS, table(*reversed(OURS)))
     assert "behind ours: -j DROP" in why_pending(OURS, table(*OURS, "-j DROP"))
     assert why_pending([], table(*OURS)) == "3 to remove"

@@ -64,7 +64,7 @@ def test_the_list_is_kept_beside_the_records(tmp_path: Path) -> None:
     assert update_quarantine(tmp_path, run({"h1": "switched"})) == ["h1 is well again, and no longer quarantined"]
     change_quarantine(tmp_path, lambda before: changed(before, [], ["h3"], "RMA", "today"))
     assert load_quarantine(tmp_path) == {"h3": Quarantined("today", "RMA")}
-    assert remarks(tmp_path, ["h1", "h3"]) == ["h3 is quarantined since today (RMA); this run takes it on all the same"]
+    assert remarks(tmp_path, ["h1", "h3"]) == ["h3 is quarantined since today (RMA); this run includes it anyway"]
 
 
 def test_a_list_that_is_none_is_an_error(tmp_path: Path) -> None:

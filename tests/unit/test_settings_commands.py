@@ -261,6 +261,6 @@ def test_what_goes_by_a_broken_deploy_file_is_refused_before_anything_else(
     more = ["--host", "b200-01.example.com", "--out", str(out)] if verb == "render" else []
     assert main([verb, str(site / "inventory/b200.py"), *more]) == 1
     told = capsys.readouterr().err
-    assert told.startswith(f"rackwright: RW1305: {site}/deploy.py: b200-01.example.com: ModuleNotFoundError"), told
+    assert told.startswith(f"rackwright: RW1305: {site}/deploy.py:1: b200-01.example.com: ModuleNotFoundError"), told
     assert told.count("\n") == 1
     assert not out.exists()

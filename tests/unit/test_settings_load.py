@@ -182,7 +182,7 @@ def test_a_shipped_profile_is_no_misspelling_of_another(site: Path, caplog: pyte
     (line,) = warned(caplog)
     assert line.endswith(": b201x.yml, gb200.yml, xb200.yml")
     (site / "group_vars" / "b2000.yml").write_text("port: 8001\n")
-    assert refusal() == ["RW0219: group_vars/b2000.yml: no group is named b2000 (did you mean b200?)"]
+    assert refusal() == ["RW0219: group_vars/b2000.yml: there is no group b2000 (did you mean b200?)"]
 
 
 @pytest.mark.parametrize(
@@ -214,12 +214,12 @@ def test_every_problem_of_all_files_comes_at_once(site: Path) -> None:
     (site / "host_vars" / "h1").mkdir()
     (site / "host_vars" / "h1.yml").write_text("endpoint_name: x\n")
     assert refusal() == [
-        "RW0219: group_vars/lefft.yml: no group is named lefft (did you mean left?)",
+        "RW0219: group_vars/lefft.yml: there is no group lefft (did you mean left?)",
         "RW0210: group_vars/left.yml:1: prt: unknown key (did you mean port?)",
         "RW0218: group_vars/left.yml:4: engine.a: comes twice; the first is on line 3",
         "RW0212: group_vars/right.yml:2: hardware.gpu_count: must be greater than or equal to 1, not 0; on h1",
         "RW0220: host_vars/h1.yml: is never read, because host_vars/h1 is there too: move its lines there",
-        "RW0219: host_vars/h11.yml: no host is named h11 (did you mean h1?)",
+        "RW0219: host_vars/h11.yml: there is no host h11 (did you mean h1?)",
     ]
 
 
@@ -288,6 +288,6 @@ def test_strict_host_keys_and_sudo_follow_from_the_rest(site: Path) -> None:
 def test_a_child_group_that_does_not_exist(site: Path) -> None:
     (site / "inventory" / "bad.py").write_text(INVENTORY.replace('["left"]', '["lefft"]'))
     with pytest.raises(
-        SettingsError, match=r"^RW1403: children of top: no group is named lefft \(did you mean left\?\)$"
+        SettingsError, match=r"^RW1403: children of top: there is no group lefft \(did you mean left\?\)$"
     ):
         load_inventory("inventory/bad.py")

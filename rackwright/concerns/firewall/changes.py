@@ -81,8 +81,8 @@ def _drops_pending(asked: WantedFirewall, seen: SeenFirewall) -> dict[str, str]:
         there = seen.drops.get(command)
         count = text.count(_REFUSED)
         if there != text and (count or there is not None or command in kept_drops(seen.files.get(SCRIPT) or "")):
-            gone = "the drops are not as they were put" if there is None else "the drops differ"
-            pending[f"drops by {command}"] = f"{gone}: {count} of ours"
+            gone = "the drops have been changed" if there is None else "the drops differ"
+            pending[f"drops by {command}"] = f"{gone}: {count} of Rackwright's"
     return pending
 
 

@@ -115,7 +115,7 @@ def why_pending(wanted: Iterable[Rule], table: Table) -> str:
     if missing or surplus:
         return " and ".join(_counted(missing, "to add") + _counted(surplus, "to remove"))
     if len(there) > len(asked):
-        return "some of ours are there twice"
+        return "some of Rackwright's rules are there twice"
     for chain in dict.fromkeys(rule.chain for rule in asked):
         trouble = _out_of_place([rule for rule in asked if rule.chain == chain], table)
         if trouble:

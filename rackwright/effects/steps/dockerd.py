@@ -67,7 +67,7 @@ def ending(step: DaemonRestart, progress: SwitchProgress, ended: Ended) -> StepF
                 code=LACKING if failure.code == LACKING else "RW0722",
             )
         case _:
-            text = f"{step.job.title}: {ended.text}; the host rolls back, and nobody knows yet whether that serves"
+            text = f"{step.job.title}: {ended.text}; the host rolls back, and it is not known yet whether that serves"
             error = UnknownEndError(f"{text}\n{_hands(step)}")
     return closed(error, progress, failure, f"dockerd runs with its new configuration, proven: {names}")
 

@@ -188,8 +188,8 @@ def ending(step: Proved, progress: SwitchProgress, ended: Ended) -> StepFailedEr
             error = NotCommittedError(f"{text}: {failure.text}; next: run the same command again", failure.reasons)
         case _:
             error = UnknownEndError(
-                f"{step.job.title}: {ended.text}; the host rolls back to what was proven, and nobody knows yet whether "
-                "that serves; next: run the same command again, and if it fails: "
+                f"{step.job.title}: {ended.text}; the host rolls back to what was proven, and it is not known yet "
+                "whether that serves; next: run the same command again, and if it fails: "
                 f"journalctl -u {unit_name(name)} --lines 100"
             )
     return closed(error, progress, failure, f"endpoint {name} serves release {step.release} and is proven")

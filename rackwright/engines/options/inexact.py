@@ -16,7 +16,7 @@ CODE = "RW0316"
 NEAR = "RW0338"
 MORE = "RW0353"
 MAY_KNOW = "the engine may know more, as by a plugin"
-WAY_OUT = "to deploy it all the same, set accept_known_bad: true"
+WAY_OUT = "to deploy it anyway, set accept_known_bad: true"
 """Ends what is refused and yet can be deployed."""
 DECIDES = "the image decides before anything is stopped"
 NOT_ASKED = (

@@ -103,7 +103,7 @@ def _hear_failed(progress: SwitchProgress, rest: str) -> ShownLine:
 
 def _hear_cause(progress: SwitchProgress, rest: str) -> ShownLine:
     progress.cause = rest.strip()
-    return ShownLine(f"what kind of failure it was, as the host says: {progress.cause}", "yellow")
+    return ShownLine(f"the kind of failure, as the host reports it: {progress.cause}", "yellow")
 
 
 def _hear_lost(progress: SwitchProgress, rest: str) -> ShownLine:

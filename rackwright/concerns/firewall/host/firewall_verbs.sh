@@ -8,7 +8,7 @@ left=$((${until:-0} - now))
 case $verb in
 pause)
   mkdir -p -m 0700 "${paused%/*}" && printf '%s\n' "$((now + seconds))" >"$paused.new" && mv "$paused.new" "$paused" || exit 1
-  printf '%s\n' "nothing is put back for $seconds s; an endpoint that starts sees to the drops all the same"
+  printf '%s\n' "nothing is put back for $seconds s; an endpoint that starts restores the drops anyway"
   ;;
 resume)
   rm -f "$paused" || exit 1

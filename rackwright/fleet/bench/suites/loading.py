@@ -38,7 +38,7 @@ def suite_text(name: str) -> str:
     except (OSError, ValueError) as error:
         hint = "" if name.endswith(ENDS) else nearest(name, own_suites())
         raise SettingsError(
-            f"--suite {name}: no suite of ours ({', '.join(own_suites())}){hint}, and no file: {error}; nothing was "
+            f"--suite {name}: no shipped suite ({', '.join(own_suites())}){hint}, and no file: {error}; nothing was "
             "measured",
             code="RW1502",
         ) from error

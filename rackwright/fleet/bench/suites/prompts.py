@@ -63,8 +63,9 @@ def _content(name: str, data: DataSet, beside: Path) -> bytes:
     where = WHERE[data.kind]
     if data.path is None:
         raise SettingsError(
-            f"datasets.{name}.path: {data.kind} is a file that you have, and none is named; nothing was measured; "
-            f"next: fetch {where}, save the suite (rackwright bench INVENTORY --suite NAME --print-suite), set path",
+            f"datasets.{name}.path: {data.kind} is read from a file of yours, and no path is set; "
+            f"nothing was measured; next: fetch {where}, save the suite (rackwright bench INVENTORY --suite NAME "
+            "--print-suite), set path",
             code="RW1516",
         )
     path = beside / Path(data.path).expanduser()

@@ -59,7 +59,7 @@ def variant_of(name: str, entry: InventoryHost, endpoint: str, suite: Suite, fil
         return _without_draft(entry.settings, endpoint)
     known = [*suite.variants, AS_SET, BASELINE, *([drafting] if drafting else [])]
     raise SettingsError(
-        f"--compare: no variant is named {name}{nearest(name, known)}: {', '.join(known)}; next: write it under "
+        f"--compare: there is no variant {name}{nearest(name, known)}: {', '.join(known)}; next: write it under "
         f"`variants` in the suite's file ({file}); nothing was measured",
         code="RW1531",
     )

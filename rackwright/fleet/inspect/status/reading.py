@@ -233,7 +233,8 @@ def drift_of(own: EndpointStatus, host_status: HostStatus, drop_ins: Collection[
         found.append(gone(lost))
     if host_status.closed is False and not is_loopback(str(seen.spec.get("address", ""))):
         found.append(
-            "what keeps others out is not as it was put: the port may be open; next: rackwright firewall show INVENTORY"
+            "the rules that keep others out have been changed: the port may be open; next: rackwright firewall show "
+            "INVENTORY"
         )
     if host_status.lacks and seen.spec.get("network") == "bridge":
         found.append(f"it cannot start again: {gone_chains(host_status.lacks)}; next: pyinfra INVENTORY deploy.py")
