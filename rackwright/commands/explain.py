@@ -16,6 +16,8 @@ from rackwright.settings.problems import nearest
 
 CODE = re.compile(r"RW\d+", re.IGNORECASE)
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
+MOST_NEAR = 3
+"""Codes one digit from what was typed that an error lists."""
 PAGE = "docs/how-to/"
 """From where the links of the table lead."""
 
@@ -44,8 +46,9 @@ def run(args: argparse.Namespace) -> int:
 def _lines(code: str) -> Iterator[str]:
     known = by_code()
     if code not in known:
-        near = min(known, key=lambda one: abs(int(one[2:]) - int(code[2:])))
-        text = f"no message has the code {code} (did you mean {near}?); next: rackwright explain {near}"
+        near = sorted(one for one in known if sum(map(str.__ne__, one, code)) == 1)[:MOST_NEAR]
+        meant = f" (did you mean {' or '.join(near)}?)" if near else ""
+        text = f"no message has the code {code}{meant}; next: rackwright explain CODE, with the code as it was printed"
         raise SettingsError(text, code="RW1017")
     section, refusal = known[code]
     yield f"{code}: {_plain(refusal.says).lstrip(':;, ')}"

@@ -231,7 +231,7 @@ def end_of_drain(hosts: Sequence[str], status: int, found: Result, left: str) ->
     bad = [host for host in hosts if found.states.get(host) != RunState.DONE]
     names = ", ".join(hosts)
     if bad or status != ExitCode.DONE:
-        text = f"{', '.join(bad) or names} could not be drained wholly, see above; runs leave it aside all the same"
+        text = f"{', '.join(bad) or names} could not be drained wholly, see above; runs skip it anyway"
         return stopped(found.named(RunState.DONE)), coded("RW0620", f"{text}; next: rackwright resume, or {left}")
     return (
         ExitCode.DONE,

@@ -92,7 +92,9 @@ def chosen_record(root: Path, name: str) -> Path:
     found = known[-1:] if name == "last" else [path for path in known if path.stem == name]
     if not found:
         elsewhere = f"; what its hosts keep of a run: rackwright resume -i {name}" if Path(name).is_file() else ""
-        raise RackwrightError(f"{folder_of(root)} has no run {name}; next: rackwright runs{elsewhere}", code="RW0603")
+        ways = "rackwright runs" if known else "rackwright rollout INVENTORY, or pyinfra INVENTORY deploy.py"
+        why = "" if known else ": no run has left a record there yet"
+        raise RackwrightError(f"{folder_of(root)} has no run {name}{why}; next: {ways}{elsewhere}", code="RW0603")
     return found[0]
 
 

@@ -149,7 +149,7 @@ class Site:
     def environment(self) -> dict[str, str]:
         """What a command of this lab runs with."""
         own = {"RACKWRIGHT_LAB_ID": self.lab.paths.id, "RACKWRIGHT_RUNS": str(self.lab.paths.root / "runs")}
-        return {**os.environ, **own, "PYINFRA_PROGRESS": "off", "COLUMNS": "200"}
+        return {**os.environ, **own, "PYINFRA_PROGRESS": "off", "COLUMNS": "1000"}
 
 
 @pytest.fixture(scope="session")

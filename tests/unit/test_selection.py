@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rackwright.commands.cli import main
 from rackwright.messages import RackwrightError
 from rackwright.pyinfra_glue.session import chosen_hosts
 from rackwright.runs.journal import append, new_record
@@ -63,3 +64,14 @@ def test_hosts_of_an_earlier_run(inventory: str, only: list[str], limit: list[st
 def test_what_means_no_host_is_an_error(inventory: str, only: str, limit: list[str], message: str) -> None:
     with pytest.raises(RackwrightError, match=message):
         chosen_hosts(inventory, limit, [only])
+
+
+@pytest.mark.parametrize("words", [("report",), ("runs", "last"), ("report", "some-run")])
+def test_a_site_without_a_record_says_so_and_how_to_get_one(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "deploy.py").touch()
+    assert main([*words, "--site", str(tmp_path)]) == 1
+    error = capsys.readouterr().err
+    assert "RW0603" in error
+    assert "no run has left a record there yet; next: rackwright rollout" in error
