@@ -109,7 +109,11 @@ def connected(entries: Sequence[InventoryHost]) -> Iterator[list[Connected]]:
             with waiting(lambda: f"the login at {listed(_not_in(inventory), len(entries))}"):
                 connect_all(state)
         except PyinfraError as error:
-            raise RackwrightError(f"no host could be reached: {error}", code="RW1314") from error
+            text = (
+                "no host could be reached: the lines above say why; next: check the network, VPN and ~/.ssh/config, "
+                "then: rackwright status INVENTORY"
+            )
+            raise RackwrightError(text, code="RW1314") from error
         by_name = {entry.name: entry for entry in entries}
         try:
             reached = [host for host in inventory if host.connected]
