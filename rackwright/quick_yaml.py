@@ -13,3 +13,17 @@ LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def load_yaml(text: str) -> Any:
     """What the text says, in safe types. Raises yaml.YAMLError."""
     return yaml.load(text, Loader=LOADER)
+
+
+DEPTH = 100
+"""Of values in each other at most, in a file that another program may have written: the C parser's stack ends."""
+
+
+def load_foreign_yaml(text: str) -> Any:
+    """Return what a file of the site says, in safe types. Raises yaml.YAMLError, also for endless nesting."""
+    depth = 0
+    for event in yaml.parse(text, Loader=LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEPTH:
+            raise yaml.YAMLError(f"more than {DEPTH} values in each other")
+    return load_yaml(text)

@@ -12,7 +12,7 @@ from typing import Any
 from rackwright.commands.fix import fix_files
 from rackwright.commands.inventories import add_inventory
 from rackwright.commands.judging import Judged, judge
-from rackwright.commands.version_change import version_changes
+from rackwright.commands.version_change import refuse_no_version, version_changes
 from rackwright.concerns.declared import Declared
 from rackwright.engines.finding import Level
 from rackwright.engines.fit.problems import engine_notes
@@ -52,6 +52,8 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge each host and describe those that are right; returns 0, or 1 when a host or an image refuses."""
+    if args.to is not None:
+        refuse_no_version(args.to)
     if args.fix:
         for line in fix_files(args):
             print(line)

@@ -7,14 +7,22 @@ from collections.abc import Iterable, Iterator
 from rackwright.engines.finding import Finding, Level
 from rackwright.engines.fit.host import check_endpoint, placed
 from rackwright.engines.options.compare import changed_defaults
+from rackwright.engines.options.exported import VERSION
 from rackwright.engines.requests import Ignored, ignored_parameters
 from rackwright.loading.host import InventoryHost
-from rackwright.messages import coded
+from rackwright.messages import RackwrightError, coded
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.origin import dotted, origin_of
 from rackwright.settings.sections import Hardware
 
 SIGNS = {Level.REFUSE: "must change", Level.WARN: "warning", Level.NOTE: "note"}
+
+
+def refuse_no_version(version: str) -> None:
+    """Raise RackwrightError for text that cannot be the tag of an image."""
+    if not VERSION.fullmatch(version):
+        text = f"--to {version!r}: must be a version or tag, as 1.2.0rc6: letters, digits and ._+- make one"
+        raise RackwrightError(f"{text[:200]}; nothing was checked", code="RW1035")
 
 
 def version_changes(hosts: Iterable[InventoryHost], version: str) -> Iterator[str]:

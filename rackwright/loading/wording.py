@@ -63,6 +63,7 @@ KINDS = {
     "model_attributes_type": "a mapping of `key: value` lines",
 }
 """What pydantic's kinds of error ask for."""
+MAPPING_KINDS = ("dict_type", "model_type", "model_attributes_type")
 PATTERNS = {
     ABSOLUTE: "an absolute path of letters, digits and ._@+-",
     AMOUNT: "a number, or a part such as 10%",
@@ -98,7 +99,7 @@ def path_of(detail: ErrorDetails) -> KeyPath:
         return error.path
     loc = detail["loc"]
     is_key = loc[-1:] == (KEY,) and detail["type"] != "extra_forbidden"
-    named = loc[:-1] if is_key else loc
+    named = loc[: -2 if is_odd_key(detail) else -1] if is_key else loc
     return tuple(part for before, part in zip(("", *named), named, strict=False) if not _is_branch(before, part))
 
 
@@ -125,6 +126,8 @@ def _instead(key: str, above: KeyPath, known: Sequence[str]) -> str:
 def explain(model: type[BaseModel], detail: ErrorDetails) -> str:
     """One pydantic error as a sentence that never shows a secret."""
     path, value, kind = path_of(detail), detail.get("input"), detail["type"]
+    if is_odd_key(detail):
+        return f"a key must be text: put it in quotes, since YAML reads it as {_read_as(value)}"
     if kind == "extra_forbidden":
         return f"unknown key{_instead(str(path[-1]), path[:-1], _fields(model, path[:-1]))}"
     if isinstance(value, Secret) and is_secret(path):
@@ -135,7 +138,17 @@ def explain(model: type[BaseModel], detail: ErrorDetails) -> str:
         return f"must be text; put it in quotes{_shown(path, value)}" if value is not None else "must not be empty"
     if kind == "missing":
         return "is missing"
-    return f"{_asked(detail)}{_shown(path, value) if path else ''}"
+    empty = ", and is empty: leave the key out" if value is None and kind in MAPPING_KINDS else ""
+    return f"{_asked(detail)}{empty}{_shown(path, value) if path else ''}"
+
+
+def is_odd_key(detail: ErrorDetails) -> bool:
+    """Return True where the key of a mapping is a number, a switch, a date or nothing."""
+    return detail["loc"][-1:] == (KEY,) and detail["type"] == "string_type"
+
+
+def _read_as(key: Any) -> str:
+    return str(key).lower() if isinstance(key, bool) else "nothing (null)" if key is None else str(key)
 
 
 def _asked(detail: ErrorDetails) -> str:

@@ -33,6 +33,12 @@ KINDS = {
 }
 """What a tag stands for."""
 NO_KEY = "a mapping or a list as a key; if its braces are Jinja, write the value itself: nothing here evaluates it"
+HINTS = {
+    r"found character '\t' that cannot start any token": ": put blanks in the place of the tab",
+    "mapping values are not allowed here": ": put text that ends in a colon, or has a colon and a blank, in quotes",
+    "but found another document": ": a line of --- begins it, and one document is read",
+}
+"""What to write instead, by PyYAML's words."""
 PLAIN = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 """A number as people write it."""
 
@@ -175,6 +181,9 @@ def _odd_keys(root: yaml.Node | None, file: str) -> Iterator[Problem]:
 
 def _unreadable(error: Exception, text: str, root: yaml.Node | None, file: str) -> Problem:
     what = getattr(error, "problem", None) or "unreadable"
+    if what == "second occurrence":
+        what = str(getattr(error, "context", what)).split(";")[0]
+    what += HINTS.get(what, "")
     what = NO_KEY if what == "found unhashable key" else what
     if isinstance(error, yaml.reader.ReaderError):
         what = f"the character U+{ord(text[error.position]):04X} is not allowed"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -14,7 +16,7 @@ import yaml
 from rackwright.engines.options.schema import Json, VersionLine, line_for, line_of
 from rackwright.engines.version import bare
 from rackwright.messages import SettingsError, writing
-from rackwright.quick_yaml import load_yaml
+from rackwright.quick_yaml import load_foreign_yaml
 from rackwright.settings.model import EndpointSettings, HostSettings
 
 FOLDER = "engine-data"
@@ -23,6 +25,10 @@ HEAD = """\
 # `rackwright check` takes it for this digest, in place of what is known of the version.
 """
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
+"""A version, or a tag without one."""
+SIZE = 4 << 20
+"""Bytes of an export at most: the largest that was seen has a tenth of it."""
 
 
 def file_of(site: Path, digest: str) -> Path:
@@ -54,17 +60,34 @@ def exported(settings: HostSettings, endpoint: EndpointSettings) -> VersionLine 
     digest = endpoint.image_digest or _locked(settings).get(endpoint.image)
     if digest:
         path = file_of(settings.site, digest)
-        return _line(path, path.stat().st_mtime_ns, endpoint.engine_kind) if path.is_file() else None
-    kept = sorted(folder.glob("*.yml"), key=lambda one: one.stat().st_mtime_ns, reverse=True)
-    same = [path for path in kept if _document(path, path.stat().st_mtime_ns)["image"] == endpoint.image]
-    return _line(same[0], same[0].stat().st_mtime_ns, endpoint.engine_kind) if same else None
+        return _line(path, _changed(path), endpoint.engine_kind) if os.path.lexists(path) else None
+    exports = sorted(folder.glob("*.yml"), key=_changed, reverse=True)
+    same = [path for path in exports if _document(path, _changed(path))["image"] == endpoint.image]
+    return _line(same[0], _changed(same[0]), endpoint.engine_kind) if same else None
+
+
+def _changed(path: Path) -> int:
+    """Return the time of the last change in ns. Raises SettingsError for what is not a file of a readable size."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise _unfit(path, f"cannot be read: {error.strerror}") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise _unfit(path, "is not a file")
+    if status.st_size > SIZE:
+        raise _unfit(path, f"is larger than {SIZE >> 20} MiB, and no export is")
+    return status.st_mtime_ns
+
+
+def _unfit(path: Path, why: str) -> SettingsError:
+    return SettingsError(f"{path} {why}; next: remove it, then rackwright engine-data INVENTORY", code="RW0320")
 
 
 def _locked(settings: HostSettings) -> Mapping[str, str]:
     """Digests of the lock file; what is wrong with it is said where it is read whole."""
     path = settings.site / settings.paths.lock_file
     try:
-        return dict(load_yaml(path.read_text())["images"])
+        return dict(load_foreign_yaml(path.read_text())["images"])
     except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError):
         return {}
 
@@ -73,13 +96,14 @@ def _locked(settings: HostSettings) -> Mapping[str, str]:
 def _document(path: Path, _: int) -> Json:
     """A file, read anew when it has another time."""
     try:
-        document: Any = load_yaml(path.read_text(encoding="utf-8"))
-        fits = isinstance(document, dict) and {"image", "version", "sections"} <= set(document)
-    except (yaml.YAMLError, UnicodeDecodeError):
+        document: Any = load_foreign_yaml(path.read_text(encoding="utf-8"))
+        fits = isinstance(document, dict) and {"image", "version", "sections"} <= set(document) and document["sections"]
+    except OSError as error:
+        raise _unfit(path, f"cannot be read: {error.strerror}") from None
+    except (yaml.YAMLError, ValueError, RecursionError):
         fits = False
     if not fits:
-        text = f"{path} is no export of an image's options; next: remove it, then rackwright engine-data INVENTORY"
-        raise SettingsError(text, code="RW0320")
+        raise _unfit(path, "is no export of an image's options")
     return dict(document)
 
 
@@ -90,12 +114,13 @@ def _line(path: Path, changed: int, engine: str) -> VersionLine | None:
     if document.get("engine") != engine:
         return None
     version = bare(str(document["version"]))
+    if not VERSION.fullmatch(version):
+        raise _unfit(path, f"has a version that is not the name of one: {document['version']!r}")
     near = line_for(engine, version)[0]
     try:
         line = line_of(engine, version, {**document, "versions": [version]})
-    except (KeyError, TypeError, AttributeError) as error:
-        text = f"{path} is spoilt: {error!r}; next: remove it, then rackwright engine-data INVENTORY"
-        raise SettingsError(text, code="RW0320") from None
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise _unfit(path, f"is spoilt: {error!r}") from None
     return replace(
         line,
         mappings=near.mappings,
