@@ -25,6 +25,7 @@ LOGIN_IN_HEADER = re.compile(r"(?i)\b((?:bearer|basic)[ \t]+)[\w.~+/=-]{8,}")
 _KEY_IN_HEADER = re.compile(r"\b((?:[Bb]earer|Basic)[ \t]+)(?=\S*\d)[\w.~+/=-]{8,}")
 """The same in sentences, where `basic questions` are no login."""
 KNOWN = re.compile(rf"(?<![\w/.-]){BEGINNINGS}")
+_KEY = re.compile(BEGINNINGS)
 _secrets: set[str] = set()
 
 
@@ -40,6 +41,11 @@ def hidden(text: str) -> str:
         if secret in text:
             text = text.replace(secret, MASK)
     return text
+
+
+def is_key(text: str) -> bool:
+    """Return True for a text that is a key by its beginning, and no name: it has a digit."""
+    return bool(_KEY.fullmatch(text)) and any(char.isdigit() for char in text)
 
 
 def without_logins(text: str) -> str:

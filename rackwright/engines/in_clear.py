@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rackwright.engines.finding import Finding
+from rackwright.masks import is_key
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.origin import KeyPath
 from rackwright.settings.secret import looks_secret, tells_secret
@@ -32,6 +33,9 @@ def check_secrets(endpoint: EndpointSettings) -> Iterator[Finding]:
     for path, name, value in (*_environment(endpoint), *_arguments(endpoint), *_values(endpoint.engine, ("engine",))):
         if _is_one(name, value):
             yield _finding(path, _way_out(f"{name} {value}"))
+    for section, values in (("environment", endpoint.environment), ("engine", endpoint.engine)):
+        if any(map(is_key, _names(values))):
+            yield _finding((section,), f"it is the name of a key; {_way_out('')}")
     for hook in HOOKS:
         yield from _hook(getattr(endpoint, hook), (hook,))
 
@@ -100,6 +104,17 @@ def _values(value: Any, path: KeyPath, name: str = "") -> Iterator[tuple[KeyPath
             yield from _values(below, path, name)
     elif isinstance(value, str):
         yield path, name, value
+
+
+def _names(value: Any) -> Iterator[str]:
+    """Yield the names of all keys at and below a value."""
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield str(key)
+            yield from _names(below)
+    elif isinstance(value, list | tuple):
+        for below in value:
+            yield from _names(below)
 
 
 def _way_out(words: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import date
 from math import isfinite
@@ -13,22 +14,25 @@ from pydantic_core import ErrorDetails
 
 from rackwright.engines.fit.problems import engine_problems
 from rackwright.loading.ansible.templates import templates
-from rackwright.loading.wording import explain, is_secret, misplaced, path_of
+from rackwright.loading.wording import SECRET_PLACES, explain, is_secret, misplaced, path_of
 from rackwright.loading.yaml_file import OddNumber
-from rackwright.masks import MASK
+from rackwright.masks import MASK, is_key
 from rackwright.settings import connection
 from rackwright.settings.connection import Connection
 from rackwright.settings.model import NOWHERE, SITE, EndpointSettings, HostSettings, MisfitError, overlay
 from rackwright.settings.old_keys import RENAMED_KEYS
 from rackwright.settings.origin import KeyPath, Origin, Origins, origin_of
 from rackwright.settings.problems import Problem, nearest
-from rackwright.settings.secret import Secret
+from rackwright.settings.secret import Secret, tells_secret
 from rackwright.settings.ssh import args as ssh_args
 
 OWN_KEYS = "own_keys"
 ENDPOINTS = "endpoints"
+IN_CLEAR = frozenset({"environment", "arguments", "engine", "drain_hook", "ready_hook", "rollout"})
+"""Sections in which the engines' own check looks for secrets (RW0324)."""
 LONGEST = 64
 """Bits of a whole number."""
+PASSWORD = re.compile(r"\bsshpass\s+(?:-\w+\s+)*-p")
 UNDERSTOOD = (*connection.RENAMED, *ssh_args.KEYS)
 """Variables of Ansible's that count here."""
 WAY = (*connection.KEYS, *connection.METHODS, *ssh_args.KEYS)
@@ -158,6 +162,8 @@ def _ssh_words(values: Mapping[str, Any]) -> Iterator[Found]:
         except ValueError as error:
             text = f"{error} is not understood here: write the same into ~/.ssh/config, which Ansible reads too"
             yield Found((key,), text, "RW0211")
+        if PASSWORD.search(str(values.get(key, ""))) or tells_secret(str(values.get(key, ""))):
+            yield Found((key,), "a password in it shows in the process list: use an SSH key or an agent", "RW0211")
 
 
 def _is_own(key: str, values: Mapping[str, Any]) -> bool:
@@ -262,6 +268,12 @@ def _secrets(values: Mapping[str, Any]) -> Iterator[Found]:
         for path, leaf in leaves(value, (key,)):
             if isinstance(leaf, Secret) and not is_secret(path):
                 yield Found(path, misplaced(path), "RW0216")
+            elif not is_secret(path) and not set(path) & IN_CLEAR and any(map(is_key, _words(leaf, *path))):
+                yield Found(path, f"looks like a secret, and is shown in messages: {SECRET_PLACES}", "RW0265")
+
+
+def _words(*values: Any) -> list[str]:
+    return [value for value in values if isinstance(value, str)]
 
 
 def leaves(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:

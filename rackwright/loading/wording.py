@@ -92,6 +92,10 @@ PATTERNS = {
 """What the patterns of the settings ask for."""
 
 
+_NAMES = [".".join(path) for path in SECRET_PATHS if "NAME" not in path]
+SECRET_PLACES = f"secrets go into {', '.join(_NAMES[:-1])} and {_NAMES[-1]}"
+
+
 def path_of(detail: ErrorDetails) -> KeyPath:
     """Where a value stands, without pydantic's names for the branches of a union and for mapping keys."""
     error = detail.get("ctx", {}).get("error")
@@ -207,6 +211,4 @@ def is_secret(path: KeyPath) -> bool:
 def misplaced(path: KeyPath) -> str:
     """What to say of a vault value at a path that shows its value."""
     shown = "`docker inspect`" if "environment" in path else "files and messages"
-    *names, last = (".".join(map(str, place)) for place in SECRET_PATHS if "NAME" not in place)
-    places = f"{', '.join(names)} and {last}"
-    return f"a vault value is not taken here, since it would show in {shown}; secrets go into {places}"
+    return f"a vault value is not taken here, since it would show in {shown}; {SECRET_PLACES}"

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from rackwright.masks import MASK, is_key
+
 KeyPath = tuple[str | int, ...]
 """Keys from the top of the settings down to one value: `("engine", "kv_cache_config", "dtype")`."""
 
@@ -48,5 +50,7 @@ def dotted(path: Iterable[str | int]) -> str:
 
 
 def _shown(key: str) -> str:
+    if is_key(key):
+        return MASK
     short = key if len(key) <= LONGEST else f"{key[: LONGEST - 3]}..."
     return short if _PLAIN.fullmatch(short) or (short.endswith("...") and _PLAIN.fullmatch(key)) else ascii(short)

@@ -29,6 +29,10 @@ _LOGIN_IN_URL = re.compile(r"(://)[^/\s@\"']+@")
 _HEADER = re.compile(r"(?i)\b(authorization[\"']?[ \t]*[:=][ \t]*[\"']?(?:[a-z]+[ \t]+)?+)(?!\*)[^\s\"',]+")
 _LOGIN_OPTION = re.compile(r"(?<!\S)((?:-u|--user|--proxy-user)[ \t=]+[\"']?(?!\d+:\d)[^\s\"':]{1,99}:)[^\s\"']+")
 """A login as curl takes it; a user and group by number are none."""
+_COOKIE = re.compile(
+    r"(?i)(?<!\S)((?:-b|--cookie)[ \t=]+[\"']?[\w.-]{1,99}=|-H[ \t]*[\"']?cookie:[ \t]*)(?!\*)[^\s\"']+"
+)
+"""A cookie as curl takes it; a file of cookies has no `=`."""
 _OPTION = re.compile(rf"(?i)((?<![\w-])--{_BEFORE}{_NAME}(?:[ \t]*,)?[ \t\n]+(?:- )?)(?!--|-[a-z]\b){_VALUE}")
 """An option and its value as two words: on a command line, in a list of JSON, below each other in YAML."""
 _KEYED = re.compile(rf"(?i)((?<![\w-]){_BEFORE}{_NAME}\s*[:=]\s*){_VALUE}")
@@ -89,7 +93,7 @@ def without_secrets(text: str) -> str:
     Keys that only count (`max_num_tokens: 8192`) are left alone.
     """
     text = _LOGIN_IN_URL.sub(rf"\g<1>{MASK}@", text)
-    for pattern in (PASSWORD_IN_URL, TOKEN_IN_URL, LOGIN_IN_HEADER, _HEADER, _LOGIN_OPTION, _OPTION, _KEYED):
+    for pattern in (PASSWORD_IN_URL, TOKEN_IN_URL, LOGIN_IN_HEADER, _HEADER, _LOGIN_OPTION, _COOKIE, _OPTION, _KEYED):
         text = pattern.sub(rf"\g<1>{MASK}", text)
     return KNOWN.sub(MASK, text)
 
