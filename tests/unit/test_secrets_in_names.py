@@ -31,28 +31,28 @@ REFUSED = {
 FINE = ["endpoint_name: sk-production-llm", "ready_hook: [curl, -b, /root/cookies, x]"]
 
 
-def check(site: Path, line: str) -> int:
+def check(site: Path, setting: str) -> int:
     for folder in ("inventory", "group_vars"):
         (site / folder).mkdir()
     (site / "deploy.py").write_text("from rackwright.operations import concerns\nconcerns.docker()\n")
     build = 'from rackwright.inventory import build\nglobals().update(build(__file__, {"rack": ["gpu01"]}))\n'
     (site / "inventory/x.py").write_text(build)
-    (site / "group_vars/all.yml").write_text(f"{'' if line.startswith('model') else MODEL}{line}\n")
+    (site / "group_vars/all.yml").write_text(f"{'' if setting.startswith('model') else MODEL}{setting}\n")
     return main(["check", str(site / "inventory/x.py"), "--show-origin"])
 
 
-@pytest.mark.parametrize("line", REFUSED)
+@pytest.mark.parametrize("setting", REFUSED)
 def test_a_secret_is_refused_and_not_shown(
-    tmp_path: Path, line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, setting: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "stdin", None)
-    assert check(tmp_path, line) == 1
+    assert check(tmp_path, setting) == 1
     shown = "".join(capsys.readouterr())
-    assert REFUSED[line] in shown, shown
+    assert REFUSED[setting] in shown, shown
     assert not [secret for secret in (HUB, NGC, "hunter2") if secret in shown]
 
 
-@pytest.mark.parametrize("line", FINE)
-def test_a_name_that_only_begins_so_is_fine(tmp_path: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("setting", FINE)
+def test_a_name_that_only_begins_so_is_fine(tmp_path: Path, setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
-    assert check(tmp_path, line) == 0
+    assert check(tmp_path, setting) == 0
