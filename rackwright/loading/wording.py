@@ -92,7 +92,7 @@ PATTERNS = {
 """What the patterns of the settings ask for."""
 
 
-_NAMES = [".".join(path) for path in SECRET_PATHS if "NAME" not in path]
+_NAMES = [".".join(map(str, path)) for path in SECRET_PATHS if "NAME" not in path]
 SECRET_PLACES = f"secrets go into {', '.join(_NAMES[:-1])} and {_NAMES[-1]}"
 
 
