@@ -193,14 +193,15 @@ def _validated(
 ) -> InventoryHost | None:
     values = _hidden(merged.values)
     ours = Layer(overrides, {(key,): Origin(DATA_OPTION) for key in overrides})
-    final = merge([merged, _renamed(ours)])
-    settings, found = validate(name, _hidden(final.values), dict(final.origins), reader.known)
+    final = merge([merged, _renamed(ours)]) if overrides else merged
+    written = _hidden(final.values)
+    settings, found = validate(name, written, dict(final.origins), reader.known)
     problems += found if not is_partial else [problem for problem in found if problem.path]
     if settings is None:
         return None
     jump = jump_of(name, final.values)
     data = {**values, **jump, **defaults(name, {**final.values, **jump})}
-    layers = Layer(_hidden(merged.values), merged.origins), _renamed(ours)
+    layers = Layer(_hidden(merged.values) if overrides else written, merged.origins), _renamed(ours)
     return InventoryHost(
         name, tuple(reader.listing.groups.of(name)), data, settings, dict(final.origins), layers, reader.site.root
     )
