@@ -9,7 +9,7 @@ from rackwright.concerns.endpoint.concern import (
     takes_capacity,
     waits,
 )
-from rackwright.concerns.endpoint.edits import RUNS, command_edits, exec_words, foreign_drop_ins, hand_edits, is_named
+from rackwright.concerns.endpoint.edits import command_edits, exec_words, foreign_drop_ins, hand_edits, is_named
 from rackwright.concerns.endpoint.formats import foreign, format_of, readable, refusal, way_out
 from rackwright.concerns.endpoint.questions import is_keyed, of_container, questions, tried_of
 from rackwright.concerns.endpoint.seen import (
@@ -36,7 +36,6 @@ from rackwright.concerns.endpoint.why_switch import (
 __all__ = [
     "BOOT_UNITS",
     "ENDPOINT",
-    "RUNS",
     "Aim",
     "Running",
     "SeenEndpoint",

@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 
 from rackwright.paths import UNITS, unit_name
 from rackwright.plan.change import Change, Owned, Refuse
+from rackwright.plan.directives import RUNNING
 
 KIND = "drop_in"
 """Kind of the record's entries for accepted drop-ins: `PATH SHA256`."""
@@ -25,8 +26,6 @@ STARTS = re.compile(
 """Directives that change what runs, or when it starts and stops: a switch would not prove the release alone."""
 EVERY = "service"
 """The unit of a drop-in for all services: `/etc/systemd/system/service.d/`."""
-RUNS = "Exec[A-Za-z]+|Type|User|Group|DynamicUser|Root[A-Za-z]+|KillMode|RemainAfterExit|PIDFile"
-"""Of a drop-in for all services only these count: the others are how a site treats all of them."""
 _DIRECTIVE = re.compile(r"^[ \t]*(\w+)[ \t]*=", re.MULTILINE)
 _DOCKER_RUN = ("docker", "run")
 MOST_NAMED = 6
@@ -60,7 +59,7 @@ class DropIn:
     @property
     def starts(self) -> tuple[str, ...]:
         """Its directives that change what is started."""
-        counts = re.compile(RUNS) if self.unit == EVERY else STARTS
+        counts = re.compile(RUNNING) if self.unit == EVERY else STARTS
         return tuple(name for name in self.directives if counts.fullmatch(name))
 
     @property

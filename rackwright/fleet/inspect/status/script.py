@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rackwright.concerns.drained import MARK
-from rackwright.concerns.endpoint import RUNS
 from rackwright.concerns.image import PINS
 from rackwright.concerns.lease import LEASE
 from rackwright.concerns.watch import repairs_file
 from rackwright.hostside import host_script, host_text
 from rackwright.paths import DOCKER_SOCKET, FIREWALL_GUARD, FIREWALL_LEFT, FIREWALL_SCRIPT, RUN, STATE, UNITS
+from rackwright.plan.directives import RUNNING
 from rackwright.plan.spec import local_url
 from rackwright.settings.model import EndpointSettings
 
@@ -20,6 +20,6 @@ def status_script(endpoints: Mapping[str, EndpointSettings]) -> str:
     rows = [f"{name} {own.port:04X} {local_url(own)}/health" for name, own in endpoints.items()]
     places = {"home": f"{STATE}/endpoints", "images": PINS, "units": UNITS, "lease": LEASE, "docker": DOCKER_SOCKET}
     places |= {"rules": FIREWALL_SCRIPT, "left": FIREWALL_LEFT, "repairs": repairs_file(FIREWALL_GUARD)}
-    places |= {"drained": MARK, "groups": f"{RUN}/groups", "runs": RUNS}
+    places |= {"drained": MARK, "groups": f"{RUN}/groups", "runs": RUNNING}
     known = host_script("holders") + host_script("listener", listener_home="")
     return host_text("docker_lacks.sh") + known + host_script("status_read", endpoints="\n".join(rows), **places)
