@@ -15,7 +15,7 @@ setup:
 demo: setup
 	@$(BIN)/rackwright lab up --id $(LAB) --hosts 2 --bare 1
 	@RACKWRIGHT_LAB_ID=$(LAB) PYINFRA_PROGRESS=off $(BIN)/pyinfra inventory/lab.py deploy.py -y
-	@RACKWRIGHT_LAB_ID=$(LAB) $(BIN)/rackwright chat inventory/lab.py "What is the capital of France?"
+	@RACKWRIGHT_LAB_ID=$(LAB) $(BIN)/rackwright chat inventory/lab.py -- "What is the capital of France?"
 	@printf '\nWhat to type next:\n'
 	@printf '  %s\n' "$(BIN)/pyinfra inventory/lab.py deploy.py -y      # again: nothing changes" \
 	  "$(BIN)/rackwright lab ssh HOST               # look around on a host: systemctl cat rackwright-*" \

@@ -21,7 +21,8 @@ message begins with its code: find it below, or type `rackwright explain CODE`; 
 stands for names and numbers.
 
 1. Which host, which step? The line `Starting operation: STEP` above the red ones.
-2. Does anything still serve? `rackwright chat INVENTORY "Are you there?"`; a staging failure never touches what serves.
+2. Does anything still serve? `rackwright chat INVENTORY -- "Are you there?"`. A staging failure never
+   touches what serves.
 3. What did the host say? The last lines of its job are printed; more: [look at a host by hand](look-at-a-host.md).
 
 Exit status 1 always means: not all was done. Hosts that are not named in red are as wanted, or were not reached yet.

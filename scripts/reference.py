@@ -10,7 +10,8 @@ import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
-from rackwright.commands.cli import parser
+from rackwright.commands.cli import Parser, parser
+from rackwright.commands.verbs import BEHIND_DASHES, VERB_GROUPS
 from rackwright.concerns.preflight.docker import DOCKER
 from rackwright.concerns.preflight.gpu import GPU
 from rackwright.concerns.preflight.machine import MACHINE
@@ -36,12 +37,77 @@ COMMANDS_HEAD = f"""\
 {MADE}
 A deploy is pyinfra's own command: `pyinfra INVENTORY deploy.py` (see [running a deploy](../how-to/deploy.md)).
 `rackwright` is for everything around it. Exit codes: [exit-codes.md](exit-codes.md).
+
+## One form for all verbs
+
+```
+rackwright VERB [INVENTORY] [--limit HOST|GROUP]... [OPTIONS]
+```
+
+- What stands behind a verb is the **inventory**. It may be left out where the site has one: `$RACKWRIGHT_INVENTORY`,
+  the one in `ansible.cfg`, or the only one. Verbs that read no inventory take what they read instead: a run's name
+  (`runs`, `report`, `resume`), a code or key (`explain`), a folder (`init`).
+- **Hosts** are chosen by `--limit`, by name, pattern or group, as often as needed; `--only failed@last` takes those of
+  an earlier run. Without either, a verb takes all hosts. `drain`, `undrain`, `reboot`, `rebuild`, `teardown`,
+  `quarantine --add`, `quarantine --release`, `firewall pause` and `firewall resume` refuse that: there, all hosts are
+  `--all`.
+- A command or a question of your own stands behind `--`: `rackwright exec -- uptime`.
+- These mean the same wherever they are: `--yes` does not ask, `--json` prints for programs, `--reason TEXT` is kept
+  with what was done, `--timeout SECONDS` ends the command on a host, `--data KEY=VALUE` is stronger than any file.
+
+Forms of earlier versions still work in this one, and print the new form: `lock` (now `pin`), `unlock` (now
+`lease break`), hosts behind `drain`, `undrain`, `rebuild` and `firewall pause` with the inventory in `-i`, `--host`,
+`--why`, `quarantine --add HOST`, `chat INVENTORY QUESTION`, `bench compare RUN RUN`. `reboot` and `teardown` of a whole
+inventory want `--all`.
 """
+OVERVIEW = """\
+## All verbs
+
+Planned verbs are not in this version; their names and forms are settled here first.
+
+| verb | what it does | example |
+|---|---|---|
+"""
+PLANNED = {
+    "top": ("show live what each host serves and does", "rackwright top [INVENTORY]"),
+    "watch": ("pause what restarts hung engines between deploys", "rackwright watch pause --limit HOST --for 1h"),
+    "notify": ("send a test message to where notifications go", "rackwright notify --test"),
+    "targets": ("write the hosts as targets of Prometheus", "rackwright targets [INVENTORY] --out FILE"),
+    "keys": (
+        "add, list, rotate and revoke clients' keys of the gateway",
+        "rackwright keys add --client NAME",
+    ),
+    "usage": ("sum requests, seconds and bytes by key and model", "rackwright usage [INVENTORY]"),
+    "evaluate": ("ask a release the site's own questions", "rackwright evaluate --limit HOST"),
+    "profiles": ("list, show and add shipped profiles", "rackwright profiles list"),
+    "secrets": ("rotate a secret, and say what that restarts", "rackwright secrets rotate [INVENTORY]"),
+    "cache": ("list, verify, prune and repair models and images on hosts", "rackwright cache ls [INVENTORY]"),
+    "bundle": ("write all that a closed network needs into one folder", "rackwright bundle [INVENTORY] --out DIR"),
+    "diagnose": ("test the GPUs of drained hosts", "rackwright diagnose --limit HOST"),
+}
+"""Verbs of coming versions, by name: what they will do, and how they will be typed."""
 
 
 def commands_page() -> str:
-    """Every verb with its arguments."""
-    return "\n".join([COMMANDS_HEAD, *(line for verb in _verbs(parser()) for line in _verb(*verb))]) + "\n"
+    """Return the page: the form, all verbs in one table, and every verb with its arguments."""
+    top = parser()
+    details = [text for verb in _verbs(top) for text in _verb(*verb)]
+    return "\n".join([COMMANDS_HEAD, OVERVIEW + "\n".join(_overview(top)) + "\n", *details]) + "\n"
+
+
+def _overview(top: Parser) -> Iterator[str]:
+    assert top.verbs is not None
+    helps = {choice.dest: choice.help or "" for choice in top.verbs._choices_actions}
+    for title, examples in VERB_GROUPS.items():
+        yield f"| **{title}** | | |"
+        yield from (_row(verb, helps[verb], example) for verb, example in examples.items())
+    yield "| **Planned** | | |"
+    yield from (f"| {verb} | {text} | `{example}` |" for verb, (text, example) in PLANNED.items())
+
+
+def _row(verb: str, text: str, example: str) -> str:
+    below = "-show" if verb in ("firewall", "lease") else ""
+    return f"| [{verb}](#rackwright-{verb}{below}) | {text} | `{example}` |"
 
 
 Verb = tuple[argparse.ArgumentParser, str]
@@ -70,10 +136,13 @@ def _verb(verb: argparse.ArgumentParser, text: str) -> Iterator[str]:
     yield f"## {verb.prog}\n"
     yield f"{text[:1].upper()}{text[1:]}.\n" if text else ""
     shown = [action for action in verb._actions if action.dest != "help"]
-    yield f"```\n{' '.join([verb.prog, *map(_usage, shown)])}\n```\n"
+    behind = BEHIND_DASHES.get(verb.prog.rpartition(" ")[2])
+    yield f"```\n{' '.join([verb.prog, *map(_usage, shown), *([f'-- {behind.metavar}'] if behind else [])])}\n```\n"
     if shown:
         yield "| argument | meaning |\n|---|---|"
         yield from (f"| {_names(action)} | {_meaning(action)} |" for action in shown)
+        if behind:
+            yield f"| `-- {behind.metavar}` | {behind.help} |"
         yield ""
 
 
@@ -95,6 +164,8 @@ def _value(action: argparse.Action) -> str:
         return ""
     if action.choices is not None:
         return "|".join(map(str, action.choices))
+    if isinstance(action.metavar, tuple):
+        return " ".join(action.metavar)
     return str(action.metavar or (action.dest.upper().replace("_", "-")))
 
 

@@ -1,6 +1,6 @@
 """`rackwright bench INVENTORY --limit HOST`: how fast an endpoint serves, cell by cell, measured by aiperf.
 
-`rackwright bench compare RUN RUN` says what is better in the second, and what is no difference.
+`rackwright bench --compare-runs RUN RUN` says what is better in the second, and what is no difference.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rackwright.commands.drain import refuse_too_many
-from rackwright.commands.inventories import add_limit
+from rackwright.commands.inventories import add_limit, add_shared, one_of
 from rackwright.commands.rollout import agreed
 from rackwright.commands.runs import add_site, root_of
 from rackwright.effects.steps.endpoint import NothingServesError
@@ -49,7 +49,6 @@ from rackwright.settings.problems import nearest
 from rackwright.sources.lockfile import Locks
 from rackwright.tables import shown_width
 
-COMPARE = "compare"
 HOST = "\0"
 ROUNDS = 5
 """At most, of a comparison."""
@@ -61,7 +60,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "bench", help="measure how fast an endpoint serves, with aiperf; compare two such runs"
     )
     add_limit(parser)
-    parser.add_argument("runs", nargs="*", metavar="RUN", help="`bench compare RUN RUN`: two runs, by name, or `last`")
+    parser.add_argument(
+        "--compare-runs", nargs=2, metavar=("RUN", "RUN"), help="compare two earlier runs instead, by name, or `last`"
+    )
     what = "what is measured (default: quick)"
     parser.add_argument("--suite", default="quick", metavar="quick|seed003|FILE", help=what)
     parser.add_argument("--print-suite", action="store_true", help="print the suite's file, to copy and change it")
@@ -79,7 +80,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--time-limit", type=float, metavar="MINUTES", help="begin no round that would end later")
     anyway = "with --compare: though more hosts are down then than max_unavailable"
     parser.add_argument("--anyway", action="store_true", help=anyway)
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    add_shared(parser, "yes")
     add_site(parser)
     parser.set_defaults(handler=run)
 
@@ -89,17 +90,15 @@ def run(args: argparse.Namespace) -> int:
     if args.print_suite:
         print(suite_text(args.suite), end="")
         return ExitCode.DONE
-    if args.inventory == COMPARE:
-        return compare(root_of(args), args.runs)
-    if args.runs:
-        raise SettingsError(f"{' '.join(args.runs)}: runs stand behind `compare` alone", code="RW1021")
+    if args.compare_runs:
+        return compare(root_of(args), args.compare_runs)
     suite, rules = suite_of(suite_text(args.suite), args.suite), [fail_if_of(text) for text in args.fail_if]
     limits = limits_of(args)
     if args.tokenizer:
         refuse_without_tokenizer(args.tokenizer)
     root = site_root(Path(args.inventory)).absolute()
     earlier = {rule.run: read_bench(root, rule.run) for rule in rules if rule.run}
-    entry = the_host(chosen_hosts(args.inventory, args.limit, args.only), args.inventory)
+    entry = one_of(args, chosen_hosts(args.inventory, args.limit, args.only))
     with tempfile.TemporaryDirectory(prefix="rackwright-bench-") as folder:
         prompts = prompt_files(suite, Path(args.suite).absolute().parent, root, Path(folder))
         plan = BenchPlan(suite, Path(args.suite).stem, prompts, args.tokenizer or "")
@@ -242,7 +241,7 @@ def draw(found: Bench, record: Path, python: Path) -> None:
 def compare(root: Path, names: Sequence[str]) -> int:
     """Print what two runs say of each other. Raises RackwrightError where they have no cell in common."""
     if len(names) != 2:
-        raise SettingsError("compare takes two runs; next: rackwright bench compare RUN RUN", code="RW1021")
+        raise SettingsError("compare takes two runs; next: rackwright bench --compare-runs RUN RUN", code="RW1021")
     one, other = (read_bench(root, name) for name in names)
     found = list(compared(one.cells, other.cells))
     if not found:
@@ -258,17 +257,6 @@ def unlike(one: Bench, other: Bench) -> list[str]:
     keys = ("host", "endpoint", "model", "release", "image", "gpus", "switches", "settings", "aiperf")
     named = [key for key in keys if one.conditions.get(key) != other.conditions.get(key)]
     return [f"not the same in both: {', '.join(named)}"] if named else []
-
-
-def the_host(hosts: list[InventoryHost], inventory: str) -> InventoryHost:
-    """The one host that is measured. Raises SettingsError when several are chosen."""
-    if len(hosts) > 1:
-        raise SettingsError(
-            f"{len(hosts)} hosts are chosen, and one is measured at a time; next: rackwright bench {inventory} --limit "
-            f"{hosts[0].name}",
-            code="RW1019",
-        )
-    return hosts[0]
 
 
 def endpoint_of(entry: InventoryHost, asked: str | None) -> str:

@@ -1,11 +1,11 @@
-"""`rackwright chat INVENTORY QUESTION`: ask every endpoint a question over SSH and print what it answers."""
+"""`rackwright chat INVENTORY -- QUESTION`: ask every endpoint a question over SSH and print what it answers."""
 
 from __future__ import annotations
 
 import argparse
 import json
 
-from rackwright.commands.inventories import add_limit
+from rackwright.commands.inventories import add_limit, add_shared
 from rackwright.effects.remote import command_of, remote
 from rackwright.exit_codes import done_if
 from rackwright.messages import ASKED_FOR, paragraph, waiting
@@ -21,7 +21,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Register the command."""
     parser = commands.add_parser("chat", help="ask every endpoint a question and print what it answers")
     add_limit(parser)
-    parser.add_argument("question")
+    add_shared(parser, "timeout", type=int, default=120)
     parser.add_argument("--max-tokens", type=int, default=512)
     parser.set_defaults(handler=run)
 
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
                 print(f"{one.host.name} {group.endpoint}: {group.head.host} answers for it")
                 continue
             for name, endpoint in one.entry.settings.all_endpoints.items():
-                text, answered = ask(one, name, endpoint, arguments.question, arguments.max_tokens)
+                text, answered = ask(one, name, endpoint, " ".join(arguments.question), arguments.max_tokens)
                 print(f"{one.host.name} {name}: {paragraph(text, ASKED_FOR)}")
                 well = well and answered
     return done_if(well and len(hosts) == len(entries))

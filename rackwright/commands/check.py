@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.commands.fix import fix_files
-from rackwright.commands.inventories import add_inventory
+from rackwright.commands.inventories import add_hosts, add_inventory
 from rackwright.commands.judging import Judged, judge
 from rackwright.commands.version_change import refuse_no_version, version_changes
 from rackwright.concerns.declared import Declared
@@ -38,9 +38,8 @@ DERIVED = "derived"
 def add_parser(subparsers: Any) -> None:
     """Add `check` to the command line."""
     parser = subparsers.add_parser("check", help="validate an inventory's settings, offline")
-    add_inventory(parser, default=True)
-    parser.add_argument("--limit", action="append", default=[], metavar="HOST|GROUP", help="as pyinfra's --limit")
-    parser.add_argument("--host", metavar="HOST", help="only this host")
+    add_inventory(parser)
+    add_hosts(parser)
     parser.add_argument("--show-origin", action="store_true", help="print every value and where it comes from")
     parser.add_argument("--fix", action="store_true", help="rewrite keys that this version knows by another name")
     parser.add_argument("--to", metavar="VERSION", help="what would change with another version of the engine")
@@ -57,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     if args.fix:
         for line in fix_files(args):
             print(line)
-    judged = judge(args.inventory, Choice(args.limit, None if args.host is None else (args.host,)))
+    judged = judge(args.inventory, Choice(args.limit))
     hosts, root = judged.hosts, site_root(Path(args.inventory).expanduser())
     if not hosts:
         return _refused(judged)
@@ -76,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     # Only here: it makes the standard library cooperative, which checks that connect nowhere must not suffer.
     from rackwright.commands.in_image import check_in_image  # noqa: PLC0415
 
-    some_alone = bool(args.host or args.limit or refused)
+    some_alone = bool(args.limit or refused)
     return max(refused, check_in_image(args.inventory, [host.name for host in hosts] if some_alone else []))
 
 

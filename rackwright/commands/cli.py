@@ -6,54 +6,27 @@ import argparse
 import gc
 import os
 import re
+import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
 from importlib.metadata import entry_points
+from itertools import takewhile
 from pathlib import Path
 from typing import NoReturn
 
 from rackwright import __version__
 from rackwright.commands.habits import option_hints, verb_hint
+from rackwright.commands.old_forms import RENAMED_VERBS, renewed
 from rackwright.commands.vault import open_vault
+from rackwright.commands.verbs import BEHIND_DASHES, EXAMPLES, VERB_GROUPS, VERBS
 from rackwright.exit_codes import ExitCode
 from rackwright.garbage import collect_seldom
 from rackwright.masks import tell_mistake
-from rackwright.messages import RackwrightError, coded, name_inventory
+from rackwright.messages import RackwrightError, coded, name_inventory, printable
 from rackwright.processes import ReportedInterrupt, end_undisturbed, ended_in_order
 
-VERBS = (
-    "init",
-    "check",
-    "render",
-    "lock",
-    "plan",
-    "drift",
-    "rollout",
-    "rollback",
-    "rebuild",
-    "drain",
-    "undrain",
-    "reboot",
-    "runs",
-    "report",
-    "resume",
-    "quarantine",
-    "firewall",
-    "status",
-    "logs",
-    "exec",
-    "chat",
-    "bench",
-    "unlock",
-    "teardown",
-    "engine-data",
-    "explain",
-    "advise",
-    "schema",
-)
-"""Each is a module of rackwright.commands with `add_parser`."""
 GROUP = "rackwright.commands"
 """The entry points by which other packages bring verbs of their own: modules with `add_parser`, too."""
 
@@ -67,6 +40,12 @@ class Parser(argparse.ArgumentParser):
 
     verb, verb_options = "", frozenset[str]()
     """The command that was typed, and its options."""
+    verbs: argparse._SubParsersAction[Parser] | None = None
+    """All verbs; only of the whole command line."""
+
+    def format_help(self) -> str:
+        """Return the help; of the whole command line, the verbs in their groups with an example each."""
+        return super().format_help() if self.verbs is None else "\n".join(_overview(self.verbs)) + "\n"
 
     def error(self, message: str) -> NoReturn:
         """Print usage, message and what is typed here instead of somebody's habit, exit 1."""
@@ -78,17 +57,69 @@ class Parser(argparse.ArgumentParser):
 
 def parser(verb: str | None = None) -> Parser:
     """The command line, of one verb or of all; every verb sets `handler`."""
-    found = Parser(prog="rackwright", description="Bare-metal GPU hosts into LLM endpoints that have answered.")
+    found = Parser(prog="rackwright", usage="rackwright VERB [INVENTORY] [--limit HOST]")
     found.add_argument(VERSION, action="version", version=f"rackwright {__version__}")
-    verbs = found.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    verbs = found.add_subparsers(dest="command", required=True, metavar="VERB", prog="rackwright")
     # A verb's modules are loaded only when it is asked for: all of them take longer than asking a hundred hosts.
     for name in _asked_for(verb):
         import_module(f"rackwright.commands.{name.replace('-', '_')}").add_parser(verbs)
+        verbs.choices[name].epilog = f"example: {EXAMPLES[name]}"
+        if name in BEHIND_DASHES:
+            _with_dashes(verbs.choices[name], name)
     if verb in VERBS:
         found.verb, found.verb_options = verb, _options_of(verbs.choices[verb])
     for brought in () if verb in (*VERBS, VERSION) else entry_points(group=GROUP):
         brought.load().add_parser(verbs)
+    found.verbs = verbs
     return found
+
+
+def _with_dashes(verb: argparse.ArgumentParser, name: str) -> None:
+    _, metavar, text = BEHIND_DASHES[name]
+    verb.usage = f"{verb.format_usage().removeprefix('usage: ').rstrip()} -- {metavar}"
+    verb.add_argument_group(f"-- {metavar}", text)
+
+
+def _overview(verbs: argparse._SubParsersAction[Parser]) -> Iterator[str]:
+    helps = {choice.dest: choice.help or "" for choice in verbs._choices_actions}
+    yield "usage: rackwright VERB [INVENTORY] [--limit HOST]"
+    yield "\nBare-metal GPU hosts into LLM endpoints that have answered. A deploy is `pyinfra INVENTORY deploy.py`."
+    brought = {verb: f"rackwright {verb} --help" for verb in helps if verb not in VERBS}
+    for title, examples in {**VERB_GROUPS, **({"Other packages": brought} if brought else {})}.items():
+        yield f"\n{title}:"
+        for verb, example in examples.items():
+            yield f"  {verb:<12} {helps.get(verb, '')}\n{'':<15}{example}"
+    yield "\nINVENTORY may be left out where the site has one. Options of a verb: rackwright VERB --help"
+
+
+def parsed(commands: Parser, words: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line; what stands behind `--` belongs to the verb's own argument."""
+    behind = BEHIND_DASHES.get(words[0])
+    before = list(takewhile(lambda arg: arg != "--", words))
+    if behind is None or {"-h", "--help"}.intersection(before):
+        return commands.parse_args(words)
+    if len(words) <= len(before) + 1:
+        commands.error(f"the following arguments are required: -- {behind.metavar}")
+    args = commands.parse_args(before)
+    setattr(args, behind.dest, list(words[len(before) + 1 :]))
+    return args
+
+
+def _in_new_form(commands: Parser, typed: Sequence[str]) -> list[str]:
+    """Return the command line in the new form; print the new form of an old one."""
+    if commands.verb not in VERBS or commands.verbs is None:
+        return list(typed)
+    words = renewed(typed, _with_values(commands.verbs.choices[commands.verb]))
+    if words != list(typed):
+        text = f"this form ends with the next version; type: {shlex.join(['rackwright', *words])}"
+        print(f"rackwright: {printable(text)}", file=sys.stderr)
+    return words
+
+
+def _with_values(verb: argparse.ArgumentParser) -> set[str]:
+    found = {name for action in verb._actions if action.nargs != 0 for name in action.option_strings}
+    below = [action for action in verb._actions if isinstance(action, argparse._SubParsersAction)]
+    return found.union(*(_with_values(inner) for action in below for inner in action.choices.values()))
 
 
 def _asked_for(word: str | None) -> Sequence[str]:
@@ -139,19 +170,24 @@ def _main(words: Sequence[str] | None) -> int:
     if not typed:
         parser().print_help()
         return ExitCode.DONE
-    if typed[0] not in VERBS and (text := verb_hint(typed, _verbs())):
+    verb = RENAMED_VERBS.get(typed[0], typed)[0]
+    if verb not in VERBS and (text := verb_hint(typed, _verbs())):
         print(f"rackwright: {coded('RW1023', text)}", file=sys.stderr)
         return ExitCode.ERROR
     try:
-        args = parser(typed[0]).parse_args(typed)
+        commands = parser(verb)
+        words = _in_new_form(commands, typed)
+        args = parsed(commands, words)
         collect_seldom()
         gc.enable()
         handler: Handler = args.handler
         open_vault(args)
         if getattr(args, "inventory", "") is None:
             args.inventory = import_module("rackwright.commands.default_inventory").default_inventory(
-                getattr(args, "hosts", ())
+                getattr(args, "limit", ())
             )
+        elif (inventory := getattr(args, "inventory", "")) and not Path(inventory).expanduser().exists():
+            import_module("rackwright.commands.default_inventory").refuse_host(inventory, words)
         name_inventory(getattr(args, "inventory", ""))
         with _given(args):
             return handler(args)

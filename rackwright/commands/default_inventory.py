@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import configparser
 import os
+import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from rackwright.loading.files import refuse_no_file, site_root
-from rackwright.messages import SettingsError
+from rackwright.messages import RackwrightError, SettingsError
+from rackwright.pyinfra_glue.inventories import load_inventory
 
 VARIABLE = "RACKWRIGHT_INVENTORY"
 SUFFIXES = (".py", ".ini", ".yml", ".yaml")
@@ -19,15 +22,13 @@ USUAL = ("hosts", "hosts.ini", "hosts.yml", "hosts.yaml", "inventory.py", "inven
 def default_inventory(words: Sequence[str] = ()) -> str:
     """`$RACKWRIGHT_INVENTORY`, the one that the site's ansible.cfg names, or the only one of the site.
 
-    words: the hosts that the command names. Raises SettingsError with the candidates when there are several, or none,
-    and where an inventory stands among the hosts.
+    words: the hosts that `--limit` names. Raises SettingsError with the candidates when there are several, or none,
+    and where `--limit` names an inventory.
     """
     for word in words:
         if Path(word).exists() and Path(word).suffix in SUFFIXES:
-            rest = " ".join(other for other in words if other != word) or "HOST"
-            raise SettingsError(
-                f"{word} is an inventory, not a host; next: the same command with {rest} -i {word}", code="RW1079"
-            )
+            text = f"--limit {word}: this is an inventory, not a host; next: rackwright VERB {word} --limit HOST"
+            raise SettingsError(text, code="RW1079")
     if named := os.environ.get(VARIABLE):
         return named
     root = site_root(Path("site"))
@@ -43,6 +44,32 @@ def default_inventory(words: Sequence[str] = ()) -> str:
         f"export {VARIABLE}=FILE",
         code="RW1018",
     )
+
+
+def refuse_host(name: str, words: Sequence[str]) -> None:
+    """Raise SettingsError, with the right line, where a host or a group was typed in the inventory's place.
+
+    name: what was typed. words: the command line behind `rackwright`.
+    """
+    for file in _known(site_root(Path("site"))):
+        if _has(file, name):
+            behind = words.index("--") if "--" in words else len(words)
+            before = [file if one == name else one for one in words[:behind]]
+            right = shlex.join(["rackwright", *before, "--limit", name, *words[behind:]])
+            raise SettingsError(f"{name} is a host or group of {file}, not an inventory; next: {right}", code="RW1028")
+
+
+def _has(inventory: str, name: str) -> bool:
+    """Return True when an inventory can be loaded and has a host or group of this name."""
+    with suppress(RackwrightError):
+        return any(name == entry.name or name in entry.groups for entry in load_inventory(inventory))
+    return False
+
+
+def _known(root: Path) -> list[str]:
+    """Return the inventories of a site, its usual one first."""
+    named = [os.environ.get(VARIABLE, ""), _in_ansible_cfg(root / "ansible.cfg")]
+    return list(dict.fromkeys([*filter(None, named), *map(_shown, _candidates(root))]))
 
 
 def _in_ansible_cfg(file: Path) -> str:

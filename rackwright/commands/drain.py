@@ -1,4 +1,4 @@
-"""`rackwright drain HOST --reason TEXT`: take hosts out of service for maintenance; they stay out until `undrain`."""
+"""`rackwright drain INVENTORY --limit HOST --reason TEXT`: take hosts out of service until `undrain`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rackwright.commands.inventories import add_settings, pick
+from rackwright.commands.inventories import add_choice, add_shared, refuse_unchosen
 from rackwright.commands.rollout import agreed
 from rackwright.concerns.drained import Drained
 from rackwright.exit_codes import ExitCode
@@ -26,32 +26,24 @@ from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, ReadingError
 from rackwright.pyinfra_glue.inventories import refused_of
 from rackwright.pyinfra_glue.poll import Reply, poll
-from rackwright.pyinfra_glue.session import hosts_named
+from rackwright.pyinfra_glue.session import loaded_for
 from rackwright.runs.record import DRAIN
 from rackwright.settings.problems import some
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
-    parser = commands.add_parser("drain", help="take hosts out of service: no clients, stopped, left aside by runs")
-    add_hosts(parser)
-    parser.add_argument("--reason", required=True, metavar="TEXT", help="why; `status` shows it to everybody")
+    parser = commands.add_parser("drain", help="take hosts out of service: drained, stopped, skipped by later runs")
+    add_choice(parser)
+    add_shared(parser, "yes", "reason")
     parser.add_argument("--anyway", action="store_true", help="though more hosts are down then than max_unavailable")
     parser.set_defaults(handler=run)
 
 
-def add_hosts(parser: argparse.ArgumentParser) -> None:
-    """Add what the commands on single hosts take."""
-    parser.add_argument("hosts", nargs="+", metavar="HOST")
-    parser.add_argument("-i", "--inventory", metavar="INVENTORY", help="default: the site's own")
-    add_settings(parser)
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
-
-
 def run(args: argparse.Namespace) -> int:
     """Look at the others and at what it stops, ask, drain; returns the exit status. Raises RackwrightError."""
-    everybody = hosts_named(args.inventory, args.hosts)
-    hosts = named(everybody, args.hosts, args.inventory)
+    mark = asdict(new_mark(args.reason or "", datetime.now(UTC)))
+    everybody, hosts = chosen(args)
     names = [host.name for host in hosts]
     refuse_halves(hosts, "drain")
     if not args.anyway:
@@ -61,7 +53,6 @@ def run(args: argparse.Namespace) -> int:
     if not args.yes and not agreed(f"This drains and stops what serves on {', '.join(names)} ({args.reason})."):
         print("nothing was done", file=sys.stderr)
         return ExitCode.ERROR
-    mark = asdict(new_mark(args.reason, datetime.now(UTC)))
     root = site_root(Path(args.inventory).expanduser()).absolute()
     started = begin(args.inventory, root, hosts, DRAIN, mark=mark)
     if why := started.vetoed():
@@ -69,10 +60,10 @@ def run(args: argparse.Namespace) -> int:
     return started.end(*take_out(started, mark))
 
 
-def named(everybody: Sequence[InventoryHost], names: Sequence[str], inventory: str) -> list[InventoryHost]:
-    """The hosts of these names, in inventory order. Raises SettingsError with the nearest right one."""
-    wanted = {pick(everybody, name, inventory).name for name in names}
-    return [host for host in everybody if host.name in wanted]
+def chosen(args: argparse.Namespace) -> tuple[list[InventoryHost], list[InventoryHost]]:
+    """Return all hosts and those that the command takes. Raises RackwrightError when the command names none."""
+    refuse_unchosen(args)
+    return loaded_for(args.inventory, args.limit, args.only)
 
 
 def new_mark(reason: str, now: datetime) -> Drained:

@@ -21,9 +21,9 @@ _NOTES = {
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser(
-        "drift", help="what moved by itself since the last deploy; 0 nothing, 2 something, 1 not known"
+        "drift", help="what changed on hosts since the last deploy; 0 nothing, 2 something, 1 not known"
     )
-    add_limit(parser, default=True)
+    add_limit(parser)
     parser.set_defaults(handler=run)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rackwright.commands.inventories import add_inventory
+from rackwright.commands.inventories import add_hosts, add_inventory
 from rackwright.concerns.options import LIMIT, WantedOptions, schema_script, walk_script
 from rackwright.concerns.options import wanted as wanted_options
 from rackwright.effects.reader import read_host
@@ -46,7 +46,7 @@ def add_parser(subparsers: Any) -> None:
     """Add `engine-data` to the command line."""
     parser = subparsers.add_parser("engine-data", help="keep what the hosts' own images accept, for `check`")
     add_inventory(parser)
-    parser.add_argument("--host", metavar="HOST", help="only this host")
+    add_hosts(parser)
     parser.set_defaults(handler=run)
 
 
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises RackwrightError for a wrong inventory, and when no host can be reached.
     """
-    entries = chosen_hosts(args.inventory, [args.host] if args.host else [])
+    entries = chosen_hosts(args.inventory, args.limit)
     root = site_root(Path(args.inventory).expanduser())
     locks = Locks(root)
     with connected(entries) as hosts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from rackwright.commands.inventories import add_limit
+from rackwright.commands.inventories import add_limit, add_shared
 from rackwright.fleet.inspect.run_script import show, spread
 from rackwright.plan.change import Shell
 
@@ -14,8 +14,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Register the command."""
     parser = commands.add_parser("exec", help="run a command on every chosen host; 1 when it failed somewhere")
     add_limit(parser)
-    parser.add_argument("--timeout", type=int, default=600, metavar="SECONDS", help="end it on the host after this")
-    parser.add_argument("words", nargs="+", metavar="CMD", help="after `--`: the command; `sh -c '...'` for a pipe")
+    add_shared(parser, "timeout", type=int, default=600)
     parser.set_defaults(handler=run)
 
 

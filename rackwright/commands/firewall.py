@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 
-from rackwright.commands.inventories import add_inventory, add_limit
+from rackwright.commands.inventories import add_choice, add_limit, refuse_unchosen
 from rackwright.concerns.firewall.kept import GUARD, SCRIPT
 from rackwright.concerns.watch import PAUSED, WATCH_TIMER, repairs_file
 from rackwright.fleet.inspect.reachability import reach_of_all
@@ -24,14 +24,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("firewall", help="how the hosts' rules stand; pause their repair")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     shown = verbs.add_parser("show", help="whether the rules stand, what was put back, and who gets in by a connection")
-    add_limit(shown, default=True)
+    add_limit(shown)
     shown.set_defaults(handler=_show)
     pause = verbs.add_parser("pause", help="put nothing back on these hosts for a while; a reboot ends it, too")
     pause.add_argument("--for", dest="length", required=True, metavar="1h", help="how long: 90s, 30m, 1h; at most 24h")
     resume = verbs.add_parser("resume", help="look after the rules again")
     for each, handler in ((pause, _pause), (resume, _resume)):
-        add_inventory(each)
-        each.add_argument("hosts", nargs="+", metavar="HOST|GROUP")
+        add_choice(each)
         each.set_defaults(handler=handler)
 
 
@@ -41,11 +40,13 @@ def _show(args: argparse.Namespace) -> int:
 
 def _pause(args: argparse.Namespace) -> int:
     seconds = seconds_of(args.length)
-    return show(spread(args.inventory, args.hosts, lambda _: _script("pause", seconds)))
+    refuse_unchosen(args)
+    return show(spread(args.inventory, args.limit, lambda _: _script("pause", seconds), args.only))
 
 
 def _resume(args: argparse.Namespace) -> int:
-    return show(spread(args.inventory, args.hosts, lambda _: _script("resume")))
+    refuse_unchosen(args)
+    return show(spread(args.inventory, args.limit, lambda _: _script("resume"), args.only))
 
 
 def _script(verb: str, seconds: int = 0) -> Shell:

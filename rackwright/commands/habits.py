@@ -24,7 +24,7 @@ VERBS = {
     **dict.fromkeys(("ps", "list", "ls", "get", "details", "app", "ping"), "next: rackwright status INVENTORY"),
     **dict.fromkeys(("remove", "destroy", "uninstall", "down", "delete"), "next: rackwright teardown INVENTORY --dry"),
     **dict.fromkeys(("ssh", "shell"), "next: rackwright exec INVENTORY -- CMD"),
-    "restart": "next: rackwright reboot INVENTORY, or for one endpoint: "
+    "restart": "next: rackwright reboot INVENTORY --limit HOST, or for one endpoint: "
     "rackwright exec INVENTORY -- systemctl restart rackwright-NAME",
     "start": "next: rackwright exec INVENTORY -- systemctl start rackwright-NAME",
     "stop": "next: rackwright exec INVENTORY -- systemctl stop rackwright-NAME",
@@ -47,8 +47,8 @@ OPTIONS = {
     "--dry-run": "rackwright plan INVENTORY changes nothing, and shows what would change",
     "-D": "rackwright plan INVENTORY shows every difference",
     "--diff": "rackwright plan INVENTORY shows every difference",
-    "-i": "the inventory is the first word: rackwright VERB INVENTORY",
-    "--inventory": "the inventory is the first word: rackwright VERB INVENTORY",
+    "-i": "the inventory is the first word behind its verb: rackwright status INVENTORY",
+    "--inventory": "the inventory is the first word behind its verb: rackwright status INVENTORY",
     "-e": "--data KEY=VALUE",
     "--extra-vars": "--data KEY=VALUE",
     "logs -f": "ssh HOST journalctl -fu rackwright-NAME",
@@ -56,7 +56,7 @@ OPTIONS = {
     "-f": "a rollout's waves: --wave N",
     "--forks": "a rollout's waves: --wave N",
     "--hosts": "--limit HOST|GROUP",
-    "--force": "rackwright unlock INVENTORY, when another run holds the host",
+    "--force": "rackwright lease break INVENTORY, when another run holds the host",
     "-b": "nothing: Rackwright works as root through sudo unless the login is root",
     "--become": "nothing: Rackwright works as root through sudo unless the login is root",
 }

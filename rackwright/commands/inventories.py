@@ -8,22 +8,39 @@ from collections.abc import Sequence
 from typing import Any
 
 from rackwright.commands.vault import PASSWORD_FILE
-from rackwright.loading.choice import EVERYBODY, Choice
+from rackwright.loading.choice import Choice
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, SettingsError
-from rackwright.pyinfra_glue.inventories import load_inventory
+from rackwright.pyinfra_glue.inventories import limited, load_inventory
 from rackwright.runs.selection import HELP
 from rackwright.settings.problems import nearest
 
+WILDCARD = frozenset("*?[")
+"""Characters of a `--limit` that is a pattern."""
+Arguments = argparse.ArgumentParser | argparse._MutuallyExclusiveGroup
+SHARED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "yes": (("-y", "--yes"), {"action": "store_true", "help": "do not ask"}),
+    "json": (("--json",), {"action": "store_true", "help": "print JSON, for programs"}),
+    "reason": (("--reason",), {"metavar": "TEXT", "help": "why; `status` and later runs show it"}),
+    "timeout": (("--timeout",), {"metavar": "SECONDS", "help": "longest time of the command on each host"}),
+}
+"""Options that are the same in each verb that has them, by name; `--data`, `--limit` and `--only` are below."""
 
-def add_inventory(parser: argparse.ArgumentParser, default: bool = False) -> None:
-    """Add INVENTORY and where the vault password comes from to a command.
 
-    default: whether it may be left out; not where another word follows, nor where the command takes things away.
-    """
-    own = "; left out: $RACKWRIGHT_INVENTORY, the one in ansible.cfg, or the site's only one"
-    text = f"inventory/*.py, or an Ansible inventory{own if default else ''}"
-    parser.add_argument("inventory", metavar="INVENTORY", nargs="?" if default else None, help=text)
+def add_shared(parser: argparse.ArgumentParser, *names: str, **timeout: Any) -> None:
+    """Add options of the table to a verb. timeout: type and default of `--timeout`, which differ."""
+    for name in names:
+        flags, fields = SHARED[name]
+        parser.add_argument(*flags, **fields, **(timeout if name == "timeout" else {}))
+
+
+def add_inventory(parser: argparse.ArgumentParser) -> None:
+    """Add INVENTORY and where the vault password comes from to a command."""
+    text = (
+        "inventory/*.py, or an Ansible inventory; left out: $RACKWRIGHT_INVENTORY, the one in ansible.cfg, or the "
+        "site's only one"
+    )
+    parser.add_argument("inventory", metavar="INVENTORY", nargs="?", help=text)
     add_settings(parser)
 
 
@@ -62,27 +79,72 @@ def _pair(text: str) -> tuple[str, Any]:
         return key, value
 
 
-def add_limit(parser: argparse.ArgumentParser, default: bool = False) -> None:
-    """Add the same, and which hosts, to a command that connects to them."""
-    add_inventory(parser, default)
+def add_hosts(parser: Arguments) -> None:
+    """Add which hosts a command takes."""
     parser.add_argument("--limit", action="append", default=[], metavar="HOST|GROUP", help="as pyinfra's --limit")
+
+
+def add_limit(parser: argparse.ArgumentParser) -> None:
+    """Add the same, and which hosts, to a command that connects to them."""
+    add_inventory(parser)
+    add_hosts(parser)
+    _add_only(parser)
+
+
+def add_choice(parser: argparse.ArgumentParser) -> None:
+    """Add the same to a command that takes hosts out of service: it acts on all of them only with `--all`."""
+    add_inventory(parser)
+    which = parser.add_mutually_exclusive_group()
+    add_hosts(which)
+    which.add_argument("--all", action="store_true", help="all hosts of the inventory")
+    _add_only(parser)
+
+
+def _add_only(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", action="append", default=[], metavar="STATE@RUN", help=HELP)
 
 
-def hosts_of(args: argparse.Namespace, only: str | None = None, arguments: bool = True) -> list[InventoryHost]:
-    """Hosts of the command's inventory; `only` picks one by name. Raises SettingsError for what is wrong with it.
+def refuse_unchosen(args: argparse.Namespace) -> None:
+    """Raise RackwrightError where a command that takes hosts out of service does not say which."""
+    if not (args.limit or args.only or args.all):
+        again = f"rackwright {args.command}{_verb_below(args)} {args.inventory}"
+        raise RackwrightError(
+            f"{args.command} needs its hosts named; nothing was done; next: {again} --limit HOST, or {again} --all",
+            code="RW1038",
+        )
+
+
+def _verb_below(args: argparse.Namespace) -> str:
+    return f" {args.verb}" if getattr(args, "verb", "") else ""
+
+
+def hosts_of(args: argparse.Namespace, arguments: bool = True) -> list[InventoryHost]:
+    """Hosts that `--limit` names, without a connection. Raises SettingsError for what is wrong with the inventory.
 
     arguments: as in load_inventory.
     """
-    choice = EVERYBODY if only is None else Choice(names=(only,))
-    hosts = load_inventory(args.inventory, arguments, choice)
-    return hosts if only is None else [pick(hosts, only, args.inventory)]
+    hosts = load_inventory(args.inventory, arguments, Choice(args.limit))
+    refuse_unknown(hosts, args.limit, args.inventory)
+    return limited(hosts, args.limit, args.inventory)
 
 
-def pick(hosts: Sequence[InventoryHost], name: str, inventory: str) -> InventoryHost:
-    """The host of that name. Raises SettingsError with the nearest right one."""
-    for host in hosts:
-        if host.name == name:
-            return host
-    hint = nearest(name, [host.name for host in hosts])
-    raise SettingsError(f"{inventory} has no host {name}{hint}; next: rackwright check {inventory}", code="RW1008")
+def refuse_unknown(hosts: Sequence[InventoryHost], limit: Sequence[str], inventory: str) -> None:
+    """Raise SettingsError, with the nearest name, for a `--limit` that names no host and no group."""
+    known = list(dict.fromkeys([*(host.name for host in hosts), *(group for host in hosts for group in host.groups)]))
+    for name in limit:
+        if name not in known and not WILDCARD.intersection(name):
+            raise SettingsError(
+                f"{inventory} has no host or group {name}{nearest(name, known)}; next: rackwright check {inventory}",
+                code="RW1008",
+            )
+
+
+def one_of(args: argparse.Namespace, hosts: Sequence[InventoryHost]) -> InventoryHost:
+    """Return the host of a command that takes one. Raises SettingsError when several are chosen."""
+    if len(hosts) > 1:
+        raise SettingsError(
+            f"{len(hosts)} hosts are chosen, and {args.command} takes one at a time; next: rackwright {args.command} "
+            f"{args.inventory} --limit {hosts[0].name}",
+            code="RW1019",
+        )
+    return hosts[0]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rackwright.commands.inventories import pick
+from rackwright.commands.inventories import refuse_unknown
 from rackwright.concerns.catalog import refuse_broken_templates
 from rackwright.concerns.declared import Declared
 from rackwright.loading.choice import Choice
@@ -69,8 +69,8 @@ def _loaded(inventory: str, choice: Choice, found: Judged) -> list[InventoryHost
             return [one for one in load_inventory(inventory, False, remaining) if remaining.takes(one.name, one.groups)]
         except InvalidSettingsError:  # it is the site's, and so every host's
             return []
-    named = hosts if choice.names is None else [pick(hosts, name, inventory) for name in choice.names]
-    return limited(named, choice.limit, inventory)
+    refuse_unknown(hosts, choice.limit, inventory)
+    return limited(hosts, choice.limit, inventory)
 
 
 def _declare(root: Path, hosts: Sequence[InventoryHost], found: Judged) -> None:

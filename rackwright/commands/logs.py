@@ -14,7 +14,7 @@ from rackwright.settings.model import HostSettings
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("logs", help="the last lines of every endpoint's journal")
-    add_limit(parser, default=True)
+    add_limit(parser)
     parser.add_argument("-n", "--lines", type=int, default=20, metavar="N", help="lines of each endpoint")
     parser.set_defaults(handler=run)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rackwright.commands.inventories import add_limit
+from rackwright.commands.inventories import add_limit, add_shared
 from rackwright.fleet.inspect.grouping import exit_code
 from rackwright.fleet.inspect.headline import headline, with_restart_notes
 from rackwright.fleet.inspect.left_hosts import left_hosts
@@ -25,8 +25,8 @@ from rackwright.runs.journal import records
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("plan", help="what a deploy would change; 0 nothing, 2 something, 1 not known")
-    add_limit(parser, default=True)
-    parser.add_argument("--json", action="store_true", help="for programs")
+    add_limit(parser)
+    add_shared(parser, "json")
     parser.set_defaults(handler=run)
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rackwright.commands.inventories import add_limit
+from rackwright.commands.inventories import add_choice, add_shared, refuse_unchosen
 from rackwright.commands.rollout import add_waves, agreed, given
 from rackwright.exit_codes import ExitCode
 from rackwright.fleet.maintenance.control import BACK_WITHIN, restart_hosts
@@ -27,17 +27,18 @@ from rackwright.runs.record import REBOOT
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("reboot", help="restart hosts in waves: drain, restart, prove, next")
-    add_limit(parser, default=True)
+    add_choice(parser)
     add_waves(parser)
     within = f"within which a host must be back (default: {BACK_WITHIN})"
     parser.add_argument("--back-within", type=_seconds, default=BACK_WITHIN, metavar="SECONDS", help=within)
     parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    add_shared(parser, "yes")
     parser.set_defaults(handler=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Restart the chosen hosts that are in service; returns the exit status. Raises RackwrightError."""
+    refuse_unchosen(args)
     entries = chosen_together(args.inventory, args.limit, args.only)
     root, place = site_root(Path(args.inventory)).absolute(), Path(args.inventory).absolute()
     names, listed = [entry.name for entry in entries], load_quarantine(root)

@@ -1,4 +1,4 @@
-"""`rackwright rebuild HOST`: a reinstalled host comes back to its place, with the release that its group serves."""
+"""`rackwright rebuild INVENTORY --limit HOST`: deploy a reinstalled host with the release that its group serves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rackwright.commands.inventories import add_settings, data_of, pick
+from rackwright.commands.drain import chosen
+from rackwright.commands.inventories import add_choice, add_shared, data_of, one_of
 from rackwright.commands.rollout import agreed
 from rackwright.concerns.drained import Drained
 from rackwright.exit_codes import ExitCode
@@ -23,7 +24,6 @@ from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, ReadingError
 from rackwright.pyinfra_glue.poll import poll
-from rackwright.pyinfra_glue.session import hosts_named
 from rackwright.pyinfra_glue.ssh import hostkeys
 from rackwright.pyinfra_glue.ssh.client import line_to
 from rackwright.pyinfra_glue.ssh.hostkeys import HostKey
@@ -35,26 +35,23 @@ from rackwright.sources.lockfile import Lock, load_lock, pinned, write_lock
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("rebuild", help="bring a reinstalled host back with the release of its group")
-    parser.add_argument("host", metavar="HOST")
-    parser.add_argument("-i", "--inventory", required=True, metavar="INVENTORY", help="who its group is")
-    add_settings(parser)
-    parser.add_argument(
-        "--fingerprint", metavar="SHA256:...", help="the new host key's, as `ssh-keygen -lf` prints it on the console"
-    )
+    add_choice(parser)
+    what = "the new host key's, as `ssh-keygen -lf` prints it on the console; with --yes a changed key needs it"
+    parser.add_argument("--fingerprint", metavar="SHA256:...", help=what)
     parser.add_argument(
         "--as-settings",
         action="store_true",
         help="deploy what the settings ask, though its group serves something else",
     )
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask; a changed key then needs --fingerprint")
+    add_shared(parser, "yes")
     parser.set_defaults(handler=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Compare, ask, accept the key, deploy, prove; returns the exit status. Raises RackwrightError."""
     own = data_of(args)
-    entries = hosts_named(args.inventory, [args.host])
-    entry = pick(entries, args.host, args.inventory)
+    entries, hosts = chosen(args)
+    entry = one_of(args, hosts)
     together = served_with(entries, entry)
     for host, mark in drained_hosts(together).items():
         refuse_drained(host, {host: mark})
@@ -90,7 +87,8 @@ def refuse_drained(host: str, marks: Mapping[str, Drained]) -> None:
     """A host that has its mark still was not reinstalled, and no run switches its endpoints. Raises RackwrightError."""
     if mark := marks.get(host):
         raise RackwrightError(
-            f"{host} is {mark}; nothing was done; next: rackwright undrain {host} -i INVENTORY, then the same command",
+            f"{host} is {mark}; nothing was done; next: rackwright undrain INVENTORY --limit {host}, then the same "
+            "command",
             code="RW1032",
         )
 
@@ -123,7 +121,7 @@ def _pins(root: Path, entry: InventoryHost, peers: Sequence[InventoryHost], args
     if found and not args.as_settings:
         raise RackwrightError(
             "\n".join(found) + f"\n{entry.name} is left as it is; next: roll the settings out to its group first, or "
-            f"rackwright rebuild {entry.name} -i {args.inventory} --as-settings",
+            f"rackwright rebuild {args.inventory} --limit {entry.name} --as-settings",
             code="RW1011",
         )
     print("\n".join(found or _peer_lines(places)))

@@ -1,11 +1,11 @@
-"""`rackwright render INVENTORY --host H --out DIR`: every file as it would land, offline, secrets masked."""
+"""`rackwright render INVENTORY --limit HOST --out DIR`: every file as it would land, offline, secrets masked."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from rackwright.commands.inventories import add_inventory, hosts_of
+from rackwright.commands.inventories import add_hosts, add_inventory, hosts_of, one_of
 from rackwright.concerns.catalog import ALL
 from rackwright.exit_codes import ExitCode
 from rackwright.loading.files import DEPLOY, site_root
@@ -20,7 +20,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Register the command."""
     parser = commands.add_parser("render", help="write every file as it would land on a host, offline")
     add_inventory(parser)
-    parser.add_argument("--host", required=True, metavar="HOST")
+    add_hosts(parser)
     parser.add_argument("--out", required=True, type=Path, metavar="DIR")
     parser.set_defaults(handler=run)
 
@@ -28,7 +28,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Write the files below DIR, at their paths on the host. Raises RackwrightError."""
     root = site_root(Path(arguments.inventory).expanduser())
-    (host,) = hosts_of(arguments, arguments.host, arguments=False)
+    host = one_of(arguments, hosts_of(arguments, arguments=False))
     if (deploy := root / DEPLOY).exists():
         host = overlay_arguments(host, declared_by(root, [host])[host.name], deploy)
     settings = Locks(root).pin(host.settings)

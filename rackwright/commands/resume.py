@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.commands import rollback
-from rackwright.commands.inventories import add_data, add_vault, data_of
+from rackwright.commands.inventories import add_data, add_shared, add_vault, data_of
 from rackwright.commands.rollout import KEYS, agreed
 from rackwright.commands.runs import add_site, all_records, root_of
 from rackwright.commands.teardown import tear_down
@@ -73,7 +73,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_site(parser)
     add_vault(parser)
     parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    add_shared(parser, "yes")
     parser.set_defaults(handler=run)
 
 

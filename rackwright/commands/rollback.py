@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rackwright.commands.inventories import add_limit
+from rackwright.commands.inventories import add_limit, add_shared
 from rackwright.commands.rollout import agreed
 from rackwright.concerns.endpoint.switch.rollback import LAST
 from rackwright.exit_codes import ExitCode
@@ -26,10 +26,10 @@ from rackwright.runs.record import BY_HAND
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("rollback", help="roll back to the proven release before, without a download")
-    add_limit(parser, default=True)
+    add_limit(parser)
     parser.add_argument("--to", metavar="RELEASE", default=LAST, help="a release that the hosts keep")
     parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    add_shared(parser, "yes")
     parser.set_defaults(handler=run)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rackwright.commands.inventories import add_limit, data_of
+from rackwright.commands.inventories import add_limit, add_shared, data_of
 from rackwright.exit_codes import ExitCode
 from rackwright.fleet.inspect.host_names import hosts_text
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
@@ -46,12 +46,12 @@ PLAN_SECONDS = 300
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("rollout", help="stage everywhere, then switch in waves behind the full gate")
-    add_limit(parser, default=True)
+    add_limit(parser)
     add_waves(parser)
     adopt = "restart also for what differs in the unit or its helper scripts alone"
     parser.add_argument("--adopt", action="store_const", const=True, help=adopt)
     parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    add_shared(parser, "yes")
     parser.set_defaults(handler=run)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rackwright.commands.inventories import add_shared
 from rackwright.exit_codes import ExitCode
 from rackwright.fleet.rollout.candidates import overtaken_runs
 from rackwright.fleet.rollout.resuming import shown_outcome
@@ -29,7 +30,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("run", nargs="?", metavar="RUN", help="a run's name, or `last`")
     parser.add_argument("-n", "--newest", type=int, default=20, metavar="N", help="how many to list")
     add_site(parser)
-    parser.add_argument("--json", action="store_true", help="for programs")
+    add_shared(parser, "json")
     parser.set_defaults(handler=run)
 
 

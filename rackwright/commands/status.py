@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
-from rackwright.commands.inventories import add_limit
+from rackwright.commands.inventories import add_limit, add_shared
 from rackwright.exit_codes import done_if
 from rackwright.fleet.inspect.status.script import status_script
 from rackwright.loading.files import site_root
@@ -25,8 +25,8 @@ OUTPUT = "rackwright.fleet.inspect.status.output"
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("status", help="what serves where; 1 when a host cannot be read")
-    add_limit(parser, default=True)
-    parser.add_argument("--json", action="store_true", help="for programs")
+    add_limit(parser)
+    add_shared(parser, "json")
     parser.set_defaults(handler=run)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from rackwright.commands.inventories import add_limit
+from rackwright.commands.inventories import add_choice, add_shared, refuse_unchosen
 from rackwright.commands.rollout import agreed
 from rackwright.exit_codes import ExitCode
 from rackwright.fleet.rollout.launch import Run, begin, phase, read_by_pyinfra
@@ -31,17 +31,19 @@ Steps = Mapping[str, Sequence[str]]
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("teardown", help="remove what Rackwright put on the hosts, and nothing else")
-    add_limit(parser)
+    add_choice(parser)
     parser.add_argument("--purge", action="store_true", help="models and images too")
     left = "only what steps that deploy.py no longer calls have left"
     parser.add_argument("--left-behind", action="store_true", help=left)
     parser.add_argument("--dry", action="store_true", help="show what would be removed")
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    add_shared(parser, "yes")
     parser.set_defaults(handler=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the teardown through pyinfra; returns its exit status."""
+    if not arguments.dry:
+        refuse_unchosen(arguments)
     hosts = chosen_together(arguments.inventory, arguments.limit, arguments.only)
     root = site_root(Path(arguments.inventory).expanduser()).absolute()
     steps = {name: own.steps for name, own in declared_by(root, hosts).items()} if arguments.left_behind else None

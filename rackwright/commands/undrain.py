@@ -1,4 +1,4 @@
-"""`rackwright undrain HOST`: start what a drained host served, ask it, and let runs take the host again."""
+"""`rackwright undrain INVENTORY --limit HOST`: start and ask what drained hosts served; runs take them again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from rackwright.commands.drain import add_hosts, named
+from rackwright.commands.drain import chosen
+from rackwright.commands.inventories import add_choice, add_shared
 from rackwright.commands.rollout import agreed
 from rackwright.exit_codes import ExitCode
 from rackwright.fleet.maintenance.capacity import refuse_halves
@@ -14,20 +15,20 @@ from rackwright.fleet.maintenance.control import take_in
 from rackwright.fleet.maintenance.drained_hosts import drained_hosts
 from rackwright.fleet.rollout.launch import begin
 from rackwright.loading.files import site_root
-from rackwright.pyinfra_glue.session import hosts_named
 from rackwright.runs.record import UNDRAIN
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("undrain", help="take drained hosts into service again: started, asked, let in")
-    add_hosts(parser)
+    add_choice(parser)
+    add_shared(parser, "yes")
     parser.set_defaults(handler=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Say why each is drained, ask, take in; returns the exit status. Raises RackwrightError."""
-    hosts = named(hosts_named(args.inventory, args.hosts), args.hosts, args.inventory)
+    hosts = chosen(args)[1]
     refuse_halves(hosts, "undrain")
     marks = drained_hosts(hosts)
     for host in hosts:

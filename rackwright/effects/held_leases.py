@@ -11,7 +11,7 @@ from datetime import datetime
 
 from pyinfra.api.state import State
 
-from rackwright.concerns.lease import LEASE, TTL, UNLOCK, parse_seen, span, whose
+from rackwright.concerns.lease import BREAKS, LEASE, TTL, parse_seen, span, whose
 from rackwright.effects.run_context import part_of
 from rackwright.hostside import host_script
 from rackwright.paths import RUN
@@ -86,9 +86,10 @@ def why_lost(errors: Iterable[str], now: datetime) -> str:
     seen = parse_seen(errors)
     if seen.lease is None:
         why = "the lease of this run is gone: the host was restarted, or another run has had it since"
-    elif seen.lease.holder.purpose == UNLOCK:
+    elif seen.lease.holder.purpose in BREAKS:
         holder = seen.lease.holder
-        why = f"the lease of this run was taken away by {holder.user}@{holder.machine} ({UNLOCK}), {span(seen.age)} ago"
+        by = f"{holder.user}@{holder.machine} ({holder.purpose})"
+        why = f"the lease of this run was taken away by {by}, {span(seen.age)} ago"
     else:
         why = f"the lease of this run was taken over by {whose(seen, now)}"
     return f"{why}; nothing more was changed here; next: run the same command again"

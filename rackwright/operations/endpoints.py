@@ -138,7 +138,7 @@ def left_drained(host: Host, seen: HostReading) -> bool:
     mark = seen[DRAINED].drained
     if mark is None:
         return False
-    text = f"{mark}; its endpoints are left as they are; next: rackwright undrain {host.name} -i INVENTORY"
+    text = f"{mark}; its endpoints are left as they are; next: rackwright undrain INVENTORY --limit {host.name}"
     note("host", host=host.name, state=RunState.DRAINED, text=text)
     say(host, text, "yellow")
     return True

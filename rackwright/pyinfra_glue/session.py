@@ -48,14 +48,22 @@ def chosen_hosts(
     The settings of the others need not be valid.
     Raises RackwrightError when a pattern matches nothing, or when no host is left.
     """
+    return loaded_for(inventory, limit, only, arguments)[1]
+
+
+def loaded_for(
+    inventory: str, limit: Sequence[str], only: Sequence[str] = (), arguments: bool = True
+) -> tuple[list[InventoryHost], list[InventoryHost]]:
+    """Return all hosts of an inventory, and those that are chosen; refusals as in chosen_hosts."""
     root = site_root(Path(inventory).expanduser())
     names = {name for text in only for name in named_by(root, text)} if only else None
-    found = limited(load_inventory(inventory, arguments, Choice(limit, names)), limit, inventory)
+    everybody = load_inventory(inventory, arguments, Choice(limit, names))
+    found = limited(everybody, limit, inventory)
     if names is not None and not any(entry.name in names for entry in found):
         raise RackwrightError(
             f"--only {', '.join(only)} and --limit together leave no host; nothing was done", code="RW1311"
         )
-    return [entry for entry in found if names is None or entry.name in names]
+    return everybody, [entry for entry in found if names is None or entry.name in names]
 
 
 def hosts_named(inventory: str, names: Collection[str]) -> list[InventoryHost]:

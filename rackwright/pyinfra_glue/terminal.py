@@ -18,7 +18,7 @@ from rackwright.messages import RackwrightError, paragraph
 from rackwright.pyinfra_glue.patch import patch
 from rackwright.pyinfra_glue.prompt import answer_to
 
-_REINSTALLED = "If the host was reinstalled: rackwright rebuild HOST -i INVENTORY compares the new key, and accepts it"
+_REINSTALLED = "If it was reinstalled: rackwright rebuild INVENTORY --limit HOST compares the new key, and accepts it"
 _INSTEAD = {"If this is expected, you can remove the bad key using:": _REINSTALLED, "    ssh-keygen -R": ""}
 """By how pyinfra's lines begin: what is said in their place, or nothing."""
 _COLOUR = re.compile(r"(\x1b\[(?:[01]|3[1-7]|9[0-7])m)")
@@ -58,7 +58,11 @@ def tame_output() -> None:
 
 def rebuilt(error: str, host: str) -> str:
     """What to do next where pyinfra says that a host shows another key than before; empty for another error."""
-    return f"; next, if it was reinstalled: rackwright rebuild {host} -i INVENTORY" if "host key error" in error else ""
+    return (
+        f"; next, if it was reinstalled: rackwright rebuild INVENTORY --limit {host}"
+        if "host key error" in error
+        else ""
+    )
 
 
 def _ask(prompt: object = "") -> str:

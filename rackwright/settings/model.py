@@ -232,7 +232,7 @@ class HostSettings(EndpointSettings):
     downloads: Downloads = Downloads.model_construct()
     proxy: Proxy = Proxy.model_construct()
     control_proxy: Proxy | None = None
-    """Proxies for what the control machine itself asks (`rackwright lock`); default: those of the hosts."""
+    """Proxies for what the control machine itself asks (`rackwright pin`); default: those of the hosts."""
     mirrors: Mirrors = Mirrors.model_construct()
     releases: Releases = Releases.model_construct()
     rollout: Rollout = Rollout.model_construct()

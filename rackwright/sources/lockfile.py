@@ -30,7 +30,7 @@ from rackwright.settings.sections import IMAGE as IMAGE_NAME
 
 FILE = "rackwright.lock.yml"
 HEAD = """\
-# Written by `rackwright lock INVENTORY`; keep it under version control.
+# Written by `rackwright pin INVENTORY`; keep it under version control.
 # To move to other bytes, change an entry or remove it, run the deploy, and lock again.
 """
 
@@ -114,7 +114,7 @@ def load_lock(root: Path, name: str = FILE) -> Lock:
     return Lock(document.images, document.models)
 
 
-NEXT = "next: git checkout {0}, or remove the keys in this message and: rackwright lock INVENTORY"
+NEXT = "next: git checkout {0}, or remove the keys in this message and: rackwright pin INVENTORY"
 
 
 def _plain_values(path: Path) -> Any:

@@ -77,7 +77,7 @@ def steps(lab: str, offline: bool) -> Iterator[Step]:
     yield from _a_member_dies(lab)
     yield Step("status at the end", rackwright("status", INVENTORY))
     yield from _on_each(lab, "journal at the end of", JOURNAL)
-    yield Step("teardown", rackwright("teardown", INVENTORY, "-y", "--purge"))
+    yield Step("teardown", rackwright("teardown", INVENTORY, "--all", "-y", "--purge"))
     yield Step("lab down", rackwright("lab", "down", "--id", lab))
 
 
@@ -106,7 +106,7 @@ def _change(name: str, **settings: object) -> tuple[str, ...]:
 
 
 def _chat(name: str) -> Step:
-    return Step(name, rackwright("chat", INVENTORY, QUESTION), says="Paris")
+    return Step(name, rackwright("chat", INVENTORY, "--", QUESTION), says="Paris")
 
 
 def _on_each(lab: str, name: str, line: str, seconds: int = 100, says: str = "") -> Iterator[Step]:

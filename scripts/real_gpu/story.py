@@ -104,7 +104,7 @@ def steps(lab: str, offline: bool) -> Iterator[Step]:
         says="proved: a chat answer",
     )
     yield Step("deploy again", pyinfra(INVENTORY, "deploy.py", "-y"))
-    yield Step("chat", rackwright("chat", INVENTORY, QUESTION), says="Paris")
+    yield Step("chat", rackwright("chat", INVENTORY, "--", QUESTION), says="Paris")
     container = "sudo docker exec rackwright-llm nvidia-smi; sudo docker inspect rackwright-llm"
     yield Step("GPU in the container", rackwright(*on_host, container))
     yield Step("drafts and tokens as vLLM counts them", rackwright(*on_host, METRICS), says="spec_decode")
@@ -117,16 +117,16 @@ def steps(lab: str, offline: bool) -> Iterator[Step]:
     yield Step("bench beside vLLM's own", own, seconds=500, says="tokens a second")
     both = ("--compare", "baseline,ngram", "--suite", SUITE, "--rounds", "5", "--time-limit", "12")
     yield Step("drafting on and off", rackwright(*bench, *both), seconds=900, says="against baseline")
-    yield Step("chat after the comparison", rackwright("chat", INVENTORY, QUESTION), says="Paris")
+    yield Step("chat after the comparison", rackwright("chat", INVENTORY, "--", QUESTION), says="Paris")
     good = data(model=revision("v2"), engine={"max-num-seqs": 8})
     yield Step("a good change", rollout(INVENTORY, *good), seconds=300)
     yield Step("drafts after the gate", rackwright(*on_host, METRICS), says="spec_decode")
     bad = data(model=revision("v3"), engine={"max-num-seqs": 8})
     yield Step("a bad change rolls back", rollout(INVENTORY, *bad), right=(3,), seconds=400, says="refused: ")
-    yield Step("chat after rolling back", rackwright("chat", INVENTORY, QUESTION), says="Paris")
+    yield Step("chat after rolling back", rackwright("chat", INVENTORY, "--", QUESTION), says="Paris")
     yield Step("status after rolling back", rackwright("status", INVENTORY))
     yield Step("journal", rackwright(*on_host, "sudo journalctl --no-pager --lines 400 --unit rackwright-llm"))
-    yield Step("teardown", rackwright("teardown", INVENTORY, "-y", "--purge"))
+    yield Step("teardown", rackwright("teardown", INVENTORY, "--all", "-y", "--purge"))
     yield Step("lab down", rackwright("lab", "down", "--id", lab))
 
 

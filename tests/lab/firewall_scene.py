@@ -121,11 +121,11 @@ class Scene:
     @contextmanager
     def unwatched(self) -> Iterator[None]:
         """The host puts nothing back by itself: what was moved stays so until a deploy finds it."""
-        assert self.own("firewall", "pause", "inventory/lab.py", self.host.name, "--for", "1h").status == 0
+        assert self.own("firewall", "pause", "inventory/lab.py", "--limit", self.host.name, "--for", "1h").status == 0
         try:
             yield
         finally:
-            assert self.own("firewall", "resume", "inventory/lab.py", self.host.name).status == 0
+            assert self.own("firewall", "resume", "inventory/lab.py", "--limit", self.host.name).status == 0
 
     def environment(self) -> dict[str, str]:
         """What a deploy runs with."""

@@ -93,7 +93,7 @@ def test_an_endpoint_asks_for_its_key_and_takes_a_new_one(bench: Bench, tmp_path
     assert [status(bench.host, "/v1/models", key) for key in (KEY, NEXT)] == ["200", "401"]
     assert_hidden(bench.host, KEY)
     assert bench.deploy(VLLM, **ONE, api_key=KEY).changed == []
-    said = asked(bench, KEY, "chat", str(INVENTORY), "What is 17 + 25? Answer with the number only.")
+    said = asked(bench, KEY, "chat", str(INVENTORY), "--", "What is 17 + 25? Answer with the number only.")
     assert "42" in said.output, said.output
 
     run = bench.deploy(VLLM, **ONE, api_key=NEXT)
@@ -105,7 +105,7 @@ def test_an_endpoint_asks_for_its_key_and_takes_a_new_one(bench: Bench, tmp_path
 
     bench.host.run("systemctl stop rackwright-llm")
     with squatter(bench.host):
-        said = asked(bench, NEXT, "chat", str(INVENTORY), "What is 17 + 25?")
+        said = asked(bench, NEXT, "chat", str(INVENTORY), "--", "What is 17 + 25?")
         assert "is not asked: port 8000 is taken by python3, pid " in said.output, said.output
         cache = f"XDG_CACHE_HOME={cache_with_standin(tmp_path)}"
         words = ("env", cache, BIN / "rackwright", "bench", str(INVENTORY), "-y")
@@ -147,5 +147,5 @@ def test_on_the_hosts_network_too_nobody_else_gets_the_key(bench: Bench) -> None
         assert "user ops, at 0.0.0.0; next: " in run.output
         assert "quarantined (another process on its port)" in run.output
     assert bench.deploy(VLLM, **own, api_key=NEXT).status == 0
-    said = asked(bench, NEXT, "chat", str(INVENTORY), "What is 17 + 25? Answer with the number only.")
+    said = asked(bench, NEXT, "chat", str(INVENTORY), "--", "What is 17 + 25? Answer with the number only.")
     assert "42" in said.output, said.output

@@ -67,7 +67,7 @@ def test_the_tutorial_quotes_what_a_deploy_prints(deployed: Site) -> None:
     assert tutorial.missing(5, deployed.runs[0].output, bare) == []
     checked = [deployed.rackwright("check", "inventory/lab.py", *more).output for more in ((), ("--show-origin",))]
     assert tutorial.missing(3, "\n".join(checked), bare) == []
-    asked = deployed.rackwright("chat", "inventory/lab.py", "What is the capital of France?")
+    asked = deployed.rackwright("chat", "inventory/lab.py", "--", "What is the capital of France?")
     assert tutorial.missing(6, asked.output, bare) == []
 
 

@@ -267,7 +267,7 @@ def test_a_host_behind_a_bastion_is_rebuilt(behind: Behind) -> None:
     behind.host.reset()
     behind.host.new_host_key()
     behind.host.run(SHUT.format("-I", behind.bastion.address))
-    words = ("rebuild", behind.host.name, "--inventory", behind.inventory, "-y", "--fingerprint")
+    words = ("rebuild", behind.inventory, "--limit", behind.host.name, "-y", "--fingerprint")
     run = behind.site.rackwright(*words, fingerprint(behind.host))
     assert run.status == 0, run.output
     assert "is back in its place" in run.output

@@ -143,7 +143,7 @@ def test_what_even_our_table_does_not_outlive_is_put_back_and_a_fight_is_named(s
 def test_nothing_is_put_back_while_somebody_is_at_work(scene: Scene) -> None:
     assert scene.deploy(allow_from=scene.friends).status == 0
     scene.host.run(f"systemctl stop {WATCH_TIMER}")
-    paused = scene.own("firewall", "pause", "inventory/lab.py", scene.host.name, "--for", "1h")
+    paused = scene.own("firewall", "pause", "inventory/lab.py", "--limit", scene.host.name, "--for", "1h")
     assert paused.status == 0, paused.output
     scene.host.run("nft delete table inet rackwright")
     scene.host.run(f"systemctl start {WATCH_SERVICE}")
@@ -152,7 +152,9 @@ def test_nothing_is_put_back_while_somebody_is_at_work(scene: Scene) -> None:
     assert shown.status == 1
     assert "is not as it was put" in shown.output
     assert "nothing is put back for another" in shown.output
-    assert scene.own("firewall", "resume", "inventory/lab.py", scene.host.name).status == 1, "its timer does not run"
+    assert scene.own("firewall", "resume", "inventory/lab.py", "--limit", scene.host.name).status == 1, (
+        "its timer does not run"
+    )
     scene.host.run("mkdir -p /var/lib/rackwright/guards && touch /var/lib/rackwright/guards/firewall")
     scene.host.run(f"systemctl start {WATCH_SERVICE}")
     assert strangers_in(scene) != [], "a guard that a boot must find decides"

@@ -155,7 +155,7 @@ def test_a_reinstalled_member_comes_back_while_the_other_pairs_serve(fleet: Site
     before = proven(fleet.lab.hosts)
     member = fleet.lab.hosts[-1]
     member.reset()
-    run = command(fleet, "rebuild", member.name, settings={"engine": asked_for(11)})
+    run = command(fleet, "rebuild", "--limit", member.name, settings={"engine": asked_for(11)})
     assert run.status == 0, run.output
     assert_pairs_serve(fleet, before)
     pair = [Span(heads(fleet)[-1].name, 0, float("inf"))]

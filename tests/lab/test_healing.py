@@ -144,7 +144,7 @@ def test_it_starts_and_chats_with_no_route_out(scene: Scene) -> None:
 
 def test_what_render_writes_is_what_lies_on_the_host(scene: Scene, tmp_path: Path) -> None:
     run = scene.site.rackwright(
-        "render", "inventory/lab.py", "--host", scene.host.name, "--out", str(tmp_path), timeout=60
+        "render", "inventory/lab.py", "--limit", scene.host.name, "--out", str(tmp_path), timeout=60
     )
     assert run.status == 0, run.output
     spec = json.loads(scene.host.run(f"cat {HOME}/llm/current/spec.json").stdout)

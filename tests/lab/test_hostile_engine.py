@@ -77,7 +77,7 @@ def test_words_for_a_terminal_stay_words(hostile: Scene, site: Site) -> None:
     evil = r"\033]52;c;ZXZpbA==\007\033[2Jseen\302\233"
     limit = ("--limit", hostile.host.name)
     with Scene(site, hostile.host).faults({"fault": "answer", "value": "\x1b[2J\x1b]0;x\x07seen\u202e"}):
-        chat = site.rackwright("chat", "inventory/lab.py", "hello", *limit)
+        chat = site.rackwright("chat", "inventory/lab.py", *limit, "--", "hello")
     hostile.host.run(f"printf '{evil}' | systemd-cat -t x; systemd-run --wait --quiet printf '{evil}'")
     ran = site.rackwright(
         "exec", "inventory/lab.py", *limit, "--", "sh", "-c", f"printf '{evil}\\n'; printf '{evil}\\n' >&2"

@@ -144,7 +144,7 @@ def test_a_whole_deploy_says_and_shows_no_secret(site: Site, lived: Host, needle
             (*pyinfra, "--dry", "--debug-all", "--debug-operations"),
             (BIN / "pyinfra", "inventory/lab.py", "debug-inventory"),
             (BIN / "rackwright", "check", "inventory/lab.py", "--show-origin"),
-            (BIN / "rackwright", "render", "inventory/lab.py", "--host", lived.name, "--out", tmp_path / "rendered"),
+            (BIN / "rackwright", "render", "inventory/lab.py", "--limit", lived.name, "--out", tmp_path / "rendered"),
         )
     ):
         said = control(site, tmp_path / f"{number}.strace", temporary, *words)

@@ -113,7 +113,7 @@ def test_a_served_host_is_planned_and_its_drift_is_told(site: Site, tmp_path: Pa
     assert site.lab.secrets()["hub-token"] not in other.output
 
     # Otherwise the host may put its rules back before anybody has looked.
-    assert site.rackwright("firewall", "pause", "inventory/lab.py", lived.name, "--for", "1h").status == 0
+    assert site.rackwright("firewall", "pause", "inventory/lab.py", "--limit", lived.name, "--for", "1h").status == 0
     lived.run("systemctl disable --quiet rackwright-llm; iptables -F DOCKER-USER")
     lived.run(BY_HAND)
     drift = site.rackwright("drift", "inventory/lab.py", *limit)
@@ -129,7 +129,7 @@ def test_a_served_host_is_planned_and_its_drift_is_told(site: Site, tmp_path: Pa
     assert (refused.status, "RW2467" in refused.output) == (1, True), refused.output
     lived.run(f"rm {OVERRIDE}; systemctl daemon-reload")
     assert site.deploy("-y", limit=(lived.name,)).status == 0
-    assert site.rackwright("firewall", "resume", "inventory/lab.py", lived.name).status == 0
+    assert site.rackwright("firewall", "resume", "inventory/lab.py", "--limit", lived.name).status == 0
     assert site.rackwright("drift", "inventory/lab.py", *limit).status == 0
 
 

@@ -15,7 +15,7 @@ from tests.lab.test_plan import inventory
 
 pytestmark = pytest.mark.lab
 
-INVENTORY = ("--inventory", "inventory/lab.py")
+INVENTORY = "inventory/lab.py"
 
 
 def fingerprint(host: Host) -> str:
@@ -53,22 +53,22 @@ def test_a_reinstalled_host_comes_back_with_the_release_of_its_group(
 
     # Neither a deploy nor -y alone takes the new key, nor does a fingerprint that is another one's.
     assert site.deploy("-y", limit=(bare.name,)).status == 1
-    assert site.rackwright("rebuild", bare.name, *INVENTORY, "-y").status == 1
-    wrong = site.rackwright("rebuild", bare.name, *INVENTORY, "-y", "--fingerprint", fingerprint(lived))
+    assert site.rackwright("rebuild", INVENTORY, "--limit", bare.name, "-y").status == 1
+    wrong = site.rackwright("rebuild", INVENTORY, "--limit", bare.name, "-y", "--fingerprint", fingerprint(lived))
     assert wrong.status == 1
     assert fingerprint(bare) in wrong.output
-    asked = site.rackwright("rebuild", bare.name, *INVENTORY)
+    asked = site.rackwright("rebuild", INVENTORY, "--limit", bare.name)
     assert (asked.status, "nothing was done" in asked.output) == (1, True), asked.output
 
     # Its group serves something else than these settings ask: it is left as it is.
     other = inventory(tmp_path, more={"engine": {"max_batch_size": 7}})
-    held = site.rackwright("rebuild", bare.name, "--inventory", other, "-y", "--fingerprint", fingerprint(bare))
+    held = site.rackwright("rebuild", other, "--limit", bare.name, "-y", "--fingerprint", fingerprint(bare))
     assert held.status == 1
     assert "max_batch_size changed" in held.output, held.output
     assert (known.read_text(), lock_file.exists()) == (before, False)
 
     # What --data asks for counts as settings do: for what its group serves, and for the deploy.
-    words = ("rebuild", bare.name, *INVENTORY, "-y", "--fingerprint", fingerprint(bare), "--data")
+    words = ("rebuild", INVENTORY, "--limit", bare.name, "-y", "--fingerprint", fingerprint(bare), "--data")
     asked_for = site.rackwright(*words, 'engine={"max_batch_size": 7}')
     assert (asked_for.status, "max_batch_size changed" in asked_for.output) == (1, True), asked_for.output
     assert (known.read_text(), lock_file.exists()) == (before, False)

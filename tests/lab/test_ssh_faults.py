@@ -213,7 +213,7 @@ def test_of_two_runs_at_once_the_second_is_told_who_writes(site: Site, well: Hos
     assert second.status == 1, second.output
     assert f"[{well.name}] RW0705: another run writes to this host: " in second.output
     assert f"@{socket.gethostname()} (pyinfra lab.py deploy.py, run " in second.output
-    assert f"rackwright unlock inventory/lab.py --limit {well.name}" in second.output
+    assert f"rackwright lease break inventory/lab.py --limit {well.name}" in second.output
     assert "Traceback" not in second.output
     assert fence(well) == before, "a run that is refused takes no number"
     faults.clear(site.lab.paths.web)
@@ -227,7 +227,7 @@ def test_of_two_runs_at_once_the_second_is_told_who_writes(site: Site, well: Hos
 
 @in_proof("the second of two runs is refused above; tests/unit/test_lease.py fences off")
 def test_unlocking_fences_a_living_run_off_and_its_job_goes_on(site: Site, well: Host, fetching: Running) -> None:
-    unlocked = site.rackwright("unlock", "inventory/lab.py", "--limit", well.name, "-y")
+    unlocked = site.rackwright("lease", "break", "inventory/lab.py", "--limit", well.name, "-y")
     assert unlocked.status == 0, unlocked.output
     assert "unless it is renewed" in unlocked.output
     assert f"{well.name}: unlocked" in unlocked.output
@@ -242,7 +242,7 @@ def test_unlocking_fences_a_living_run_off_and_its_job_goes_on(site: Site, well:
     assert "or stop it: systemctl stop rackwright-job-model-" in other.output
     well.run("systemctl stop 'rackwright-job-model-*'")
     faults.clear(site.lab.paths.web)
-    assert "no host is locked" in site.rackwright("unlock", "inventory/lab.py", "--limit", well.name).output
+    assert "no host is leased" in site.rackwright("lease", "show", "inventory/lab.py", "--limit", well.name).output
     assert_converged(site, well)
 
 

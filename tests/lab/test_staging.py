@@ -482,7 +482,7 @@ def test_a_lock_holds_the_bytes_when_the_branch_moves_and_the_host_is_new(staged
     folder = eagle_of(staged)
     lock = FILES / f"rackwright.lock.{staged.site.lab.paths.id}.yml"
     words = [f"{name}={value}" for name, value in staged.environment({}).items()]
-    command: list[str | Path] = ["env", *words, BIN / "rackwright", "lock", FILES / "inventory.py"]
+    command: list[str | Path] = ["env", *words, BIN / "rackwright", "pin", FILES / "inventory.py"]
     try:
         of_hosts = staged.site.command(*command, "--from-hosts")
         assert of_hosts.status == 0, of_hosts.output

@@ -71,7 +71,7 @@ def test_a_fresh_ubuntu_is_waited_for_deployed_rebooted_and_left_as_it_was(lab: 
     after = site.deploy()
     assert after.status == 0, after.output
     assert after.changed == []
-    gone = site.rackwright("teardown", "inventory/lab.py", "-y", "--purge")
+    gone = site.rackwright("teardown", "inventory/lab.py", "--all", "-y", "--purge")
     assert gone.status == 0, gone.output
     assert " installed" not in host.run(PACKAGES, check=False).stdout
     assert "rackwright" not in host.run("iptables-save 2>/dev/null || true").stdout

@@ -79,7 +79,7 @@ def test_the_verbs_read_the_site_and_its_templates(site: Path, elsewhere: Path) 
     inventory = str(site / "inventory" / "fleet.py")
     assert_well(*started(elsewhere, "rackwright", "check", inventory))
     out = site / "out"
-    assert_well(*started(elsewhere, "rackwright", "render", inventory, "--host", "@fake/a1", "--out", str(out)))
+    assert_well(*started(elsewhere, "rackwright", "render", inventory, "--limit", "@fake/a1", "--out", str(out)))
     texts = [path.read_text() for path in out.rglob("before-start")]
     assert texts == ["# the site's own template\n"]
 

@@ -148,7 +148,7 @@ def test_the_question_for_the_vault_password_ends(standin: Standin, tmp_path: Pa
 
 
 def test_a_question_of_ours_to_a_closed_input_is_a_sentence(standin: Standin, tmp_path: Path) -> None:
-    words = " ".join(rackwright("teardown", FLEET))
+    words = " ".join(rackwright("teardown", FLEET, "--all"))
     site = site_of(standin, tmp_path, "healthy")
     done = subprocess.run(f"{words} <&-", shell=True, cwd=site, capture_output=True, text=True, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr

@@ -139,8 +139,8 @@ HARMLESS = ["made by paramiko/util.py"]
 VERBS = (
     ("plan", "inventory/fleet.py"),
     ("exec", "inventory/fleet.py", "--", "true"),
-    ("chat", "inventory/fleet.py", "hello"),
-    ("unlock", "inventory/fleet.py"),
+    ("chat", "inventory/fleet.py", "--", "hello"),
+    ("lease", "show", "inventory/fleet.py"),
     ("firewall", "show", "inventory/fleet.py"),
 )
 

@@ -58,7 +58,7 @@ def wait_until_both_serve(site: Site, before: list[str]) -> None:
 def take_away_what_each_serves_by_itself(site: Site) -> None:
     """As the refusal of the switch to a group says. A fresh host has no record, and teardown would ask for one."""
     if any(state(host) == "active" for host in site.lab.hosts):
-        run = command(site, BIN / "rackwright", "teardown", INVENTORY, "-y")
+        run = command(site, BIN / "rackwright", "teardown", INVENTORY, "--all", "-y")
         assert run.status == 0, run.output
 
 

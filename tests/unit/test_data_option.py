@@ -11,13 +11,14 @@ import pytest
 
 from rackwright.commands import cli
 from rackwright.commands.resume import typed_of
+from rackwright.commands.verbs import VERBS
 from rackwright.fleet.rollout import launch
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.pyinfra_glue.options import data_given, data_words, given
 from rackwright.settings.sections import Hooks
 
-WITHOUT = {"init", "runs", "report", "explain", "advise", "schema", "firewall"}
-"""They load no settings, or those of a record; `firewall` has verbs of its own."""
+WITHOUT = {"init", "runs", "report", "explain", "advise", "schema", "firewall", "lease"}
+"""They load no settings, or those of a record; `firewall` and `lease` have verbs of their own."""
 
 
 MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
@@ -39,13 +40,13 @@ def parser_of(verb: str) -> argparse.ArgumentParser:
     return found
 
 
-@pytest.mark.parametrize("verb", sorted(set(cli.VERBS) - WITHOUT))
+@pytest.mark.parametrize("verb", sorted(set(VERBS) - WITHOUT))
 def test_every_verb_that_loads_settings_takes_it(verb: str) -> None:
     (option,) = (one for one in parser_of(verb)._actions if "--data" in one.option_strings)
     assert (option.metavar, option.default) == ("KEY=VALUE", [])
 
 
-@pytest.mark.parametrize("words", [["teardown", "i.py"], ["status", "i.py"], ["drain", "h1", "--reason", "x"]])
+@pytest.mark.parametrize("words", [["teardown", "i.py"], ["status", "i.py"], ["drain", "i.py", "--reason", "x"]])
 def test_what_it_says_counts_while_the_command_runs(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     seen = list[dict[str, Any]]()
     parsed = cli.parser(words[0])
@@ -59,13 +60,13 @@ def test_what_it_says_counts_while_the_command_runs(words: list[str], monkeypatc
     parser = parsed._subparsers._group_actions[0].choices[words[0]]  # type: ignore[union-attr,index]
     parser.set_defaults(handler=handler)
     given_words = ["--data", "replicas=2", "--data", "gpus=all"]
-    assert cli.main([*words, *given_words, *(["-i", "i.py"] if words[0] == "drain" else [])]) == 0
+    assert cli.main([*words, *given_words]) == 0
     assert seen == [{"replicas": 2, "gpus": "all"}]
     assert data_given() == {}
 
 
 def test_a_word_without_a_value_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["teardown", "inventory/none.py", "-y", "--data", "replicas"]) == 1
+    assert cli.main(["teardown", "inventory/none.py", "--all", "-y", "--data", "replicas"]) == 1
     assert "RW1016" in capsys.readouterr().err
 
 

@@ -134,7 +134,7 @@ def test_moving_to_another_version_is_shown_before_it_is_done(site: Path, capsys
         "use_torch_sampler: true", "sampler_type: TorchSampler"
     )
     (site / "group_vars" / "gpu.yml").write_text(text)
-    assert main(["check", "inventory/fleet.py", "--host", "h1", "--to", "1.1.0rc0"]) == 0
+    assert main(["check", "inventory/fleet.py", "--limit", "h1", "--to", "1.1.0rc0"]) == 0
     assert capsys.readouterr().out.splitlines()[:2] == [
         "h1: endpoint llm, 1.2.0rc6 to 1.1.0rc0:",
         "  must change: RW0301: group_vars/gpu.yml:9: engine.sampler_type: TensorRT-LLM 1.1.0rc0 does not know"
@@ -142,7 +142,7 @@ def test_moving_to_another_version_is_shown_before_it_is_done(site: Path, capsys
         " sampling"
         f" by TorchSampler is said otherwise there; write `engine.use_torch_sampler: true` ({SAMPLER})",
     ]
-    assert main(["check", "inventory/fleet.py", "--host", "h1", "--to", "1.4.0rc1"]) == 0
+    assert main(["check", "inventory/fleet.py", "--limit", "h1", "--to", "1.4.0rc1"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "h1: endpoint llm, 1.2.0rc6 to 1.4.0rc1:",
         "  warning: RW0315: engine.sampler_type: TensorRT-LLM 1.4.0rc1 takes this key and ignores it: leave it out",

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackwright.commands.unlock import lease_lines
+from rackwright.commands.lease import lease_lines
 from rackwright.concerns.lease import (
     LEASE,
     TTL,
@@ -295,7 +295,7 @@ def test_the_purpose_is_the_run_or_the_deploy_and_never_its_data(monkeypatch: py
 # -- unlock
 
 
-def test_unlock_shows_locked_and_unknown_hosts_and_no_others() -> None:
+def test_leased_and_unread_hosts_are_shown_and_no_others() -> None:
     now = datetime(2026, 1, 2, 12, 0, 0, tzinfo=UTC)
     ours = FILE.replace("place=ctl-1 boot 4026531836", f"place={this_holder().place}").replace(
         "pid=4711", "pid=4194305"
@@ -312,4 +312,4 @@ def test_unlock_shows_locked_and_unknown_hosts_and_no_others() -> None:
         "d: cannot be reached",
         "e: alice@ctl-1 (pyinfra deploy.py) since 11:58:30, 1 min 30 s ago; its process on this machine has ended",
     ]
-    assert lease_lines({"c": SeenLease()}, now) == ["no host is locked"]
+    assert lease_lines({"c": SeenLease()}, now) == ["no host is leased"]

@@ -26,7 +26,7 @@ def lab() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("next: rackwright undrain h1 -i INVENTORY", "next: rackwright undrain h1 -i 'inventory/my lab.py'"),
+        ("next: rackwright undrain INVENTORY --limit h1", "next: rackwright undrain 'inventory/my lab.py' --limit h1"),
         (
             "next: rackwright status INVENTORY, then rackwright logs INVENTORY --limit h1",
             "next: rackwright status 'inventory/my lab.py', then rackwright logs 'inventory/my lab.py' --limit h1",
@@ -58,16 +58,16 @@ def test_without_an_inventory_the_word_stays() -> None:
 @pytest.mark.usefixtures("lab")
 def test_a_drained_host_that_a_run_leaves_aside_names_a_command_that_works_with_several_inventories() -> None:
     told = Participants(("h2",), drained={"h1": MARK}).reasons[0]
-    assert printable(told).endswith("next: rackwright undrain h1 -i 'inventory/my lab.py'")
+    assert printable(told).endswith("next: rackwright undrain 'inventory/my lab.py' --limit h1")
 
 
 def test_a_command_names_its_inventory_in_its_refusals_and_only_there(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(_: argparse.Namespace) -> int:
-        raise RackwrightError("h1 is drained; next: rackwright undrain h1 -i INVENTORY", code="RW1032")
+        raise RackwrightError("h1 is drained; next: rackwright undrain INVENTORY --limit h1", code="RW1032")
 
     monkeypatch.setattr("rackwright.commands.status.run", refuse)
     assert cli.main(["status", "inventory/lab.py"]) == 1
-    assert capsys.readouterr().err.endswith("next: rackwright undrain h1 -i inventory/lab.py\n")
+    assert capsys.readouterr().err.endswith("next: rackwright undrain inventory/lab.py --limit h1\n")
     assert printable("rackwright status INVENTORY") == "rackwright status INVENTORY", "the next command has its own"

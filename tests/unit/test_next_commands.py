@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackwright.commands.cli import parser
+from rackwright.commands.cli import parsed, parser
 from rackwright.commands.runs import table
 from rackwright.fleet.rollout.candidates import candidates, chosen, overtaken_runs
 from rackwright.fleet.rollout.control import releases_before
@@ -84,7 +84,7 @@ def complaint(command: str) -> str:
     """What the real command line says against it; empty when it takes it."""
     said = io.StringIO()
     with contextlib.suppress(SystemExit), contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
-        command_line().parse_args(command.split()[1:])
+        parsed(command_line(), command.split()[1:])
     return said.getvalue()
 
 
@@ -188,7 +188,7 @@ def test_the_other_verbs(story: Story, status: int, purpose: str) -> None:
     record = made(story, purpose)
     found = result(own_events(record), purpose)
     if purpose == DRAIN:
-        said = end_of_drain(record.hosts, status, found, "rackwright undrain h1 -i /s/i.py")
+        said = end_of_drain(record.hosts, status, found, "rackwright undrain /s/i.py --limit h1")
     else:
         ends = {BY_HAND: end_of_rollback, REBOOT: end_of_reboot, UNDRAIN: end_of_undrain}
         said = ends[purpose](record.hosts, status, found)

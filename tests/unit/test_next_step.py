@@ -96,12 +96,12 @@ def test_a_reinstalled_host_is_rebuilt_and_its_key_is_not_thrown_away() -> None:
         return record.getMessage() if _Harmless().filter(record) else None
 
     assert shown("    ssh-keygen -R gpu01") is None
-    assert "rackwright rebuild HOST -i INVENTORY" in str(
+    assert "rackwright rebuild INVENTORY --limit HOST" in str(
         shown("If this is expected, you can remove the bad key using:")
     )
     assert (
         shown("WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!") == "WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!"
     )
     error = "SSH host key error (Host key for 192.0.2.1 does not match.)"
-    assert rebuilt(error, "gpu01") == "; next, if it was reinstalled: rackwright rebuild gpu01 -i INVENTORY"
+    assert rebuilt(error, "gpu01") == "; next, if it was reinstalled: rackwright rebuild INVENTORY --limit gpu01"
     assert rebuilt("timed out", "gpu01") == ""

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from rackwright.commands import vault
-from rackwright.commands.cli import parser
+from rackwright.commands.cli import parsed, parser
 from rackwright.loading.password import hand_out
 
 VERBS = (
     "check",
     "render",
-    "lock",
+    "pin",
     "plan",
     "drift",
     "rollout",
@@ -62,8 +62,6 @@ def test_the_command_line_tells_ansible_vault(monkeypatch: pytest.MonkeyPatch, t
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_that_loads_settings_takes_it(verb: str) -> None:
-    words = {"exec": ["i", "--", "true"], "chat": ["i", "why"], "render": ["i", "--host", "h", "--out", "o"]}.get(
-        verb, ["i"]
-    )
-    args = parser(verb).parse_args([verb, "--ask-vault-pass", *words])
+    words = {"exec": ["i", "--", "true"], "chat": ["i", "--", "why"], "render": ["i", "--out", "o"]}.get(verb, ["i"])
+    args = parsed(parser(verb), [verb, "--ask-vault-pass", *words])
     assert args.ask_vault_pass

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rackwright.commands.quarantine import changed
+from rackwright.commands.quarantine import added
 from rackwright.fleet.quarantine import (
     Quarantined,
     after_run,
@@ -62,7 +62,7 @@ def test_the_list_is_kept_beside_the_records(tmp_path: Path) -> None:
     assert load_quarantine(tmp_path)["h1"].run == "r1"
     assert update_quarantine(tmp_path, run({"h2": "unchanged"})) == []
     assert update_quarantine(tmp_path, run({"h1": "switched"})) == ["h1 is well again, and no longer quarantined"]
-    change_quarantine(tmp_path, lambda before: changed(before, [], ["h3"], "RMA", "today"))
+    change_quarantine(tmp_path, lambda before: added(before, ["h3"], "RMA", "today"))
     assert load_quarantine(tmp_path) == {"h3": Quarantined("today", "RMA")}
     assert remarks(tmp_path, ["h1", "h3"]) == ["h3 is quarantined since today (RMA); this run includes it anyway"]
 

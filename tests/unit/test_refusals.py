@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.commands.cli import main, parser
+from rackwright.commands.cli import main, parsed, parser
 from rackwright.concerns.preflight.concern import CHECKS
 from rackwright.messages import RackwrightError, coded
 from rackwright.proof import basic, full
@@ -33,7 +33,8 @@ SAID = {
     r"f'\nrackwright: {str(error) or 'interrupted'}'",
     "f'rackwright: {error}'",
     "f'rackwright: {paragraph(text)}'",
-    "f'{name}: {paragraph(trouble or 'unlocked')}'",
+    "f'{name}: {paragraph(trouble or 'lease ended')}'",
+    "f'rackwright: {printable(text)}'",
 }
 """What commands print to standard error without a code of its own: an answer, a warning, or an error that has one."""
 FILES = {"spec.json", "deploy.py", "owned.json", "daemon.json", "host.data"}
@@ -293,7 +294,7 @@ def commands() -> list[str]:
 
 @pytest.mark.parametrize("command", commands())
 def test_each_command_that_the_table_advises_parses(command: str) -> None:
-    parser().parse_args(shlex.split(command)[1:])  # exits, and says why, for what it does not know
+    parsed(parser(), shlex.split(command)[1:])  # exits, and says why, for what it does not know
 
 
 def test_each_setting_that_the_table_names_is_one() -> None:

@@ -187,7 +187,7 @@ def repairs_text(seen: SeenFirewall) -> list[str]:
     told = f"within the last hour this host has put its firewall rules back {times}, {ago // 60} min ago for: {what}"
     if len(seen.repairs) < OFTEN:
         return [told]
-    return [f"{told}; next: stop the other tool from it, or rackwright firewall pause INVENTORY HOST --for 1h"]
+    return [f"{told}; next: stop the other tool from it, or rackwright firewall pause INVENTORY --limit HOST --for 1h"]
 
 
 def remove_script() -> str:

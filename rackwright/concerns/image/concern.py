@@ -203,7 +203,7 @@ def report(wanted: WantedImages, seen: SeenImages) -> str:
         if there and image.digest and there != image.digest:
             lines.append(
                 f"the tag {image.reference} has moved on this host: it names {there[:19]}, while {image.digest[:19]} "
-                "is pinned and stays in use; to change that, run: rackwright lock INVENTORY"
+                "is pinned and stays in use; to change that, run: rackwright pin INVENTORY"
             )
     return "\n".join(lines)
 
@@ -219,7 +219,7 @@ def not_asked(name: str, why: str) -> str:
     """What is said of a name that the control machine could not ask for, so that the host does."""
     return (
         f"{name} is resolved by this host itself, so another host may get other bytes: {why}; "
-        "to have the same everywhere, run: rackwright lock INVENTORY"
+        "to have the same everywhere, run: rackwright pin INVENTORY"
     )
 
 

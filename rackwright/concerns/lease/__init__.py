@@ -5,11 +5,12 @@ Its times are seconds of the host's own monotonic clock, so a clock that is set 
 """
 
 from rackwright.concerns.lease.concern import (
+    BREAK,
+    BREAKS,
     LAST_NUMBER,
     LEASE,
     LEASED,
     TTL,
-    UNLOCK,
     Lease,
     LeaseHolder,
     SeenLease,
@@ -21,11 +22,12 @@ from rackwright.concerns.lease.concern import (
 )
 
 __all__ = [
+    "BREAK",
+    "BREAKS",
     "LAST_NUMBER",
     "LEASE",
     "LEASED",
     "TTL",
-    "UNLOCK",
     "Lease",
     "LeaseHolder",
     "SeenLease",

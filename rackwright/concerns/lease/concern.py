@@ -21,7 +21,10 @@ LEASE = f"{RUN}/lease"
 LAST_NUMBER = f"{STATE}/fence"
 TTL = 120
 """Seconds after which a lease that nobody renews has ended."""
-UNLOCK = "rackwright unlock"
+BREAK = "rackwright lease break"
+"""The purpose of a lease that ends another; on hosts."""
+BREAKS = (BREAK, "rackwright unlock")
+"""The same, with what versions before 0.2.0 wrote."""
 """The purpose that a lease taken away is left with."""
 
 

@@ -92,7 +92,10 @@ def chains(case: Case) -> Verdicts:
     restart = "systemctl restart docker"
     others = f"; {seen.foreign_running} other containers run and stop with dockerd" if seen.others_stop else ""
     serving = f"; {', '.join(seen.serving)} still serves" if seen.serving else ""
-    drain, undrain = "rackwright drain HOST --reason chains -i INVENTORY", "rackwright undrain HOST -i INVENTORY"
+    drain, undrain = (
+        "rackwright drain INVENTORY --limit HOST --reason chains",
+        "rackwright undrain INVENTORY --limit HOST",
+    )
     fix = f"{drain}; on this host: {restart}; {undrain}"
     text = f"{gone(seen.lacks)}, so no container that publishes a port can start{serving}{others}"
     yield False, text, fix if seen.serving else restart

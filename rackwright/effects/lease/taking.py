@@ -154,7 +154,7 @@ def refusal(host: str, held: SeenLease) -> str:
     return (
         f"another run writes to this host: {whose(held, datetime.now().astimezone())}; its lease ends in "
         f"{span(held.left)} unless it is renewed; nothing was done here; next: wait and run the same command again, "
-        f"or, when that run is known to be dead: rackwright unlock INVENTORY --limit {host}"
+        f"or, when that run is known to be dead: rackwright lease break INVENTORY --limit {host}"
     )
 
 

@@ -21,7 +21,7 @@ WAY_OUT = "to deploy it anyway, set accept_known_bad: true"
 DECIDES = "the image decides before anything is stopped"
 NOT_ASKED = (
     "the image was not asked: a host that serves has no memory for it beside the GPU's; to drain it first: "
-    "rackwright drain HOST --reason TEXT, then rackwright check INVENTORY --in-image --host HOST"
+    "rackwright drain INVENTORY --limit HOST --reason TEXT, then rackwright check INVENTORY --in-image --limit HOST"
 )
 
 

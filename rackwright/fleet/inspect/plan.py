@@ -95,7 +95,11 @@ def plan_host(name: str, settings: HostSettings, reading: HostReading, declared:
         return HostPlan(name, "unreadable", error=str(error))
     state: State = "refused" if refusals else "pending" if changes else "converged"
     mark = reading[DRAINED].drained
-    told = [f"{mark}; its endpoints are left as they are; next: rackwright undrain {name} -i INVENTORY"] if mark else []
+    told = (
+        [f"{mark}; its endpoints are left as they are; next: rackwright undrain INVENTORY --limit {name}"]
+        if mark
+        else []
+    )
     told += list(adopted_later(asked, reading[ENDPOINT])) if asked else []
     record: frozenset[Owned] = reading[RECORD]
     told += left_behind(declared, record)

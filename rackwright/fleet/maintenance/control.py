@@ -30,7 +30,8 @@ def take_out(run: Run, mark: Mapping[str, str]) -> tuple[int, str]:
     started.note("phase", name=DRAIN)
     with _deploy(DRAIN) as deploy:
         status = started.pyinfra(deploy, started.hosts, {}, mark=dict(mark))
-    again = shlex.join(["rackwright", "undrain", *started.hosts, "-i", str(started.inventory), *data_words({})])
+    limits = [option for host in started.hosts for option in ("--limit", host)]
+    again = shlex.join(["rackwright", "undrain", str(started.inventory), *limits, *data_words({})])
     return end_of_drain(started.hosts, status, phase(started, DRAIN), again)
 
 

@@ -120,7 +120,7 @@ def refuse_while_held(run: str, told: Mapping[str, FoundOnHost], inventory: str)
             raise RackwrightError(
                 f"run {run} is still under way, as the lease of {host} says: "
                 f"{whose(one.lease, datetime.now().astimezone())}; next: wait, or, when that run is known to be dead: "
-                f"rackwright unlock {inventory}",
+                f"rackwright lease break {inventory}",
                 code="RW0863",
             )
 

@@ -32,7 +32,7 @@ class Participants:
         """What to say of those that are left aside."""
         skipped = [f"{host} is skipped: it cannot be reached; `rackwright resume` takes it on" for host in self.skipped]
         drained = [
-            f"{host} is left aside: {mark}; next: rackwright undrain {host} -i INVENTORY"
+            f"{host} is left aside: {mark}; next: rackwright undrain INVENTORY --limit {host}"
             for host, mark in self.drained.items()
         ]
         bereft = [f"{host} is left aside: {why}" for host, why in self.bereft.items()]
@@ -75,7 +75,7 @@ def choose_participants(
         others = f"; quarantined: {', '.join(aside)}" if aside else ""
         raise RackwrightError(
             f"every chosen host is drained{others}; nothing was done\n{told}\n"
-            f"next: rackwright undrain {' '.join(rest)} -i {inventory}",
+            f"next: rackwright undrain {inventory}{''.join(f' --limit {host}' for host in rest)}",
             code="RW0840",
         )
     if not present:

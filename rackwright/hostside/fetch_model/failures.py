@@ -151,7 +151,7 @@ TOLD = {
     ),
     "locked": (
         "{repository} at {revision} is not what the lock file has: {text}",
-        "something on the way changes it (a mirror), or the lock is of other bytes: rackwright lock INVENTORY compares",
+        "something on the way changes it (a mirror), or the lock is of other bytes: rackwright pin INVENTORY compares",
     ),
     "name": (
         "{repository} has a file whose name leads out of its folder, or is Rackwright's own: {text}",

@@ -124,8 +124,8 @@ def test_a_reinstalled_host_comes_back_while_the_others_serve(fleet: Fleet, load
     back = fleet.hosts[HOSTS // 3]
     back.reset()
     back.new_host_key()
-    options = ("--inventory", "inventory/lab.py", "-y", "--fingerprint", fingerprint(back))
-    run = fleet.site.rackwright("rebuild", back.name, *options, timeout=LONG)
+    options = ("--limit", back.name, "-y", "--fingerprint", fingerprint(back))
+    run = fleet.site.rackwright("rebuild", "inventory/lab.py", *options, timeout=LONG)
     assert run.status == 0, run.output
     assert "from bare OS to answered" in run.output
     failed = failed_outside(load.asked, switches_of(settled))

@@ -41,7 +41,8 @@ def rackwright(site: Site, verb: str, *options: str, **settings: Any) -> Run:
 
 def command(site: Site, verb: str, *words: str, settings: dict[str, Any] | None = None) -> Run:
     """A command on single hosts of the group."""
-    return _run(site, settings or {}, BIN / "rackwright", verb, *words, "-i", INVENTORY, "-y")
+    inventory = ("-i", INVENTORY) if verb == "resume" else (INVENTORY,)
+    return _run(site, settings or {}, BIN / "rackwright", verb, *inventory, *words, "-y")
 
 
 def resume(site: Site, **settings: Any) -> Run:

@@ -116,7 +116,7 @@ def test_half_of_them_is_refused_with_the_right_limit(site: Site) -> None:
 
 def test_a_question_goes_to_the_head_alone(site: Site) -> None:
     head, member = site.lab.hosts
-    run = rackwright(site, "chat", "What is 17 + 25? Answer with the number only.")
+    run = rackwright(site, "chat", "--", "What is 17 + 25? Answer with the number only.")
     assert run.status == 0, run.output
     assert f"{head.name} llm: 42" in run.output
     assert f"{member.name} llm: {head.name} answers for it" in run.output

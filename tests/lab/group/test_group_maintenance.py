@@ -42,15 +42,17 @@ def _served(site: Site, hosts_of_a_group: None, request: pytest.FixtureRequest) 
 def test_they_are_drained_together_and_taken_in_together(site: Site) -> None:
     before = proven(site.lab.hosts)
     head, member = site.lab.hosts
-    half = command(site, "drain", member.name, "--reason", "x")
+    half = command(site, "drain", "--limit", member.name, "--reason", "x")
     assert half.status == 1
     assert f"RW0842: {head.name}, {member.name} serve endpoint llm together" in half.output
-    drained = command(site, "drain", head.name, member.name, "--reason", "a cable is swapped", "--anyway")
+    drained = command(
+        site, "drain", "--limit", head.name, "--limit", member.name, "--reason", "a cable is swapped", "--anyway"
+    )
     assert drained.status == 0, drained.output
     assert [state(host) for host in site.lab.hosts] == ["inactive", "inactive"]
     aside = rackwright(site, "rollout", "-y")
     assert "every chosen host is drained" in aside.output
-    back = command(site, "undrain", head.name, member.name)
+    back = command(site, "undrain", "--all")
     assert back.status == 0, back.output
     assert running_releases(site) == proven(site.lab.hosts) == before
     assert ask(head) == "42"
@@ -58,7 +60,7 @@ def test_they_are_drained_together_and_taken_in_together(site: Site) -> None:
 
 def test_they_are_restarted_together_and_the_head_is_asked(site: Site) -> None:
     before, boots = proven(site.lab.hosts), [boot(host) for host in site.lab.hosts]
-    run = rackwright(site, "reboot", "-y", "--plain", "--bake", "1")
+    run = rackwright(site, "reboot", "--all", "-y", "--plain", "--bake", "1")
     assert run.status == 0, run.output
     assert run.output.count("drained: it restarts") == 2
     assert "proved: a chat answer" in run.output
@@ -69,7 +71,7 @@ def test_they_are_restarted_together_and_the_head_is_asked(site: Site) -> None:
 @in_proof("both are restarted above, and a switch of both that was cut is resumed below")
 def test_a_restart_of_them_that_was_cut_is_resumed_for_all(site: Site) -> None:
     head = site.lab.hosts[0]
-    running = begin_run(site, "reboot", "-y", "--plain", "--bake", "1")
+    running = begin_run(site, "reboot", "--all", "-y", "--plain", "--bake", "1")
     assert running.until("drained: it restarts") is not None
     os.killpg(running.process.pid, signal.SIGKILL)
     running.end()
@@ -101,7 +103,7 @@ def test_a_reinstalled_member_comes_back_to_a_head_that_serves_what_is_asked_for
     before = proven(site.lab.hosts)
     head, member = site.lab.hosts
     member.reset()
-    run = command(site, "rebuild", member.name, settings=LATER)
+    run = command(site, "rebuild", "--limit", member.name, settings=LATER)
     assert run.status == 0, run.output
     assert "proved: a chat answer" in run.output
     assert running_releases(site) == proven(site.lab.hosts) == before
@@ -112,7 +114,7 @@ def test_a_reinstalled_member_comes_back_even_where_the_settings_ask_for_another
     before = proven(site.lab.hosts)
     head, member = site.lab.hosts
     member.reset()
-    run = command(site, "rebuild", member.name, settings={**LATER, "start_limit": 4})
+    run = command(site, "rebuild", "--limit", member.name, settings={**LATER, "start_limit": 4})
     assert run.status == 0, run.output
     assert "proved: a chat answer" in run.output
     after = proven(site.lab.hosts)
@@ -132,7 +134,7 @@ def test_nothing_is_rolled_back_to_a_release_that_a_reinstalled_member_does_not_
 
 
 def test_they_are_torn_down_together(site: Site) -> None:
-    run = rackwright(site, "teardown", "-y")
+    run = rackwright(site, "teardown", "--all", "-y")
     assert run.status == 0, run.output
     for host in site.lab.hosts:
         kept = "ls -d /var/lib/rackwright/endpoints /run/rackwright/groups; docker ps -aq --filter name=rackwright"

@@ -33,16 +33,16 @@ def is_active(host: Host) -> bool:
 
 
 def reboot(site: Site, *options: str) -> Run:
-    return site.rackwright("reboot", INVENTORY, "-y", "--plain", "--bake", "1", *options)
+    return site.rackwright("reboot", INVENTORY, "--all", "-y", "--plain", "--bake", "1", *options)
 
 
 def test_a_drained_host_stays_out_until_it_is_taken_in_again(fleet: Site) -> None:
     one, two, three = fleet.lab.hosts
     before = proven(fleet.lab.hosts)
-    drained = fleet.rackwright("drain", two.name, "-i", INVENTORY, "--reason", "GPU 3 is swapped", "-y")
+    drained = fleet.rackwright("drain", INVENTORY, "--limit", two.name, "--reason", "GPU 3 is swapped", "-y")
     assert drained.status == 0, drained.output
     assert not is_active(two)
-    refused = fleet.rackwright("drain", one.name, "-i", INVENTORY, "--reason", "another", "-y")
+    refused = fleet.rackwright("drain", INVENTORY, "--limit", one.name, "--reason", "another", "-y")
     assert refused.status == 1
     assert "RW1031" in refused.output
     assert is_active(one)
@@ -57,7 +57,7 @@ def test_a_drained_host_stays_out_until_it_is_taken_in_again(fleet: Site) -> Non
     assert plain.status == 0, plain.output
     assert "its endpoints are left as they are" in plain.output
     assert not is_active(two)
-    back = fleet.rackwright("undrain", two.name, "-i", INVENTORY, "-y")
+    back = fleet.rackwright("undrain", INVENTORY, "--limit", two.name, "-y")
     assert back.status == 0, back.output
     after = proven(fleet.lab.hosts)
     assert after[1] == before[1] != after[0]
@@ -69,7 +69,7 @@ def test_a_drained_host_stays_out_until_it_is_taken_in_again(fleet: Site) -> Non
 def test_a_restart_that_was_cut_goes_on_where_it_was(fleet: Site) -> None:
     hosts = fleet.lab.hosts
     boots, served = [boot(host) for host in hosts], proven(hosts)
-    running = Running(fleet, str(BIN / "rackwright"), "reboot", INVENTORY, "-y", "--plain", "--bake", "1")
+    running = Running(fleet, str(BIN / "rackwright"), "reboot", INVENTORY, "--all", "-y", "--plain", "--bake", "1")
     assert running.until("drained: it restarts")
     os.killpg(running.process.pid, signal.SIGKILL)
     running.end()

@@ -101,10 +101,10 @@ def test_a_rollout_killed_on_its_way_back_is_unlocked_and_taken_back_from_what_t
     assert held.status == 1
     assert "RW0863" in held.output
     assert "first-laptop" in held.output
-    free = fleet.rackwright("unlock", "inventory/lab.py", "-y")
+    free = fleet.rackwright("lease", "break", "inventory/lab.py", "-y")
     assert free.status == 0, free.output
-    assert f"{canary.name}: unlocked" in free.output
-    assert "no host is locked" in fleet.rackwright("unlock", "inventory/lab.py", "-y").output
+    assert f"{canary.name}: lease ended" in free.output
+    assert "no host is leased" in fleet.rackwright("lease", "break", "inventory/lab.py", "-y").output
     run = fleet.rackwright(*RESUME, *asked)
     assert run.status == 3, run.output
     assert proven(fleet.lab.hosts) == before

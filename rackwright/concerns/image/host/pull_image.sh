@@ -73,7 +73,7 @@ explain() {
   elif said 'no matching manifest|does not match the specified platform'; then
     mistake "$reference has no image for linux/$machine" "$text" "choose another image for this host's group"
   elif said 'manifest unknown|name unknown|not found|NAME_INVALID'; then
-    mistake "$registry has no $reference (404)" "$text" "check image and image_digest in group_vars; to follow the tag again: rackwright lock"
+    mistake "$registry has no $reference (404)" "$text" "check image and image_digest in group_vars; to follow the tag again: rackwright pin"
   elif said 'x509|certificate'; then
     fail "$registry's certificate is not trusted here" "$text" "set paths.private_ca if the site has its own authority, and run again"
   elif said 'Cannot connect to the Docker daemon'; then

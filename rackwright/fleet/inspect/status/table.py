@@ -67,7 +67,9 @@ def notes(rows: Sequence[StatusRow]) -> list[str]:
     found = [f"{row.host}: {row.health}" for row in rows if len(row.health) > LONGEST]
     found += [f"{row.host} {row.endpoint}: {text}" for row in rows for text in (*(row.moved or ()), row.note) if text]
     found += dict.fromkeys(
-        f"{row.host}: {row.drained}; next: rackwright undrain {row.host} -i INVENTORY" for row in rows if row.drained
+        f"{row.host}: {row.drained}; next: rackwright undrain INVENTORY --limit {row.host}"
+        for row in rows
+        if row.drained
     )
     return found + [f"{row.host}: in quarantine: {row.quarantine}" for row in rows if row.quarantine]
 

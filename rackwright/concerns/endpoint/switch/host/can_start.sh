@@ -38,7 +38,7 @@ case $by:$info in
 esac
 if [ "$publishes" = yes ]; then
   gone=$(docker_lacks "$info" "$daemon" | tr '\n' ',' | sed 's/,$//; s/,/, /g')
-  way="pyinfra INVENTORY deploy.py restarts dockerd in the host's turn; or rackwright drain HOST --reason chains, on it: systemctl restart docker, rackwright undrain HOST"
+  way="pyinfra INVENTORY deploy.py restarts dockerd in the host's turn; or rackwright drain INVENTORY --limit HOST --reason chains, on it: systemctl restart docker, rackwright undrain INVENTORY --limit HOST"
   [ "$by" != drain ] || way="on it, once it is drained: systemctl restart docker"
   [ -z "$gone" ] || lacking needs "Docker's chains are gone ($gone), so no container that publishes a port could start; next: $way"
 fi

@@ -1,4 +1,4 @@
-"""`rackwright lock INVENTORY`: write down what tags and branches are now, so that all hosts get the same bytes."""
+"""`rackwright pin INVENTORY`: write down what tags and branches are now, so that all hosts get the same bytes."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Named = tuple[str, Lock]
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
-    parser = commands.add_parser("lock", help="pin image digests and model commits: ask registry and hub, or the hosts")
-    add_limit(parser, default=True)
+    parser = commands.add_parser("pin", help="pin image digests and model commits: ask registry and hub, or the hosts")
+    add_limit(parser)
     parser.add_argument(
         "--from-hosts", action="store_true", help="take what the hosts have verified, instead of what the names are now"
     )
@@ -42,9 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         found = _from_hosts(entries) if arguments.from_hosts else _resolved(entries)
     except SourceError as error:
-        next_step = f"rackwright lock {arguments.inventory} --from-hosts"
+        next_step = f"rackwright pin {arguments.inventory} --from-hosts"
         raise RackwrightError(
-            f"{error.text}\nnothing was written; to lock what the hosts have instead: {next_step}", code=error.code
+            f"{error.text}\nnothing was written; to pin what the hosts have instead: {next_step}", code=error.code
         ) from None
     files = {entry.name: entry.settings.paths.lock_file for entry in entries}
     written = [_write(root, file, joined(one for one in found if files[one[0]] == file)) for file in _once(files)]

@@ -1,4 +1,4 @@
-"""`rackwright lock`: which file is written for whom, what is said, and what to type when nobody can be asked."""
+"""`rackwright pin`: which file is written for which hosts, what is printed, and the next step without a network."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_hosts_with_other_servers_do_not_pin_the_site(inventory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (inventory.parent / FILE).write_text(f"version: 1\nimages: {{{IMAGE!r}: '{OLD}', 'a/b:1': '{OLD}'}}\n")
-    assert main(["lock", str(inventory)]) == 0
+    assert main(["pin", str(inventory)]) == 0
     assert load_lock(inventory.parent).images == {IMAGE: PUBLIC, "a/b:1": OLD}
     assert load_lock(inventory.parent, OWN).images == {IMAGE: PRIVATE}
     assert load_lock(inventory.parent, OWN).models == {"openai/gpt-oss-120b@main": MODEL}
@@ -54,7 +54,7 @@ def test_hosts_with_other_servers_do_not_pin_the_site(inventory: Path, capsys: p
 
 
 def test_each_host_is_pinned_by_its_own_file(inventory: Path) -> None:
-    assert main(["lock", str(inventory)]) == 0
+    assert main(["pin", str(inventory)]) == 0
     locks = Locks(inventory.parent)
     settings = HostSettings.model_validate(
         {"model": {"repository": "openai/gpt-oss-120b", "mount": "/m"}, "image": IMAGE}
@@ -64,7 +64,7 @@ def test_each_host_is_pinned_by_its_own_file(inventory: Path) -> None:
 
 
 def test_limited_to_a_host_other_files_stay(inventory: Path) -> None:
-    assert main(["lock", str(inventory), "--limit", "h2"]) == 0
+    assert main(["pin", str(inventory), "--limit", "h2"]) == 0
     assert not (inventory.parent / FILE).exists()
     assert (inventory.parent / OWN).exists()
 
@@ -76,8 +76,8 @@ def test_where_nobody_can_be_asked_the_hosts_may_tell(
         raise SourceError("nvcr.io cannot be reached from this machine")
 
     monkeypatch.setattr(Resolver, "lock", away)
-    assert main(["lock", str(inventory)]) == 1
+    assert main(["pin", str(inventory)]) == 1
     said = capsys.readouterr().err
     assert "nvcr.io cannot be reached" in said
-    assert f"rackwright lock {inventory} --from-hosts" in said
+    assert f"rackwright pin {inventory} --from-hosts" in said
     assert not (inventory.parent / FILE).exists()
