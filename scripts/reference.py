@@ -46,7 +46,7 @@ rackwright VERB [INVENTORY] [--limit HOST|GROUP]... [OPTIONS]
 
 - What stands behind a verb is the **inventory**. It may be left out where the site has one: `$RACKWRIGHT_INVENTORY`,
   the one in `ansible.cfg`, or the only one. Verbs that read no inventory take what they read instead: a run's name
-  (`runs`, `report`, `resume`), a code or key (`explain`), a folder (`init`).
+  (`runs`, `report`, `resume`), a code or key (`explain`), a folder (`init`), a shell (`completion`).
 - **Hosts** are chosen by `--limit`, by name, pattern or group, as often as needed; `--only failed@last` takes those of
   an earlier run. Without either, a verb takes all hosts. `drain`, `undrain`, `reboot`, `rebuild`, `teardown`,
   `quarantine --add`, `quarantine --release`, `firewall pause` and `firewall resume` refuse that: there, all hosts are
@@ -61,6 +61,14 @@ Forms of earlier versions still work in this one, and print the new form: `lock`
 inventory want `--all`.
 """
 OVERVIEW = """\
+## Completion
+
+| shell | once |
+|---|---|
+| bash | `rackwright completion bash > ~/.local/share/bash-completion/completions/rackwright` |
+| zsh | `rackwright completion zsh > FOLDER/_rackwright`, with FOLDER in `fpath` before `compinit` |
+| fish | `rackwright completion fish > ~/.config/fish/completions/rackwright.fish` |
+
 ## All verbs
 
 Planned verbs are not in this version; their names and forms are settled here first.

@@ -41,6 +41,9 @@ VERB_GROUPS: dict[str, dict[str, str]] = {
         "runs": "rackwright runs last",
         "report": "rackwright report last",
     },
+    "On this machine": {
+        "completion": "rackwright completion bash",
+    },
 }
 EXAMPLES = {verb: example for verbs in VERB_GROUPS.values() for verb, example in verbs.items()}
 VERBS = tuple(EXAMPLES)

@@ -17,7 +17,7 @@ from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.pyinfra_glue.options import data_given, data_words, given
 from rackwright.settings.sections import Hooks
 
-WITHOUT = {"init", "runs", "report", "explain", "advise", "schema", "firewall", "lease"}
+WITHOUT = {"init", "runs", "report", "explain", "advise", "schema", "completion", "firewall", "lease"}
 """They load no settings, or those of a record; `firewall` and `lease` have verbs of their own."""
 
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 WITH_VALUES = {"--limit", "--reason", "--data", "--for", "--lines", "--fingerprint", "--timeout", "--out", "--site"}
 MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
 INVENTORY = "from rackwright.inventory import build\nglobals().update(build(__file__, {'rack': ['gpu01', 'gpu02']}))\n"
-READ_NO_INVENTORY = {"init", "runs", "report", "resume", "explain", "advise", "schema"}
+READ_NO_INVENTORY = {"init", "runs", "report", "resume", "explain", "advise", "schema", "completion"}
 
 
 @pytest.fixture

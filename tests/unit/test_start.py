@@ -26,6 +26,7 @@ NEVER = (
     "rackwright.fleet.rollout.control",
     "rich",
     "asyncssh",
+    "shtab",
 )
 """What a deploy needs, and a look never does."""
 LATER = (
