@@ -153,7 +153,7 @@ def test_a_rollout_goes_on_from_there_and_a_rollback_to_there_serves(fleet: Upgr
 def test_all_others_go_on_from_there_and_roll_back_to_there(fleet: Upgraded) -> None:
     plain, drained, double = fleet.hosts[:3]
     limits, before = fleet.limits(plain, drained, double), fleet.on_hosts(RELEASES)
-    undrained = fleet.now("undrain", drained.name, "-i", FLEET, "-y")
+    undrained = fleet.now("undrain", FLEET, "--limit", drained.name, "-y")
     assert undrained.status == 0, undrained.output
     before |= {drained.name: before[plain.name]}
     assert fleet.on_hosts(RELEASES) == before
@@ -187,7 +187,7 @@ def test_a_switch_that_the_former_version_began_ends_by_itself_and_is_taken_over
 
 
 def test_a_teardown_leaves_nothing(fleet: Upgraded) -> None:
-    run = fleet.now("teardown", FLEET, "-y", "--purge")
+    run = fleet.now("teardown", FLEET, "--all", "-y", "--purge")
     assert run.status == 0, run.output
     for host in fleet.hosts:
         assert_purged(host)
