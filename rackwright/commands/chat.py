@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import NamedTuple
 
 from rackwright.commands.inventories import add_limit, add_shared
 from rackwright.effects.remote import command_of, remote
@@ -15,6 +16,9 @@ from rackwright.plan.spec import local_url, served_name
 from rackwright.proof.basic import UNASKED, Answer, http, parse_answer
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.settings.model import EndpointSettings
+
+GRACE = 10
+"""Seconds that the host's command has beside the request's own limit."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -37,22 +41,32 @@ def run(arguments: argparse.Namespace) -> int:
                 print(f"{one.host.name} {group.endpoint}: {group.head.host} answers for it")
                 continue
             for name, endpoint in one.entry.settings.all_endpoints.items():
-                text, answered = ask(one, name, endpoint, " ".join(arguments.question), arguments.max_tokens)
+                question = Question(" ".join(arguments.question), arguments.max_tokens, arguments.timeout)
+                text, answered = ask(one, name, endpoint, question)
                 print(f"{one.host.name} {name}: {paragraph(text, ASKED_FOR)}")
                 well = well and answered
     return done_if(well and len(hosts) == len(entries))
 
 
-def ask(one: Connected, name: str, endpoint: EndpointSettings, question: str, max_tokens: int) -> tuple[str, bool]:
+class Question(NamedTuple):
+    """What an endpoint is asked: a text, at most so many tokens of an answer, within so many seconds."""
+
+    text: str
+    max_tokens: int
+    seconds: int
+
+
+def ask(one: Connected, name: str, endpoint: EndpointSettings, question: Question) -> tuple[str, bool]:
     """The endpoint's answer as text, and whether it is one."""
     body = {
         "model": served_name(endpoint),
-        "messages": [{"role": "user", "content": question}],
-        "max_tokens": max_tokens,
+        "messages": [{"role": "user", "content": question.text}],
+        "max_tokens": question.max_tokens,
     }
-    script = asking_script(name) + http(f"{local_url(endpoint)}/v1/chat/completions", 120, post=True)
+    script = asking_script(name) + http(f"{local_url(endpoint)}/v1/chat/completions", question.seconds, post=True)
     with waiting(lambda: f"{name} on {one.host.name} to answer"):
-        ok, output = remote(one.state, one.host, command_of(Shell(script, stdin=json.dumps(body), timeout=130)))
+        limit = question.seconds + GRACE
+        ok, output = remote(one.state, one.host, command_of(Shell(script, stdin=json.dumps(body), timeout=limit)))
     if not ok or not output.stdout_lines:
         return "could not be asked", False
     try:

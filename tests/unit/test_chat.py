@@ -14,7 +14,7 @@ from rackwright.commands import chat
 from rackwright.settings.group import Group, GroupMember
 
 MEMBERS = (GroupMember("h1", "10.1.0.1"), GroupMember("h2", "10.1.0.2"))
-ARGUMENTS = argparse.Namespace(inventory="i", limit=[], only=[], question="?", max_tokens=9)
+ARGUMENTS = argparse.Namespace(inventory="i", limit=[], only=[], question="?", max_tokens=9, timeout=7)
 
 
 def host(rank: int) -> Any:
@@ -37,3 +37,21 @@ def test_of_hosts_that_serve_together_the_head_alone_is_asked(
     monkeypatch.setattr(chat, "ask", lambda one, *_: (f"{one.host.name} was asked", answered))
     assert chat.run(ARGUMENTS) == (0 if answered else 1)
     assert capsys.readouterr().out == "h1 llm: h1 was asked\nh2 llm: h1 answers for it\n"
+
+
+def test_the_limit_is_the_requests_and_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Any] = []
+
+    def remote(*words: Any) -> tuple[bool, Any]:
+        sent.append(words[2])
+        return False, SimpleNamespace(stdout_lines=[])
+
+    monkeypatch.setattr(chat, "remote", remote)
+    one: Any = SimpleNamespace(host=SimpleNamespace(name="h1"), state=None)
+    endpoint: Any = SimpleNamespace()
+    monkeypatch.setattr(chat, "command_of", lambda shell: shell)
+    monkeypatch.setattr(chat, "served_name", lambda _: "m")
+    monkeypatch.setattr(chat, "local_url", lambda _: "http://127.0.0.1:1")
+    assert chat.ask(one, "llm", endpoint, chat.Question("?", 9, 7)) == ("could not be asked", False)
+    assert "--max-time 7 " in sent[0].script
+    assert sent[0].timeout == 7 + chat.GRACE

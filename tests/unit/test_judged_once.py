@@ -118,7 +118,7 @@ def test_a_file_that_asks_for_the_name_is_run_for_each_host(tmp_path: Path) -> N
 
 def test_a_mistake_still_names_its_host(tmp_path: Path) -> None:
     deploy = site(tmp_path, HOST + "host.data.get('edge') or no_such_step()\n")
-    with pytest.raises(SettingsError, match=r"deploy\.py: h4: NameError"):
+    with pytest.raises(SettingsError, match=r"deploy\.py:3: h4: NameError"):
         declare(deploy, list(DATA.items()))
 
 

@@ -257,7 +257,7 @@ def test_it_lies_beside_the_record_for_its_owner_only(tmp_path: Path, capsys: py
 
 def test_a_run_that_is_not_there_says_what_to_type(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "nothing", "--site", str(tmp_path)]) == 1
-    assert "next: rackwright runs" in capsys.readouterr().err
+    assert "RW0603: " in capsys.readouterr().err
 
 
 def test_the_kept_log_of_a_failed_release_is_in_the_report(tmp_path: Path) -> None:
