@@ -41,14 +41,14 @@ def run(arguments: argparse.Namespace) -> int:
                 print(f"{one.host.name} {group.endpoint}: {group.head.host} answers for it")
                 continue
             for name, endpoint in one.entry.settings.all_endpoints.items():
-                question = Question(" ".join(arguments.question), arguments.max_tokens, arguments.timeout)
+                question = ChatQuestion(" ".join(arguments.question), arguments.max_tokens, arguments.timeout)
                 text, answered = ask(one, name, endpoint, question)
                 print(f"{one.host.name} {name}: {paragraph(text, ASKED_FOR)}")
                 well = well and answered
     return done_if(well and len(hosts) == len(entries))
 
 
-class Question(NamedTuple):
+class ChatQuestion(NamedTuple):
     """What an endpoint is asked: a text, at most so many tokens of an answer, within so many seconds."""
 
     text: str
@@ -56,7 +56,7 @@ class Question(NamedTuple):
     seconds: int
 
 
-def ask(one: Connected, name: str, endpoint: EndpointSettings, question: Question) -> tuple[str, bool]:
+def ask(one: Connected, name: str, endpoint: EndpointSettings, question: ChatQuestion) -> tuple[str, bool]:
     """The endpoint's answer as text, and whether it is one."""
     body = {
         "model": served_name(endpoint),

@@ -100,9 +100,7 @@ def parsed(commands: Parser, words: Sequence[str]) -> argparse.Namespace:
         return commands.parse_args(words)
     if len(words) <= len(before) + 1:
         commands.error(f"the following arguments are required: -- {behind.metavar}")
-    args = commands.parse_args(before)
-    setattr(args, behind.dest, list(words[len(before) + 1 :]))
-    return args
+    return commands.parse_args(before, argparse.Namespace(**{behind.dest: list(words[len(before) + 1 :])}))
 
 
 def _in_new_form(commands: Parser, typed: Sequence[str]) -> list[str]:

@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     commands = parser()
     for action in _actions(commands):
         if action.metavar in FILES:
-            vars(action)["complete"] = shtab.FILE
+            action.complete = shtab.FILE  # type: ignore[attr-defined]  # as shtab wants it
     print(shtab.complete(commands, args.shell))
     return ExitCode.DONE
 

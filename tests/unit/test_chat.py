@@ -52,6 +52,6 @@ def test_the_limit_is_the_requests_and_the_commands(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(chat, "command_of", lambda shell: shell)
     monkeypatch.setattr(chat, "served_name", lambda _: "m")
     monkeypatch.setattr(chat, "local_url", lambda _: "http://127.0.0.1:1")
-    assert chat.ask(one, "llm", endpoint, chat.Question("?", 9, 7)) == ("could not be asked", False)
+    assert chat.ask(one, "llm", endpoint, chat.ChatQuestion("?", 9, 7)) == ("could not be asked", False)
     assert "--max-time 7 " in sent[0].script
     assert sent[0].timeout == 7 + chat.GRACE

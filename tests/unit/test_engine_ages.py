@@ -174,7 +174,7 @@ def test_accept_known_bad_takes_a_near_name() -> None:
 def test_where_the_image_cannot_be_asked_the_warning_says_so_and_how_it_can() -> None:
     found = of_image("vllm/vllm-openai:nightly", {"brand-new": 1}, shares=True)
     assert "the image was not asked" in found[0].text
-    assert "rackwright drain HOST --reason TEXT" in found[0].text
+    assert "rackwright drain INVENTORY --limit HOST --reason TEXT" in found[0].text
 
 
 @pytest.mark.parametrize("words", [["--backend", "_autodeploy"], ["--backend=_autodeploy"]])

@@ -491,7 +491,7 @@ def test_what_the_host_put_back_is_told_and_a_fight_names_the_way_out() -> None:
         "within the last hour this host has put its firewall rules back once, 2 min ago for: the drops were gone"
     )
     fight = replace(seen(), repairs=once.repairs * OFTEN)
-    assert "rackwright firewall pause INVENTORY HOST" in report(host(), fight)
+    assert "rackwright firewall pause INVENTORY --limit HOST" in report(host(), fight)
 
 
 def test_rules_in_the_other_backend_are_told_and_ours_there_go() -> None:

@@ -528,8 +528,8 @@ def test_chains_that_are_gone_stop_a_host_where_the_run_may_not_restart_dockerd(
         (row,) = judged(found)["Docker's chains"]
         assert (row.stops, row.code) == (True, "RW3182")
         assert "Docker's chains are gone (nat DOCKER)" in row.seen
-        assert row.fix.startswith("rackwright drain HOST "), "a bare restart of dockerd would be the outage itself"
-        assert row.fix.index("systemctl restart docker") < row.fix.index("rackwright undrain HOST")
+        assert row.fix.startswith("rackwright drain "), "a bare restart of dockerd would be the outage itself"
+        assert row.fix.index("systemctl restart docker") < row.fix.index("rackwright undrain ")
     assert "2 other containers run" in judged(chains_gone(others=2))["Docker's chains"][0].seen
     (row,) = judged(chains_gone(serving=(), restarts_dockerd=False))["Docker's chains"]
     assert row.fix == "systemctl restart docker"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rackwright.commands.cli import parser
+from rackwright.commands.cli import parsed, parser
 from rackwright_lab.real import gpu
 from scripts.real_gpu import pair, story
 from scripts.real_gpu.story import Step
@@ -28,7 +28,7 @@ def test_steps_are_chosen_by_names_of_their_own(steps: Story) -> None:
 def test_every_command_is_one_and_every_line_for_a_host_is_shell(steps: Story) -> None:
     for step in steps("gpu", True):
         if step.words[3] == "rackwright":
-            asked = parser().parse_args(step.words[4:])  # exits, and says why, for what it does not know
+            asked = parsed(parser(), step.words[4:])  # exits, and says why, for what it does not know
             line = " ".join(getattr(asked, "command", None) or []) if step.words[4:6] == ("lab", "ssh") else ""
             subprocess.run(["sh", "-n", "-c", line], check=True)
 

@@ -43,7 +43,7 @@ def site(tmp_path: Path) -> Path:
     [
         "schema --out {file}/x",
         "schema --out {file}.not/x",
-        "render {site}/inventory/b200.py --host b200-01.example.com --out {file}/out",
+        "render {site}/inventory/b200.py --limit b200-01.example.com --out {file}/out",
         "init {file}",
         "init {file}/below",
     ],
