@@ -106,7 +106,7 @@ FAULTS = {
     "changed host key": Fault(
         lambda lab, host: host.new_host_key(),
         lambda lab, host: lab.trust(host),
-        ("REMOTE HOST IDENTIFICATION HAS CHANGED", "does not match", "rackwright rebuild HOST -i inventory/lab.py"),
+        ("REMOTE HOST IDENTIFICATION HAS CHANGED", "does not match", "rackwright rebuild inventory/lab.py --limit HOST"),
     ),
     "unknown host key": Fault(
         _forget_key,
