@@ -252,7 +252,7 @@ def test_explain_says_what_a_code_means(capsys: pytest.CaptureFixture[str]) -> N
     assert main(["explain", "rw0705"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("RW0705: another run writes to this host:\n  Connections, leases")
-    assert "  next: wait, or unlock (docs/how-to/leases.md)\n" in out
+    assert "  next: wait, or break the lease (docs/how-to/leases.md)\n" in out
 
 
 def test_explain_knows_every_code(capsys: pytest.CaptureFixture[str]) -> None:

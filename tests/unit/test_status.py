@@ -300,7 +300,7 @@ def test_a_serving_endpoint_as_a_row() -> None:
     text = render([found])
     for told in ("2 h 0 min", "8 NVIDIA", "1 endpoint: 1 serving"):
         assert told in text
-    assert "lock" not in text
+    assert "lease" not in text.split()
 
 
 def test_a_switch_that_was_cut_is_said_with_what_became_of_it() -> None:

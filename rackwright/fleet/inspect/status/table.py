@@ -20,7 +20,7 @@ COLUMNS = (
     Column("GPUs", 3),
     Column("clients", 4),
     Column("drift"),
-    Column("lock", 1),
+    Column("lease", 1),
     Column("last run", 2),
 )
 
