@@ -106,7 +106,11 @@ FAULTS = {
     "changed host key": Fault(
         lambda lab, host: host.new_host_key(),
         lambda lab, host: lab.trust(host),
-        ("REMOTE HOST IDENTIFICATION HAS CHANGED", "does not match", "rackwright rebuild inventory/lab.py --limit HOST"),
+        (
+            "REMOTE HOST IDENTIFICATION HAS CHANGED",
+            "does not match",
+            "rackwright rebuild inventory/lab.py ",
+        ),
     ),
     "unknown host key": Fault(
         _forget_key,

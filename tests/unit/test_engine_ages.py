@@ -188,3 +188,18 @@ def test_edits() -> None:
     assert [one_edit(word, ["abc"]) for word in ("abc", "ab", "abcd", "abd", "acb", "bac", "cab", "a", "")] == (
         ["", "abc", "abc", "abc", "abc", "abc", "", "", ""]
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "nested"),
+    [
+        ("kv_cache_config.dtype", "write kv_cache_config: {dtype: ...}"),
+        ("kv_cache_config.a.b", "write kv_cache_config: {a: {b: ...}}"),
+        ("kv_cache_confg.dtype", "does not know this key"),
+    ],
+)
+def test_a_key_with_dots_in_a_yaml_file_is_said_nested(name: str, nested: str) -> None:
+    image = "nvcr.io/nvidia/tensorrt-llm/release:1.2.1"
+    [found] = of_image(image, {name: "fp8"}, engine_kind="tensorrt-llm")
+    assert found.code == "RW0301"
+    assert nested in found.text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -136,8 +136,18 @@ def _unknown_key(line: VersionLine, section: str, value: Any, path: KeyPath, pla
     if hint:
         text = f"{text}{hint.text}"
         return Finding(path, text, right=hint.right, link=hint.link, words=words, code="RW0301", near=near)
-    text = f"{text}{nearest(str(path[-1]), line.sections[section])}"
+    names = line.sections[section]
+    text = f"{text}{_nested(str(path[-1]), names) or nearest(str(path[-1]), names)}"
     return Finding(path, text, words=words, code="RW0301", near=near)
+
+
+def _nested(name: str, names: Collection[str]) -> str:
+    """How a name with dots is written in a YAML file, where its first part is known; else empty."""
+    first, *others = name.split(".")
+    if not others or first not in names:
+        return ""
+    inside = ": ".join(f"{{{one}" for one in others)
+    return f": its file has no keys with dots; write {first}: {inside}: ...{'}' * len(others)}"
 
 
 def _near_key(line: VersionLine, section: str, path: KeyPath) -> str:
