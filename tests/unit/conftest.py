@@ -1,4 +1,4 @@
-"""One process of tests is many processes of users: a secret of one test is none for the next."""
+"""One process of tests is many processes of users, so each test forgets the secrets that it has read."""
 
 from __future__ import annotations
 
