@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class ChatQuestion(NamedTuple):
-    """What an endpoint is asked: a text, at most so many tokens of an answer, within so many seconds."""
+    """A question to an endpoint: its text, the most tokens of the answer, and its time limit in seconds."""
 
     text: str
     max_tokens: int

@@ -129,12 +129,12 @@ def _origin(host: InventoryHost, path: tuple[str | int, ...]) -> str:
 def _warnings(hosts: Sequence[InventoryHost], declared: Mapping[str, Declared]) -> list[str]:
     """Each note once, with the hosts that it is about."""
     found: dict[str, list[str]] = {}
-    told: dict[tuple[int, bool], list[str]] = {}
+    notes_of: dict[tuple[int, bool], list[str]] = {}
     for host in hosts:
         alike = id(host.settings), "firewall" in declared[host.name]
-        if alike not in told:
-            told[alike] = notes(host.settings, alike[1])
-        for note in told[alike]:
+        if alike not in notes_of:
+            notes_of[alike] = notes(host.settings, alike[1])
+        for note in notes_of[alike]:
             found.setdefault(note, []).append(host.name)
     warnings = [f"warning: {', '.join(names)}: {note}" for note, names in found.items()]
     return [*_twins(hosts), *warnings, *_notes(hosts)]

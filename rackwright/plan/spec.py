@@ -262,11 +262,17 @@ def server_command(endpoint: EndpointSettings) -> list[str]:
     return [*launch_words(endpoint), *own]
 
 
+def _whole(size: Any) -> str:
+    """Write a size for the command line, whose parser refuses what the file's reader takes as a number (true, 8.0)."""
+    return str(int(size)) if isinstance(size, bool | float) else str(size)
+
+
 def _trtllm(endpoint: EndpointSettings, where: list[str]) -> list[str]:
     assert endpoint.model is not None
     words = ["trtllm-serve", endpoint.model.mount, *where]
     if endpoint.sizes_on_command_line:
-        words += [word for key in SIZES if key in endpoint.engine for word in (f"--{key}", str(endpoint.engine[key]))]
+        sizes = {key: endpoint.engine[key] for key in SIZES if endpoint.engine.get(key) is not None}
+        words += [word for key, size in sizes.items() for word in (f"--{key}", _whole(size))]
     return [*words, "--extra_llm_api_options", f"{RELEASE_MOUNT}/{endpoint.engine_file}"]
 
 

@@ -73,7 +73,7 @@ def test_a_rollout_leaves_aside_who_is_quarantined_and_a_hook_can_stop_it(site: 
     (site / "frozen").unlink()
     status, output = started(site, "rackwright", "rollout", "inventory/fleet.py", "-y", "--skip-offline", "0")
     assert status == 0, output
-    assert f"{HOSTS[1]} is left aside: quarantined since today (the connection)" in output
+    assert f"{HOSTS[1]} is skipped: quarantined since today (the connection)" in output
     assert last(site).states == {HOSTS[1]: "quarantined", HOSTS[0]: "switched", HOSTS[2]: "switched"}
     told = json.loads((site / "finished").read_text())
     assert (told["status"], told["text"]) == (0, "done: 2 switched, 0 unchanged")

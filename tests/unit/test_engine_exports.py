@@ -271,8 +271,8 @@ def test_an_export_that_is_written_anew_counts_at_once(site: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a: [", "is no export of an image's options"),
-        ("[]", "is no export"),
+        ("a: [", "is not an export of an image's options"),
+        ("[]", "is not an export"),
         ("image: x\nversion: 1\nsections: 3", "is spoilt"),
     ],
 )

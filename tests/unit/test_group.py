@@ -371,7 +371,7 @@ def test_hosts_of_a_group_take_part_together_or_not_at_all(site: Path) -> None:
     chosen = partial(choose_participants, Path("i.py"), root=Path(), mates=mates)
     found = chosen(["h1", "h2", "h3"], quarantine={}, drained={"h2": Drained("a", "b", "c")})
     assert found.hosts == ("h3",)
-    assert "h1 is left aside: it serves together with h2, which does not take part" in found.reasons
+    assert "h1 is skipped: it serves together with h2, which does not take part" in found.reasons
     assert {"h1", "h2"} == {event["host"] for event in found.events}
     away = chosen(["h1", "h2", "h3"], quarantine={}, quorum="1", probe=lambda *_: ["h1"])
     assert (away.hosts, away.skipped, [*away.bereft]) == (("h3",), ("h1",), ["h2"])

@@ -181,7 +181,7 @@ def test_a_rollout_leaves_drained_hosts_aside_and_says_whose_they_are(tmp_path: 
     found = choose_participants(Path("i.py"), ["h1", "h2"], Path(), {}, drained={"h2": MARKED, "h9": MARKED})
     assert found.hosts == ("h1",)
     assert found.reasons == [
-        "h2 is left aside: drained since 2026-11-23 09:12 UTC by ops@desk: GPU 3 is swapped; "
+        "h2 is skipped: drained since 2026-11-23 09:12 UTC by ops@desk: GPU 3 is swapped; "
         "next: rackwright undrain INVENTORY --limit h2"
     ]
     assert found.events == [{"host": "h2", "state": RunState.DRAINED, "text": str(MARKED)}]

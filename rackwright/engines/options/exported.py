@@ -103,7 +103,7 @@ def _document(path: Path, _: int) -> Json:
     except (yaml.YAMLError, ValueError, RecursionError):
         fits = False
     if not fits:
-        raise _unfit(path, "is no export of an image's options")
+        raise _unfit(path, "is not an export of an image's options")
     return dict(document)
 
 

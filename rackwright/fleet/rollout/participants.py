@@ -32,13 +32,11 @@ class Participants:
         """What to say of those that are left aside."""
         skipped = [f"{host} is skipped: it cannot be reached; `rackwright resume` takes it on" for host in self.skipped]
         drained = [
-            f"{host} is left aside: {mark}; next: rackwright undrain INVENTORY --limit {host}"
+            f"{host} is skipped: {mark}; next: rackwright undrain INVENTORY --limit {host}"
             for host, mark in self.drained.items()
         ]
-        bereft = [f"{host} is left aside: {why}" for host, why in self.bereft.items()]
-        return (
-            drained + [f"{host} is left aside: {entry}" for host, entry in self.quarantined.items()] + skipped + bereft
-        )
+        bereft = [f"{host} is skipped: {why}" for host, why in self.bereft.items()]
+        return drained + [f"{host} is skipped: {entry}" for host, entry in self.quarantined.items()] + skipped + bereft
 
     @property
     def events(self) -> list[dict[str, str]]:

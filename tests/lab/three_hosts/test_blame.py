@@ -189,7 +189,7 @@ def test_a_dark_host_is_skipped_picked_up_and_quarantined_when_it_goes_dark_agai
     assert others[0].name not in listed.output
     others_only = rollout(fleet, stream_interval=12)
     assert others_only.status == 0, others_only.output
-    assert f"{dark.name} is left aside: quarantined since" in others_only.output
+    assert f"{dark.name} is skipped: quarantined since" in others_only.output
     assert "done: 0 switched, 2 unchanged" in others_only.output
     again = fleet.rackwright("resume", "-y")
     assert again.status == 0, again.output

@@ -51,7 +51,7 @@ def test_a_drained_host_stays_out_until_it_is_taken_in_again(fleet: Site) -> Non
     assert "GPU 3 is swapped; next: rackwright undrain" in fleet.rackwright("status", INVENTORY).output
     rolled = rollout(fleet, stream_interval=3)
     assert rolled.status == 0, rolled.output
-    assert f"{two.name} is left aside: drained since" in rolled.output
+    assert f"{two.name} is skipped: drained since" in rolled.output
     assert switches(rolled) == [one.name, three.name]
     plain = fleet.deploy("-y", limit=[two.name])
     assert plain.status == 0, plain.output
