@@ -28,7 +28,8 @@ from rackwright.fleet.bench.figures.figures import Measured
 from rackwright.fleet.bench.figures.rounds import Limits, pooled
 from rackwright.fleet.bench.figures.verdict import verdict
 from rackwright.fleet.bench.record import BENCH, Bench, called, read_bench
-from rackwright.fleet.bench.report.page import write_page, write_png_pictures
+from rackwright.fleet.bench.report.drawing import draw, svg_texts
+from rackwright.fleet.bench.report.page import write_page
 from rackwright.fleet.bench.report.table import clients_lines, compared_table, switches_lines, table
 from rackwright.fleet.bench.running import BenchPlan, measure, refuse_forced
 from rackwright.fleet.bench.suites.loading import suite_of, suite_text
@@ -224,16 +225,20 @@ def show(root: Path, record: Path, text: str, python: Path) -> None:
         kinds = {data["kind"] for data in found.conditions["settings"]["datasets"].values()}
         if "burstgpt" in kinds:
             say(CAVEAT)
-        draw(found, record, python)
+        publish(found, record, python)
     say(f"{text}\nrackwright: the record of this run: {record}")
 
 
-def draw(found: Bench, record: Path, python: Path) -> None:
-    """Write the page, and the pictures as PNG; where that fails it says so, and the figures stand."""
+def publish(found: Bench, record: Path, python: Path) -> None:
+    """Draw the pictures and write the page; without pictures the page has its tables, and says why not more."""
+    drawn: dict[str, Path] = {}
     try:
-        say(f"its page, with curves: {write_page(found, record)}")
-        write_png_pictures(found, record, python)
+        drawn = draw(found, record, python)
         say(f"its pictures, for reports: {record.with_suffix('')}.*.png and .svg")
+    except RackwrightError as error:
+        say(str(error))
+    try:
+        say(f"its page, with heat maps and curves: {write_page(found, record, svg_texts(drawn))}")
     except RackwrightError as error:
         say(str(error))
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from html import escape
+from io import BytesIO
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image, ImageColor
+from matplotlib.colors import to_rgb
+from matplotlib.image import imread
 
 from rackwright.fleet.bench.aiperf.environment import LOCK
 from rackwright.fleet.bench.aiperf.results import measured
@@ -25,11 +27,11 @@ from rackwright.fleet.bench.figures.fail_if import broken, fail_if_of
 from rackwright.fleet.bench.figures.figures import Drafting, Measured, Request, as_json, measured_of
 from rackwright.fleet.bench.figures.guards import FORCED, forced, others, slowed, switches
 from rackwright.fleet.bench.record import Bench, bench_of
-from rackwright.fleet.bench.report.curves import curves
-from rackwright.fleet.bench.report.grids import drawn_grid, grids
-from rackwright.fleet.bench.report.page import html, pictures, write_page, write_png_pictures
-from rackwright.fleet.bench.report.png import SCALE
-from rackwright.fleet.bench.report.shapes import FAINT, Box, Dot, Picture, Polyline, Words
+from rackwright.fleet.bench.report import plots
+from rackwright.fleet.bench.report.curves import Curves, curves
+from rackwright.fleet.bench.report.drawing import curves_of, draw, svg_texts
+from rackwright.fleet.bench.report.grids import grids
+from rackwright.fleet.bench.report.page import html
 from rackwright.fleet.bench.report.table import acceptance, clients_lines, switches_lines, table
 from rackwright.messages import RackwrightError, SettingsError
 from rackwright.settings.model import EndpointSettings
@@ -322,16 +324,6 @@ def test_the_page_needs_no_network_and_runs_nothing_of_a_host() -> None:
     assert not any(word in told.replace("http://www.w3.org/2000/svg", "") for word in ("http://", "https://", "src="))
 
 
-@given(cells())
-def test_every_dot_lies_within_its_picture(cell: Measured) -> None:
-    for picture in pictures(bench_of("r", events(a__one=cell, b__two=steady()))):
-        for shape in picture.shapes:
-            x, y = shape.points[0] if isinstance(shape, Polyline) else (shape.x, shape.y)
-            assert 0 <= x <= picture.width
-            assert 0 <= y <= picture.height
-            assert math.isfinite(x + y)
-
-
 ARRIVALS: dict[str, dict[str, Any]] = {
     "one": {"concurrency": 1, "requests": 8},
     "eight": {"concurrency": 8, "requests": 48},
@@ -339,49 +331,32 @@ ARRIVALS: dict[str, dict[str, Any]] = {
 }
 
 
-def curve(**cells_of: Measured) -> Picture:
+def curve(**cells_of: Measured) -> Curves:
     return curves({f"a.{name}": cell for name, cell in cells_of.items()}, ARRIVALS, "ttft", 50, "t")
 
 
-def test_a_line_joins_steps_of_one_load_alone_and_every_dot_has_its_name() -> None:
-    shapes = curve(bursts=steady(slower=3), eight=steady(slower=2), one=steady()).shapes
-    dots = {shape.title.split(":")[0]: (shape.x, shape.y) for shape in shapes if isinstance(shape, Dot)}
-    joined = [shape.points for shape in shapes if isinstance(shape, Polyline) and shape.colour != FAINT]
-    assert joined == [(dots["a.one"], dots["a.eight"])]
-    named = [shape.text for shape in shapes if isinstance(shape, Words)]
-    assert {"one", "eight", "bursts"} <= set(named)
+def test_a_line_joins_steps_of_one_load_alone_and_every_cell_is_a_point() -> None:
+    [series] = curve(bursts=steady(slower=3), eight=steady(slower=2), one=steady()).series
+    assert [point.arrival for point in series.points] == ["bursts", "eight", "one"]
+    assert [[point.arrival for point in steps] for steps in series.lines] == [["one", "eight"]]
 
 
-def test_names_of_dots_in_one_place_do_not_cover_each_other() -> None:
-    shapes = curve(bursts=steady(), eight=steady(), one=steady()).shapes
-    names = [shape for shape in shapes if isinstance(shape, Words) and shape.text in ARRIVALS]
+@pytest.mark.parametrize("slower", [1.0, 3.0])
+def test_every_point_has_its_name_and_no_name_covers_another(slower: float) -> None:
+    picture = curve(bursts=steady(slower=slower), eight=steady(), one=steady())
+    figure = plots.draw_curves(asdict(picture))
+    figure.savefig(BytesIO(), format="png")
+    names = [text for text in figure.axes[0].texts if text.get_text() in ARRIVALS]
     assert len(names) == 3
-    for one, other in combinations(names, 2):
-        beside = not set(range(*_across(one))) & set(range(*_across(other)))
-        assert beside or abs(one.y - other.y) > 12
-
-
-def _across(words: Words) -> tuple[int, int]:
-    return round(words.x), round(words.x + 6 * len(words.text))
-
-
-@given(st.floats(0.01, 1e6), st.floats(0.1, 1e6))
-def test_ticks_are_round_and_hold_every_dot(rate: float, latency: float) -> None:
-    cell = Measured((Request(latency, 1.0, latency, 1.0, 100),), seconds=100 / rate)
-    ticks = [float(shape.text) for shape in curve(one=cell).shapes if isinstance(shape, Words) and _is_figure(shape)]
-    assert max(ticks) >= latency * 0.999
-    assert all(f"{tick:.2g}" == f"{tick:g}" or tick == round(tick, 2) or tick % 10 == 0 for tick in ticks)
-
-
-def _is_figure(shape: Words) -> bool:
-    return shape.anchor in ("end", "middle") and shape.text.replace(".", "").replace("e+", "").isdecimal()
+    boxes = [text.get_window_extent() for text in names]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
 
 
 def test_the_page_says_what_was_measured_first_what_colours_mean_and_who_else_may_have_asked() -> None:
     record = events(a__one=steady())
     record[1] |= {"engine": "tensorrt-llm", "settings": {"arrivals": ARRIVALS}}
     found = bench_of("r", record)
-    page = html(found)
+    page = html(found, ["<svg></svg>"])
     parts = [page.index(f"<h2>{head}</h2>") for head in ("Measured with", "Heat maps", "Throughput and latency")]
     assert parts == sorted(parts)
     assert all(escape(grid.legend) in page for grid in grids(found))
@@ -427,30 +402,44 @@ def test_a_comparison_is_shown_as_shares_of_its_first_variant() -> None:
 
 
 def test_each_picture_is_a_file_as_svg_and_as_png(tmp_path: Path) -> None:
-    record = tmp_path / "r.jsonl"
-    write_page(comparison(), record)
-    write_png_pictures(comparison(), record, Path(sys.executable))
-    names = {picture.name for picture in pictures(comparison())}
+    found = comparison()
+    drawn = draw(found, tmp_path / "r.jsonl", Path(sys.executable))
+    names = {"ttft", "latency", *(grid.name for grid in grids(found))}
+    assert set(drawn) == names
     for end in ("svg", "png"):
         assert {path.name for path in tmp_path.glob(f"*.{end}")} == {f"r.{name}.{end}" for name in names}
-    (grid,) = [one for one in grids(comparison()) if one.name == "eagle3-of-baseline-output-rate"]
-    picture = drawn_grid(grid)
-    with Image.open(tmp_path / "r.eagle3-of-baseline-output-rate.png") as found:
-        assert found.size == (picture.width * SCALE, picture.height * SCALE)
-        boxes = [shape for shape in picture.shapes if isinstance(shape, Box)]
-        seen = [found.convert("RGB").getpixel(((int(box.x) + 4) * SCALE, (int(box.y) + 4) * SCALE)) for box in boxes]
-        assert seen == [ImageColor.getrgb(box.colour) for box in boxes]
-        assert len(set(seen)) == 2
+    [rates] = [one for one in grids(found) if one.name == "eagle3-of-baseline-output-rate"]
+    image = imread(tmp_path / f"r.{rates.name}.png")
+    colours = {tuple(round(float(part) * 255) for part in pixel[:3]) for row in image[::4] for pixel in row[::4]}
+    assert {tuple(round(part * 255) for part in to_rgb(field.colour)) for field in rates.fields.values()} <= colours
+
+
+def test_names_are_text_and_never_markup_or_formulas(tmp_path: Path) -> None:
+    found = bench_of("r", events(**{"$x_<b>$__one": steady()}))
+    [ttft, latency] = svg_texts(draw(found, tmp_path / "r.jsonl", Path(sys.executable)))
+    assert "$x_&lt;b&gt;$" in ttft
+    assert "<b>" not in ttft + latency
+    page = html(found, [ttft, latency])
+    assert not any(part in page for part in ("<script", "src=", "@import", 'xlink:href="http'))
+
+
+def test_pictures_of_any_cell_can_be_drawn(tmp_path: Path) -> None:
+    tiny = Measured((Request(1e-3, 1e-3, 1e-3, 1.0, 1),), seconds=1e6)
+    found = bench_of("r", events(a__one=tiny, b__two=replace(steady(), failed=2)))
+    assert curves_of(found)[0].series[0].points
+    assert draw(found, tmp_path / "r.jsonl", Path(sys.executable))
+    assert not any(picture.series for picture in curves_of(bench_of("r", events(a__one="aiperf ended"))))
 
 
 def test_pictures_that_cannot_be_drawn_are_an_error_with_a_next_step(tmp_path: Path) -> None:
     python = tmp_path / "env" / "bin" / "python"
     python.parent.mkdir(parents=True)
-    python.write_text("#!/bin/sh\necho 'ModuleNotFoundError: No module named PIL' >&2\nexit 1\n")
+    python.write_text("#!/bin/sh\necho 'ModuleNotFoundError: No module named matplotlib' >&2\nexit 1\n")
     python.chmod(0o755)
-    with pytest.raises(RackwrightError, match=rf"RW1540.*No module named PIL.*rm -r {tmp_path}/env"):
-        write_png_pictures(comparison(), tmp_path / "r.jsonl", python)
+    with pytest.raises(RackwrightError, match=rf"RW1540.*No module named matplotlib.*rm -r {tmp_path}/env"):
+        draw(comparison(), tmp_path / "r.jsonl", python)
+    assert "<svg" not in html(comparison())
 
 
-def test_the_environment_of_aiperf_has_what_draws_them() -> None:
-    assert "\npillow==" in LOCK.read_text()
+def test_the_environment_of_aiperf_has_what_draws_them_as_the_tests_do() -> None:
+    assert f"\nmatplotlib=={matplotlib.__version__} " in LOCK.read_text()

@@ -11,14 +11,10 @@ from dataclasses import dataclass
 from rackwright.fleet.bench.figures.compare import estimate, ratio_of
 from rackwright.fleet.bench.figures.figures import Measured
 from rackwright.fleet.bench.record import Bench, parted
-from rackwright.fleet.bench.report.shapes import Box, Picture, Shape, Words
 
 BETTER, WORSE, NEITHER = (0, 114, 178), (213, 94, 0), (255, 255, 255)
 """Colours of a field's tint, red, green, blue: of those told apart by everybody."""
-NO_FIGURE = "#f3d4d4"
 DARKER = "darker: better than the other cells of this table"
-WIDE, HIGH, LEFT, ABOVE, FOOT = 110, 28, 150, 64, 34
-"""Of a picture's fields and margins."""
 
 Cells = Mapping[str, Measured]
 
@@ -130,23 +126,3 @@ def _is_whole(cell: Measured) -> bool:
 
 def _percent(share: float | None) -> float | None:
     return None if share is None else share * 100
-
-
-def drawn_grid(grid: Grid) -> Picture:
-    """The heat map as a picture."""
-    width = max(LEFT + WIDE * len(grid.across), LEFT + 7 * max(len(grid.title), len(grid.legend))) + 16
-    return Picture(grid.name, grid.title, width, ABOVE + HIGH * len(grid.down) + FOOT, tuple(_shapes(grid)))
-
-
-def _shapes(grid: Grid) -> Iterator[Shape]:
-    yield Words(16, 22, grid.title, bold=True)
-    yield Words(LEFT, ABOVE + HIGH * len(grid.down) + 18, grid.legend)
-    for column, across in enumerate(grid.across):
-        yield Words(LEFT + WIDE * (column + 0.5), ABOVE - 10, across, "middle")
-    for row, down in enumerate(grid.down):
-        top = ABOVE + HIGH * row
-        yield Words(LEFT - 10, top + 19, down, "end")
-        for column, across in enumerate(grid.across):
-            field, left = grid.at(down, across), LEFT + WIDE * column
-            yield Box(left, top, WIDE - 2, HIGH - 2, field.colour if field else NO_FIGURE)
-            yield Words(left + WIDE / 2, top + 19, field.text if field else "no figure", "middle")

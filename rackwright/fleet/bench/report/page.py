@@ -1,16 +1,13 @@
-"""A bench as one HTML page that needs no network, and its pictures as files for reports, as SVG and as PNG."""
+"""A bench as one HTML page that needs no network."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from pathlib import Path
 
 from rackwright.fleet.bench.record import Bench
-from rackwright.fleet.bench.report.curves import curves
-from rackwright.fleet.bench.report.grids import Field, Grid, drawn_grid, grids
-from rackwright.fleet.bench.report.png import write_png
-from rackwright.fleet.bench.report.shapes import Picture, svg
+from rackwright.fleet.bench.report.grids import Field, Grid, grids
 from rackwright.fleet.bench.report.table import (
     COLUMNS,
     acceptance,
@@ -32,35 +29,19 @@ th:first-child,td:first-child,.words td{text-align:left}th{background:#f6f6f6}sv
 """
 
 
-def write_page(found: Bench, record: Path) -> Path:
-    """Write the page beside the record, and each picture as SVG; returns the page's path. Raises RackwrightError."""
+def write_page(found: Bench, record: Path, drawn: Iterable[str] = ()) -> Path:
+    """Write the page beside the record; returns its path. Raises RackwrightError.
+
+    drawn: its curves, as SVG elements.
+    """
     page = record.with_suffix(".bench.html")
     with writing(page):
-        page.write_text(html(found))
-        for picture in pictures(found):
-            record.with_suffix(f".{picture.name}.svg").write_text(svg(picture))
+        page.write_text(html(found, drawn))
     return page
 
 
-def write_png_pictures(found: Bench, record: Path, python: Path) -> None:
-    """Write each picture as PNG beside the record. python: aiperf's. Raises RackwrightError."""
-    write_png(python, [(picture, record.with_suffix(f".{picture.name}.png")) for picture in pictures(found)])
-
-
-def pictures(found: Bench) -> Iterator[Picture]:
-    """Yield the curves, and every heat map."""
-    yield from _curves(found)
-    yield from map(drawn_grid, grids(found))
-
-
-def _curves(found: Bench) -> Iterator[Picture]:
-    arrivals = found.conditions.get("settings", {}).get("arrivals", {})
-    yield curves(found.cells, arrivals, "ttft", 50, "Time to first token, p50, ms")
-    yield curves(found.cells, arrivals, "latency", 99, "End to end, p99, ms")
-
-
-def html(found: Bench) -> str:
-    """Return the whole page."""
+def html(found: Bench, drawn: Iterable[str] = ()) -> str:
+    """Return the whole page. drawn: its curves, as SVG elements."""
     title = f"{found.conditions.get('host', '?')} {found.conditions.get('endpoint', '?')}: {found.id}"
     parts = [
         f"<h1>{escape(title)}</h1><p>{escape(found.text)}</p>",
@@ -69,8 +50,7 @@ def html(found: Bench) -> str:
         *_conditions(found),
         "<h2>Heat maps</h2>",
         _side_by_side(map(_heat_map, grids(found)), "side maps"),
-        "<h2>Throughput and latency</h2>",
-        _side_by_side(map(svg, _curves(found))),
+        *_curves(drawn),
         *_figures(found),
         *_remarks(found),
     ]
@@ -89,6 +69,12 @@ def _troubles(found: Bench) -> Iterator[str]:
     told += [f"{name}: {mark}" for name, cell in found.cells.items() for mark in cell.marks]
     if told:
         yield f"<ul>{''.join(f'<li class=failed>{escape(text)}</li>' for text in told)}</ul>"
+
+
+def _curves(drawn: Iterable[str]) -> Iterator[str]:
+    if parts := list(drawn):
+        yield "<h2>Throughput and latency</h2>"
+        yield _side_by_side(iter(parts))
 
 
 def _side_by_side(parts: Iterator[str], kind: str = "side") -> str:
