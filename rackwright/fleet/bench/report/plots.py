@@ -57,8 +57,8 @@ def draw_curves(picture: Mapping[str, Any]) -> Figure:
     axes = figure.subplots()
     for series, colour in zip(picture["series"], cycle(COLOURS), strict=False):
         axes.scatter(*_ways(series["points"]), color=colour, label=series["dataset"], zorder=2)
-        for line in series["lines"]:
-            axes.plot(*_ways(line), color=colour, linewidth=1)
+        for steps in series["lines"]:
+            axes.plot(*_ways(steps), color=colour, linewidth=1)
     axes.set_xlabel("output tokens a second")
     axes.set_ylabel(picture["latency"])
     axes.margins(0.12)
