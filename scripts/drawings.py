@@ -18,6 +18,8 @@ import grimp
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "how-it-works.md"
 PRODUCT = "rackwright"
+PACKAGES = {PRODUCT: ROOT, "rackwright_engines": ROOT / "packages" / "engines"}
+"""Where each package of the floor plan lies."""
 CONTRACT = "Each layer stands on those below it"
 PROOF = ("basic.py", "full.py", "speed.py", "drafts.py", "sampling.py", "steps.py")
 
@@ -67,7 +69,7 @@ def contract() -> dict[str, list[str]]:
 
 def imports(floors: list[list[str]], excused: set[tuple[int, int]]) -> Edges:
     """What each floor imports of the others, without the contract's exceptions."""
-    graph = grimp.build_graph(PRODUCT)
+    graph = grimp.build_graph(*PACKAGES)
     found: dict[int, set[int]] = {number: set() for number in range(len(floors))}
     for module in graph.modules:
         upper = _floor(module, floors)
@@ -101,7 +103,8 @@ def _floor(module: str, floors: list[list[str]]) -> int | None:
 
 def _label(room: str) -> str:
     name = room.removeprefix(f"{PRODUCT}.")
-    return f"{name}/" if (ROOT / room.replace(".", "/")).is_dir() else f"{name}.py"
+    folder = PACKAGES[room.partition(".")[0]] / room.replace(".", "/")
+    return f"{name}/" if folder.is_dir() else f"{name}.py"
 
 
 # -- one run

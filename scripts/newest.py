@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module, metadata
 
 import rackwright
+import rackwright_engines
 from rackwright.pyinfra_glue.patch import supported_version
 
 GLUE = "rackwright.pyinfra_glue"
@@ -39,7 +40,10 @@ def main() -> int:
 
 def modules() -> list[str]:
     """Names of all modules but those that hosts and images run, and files that pyinfra or Ansible's inventory runs."""
-    names = [one.name for one in pkgutil.walk_packages(rackwright.__path__, "rackwright.")]
+    packages = (rackwright, rackwright_engines)
+    names = [
+        one.name for package in packages for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    ]
     return [name for name in names if not RUN & set(name.split("."))]
 
 

@@ -13,14 +13,14 @@ from typing import Any
 import yaml
 
 from rackwright.concerns.preflight.row import figures
-from rackwright.engines.data import PRODUCTS
+from rackwright_engines.data import PRODUCTS
 from rackwright_lab.gpu.models import DRIVER
 from rackwright_lab.servers import image as images
 from rackwright_lab.servers.toolkit import VERSIONS
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reference" / "support.md"
-ENGINES = ROOT / "rackwright" / "data" / "engines"
+ENGINES = ROOT / "packages" / "engines" / "rackwright_engines" / "data"
 REPOSITORIES = {
     "nvcr.io/nvidia/tensorrt-llm/release": "tensorrt-llm",
     "vllm/vllm-openai": "vllm",

@@ -2,8 +2,13 @@
 
 import os
 import signal
+from importlib.util import find_spec
 
+import pytest
 from hypothesis import settings
+
+if not find_spec("rackwright_engines"):
+    pytest.exit("this environment was made before a package was added; next: scripts/setup")
 
 pytest_plugins = ("tests.timelimits",)
 

@@ -8,14 +8,14 @@ import sys
 from typing import Any
 
 from rackwright.commands.runs import add_site, root_of
-from rackwright.engines.advice import Advice, Load, advise, longest
-from rackwright.engines.data import table
-from rackwright.engines.fit.gpu import gpu_type
-from rackwright.engines.own import OwnAdvice, heading, own_advice, reasons
 from rackwright.exit_codes import ExitCode
 from rackwright.fleet.bench.history import own_figures
 from rackwright.messages import SettingsError, paragraph
 from rackwright.settings.problems import nearest
+from rackwright_engines.advice import Advice, Load, advise, longest
+from rackwright_engines.data import table
+from rackwright_engines.fit.gpu import gpu_type
+from rackwright_engines.own import OwnAdvice, heading, own_advice, reasons
 
 
 def add_parser(subparsers: Any) -> None:

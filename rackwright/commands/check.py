@@ -14,8 +14,6 @@ from rackwright.commands.inventories import add_hosts, add_inventory
 from rackwright.commands.judging import Judged, judge
 from rackwright.commands.version_change import refuse_no_version, version_changes
 from rackwright.concerns.declared import Declared
-from rackwright.engines.finding import Level
-from rackwright.engines.fit.problems import engine_notes
 from rackwright.exit_codes import ExitCode
 from rackwright.loading.choice import Choice
 from rackwright.loading.files import site_root
@@ -28,6 +26,8 @@ from rackwright.settings.origin import dotted, origin_of
 from rackwright.settings.problems import some
 from rackwright.settings.secret import shown_value
 from rackwright.tables import Column, aligned, shown_width
+from rackwright_engines.finding import Level
+from rackwright_engines.fit.problems import engine_notes
 
 COLUMNS = (Column("key", 2, 24), Column("value", 1, 20), Column("origin", 3, 22))
 """Of `--show-origin`."""

@@ -16,9 +16,6 @@ from rackwright.concerns.options import wanted as wanted_options
 from rackwright.effects.reader import read_host
 from rackwright.effects.remote import StepFailedError, remote
 from rackwright.effects.remote import command_of as command
-from rackwright.engines.options.exported import write
-from rackwright.engines.options.json_schema import SpoiltSchemaError, data_of, version_of
-from rackwright.engines.version import parse_version
 from rackwright.exit_codes import done_if
 from rackwright.fleet.inspect.read_hosts import in_parallel
 from rackwright.loading.files import site_root
@@ -27,6 +24,9 @@ from rackwright.plan.change import Shell
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Locks
+from rackwright_engines.options.exported import write
+from rackwright_engines.options.json_schema import SpoiltSchemaError, data_of, version_of
+from rackwright_engines.version import parse_version
 
 VERSION = re.compile(r"[0-9][0-9A-Za-z.+]{0,59}")
 

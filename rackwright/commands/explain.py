@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from rackwright.engines.data import PRODUCTS
-from rackwright.engines.options.explain import all_names, explain, matching, speaking_of
 from rackwright.exit_codes import ExitCode
 from rackwright.messages import SettingsError
 from rackwright.refusals import by_code, lines_of
 from rackwright.settings.problems import nearest
+from rackwright_engines.data import PRODUCTS
+from rackwright_engines.options.explain import all_names, explain, matching, speaking_of
 
 CODE = re.compile(r"RW\d+", re.IGNORECASE)
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from rackwright.engines.data import table
 from rackwright.messages import SettingsError
 from rackwright.settings.origin import Origin
 from rackwright.settings.problems import Problem, nearest
+from rackwright_engines.data import table
 
 WITHIN, AFTER = re.compile(r"[\w.-]"), re.compile(r"[\w-]")
 """What before or after a name makes it part of another one."""

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from rackwright.engines.fit.problems import engine_problems
 from rackwright.loading.ansible.templates import templates
 from rackwright.loading.wording import SECRET_PLACES, explain, is_secret, misplaced, path_of
 from rackwright.loading.yaml_file import OddNumber
@@ -25,6 +24,7 @@ from rackwright.settings.origin import KeyPath, Origin, Origins, origin_of
 from rackwright.settings.problems import Problem, nearest
 from rackwright.settings.secret import Secret, tells_secret
 from rackwright.settings.ssh import args as ssh_args
+from rackwright_engines.fit.problems import engine_problems
 
 OWN_KEYS = "own_keys"
 ENDPOINTS = "endpoints"

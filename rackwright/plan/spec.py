@@ -67,7 +67,7 @@ class Resolved:
 
 @dataclass(frozen=True)
 class Added:
-    """What the tables of rackwright/data/engines add to an endpoint's settings."""
+    """What the engines' tables add to an endpoint's settings."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)

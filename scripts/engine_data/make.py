@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rackwright.engines.options.schema import Json
-from rackwright.engines.version import parse_version
+from rackwright_engines.options.schema import Json
+from rackwright_engines.version import parse_version
 from scripts.engine_data import sglang, vllm
 from scripts.engine_data.source import sources
 from scripts.engine_data.trtllm import as_file

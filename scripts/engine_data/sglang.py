@@ -8,8 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from rackwright.engines.options.schema import Json
 from rackwright.messages import SettingsError
+from rackwright_engines.options.schema import Json
 from scripts.engine_data.tree import UNKNOWN, Tree, assigned, calls, fields, keywords, members, type_name
 
 ROOT = "Server"

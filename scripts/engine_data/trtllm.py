@@ -12,9 +12,9 @@ from typing import Any
 
 import yaml
 
-from rackwright.engines.options.json_schema import data_of, version_of
-from rackwright.engines.options.schema import EXTENDS, Json, merged_file
 from rackwright.messages import SettingsError
+from rackwright_engines.options.json_schema import data_of, version_of
+from rackwright_engines.options.schema import EXTENDS, Json, merged_file
 
 SOURCE = Path("tensorrt_llm/llmapi/llm_args.py")
 ROOT = "TorchLlmArgs"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rackwright.engines.options.schema import Json
 from rackwright.messages import SettingsError
+from rackwright_engines.options.schema import Json
 from scripts.engine_data import vllm_values as values
 from scripts.engine_data.tree import UNKNOWN, Tree, calls, fields, keywords, members, type_name
 

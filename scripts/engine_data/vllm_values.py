@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from rackwright.engines.options.schema import Json
+from rackwright_engines.options.schema import Json
 from scripts.engine_data.tree import UNKNOWN, Tree, assigned, calls, keywords, type_name
 
 FILES = (

@@ -66,7 +66,7 @@ def install(site: Path) -> None:
     uv = Path(sys.executable).parent / "uv"
     known = (uv, "pip", "install", "--quiet", "--python-version", "3.11", "--target", site)
     run(*known, "--constraint", ROOT / "requirements/dev.txt", ROOT, timeout=900)
-    for name in ("rackwright", "rackwright_lab"):
+    for name in ("rackwright", "rackwright_engines", "rackwright_lab"):
         shutil.rmtree(site / name)
 
 

@@ -22,10 +22,11 @@ BASELINE = HERE / "baseline.txt"
 BIN = Path(sys.executable).parent
 READ = re.compile(r"\.(py|md|sh|yaml|j2)$|(^|/)Makefile$")
 NOT_READ = re.compile(
-    r"^(scripts/words/|tests/fixtures/|rackwright/data/engines/|CHANGELOG|docs/reference/(failures|operations|settings))"
+    r"^(scripts/words/|tests/fixtures/|packages/engines/rackwright_engines/data/|CHANGELOG"
+    r"|docs/reference/(failures|operations|settings))"
 )
 """The word lists, other programs' output, generated pages, and what former versions said."""
-PUBLIC = ("rackwright/", "rackwright_lab/", "bench/", "scripts/", "tasks/")
+PUBLIC = ("rackwright/", "rackwright_lab/", "packages/", "bench/", "scripts/", "tasks/")
 """Where public functions have docstrings; a test's name is its docstring."""
 MISSING = re.compile(r"D10\d")
 

@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from rackwright.commands.cli import main
-from rackwright.engines.advice import Load, advise
-from rackwright.engines.data import table
-from rackwright.engines.fit.sizes import plan_of
-from rackwright.engines.options.explain import all_names
-from rackwright.engines.options.schema import lines
+from rackwright_engines.advice import Load, advise
+from rackwright_engines.data import table
+from rackwright_engines.fit.sizes import plan_of
+from rackwright_engines.options.explain import all_names
+from rackwright_engines.options.schema import lines
 from tests.unit.test_engine_profiles import settings_of
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from rackwright.commands.cli import main
-from rackwright.engines.advice import Load
-from rackwright.engines.own import OwnFigure, own_advice
 from rackwright.fleet.bench.figures.figures import Measured, Request, as_json
 from rackwright.fleet.bench.history import figures_of
 from rackwright.fleet.bench.record import bench_of
+from rackwright_engines.advice import Load
+from rackwright_engines.own import OwnFigure, own_advice
 
 ASKED = ["advise", "--gpu", "RTX PRO 6000", "--context", "1k", "--concurrency", "32", "--output", "1k"]
 PRODUCT = "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition"

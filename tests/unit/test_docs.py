@@ -185,7 +185,11 @@ def messages() -> list[str]:
 def said() -> str:
     """Every text in the product's code, and in pyinfra's where it speaks of SSH."""
     package = ROOT / "rackwright"
-    python = [*package.rglob("*.py"), *(Path(pyinfra.__file__).parent / "connectors").rglob("*.py")]
+    python = [
+        *package.rglob("*.py"),
+        *(ROOT / "packages").rglob("*.py"),
+        *(Path(pyinfra.__file__).parent / "connectors").rglob("*.py"),
+    ]
     other = [path for kind in ("*.sh", "*.j2") for path in (*package.rglob(kind), *(ROOT / "templates").rglob(kind))]
     return "\n".join([*(path.read_text() for path in other), *(text for path in python for text in literals(path))])
 

@@ -14,11 +14,11 @@ import pytest
 from rackwright.concerns.models import MODELS
 from rackwright.concerns.models.concern import parse, read
 from rackwright.concerns.options.concern import WantedOptions, _misfits, changes, report
-from rackwright.engines.fit.draft_config import Misfit, misfits
-from rackwright.engines.fit.sizes import UNNAMED
 from rackwright.plan.change import Refuse
 from rackwright.plan.reading import decode
 from rackwright.plan.spec import Mount
+from rackwright_engines.fit.draft_config import Misfit, misfits
+from rackwright_engines.fit.sizes import UNNAMED
 from tests.unit.test_plan import settings
 
 GPT_OSS = {

@@ -73,4 +73,6 @@ def ways() -> dict[str, list[tuple[str, str]]]:
 
 def test_what_the_ways_name_is_there() -> None:
     for module, name in {call for way in ways().values() for call in way}:
-        assert hasattr(import_module(f"rackwright.{module.removesuffix('.py').replace('/', '.')}"), name), module
+        dotted = module.removesuffix(".py").replace("/", ".")
+        inside = "" if dotted.startswith("rackwright") else "rackwright."
+        assert hasattr(import_module(f"{inside}{dotted}"), name), module

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from rackwright.engines.finding import Finding, Level, refused
-from rackwright.engines.fit.host import check_endpoint
-from rackwright.engines.options import schema
-from rackwright.engines.options.check import check_options
-from rackwright.engines.options.schema import Key, VersionLine, line_for, lines
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.problems import is_one_edit, one_edit
 from rackwright.settings.sections import Hardware
+from rackwright_engines.finding import Finding, Level, refused
+from rackwright_engines.fit.host import check_endpoint
+from rackwright_engines.options import schema
+from rackwright_engines.options.check import check_options
+from rackwright_engines.options.schema import Key, VersionLine, line_for, lines
 
 TRT = "tensorrt-llm"
 WAY_OUT = "to deploy it anyway, set accept_known_bad: true"

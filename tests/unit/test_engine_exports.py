@@ -19,12 +19,12 @@ from rackwright.commands.cli import main
 from rackwright.commands.engine_data import walked
 from rackwright.concerns.options import WantedOptions, walk_script
 from rackwright.concerns.options.concern import image_program
-from rackwright.engines.finding import Level
-from rackwright.engines.fit.host import check_host
-from rackwright.engines.options.exported import file_of, write
 from rackwright.messages import SettingsError
 from rackwright.settings.model import SITE, HostSettings
 from rackwright.settings.origin import dotted
+from rackwright_engines.finding import Level
+from rackwright_engines.fit.host import check_host
+from rackwright_engines.options.exported import file_of, write
 from rackwright_lab.standins.rootfs import SHIMS, put_package
 from tests.unit.test_endpoint_changes import WANTED
 

@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rackwright.engines.finding import Level, refused
-from rackwright.engines.fit.sizes import EngineOptions
-from rackwright.engines.options.check import check_options
-from rackwright.engines.options.commandline import by_key
-from rackwright.engines.options.compare import changed_defaults
-from rackwright.engines.options.fix import fix
-from rackwright.engines.options.schema import all_versions, line_for, lines
-from rackwright.engines.version import nearest_line, parse_version
 from rackwright.plan.spec import render_engine_yaml
+from rackwright_engines.finding import Level, refused
+from rackwright_engines.fit.sizes import EngineOptions
+from rackwright_engines.options.check import check_options
+from rackwright_engines.options.commandline import by_key
+from rackwright_engines.options.compare import changed_defaults
+from rackwright_engines.options.fix import fix
+from rackwright_engines.options.schema import all_versions, line_for, lines
+from rackwright_engines.version import nearest_line, parse_version
 from rackwright_lab.standins.engine import gpus
 from rackwright_lab.standins.engine.llmapi import models as standin
 from rackwright_lab.standins.engine.llmapi.llm_utils import update_llm_args_with_extra_dict

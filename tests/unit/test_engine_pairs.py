@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
-from rackwright.engines.finding import Finding, Level
-from rackwright.engines.fit.host import check_endpoint
-from rackwright.engines.options.check import check_options
-from rackwright.engines.options.pairs import rules_of
-from rackwright.engines.options.schema import lines
-from rackwright.engines.version import not_before
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.sections import Hardware
+from rackwright_engines.finding import Finding, Level
+from rackwright_engines.fit.host import check_endpoint
+from rackwright_engines.options.check import check_options
+from rackwright_engines.options.pairs import rules_of
+from rackwright_engines.options.schema import lines
+from rackwright_engines.version import not_before
 
 EXAMPLES = yaml.safe_load((Path(__file__).parents[1] / "fixtures" / "engine_rules.yaml").read_text())
 """Options that break each rule, and options near them that do not: by engine and rule."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from rackwright.engines.data import table
-from rackwright.engines.finding import Finding, Level
-from rackwright.engines.fit.host import check_host
-from rackwright.engines.options.schema import lines
 from rackwright.settings.model import HostSettings
+from rackwright_engines.data import table
+from rackwright_engines.finding import Finding, Level
+from rackwright_engines.fit.host import check_host
+from rackwright_engines.options.schema import lines
 
 MOUNT = "/config/models/gpt-oss-120b"
 DRAFT = {"repository": "nvidia/gpt-oss-120b-Eagle3-v3", "mount": "/opt/eagle3"}

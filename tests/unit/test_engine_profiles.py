@@ -12,14 +12,14 @@ import pytest
 import yaml
 
 from rackwright.commands.render import rendered_files
-from rackwright.engines.finding import Level
-from rackwright.engines.fit.drafts import draft_of
-from rackwright.engines.fit.host import check_host
-from rackwright.engines.requests import ignored_parameters
 from rackwright.inventory import build
 from rackwright.plan.spec import server_command
 from rackwright.settings.model import HostSettings
 from rackwright.settings.problems import InvalidSettingsError
+from rackwright_engines.finding import Level
+from rackwright_engines.fit.drafts import draft_of
+from rackwright_engines.fit.host import check_host
+from rackwright_engines.requests import ignored_parameters
 from rackwright_lab.standins.engine import gpus
 from rackwright_lab.standins.engine.commands.options import click_options
 from rackwright_lab.standins.engine.llmapi.llm_utils import update_llm_args_with_extra_dict

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from rackwright.engines.finding import refused
-from rackwright.engines.options.check import check_options
+from rackwright_engines.finding import refused
+from rackwright_engines.options.check import check_options
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "published"
 SETS: dict[str, list[dict[str, Any]]] = {

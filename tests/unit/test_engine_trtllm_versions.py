@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from rackwright.engines.finding import Level, refused
-from rackwright.engines.options.check import check_options
-from rackwright.engines.options.schema import line_for, lines
 from rackwright.settings.origin import dotted
+from rackwright_engines.finding import Level, refused
+from rackwright_engines.options.check import check_options
+from rackwright_engines.options.schema import line_for, lines
 
 TRT = "tensorrt-llm"
 DSPARK = {"decoding_type": "DSpark", "max_draft_len": 4, "block_size": 5, "markov_head_type": "gated"}

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from rackwright.engines.data import PRODUCTS
-from rackwright.engines.finding import Finding, Level, refused
-from rackwright.engines.options.check import check_options
-from rackwright.engines.options.schema import VersionLine, lines
+from rackwright_engines.data import PRODUCTS
+from rackwright_engines.finding import Finding, Level, refused
+from rackwright_engines.options.check import check_options
+from rackwright_engines.options.schema import VersionLine, lines
 
 TRT = "tensorrt-llm"
 FREED = yaml.safe_load((Path(__file__).parents[1] / "fixtures" / "freed_values.yaml").read_text())

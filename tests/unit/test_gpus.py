@@ -8,9 +8,9 @@ import pytest
 
 from rackwright.concerns.gpus import GpuProcess, parse
 from rackwright.concerns.gpus.concern import joined
-from rackwright.engines.fit.gpu import GpuType, capability_by_name, gpu_type
 from rackwright.messages import ReadingError
 from rackwright.plan.answers import Answers, ListedContainer
+from rackwright_engines.fit.gpu import GpuType, capability_by_name, gpu_type
 from tests.unit.machines import DRIVER, FIXTURES, gpu_output, gpus, packed
 
 CONTAINER = "a" * 64

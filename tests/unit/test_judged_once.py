@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from rackwright.engines.fit import host as fit
 from rackwright.loading.validate import Known, validate
 from rackwright.messages import SettingsError
 from rackwright.pyinfra_glue import declaring
 from rackwright.pyinfra_glue.declaring import declare
 from rackwright.pyinfra_glue.host_reads import reads_of
 from rackwright.settings.group import Group
+from rackwright_engines.fit import host as fit
 from tests.unit.machines import settings
 
 HOST = "from pyinfra import host\nfrom rackwright.operations import docker, firewall\n"

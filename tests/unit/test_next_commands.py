@@ -36,7 +36,7 @@ from rackwright.runs.ending import (
 from rackwright.runs.journal import Event
 from rackwright.runs.record import BY_HAND, DRAIN, FORWARD, REBOOT, UNDRAIN, Record, hosts_in, record_of
 from rackwright.runs.states import RunState
-from tests.unit.test_refusals import PACKAGE, trees
+from tests.unit.test_refusals import place_of, trees
 from tests.unit.test_resuming import HOSTS, begin, event, failed, host, run, switching
 
 ROOT = Path(__file__).parents[2]
@@ -68,7 +68,7 @@ def advised() -> dict[str, str]:
         inside |= {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
         for node in ast.walk(tree):
             if id(node) not in inside and (step := STEP.search(text_of(node))):
-                place = f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}"
+                place = f"{place_of(path)}:{getattr(node, 'lineno', 0)}"
                 found |= dict.fromkeys(commands_in(text_of(node)[step.start() :]), place)
     for section in sections():
         for row in section.refusals:

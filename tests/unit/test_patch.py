@@ -16,8 +16,8 @@ from pyinfra.connectors import util
 from rackwright.pyinfra_glue.patch import ChangedPackageError, held, patch, supported_version
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("rackwright", "rackwright_lab", "tasks", "inventory", "bench", "scripts")
-OURS = {"rackwright", "rackwright_lab", "tasks", "bench", "tests"}
+FOLDERS = ("rackwright", "packages", "rackwright_lab", "tasks", "inventory", "bench", "scripts")
+OURS = {"rackwright", "rackwright_engines", "rackwright_lab", "tasks", "bench", "tests"}
 OWN = {
     "bench/peers/own_operations.py: config.SUDO",
     "rackwright/pyinfra_glue/patch.py: setattr(owner, name, new)",

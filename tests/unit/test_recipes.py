@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from rackwright.commands.render import rendered_files
-from rackwright.engines.data import table
-from rackwright.engines.fit.host import check_host
-from rackwright.engines.options.schema import line_for
-from rackwright.engines.version import bare
 from rackwright.pyinfra_glue.inventories import load_inventory
+from rackwright_engines.data import table
+from rackwright_engines.fit.host import check_host
+from rackwright_engines.options.schema import line_for
+from rackwright_engines.version import bare
 from rackwright_lab.standins.engine import gpus
 from rackwright_lab.standins.engine.llmapi.llm_utils import update_llm_args_with_extra_dict
 from rackwright_lab.standins.engine.llmapi.models import torch_llm_args

@@ -25,6 +25,7 @@ from rackwright.refusals import by_code, sections
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "rackwright"
+ENGINES = ROOT / "packages" / "engines" / "rackwright_engines"
 CODE = re.compile(r"RW\d{4}")
 WITHOUT: set[str] = set()
 """Raises without a code, as `file: class`. It only shrinks, and is empty: the next one gets its code at once."""
@@ -44,7 +45,13 @@ FILES = {"spec.json", "deploy.py", "owned.json", "daemon.json", "host.data"}
 @cache
 def trees() -> dict[Path, ast.Module]:
     """The product's Python, but what hosts run by themselves."""
-    return {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py")) if "host" not in path.parts}
+    paths = sorted((*PACKAGE.rglob("*.py"), *ENGINES.rglob("*.py")))
+    return {path: ast.parse(path.read_text()) for path in paths if "host" not in path.parts}
+
+
+def place_of(path: Path) -> str:
+    """Return a file's path below its package; the engines' package has a folder's part of the table."""
+    return str(path.relative_to(PACKAGE)) if path.is_relative_to(PACKAGE) else f"engines/{path.relative_to(ENGINES)}"
 
 
 @cache
@@ -80,7 +87,7 @@ def uncoded() -> Iterator[str]:
                 name = node.func.id
                 told = errors()[name] or name == "RefusedError" or any(word.arg == "code" for word in node.keywords)
                 if not told:
-                    yield f"{path.relative_to(PACKAGE)}: {name}"
+                    yield f"{place_of(path)}: {name}"
 
 
 def used() -> Iterator[tuple[str, str]]:
@@ -88,7 +95,7 @@ def used() -> Iterator[tuple[str, str]]:
     for path, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and CODE.fullmatch(node.value):
-                yield node.value, str(path.relative_to(PACKAGE))
+                yield node.value, place_of(path)
 
 
 def test_no_error_is_raised_without_a_code() -> None:
@@ -109,7 +116,7 @@ def test_no_settings_misfit_without_a_code() -> None:
 def test_what_fails_a_host_without_an_error_has_a_code_too() -> None:
     """A text of its own is an f-string or a constant; whatever has a code is a call of `coded`, or an error's."""
     bare = [
-        f"{path.relative_to(PACKAGE)}:{node.lineno}"
+        f"{place_of(path)}:{node.lineno}"
         for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("fail", "complain")

@@ -7,7 +7,6 @@ from typing import Any
 
 import yaml
 
-from rackwright.engines.fit.sizes import UNNAMED, plan_of
 from rackwright.proof.acceptance import KEEPS, KEEPS_LOOSELY
 from rackwright.proof.basic import Question, Severity
 from rackwright.proof.drafts import drafts_accepted
@@ -25,6 +24,7 @@ from rackwright.proof.sampling import sampled_answers
 from rackwright.proof.speed import speed
 from rackwright.proof.steps import engine_steps
 from rackwright.settings.model import EndpointSettings
+from rackwright_engines.fit.sizes import UNNAMED, plan_of
 
 TOOL_KEYS = {"vllm": ("enable-auto-tool-choice", "tool-call-parser"), "sglang": ("tool-call-parser",)}
 """What a server must be given before it makes tool calls of an answer; TensorRT-LLM does it for gpt-oss by itself."""

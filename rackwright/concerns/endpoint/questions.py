@@ -8,7 +8,6 @@ from typing import Any
 from rackwright.concerns.endpoint.full_gate import compared_questions, full_questions
 from rackwright.concerns.endpoint.seen import SeenEndpoint
 from rackwright.concerns.endpoint.switch.transaction import Tried
-from rackwright.engines.version import bare
 from rackwright.paths import container_name, endpoint_dir, unit_name
 from rackwright.plan.asking import asked
 from rackwright.plan.binding import Binding
@@ -28,6 +27,7 @@ from rackwright.proof.basic import (
 )
 from rackwright.proof.full import gpu_counters
 from rackwright.settings.model import EndpointSettings
+from rackwright_engines.version import bare
 
 
 def tried_of(name: str, release: str, spec: Mapping[str, Any], binding: Binding) -> Tried:

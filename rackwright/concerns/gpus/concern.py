@@ -9,13 +9,13 @@ from functools import cache
 from xml.etree import ElementTree
 
 from rackwright.concerns.inflate import inflate
-from rackwright.engines.fit.gpu import capability_by_name
 from rackwright.hostside import host_script
 from rackwright.messages import ReadingError
 from rackwright.plan.answers import Answers
 from rackwright.plan.concern import Concern
 from rackwright.plan.reading import decode, lines_of, whole_number
 from rackwright.settings.model import HostSettings
+from rackwright_engines.fit.gpu import capability_by_name
 
 ABSENT = frozenset({"", "N/A", "[N/A]", "None", "Requested functionality has been deprecated"})
 """What nvidia-smi prints where there is no value; it is never a failure by itself."""

@@ -19,10 +19,6 @@ from rackwright.concerns.endpoint.full_gate import drafting_of
 from rackwright.concerns.models import MODELS, SeenModels
 from rackwright.concerns.release import TAKES as RELEASE_TAKES
 from rackwright.concerns.release import binding_of, wanted_releases
-from rackwright.engines.fit.draft_config import Misfit, misfits
-from rackwright.engines.fit.sizes import plan_of
-from rackwright.engines.options.commandline import parsed
-from rackwright.engines.options.inexact import NOT_ASKED
 from rackwright.hostside import helper_script, host_program, host_script
 from rackwright.paths import (
     HELPER_LABEL,
@@ -40,6 +36,10 @@ from rackwright.plan.group import first_member_words, launch_port
 from rackwright.plan.reading import decode, lines_of
 from rackwright.plan.release import Release
 from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright_engines.fit.draft_config import Misfit, misfits
+from rackwright_engines.fit.sizes import plan_of
+from rackwright_engines.options.commandline import parsed
+from rackwright_engines.options.inexact import NOT_ASKED
 
 LIMIT = 120
 """Seconds that an image may take to answer; heavy imports included."""

@@ -7,12 +7,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rackwright.engines.advice import Load
-from rackwright.engines.own import OwnFigure
 from rackwright.fleet.bench.figures.figures import Measured
 from rackwright.fleet.bench.record import BENCH, Bench, parted, read_bench
 from rackwright.messages import RackwrightError
 from rackwright.runs.journal import SECOND, records
+from rackwright_engines.advice import Load
+from rackwright_engines.own import OwnFigure
 
 DAY = len("2026-01-31")
 

@@ -11,9 +11,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from rackwright.engines.data import table
-from rackwright.engines.options.commandline import parsed
-from rackwright.engines.options.schema import Key
+from rackwright_engines.data import table
+from rackwright_engines.options.commandline import parsed
+from rackwright_engines.options.schema import Key
 
 MOST = 9_999_999
 VERSION = re.compile(r"\d{1,3}(?:\.\d{1,3}){1,2}(?![\d.])")

@@ -14,13 +14,13 @@ from rackwright.concerns.gpus import GPUS, Gpu, SeenGpus
 from rackwright.concerns.preflight.concern import PREFLIGHT
 from rackwright.concerns.preflight.row import SeenMachine
 from rackwright.concerns.preflight.table import verdict
-from rackwright.engines.fit.sizes import plan_of
-from rackwright.engines.options.schema import line_for
-from rackwright.engines.version import bare
 from rackwright.fleet.hardware import allowed
 from rackwright.plan.concern import HostReading
 from rackwright.proof.references import repository_of
 from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright_engines.fit.sizes import plan_of
+from rackwright_engines.options.schema import line_for
+from rackwright_engines.version import bare
 
 Json = dict[str, Any]
 IMAGES = ("nvcr.io/nvidia/tensorrt-llm/release", "vllm/vllm-openai", "lmsysorg/sglang")

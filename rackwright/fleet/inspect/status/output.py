@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from rackwright.engines.requests import ignored_parameters
 from rackwright.fleet.inspect.left_hosts import left_hosts
 from rackwright.fleet.inspect.status.last_runs import last_runs
 from rackwright.fleet.inspect.status.reading import Asked, parse
@@ -19,6 +18,7 @@ from rackwright.messages import ReadingError, paragraph
 from rackwright.pyinfra_glue.poll import Reply
 from rackwright.settings.model import HostSettings
 from rackwright.tables import shown_width
+from rackwright_engines.requests import ignored_parameters
 
 __all__ = ["all_rows", "as_json", "ignored_of", "left_hosts", "table"]
 

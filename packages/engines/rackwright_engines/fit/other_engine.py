@@ -1,0 +1,61 @@
+"""What an image's name says: another engine than `engine_kind`, the engine's own image, or somebody's build."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rackwright.settings.model import EndpointSettings
+from rackwright.settings.sections import Hardware
+from rackwright_engines.finding import Finding
+from rackwright_engines.options.inexact import WAY_OUT, ImageFacts
+
+NAMES = {
+    "tensorrt-llm": ("TensorRT-LLM", re.compile(r"tensorrt[-_]?llm|trt-?llm")),
+    "vllm": ("vLLM", re.compile(r"vllm")),
+    "sglang": ("SGLang", re.compile(r"sglang|\bsgl\b")),
+}
+"""What people call each engine, and the words by which images of it are named."""
+
+
+def check_engine_of_image(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """Refused where the image's name has the words of one other engine, and none of this one."""
+    named = [kind for kind, (_, words) in NAMES.items() if words.search(_path(endpoint.image))]
+    if len(named) == 1 and named[0] != endpoint.engine_kind:
+        own, other = NAMES[endpoint.engine_kind][0], NAMES[named[0]][0]
+        text = f"by its name {endpoint.image} is an image of {other}, and engine_kind is {own}'s: set it to {named[0]}"
+        yield Finding(("image",), f"{text}; {WAY_OUT}", code="RW0326")
+
+
+def _path(image: str) -> str:
+    """Return its name without the registry, which may be called like anything, and without the tag."""
+    first, slash, rest = image.lower().rpartition(":")[0].partition("/")
+    return rest if slash and re.search(r"[.:]|^localhost$", first) else f"{first}{slash}{rest}"
+
+
+OWN = {
+    "tensorrt-llm": ("nvidia/tensorrt-llm/release", "nvidia/tensorrt-llm/devel"),
+    "vllm": ("vllm/vllm-openai",),
+    "sglang": ("lmsysorg/sglang",),
+}
+"""The images that each engine's project publishes; a mirror has the same path, mostly below one of its own."""
+
+
+def image_facts(endpoint: EndpointSettings, hardware: Hardware) -> ImageFacts:
+    """Return what is known of the image of an endpoint on such hardware."""
+    changed = "" if _is_own(endpoint) else endpoint.image
+    return ImageFacts(changed, _backend(endpoint.arguments), hardware.unified_memory)
+
+
+def _is_own(endpoint: EndpointSettings) -> bool:
+    path = f"/{_path(endpoint.image)}"
+    return any(path.endswith(f"/{own}") or path == f"/{own.rpartition('/')[2]}" for own in OWN[endpoint.engine_kind])
+
+
+def _backend(words: tuple[str, ...]) -> str:
+    """The value of `--backend VALUE` or `--backend=VALUE`."""
+    for word, follows in zip(words, (*words[1:], ""), strict=bool(words)):
+        name, is_, value = word.partition("=")
+        if name == "--backend":
+            return value if is_ else follows
+    return ""

@@ -1,0 +1,93 @@
+"""Whether shared memory and the engine's part of the memory fit where GPU and host have one memory (GB10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rackwright.settings.model import EndpointSettings
+from rackwright.settings.origin import KeyPath
+from rackwright.settings.sections import Hardware
+from rackwright_engines.finding import Finding, Level
+from rackwright_engines.fit.gpu import gpu_types
+from rackwright_engines.fit.memory import GIB, weights_of
+from rackwright_engines.fit.sizes import EngineOptions
+
+CODE = "RW0354"
+SYSTEM = 8 * GIB
+"""What system, dockerd and the server's own processes take, so that the host stays alive."""
+SPARE = 4 * GIB
+"""What is left where the fraction is of free memory, of which the system has its part already (TensorRT-LLM)."""
+OFFLOADED: dict[str, dict[KeyPath, int]] = {
+    "vllm": {("cpu-offload-gb",): GIB, ("swap-space",): GIB, ("kv-offloading-size",): GIB},
+    "sglang": {("cpu-offload-gb",): GIB, ("hicache-size",): 10**9},
+    "tensorrt-llm": {("kv_cache_config", "host_cache_size"): 1},
+}
+"""Options that take the host's memory as well, with the bytes of their unit."""
+UNITS = {"b": 1, "k": 1024, "m": 1024**2, "g": GIB}
+
+
+def check_unified(endpoint: EndpointSettings, plan: EngineOptions, hardware: Hardware) -> Iterator[Finding]:
+    """Warn of a fraction of the memory, and of a /dev/shm, that leave the system too little of it."""
+    memory = min((gpu.memory_mib * 1024**2 for gpu in gpu_types(hardware) if gpu.unified), default=0)
+    if not memory:
+        return
+    engine, spare = _engine(endpoint, plan, memory), SPARE if _is_trtllm(plan) else SYSTEM
+    shared = size_of(endpoint.container.shm_size or "")
+    if engine + spare > memory:
+        text = (
+            f"{plan.effective('fraction')} of {_gib(memory)} that GPU and host share leaves {_gib(memory - engine)} to "
+            f"the system, page cache and all: write {_most(plan.engine_kind, memory)} at most"
+        )
+        yield Finding(plan.path("fraction"), text, Level.WARN, code=CODE)
+    for path, size in _offloaded(plan):
+        if engine + size + spare > memory:
+            text = (
+                f"is {_gib(size)} of the {_gib(memory)} that GPU and host share beside {_gib(engine)} of the engine: "
+                "leave it out, nothing is gained by it here"
+            )
+            yield Finding(("engine", *path), text, Level.WARN, code=CODE)
+    # A small one is a limit that nobody reaches; half of the memory is what hosts have died of.
+    if shared > memory / 4 and shared + min(engine, memory - SYSTEM) + SYSTEM > memory:
+        text = (
+            f"{_gib(shared)} are taken from the {_gib(memory)} that GPU and host share, beside the engine's "
+            f"{_gib(engine)}: leave it out (--ipc=host then), or write 16g"
+        )
+        yield Finding(("container", "shm_size"), text, Level.WARN, code=CODE)
+
+
+def _offloaded(plan: EngineOptions) -> Iterator[tuple[KeyPath, float]]:
+    for path, unit in OFFLOADED[plan.engine_kind].items():
+        here: object = plan.options
+        for part in path:
+            here = here.get(part) if isinstance(here, Mapping) else None
+        if isinstance(here, int | float) and not isinstance(here, bool) and here > 0:
+            yield path, here * unit
+
+
+def size_of(text: str) -> int:
+    """Return the bytes of Docker's `16g`; 0 for what is no size."""
+    number, unit = (text[:-1], text[-1:].lower()) if text[-1:].lower() in UNITS else (text, "b")
+    try:
+        return int(float(number) * UNITS[unit])
+    except ValueError:
+        return 0
+
+
+def _engine(endpoint: EndpointSettings, plan: EngineOptions, memory: int) -> float:
+    """Bytes that the engine takes: TensorRT-LLM's fraction is of what the weights leave, the others' of all."""
+    fraction = plan.effective("fraction")
+    part = float(fraction) if isinstance(fraction, int | float) and not isinstance(fraction, bool) else 0.9
+    weights = (weights_of(endpoint) or 0) / (plan.gpus * plan.number("nodes")) if _is_trtllm(plan) else 0
+    return weights + part * max(memory - weights, 0)
+
+
+def _is_trtllm(plan: EngineOptions) -> bool:
+    return plan.engine_kind == "tensorrt-llm"
+
+
+def _most(engine_kind: str, memory: int) -> str:
+    return "0.9" if engine_kind == "tensorrt-llm" else f"{int((memory - SYSTEM) / memory * 100) / 100}"
+
+
+def _gib(size: float) -> str:
+    return f"{size / GIB:.0f} GiB"

@@ -1,0 +1,125 @@
+"""Secrets that somebody wrote where everybody reads them: in environment, arguments, hooks, or the engine's YAML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rackwright.masks import is_key
+from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.origin import KeyPath
+from rackwright.settings.secret import looks_secret, tells_secret
+from rackwright_engines.finding import Finding
+
+SHOWN = {
+    "environment": "in `docker inspect` and in the unit",
+    "arguments": "in `ps` and in the unit",
+    "engine": "in a file of the release that every user of the host reads",
+    "drain_hook": "in the host's `ps`",
+    "ready_hook": "in the host's `ps`",
+    "rollout": "in this machine's `ps`",
+}
+"""Where what stands in a section is seen."""
+CODE = "RW0324"
+HOOKS = ("drain_hook", "ready_hook")
+FROM_FILE = "write it into a file (0600) that the hook's program reads"
+_HUB = re.compile(r"(?i)hf[_-]|hugging")
+_KEY = re.compile(r"(?i)api[_-]?key")
+
+
+def check_secrets(endpoint: EndpointSettings) -> Iterator[Finding]:
+    """Every word that looks like a secret, with the place where it belongs. The word itself is in no message."""
+    for path, name, value in (*_environment(endpoint), *_arguments(endpoint), *_values(endpoint.engine, ("engine",))):
+        if _is_one(name, value):
+            yield _finding(path, _way_out(f"{name} {value}"))
+    for section, values in (("environment", endpoint.environment), ("engine", endpoint.engine)):
+        if any(map(is_key, _names(values))):
+            yield _finding((section,), f"it is the name of a key; {_way_out('')}")
+    for hook in HOOKS:
+        yield from _hook(getattr(endpoint, hook), (hook,))
+
+
+def check_hooks(settings: HostSettings) -> Iterator[Finding]:
+    """The same of the commands around a rollout, which run on the control machine."""
+    hooks = settings.rollout.hooks
+    for event in type(hooks).model_fields:
+        for index, hook in enumerate(getattr(hooks, event)):
+            yield from _hook(hook.command, ("rollout", "hooks", event, index, "command"))
+
+
+def showable(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings without those that would quote a value in which there is a secret."""
+    secret = [one.path for one in findings if one.code == CODE]
+    return [one for one in findings if one.code == CODE or not any(_meet(one.path, path) for path in secret)]
+
+
+def _meet(one: KeyPath, other: KeyPath) -> bool:
+    """True where one of two paths leads through the other."""
+    shorter = min(len(one), len(other))
+    return one[:shorter] == other[:shorter]
+
+
+def _finding(path: KeyPath, way_out: str) -> Finding:
+    text = f"looks like a secret, and would show {SHOWN[str(path[0])]}: {way_out}"
+    return Finding(path, text, code=CODE)
+
+
+def _is_one(name: str, value: str) -> bool:
+    """True for a secret, and for a text that holds one: a connection string, or JSON with a password in it."""
+    return looks_secret(value, name) or tells_secret(value)
+
+
+def _hook(words: Sequence[str], path: KeyPath) -> Iterator[Finding]:
+    """A word that an option before it makes a secret is judged with it."""
+    for index, (before, word) in enumerate(zip(("", *words), words, strict=False)):
+        option = before if before.startswith("-") else ""
+        if tells_secret(word, option):
+            yield _finding((*path, index), FROM_FILE)
+
+
+def _environment(endpoint: EndpointSettings) -> Iterator[tuple[KeyPath, str, str]]:
+    for name, value in endpoint.environment.items():
+        yield ("environment", name), name, value
+
+
+def _arguments(endpoint: EndpointSettings) -> Iterator[tuple[KeyPath, str, str]]:
+    """A word that follows an option is judged with it."""
+    words = endpoint.arguments
+    for index, (before, word, following) in enumerate(zip(("", *words), words, (*words[1:], ""), strict=False)):
+        option, _, value = word.partition("=")
+        if word.startswith("--"):
+            yield ("arguments", index), option.lstrip("-") if value else option, value or following
+        elif not before.startswith("--") or "=" in before:
+            yield ("arguments", index), "", word
+
+
+def _values(value: Any, path: KeyPath, name: str = "") -> Iterator[tuple[KeyPath, str, str]]:
+    """Each text below a value: its path, the nearest key, and the text. An item of a list stands at its key."""
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from _values(below, (*path, str(key)), str(key))
+    elif isinstance(value, list | tuple):
+        for below in value:
+            yield from _values(below, path, name)
+    elif isinstance(value, str):
+        yield path, name, value
+
+
+def _names(value: Any) -> Iterator[str]:
+    """Yield the names of all keys at and below a value."""
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield str(key)
+            yield from _names(below)
+    elif isinstance(value, list | tuple):
+        for below in value:
+            yield from _names(below)
+
+
+def _way_out(words: str) -> str:
+    if _HUB.search(words):
+        return "models are fetched before an endpoint starts; write it as models.hub_token, a vault value"
+    if _KEY.search(words):
+        return "write the key that clients send as api_key, a vault value"
+    return "leave it out; the key that clients send is api_key, the hub's token models.hub_token, both vault values"

@@ -1,0 +1,118 @@
+"""What vLLM and SGLang make of a file's keys: words of their command line, under any name that their parser takes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rackwright_engines.options.schema import Key, VersionLine
+
+SIZE = re.compile(r"^(\d+(?:\.\d+)?)([kmgt]?)$", re.IGNORECASE)
+POWERS = "kmgt"
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """The option that a name means."""
+
+    key: Key
+    negated: bool = False
+    """True for `no-NAME` of an option that is on or off."""
+    below: tuple[str, ...] = ()
+    """What follows the dots of `compilation-config.pass_config.enable_noop`."""
+    works: bool = True
+    """False for a name that says what is meant and that the engine does not take from its file."""
+
+
+def spelled(line: VersionLine, name: str) -> Spelling | None:
+    """The option of `line` that a name means: its own name, an alias, a beginning that only it has, a short flag.
+
+    vLLM reads underscores as dashes and takes `no-NAME`; SGLang does neither. None for a name that means nothing.
+    """
+    head, *below = name.lstrip("-").split(".")
+    plain = head.replace("_", "-")
+    exact = head if line.engine == "sglang" else plain
+    if below and line.engine == "sglang":
+        return None
+    for word, works in ((exact, True), (plain, False)):
+        found = _long(line).get(word) or _beginning(line, word)
+        if found:
+            return Spelling(line.sections[line.root][found[0]], found[1], tuple(below), works)
+    short = _short(line).get(head)
+    return Spelling(line.sections[line.root][short], False, tuple(below), False) if short else None
+
+
+def exactly(line: VersionLine, name: str) -> str | None:
+    """The key that a whole name, alias or short flag means; None for a mere beginning of one."""
+    word = name.lstrip("-")
+    found = _long(line).get(word.replace("_", "-"))
+    return found[0] if found else _short(line).get(word)
+
+
+def _long(line: VersionLine) -> Mapping[str, tuple[str, bool]]:
+    return line.spellings[0]
+
+
+def _short(line: VersionLine) -> Mapping[str, str]:
+    return line.spellings[1]
+
+
+def _beginning(line: VersionLine, word: str) -> tuple[str, bool] | None:
+    """What a word begins, as argparse lets it be abbreviated: None when it is nothing, or more than one."""
+    found = {told for name, told in _long(line).items() if word and name.startswith(word)}
+    return found.pop() if len(found) == 1 else None
+
+
+def by_key(line: VersionLine, options: Mapping[str, Any], arguments: Sequence[str] = ()) -> dict[str, Any]:
+    """Options by the keys of `line`, whatever name they have; the words of a command line win, as they come last."""
+    found: dict[str, Any] = {}
+    for name, value in [*options.items(), *_words(arguments)]:
+        meant = spelled(line, str(name))
+        if meant is None:
+            found[str(name)] = value
+        elif meant.below:
+            section = parsed(found.get(meant.key.name))
+            found[meant.key.name] = _nested(section if isinstance(section, Mapping) else {}, meant.below, value)
+        else:
+            found[meant.key.name] = not value if meant.negated else value
+    return found
+
+
+def _nested(above: Mapping[str, Any], below: tuple[str, ...], value: Any) -> dict[str, Any]:
+    name, *rest = below
+    inner = above.get(name)
+    return {**above, name: _nested(inner if isinstance(inner, Mapping) else {}, tuple(rest), value) if rest else value}
+
+
+def _words(arguments: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Names and values of `--tp 8`, `-tp 8`, `--tp=8` and `--enforce-eager`."""
+    for index, word in enumerate(arguments):
+        if not word.startswith("-") or number(word) is not None:
+            continue
+        name, is_, value = word.partition("=")
+        follows = arguments[index + 1] if index + 1 < len(arguments) else "-"
+        yield name, value if is_ else True if follows.startswith("-") else follows
+
+
+def parsed(value: Any) -> Any:
+    """JSON text as values; None for text that is no JSON, anything else as it is."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return None
+
+
+def number(value: Any) -> int | None:
+    """The whole number that a value is for a command line: 8, "8", and `8k` or `8K` (8000, 8192); None for others."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return None
+    if isinstance(value, int) or re.fullmatch(r"-?\d+", value):
+        return int(value)
+    found = SIZE.match(value)
+    if not found:
+        return None
+    power = POWERS.index(found[2].lower()) + 1 if found[2] else 0
+    return int(float(found[1]) * (1024 if found[2].isupper() else 1000) ** power)

@@ -1,0 +1,140 @@
+"""Options of an image that no data was written for: what is near a known name is refused, all else is the image's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rackwright.settings.origin import KeyPath
+from rackwright_engines.data import PRODUCTS
+from rackwright_engines.finding import Finding, Level
+from rackwright_engines.options.schema import VersionLine, lines
+from rackwright_engines.version import bare, not_before, parse_version
+
+UNKNOWN_KEY = "RW0301"
+CODE = "RW0316"
+NEAR = "RW0338"
+MORE = "RW0353"
+MAY_KNOW = "the engine may know more, as by a plugin"
+WAY_OUT = "to deploy it anyway, set accept_known_bad: true"
+"""Ends what is refused and yet can be deployed."""
+DECIDES = "the image decides before anything is stopped"
+NOT_ASKED = (
+    "the image was not asked: a host that serves has no memory for it beside the GPU's; to drain it first: "
+    "rackwright drain INVENTORY --limit HOST --reason TEXT, then rackwright check INVENTORY --in-image --limit HOST"
+)
+
+
+@dataclass(frozen=True)
+class ImageFacts:
+    """What is known of an image besides its version."""
+
+    changed: str = ""
+    """Its name, where it is not the engine's own image: it may have options that its version does not have."""
+    backend: str = ""
+    """TensorRT-LLM's, where its command line names one."""
+    shares_memory: bool = False
+    """True where a host that serves has no memory to ask it."""
+
+    @property
+    def judge(self) -> str:
+        """Who decides what is not known here."""
+        return NOT_ASKED if self.shares_memory else DECIDES
+
+
+Judge = Callable[[VersionLine], list[Finding]]
+"""What is wrong by one line."""
+
+
+def inexact(judge: Judge, around: Sequence[VersionLine], version: str, facts: ImageFacts) -> list[Finding]:
+    """What the lines around a version say of its options: each option that one of them takes is right.
+
+    judge: checks the options by one line. around: one line, or the one before and the one after.
+    """
+    product = f"{PRODUCTS[around[0].engine]} {version}"
+    names = " and ".join(f"{nearest_version(line, version)}'s" for line in around)
+    text = f"the options of {product} are not known here, so they were checked as {names}"
+    head = f"{text}; only what is one letter from a known name is refused, and {facts.judge}"
+    nameless = parse_version(bare(version)) is None
+    elsewhere = tuple(lines(around[0].engine).values()) if nameless else ()
+    found = _union([judge(line) for line in around])
+    reason = f"{product} is not known here"
+    return [
+        Finding((), head, Level.WARN, code=CODE),
+        *softened(found, reason, lambda path: any(takes(judge(line), path) for line in reversed(elsewhere))),
+    ]
+
+
+def changed_image(found: list[Finding], line: VersionLine, facts: ImageFacts) -> list[Finding]:
+    """What a version's line says of the options of an image that somebody else built of it."""
+    reason = f"{facts.changed} is not {PRODUCTS[line.engine]}'s own image"
+    head = f"{reason}, so only what is one letter from a known name is refused, and {facts.judge}"
+    told = list(softened(found, f"{reason} and may have more"))
+    return [Finding((), head, Level.WARN, code=CODE), *told] if told != found else found
+
+
+def softened(
+    found: list[Finding], reason: str, known: Callable[[KeyPath], bool] = lambda _: False
+) -> Iterator[Finding]:
+    """Refusals as warnings, except those that are one edit from a known name, with the way out.
+
+    A value that differs from a known one in digits alone is a warning too: the next version's names do.
+    reason: why nothing is sure. known: True for a path that an older version takes as it stands.
+    """
+    for one in found:
+        if one.level is Level.REFUSE and one.code == NEAR and one.sibling:
+            yield replace(one, text=one.text.removesuffix(f"; {WAY_OUT}"), level=Level.WARN, code=CODE)
+        elif one.level is not Level.REFUSE or one.code == NEAR:
+            yield one
+        elif one.near and not (one.sibling or known(one.path)):
+            yield _near(one, reason)
+        else:
+            yield _warned(one, reason, CODE)
+
+
+def not_listed(one: Finding) -> Finding:
+    """Refuse a value that an open list lacks where it is one edit from a listed value, else warn."""
+    return _near(one, MAY_KNOW) if one.near else _warned(one, MAY_KNOW, MORE)
+
+
+def _warned(one: Finding, reason: str, code: str) -> Finding:
+    return replace(one, text=f"{one.text}; not refused, since {reason}", level=Level.WARN, code=code)
+
+
+def _near(one: Finding, reason: str) -> Finding:
+    meant = "" if one.right or one.near in one.text else f" (did you mean {one.near}?)"
+    return replace(one, text=f"{one.text}{meant}; {reason}; {WAY_OUT}", code=NEAR)
+
+
+def _union(found: list[list[Finding]]) -> list[Finding]:
+    """What all lines say. A key that one line takes is known; the newest line's words count."""
+    newest_first = found[::-1]
+    stops = [one for by in newest_first for one in by if one.level is Level.REFUSE]
+    everywhere = [one for one in stops if not any(takes(by, one.path) for by in found)]
+    told = [one for one in newest_first[0] if one.level is not Level.REFUSE and all(_says(by, one) for by in found)]
+    return [*_best(everywhere), *told]
+
+
+def takes(found: list[Finding], path: KeyPath) -> bool:
+    """True if a line's findings have no refusal at a key, nor above it."""
+    return not any(one.level is Level.REFUSE and path[: len(one.path)] == one.path for one in found)
+
+
+def _says(found: list[Finding], one: Finding) -> bool:
+    return any((other.path, other.code, other.level) == (one.path, one.code, one.level) for other in found)
+
+
+def _best(stops: list[Finding]) -> Iterator[Finding]:
+    """One refusal a key: what a line that knows the key says of its value, or the one with a near name."""
+    by_path: dict[KeyPath, list[Finding]] = {}
+    for one in stops:
+        by_path.setdefault(one.path, []).append(one)
+    for several in by_path.values():
+        of_value = [one for one in several if one.code != UNKNOWN_KEY]
+        yield next((one for one in of_value or several if one.near), (of_value or several)[0])
+
+
+def nearest_version(line: VersionLine, version: str) -> str:
+    """The version of a line that is nearest to one outside it."""
+    after = not not_before(bare(version), line.name)
+    return line.versions[0 if after else -1] if line.versions else line.name

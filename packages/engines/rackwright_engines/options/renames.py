@@ -1,0 +1,156 @@
+"""Where a key that a version does not know has gone to, or where it came from: renames as data, read both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rackwright.settings.key_fix import Move
+from rackwright.settings.origin import KeyPath, dotted
+from rackwright_engines.data import files, table
+from rackwright_engines.options.schema import VersionLine, lines
+from rackwright_engines.version import not_before
+
+ANY = object()
+"""Stands for whatever value the user wrote."""
+
+
+@dataclass(frozen=True)
+class Hint:
+    """How the same is said in this version: for the message, and as an edit where it can be made safely."""
+
+    text: str
+    right: Move | None = None
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to say something, from a version on. Without a key: by leaving it out."""
+
+    since: str
+    key: tuple[str, ...] | None
+    value: Any
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """Something that versions say in different ways."""
+
+    meaning: str
+    forms: tuple[Form, ...]
+    note: str
+    link: str
+
+    def said(self, path: KeyPath, value: Any) -> Form | None:
+        """The form that a user's key and value are."""
+        return next((form for form in self.forms if form.key == path and form.value in (ANY, value)), None)
+
+    def at(self, version: str) -> Form | None:
+        """The form that holds in a version; None when the version cannot say it."""
+        forms = [form for form in self.forms if not_before(version, form.since)]
+        return forms[-1] if forms else None
+
+
+def meanings(engine: str) -> list[Meaning]:
+    """All renames of an engine."""
+    raw = table(f"{engine}/moves") if "moves" in files(engine) else []
+    return [
+        Meaning(
+            told["meaning"],
+            tuple(
+                Form(form["since"], tuple(form["key"].split(".")) if "key" in form else None, form.get("value", ANY))
+                for form in told["forms"]
+            ),
+            told.get("note", ""),
+            told.get("link", ""),
+        )
+        for told in raw
+    ]
+
+
+def right_place(line: VersionLine, path: KeyPath, value: Any, options: Mapping[str, Any]) -> Hint | None:
+    """The right key and value for one that `line` does not take; None when nothing is known of it."""
+    return (
+        renamed(line, path, value)
+        or _misplaced(line, path, value, options)
+        or _of_another_kind(line, path)
+        or _elsewhen(line, path)
+    )
+
+
+def renamed(line: VersionLine, path: KeyPath, value: Any) -> Hint | None:
+    """How `line` says what this key and value say elsewhere; None when no rename is known."""
+    for meaning in meanings(line.engine):
+        form = meaning.said(path, value)
+        if form:
+            return _hint(meaning, form, meaning.at(line.name), value)
+    return None
+
+
+def _hint(meaning: Meaning, said: Form, now: Form | None, value: Any) -> Hint:
+    if now is None:
+        return Hint(f": it is known from {said.since} on", link=meaning.link)
+    if now.key is None:
+        note = meaning.note or "it is the default there"
+        return Hint(f": {meaning.meaning} needs no key any more, {note}", Move(None), meaning.link)
+    kept = value if now.value is ANY else now.value
+    if meaning.note:
+        return Hint(f": {meaning.meaning} is {dotted(now.key)} there; {meaning.note}", link=meaning.link)
+    return Hint(f": {meaning.meaning} is said otherwise there", Move(now.key, kept), meaning.link)
+
+
+def _misplaced(line: VersionLine, path: KeyPath, value: Any, options: Mapping[str, Any]) -> Hint | None:
+    """A key at the wrong depth: written by the command line's name, or in text that lost its indentation."""
+    raw = table(f"{line.engine}/misplaced") if "misplaced" in files(line.engine) else {}
+    if dotted(path) in raw:
+        return Hint(": it has another name in the YAML", _free(tuple(raw[dotted(path)].split(".")), value, options))
+    name = str(path[-1])
+    places = [place for place in line.all_keys() if place[-1] == name and place != path]
+    if len(path) > 1 and (name,) in places:
+        return Hint(": it belongs at the top level", _free((name,), value, options))
+    if len(path) == 1 and len(places) == 1:
+        return Hint(f": it belongs in {dotted(places[0][:-1])}", _free(places[0], value, options))
+    if len(path) == 1 and places:
+        sections = " or ".join(dict.fromkeys(dotted(place[:-1]) for place in places))
+        return Hint(f": it belongs in {sections}; was the indentation lost?")
+    return None
+
+
+def _free(place: tuple[str, ...], value: Any, options: Mapping[str, Any]) -> Move | None:
+    """An edit to `place`, unless something stands there already."""
+    here: Any = options
+    for part in place:
+        if not isinstance(here, Mapping):
+            return None
+        if part not in here:
+            return Move(place, value)
+        here = here[part]
+    return None
+
+
+def _of_another_kind(line: VersionLine, path: KeyPath) -> Hint | None:
+    """A key that this version has where a tag, as `mode` or `decoding_type`, is another one."""
+    if path not in line.all_keys():
+        return None
+    for union in line.unions.values():
+        kinds = [kind for kind, section in union.kinds.items() if path[-1] in line.sections[section]]
+        if kinds:
+            return Hint(f" with this {union.tag}; {' and '.join(kinds)} {'has' if len(kinds) == 1 else 'have'} it")
+    return None
+
+
+def _elsewhen(line: VersionLine, path: KeyPath) -> Hint | None:
+    """A key that other versions have."""
+    names = [other.name for other in lines(line.engine).values() if path in other.all_keys()]
+    later = [name for name in names if not not_before(line.name, name)]
+    if later:
+        return Hint(f": it is known from {later[0]} on")
+    return Hint(f": it is gone since {_gone_since(line, path)}") if names else None
+
+
+def _gone_since(line: VersionLine, path: KeyPath) -> str:
+    known = list(lines(line.engine).values())
+    last = max(index for index, other in enumerate(known) if path in other.all_keys())
+    return known[min(last + 1, len(known) - 1)].name

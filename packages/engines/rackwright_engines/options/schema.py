@@ -1,0 +1,292 @@
+"""What one version line of an engine accepts: sections of keys, made from a base line and what later lines change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from types import MappingProxyType
+from typing import Any
+
+from rackwright_engines.data import files, table
+from rackwright_engines.version import FINAL, Version, nearest_line, not_before, parse_version
+
+Json = dict[str, Any]
+EXTENDS = "_extends"
+NO_DEFAULT = object()
+"""Marks a key whose default is its section's, or that has none."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """One option: its type, allowed values and bounds."""
+
+    name: str
+    type: str
+    nullable: bool = False
+    default: Any = NO_DEFAULT
+    values: tuple[str, ...] = ()
+    more: bool = False
+    """True where the engine may take other values too: a plugin adds them, or its class only names the usual ones."""
+    fold: str = ""
+    """`upper` or `lower` where the engine reads the value in any case, and the values are written so."""
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    """`gt`, `ge`, `lt`, `le` to the number."""
+    unsure: bool = False
+    """True when this version was not seen to have it, only the ones around it."""
+    given: bool = False
+    """True when the command line already gives it, so that it must not stand in the YAML."""
+    names: tuple[str, ...] = ()
+    """Its other names on the command line, with their dashes."""
+    unfit: bool = False
+    """True when the engine takes it on its command line and not from its file."""
+    origin: str = ""
+    """The engine's file that says it, and the first version that says it so; empty where it was written by hand."""
+
+
+@dataclass(frozen=True)
+class Union:
+    """Sections of which a tag picks one, as `decoding_type` does."""
+
+    tag: str
+    kinds: Mapping[str, str]
+    unsure: frozenset[str]
+    otherwise: str | None = None
+    """The tag that is meant where none is given; None when one must be."""
+    untagged: str | None = None
+    """The section that counts without a tag, where the engine finds the kind by the keys."""
+
+    def tagged(self, value: Mapping[str, Any]) -> Any:
+        """The tag of a value."""
+        return value.get(self.tag, self.otherwise)
+
+    def section(self, value: Mapping[str, Any]) -> str | None:
+        """Name of the section that a value must fit; None for an unknown tag."""
+        tag = self.tagged(value)
+        return self.untagged if tag is None else self.kinds.get(tag) if isinstance(tag, str) else None
+
+
+@dataclass(frozen=True)
+class VersionLine:
+    """The options of one version line, all of them."""
+
+    engine: str
+    name: str
+    versions: tuple[str, ...]
+    root: str
+    open: bool
+    """True when keys that are not listed are not checked, rather than unknown."""
+    decoding: str
+    """How a speculative_config is read: by `attributes`, `typed`, or `discriminated` by its tag."""
+    sections: Mapping[str, Mapping[str, Key]]
+    unions: Mapping[str, Union]
+    ignored: Mapping[str, frozenset[str]]
+    """Keys that are taken and do nothing, by section."""
+    lenient: frozenset[str] = frozenset()
+    """Sections that take keys which they do not have, and ignore them."""
+    mappings: bool = False
+    """Whether a value that is JSON may be written as a mapping."""
+    negates: bool = False
+    """Whether `key: false` of the file is read as `--no-key`, rather than left out."""
+    picky: bool = False
+    """Whether the file's reader refuses what is `unfit`."""
+
+    @cached_property
+    def spellings(self) -> tuple[Mapping[str, tuple[str, bool]], Mapping[str, str]]:
+        """Keys by their long names, with whether the name turns them off, and keys by their short flags."""
+        long: dict[str, tuple[str, bool]] = {}
+        short: dict[str, str] = {}
+        for key in self.sections[self.root].values():
+            for other in (f"--{key.name}", *key.names):
+                if other.startswith("--"):
+                    long[other[2:]] = (key.name, False)
+                else:
+                    short[other[1:]] = key.name
+            if self.engine == "vllm" and key.type == "bool":
+                long.setdefault(f"no-{key.name}", (key.name, True))
+        return long, short
+
+    def section(self, key: Key, value: Any) -> str | None:
+        """Name of the section that a value of `key` must fit; None for plain values and unknown tags."""
+        if key.type in self.unions:
+            return self.unions[key.type].section(value) if isinstance(value, dict) else None
+        return key.type if key.type in self.sections else None
+
+    def tags(self, section: str) -> set[str]:
+        """Keys of a section that only say of which kind it is."""
+        return {one.tag for one in self.unions.values() if section in (*one.kinds.values(), one.untagged)}
+
+    def all_keys(self) -> Mapping[tuple[str, ...], Key]:
+        """Every key with its path; kinds of a union share their path, the first one counts."""
+        return self._all_keys
+
+    @cached_property
+    def _all_keys(self) -> Mapping[tuple[str, ...], Key]:
+        found: dict[tuple[str, ...], Key] = {}
+        self._gather(self.root, (), found)
+        return MappingProxyType(found)
+
+    def _gather(self, section: str, above: tuple[str, ...], found: dict[tuple[str, ...], Key]) -> None:
+        for name, key in self.sections[section].items():
+            found.setdefault((*above, name), key)
+            below = [key.type] if key.type in self.sections else []
+            if key.type in self.unions:
+                union = self.unions[key.type]
+                found.setdefault((*above, name, union.tag), Key(union.tag, "str", values=tuple(union.kinds)))
+                below = list(union.kinds.values())
+            for inner in below:
+                self._gather(inner, (*above, name), found)
+
+
+def lines(engine: str) -> Mapping[str, VersionLine]:
+    """All version lines of an engine by name, the oldest first."""
+    return {name: _line(engine, name) for name in _names(engine)}
+
+
+@cache
+def _names(engine: str) -> tuple[str, ...]:
+    return tuple(sorted((name for name in files(engine) if parse_version(name)), key=_order))
+
+
+def _order(name: str) -> Version:
+    return parse_version(name) or Version(FINAL, 0, 0, 0, 0)
+
+
+def line_for(engine: str, version: str) -> tuple[VersionLine, bool]:
+    """The line of a version, and whether it is known to be that very version's.
+
+    A line's versions begin with its name, so only the nearest is read: reading all takes longer than a login.
+    """
+    names = _names(engine)
+    line = _line(engine, version if version in names else nearest_line(version, names))
+    return line, version in line.versions
+
+
+def neighbours(engine: str, version: str) -> tuple[VersionLine, ...]:
+    """The lines around a version that has none of its own: the one before and the one after, as far as there are.
+
+    What is newer than all, and what names no version at all (`latest`), has the newest line alone.
+    """
+    names = _names(engine)
+    before = [name for name in names if not_before(version, name)]
+    after = [name for name in names if not not_before(version, name)]
+    return tuple(_line(engine, name) for name in (*before[-1:], *after[:1]))
+
+
+def all_versions(engine: str) -> list[str]:
+    """Every version that a line was written for, in order."""
+    return sorted((version for line in lines(engine).values() for version in line.versions), key=_order)
+
+
+@cache
+def _line(engine: str, name: str) -> VersionLine:
+    return line_of(engine, name, merged_file(engine, name))
+
+
+def line_of(engine: str, name: str, raw: Json) -> VersionLine:
+    """A line from its data, whole. Raises KeyError or TypeError for malformed data."""
+    return VersionLine(
+        engine=engine,
+        name=name,
+        versions=tuple(str(version) for version in raw["versions"]),
+        root=next(iter(raw["sections"])),
+        open=bool(raw.get("open", False)),
+        decoding=str(raw.get("decoding", "attributes")),
+        sections={section: _section(raw["sections"], section) for section in raw["sections"]},
+        unions={
+            union: Union(
+                str(part["tag"]),
+                dict(part["kinds"]),
+                frozenset(part.get("unsure", ())),
+                part.get("otherwise"),
+                part.get("untagged"),
+            )
+            for union, part in raw.get("unions", {}).items()
+        },
+        ignored={section: frozenset(keys) for section, keys in raw.get("ignored", {}).items()},
+        lenient=frozenset(raw.get("lenient", ())),
+        mappings=bool(raw.get("mappings", False)),
+        negates=bool(raw.get("negates", False)),
+        picky=bool(raw.get("picky", False)),
+    )
+
+
+@cache
+def merged_file(engine: str, name: str) -> Json:
+    """A line's file over its base line's."""
+    own = _dated(table(f"{engine}/{name}"), name)
+    if "base" not in own:
+        return own
+    base = merged_file(engine, own["base"])
+    removed, added = own.get("remove", {}), own.get("add", {})
+    sections = {
+        section: {
+            **{key: told for key, told in keys.items() if key not in removed.get(section, ())},
+            **added.get(section, {}),
+        }
+        for section, keys in {**{new: {} for new in added}, **base["sections"]}.items()
+    }
+    root = next(iter(base["sections"]))
+    seen = {section: _sourced(own, sections[section], name) for section in own.get("seen", ())}
+    return {**_inherited(base), **own, "sections": {root: {}, **sections, **seen}}
+
+
+def _inherited(base: Json) -> Json:
+    """What a line takes over from its base; where the base was read is not where the line was."""
+    return {part: told for part, told in base.items() if part not in ("in", "seen")}
+
+
+def _sourced(own: Json, keys: Json, name: str) -> Json:
+    """Keys of a class that was read whole, with the file that says them beside those that have none."""
+    source = {"in": own["in"], "of": name}
+    return {key: told if _has_source(told) else {**told, **source} for key, told in keys.items()}
+
+
+def _has_source(told: Any) -> bool:
+    return not isinstance(told, dict) or "in" in told or told.get("unsure", False)
+
+
+def _dated(own: Json, name: str) -> Json:
+    """A file whose keys, where they or the whole file name their source, have the version that says them beside it."""
+    if "in" in own:
+        added = {section: _sourced(own, keys, name) for section, keys in own["add"].items()}
+        return {**own, "add": added}
+    dated: Json = {
+        part: {
+            section: {key: {**told, "of": name} if "in" in told else told for key, told in keys.items()}
+            for section, keys in own[part].items()
+        }
+        for part in ("sections", "add")
+        if part in own and name and any("in" in told for keys in own[part].values() for told in _mappings(keys))
+    }
+    return {**own, **dated}
+
+
+def _mappings(keys: Json) -> list[Json]:
+    return [told for told in keys.values() if isinstance(told, dict)]
+
+
+def _section(sections: Json, name: str) -> dict[str, Key]:
+    raw = sections[name]
+    keys = _section(sections, raw[EXTENDS]) if EXTENDS in raw else {}
+    return keys | {key: _key(key, told) for key, told in raw.items() if key != EXTENDS}
+
+
+def _key(name: str, raw: Json) -> Key:
+    kind = str(raw["type"])
+    return Key(
+        name=name,
+        type=re.sub(r"\?$", "", kind),
+        nullable=kind.endswith("?") or kind == "any",
+        default=raw.get("default", NO_DEFAULT),
+        values=tuple(map(str, raw.get("values", ()))),
+        more=bool(raw.get("more", False)),
+        fold=str(raw.get("fold", "")),
+        bounds={bound: raw[bound] for bound in ("gt", "ge", "lt", "le") if bound in raw},
+        unsure=bool(raw.get("unsure", False)),
+        given=bool(raw.get("given", False)),
+        names=tuple(raw.get("names", ())),
+        unfit=bool(raw.get("unfit", False)),
+        origin=f"{raw['in']} of {raw['of']}" if "in" in raw else "",
+    )

@@ -1,0 +1,120 @@
+"""Plain values of an engine's options: their types as the engine reads them, their bounds, and their choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from rackwright.settings.origin import KeyPath
+from rackwright.settings.problems import nearest, one_edit
+from rackwright_engines.finding import Finding
+from rackwright_engines.options.commandline import number, parsed
+from rackwright_engines.options.inexact import not_listed
+from rackwright_engines.options.schema import Key, VersionLine
+
+PLAIN: dict[str, Any] = {
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "str": str,
+    "mapping": dict[str, Any],
+    "list[int]": list[int],
+    "list[float]": list[float],
+    "list[str]": list[str],
+    "list": list[Any],
+    "set[int]": set[int],
+    "dict[str,str]": dict[str, Any],
+    "dict[int,int]": dict[int, int],
+    "null": None,
+    "any": Any,
+}
+WORDS = {
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "size": "a whole number, as 8192 or 8k",
+    "json": "JSON text in quotes",
+    "null": "empty (null)",
+    "dict[int,int]": "a mapping of whole numbers",
+}
+SIGNS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
+
+
+@cache
+def _adapter(kind: str) -> TypeAdapter[Any]:
+    return TypeAdapter(PLAIN[kind])
+
+
+def check_value(line: VersionLine, key: Key, value: Any, path: KeyPath) -> Iterator[Finding]:
+    """What is wrong with a value that is no section: its type, its choices, its bounds."""
+    kind = WORDS.get(key.type, f"a {key.type}".replace("[", " of ").replace("]", ""))
+    try:
+        plain = _read(line, key, value)
+    except (ValidationError, ValueError):
+        yield Finding(path, f"must be {kind}, not {value!r}", code="RW0303")
+        return
+    yield from _among(key, plain, path)
+    measured = isinstance(plain, int | float)
+    wrong = [bound for bound in key.bounds if measured and not _within(plain, bound, key.bounds[bound])]
+    if wrong:
+        limits = " and ".join(f"{SIGNS[bound]} {number}" for bound, number in key.bounds.items())
+        yield Finding(path, f"must be {limits}, not {value!r}", code="RW0304")
+
+
+def _among(key: Key, plain: Any, path: KeyPath) -> Iterator[Finding]:
+    """Yield a finding for a value that the key does not list."""
+    folded = {"upper": str.upper, "lower": str.lower}.get(key.fold, str)(str(plain))
+    if not key.values or folded in key.values or plain == key.default:
+        return
+    text = f"must be one of {', '.join(key.values)}{nearest(folded, key.values)}, not {plain!r}"
+    near = one_edit(folded, key.values)
+    sibling = bool(near) and _letters(folded) == _letters(near)
+    found = Finding(path, text, code="RW0304", near=near, sibling=sibling)
+    yield not_listed(found) if key.more else found
+
+
+def _letters(text: str) -> str:
+    return "".join(char for char in text if not char.isdigit())
+
+
+def _read(line: VersionLine, key: Key, value: Any) -> Any:
+    """A value as its type. Raises ValueError for one that does not fit, of pydantic or its own."""
+    if key.type == "json":
+        return _json(line, value)
+    if key.type == "size":
+        return _size(value)
+    as_word = line.engine != "tensorrt-llm" and key.type == "str"
+    if as_word and isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    if as_word and isinstance(value, Mapping) and line.mappings:
+        return value
+    return _adapter(key.type).validate_python(value)
+
+
+def _json(line: VersionLine, value: Any) -> Any:
+    """JSON text, or a mapping where the file's reader makes text of it."""
+    if isinstance(value, Mapping) and line.mappings:
+        return value
+    found = parsed(_adapter("str").validate_python(value))
+    if found is None and value != "null":
+        raise ValueError(value)
+    return found
+
+
+def _size(value: Any) -> Any:
+    """A whole number as `8k`, or `auto`."""
+    if value == "auto":
+        return value
+    found = number(value)
+    if found is None:
+        raise ValueError(value)
+    return found
+
+
+def _within(value: float, bound: str, limit: float) -> bool:
+    checks = {"gt": value > limit, "ge": value >= limit, "lt": value < limit, "le": value <= limit}
+    return checks[bound]
