@@ -27,6 +27,10 @@ HELD = "\x00"
 """Stands for a blank at which no line is broken."""
 
 
+Table = tuple[list["Column"], list[list[str]]]
+"""Columns, and the cells of each row."""
+
+
 @dataclass(frozen=True)
 class Column:
     """A column by its head.
@@ -38,6 +42,18 @@ class Column:
     head: str
     yields: int = 0
     least: int = 0
+
+
+def name_of(column: Column) -> str:
+    """Return a column's name on the command line: `last-run`."""
+    return column.head.lower().replace(" ", "-")
+
+
+def only(columns: Sequence[Column], rows: Sequence[Sequence[str]], names: Sequence[str]) -> Table:
+    """Return the columns of these names with their cells, in that order; all of them where no name is given."""
+    places = {name_of(column): place for place, column in enumerate(columns)}
+    chosen = [places[name] for name in names or places]
+    return [columns[n] for n in chosen], [[row[n] for n in chosen] for row in rows]
 
 
 def shown_width() -> int | None:

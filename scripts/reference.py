@@ -53,11 +53,16 @@ rackwright VERB [INVENTORY] [--limit HOST|GROUP]... [OPTIONS]
   `--all`.
 - A command or a question of your own stands behind `--`: `rackwright exec -- uptime`.
 - These mean the same wherever they are: `--yes` does not ask, `--json` prints for programs, `--reason TEXT` is kept
-  with what was done, `--timeout SECONDS` ends the command on a host, `--data KEY=VALUE` is stronger than any file.
+  with what was done, `--timeout SECONDS` is the longest time on a host, `--data KEY=VALUE` is stronger than any file.
+- `--columns A,B` chooses the columns of a table, and their order: `rackwright status --columns host,health,release`.
+  `status` and `runs` print a table in any case; `drift`, `quarantine` and `lease show` print sentences without it, and
+  with it a row a finding or host. What stands below the table of `status` stays. A verb's `--help` lists its columns.
+  `--json` has all of them.
 
 Forms of earlier versions still work in this one, and print the new form: `lock` (now `pin`), `unlock` (now
 `lease break`), hosts behind `drain`, `undrain`, `rebuild` and `firewall pause` with the inventory in `-i`, `--host`,
-`--why`, `quarantine --add HOST`, `chat INVENTORY QUESTION`, `bench compare RUN RUN`. `reboot` and `teardown` of a whole
+`--why`, `quarantine --add HOST`, `chat INVENTORY QUESTION`, `bench compare RUN RUN`, `reboot --back-within` and
+`bench --time-limit` (in minutes; now both `--timeout`, in seconds). `reboot` and `teardown` of a whole
 inventory want `--all`.
 """
 OVERVIEW = """\
@@ -186,8 +191,8 @@ def _names(action: argparse.Action) -> str:
 def _meaning(action: argparse.Action) -> str:
     text = (action.help or USUAL.get(_value(action), "")).replace("|", "\\|")
     default = action.default if isinstance(action.default, int | str) and not isinstance(action.default, bool) else None
-    told = default is None or default == argparse.SUPPRESS or f"({default})" in text
-    return text if told else f"{text} (default {default})".strip()
+    told = default is None or default == argparse.SUPPRESS or "(default" in text
+    return text if told else f"{text} (default: {default})".strip()
 
 
 PREFLIGHT_HEAD = f"""\

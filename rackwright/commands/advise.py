@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 import sys
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
+from rackwright.commands.inventories import add_shared
 from rackwright.commands.runs import add_site, root_of
 from rackwright.exit_codes import ExitCode
 from rackwright.fleet.bench.history import own_figures
-from rackwright.messages import SettingsError, paragraph
+from rackwright.messages import SettingsError, paragraph, printable_values
 from rackwright.settings.problems import nearest
 from rackwright_engines.advice import Advice, Load, advise, longest
 from rackwright_engines.data import table
@@ -21,11 +25,16 @@ from rackwright_engines.own import OwnAdvice, heading, own_advice, reasons
 def add_parser(subparsers: Any) -> None:
     """Add `advise` to the command line."""
     parser = subparsers.add_parser("advise", help="which profile suits a GPU and a load, by what was measured")
-    parser.add_argument("--gpu", required=True, metavar="NAME", help="for example B200 or 'RTX PRO 6000'")
-    parser.add_argument("--context", required=True, type=tokens, metavar="TOKENS", help="of a prompt, for example 8k")
+    parser.add_argument(
+        "--gpu", required=True, metavar="NAME", help="the GPU's name, for example B200 or 'RTX PRO 6000'"
+    )
+    parser.add_argument(
+        "--context", required=True, type=tokens, metavar="TOKENS", help="tokens of a prompt, for example 8k"
+    )
     parser.add_argument("--concurrency", required=True, type=tokens, metavar="N", help="requests at once")
-    parser.add_argument("--output", type=tokens, metavar="TOKENS", help="of an answer, if that is known")
+    parser.add_argument("--output", type=tokens, metavar="TOKENS", help="tokens of an answer, where that is known")
     add_site(parser)
+    add_shared(parser, "json")
     parser.set_defaults(handler=run)
 
 
@@ -42,23 +51,42 @@ def run(args: argparse.Namespace) -> int:
     """Print the ranking. Raises SettingsError for a GPU that neither a profile nor a run of the site knows."""
     known, load = gpu_type(args.gpu), Load(args.context, args.concurrency, args.output)
     own = own_advice(known.name, load, own_figures(root_of(args), _warn)) if known else []
-    if own:
+    if own and not args.json:
         print(paragraph("\n".join(["measured by this site, the newest run of each release:", *_own(own)])))
     if known is None or not longest(known.name):
-        if own:
-            return ExitCode.DONE
-        raise SettingsError(_no_profile(args), code="RW1001")
-    _print_profiles(known.name, load, len(own))
+        if not own:
+            raise SettingsError(_no_profile(args), code="RW1001")
+        profiles = list[Advice]()
+    else:
+        profiles = _profiles(known.name, load, len(own))
+    if args.json:
+        print(
+            json.dumps(
+                printable_values({"own": list(map(_own_values, own)), "profiles": list(map(asdict, profiles))}),
+                indent=1,
+            )
+        )
+    elif profiles:
+        _print_profiles(profiles, len(own))
     return ExitCode.DONE
 
 
-def _print_profiles(gpu: str, load: Load, before: int) -> None:
-    """Print published figures. before: how many rows are printed above. Raises SettingsError when there are no rows."""
+def _own_values(one: OwnAdvice) -> dict[str, Any]:
+    return {"heading": heading(one), "rate": one.rate, "is_far": one.is_far, "reasons": list(reasons(one))}
+
+
+def _profiles(gpu: str, load: Load, before: int) -> list[Advice]:
+    """Return published figures. before: how many rows stand above. Raises SettingsError when there are no rows."""
     found = advise(gpu, load)
     if not found and not before:
         text = f"no profile for {gpu} holds {load.length} tokens of prompt and answer; the longest holds"
         raise SettingsError(f"{text} {longest(gpu)}; next: ask with a smaller --context or --output", code="RW1002")
-    if before and found:
+    return list(found)
+
+
+def _print_profiles(found: Sequence[Advice], before: int) -> None:
+    """Print published figures. before: how many rows are printed above."""
+    if before:
         print("profiles, by what others measured or advise:")
     print("\n".join(line for place, one in enumerate(found, before + 1) for line in _lines(place, one)))
     if not before and all(one.percent is None for one in found):

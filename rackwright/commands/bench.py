@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rackwright.commands.drain import refuse_too_many
-from rackwright.commands.inventories import add_limit, add_shared, one_of
+from rackwright.commands.inventories import DAY, add_limit, add_shared, add_timeout, one_of
 from rackwright.commands.rollout import agreed
 from rackwright.commands.runs import add_site, root_of
 from rackwright.effects.steps.endpoint import NothingServesError
@@ -64,22 +64,24 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--compare-runs", nargs=2, metavar=("RUN", "RUN"), help="compare two earlier runs instead, by name, or `last`"
     )
-    what = "what is measured (default: quick)"
+    what = "what is measured: a suite's name, or a file"
     parser.add_argument("--suite", default="quick", metavar="quick|seed003|FILE", help=what)
     parser.add_argument("--print-suite", action="store_true", help="print the suite's file, to copy and change it")
-    parser.add_argument("--endpoint", metavar="NAME", help="which one, where the host has several")
-    parser.add_argument("--tokenizer", metavar="DIR", help="counts the prompts' tokens (default: the host's own files)")
+    parser.add_argument("--endpoint", metavar="NAME", help="endpoint to measure, where the host has several")
+    parser.add_argument(
+        "--tokenizer", metavar="DIR", help="tokenizer that counts the prompts' tokens (default: the host's own files)"
+    )
     limit = "exit 1 when a cell breaks it: 'ttft_p99 > 500' (ms), 'output_rate < 0.9x of RUN'"
     parser.add_argument("--fail-if", action="append", default=[], metavar="LIMIT", help=limit)
     names = (
         "variants of the endpoint, side by side: baseline (without its draft), settings, or names of the suite's file"
     )
     parser.add_argument("--compare", metavar="A,B", help=names)
-    parser.add_argument("--rounds", type=int, metavar="N", help="at most (default: 1; 5 with --compare)")
+    parser.add_argument("--rounds", type=int, metavar="N", help="most rounds (default: 1; 5 with --compare)")
     narrow = "no further round once every interval is within this share of its figure, after three (default: 5)"
     parser.add_argument("--narrow", type=float, default=5.0, metavar="PERCENT", help=narrow)
-    parser.add_argument("--time-limit", type=float, metavar="MINUTES", help="begin no round that would end later")
-    anyway = "with --compare: though more hosts are down then than max_unavailable"
+    add_timeout(parser, "no round begins that would end later", None, most=7 * DAY)
+    anyway = "with --compare: continue although more hosts are down then than max_unavailable"
     parser.add_argument("--anyway", action="store_true", help=anyway)
     add_shared(parser, "yes")
     add_site(parser)
@@ -114,12 +116,10 @@ def run(args: argparse.Namespace) -> int:
 def limits_of(args: argparse.Namespace) -> Limits:
     """When the rounds end. Raises SettingsError for numbers that make no sense."""
     rounds = args.rounds if args.rounds is not None else (ROUNDS if args.compare else 1)
-    minutes = args.time_limit if args.time_limit is not None else math.inf
-    if rounds < 1 or minutes <= 0 or args.narrow <= 0:
-        raise SettingsError(
-            "--rounds, --time-limit and --narrow must be more than 0; nothing was measured", code="RW1061"
-        )
-    return Limits(rounds, args.narrow / 100, minutes * 60)
+    seconds = args.timeout if args.timeout is not None else math.inf
+    if rounds < 1 or seconds <= 0 or args.narrow <= 0:
+        raise SettingsError("--rounds, --timeout and --narrow must be more than 0; nothing was measured", code="RW1061")
+    return Limits(rounds, args.narrow / 100, seconds)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import NamedTuple
 
-from rackwright.commands.inventories import add_limit, add_shared
+from rackwright.commands.inventories import add_limit, add_shared, add_timeout
 from rackwright.effects.remote import command_of, remote
 from rackwright.exit_codes import done_if
 from rackwright.messages import ASKED_FOR, paragraph, waiting
@@ -25,27 +25,35 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Register the command."""
     parser = commands.add_parser("chat", help="ask every endpoint a question and print what it answers")
     add_limit(parser)
-    add_shared(parser, "timeout", type=int, default=120)
-    parser.add_argument("--max-tokens", type=int, default=512)
+    add_timeout(parser, "of an answer", 120)
+    parser.add_argument("--max-tokens", type=int, default=512, metavar="N", help="longest answer")
+    add_shared(parser, "json")
     parser.set_defaults(handler=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask, print; 1 when an endpoint did not answer."""
     entries = chosen_hosts(arguments.inventory, arguments.limit, arguments.only)
-    well = True
+    said: list[dict[str, str | bool]] = []
     with connected(entries) as hosts:
         for one in hosts:
             group = one.entry.settings.group
             if group is not None and one.entry.settings.follows:
-                print(f"{one.host.name} {group.endpoint}: {group.head.host} answers for it")
+                _tell(one.host.name, group.endpoint, f"{group.head.host} answers for it", arguments.json)
                 continue
             for name, endpoint in one.entry.settings.all_endpoints.items():
                 question = ChatQuestion(" ".join(arguments.question), arguments.max_tokens, arguments.timeout)
                 text, answered = ask(one, name, endpoint, question)
-                print(f"{one.host.name} {name}: {paragraph(text, ASKED_FOR)}")
-                well = well and answered
-    return done_if(well and len(hosts) == len(entries))
+                said.append({"host": one.host.name, "endpoint": name, "answered": answered, "text": text})
+                _tell(one.host.name, name, text, arguments.json)
+    if arguments.json:
+        print(json.dumps([{**row, "text": paragraph(str(row["text"]), ASKED_FOR)} for row in said], indent=1))
+    return done_if(all(row["answered"] for row in said) and len(hosts) == len(entries))
+
+
+def _tell(host: str, endpoint: str, text: str, as_json: bool) -> None:
+    if not as_json:
+        print(f"{host} {endpoint}: {paragraph(text, ASKED_FOR)}")
 
 
 class ChatQuestion(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_address
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rackwright.commands.fix import fix_files
-from rackwright.commands.inventories import add_hosts, add_inventory
+from rackwright.commands.inventories import add_hosts, add_inventory, add_shared
 from rackwright.commands.judging import Judged, judge
 from rackwright.commands.version_change import refuse_no_version, version_changes
 from rackwright.concerns.declared import Declared
@@ -21,7 +22,7 @@ from rackwright.loading.host import InventoryHost
 from rackwright.loading.notes import notes
 from rackwright.loading.password import open_password_file
 from rackwright.loading.validate import leaves, masked
-from rackwright.messages import counted, printable
+from rackwright.messages import RackwrightError, counted, printable, printable_values
 from rackwright.settings.origin import dotted, origin_of
 from rackwright.settings.problems import some
 from rackwright.settings.secret import shown_value
@@ -42,10 +43,11 @@ def add_parser(subparsers: Any) -> None:
     add_hosts(parser)
     parser.add_argument("--show-origin", action="store_true", help="print every value and where it comes from")
     parser.add_argument("--fix", action="store_true", help="rewrite keys that this version knows by another name")
-    parser.add_argument("--to", metavar="VERSION", help="what would change with another version of the engine")
+    parser.add_argument("--to", metavar="VERSION", help="show what would change with another version of the engine")
     parser.add_argument(
-        "--in-image", action="store_true", help="then connect, and let the hosts' images judge the options"
+        "--in-image", action="store_true", help="then connect, and let the hosts' own images judge the options"
     )
+    add_shared(parser, "json")
     parser.set_defaults(handler=run)
 
 
@@ -53,6 +55,8 @@ def run(args: argparse.Namespace) -> int:
     """Judge each host and describe those that are right; returns 0, or 1 when a host or an image refuses."""
     if args.to is not None:
         refuse_no_version(args.to)
+    if args.json:
+        return _as_json(args)
     if args.fix:
         for line in fix_files(args):
             print(line)
@@ -77,6 +81,36 @@ def run(args: argparse.Namespace) -> int:
 
     some_alone = bool(args.limit or refused)
     return max(refused, check_in_image(args.inventory, [host.name for host in hosts] if some_alone else []))
+
+
+def _as_json(args: argparse.Namespace) -> int:
+    """Print the verdict for programs. Raises RackwrightError for what does something else beside it."""
+    if args.fix or args.to or args.in_image:
+        text = "check --json prints the verdict on the settings as they are; nothing was done; next: the same command "
+        raise RackwrightError(f"{text}without --fix, --to and --in-image", code="RW1048")
+    judged = judge(args.inventory, Choice(args.limit))
+    values = {
+        "valid": not judged.refusals,
+        "hosts": [_values_of(host, args.show_origin) for host in judged.hosts],
+        "errors": [
+            {"code": one.error.code, "text": one.error.text, "hosts": list(one.hosts)} for one in judged.refusals
+        ],
+        "warnings": _warnings(judged.hosts, judged.declared),
+    }
+    print(json.dumps(printable_values(values), indent=1))
+    return ExitCode.ERROR if judged.refusals else ExitCode.DONE
+
+
+def _values_of(host: InventoryHost, with_origins: bool) -> dict[str, Any]:
+    endpoints = {
+        name: {"engine": own.engine_kind, "version": str(own.version), "address": own.address, "port": own.port}
+        for name, own in host.settings.all_endpoints.items()
+    }
+    values = {
+        dotted(path): {"value": _shown(path, value), "from": _origin(host, path)} for path, value in _values(host)
+    }
+    found = {"host": host.name, "groups": list(host.groups), "endpoints": endpoints}
+    return {**found, "values": values} if with_origins else found
 
 
 def _refused(judged: Judged) -> int:

@@ -8,19 +8,19 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
 from importlib.metadata import entry_points
 from itertools import takewhile
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from rackwright import __version__
 from rackwright.commands.habits import option_hints, verb_hint
 from rackwright.commands.old_forms import RENAMED_VERBS, renewed
 from rackwright.commands.vault import open_vault
-from rackwright.commands.verbs import BEHIND_DASHES, EXAMPLES, VERB_GROUPS, VERBS
+from rackwright.commands.verbs import BEHIND_DASHES, BELOW, EXAMPLES, VERB_GROUPS, VERBS
 from rackwright.exit_codes import ExitCode
 from rackwright.garbage import collect_seldom
 from rackwright.masks import tell_mistake
@@ -35,8 +35,20 @@ VERSION = "--version"
 Handler = Callable[[argparse.Namespace], int]
 
 
+class Formatter(argparse.HelpFormatter):
+    """Help that names the default of an option that has one, and does not say it itself."""
+
+    def _get_help_string(self, action: argparse.Action) -> str:
+        text = action.help or ""
+        shown = f" (default: {action.default})" if action.option_strings and "default" not in text else ""
+        return text + (shown if isinstance(action.default, int | float | str) and action.nargs != 0 else "")
+
+
 class Parser(argparse.ArgumentParser):
     """argparse ends with 2 on a wrong word; here 2 means that changes are pending."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**{"formatter_class": Formatter, **fields})
 
     verb, verb_options = "", frozenset[str]()
     """The command that was typed, and its options."""
@@ -63,7 +75,7 @@ def parser(verb: str | None = None) -> Parser:
     # A verb's modules are loaded only when it is asked for: all of them take longer than asking a hundred hosts.
     for name in _asked_for(verb):
         import_module(f"rackwright.commands.{name.replace('-', '_')}").add_parser(verbs)
-        verbs.choices[name].epilog = f"example: {EXAMPLES[name]}"
+        _explain(verbs, {**EXAMPLES, **BELOW})
         if name in BEHIND_DASHES:
             _with_dashes(verbs.choices[name], name)
     if verb in VERBS:
@@ -72,6 +84,17 @@ def parser(verb: str | None = None) -> Parser:
         brought.load().add_parser(verbs)
     found.verbs = verbs
     return found
+
+
+def _explain(verbs: argparse._SubParsersAction[Parser], examples: Mapping[str, str]) -> None:
+    """Let each verb's help begin with what it does, and end with an example; those of verbs included."""
+    for choice in verbs._choices_actions:
+        verb, text = verbs.choices[choice.dest], choice.help or ""
+        verb.description = f"{text[:1].upper()}{text[1:]}."
+        if example := examples.get(verb.prog.removeprefix("rackwright ")):
+            verb.epilog = f"example: {example}"
+        for below in [action for action in verb._actions if isinstance(action, argparse._SubParsersAction)]:
+            _explain(below, examples)
 
 
 def _with_dashes(verb: argparse.ArgumentParser, name: str) -> None:

@@ -36,7 +36,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("drain", help="take hosts out of service: drained, stopped, skipped by later runs")
     add_choice(parser)
     add_shared(parser, "yes", "reason")
-    parser.add_argument("--anyway", action="store_true", help="though more hosts are down then than max_unavailable")
+    parser.add_argument(
+        "--anyway", action="store_true", help="continue although more hosts are down then than max_unavailable"
+    )
     parser.set_defaults(handler=run)
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
 
-from rackwright.commands.inventories import add_limit
+from rackwright.commands.inventories import add_columns, add_limit
 from rackwright.exit_codes import ExitCode, done_if
 from rackwright.fleet.inspect.drift import HostDrift, drift_of
 from rackwright.fleet.inspect.read_hosts import Surveyed, survey
-from rackwright.messages import counted, paragraph
+from rackwright.messages import counted, paragraph, printable_values
+from rackwright.tables import Column, drawn, only, shown_width
 
+COLUMNS = (Column("host"), Column("verdict"), Column("concern", 2), Column("finding", 1, 40))
 _NOTES = {
     "moved": "",
     "unclear": " [or the settings or Rackwright's version changed]",
@@ -24,15 +29,41 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "drift", help="what changed on hosts since the last deploy; 0 nothing, 2 something, 1 not known"
     )
     add_limit(parser)
+    add_columns(parser, COLUMNS)
     parser.set_defaults(handler=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, compare, print; the exit code says whether something moved."""
     found = [drift_on(one) for one in survey(arguments.inventory, arguments.limit, only=arguments.only)]
-    for line in lines(found):
-        print(paragraph(line))
+    if arguments.json:
+        print(json.dumps(printable_values(drift_values(found)), indent=1))
+    elif arguments.columns:
+        print(table(found, arguments.columns, shown_width()))
+    else:
+        print(paragraph("\n".join(lines(found))))
     return exit_code(found)
+
+
+def drift_values(hosts: Sequence[HostDrift]) -> dict[str, Any]:
+    """Return the drift of all hosts for `--json`; `status` is the exit status."""
+    return {
+        "status": int(exit_code(hosts)),
+        "summary": summed_up(hosts),
+        "hosts": [asdict(host) for host in hosts],
+    }
+
+
+def table(hosts: Sequence[HostDrift], names: Sequence[str], width: int | None) -> str:
+    """Return a row a finding, and a row a host without any. names: of the columns. width: the terminal's."""
+    rows = [[paragraph(cell).replace("\n", " ") for cell in row] for host in hosts for row in _rows(host)]
+    return drawn(*only(COLUMNS, rows, names), width)
+
+
+def _rows(host: HostDrift) -> Iterator[tuple[str, ...]]:
+    yield from ((host.host, one.verdict, one.concern, one.text) for one in host.findings)
+    if not host.findings:
+        yield host.host, host.state if host.state != "read" else "as left", "-", host.error or "-"
 
 
 def drift_on(one: Surveyed) -> HostDrift:

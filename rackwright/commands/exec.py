@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from rackwright.commands.inventories import add_limit, add_shared
+from rackwright.commands.inventories import add_limit, add_shared, add_timeout
 from rackwright.fleet.inspect.run_script import show, spread
 from rackwright.plan.change import Shell
 
@@ -14,11 +14,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Register the command."""
     parser = commands.add_parser("exec", help="run a command on every chosen host; 1 when it failed somewhere")
     add_limit(parser)
-    add_shared(parser, "timeout", type=int, default=600)
+    add_timeout(parser, "of the command", 600)
+    add_shared(parser, "json")
     parser.set_defaults(handler=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run it, print what every host said."""
     script = Shell(shlex.join(arguments.words), timeout=arguments.timeout)
-    return show(spread(arguments.inventory, arguments.limit, lambda _: script, arguments.only))
+    return show(spread(arguments.inventory, arguments.limit, lambda _: script, arguments.only), arguments.json)

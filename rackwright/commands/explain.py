@@ -27,7 +27,9 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "explain", help="what an engine's key does, or what to do about a code such as RW0312"
     )
-    parser.add_argument("key", metavar="KEY|CODE", help="for example moe_config.backend, or RW0312")
+    parser.add_argument(
+        "key", metavar="KEY|CODE", help="an engine's key, as moe_config.backend, or the code of a message, as RW0312"
+    )
     parser.set_defaults(handler=run)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 
-from rackwright.commands.inventories import add_choice, add_limit, refuse_unchosen
+from rackwright.commands.inventories import add_choice, add_limit, add_shared, refuse_unchosen
 from rackwright.concerns.firewall.kept import GUARD, SCRIPT
 from rackwright.concerns.watch import PAUSED, WATCH_TIMER, repairs_file
 from rackwright.fleet.inspect.reachability import reach_of_all
@@ -25,6 +25,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     shown = verbs.add_parser("show", help="whether the rules stand, what was put back, and who gets in by a connection")
     add_limit(shown)
+    add_shared(shown, "json")
     shown.set_defaults(handler=_show)
     pause = verbs.add_parser("pause", help="put nothing back on these hosts for a while; a reboot ends it, too")
     pause.add_argument("--for", dest="length", required=True, metavar="1h", help="how long: 90s, 30m, 1h; at most 24h")
@@ -35,7 +36,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _show(args: argparse.Namespace) -> int:
-    return show(spread(args.inventory, args.limit, lambda _: _script("show"), args.only, reach_of_all))
+    return show(spread(args.inventory, args.limit, lambda _: _script("show"), args.only, reach_of_all), args.json)
 
 
 def _pause(args: argparse.Namespace) -> int:

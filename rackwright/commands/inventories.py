@@ -14,24 +14,64 @@ from rackwright.messages import RackwrightError, SettingsError
 from rackwright.pyinfra_glue.inventories import limited, load_inventory
 from rackwright.runs.selection import HELP
 from rackwright.settings.problems import nearest
+from rackwright.tables import Column, name_of
 
+DAY = 24 * 3600
 WILDCARD = frozenset("*?[")
 """Characters of a `--limit` that is a pattern."""
 Arguments = argparse.ArgumentParser | argparse._MutuallyExclusiveGroup
 SHARED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "yes": (("-y", "--yes"), {"action": "store_true", "help": "do not ask"}),
     "json": (("--json",), {"action": "store_true", "help": "print JSON, for programs"}),
-    "reason": (("--reason",), {"metavar": "TEXT", "help": "why; `status` and later runs show it"}),
-    "timeout": (("--timeout",), {"metavar": "SECONDS", "help": "longest time of the command on each host"}),
+    "reason": (("--reason",), {"metavar": "TEXT", "help": "why; kept, and shown by `status` and later runs"}),
+    "timeout": (("--timeout",), {"metavar": "SECONDS", "help": "longest time on each host"}),
 }
 """Options that are the same in each verb that has them, by name; `--data`, `--limit` and `--only` are below."""
 
 
-def add_shared(parser: argparse.ArgumentParser, *names: str, **timeout: Any) -> None:
-    """Add options of the table to a verb. timeout: type and default of `--timeout`, which differ."""
+def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Add options of the table to a verb."""
     for name in names:
         flags, fields = SHARED[name]
-        parser.add_argument(*flags, **fields, **(timeout if name == "timeout" else {}))
+        parser.add_argument(*flags, **fields)
+
+
+def add_timeout(
+    parser: argparse.ArgumentParser, what: str, default: int | None, least: int = 1, most: int = DAY
+) -> None:
+    """Add `--timeout`. what: the time of what it is; least, most: seconds that may be asked for."""
+    flags, fields = SHARED["timeout"]
+    parser.add_argument(
+        *flags,
+        **{**fields, "help": f"{fields['help']}: {what}"},
+        type=lambda text: _seconds(text, least, most),
+        default=default,
+    )
+
+
+def add_columns(parser: argparse.ArgumentParser, columns: Sequence[Column]) -> None:
+    """Add `--columns` to a verb that prints rows, beside `--json`, which takes its place."""
+    names = [name_of(column) for column in columns]
+    shown = parser.add_mutually_exclusive_group()
+    what = f"print a table of these columns, in this order: {','.join(names)}"
+    shown.add_argument("--columns", type=lambda text: _columns(text, names), default=(), metavar="A,B", help=what)
+    flags, fields = SHARED["json"]
+    shown.add_argument(*flags, **fields)
+
+
+def _seconds(text: str, least: int, most: int) -> int:
+    if not text.isdecimal() or not least <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds between {least} and {most}")
+    return int(text)
+
+
+def _columns(text: str, names: Sequence[str]) -> list[str]:
+    asked = [name for name in text.split(",") if name]
+    wrong = [name for name in asked if name not in names]
+    if wrong or not asked:
+        hint = "".join(nearest(name, names) for name in wrong[:1])
+        raise argparse.ArgumentTypeError(f"no column {', '.join(wrong) or text!r}{hint}; columns: {','.join(names)}")
+    return asked
 
 
 def add_inventory(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +99,9 @@ def add_vault(parser: argparse.ArgumentParser) -> None:
     password.add_argument("--ask-vault-pass", action="store_true", help="ask for the vault password once")
 
 
-def add_data(parser: argparse.ArgumentParser, what: str = "as pyinfra's --data") -> None:
+def add_data(
+    parser: argparse.ArgumentParser, what: str = "a setting that is stronger than any file, for this command alone"
+) -> None:
     """Add settings that are stronger than any file; `cli.main` lets them count while the command runs."""
     parser.add_argument("--data", action="append", default=[], metavar="KEY=VALUE", help=what)
 
@@ -81,7 +123,13 @@ def _pair(text: str) -> tuple[str, Any]:
 
 def add_hosts(parser: Arguments) -> None:
     """Add which hosts a command takes."""
-    parser.add_argument("--limit", action="append", default=[], metavar="HOST|GROUP", help="as pyinfra's --limit")
+    parser.add_argument(
+        "--limit",
+        action="append",
+        default=[],
+        metavar="HOST|GROUP",
+        help="a host, a pattern or a group; may be repeated",
+    )
 
 
 def add_limit(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
-from rackwright.commands.inventories import add_limit, add_shared
+from rackwright.commands.inventories import add_columns, add_limit, add_shared
 from rackwright.commands.rollout import agreed
 from rackwright.concerns.lease import BREAK, SeenLease, parse_seen, read_script, span, whose
 from rackwright.effects.lease.holder import is_gone, this_holder
@@ -20,10 +20,12 @@ from rackwright.effects.remote import StepFailedError, command_of, remote
 from rackwright.exit_codes import ExitCode, done_if
 from rackwright.fleet.inspect.read_hosts import in_parallel
 from rackwright.loading.host import InventoryHost
-from rackwright.messages import coded, counted, paragraph
+from rackwright.messages import coded, counted, paragraph, printable
 from rackwright.plan.change import Shell
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
+from rackwright.tables import Column, drawn, only, shown_width
 
+COLUMNS = (Column("host"), Column("holder", 2, 20), Column("purpose", 1, 20), Column("left", 3))
 Look = SeenLease | str
 """What was seen of a host's lease, or why nothing was."""
 
@@ -37,7 +39,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     for each, handler in ((shown, _show), (ended, _break)):
         add_limit(each)
         each.set_defaults(handler=handler)
-    add_shared(shown, "json")
+    add_columns(shown, COLUMNS)
     add_shared(ended, "yes")
 
 
@@ -47,7 +49,12 @@ def _show(args: argparse.Namespace) -> int:
     with connected(entries) as hosts:
         looks = _looks(entries, hosts)
     now = datetime.now().astimezone()
-    print(json.dumps(lease_values(looks), indent=1) if args.json else paragraph("\n".join(lease_lines(looks, now))))
+    if args.json:
+        print(json.dumps(lease_values(looks), indent=1))
+    elif args.columns:
+        print(table(looks, args.columns, shown_width()))
+    else:
+        print(paragraph("\n".join(lease_lines(looks, now))))
     return done_if(not _unread(looks))
 
 
@@ -87,6 +94,19 @@ def _values(name: str, look: Look) -> dict[str, Any]:
         return {"host": name, "error": look}
     held = look.live.holder if look.live else None
     return {"host": name, "holder": asdict(held) if held else None, "seconds_left": look.left if held else None}
+
+
+def table(looks: Mapping[str, Look], names: Sequence[str], width: int | None) -> str:
+    """Return a row a host. names: of the columns. width: the terminal's."""
+    rows = [[printable(cell) for cell in (name, *_cells(look))] for name, look in looks.items()]
+    return drawn(*only(COLUMNS, rows, names), width)
+
+
+def _cells(look: Look) -> tuple[str, str, str]:
+    if isinstance(look, str):
+        return look, "?", "?"
+    held = look.live.holder if look.live else None
+    return (f"{held.user}@{held.machine}", held.purpose, span(look.left)) if held else ("-", "-", "-")
 
 
 def lease_lines(looks: Mapping[str, Look], now: datetime) -> list[str]:

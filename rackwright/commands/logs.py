@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from rackwright.commands.inventories import add_limit
+from rackwright.commands.inventories import add_limit, add_shared
 from rackwright.fleet.inspect.run_script import show, spread
 from rackwright.paths import unit_name
 from rackwright.plan.change import Shell
@@ -16,6 +16,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("logs", help="the last lines of every endpoint's journal")
     add_limit(parser)
     parser.add_argument("-n", "--lines", type=int, default=20, metavar="N", help="lines of each endpoint")
+    add_shared(parser, "json")
     parser.set_defaults(handler=run)
 
 
@@ -23,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the lines host by host."""
     lines = arguments.lines
     said = spread(arguments.inventory, arguments.limit, lambda settings: journal(settings, lines), arguments.only)
-    return show(said)
+    return show(said, arguments.json)
 
 
 def journal(settings: HostSettings, lines: int) -> Shell:

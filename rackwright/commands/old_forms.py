@@ -11,10 +11,11 @@ RENAMED_VERBS = {"lock": ("pin",), "unlock": ("lease", "break")}
 RENAMED_OPTIONS = {
     **dict.fromkeys((("check", "--host"), ("render", "--host"), ("engine-data", "--host")), "--limit"),
     ("quarantine", "--why"): "--reason",
+    ("reboot", "--back-within"): "--timeout",
 }
 """By verb and option."""
 SUFFIXES = (".py", ".ini", ".yml", ".yaml", ".json")
-OLD_VALUES = frozenset({"-i", "--inventory", "--host", "--why"})
+OLD_VALUES = frozenset({"-i", "--inventory", "--host", "--why", "--time-limit"})
 """Options of old forms that take a value."""
 
 
@@ -117,10 +118,19 @@ def _behind_dashes(typed: Typed) -> None:
 
 
 def _bench(typed: Typed) -> None:
-    """`bench compare RUN RUN`."""
+    """`bench compare RUN RUN`; `--time-limit MINUTES`."""
+    for minutes in typed.take("--time-limit"):
+        typed.options += ["--timeout", _seconds(minutes)]
     if typed.words[:1] == ["compare"]:
         typed.options = ["--compare-runs", *typed.words[1:], *typed.options]
         typed.words = []
+
+
+def _seconds(minutes: str) -> str:
+    try:
+        return str(round(float(minutes) * 60))
+    except (ValueError, OverflowError):
+        return minutes
 
 
 CHANGES: dict[str, Callable[[Typed], None]] = {

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rackwright.commands.inventories import add_choice, add_shared, refuse_unchosen
+from rackwright.commands.inventories import add_choice, add_columns, add_shared, refuse_unchosen
 from rackwright.exit_codes import ExitCode
 from rackwright.fleet.quarantine import List, Quarantined, change_quarantine, load_quarantine
 from rackwright.loading.choice import Choice, is_matched
 from rackwright.loading.files import site_root
-from rackwright.messages import RackwrightError
+from rackwright.messages import RackwrightError, printable, printable_values
 from rackwright.pyinfra_glue.inventories import refused_of
 from rackwright.pyinfra_glue.session import hosts_named
 from rackwright.runs.selection import named_by
 from rackwright.settings.problems import nearest
+from rackwright.tables import Column, drawn, only, shown_width
+
+COLUMNS = (Column("host"), Column("since", 3), Column("why", 1, 20), Column("run", 2))
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
     parser = commands.add_parser("quarantine", help="hosts that rollouts skip: show, add, release")
     add_choice(parser)
+    add_columns(parser, COLUMNS)
     change = parser.add_mutually_exclusive_group()
     change.add_argument("--add", action="store_true", help="put the hosts on the list")
     change.add_argument("--release", action="store_true", help="take the hosts off the list")
@@ -42,8 +48,19 @@ def run(args: argparse.Namespace) -> int:
         gone = _named({host: groups.get(host, ()) for host in load_quarantine(root)}, args, root)
         change_quarantine(root, lambda before: {host: entry for host, entry in before.items() if host not in gone})
     here = {host: entry for host, entry in load_quarantine(root).items() if host in groups}
-    print("\n".join(f"{host}: {entry}{_of_run(entry)}" for host, entry in here.items()) or "no host is quarantined")
+    print(_shown(here, args))
     return ExitCode.DONE
+
+
+def _shown(listed: List, args: argparse.Namespace) -> str:
+    """Return the list as the command line asks for it."""
+    if args.json:
+        rows = [{"host": host, **asdict(entry)} for host, entry in listed.items()]
+        return json.dumps(printable_values(rows), indent=1)
+    if args.columns:
+        cells = [(host, entry.since, printable(entry.why), entry.run or "-") for host, entry in listed.items()]
+        return drawn(*only(COLUMNS, cells, args.columns), shown_width())
+    return "\n".join(f"{host}: {entry}{_of_run(entry)}" for host, entry in listed.items()) or "no host is quarantined"
 
 
 def added(before: List, hosts: Sequence[str], reason: str, now: str) -> List:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rackwright.commands.inventories import add_choice, add_shared, refuse_unchosen
+from rackwright.commands.inventories import add_choice, add_shared, add_timeout, refuse_unchosen
 from rackwright.commands.rollout import add_waves, agreed, given
 from rackwright.exit_codes import ExitCode
 from rackwright.fleet.maintenance.control import BACK_WITHIN, restart_hosts
@@ -29,8 +29,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("reboot", help="restart hosts in waves: drain, restart, prove, next")
     add_choice(parser)
     add_waves(parser)
-    within = f"within which a host must be back (default: {BACK_WITHIN})"
-    parser.add_argument("--back-within", type=_seconds, default=BACK_WITHIN, metavar="SECONDS", help=within)
+    add_timeout(parser, "from its restart until it is back", BACK_WITHIN, least=30)
     parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
     add_shared(parser, "yes")
     parser.set_defaults(handler=run)
@@ -52,12 +51,12 @@ def run(args: argparse.Namespace) -> int:
         print("nothing was done", file=sys.stderr)
         return ExitCode.ERROR
     data = given(args)
-    asked = {"data": data, "skip_offline": args.skip_offline, "back_within": args.back_within}
+    asked = {"data": data, "skip_offline": args.skip_offline, "back_within": args.timeout}
     started = begin(args.inventory, root, entries, REBOOT, not args.plain, **asked)
     started = started.with_only(present.hosts, present.events)
     if why := started.vetoed():
         return started.end(ExitCode.ERROR, f"{why}; nothing was done")
-    return started.end(*restart_hosts(started, data, args.back_within))
+    return started.end(*restart_hosts(started, data, args.timeout))
 
 
 def headline(entries: Sequence[InventoryHost]) -> str:
@@ -69,9 +68,3 @@ def headline(entries: Sequence[InventoryHost]) -> str:
         f"This restarts {number}: {names}; {served} is drained before and proven after, and no more than {limits} of a "
         "group are down at a time."
     )
-
-
-def _seconds(text: str) -> int:
-    if not text.isdigit() or not 30 <= int(text) <= 86400:
-        raise argparse.ArgumentTypeError(f"{text} is no number of seconds between 30 and 86400")
-    return int(text)

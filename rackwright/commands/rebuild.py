@@ -41,7 +41,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--as-settings",
         action="store_true",
-        help="deploy what the settings ask, though its group serves something else",
+        help="deploy what the settings ask for, although its group serves something else",
     )
     add_shared(parser, "yes")
     parser.set_defaults(handler=run)

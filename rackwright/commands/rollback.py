@@ -27,7 +27,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Register the command."""
     parser = commands.add_parser("rollback", help="roll back to the proven release before, without a download")
     add_limit(parser)
-    parser.add_argument("--to", metavar="RELEASE", default=LAST, help="a release that the hosts keep")
+    parser.add_argument(
+        "--to",
+        metavar="RELEASE",
+        default=LAST,
+        help="a release that the hosts keep (default: the one that was proven before)",
+    )
     parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
     add_shared(parser, "yes")
     parser.set_defaults(handler=run)

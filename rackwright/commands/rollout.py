@@ -48,7 +48,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("rollout", help="stage everywhere, then switch in waves behind the full gate")
     add_limit(parser)
     add_waves(parser)
-    adopt = "restart also for what differs in the unit or its helper scripts alone"
+    adopt = "also switch hosts whose release differs in its unit or its helper scripts alone"
     parser.add_argument("--adopt", action="store_const", const=True, help=adopt)
     parser.add_argument("--plain", action="store_true", help="print what pyinfra prints, instead of the live view")
     add_shared(parser, "yes")
@@ -58,11 +58,26 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def add_waves(parser: argparse.ArgumentParser) -> None:
     """Add the limits of a run in waves."""
     parser.add_argument("--wave", metavar="N|P%", help="hosts a wave after the canaries (default: the settings')")
-    parser.add_argument("--bake", type=int, metavar="SECONDS", help="time to watch a wave before the next")
-    parser.add_argument("--max-unavailable", metavar="N|P%", help="serving hosts of a group or rack that may be down")
-    parser.add_argument("--error-budget", metavar="N|P%", help="hosts with a fault of their own that may be left aside")
-    parser.add_argument("--gate", choices=("basic", "full"), default="full", help="what must be proven (default: full)")
-    parser.add_argument("--skip-offline", metavar="N|P%", type=quorum, help="so many unreachable hosts are left aside")
+    parser.add_argument(
+        "--bake", type=int, metavar="SECONDS", help="time to watch a wave before the next (default: the settings')"
+    )
+    parser.add_argument(
+        "--max-unavailable",
+        metavar="N|P%",
+        help="serving hosts of a group or rack that may be down (default: the settings')",
+    )
+    parser.add_argument(
+        "--error-budget",
+        metavar="N|P%",
+        help="hosts with a fault of their own that may be skipped (default: the settings')",
+    )
+    parser.add_argument(
+        "--gate",
+        choices=("basic", "full"),
+        default="full",
+        help="what must be proven: that it answers, or all of the proof",
+    )
+    parser.add_argument("--skip-offline", metavar="N|P%", type=quorum, help="unreachable hosts that may be skipped")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rackwright.commands.inventories import add_shared
+from rackwright.commands.inventories import add_columns
 from rackwright.exit_codes import ExitCode
 from rackwright.fleet.rollout.candidates import overtaken_runs
 from rackwright.fleet.rollout.resuming import shown_outcome
@@ -16,7 +16,7 @@ from rackwright.loading.files import site_root
 from rackwright.messages import paragraph, printable
 from rackwright.runs.journal import Event, chosen_record, folder_of, read_record, records
 from rackwright.runs.record import Record, record_of
-from rackwright.tables import Column, drawn, shown_width
+from rackwright.tables import Column, drawn, only, shown_width
 
 QUIET = frozenset({"process", "progress", "waves", "stage"})
 """Kinds that only programs want one by one."""
@@ -30,7 +30,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("run", nargs="?", metavar="RUN", help="a run's name, or `last`")
     parser.add_argument("-n", "--newest", type=int, default=20, metavar="N", help="how many to list")
     add_site(parser)
-    add_shared(parser, "json")
+    add_columns(parser, COLUMNS)
     parser.set_defaults(handler=run)
 
 
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         every = all_records(root)
         found = every[-max(1, args.newest) :]
         text = (
-            table(found, overtaken_runs(every), shown_width())
+            table(found, overtaken_runs(every), shown_width(), args.columns)
             if found
             else f"no run has left a record in {folder_of(root)} yet"
         )
@@ -87,14 +87,19 @@ def all_records(root: Path) -> list[Record]:
     return [record_of(path.stem, read_record(path)) for path in records(root)]
 
 
-def table(found: Sequence[Record], overtaken: Collection[str] = (), width: int | None = None) -> str:
+def table(
+    found: Sequence[Record],
+    overtaken: Collection[str] = (),
+    width: int | None = None,
+    columns: Sequence[str] = (),
+) -> str:
     """The runs as aligned columns. overtaken: those whose hosts later ones took over. width: the terminal's."""
     ends = [shown_outcome(one, one.id in overtaken) for one in found]
     rows = [
         (one.id, one.begin.get("who", "?"), one.begin.get("what", "?"), one.counts(), end)
         for one, end in zip(found, ends, strict=True)
     ]
-    return drawn(COLUMNS, [tuple(map(printable, row)) for row in rows], width)
+    return drawn(*only(COLUMNS, [tuple(map(printable, row)) for row in rows], columns), width)
 
 
 def lines(record: Record, events: Sequence[Event], overtaken: bool = False) -> Iterator[str]:

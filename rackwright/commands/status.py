@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
-from rackwright.commands.inventories import add_limit, add_shared
+from rackwright.commands.inventories import add_columns, add_limit
 from rackwright.exit_codes import done_if
+from rackwright.fleet.inspect.status.columns import COLUMNS
 from rackwright.fleet.inspect.status.script import status_script
 from rackwright.loading.files import site_root
 from rackwright.loading.host import InventoryHost
@@ -26,7 +27,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Register the command."""
     parser = commands.add_parser("status", help="what serves where; 1 when a host cannot be read")
     add_limit(parser)
-    add_shared(parser, "json")
+    add_columns(parser, COLUMNS)
     parser.set_defaults(handler=run)
 
 
@@ -44,7 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
     whole = not (arguments.limit or arguments.only)
     addresses = {entry.name: entry.address for entry in entries}
     left = output.left_hosts(root, Path(arguments.inventory), addresses, now) if whole else []
-    print(output.as_json(rows, left) if arguments.json else output.table(rows, left, settings.values()))
+    print(
+        output.as_json(rows, left) if arguments.json else output.table(rows, left, settings.values(), arguments.columns)
+    )
     return done_if(all(row.gpus is not None for row in rows))
 
 

@@ -32,10 +32,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Register the command."""
     parser = commands.add_parser("teardown", help="remove what Rackwright put on the hosts, and nothing else")
     add_choice(parser)
-    parser.add_argument("--purge", action="store_true", help="models and images too")
-    left = "only what steps that deploy.py no longer calls have left"
+    parser.add_argument("--purge", action="store_true", help="remove models and images too")
+    left = "remove only what is left of steps that deploy.py no longer calls"
     parser.add_argument("--left-behind", action="store_true", help=left)
-    parser.add_argument("--dry", action="store_true", help="show what would be removed")
+    parser.add_argument("--dry", action="store_true", help="show what would be removed, and remove nothing")
     add_shared(parser, "yes")
     parser.set_defaults(handler=run)
 

@@ -46,6 +46,14 @@ VERB_GROUPS: dict[str, dict[str, str]] = {
     },
 }
 EXAMPLES = {verb: example for verbs in VERB_GROUPS.values() for verb, example in verbs.items()}
+BELOW = {
+    "firewall show": "rackwright firewall show inventory/b200.py --limit b200-01",
+    "firewall pause": EXAMPLES["firewall"],
+    "firewall resume": "rackwright firewall resume inventory/b200.py --limit b200-01",
+    "lease show": EXAMPLES["lease"],
+    "lease break": "rackwright lease break inventory/b200.py --limit b200-01",
+}
+"""Examples of verbs of verbs."""
 VERBS = tuple(EXAMPLES)
 """Each is a module of rackwright.commands with `add_parser`."""
 

@@ -46,7 +46,7 @@ def start_script(job: Job) -> str:
         secrets=f"{RUN}/secrets/{job.name}",
         trial=job.trial,
         ended=host_script("job_ended"),
-        digest=hashlib.sha256((job.aim or job.script).encode()).hexdigest(),
+        digest=_digest(job),
         timeout=job.timeout,
         after=" ".join(map(job_folder, job.after)),
         busy=BUSY,
@@ -59,6 +59,26 @@ def parse_started(lines: Sequence[str]) -> Started:
     if word not in ("started", "joined"):
         raise ReadingError("the job was neither started nor joined", code="RW0706")
     return Started(word == "joined", nonce)
+
+
+def _digest(job: Job) -> str:
+    return hashlib.sha256((job.aim or job.script).encode()).hexdigest()
+
+
+def other_script(job: Job) -> str:
+    """Ask for a job of the same name that another run has begun, and that is after something else."""
+    return host_script("job_other", unit=job_unit(job.name), folder=job_folder(job.name), digest=_digest(job))
+
+
+def parse_other(lines: Sequence[str]) -> OtherJob | None:
+    """Parse what `other_script` printed. Raises ReadingError when it is not that."""
+    if not lines:
+        return None
+    word, _, values = lines[-1].partition(" ")
+    nonce, seconds, limit = [*values.split(" ", 2), "", "", ""][:3]
+    if word != "other" or not seconds.isdecimal():
+        raise ReadingError("the state of an earlier job could not be read", code="RW0706")
+    return OtherJob(nonce, int(seconds), limit)
 
 
 def follow_script(name: str, nonce: str, log: int, events: int, seconds: float) -> str:
@@ -78,6 +98,20 @@ class Started:
 
     joined: bool
     nonce: str
+
+
+@dataclass(frozen=True)
+class OtherJob:
+    """A job that another run has begun: its nonce, the seconds since then, and systemd's limit for all of it."""
+
+    nonce: str
+    seconds: int
+    limit: str
+
+    @property
+    def text(self) -> str:
+        """Since when it runs and how long it may, to follow its unit's name."""
+        return f"begun {self.seconds} s ago by another run, ended by systemd after {self.limit or 'its limit'}"
 
 
 @dataclass(frozen=True)

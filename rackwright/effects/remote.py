@@ -35,7 +35,7 @@ from rackwright.effects.slots import Slots
 from rackwright.effects.unwritable import unwritable
 from rackwright.hostside import DOCKER_ENVIRONMENT, durable_script, host_script
 from rackwright.messages import RackwrightError, ReadingError, counted, paragraph, printable
-from rackwright.paths import guard_file, guard_trial, guard_unit
+from rackwright.paths import guard_file, guard_trial, guard_unit, job_unit
 from rackwright.plan.change import Guarded, Job, Shell, WriteFile
 from rackwright.plan.jobstream import PROGRESS, Event, Heard, JobStream, text_of
 from rackwright.runs.cause import Cause, Reason
@@ -311,12 +311,10 @@ def follow_job(
 
 def _start(state: State, host: Host, job: Job) -> str:
     """Returns the job's nonce."""
-    start = Shell(jobs.start_script(job), stdin=Secret(jobs.payload(job)))
-    # One that has begun already is joined.
-    if job.waits:
-        ok, output = remote(state, host, command_of(start), twice=True)
-    else:
-        ok, output = under_lease(state, host, start, twice=True)
+    ok, output = _begin(state, host, job)
+    # Before a switch the host is read again once another one has ended: whoever decides on switches waits, not this.
+    if not ok and not job.trial and let_end(state, host, job, lambda heard: say(host, f"  {text_of(heard)}")):
+        ok, output = _begin(state, host, job)
     if not ok:
         raise NotStartedError(f"{job.title}: could not be started: {tail(output)}", code="RW0715")
     try:
@@ -326,6 +324,36 @@ def _start(state: State, host: Host, job: Job) -> str:
     if started.joined:
         say(host, f"{job.title}: already under way on the host, joining it")
     return started.nonce
+
+
+def _begin(state: State, host: Host, job: Job) -> tuple[bool, Printed]:
+    start = Shell(jobs.start_script(job), stdin=Secret(jobs.payload(job)))
+    # One that has begun already is joined.
+    if job.waits:
+        return remote(state, host, command_of(start), twice=True)
+    return under_lease(state, host, start, twice=True)
+
+
+def let_end(state: State, host: Host, job: Job, heed: Callable[[Heard], None]) -> jobs.Ended | None:
+    """Wait for a job of the same name and another aim that an earlier run has left under way: it outlives its lease.
+
+    Returns how it ended; None when there is none. Raises StepFailedError.
+    """
+    other = _other(state, host, job)
+    if other is None:
+        return None
+    say(host, f"waiting for {job_unit(job.name)}, {other.text}; Ctrl-C leaves it running", "yellow")
+    ended = _follow(state, host, job, JobStream(other.nonce), heed)
+    say(host, f"{job_unit(job.name)} {ended.text}; continuing", "yellow")
+    return ended
+
+
+def _other(state: State, host: Host, job: Job) -> jobs.OtherJob | None:
+    ok, output = remote(state, host, command_of(Shell(jobs.other_script(job), timeout=30)), twice=True)
+    try:
+        return jobs.parse_other(output.stdout_lines) if ok else None
+    except ReadingError as error:
+        raise StepFailedError(f"{job.title}: {error.text}", code=error.code) from error
 
 
 def _follow(state: State, host: Host, job: Job, stream: JobStream, heed: Callable[[Heard], None]) -> jobs.Ended:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pyinfra.api import FunctionCommand, operation
+from pyinfra.api.command import PyinfraCommand
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
@@ -35,7 +36,7 @@ from rackwright.concerns.release import binding_of
 from rackwright.effects.lease.keeping import keep_slice
 from rackwright.effects.printed import tail
 from rackwright.effects.remote import StepFailedError, command_of, complain, remote, run_job, say, shout
-from rackwright.effects.steps.endpoint import NothingServesError, UnknownEndError, ask_all, with_more
+from rackwright.effects.steps.endpoint import NothingServesError, UnknownEndError, ask_all, await_earlier, with_more
 from rackwright.effects.steps.strangers import refuse_strangers
 from rackwright.fleet.inspect.plan import plan_host
 from rackwright.fleet.rollout.gate import Outcome
@@ -111,11 +112,34 @@ def restart_dockerd_in_turn() -> None:
 def line_up() -> Commands:
     """Put hosts whose endpoints must switch into the gate's queue, in inventory order; changes nothing."""
     host = this_host()
-    changes = yield from leased_changes(host, lambda seen: pending(declared_of(host).steps, settings_of(host), seen))
+    changes = yield from _after_earlier_switches(
+        host, lambda seen: pending(declared_of(host).steps, settings_of(host), seen)
+    )
     seen = reading_of(host)
     if changes is not None and seen is not None and host.state.is_executing and not left_drained(host, seen):
         moves = listens_elsewhere(settings_of(host), seen)
         queue_up(host, seen, changes, _diff(host, seen) if changes else "", moves)
+
+
+def _after_earlier_switches(
+    host: Host, decide: Callable[[HostReading], Sequence[Change]]
+) -> Generator[PyinfraCommand, None, list[Change] | None]:
+    """What is to be changed, once switches have ended that earlier runs began: they outlive their leases."""
+    while True:
+        changes = yield from leased_changes(host, decide)
+        try:
+            if not host.state.is_executing or not _waited(host, changes or ()):
+                return changes
+        except StepFailedError as error:
+            yield fail(str(error))
+            return None
+        state_of(host).stale = True
+
+
+def _waited(host: Host, changes: Sequence[Change]) -> bool:
+    """Wait for a switch under way to another release than these changes want. True when there was one."""
+    steps = [step for change in changes for step in change.steps if isinstance(step, Proved | DaemonRestart)]
+    return any(await_earlier(host.state, host, step) for step in steps)
 
 
 def pending(steps: Collection[str], settings: HostSettings, seen: HostReading) -> list[Change]:
@@ -426,7 +450,7 @@ def line_up_back() -> Commands:
     host = this_host()
     if not host.state.is_executing:
         return
-    changes = yield from leased_changes(host, lambda seen: _ways_back(host, seen))
+    changes = yield from _after_earlier_switches(host, lambda seen: _ways_back(host, seen))
     seen = reading_of(host)
     if changes is None or seen is None or left_drained(host, seen):
         return

@@ -89,10 +89,10 @@ def end_of_rollout(
     leaving: hosts that were to leave the release again. earlier: hosts that had the change when this run began,
     from the run that it resumes.
     """
-    well = len(forward.named(*WELL))
     changed = {*forward.named(*WELL), *earlier}
+    there = f"the change is on {counted(len(changed), 'host')}"
     if not forward.failed and forward.held:
-        text = f"stopped: {forward.held}; the change is on {counted(well, 'host')}; next: rackwright resume to go on"
+        text = f"stopped: {forward.held}; {there}; next: rackwright resume to go on"
         return stopped(changed), coded("RW0610", text)
     if not forward.failed and not leaving:
         return _untroubled(inventory, hosts, status, forward, changed)
@@ -104,9 +104,9 @@ def end_of_rollout(
     if judgement.is_the_releases:
         return ExitCode.ROLLED_BACK, rolled_back(forward.failed, forward.bare)
     if not forward.named(RunState.NOT_SWITCHED) and judgement.fault is Fault.HOST:
-        text = f"{failed} failed by a fault of its own, the change is on {counted(well, 'host')}; next: "
+        text = f"{failed} failed by a fault of its own, {there}; next: "
         return _with_failures(forward, changed), coded("RW0613", f"{text}rackwright resume, when it is repaired")
-    text = f"stopped and held: {failed} failed, the change is on {counted(well, 'host')}; next: "
+    text = f"stopped and held: {failed} failed, {there}; next: "
     return _with_failures(forward, changed), coded(
         "RW0614", f"{text}rackwright resume to go on{_or_back(inventory, forward)}"
     )

@@ -34,9 +34,24 @@ def printed(*command: str) -> list[str]:
     return [row.partition("\t")[0] for row in done.stdout.splitlines()]
 
 
+ZSH = r"""
+zmodload zsh/zpty
+zpty -b shell zsh -f -i
+# Sends keys; prints what the line is then, which a widget writes to a file.
+zpty -w shell "cd $1; fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D
+show() { print -r -- \$BUFFER >line; BUFFER= }; zle -N show; bindkey '^X' show; touch ready"
+for try in {1..300}; do [ -e $1/ready ] && break; sleep 0.1; done
+for typed in "${@:2}"; do
+  zpty -w -n shell "$typed"$'\t\x18'
+  for try in {1..100}; do [ -s $1/line ] && break; sleep 0.1; done
+  cat $1/line; rm $1/line
+done
+zpty -d shell
+"""
+SHELL_WORDS = [("rackwright dra", "drain"), ("rackwright drain --rea", "--reason"), ("rackwright lease b", "break")]
 TYPED = pytest.mark.parametrize(
     ("typed", "completed"),
-    [("rackwright dra", "drain"), ("rackwright drain --rea", "--reason"), ("rackwright lease b", "break")],
+    SHELL_WORDS,
 )
 
 
@@ -62,6 +77,11 @@ def test_fish_completes_verbs_and_options(script: Path, typed: str, completed: s
 
 
 @pytest.mark.parametrize("script", ["zsh"], indirect=True)
-def test_zsh_takes_the_script(script: Path) -> None:
-    printed("zsh", "-f", "-n", str(script))
-    assert "--reason" in script.read_text()
+def test_zsh_completes_verbs_options_and_files(script: Path, tmp_path: Path) -> None:
+    script.rename(tmp_path / "_rackwright")
+    (tmp_path / "inventory.py").touch()
+    rows = printed(
+        "zsh", "-f", "-c", ZSH, "zsh", str(tmp_path), *(typed for typed, _ in SHELL_WORDS), "rackwright status inv"
+    )
+    completed = [f"{typed.rpartition(' ')[0]} {word} " for typed, word in SHELL_WORDS]
+    assert [row for row in rows if row] == [*completed, "rackwright status inventory.py "]

@@ -96,7 +96,8 @@ def test_a_sentence_on_hosts_names_them(ends: dict[str, RunState], held: str) ->
 
 def test_a_resumed_run_that_stops_leaves_a_mixed_fleet() -> None:
     forward = Result(states(h2="failed"), failures=HOST)
-    assert end_of_rollout("i.py", ["h2"], 1, forward, None, earlier=["h1"])[0] is ExitCode.MIXED
+    code, text = end_of_rollout("i.py", ["h2"], 1, forward, None, earlier=["h1"])
+    assert (code, "on 1 host;" in text) == (ExitCode.MIXED, True), text
     assert end_of_rollout("i.py", ["h2"], 1, forward, None)[0] is ExitCode.ERROR
 
 

@@ -22,6 +22,7 @@ from rackwright.effects.remote import (
     StepFailedError,
     command_of,
     follow_job,
+    let_end,
     remote,
     run_simple,
     say,
@@ -30,7 +31,7 @@ from rackwright.effects.unwritable import IMMUTABLE, QUOTA, READ_ONLY
 from rackwright.hostside import host_script
 from rackwright.messages import ReadingError, paragraph
 from rackwright.paths import endpoint_dir, failed_dir, unit_name
-from rackwright.plan.change import Proved, Shell
+from rackwright.plan.change import DaemonRestart, Proved, Shell
 from rackwright.plan.jobstream import Heard, text_of
 from rackwright.proof.basic import Answer, Question, Verdict, judge_safely, mark_of, parse_answer, refusal
 from rackwright.proof.codes import code_of, row_of
@@ -119,6 +120,16 @@ def switch_and_prove(state: State, host: Host, step: Proved, before: Mapping[str
         raise with_more(error, f"the failed release's log: {log}" if log else "")
     if step.door is not None:
         say(host, f"  {reach_of(state, host, step.door)}")
+
+
+def await_earlier(state: State, host: Host, step: Proved | DaemonRestart) -> bool:
+    """Wait for a switch of the same endpoint to another release, which an earlier run has left under way.
+
+    Returns True when there was one: the host is no longer as it was read. Raises StepFailedError.
+    """
+    endpoint = step.endpoint if isinstance(step, Proved) else step.endpoints[0]
+    progress = SwitchProgress(endpoint, failed_dir(endpoint_dir(endpoint)))
+    return let_end(state, host, step.job, lambda heard: tell(host, progress, heard)) is not None
 
 
 def asked_before(state: State, host: Host, step: Proved) -> dict[str, Verdict]:

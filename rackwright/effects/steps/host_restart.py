@@ -137,7 +137,7 @@ def _wait(state: State, host: Host, step: HostReturn) -> None:
             told = time.monotonic()
             say(host, f"  not back yet, {round(told - began)} s: {why}")
     raise NotBackError(
-        f"it is not back {step.seconds} s after its restart (--back-within): {why}; "
+        f"it is not back {step.seconds} s after its restart (--timeout): {why}; "
         "next: its console (BMC), and when it is up: rackwright resume"
     )
 

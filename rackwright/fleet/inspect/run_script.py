@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rackwright.effects.remote import StepFailedError, command_of, remote
 from rackwright.exit_codes import done_if
@@ -50,17 +52,24 @@ def _run(one: Connected, script: Shell, more: Callable[[Connected], Sequence[str
     return HostOutput(ok, (*output.stdout_lines, *(more(one) if more else ())), tuple(output.stderr_lines))
 
 
-def show(said: dict[str, HostOutput]) -> int:
+def show(said: dict[str, HostOutput], as_json: bool = False) -> int:
     """Print everything, each line behind its host's name; 0 when all ended well, else 1.
 
-    A host's words stay as they are, but for what would act on the terminal.
+    A host's words stay as they are, but for what would act on the terminal. as_json: a row a host, for programs.
     """
+    if as_json:
+        print(json.dumps([{"host": host, **_values(one)} for host, one in said.items()], indent=1))
+        return done_if(all(one.ok for one in said.values()))
     for host, one in said.items():
         for line in one.out:
             print(f"{host}: {_shown(line)}")
         for line in one.err:
             print(f"{host}: {_shown(line)}", file=sys.stderr)
     return done_if(all(one.ok for one in said.values()))
+
+
+def _values(one: HostOutput) -> dict[str, Any]:
+    return {"ok": one.ok, "out": list(map(_shown, one.out)), "err": list(map(_shown, one.err))}
 
 
 def _shown(line: str) -> str:

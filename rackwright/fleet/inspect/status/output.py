@@ -42,9 +42,11 @@ def as_json(rows: Sequence[StatusRow], left: Sequence[str]) -> str:
     return json.dumps({**values_of(rows), "left_behind": left}, indent=1)
 
 
-def table(rows: Sequence[StatusRow], left: Sequence[str], settings: Iterable[HostSettings]) -> str:
-    """For people."""
-    return paragraph("\n".join([render(rows, shown_width()), *ignored_of(settings), *left]))
+def table(
+    rows: Sequence[StatusRow], left: Sequence[str], settings: Iterable[HostSettings], columns: Sequence[str] = ()
+) -> str:
+    """For people. columns: their names; none for all that say something."""
+    return paragraph("\n".join([render(rows, shown_width(), columns), *ignored_of(settings), *left]))
 
 
 def ignored_of(hosts: Iterable[HostSettings]) -> list[str]:

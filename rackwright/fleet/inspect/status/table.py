@@ -5,34 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rackwright.fleet.inspect.host_names import hosts_text
+from rackwright.fleet.inspect.status.columns import COLUMNS
 from rackwright.fleet.inspect.status.rows import UNKNOWN, StatusRow, grouped, states_of
 from rackwright.messages import counted
-from rackwright.tables import Column, drawn
+from rackwright.tables import drawn, name_of, only
 
 LONGEST, BELOW = 32, "see below"
 """Letters of a host's health that stand in its row, and what stands there of a longer one: it would widen all rows."""
-COLUMNS = (
-    Column("host"),
-    Column("endpoint"),
-    Column("release", 7, 12),
-    Column("since", 5),
-    Column("health", 6, 14),
-    Column("GPUs", 3),
-    Column("clients", 4),
-    Column("drift"),
-    Column("lease", 1),
-    Column("last run", 2),
-)
 
 
-def render(rows: Sequence[StatusRow], width: int | None = None) -> str:
+def render(rows: Sequence[StatusRow], width: int | None = None, names: Sequence[str] = ()) -> str:
     """The table, what moved, and a line of sums. Columns that say nothing of any host are left out.
 
-    width: the terminal's.
+    width: the terminal's. names: of the columns; none for all that say something.
     """
     cells = [_cells(row) for row in rows]
-    told = [n for n in range(len(COLUMNS)) if any(row[n] for row in cells)]
-    text = drawn([COLUMNS[n] for n in told], [[row[n] for n in told] for row in cells], width)
+    telling = [name_of(column) for n, column in enumerate(COLUMNS) if any(row[n] for row in cells)]
+    text = drawn(*only(COLUMNS, cells, names or telling), width)
     return "\n".join([text, *notes(rows), *_releases(rows), sums(rows)])
 
 
