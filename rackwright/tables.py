@@ -51,8 +51,8 @@ def name_of(column: Column) -> str:
 
 def only(columns: Sequence[Column], rows: Sequence[Sequence[str]], names: Sequence[str]) -> Table:
     """Return the columns of these names with their cells, in that order; all of them where no name is given."""
-    places = {name_of(column): place for place, column in enumerate(columns)}
-    chosen = [places[name] for name in names or places]
+    by_name = {name_of(column): n for n, column in enumerate(columns)}
+    chosen = [by_name[name] for name in names or by_name]
     return [columns[n] for n in chosen], [[row[n] for n in chosen] for row in rows]
 
 

@@ -56,8 +56,8 @@ rackwright VERB [INVENTORY] [--limit HOST|GROUP]... [OPTIONS]
   with what was done, `--timeout SECONDS` is the longest time on a host, `--data KEY=VALUE` is stronger than any file.
 - `--columns A,B` chooses the columns of a table, and their order: `rackwright status --columns host,health,release`.
   `status` and `runs` print a table in any case; `drift`, `quarantine` and `lease show` print sentences without it, and
-  with it a row a finding or host. What stands below the table of `status` stays. A verb's `--help` lists its columns.
-  `--json` has all of them.
+  with it a row a finding or host. The lines after the table of `status` are printed in any case. A verb's `--help`
+  lists its columns. `--json` has all of them.
 
 Forms of earlier versions still work in this one, and print the new form: `lock` (now `pin`), `unlock` (now
 `lease break`), hosts behind `drain`, `undrain`, `rebuild` and `firewall pause` with the inventory in `-i`, `--host`,

@@ -76,7 +76,7 @@ def _own_values(one: OwnAdvice) -> dict[str, Any]:
 
 
 def _profiles(gpu: str, load: Load, before: int) -> list[Advice]:
-    """Return published figures. before: how many rows stand above. Raises SettingsError when there are no rows."""
+    """Return published figures. before: rows that are printed already. Raises SettingsError when there are no rows."""
     found = advise(gpu, load)
     if not found and not before:
         text = f"no profile for {gpu} holds {load.length} tokens of prompt and answer; the longest holds"

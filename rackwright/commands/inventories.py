@@ -61,17 +61,17 @@ def add_columns(parser: argparse.ArgumentParser, columns: Sequence[Column]) -> N
 
 def _seconds(text: str, least: int, most: int) -> int:
     if not text.isdecimal() or not least <= int(text) <= most:
-        raise argparse.ArgumentTypeError(f"{text} is no number of seconds between {least} and {most}")
+        raise argparse.ArgumentTypeError(f"{text} must be a number of seconds between {least} and {most}")
     return int(text)
 
 
 def _columns(text: str, names: Sequence[str]) -> list[str]:
-    asked = [name for name in text.split(",") if name]
-    wrong = [name for name in asked if name not in names]
-    if wrong or not asked:
+    columns = [name for name in text.split(",") if name]
+    wrong = [name for name in columns if name not in names]
+    if wrong or not columns:
         hint = "".join(nearest(name, names) for name in wrong[:1])
         raise argparse.ArgumentTypeError(f"no column {', '.join(wrong) or text!r}{hint}; columns: {','.join(names)}")
-    return asked
+    return columns
 
 
 def add_inventory(parser: argparse.ArgumentParser) -> None:

@@ -74,9 +74,9 @@ def parse_other(lines: Sequence[str]) -> OtherJob | None:
     """Parse what `other_script` printed. Raises ReadingError when it is not that."""
     if not lines:
         return None
-    word, _, values = lines[-1].partition(" ")
+    first, _, values = lines[-1].partition(" ")
     nonce, seconds, limit = [*values.split(" ", 2), "", "", ""][:3]
-    if word != "other" or not seconds.isdecimal():
+    if first != "other" or not seconds.isdecimal():
         raise ReadingError("the state of an earlier job could not be read", code="RW0706")
     return OtherJob(nonce, int(seconds), limit)
 

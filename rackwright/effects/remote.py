@@ -312,7 +312,7 @@ def follow_job(
 def _start(state: State, host: Host, job: Job) -> str:
     """Returns the job's nonce."""
     ok, output = _begin(state, host, job)
-    # Before a switch the host is read again once another one has ended: whoever decides on switches waits, not this.
+    # Before a switch the host is read again once another one has ended: line_up waits for that.
     if not ok and not job.trial and let_end(state, host, job, lambda heard: say(host, f"  {text_of(heard)}")):
         ok, output = _begin(state, host, job)
     if not ok:
@@ -335,9 +335,9 @@ def _begin(state: State, host: Host, job: Job) -> tuple[bool, Printed]:
 
 
 def let_end(state: State, host: Host, job: Job, heed: Callable[[Heard], None]) -> jobs.Ended | None:
-    """Wait for a job of the same name and another aim that an earlier run has left under way: it outlives its lease.
+    """Wait for a job of the same name and another aim that an earlier run has begun: it outlives its lease.
 
-    Returns how it ended; None when there is none. Raises StepFailedError.
+    Returns how it ended; None without one. Raises StepFailedError.
     """
     other = _other(state, host, job)
     if other is None:

@@ -90,9 +90,9 @@ def end_of_rollout(
     from the run that it resumes.
     """
     changed = {*forward.named(*WELL), *earlier}
-    there = f"the change is on {counted(len(changed), 'host')}"
+    spread = f"the change is on {counted(len(changed), 'host')}"
     if not forward.failed and forward.held:
-        text = f"stopped: {forward.held}; {there}; next: rackwright resume to go on"
+        text = f"stopped: {forward.held}; {spread}; next: rackwright resume to go on"
         return stopped(changed), coded("RW0610", text)
     if not forward.failed and not leaving:
         return _untroubled(inventory, hosts, status, forward, changed)
@@ -104,9 +104,9 @@ def end_of_rollout(
     if judgement.is_the_releases:
         return ExitCode.ROLLED_BACK, rolled_back(forward.failed, forward.bare)
     if not forward.named(RunState.NOT_SWITCHED) and judgement.fault is Fault.HOST:
-        text = f"{failed} failed by a fault of its own, {there}; next: "
+        text = f"{failed} failed by a fault of its own, {spread}; next: "
         return _with_failures(forward, changed), coded("RW0613", f"{text}rackwright resume, when it is repaired")
-    text = f"stopped and held: {failed} failed, {there}; next: "
+    text = f"stopped and held: {failed} failed, {spread}; next: "
     return _with_failures(forward, changed), coded(
         "RW0614", f"{text}rackwright resume to go on{_or_back(inventory, forward)}"
     )
@@ -231,7 +231,7 @@ def end_of_drain(hosts: Sequence[str], status: int, found: Result, left: str) ->
     bad = [host for host in hosts if found.states.get(host) != RunState.DONE]
     names = ", ".join(hosts)
     if bad or status != ExitCode.DONE:
-        text = f"{', '.join(bad) or names} could not be drained wholly, see above; runs skip it anyway"
+        text = f"{', '.join(bad) or names} could not be drained wholly, see above; runs skip a host that has its mark"
         return stopped(found.named(RunState.DONE)), coded("RW0620", f"{text}; next: rackwright resume, or {left}")
     return (
         ExitCode.DONE,

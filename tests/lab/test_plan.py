@@ -114,16 +114,23 @@ def test_a_served_host_is_planned_and_its_drift_is_told(site: Site, tmp_path: Pa
 
     # Otherwise the host may put its rules back before anybody has looked.
     assert site.rackwright("firewall", "pause", "inventory/lab.py", "--limit", lived.name, "--for", "1h").status == 0
-    lived.run("systemctl disable --quiet rackwright-llm; iptables -F DOCKER-USER")
+    lived.run("systemctl disable --quiet rackwright-llm rackwright-boot.service; iptables -F DOCKER-USER")
+    lived.run("chmod 0777 /var/lib/rackwright/endpoints/llm && chown ops /etc/rackwright/watch")
+    lived.run("proxy=$(command -v docker-proxy) && mv $proxy $proxy.gone")
     lived.run(BY_HAND)
     drift = site.rackwright("drift", "inventory/lab.py", *limit)
     assert drift.status == 2, drift.output
     assert "does not start at boot any more" in drift.output
     assert "firewall" in drift.output
+    assert "/var/lib/rackwright/endpoints/llm are 777:root" in drift.output
+    assert "/etc/rackwright/watch are 644:ops" in drift.output
+    assert "docker-proxy, by which Docker starts containers" in drift.output
+    lived.run("for gone in /usr/*bin/docker-proxy.gone; do mv $gone ${gone%.gone}; done")
     assert "override.conf is not Rackwright's and sets ExecStart" in drift.output
     status = site.rackwright("status", "inventory/lab.py", *limit).output
     assert "serving" in status
     assert "it does not start at boot any more" in status
+    assert "rackwright-boot.service is not enabled" in status
     assert "override.conf is not Rackwright's" in status
     refused = site.rackwright("plan", "inventory/lab.py", *limit)
     assert (refused.status, "RW2467" in refused.output) == (1, True), refused.output

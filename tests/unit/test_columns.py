@@ -90,7 +90,7 @@ def test_check_answers_programs(site: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["check", "--json", "--limit", "gpu01"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["valid"], [host["host"] for host in found["hosts"]], found["errors"]) == (True, ["gpu01"], [])
-    (site / "group_vars" / "all.yml").write_text("modle: {}\n")
+    (site / "group_vars" / "all.yml").write_text("nonsense: {}\n")
     assert main(["check", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert (found["valid"], bool(found["errors"][0]["code"])) == (False, True)

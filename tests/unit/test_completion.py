@@ -83,5 +83,5 @@ def test_zsh_completes_verbs_options_and_files(script: Path, tmp_path: Path) -> 
     rows = printed(
         "zsh", "-f", "-c", ZSH, "zsh", str(tmp_path), *(typed for typed, _ in SHELL_WORDS), "rackwright status inv"
     )
-    completed = [f"{typed.rpartition(' ')[0]} {word} " for typed, word in SHELL_WORDS]
-    assert [row for row in rows if row] == [*completed, "rackwright status inventory.py "]
+    rows_wanted = [f"{typed.rpartition(' ')[0]} {completed} " for typed, completed in SHELL_WORDS]
+    assert [row for row in rows if row] == [*rows_wanted, "rackwright status inventory.py "]

@@ -144,6 +144,16 @@ def test_caches_that_others_can_reach_are_closed_without_a_restart() -> None:
     assert seen == replace(AT_REST, caches="755:root")
 
 
+def test_what_others_may_write_to_is_closed_without_a_restart() -> None:
+    rows = [f"open {text}" for text in ("777:root /var/lib/rackwright", "644:ops /etc/a b", "775:root /etc/rackwright")]
+    found = parse("\n".join([*rows, printed(block())])).open
+    assert list(found) == ["/etc/rackwright", "/var/lib/rackwright"], "those above first"
+    wanted = WantedEndpoints({"llm": wanting(WANTED)}, BOOT, OURS)
+    [change] = changes(wanted, SeenEndpoints(True, {"llm": AT_REST}, dict(BOOT), True, open=found))
+    assert isinstance(change.steps[0], Shell)
+    assert (change.restarts, len(change.steps), change.by_itself) == ("", 1, True)
+
+
 @pytest.mark.parametrize(
     ("drift", "reason", "restart"),
     [

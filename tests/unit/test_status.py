@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.commands.drift import exit_code, lines, summed_up
+from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.endpoint import ENDPOINT, Running, SeenEndpoint
 from rackwright.concerns.firewall import FIREWALL
 from rackwright.concerns.firewall.changes import OWNS as FIREWALL_OWNS
@@ -243,6 +244,20 @@ def test_boot_units_that_were_disabled_are_drift() -> None:
     assert said(HostReading({**reading.seen, RECORD.name: reading[RECORD] - boot, ENDPOINT.name: disabled})) == []
 
 
+def test_what_others_may_write_to_is_drift() -> None:
+    reading = at_rest()
+    opened = replace(reading[ENDPOINT], open={"/var/lib/rackwright": "777:root"})
+    [found] = said(HostReading({**reading.seen, ENDPOINT.name: opened}))
+    assert (found.verdict, "/var/lib/rackwright are 777:root" in found.text) == ("moved", True)
+
+
+def test_a_program_that_containers_start_by_and_that_is_gone_is_drift() -> None:
+    reading = at_rest()
+    lost = replace(reading[DOCKER], lost=("/usr/bin/docker-proxy",))
+    findings = drift_of("h", settings(), HostReading({**reading.seen, DOCKER.name: lost}), EVERYTHING).findings
+    assert ["moved"] == [one.verdict for one in findings if "/usr/bin/docker-proxy" in one.text]
+
+
 # -- status
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -278,7 +293,7 @@ def printed(**changed: str) -> list[str]:
     lines.update(changed)
     head = [
         f"{key} {lines.pop(key)}"
-        for key in ("uptime", "lease", "closed", "repairs", "lacks")
+        for key in ("uptime", "lease", "closed", "repairs", "lacks", "boot")
         if lines.get(key) or lines.pop(key, "")
     ]
     pins = [f"pin {reference} {digest}" for reference, digest in reading[IMAGE].pins.items()]
@@ -368,6 +383,7 @@ def test_an_endpoint_without_its_drops_has_moved(address: str, moved: bool) -> N
 def test_one_that_cannot_start_again_has_moved_though_it_serves(network: str, moved: bool) -> None:
     spec = json.loads(base64.b64decode(next(line for line in printed() if line.startswith("spec "))[5:]))
     text = base64.b64encode(json.dumps({**spec, "network": network}).encode()).decode()
+    assert [text for text in row(boot="no").moved or () if "rackwright-boot.service is not enabled" in text]
     found = row(lacks="nat DOCKER", spec=text)
     told = "it cannot start again: Docker's chains are gone (nat DOCKER); next: pyinfra INVENTORY deploy.py"
     assert (found.health, told in (found.moved or ()), told in render([found])) == ("serving", moved, moved)

@@ -69,7 +69,9 @@ def test_where_a_host_stands_while_it_switches() -> None:
         add_event(timeline, event(*args, **fields))
         return host.state, host.phase
 
+    assert (host.state, host.phase, host.said) == (WAITING, WAITING, "for its turn: canaries")
     assert after(2, "host", host="h1", state="switching") == (RunState.SWITCHING, PROVING)
+    assert "turn" not in host.said
     assert after(3, "job", **job, state="began") == (RunState.SWITCHING, DRAINING), "its hook may run now"
     assert after(4, "progress", host="h1", job="switch-llm", phase=DRAINING, text="draining: 1") == (
         RunState.SWITCHING,

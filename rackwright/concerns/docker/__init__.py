@@ -1,7 +1,7 @@
 """Docker Engine and NVIDIA's container toolkit: installed where missing, configured by merging, never restarted
 under an endpoint that serves."""
 
-from rackwright.concerns.docker.as_run import not_taken
+from rackwright.concerns.docker.as_run import lost_programs, not_taken
 from rackwright.concerns.docker.concern import DOCKER, changes
 from rackwright.concerns.docker.files import AUTHORITY, DROPIN
 from rackwright.concerns.docker.holds import existing
@@ -19,6 +19,7 @@ __all__ = [
     "changes",
     "existing",
     "install_plan",
+    "lost_programs",
     "not_taken",
     "parse",
     "wanted",

@@ -51,6 +51,16 @@ def not_taken(seen: SeenDocker) -> Iterator[str]:
         )
 
 
+def lost_programs(seen: SeenDocker) -> Iterator[str]:
+    """A sentence for each program by which containers were started, and that is gone."""
+    for path in seen.lost:
+        package = "docker.io or docker-ce" if path.endswith("/docker-proxy") else "containerd or containerd.io"
+        yield (
+            f"{path}, by which Docker starts containers, is no longer on this host, so none would start again; "
+            f"next, on it: apt-get install --reinstall {package}"
+        )
+
+
 def _differs(key: str, wanted: Any, there: Any) -> bool:
     if there is None:
         return False

@@ -61,6 +61,8 @@ class SeenDocker:
     """Running containers whose names are not Rackwright's."""
     lacks: tuple[str, ...] = ()
     """What dockerd made in the kernel, and must find there to start a container that publishes a port: `nat DOCKER`."""
+    lost: tuple[str, ...] = ()
+    """Programs by which containers were started, and that are no longer there for their next start."""
 
     @property
     def root_dir(self) -> str:
@@ -138,6 +140,7 @@ def parse(output: str) -> SeenDocker:
         authority_trusted=values.get("authority") == "trusted",
         foreign_running=whole_number(values.get("foreign")) or 0,
         lacks=tuple(" ".join(words[1:]) for words in lines if words[0] == "lacks") if answers else (),
+        lost=tuple(dict.fromkeys(words[1] for words in lines if words[0] == "lost")),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 from rackwright.concerns.drained import DRAINED
@@ -105,6 +105,7 @@ def changes(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
     if any(isinstance(step, Refuse) for change in edits for step in change.steps):
         return edits
     found += edits
+    found += _close(seen.open)
     found += [kept_aside(unit, by_hand[unit]) for unit in BOOT_UNITS if unit in by_hand]
     found += _boot(asked, seen)
     for name, own in asked.endpoints.items():
@@ -214,6 +215,15 @@ def _boot(asked: WantedEndpoints, seen: SeenEndpoints) -> list[Change]:
             owns=tuple(Owned("unit", name) for name in BOOT_UNITS),
         )
     ]
+
+
+def _close(modes: Mapping[str, str]) -> list[Change]:
+    """Nothing restarts. A user who can write there can let root run a program at the next start."""
+    if not modes:
+        return []
+    why = ", ".join(f"the mode and owner of {path} are {mode}" for path, mode in modes.items())
+    step = Shell(host_script("close_paths", paths="\n".join(modes)))
+    return [Change("close folders and files of Rackwright to other users", why, (step,), by_itself=True)]
 
 
 def _close_caches(name: str, seen: SeenEndpoint) -> Change:

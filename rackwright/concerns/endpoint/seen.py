@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,6 +25,7 @@ from rackwright.hostside import host_script
 from rackwright.paths import (
     BOOT_UNIT,
     ENDPOINT_LABEL,
+    ETC,
     RESTORE_UNIT,
     RUN,
     STATE,
@@ -42,6 +44,7 @@ FILES = ("started ", "unit ", "current_unit ", "spec ", "proven_spec ", "binding
 """Begin lines of the reading that carry a whole file."""
 RUNNING_PARTS = ("release", "serving", "binding")
 """What a container says, by its labels, that it was started with."""
+PLAIN_PATH = re.compile(r"/[A-Za-z0-9._/-]+")
 BOOT_UNITS = (TARGET, BOOT_UNIT, RESTORE_UNIT)
 
 
@@ -128,6 +131,8 @@ class SeenEndpoints:
     boot_enabled: bool
     replaced: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Endpoints that others took the place of, with their names: nothing of them runs, and their releases stay."""
+    open: Mapping[str, str] = field(default_factory=dict)
+    """Folders and files of Rackwright that others than root may write to, with mode and owner as `777:root`."""
     edits: SeenEdits = field(default_factory=SeenEdits)
     """What of our units was edited beside their files."""
 
@@ -135,7 +140,14 @@ class SeenEndpoints:
 def read(settings: HostSettings) -> str:
     """State of every endpoint that is wanted or there: unit, health, pointers; its container is Docker's answer."""
     urls = "\n".join(f"{name} {local_url(endpoint)}" for name, endpoint in settings.all_endpoints.items())
-    return host_script("read_endpoints", units=UNITS, home=f"{STATE}/endpoints", groups=f"{RUN}/groups", urls=urls)
+    return host_script(
+        "read_endpoints",
+        units=UNITS,
+        home=f"{STATE}/endpoints",
+        groups=f"{RUN}/groups",
+        urls=urls,
+        own_folders=f"{STATE} {ETC} {RUN}",
+    )
 
 
 def joined(output: str, answers: Answers) -> str:
@@ -195,8 +207,16 @@ def parse(output: str) -> SeenEndpoints:
         boot_units={name: shown.get(f"{UNITS}/{name}") for name in BOOT_UNITS},
         boot_enabled=values.get("boot") == "enabled",
         replaced=_replaced(output),
+        open=_open(head),
         edits=_edits(head),
     )
+
+
+def _open(head: str) -> dict[str, str]:
+    """Paths that others may write to, those above first. A name that Rackwright does not give is not Rackwright's."""
+    rows = [line.split(" ") for line in head.split("\n")]
+    found = {row[2]: row[1] for row in rows if len(row) == 3 and row[0] == "open" and PLAIN_PATH.fullmatch(row[2])}
+    return dict(sorted(found.items()))
 
 
 def _edits(head: str) -> SeenEdits:

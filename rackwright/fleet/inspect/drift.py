@@ -12,7 +12,7 @@ from typing import Literal
 
 from rackwright.concerns.catalog import managed
 from rackwright.concerns.declared import Declared
-from rackwright.concerns.docker import DOCKER, not_taken
+from rackwright.concerns.docker import DOCKER, lost_programs, not_taken
 from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.encodings import ENCODINGS
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, as_meant, hand_edits
@@ -91,7 +91,9 @@ def drift_of(name: str, settings: HostSettings, reading: HostReading, declared: 
 def _around(settings: HostSettings, reading: HostReading, declared: Declared) -> Iterator[Drift]:
     owned = reading[RECORD]
     if DOCKER.name in declared:
-        yield from (Drift(DOCKER.name, "moved", text) for text in not_taken(reading[DOCKER]))
+        yield from (
+            Drift(DOCKER.name, "moved", text) for text in (*not_taken(reading[DOCKER]), *lost_programs(reading[DOCKER]))
+        )
     for concern in managed(declared.steps):
         if concern.name not in _OWN:
             for change in concern.pending(settings, reading):
@@ -129,6 +131,9 @@ def _endpoints(settings: HostSettings, reading: HostReading) -> Iterator[Drift]:
         return
     if Owned("unit", BOOT_UNIT) in reading[RECORD] and not seen.boot_enabled:
         yield Drift("endpoint", "moved", f"the endpoints do not start at boot any more: {BOOT_UNIT} is not enabled")
+    for path, mode in seen.open.items():
+        text = f"the mode and owner of {path} are {mode}, so others than root may write to it; a deploy closes it"
+        yield Drift("endpoint", "moved", text)
     names, record = settings.releases.drop_ins, reading[RECORD]
     yield from (Drift("endpoint", "moved", text) for text in hand_edits(seen.edits, names, record))
     wanted, rests = wanted_releases(settings, reading), reading[DRAINED].drained is not None

@@ -15,7 +15,7 @@ from rich.text import Text
 from rackwright.fleet.view.blame import BAD, BUSY, GOOD, IDLE, RANK, WARN, clock, tone
 from rackwright.fleet.view.estimate import remaining
 from rackwright.fleet.view.timeline import HostTimeline, Timeline, wave_name
-from rackwright.messages import printable
+from rackwright.messages import NAMED, printable
 from rackwright.runs.record import BACKWARD
 from rackwright.runs.states import RunState
 
@@ -157,4 +157,12 @@ def _cells(timeline: Timeline, host: HostTimeline, now: float) -> tuple[Renderab
     bar: RenderableType = "" if host.part is None else ProgressBar(1.0, host.part, width=BAR)
     seconds = now - host.since if host.since is not None else host.took
     time = "" if seconds is None else clock(round(max(0.0, seconds)))
-    return _line(host.name, ""), _line(word, style), bar, _line(time, ""), _line(host.said, "dim")
+    return _line(host.name, ""), _line(word, style), bar, _line(time, ""), _line(_said(timeline, host), "dim")
+
+
+def _said(timeline: Timeline, host: HostTimeline) -> str:
+    """What a host says; of one that waits for its turn, also whose turn it is."""
+    turns = [name for name, other in timeline.hosts.items() if other.state is RunState.SWITCHING]
+    if host.state is not RunState.WAITING or not turns:
+        return host.said
+    return f"{host.said}; now: {', '.join(turns[:NAMED])}{', ...' if len(turns) > NAMED else ''}"

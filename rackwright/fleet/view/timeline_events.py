@@ -31,6 +31,8 @@ from rackwright.runs.states import RunState
 
 _DOWNLOADS = ("pull-", "model-", "fetch-")
 _BEFORE_ITS_TURN = frozenset({RunState.UNSEEN, RunState.STAGING, RunState.WAITING})
+ASKED_FIRST = "what serves now is asked first"
+"""What a host does at the begin of its turn, before its switch says anything."""
 _SWITCH = endpoint_job("switch", "")
 
 
@@ -145,7 +147,7 @@ def _waves(timeline: Timeline, event: Event, now: float) -> None:
             if timeline.is_final(host) or host.state is RunState.SWITCHING:
                 continue
             host.state = RunState.WAITING
-            host.said = f"waits for its turn: {wave_name(number)}"
+            host.said = f"for its turn: {wave_name(number)}"
             host.enter(WAITING, now)
     timeline.waves = waves
     timeline.limits = {
@@ -157,8 +159,8 @@ def _host(timeline: Timeline, event: Event, now: float) -> None:
     host, state = timeline.host(event), RunState(event["state"])
     if state is RunState.SWITCHING:
         _mark_wave(timeline, host, now)
-        host.began, host.state = now, state
-        host.enter(PROVING, now, "what serves now is asked first")
+        host.began, host.state, host.said = now, state, ASKED_FIRST
+        host.enter(PROVING, now, ASKED_FIRST)
         host.changes += [str(text) for text in event.get("changes", [])]
         if event.get("diff"):
             host.diffs.append(str(event["diff"]))

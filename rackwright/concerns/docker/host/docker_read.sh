@@ -26,6 +26,16 @@ for path in /var/lib/dpkg/updates/[0-9]*; do
 done
 for path in $paths; do show "$path"; done
 [ -z "$reading_engine" ] || docker_lacks "$reading_engine" "$reading_daemon" | sed 's/^/lacks /'
+# Programs by which containers run now and will start again: a package may have taken them away since.
+set --
+for process in $(cat /proc/1/task/1/children "/proc/${reading_daemon:-0}"/task/*/children 2>/dev/null); do
+  name=
+  read -r name 2>/dev/null <"/proc/$process/comm"
+  case $name in containerd-shim* | docker-proxy) set -- "$@" "/proc/$process/cmdline" ;; esac
+done
+[ "$#" = 0 ] || sed -z -s -n 1p "$@" 2>/dev/null | tr '\000' '\n' | while read -r path; do
+  case $path in /*) [ -x "$path" ] || printf '%s\n' "lost $path" ;; esac
+done
 for user in $users; do
   groups=$(id -nG "$user" 2>/dev/null) && printf '%s\n' "user $user $groups"
 done

@@ -1,10 +1,13 @@
 # Print the state of every endpoint that is wanted or there, and of the units that start them at boot.
-# Parameters: units home groups (what runs of endpoints of several hosts) urls ("NAME URL" lines of the wanted endpoints).
+# Parameters: units home groups (what runs of endpoints of several hosts) urls ("NAME URL" lines of the wanted endpoints) own_folders.
 show "$units/rackwright.target"
 show "$units/rackwright-boot.service"
 show "$units/rackwright-restore.service"
 # A server that is busy with a long prompt may answer late, and must not be restarted for that.
 ask() { curl --silent --noproxy '*' --max-time "$1" --output /dev/null --write-out '%{http_code}' "$2"; }
+# What others than root may write to: folders and files of Rackwright, and not what engines and downloads keep below them.
+find $own_folders -maxdepth 5 \( -name caches -o -name models -o -path '/run/rackwright/?*' \) -prune -o ! -type l \
+  \( ! -user root -o -perm /022 \) -printf 'open %m:%u %p\n' 2>/dev/null
 carried() { [ ! -f "$2" ] || carry "$1" "$2"; }
 pointer() { # which one; sets `release`; `cd -P` reads a link without a process of its own, and not one that leads nowhere
   release=

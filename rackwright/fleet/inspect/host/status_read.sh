@@ -22,6 +22,12 @@ dropping() {
 if [ -f "$rules" ]; then
   if dropping; then echo 'closed yes'; else echo 'closed no'; fi
 fi
+# What `systemctl is-enabled` reads, without a process.
+for own in "$home"/*/current; do
+  [ -L "$own" ] || continue
+  [ -f "$units/rackwright-boot.service" ] && [ -L "$units/multi-user.target.wants/rackwright-boot.service" ] || echo 'boot no'
+  break
+done
 [ ! -f "$repairs" ] || awk -v since="$(($(date +%s) - 3600))" '$1 >= since { n++; $1 = ""; text = $0 } END { if (n) print "repairs " n text }' "$repairs"
 
 # dockerd itself is asked only where something seems to be gone: with its other backend nothing of iptables is needed.

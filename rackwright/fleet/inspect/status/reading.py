@@ -30,6 +30,7 @@ from rackwright.concerns.release import bound_to, release_of
 from rackwright.fleet.inspect.endpoint_drift import damaged_files, gone, out_of_place
 from rackwright.fleet.inspect.status.script import status_script
 from rackwright.messages import ReadingError, printable
+from rackwright.paths import BOOT_UNIT
 from rackwright.plan.binding import Binding
 from rackwright.plan.reading import decode
 from rackwright.plan.release import Release
@@ -79,6 +80,8 @@ class HostStatus:
     """Why somebody has drained it, if anybody has."""
     repairs: str = ""
     """How often the host has put its rules back within the last hour, and what for the last time."""
+    boots: bool = True
+    """False where its endpoints are not started at boot."""
     lacks: tuple[str, ...] = ()
     """What dockerd must find in the kernel to start a container that publishes a port, and is gone."""
 
@@ -132,6 +135,7 @@ def parse(lines: Iterable[str]) -> HostStatus:
         closed=values["closed"] == ["yes"] if "closed" in values else None,
         drained=parse_mark("\n".join(values["drained"]) if "drained" in values else None),
         repairs=values.get("repairs", [""])[0],
+        boots=values.get("boot") != ["no"],
         lacks=tuple(values.get("lacks", ())),
     )
 
@@ -235,6 +239,10 @@ def drift_of(own: EndpointStatus, host_status: HostStatus, drop_ins: Collection[
         found.append(
             "the rules that keep others out have been changed: the port may be open; next: rackwright firewall show "
             "INVENTORY"
+        )
+    if not host_status.boots:
+        found.append(
+            f"the endpoints do not start at boot: {BOOT_UNIT} is not enabled; next: pyinfra INVENTORY deploy.py"
         )
     if host_status.lacks and seen.spec.get("network") == "bridge":
         found.append(f"it cannot start again: {gone_chains(host_status.lacks)}; next: pyinfra INVENTORY deploy.py")

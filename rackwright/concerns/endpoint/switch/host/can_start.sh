@@ -63,7 +63,7 @@ done
 case $info in *'"nvidia":{'*) ;; *) lacking needs "dockerd does not know the runtime nvidia any more; next: pyinfra INVENTORY deploy.py" ;; esac
 if [ "$by" != boot ] && command -v nvidia-smi >/dev/null; then
   told=$(timeout 30 nvidia-smi -L 2>&1)
-  case $told in *'Failed to initialize NVML'*) lacking gpu "$(printf '%s\n' "$told" | tr '\n' ' ' | cut -c1-200): a container could not start with GPUs; next: rackwright reboot HOST, so that the installed driver's module is loaded" ;; esac
+  case $told in *'Failed to initialize NVML'*) lacking gpu "$(printf '%s\n' "$told" | tr '\n' ' ' | cut -c1-200): a container could not start with GPUs; next: rackwright reboot INVENTORY --limit HOST, so that the installed driver's module is loaded" ;; esac
 fi
 root=$(printf '%s\n' "$info" | sed -n 's/.*"DockerRootDir":"\([^"]*\)".*/\1/p')
 if [ -d "$root" ]; then
