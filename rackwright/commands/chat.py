@@ -34,7 +34,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Ask, print; 1 when an endpoint did not answer."""
     entries = chosen_hosts(arguments.inventory, arguments.limit, arguments.only)
-    said: list[dict[str, str | bool]] = []
+    answers: list[dict[str, str | bool]] = []
     with connected(entries) as hosts:
         for one in hosts:
             group = one.entry.settings.group
@@ -44,11 +44,11 @@ def run(arguments: argparse.Namespace) -> int:
             for name, endpoint in one.entry.settings.all_endpoints.items():
                 question = ChatQuestion(" ".join(arguments.question), arguments.max_tokens, arguments.timeout)
                 text, answered = ask(one, name, endpoint, question)
-                said.append({"host": one.host.name, "endpoint": name, "answered": answered, "text": text})
+                answers.append({"host": one.host.name, "endpoint": name, "answered": answered, "text": text})
                 _tell(one.host.name, name, text, arguments.json)
     if arguments.json:
-        print(json.dumps([{**row, "text": paragraph(str(row["text"]), ASKED_FOR)} for row in said], indent=1))
-    return done_if(all(row["answered"] for row in said) and len(hosts) == len(entries))
+        print(json.dumps([{**row, "text": paragraph(str(row["text"]), ASKED_FOR)} for row in answers], indent=1))
+    return done_if(all(row["answered"] for row in answers) and len(hosts) == len(entries))
 
 
 def _tell(host: str, endpoint: str, text: str, as_json: bool) -> None:

@@ -103,8 +103,13 @@ def _as_json(args: argparse.Namespace) -> int:
 
 def _values_of(host: InventoryHost, with_origins: bool) -> dict[str, Any]:
     endpoints = {
-        name: {"engine": own.engine_kind, "version": str(own.version), "address": own.address, "port": own.port}
-        for name, own in host.settings.all_endpoints.items()
+        name: {
+            "engine": endpoint.engine_kind,
+            "version": str(endpoint.version),
+            "address": endpoint.address,
+            "port": endpoint.port,
+        }
+        for name, endpoint in host.settings.all_endpoints.items()
     }
     values = {
         dotted(path): {"value": _shown(path, value), "from": _origin(host, path)} for path, value in _values(host)

@@ -124,7 +124,7 @@ def line_up() -> Commands:
 def _after_earlier_switches(
     host: Host, decide: Callable[[HostReading], Sequence[Change]]
 ) -> Generator[PyinfraCommand, None, list[Change] | None]:
-    """What is to be changed, once switches have ended that earlier runs began: they outlive their leases."""
+    """Return what is to be changed, once switches have ended that earlier runs began: they outlive their leases."""
     while True:
         changes = yield from leased_changes(host, decide)
         try:

@@ -51,9 +51,9 @@ def not_taken(seen: SeenDocker) -> Iterator[str]:
         )
 
 
-def lost_programs(seen: SeenDocker) -> Iterator[str]:
-    """A sentence for each program by which containers were started, and that is gone."""
-    for path in seen.lost:
+def lost_programs(docker: SeenDocker) -> Iterator[str]:
+    """Yield a sentence for each program by which containers were started, and that is gone."""
+    for path in docker.lost:
         package = "docker.io or docker-ce" if path.endswith("/docker-proxy") else "containerd or containerd.io"
         yield (
             f"{path}, by which Docker starts containers, is no longer on this host, so none would start again; "

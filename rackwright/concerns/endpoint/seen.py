@@ -214,7 +214,7 @@ def parse(output: str) -> SeenEndpoints:
 
 def _open(head: str) -> dict[str, str]:
     """Paths that others may write to, those above first. A name that Rackwright does not give is not Rackwright's."""
-    rows = [line.split(" ") for line in head.split("\n")]
+    rows = [text.split(" ") for text in head.split("\n")]
     found = {row[2]: row[1] for row in rows if len(row) == 3 and row[0] == "open" and PLAIN_PATH.fullmatch(row[2])}
     return dict(sorted(found.items()))
 

@@ -157,11 +157,11 @@ def _cells(timeline: Timeline, host: HostTimeline, now: float) -> tuple[Renderab
     bar: RenderableType = "" if host.part is None else ProgressBar(1.0, host.part, width=BAR)
     seconds = now - host.since if host.since is not None else host.took
     time = "" if seconds is None else clock(round(max(0.0, seconds)))
-    return _line(host.name, ""), _line(word, style), bar, _line(time, ""), _line(_said(timeline, host), "dim")
+    return _line(host.name, ""), _line(word, style), bar, _line(time, ""), _line(_message(timeline, host), "dim")
 
 
-def _said(timeline: Timeline, host: HostTimeline) -> str:
-    """What a host says; of one that waits for its turn, also whose turn it is."""
+def _message(timeline: Timeline, host: HostTimeline) -> str:
+    """Return the last message of a host; of one that waits for its turn, also whose turn it is."""
     turns = [name for name, other in timeline.hosts.items() if other.state is RunState.SWITCHING]
     if host.state is not RunState.WAITING or not turns:
         return host.said
