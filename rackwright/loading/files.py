@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -77,7 +78,13 @@ class Site:
 
     def is_ours(self, folder: Path) -> bool:
         """Whether the files of a folder are for us: always, but for those beside an existing Ansible inventory."""
-        return not self.is_ansible or (folder == self.root.resolve() and (folder / DEPLOY).is_file())
+        return not self.is_ansible or folder in self._own_folders
+
+    @cached_property
+    def _own_folders(self) -> tuple[Path, ...]:
+        """The site's folder, if a deploy file makes it one."""
+        root = self.root.resolve()
+        return (root,) if (root / DEPLOY).is_file() else ()
 
     @cached_property
     def _judged(self) -> list[Path]:
@@ -94,9 +101,24 @@ class Site:
         resolved = path.parent.resolve() / path.name
         return str(resolved.relative_to(self.root)) if resolved.is_relative_to(self.root) else str(resolved)
 
+    def _listed(self, folder: Path, kind: str) -> frozenset[str]:
+        """Return the names in a folder's `kind`, read once; none where there is no such folder."""
+        if (folder, kind) not in self._listings:
+            with suppress(OSError):
+                self._listings[folder, kind] = frozenset(path.name for path in (folder / kind).iterdir())
+        return self._listings.setdefault((folder, kind), frozenset())
+
+    @cached_property
+    def _listings(self) -> dict[tuple[Path, str], frozenset[str]]:
+        return {}
+
     def files(self, folder: Path, kind: str, name: str) -> list[Path]:
         """Files of one group or host (`kind` is group_vars or host_vars), in the order in which they are read."""
+        there = self._listed(folder, kind)
         for extension in EXTENSIONS:
+            # By one listing: of a fleet's hosts most have no file, and each would be asked for four times.
+            if f"{name}{extension}" not in there and "/" not in name:
+                continue
             path = folder / kind / f"{name}{extension}"
             if path.is_dir() and not extension:
                 return [path for path in _within(path) if path.is_file()]

@@ -117,7 +117,7 @@ def load(listing: Listing, overrides: Mapping[str, Any] | None = None, choice: C
         again = f"rackwright check {listing.named or listing.path}"
         raise InvalidSettingsError(wrong, again, chosen if common else [name for name in chosen if name in wrong_hosts])
     skipped = {
-        name: Unjudged(name, tuple(groups.of(name)), _hidden(merged[name].values))
+        name: Unjudged(name, tuple(groups.of(name)), merged[name].values)
         for name in wrong_hosts
         if name not in choice.without
     }
@@ -191,20 +191,16 @@ def _validated(
     problems: list[Problem],
     is_partial: bool,
 ) -> InventoryHost | None:
-    values = _hidden(merged.values)
-    ours = Layer(overrides, {(key,): Origin(DATA_OPTION) for key in overrides})
-    final = merge([merged, _renamed(ours)]) if overrides else merged
-    written = _hidden(final.values)
-    settings, found = validate(name, written, dict(final.origins), reader.known)
+    ours = _renamed(Layer(overrides, {(key,): Origin(DATA_OPTION) for key in overrides}))
+    final = merge([merged, ours]) if overrides else merged
+    settings, found = validate(name, final.values, dict(final.origins), reader.known)
     problems += found if not is_partial else [problem for problem in found if problem.path]
     if settings is None:
         return None
     jump = jump_of(name, final.values)
-    data = {**values, **jump, **defaults(name, {**final.values, **jump})}
-    layers = Layer(_hidden(merged.values) if overrides else written, merged.origins), _renamed(ours)
-    return InventoryHost(
-        name, tuple(reader.listing.groups.of(name)), data, settings, dict(final.origins), layers, reader.site.root
-    )
+    data = {**merged.values, **jump, **defaults(name, {**final.values, **jump})}
+    groups = tuple(reader.listing.groups.of(name))
+    return InventoryHost(name, groups, data, settings, dict(final.origins), (merged, ours), reader.site.root)
 
 
 def overlaid(
@@ -384,9 +380,12 @@ class _Reader:
 
 
 def _renamed(layer: Layer) -> Layer:
-    """A layer with pyinfra's names in place of Ansible's connection variables."""
+    """A layer with pyinfra's names in place of Ansible's connection variables, and secrets in clear as such.
+
+    That is done before layers are merged: hosts of one group then share what its files say, object by object.
+    """
     values = dict(rename(key, value) for key, value in layer.values.items())
-    return Layer(values, dict(_renamed_origin(path, origin) for path, origin in layer.origins.items()))
+    return Layer(_hidden(values), dict(_renamed_origin(path, origin) for path, origin in layer.origins.items()))
 
 
 def _renamed_origin(path: KeyPath, origin: Origin) -> tuple[KeyPath, Origin]:

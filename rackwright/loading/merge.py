@@ -64,7 +64,8 @@ def _choose(path: KeyPath, key: Any, below: Layer, above: Layer, old: Any, new: 
 
 def _keep(path: KeyPath, layer: Layer, origins: Origins) -> None:
     known = layer.by_key.get(path[:1], ()) if path else layer.origins.items()
-    origins.update({at: origin for at, origin in known if at[: len(path)] == path})
+    # At the top, as for most keys of a fleet's hosts, all of them are below the path.
+    origins.update(known if len(path) < 2 else {at: origin for at, origin in known if at[: len(path)] == path})
 
 
 def _is_united(path: KeyPath) -> bool:

@@ -57,7 +57,9 @@ class Known:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal, and of equal types: 1 and true are equal in Python."""
+    """Equal, and of equal types: 1 and true are equal in Python. What hosts have from one file is one object."""
+    if one is other:
+        return True
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
@@ -154,7 +156,7 @@ def _other_methods(values: Mapping[str, Any]) -> Iterator[Found]:
 
 def _ssh_words(values: Mapping[str, Any]) -> Iterator[Found]:
     """Words for ssh that say more than how a host is reached, or that nobody has tried here."""
-    for key in ssh_args.KEYS:
+    for key in (key for key in ssh_args.KEYS if key in values):
         try:
             ssh_args.options({name: value for name, value in values.items() if name in (key, "ssh_config_file")})
         except ssh_args.ConfigFileError as error:
@@ -162,7 +164,7 @@ def _ssh_words(values: Mapping[str, Any]) -> Iterator[Found]:
         except ValueError as error:
             text = f"{error} is not understood here: write the same into ~/.ssh/config, which Ansible reads too"
             yield Found((key,), text, "RW0211")
-        if PASSWORD.search(str(values.get(key, ""))) or tells_secret(str(values.get(key, ""))):
+        if PASSWORD.search(str(values[key])) or tells_secret(str(values[key])):
             yield Found((key,), "a password in it shows in the process list: use an SSH key or an agent", "RW0211")
 
 

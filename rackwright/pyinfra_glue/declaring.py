@@ -229,8 +229,12 @@ def overlay_all(hosts: Sequence[InventoryHost], declared: Mapping[str, Declared]
 
 def _refuse_wrong(deploy: Path, declared: Mapping[str, Declared], settings: Mapping[str, HostSettings]) -> None:
     wrong: dict[StepProblem, list[str]] = {}
+    found: dict[tuple[int, int], list[StepProblem]] = {}
     for host, own in declared.items():
-        for problem in problems_of(own, settings[host]):
+        alike = id(own), id(settings[host])  # shared by hosts with equal settings
+        if alike not in found:
+            found[alike] = problems_of(own, settings[host])
+        for problem in found[alike]:
             wrong.setdefault(problem, []).append(host)
     if wrong:
         told = [f"  {coded(*problem)} ({', '.join(hosts)})" for problem, hosts in wrong.items()]

@@ -104,5 +104,5 @@ def without_a_model(values: Mapping[str, Mapping[str, Any]], asked: Mapping[str,
 
     Where nobody has one, deploy.py gives it, or does without. values: by host. asked: what `--data` says.
     """
-    with_one = [name for name, own in values.items() if {"model", "endpoints"} & {*own, *asked}]
+    with_one = {name for name, own in values.items() if {"model", "endpoints"} & {*own, *asked}}
     return [name for name in values if name not in with_one] if with_one else []
