@@ -102,7 +102,7 @@ class Site:
         return str(resolved.relative_to(self.root)) if resolved.is_relative_to(self.root) else str(resolved)
 
     def _listed(self, folder: Path, kind: str) -> frozenset[str]:
-        """Return the names in a folder's `kind`, read once; none where there is no such folder."""
+        """Return the names in a folder's `kind`, read once; none where the folder is missing."""
         if (folder, kind) not in self._listings:
             with suppress(OSError):
                 self._listings[folder, kind] = frozenset(path.name for path in (folder / kind).iterdir())

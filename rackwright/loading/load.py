@@ -18,7 +18,7 @@ from rackwright.loading.group import Unjudged, grouped, kept_in_group
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.merge import Layer, merge
 from rackwright.loading.validate import Known, leaves, validate
-from rackwright.loading.vault import decrypt
+from rackwright.loading.vault import NEXT, Plaintext, UndecryptableError, decrypt, opened
 from rackwright.loading.wording import is_secret
 from rackwright.loading.yaml_file import VAULT_HEADER, Ciphertext, Document, parse
 from rackwright.messages import SettingsError, coded
@@ -62,6 +62,8 @@ class Listing:
     """What ansible.cfg says of every host, weaker than all else."""
     warnings: Sequence[str] = ()
     """What Ansible warned of, line by line."""
+    problems: Mapping[Owner, Sequence[Problem]] = field(default_factory=dict)
+    """What is wrong with the values that it gives to a host or group itself."""
 
 
 @dataclass(frozen=True)
@@ -301,8 +303,8 @@ class _Reader:
         """What is wrong with the site, and is of no host that could be named."""
 
     def _problems_of_files(self) -> dict[Owner, list[Problem]]:
-        """Return what is wrong with the files, by the group or host that they are for."""
-        found: dict[Owner, list[Problem]] = {}
+        """Return what is wrong with the files, and in the inventory, by the group or host that they are for."""
+        found = {owner: list(problems) for owner, problems in self.listing.problems.items()}
         for (_, kind, name), paths in self._files.items():
             found.setdefault((kind, name), []).extend(p for path in paths for p in self._documents[path].problems)
         for kind in ("group_vars", "host_vars"):
@@ -332,7 +334,9 @@ class _Reader:
         with_jinja = [host for host in found if self.listing.is_ansible and has_jinja(found[host].values)]
         if with_jinja:
             made = evaluated(self.listing.path, [self._asked(host, found[host]) for host in with_jinja])
-            found |= {host: Layer(values, found[host].origins) for host, values in zip(with_jinja, made, strict=True)}
+            for host, (values, problems) in zip(with_jinja, made, strict=True):
+                found[host] = Layer(values, found[host].origins)
+                self._owned.setdefault(("host_vars", host), []).extend(_at_origin(one, found[host]) for one in problems)
         return found
 
     def _merged(self, host: str) -> Layer:
@@ -379,6 +383,12 @@ class _Reader:
         return _renamed(self.foreign.without(layer, ours) if self.listing.is_ansible else layer)
 
 
+def _at_origin(problem: Problem, layer: Layer) -> Problem:
+    """Return a problem with the place of its key."""
+    ours = rename(str(problem.path[0]), None)[0]
+    return replace(problem, where=layer.origins.get((ours,), problem.where))
+
+
 def _renamed(layer: Layer) -> Layer:
     """A layer with pyinfra's names in place of Ansible's connection variables, and secrets in clear as such.
 
@@ -400,10 +410,17 @@ def _documents(paths: set[Path], site: Site) -> dict[Path, Document]:
     whole = [path for path, text in texts.items() if text.startswith(VAULT_HEADER)]
     plain = decrypt([Ciphertext(texts[path].strip(), Origin(site.display(path))) for path in whole], site.root)
     documents = broken | {path: parse(text, site.display(path)) for path, text in texts.items() if path not in whole}
-    for path, text in zip(whole, plain, strict=True):
-        document = parse(text, site.display(path))
-        documents[path] = Document(_all_secret(document.values), document.origins, document.problems)
+    for path, found in zip(whole, plain, strict=True):
+        documents[path] = _whole(found, site.display(path))
     return _decrypted(documents, site)
+
+
+def _whole(plain: Plaintext, file: str) -> Document:
+    """Return the document of an encrypted file."""
+    if isinstance(plain, UndecryptableError):
+        return _broken(Origin(file), f"{plain.why}; {NEXT}", plain.code)
+    document = parse(plain, file)
+    return Document(_all_secret(document.values), document.origins, document.problems)
 
 
 def _texts(paths: set[Path], site: Site) -> tuple[dict[Path, str], dict[Path, Document]]:
@@ -434,19 +451,19 @@ def _decrypted(documents: Mapping[Path, Document], site: Site) -> dict[Path, Doc
         for _, leaf in leaves(document.values, ())
         if isinstance(leaf, Ciphertext)
     }
-    secrets = dict(zip(found, map(Secret, decrypt(list(found), site.root)), strict=True))
-    return {
-        path: Document(_opened(document.values, secrets), document.origins, document.problems)
-        for path, document in documents.items()
-    }
+    plain = dict(zip(found, decrypt(list(found), site.root), strict=True))
+    return {path: _with_plain(document, plain) for path, document in documents.items()}
 
 
-def _opened(value: Any, secrets: Mapping[Ciphertext, Secret]) -> Any:
-    if isinstance(value, dict):
-        return {key: _opened(below, secrets) for key, below in value.items()}
-    if isinstance(value, list):
-        return [_opened(below, secrets) for below in value]
-    return secrets[value] if isinstance(value, Ciphertext) else value
+def _with_plain(document: Document, plain: Mapping[Ciphertext, Plaintext]) -> Document:
+    """Return a document with its secrets; what could not be decrypted is missing in it, and among its problems."""
+    wrong = [
+        Problem(leaf.where, path, f"{error.why}; {NEXT}", code=error.code)
+        for path, leaf in leaves(document.values, ())
+        if isinstance(leaf, Ciphertext) and isinstance(error := plain[leaf], UndecryptableError)
+    ]
+    values = opened(document.values, lambda value: plain[value] if isinstance(value, Ciphertext) else None)
+    return Document(values, document.origins, (*document.problems, *wrong))
 
 
 def _all_secret(value: Any) -> Any:

@@ -14,14 +14,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from rackwright.loading.ansible import bounded
 from rackwright.loading.ansible.command import command, environment, first_error
 from rackwright.loading.yaml_file import Ciphertext
 from rackwright.messages import SettingsError
+from rackwright.settings.secret import Secret
 
 PATIENCE = 300
 """Seconds for each value where no terminal asks: the program that prints the password may itself ask somebody."""
@@ -31,31 +32,105 @@ POLL = 0.002
 """Seconds between two looks whether the command has come to the next pipe."""
 
 
-def decrypt(ciphertexts: Sequence[Ciphertext], site: Path) -> list[str]:
-    """Plaintexts in the given order, each without one newline at its end.
+IN_A_ROW = 3
+"""Values of different files that fail one after the other: then it is the password."""
+STARTS = 20
+"""Of the command at most: each value that fails takes one more."""
+NEXT = "next: export ANSIBLE_VAULT_PASSWORD_FILE=FILE (a file with the password, or a program that prints it)"
+
+
+class UndecryptableError(SettingsError):
+    """A value that could not be decrypted, and why: the refusal of the hosts that it is for."""
+
+    code = "RW0204"
+
+    def __init__(self, ciphertext: Ciphertext, why: str, is_last: bool = False) -> None:
+        """is_last: another try would end as this one did."""
+        self.where = ciphertext.where
+        self.why = f"ansible-vault could not decrypt this: {why}"
+        self.is_last = is_last
+        super().__init__(f"{ciphertext.where}: {self.why}\n{NEXT}")
+
+
+Plaintext = str | UndecryptableError
+"""What one ciphertext says, or why that is not known."""
+
+
+def decrypt(ciphertexts: Sequence[Ciphertext], site: Path) -> list[Plaintext]:
+    """Plaintexts in the given order, each without one newline at its end; an error in the place of one that fails.
 
     The password comes from where Ansible takes it: ANSIBLE_VAULT_PASSWORD_FILE (a file or a program, relative to the
-    site), ansible.cfg, or a prompt. Raises SettingsError naming the value that could not be decrypted.
+    site), ansible.cfg, or a prompt.
     """
+    found: dict[int, Plaintext] = {}
+    waiting, failed, in_a_row = list(range(len(ciphertexts))), set[str](), 0
+    for start in range(STARTS):
+        # A host's file may have several values of another password: those of other files come first.
+        waiting.sort(key=lambda index: ciphertexts[index].where.file in failed)
+        plain, error = _viewed([ciphertexts[index] for index in waiting], site)
+        found |= zip(waiting, plain, strict=False)
+        waiting = waiting[len(plain) :]
+        if error is None:
+            break
+        wrong, *waiting = waiting
+        found[wrong] = error
+        failed.add(ciphertexts[wrong].where.file)
+        in_a_row = 1 if plain else in_a_row + 1
+        if error.is_last or in_a_row == IN_A_ROW or start == STARTS - 1:
+            found |= {index: _not_tried(ciphertexts[index], error) for index in waiting}
+            break
+    return [found[index] for index in range(len(ciphertexts))]
+
+
+def opened(value: Any, plain_of: Callable[[Any], Plaintext | None]) -> Any:
+    """Return a value with a Secret for each ciphertext below it; one that could not be decrypted is left out.
+
+    plain_of: what a value says if it is a ciphertext, else None.
+    """
+    plain = plain_of(value)
+    if plain is not None:
+        return _MISSING if isinstance(plain, UndecryptableError) else Secret(plain)
+    if isinstance(value, dict):
+        below = {key: opened(one, plain_of) for key, one in value.items()}
+        return {key: one for key, one in below.items() if one is not _MISSING}
+    if isinstance(value, list):
+        return [new for one in value if (new := opened(one, plain_of)) is not _MISSING]
+    return value
+
+
+_MISSING = object()
+
+
+def _not_tried(ciphertext: Ciphertext, error: UndecryptableError) -> UndecryptableError:
+    why = error.why.partition(": ")[2]
+    return UndecryptableError(ciphertext, why if error.is_last else f"it was not tried, after others failed: {why}")
+
+
+def _viewed(ciphertexts: Sequence[Ciphertext], site: Path) -> tuple[list[str], UndecryptableError | None]:
+    """Return the plaintexts up to the first that fails, and its error."""
     if not ciphertexts:
-        return []
+        return [], None
     with tempfile.TemporaryDirectory(prefix="rackwright-vault-") as folder:
         pipes = [Path(folder) / str(number) for number in range(len(ciphertexts))]
         for pipe in pipes:
             os.mkfifo(pipe, 0o600)
-        with _View(pipes, site) as view:
-            return view.all(ciphertexts)
+        with _View(pipes, site, ciphertexts) as view:
+            return view.all()
 
 
-NEXT = "next: export ANSIBLE_VAULT_PASSWORD_FILE=FILE (a file with the password, or a program that prints it)"
 _PIPE = re.compile(r"^Failed to view '[^']*': | (for|on) /.*$")
+
+
+NO_PASSWORD = "no vault password is set, and there is no terminal to ask for one"
 
 
 class _View:
     """One running `ansible-vault view PIPE...`."""
 
-    def __init__(self, pipes: Sequence[Path], site: Path) -> None:
+    def __init__(self, pipes: Sequence[Path], site: Path, ciphertexts: Sequence[Ciphertext]) -> None:
         self._pipes = pipes
+        self._ciphertexts = ciphertexts
+        self._plain: list[bytes] = []
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._output, ours = os.pipe()
         os.set_blocking(self._output, False)
@@ -86,50 +161,54 @@ class _View:
         self._errors.close()
         os.close(self._output)
 
-    def all(self, ciphertexts: Sequence[Ciphertext]) -> list[str]:
-        plain: list[bytes] = []
-        for number, (pipe, ciphertext) in enumerate(zip(self._pipes, ciphertexts, strict=True)):
-            text = self._feed(pipe, ciphertext)
-            if text is None:
-                self._refuse(ciphertexts[max(number - 1, 0)])
-            elif number:
-                plain.append(text)
-        plain.append(self._rest(ciphertexts[-1]))
-        return [text.decode().removesuffix("\n") for text in plain]
+    def all(self) -> tuple[list[str], UndecryptableError | None]:
+        """Return the plaintexts, up to the first that fails, and its error."""
+        error = None
+        try:
+            for number, (pipe, ciphertext) in enumerate(zip(self._pipes, self._ciphertexts, strict=True)):
+                text = self._feed(pipe, ciphertext)
+                self._plain += [text] if number else []
+            self._plain.append(self._rest())
+        except UndecryptableError as refused:
+            error = refused
+        return [text.decode().removesuffix("\n") for text in self._plain], error
 
-    def _feed(self, pipe: Path, ciphertext: Ciphertext) -> bytes | None:
-        """Hand over one ciphertext; returns what was printed since the one before, None when the command ended."""
+    def _feed(self, pipe: Path, ciphertext: Ciphertext) -> bytes:
+        """Hand over one ciphertext; returns what was printed since the one before."""
         printed = b""
         while (writer := _open(pipe)) is None:
             printed += self._drain()
             if self._process.poll() is not None:
-                return None
-            self._wait(ciphertext, len(printed))
+                raise self._refusal()
+            self._wait(len(printed))
         printed += self._drain()
         with open(writer, "wb") as stream:  # noqa: PTH123
             os.set_blocking(writer, True)
             stream.write(ciphertext.text.encode() + b"\n")
         return printed
 
-    def _wait(self, ciphertext: Ciphertext, printed: int) -> None:
-        """Wait a moment. Raises SettingsError when the command takes too long, or prints too much."""
-        past = f"more than {PRINTED >> 20} MiB were printed" if printed > PRINTED else ""
+    def _wait(self, printed: int) -> None:
+        """Wait a moment. Raises UndecryptableError when the command takes too long, or prints too much."""
         if time.monotonic() > self._until:
-            past = f"it has not answered within {PATIENCE} s; does the program that prints the password wait?"
-        if past:
-            raise SettingsError(
-                f"{ciphertext.where}: ansible-vault could not decrypt this: {past}\n{NEXT}", code="RW0204"
-            )
+            why = f"it has not answered within {PATIENCE} s; does the program that prints the password wait?"
+            raise UndecryptableError(self._current, why, is_last=True)
+        if printed > PRINTED:
+            raise UndecryptableError(self._current, f"more than {PRINTED >> 20} MiB were printed")
         time.sleep(POLL)
 
-    def _rest(self, last: Ciphertext) -> bytes:
+    def _rest(self) -> bytes:
         printed = b""
         while self._process.poll() is None:
             printed += self._drain()
-            self._wait(last, len(printed))
+            self._wait(len(printed))
         if self._process.returncode != 0:
-            self._refuse(last)
+            raise self._refusal()
         return printed + self._drain()
+
+    @property
+    def _current(self) -> Ciphertext:
+        """The first whose plaintext is not known."""
+        return self._ciphertexts[len(self._plain)]
 
     def _drain(self) -> bytes:
         printed = b""
@@ -140,20 +219,18 @@ class _View:
             pass
         return printed
 
-    def _refuse(self, ciphertext: Ciphertext) -> None:
+    def _refusal(self) -> UndecryptableError:
         self._errors.seek(0)
         reason = reason_of(self._errors.read(1 << 16).decode(errors="replace"))
-        raise _refusal(ciphertext, reason)
-
-
-def _refusal(ciphertext: Ciphertext, why: str) -> SettingsError:
-    return SettingsError(f"{ciphertext.where}: ansible-vault could not decrypt this: {why}\n{NEXT}", code="RW0204")
+        # A password that was wrong at the first value is not asked for twice.
+        is_last = reason == NO_PASSWORD or (not self._group and not self._plain)
+        return UndecryptableError(self._current, reason, is_last)
 
 
 def reason_of(printed: str) -> str:
     """Why, without the names of our pipes, which each version of ansible-core puts elsewhere."""
     if "EOFError" in printed:
-        return "no vault password is set, and there is no terminal to ask for one"
+        return NO_PASSWORD
     return _PIPE.sub("", first_error(printed)).rstrip(".")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from functools import cache
@@ -14,7 +15,8 @@ import pytest
 from rackwright.commands import init
 from rackwright.commands.cli import main
 from rackwright.loading.ansible.command import command
-from rackwright.loading.vault import decrypt
+from rackwright.loading.ansible.listing import listing_of
+from rackwright.loading.vault import UndecryptableError, decrypt
 from rackwright.loading.yaml_file import Ciphertext
 from rackwright.messages import SettingsError
 from rackwright.settings.origin import Origin
@@ -114,9 +116,8 @@ def test_the_wrong_password_names_the_value(site: Path, monkeypatch: pytest.Monk
     ciphertexts = [encrypt("abcd")]
     (site / "wrong").write_text("wrong\n")
     monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "wrong")
-    with pytest.raises(SettingsError) as raised:
-        decrypt(ciphertexts, site)
-    assert str(raised.value) == (
+    (error,) = decrypt(ciphertexts, site)
+    assert str(error) == (
         "RW0204: group_vars/all.yml:4: ansible-vault could not decrypt this: "
         "Decryption failed (no vault secrets were found that could decrypt)" + NEXT
     )
@@ -126,14 +127,14 @@ def test_a_damaged_value_is_the_one_that_is_named(site: Path, monkeypatch: pytes
     monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "password")
     good = encrypt("abc")
     bad = Ciphertext("$ANSIBLE_VAULT;1.1;AES256\nzz\n", Origin("host_vars/h.yml", 9))
-    with pytest.raises(SettingsError, match=r"^RW0204: host_vars/h.yml:9: ansible-vault could not decrypt this: "):
-        decrypt([good, bad, good], site)
+    one, error, other = decrypt([good, bad, good], site)
+    assert (one, other) == ("abc", "abc")
+    assert str(error).startswith("RW0204: host_vars/h.yml:9: ansible-vault could not decrypt this: ")
 
 
 def test_no_password_and_nobody_to_ask(site: Path) -> None:
-    with pytest.raises(SettingsError) as raised:
-        decrypt([encrypt("abcd")], site)
-    assert str(raised.value) == (
+    (error,) = decrypt([encrypt("abcd")], site)
+    assert str(error) == (
         "RW0204: group_vars/all.yml:4: ansible-vault could not decrypt this: "
         "no vault password is set, and there is no terminal to ask for one" + NEXT
     )
@@ -142,8 +143,8 @@ def test_no_password_and_nobody_to_ask(site: Path) -> None:
 def test_a_password_file_that_is_not_there(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ciphertext = encrypt("abcd")
     monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "nowhere")
-    with pytest.raises(SettingsError, match=r"The vault password file .*/nowhere was not found"):
-        decrypt([ciphertext], site)
+    (error,) = decrypt([ciphertext], site)
+    assert re.search(r"The vault password file .*/nowhere was not found", str(error))
 
 
 def test_ansible_that_is_not_installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,3 +175,70 @@ def test_the_option_of_our_own_commands(site: Path, monkeypatch: pytest.MonkeyPa
     (site / "host_vars" / "b200-01.example.com.yml").write_text(encrypt("models: {hub_token: hf_abc}\n").text)
     monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "nowhere")
     assert main(["check", "inventory/b200.py", "--vault-password-file", "password"]) == 0
+
+
+BAD = "$ANSIBLE_VAULT;1.1;AES256\nzz\n"
+
+
+def test_a_value_that_cannot_be_decrypted_is_its_hosts_refusal(
+    site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    init.make_site(site)
+    groups = '{"b200": ["a", "b", "c"]}'
+    (site / "inventory/b200.py").write_text(
+        f"from rackwright.inventory import build\nglobals().update(build(__file__, {groups}))\n"
+    )
+    (site / "host_vars/a.yml").write_text(encrypt("models: {hub_token: hf_abc}\n").text)
+    (site / "host_vars/b.yml").write_text("models:\n  hub_token: !vault |\n    $ANSIBLE_VAULT;1.1;AES256\n    zz\n")
+    (site / "host_vars/c.yml").write_text(BAD)
+    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "password")
+    assert main(["check", "inventory/b200.py"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[0].startswith("a (b200)")
+    lines = [line.strip() for line in printed.err.splitlines() if "RW0204" in line]
+    assert [line.partition(": ansible-vault")[0] for line in lines] == [
+        "RW0204: host_vars/b.yml:2: models.hub_token",
+        "RW0204: host_vars/c.yml",
+    ]
+    assert main(["check", "inventory/b200.py", "--limit", "a"]) == 0
+    assert main(["render", "inventory/b200.py", "--limit", "a", "--out", str(site / "out")]) == 0
+    assert main(["check", "inventory/b200.py", "--limit", "c"]) == 1
+
+
+def test_values_of_one_bad_file_leave_the_others_theirs(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "password")
+    bad = [Ciphertext(BAD, Origin("host_vars/a.yml", line)) for line in range(4)]
+    found = decrypt([*bad, encrypt("abc")], site)
+    assert found[4] == "abc"
+    assert {one.code for one in found[:4] if isinstance(one, UndecryptableError)} == {"RW0204"}
+
+
+def test_a_wrong_password_is_not_tried_for_each_of_many(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ciphertext = encrypt("abcd")
+    (site / "wrong").write_text("wrong\n")
+    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "wrong")
+    started: list[object] = []
+    popen = subprocess.Popen
+
+    def record(words: list[str], **options: object) -> subprocess.Popen[bytes]:
+        started.append(words)
+        return popen(words, **options)  # type: ignore[call-overload, no-any-return]
+
+    monkeypatch.setattr(subprocess, "Popen", record)
+    many = [Ciphertext(ciphertext.text, Origin(f"host_vars/h{number}.yml", 1)) for number in range(50)]
+    found = decrypt(many, site)
+    assert len(found) == 50
+    assert all(isinstance(one, UndecryptableError) for one in found)
+    assert len(started) == 3
+
+
+def test_a_value_of_the_inventory_itself_is_its_hosts_too(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "password")
+    value = "!vault |\n        $ANSIBLE_VAULT;1.1;AES256\n        zz"
+    rows = f"all:\n  hosts:\n    a: {{}}\n    b:\n      api_key: {value}\n"
+    (site / "hosts.yml").write_text(rows)
+    listing = listing_of(site / "hosts.yml", site)
+    assert list(listing.hosts) == ["a", "b"]
+    assert {owner: [(one.code, one.path) for one in own] for owner, own in listing.problems.items() if own} == {
+        ("host_vars", "b"): [("RW0204", ("api_key",))]
+    }

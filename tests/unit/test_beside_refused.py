@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 
 from rackwright.commands.cli import main
+from rackwright.loading.ansible import jinja
 from rackwright.loading.choice import Choice
+from rackwright.loading.load import Listing, load
 from rackwright.messages import SettingsError
 from rackwright.pyinfra_glue.inventories import load_inventory, refused_of
 from rackwright.pyinfra_glue.session import chosen_hosts, hosts_named
+from rackwright.settings.inventory_groups import InventoryGroup, InventoryGroups
+from rackwright.settings.problems import InvalidSettingsError
 
 MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
 BUILD = "from rackwright.inventory import build\nglobals().update(build(__file__, %s))\n"
@@ -166,3 +170,17 @@ def test_others_are_there_for_who_looks_at_the_whole_fleet(site: Path) -> None:
     assert [host.name for host in hosts_named("inventory/x.py", ["a"])] == ["a", "c", "d"]
     assert refused_of("inventory/x.py") == {"b": ("left",)}
     assert [host.name for host in load_inventory("inventory/x.py", choice=Choice(without=["b"]))] == ["a", "c", "d"]
+
+
+def test_endless_jinja_is_its_hosts_alone(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jinja, "EACH", 1)
+    endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+    (site / "host_vars/b.yml").write_text(f"model: {{}}\nansible_host: '{endless}'\n")
+    (site / "host_vars/c.yml").write_text("ansible_host: '{{ inventory_hostname }}.example.com'\n")
+    groups = InventoryGroups([InventoryGroup("rack", ["a", "b", "c"])])
+    listing = Listing(site / "hosts.ini", groups, {"a": {}, "b": {}, "c": {}}, site, is_ansible=True)
+    found = load(listing, choice=Choice(["a", "c"]))
+    assert [(host.name, host.data.get("ssh_hostname")) for host in found.hosts] == [("a", None), ("c", "c.example.com")]
+    assert list(found.refused) == ["b"]
+    with pytest.raises(InvalidSettingsError, match=r"RW0234: host_vars/b\.yml:2: ansible_host: "):
+        load(listing, choice=Choice(["b"]))

@@ -12,7 +12,6 @@ import pytest
 from rackwright.loading.ansible import bounded, jinja
 from rackwright.loading.ansible.bounded import ProgramEnd, asked
 from rackwright.loading.ansible.jinja import HostJinja, evaluated
-from rackwright.messages import SettingsError
 from rackwright.settings.secret import Secret
 
 
@@ -44,9 +43,14 @@ def test_one_that_fills_memory_or_prints_without_end_is_ended(monkeypatch: pytes
     assert python("while True: print('a' * 99)").past == "1 MiB of output"
 
 
+def host(name: str, text: str, said: Any = None) -> HostJinja:
+    return HostJinja(name, ["g"], {"ssh_hostname": text, "port": 1}, said or {})
+
+
 def made(text: str, **said: Any) -> Any:
-    (values,) = evaluated(Path("hosts.ini"), [HostJinja("h1", ["g"], {"ssh_hostname": text, "port": 1}, said)])
+    ((values, problems),) = evaluated(Path("hosts.ini"), [host("h1", text, said)])
     assert values["port"] == 1
+    assert problems == []
     return values["ssh_hostname"]
 
 
@@ -80,6 +84,19 @@ def test_jinja_makes_a_text_or_leaves_it(text: str, right: str) -> None:
 def test_endless_and_huge_jinja_is_refused_with_host_and_key(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jinja, "EACH", 1)
     began = time.monotonic()
-    with pytest.raises(SettingsError, match=r"hosts\.ini: h1: ansible_(ssh_)?host: its Jinja takes more than 1 s"):
-        made(text)
-    assert time.monotonic() - began < 10
+    (before, (values, problems), after) = evaluated(
+        Path("hosts.ini"), [host("h0", "{{ 1 }}"), host("h1", text), host("h2", "{{ 2 }}")]
+    )
+    assert [(one.code, one.host, one.path) for one in problems] == [("RW0234", "h1", ("ansible_host",))]
+    assert values == {"port": 1}
+    assert (before, after) == (({"ssh_hostname": "1", "port": 1}, []), ({"ssh_hostname": "2", "port": 1}, []))
+    assert time.monotonic() - began < 15
+
+
+def test_jinja_of_all_hosts_that_is_endless_is_not_evaluated_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jinja, "EACH", 1)
+    endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+    began = time.monotonic()
+    found = evaluated(Path("hosts.ini"), [host(f"h{number}", endless) for number in range(200)])
+    assert time.monotonic() - began < 30
+    assert [problems[0].code for _, problems in found] == ["RW0234"] * 200

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from rackwright.loading.ansible.command import first_error
 from rackwright.messages import SettingsError
 from rackwright.processes import module
 from rackwright.settings.connection import RENAMED
+from rackwright.settings.origin import Origin
+from rackwright.settings.problems import Problem
 from rackwright.settings.secret import Secret
 from rackwright.settings.ssh import args as ssh_args
 
@@ -25,6 +28,8 @@ SECONDS = 60
 """For all hosts of an inventory."""
 EACH = 5
 """For one host."""
+IN_A_ROW = 3
+"""Hosts whose texts end the process one after the other: then the others' are as endless."""
 MEMORY = 512 << 20
 """Bytes for what Jinja makes."""
 PLAIN = (str, int, float, bool, type(None))
@@ -69,31 +74,53 @@ def _holds(value: Any) -> bool:
     return isinstance(value, str) and holds_jinja(value)
 
 
-def evaluated(inventory: Path, asked: Sequence[HostJinja]) -> list[dict[str, Any]]:
-    """The values of each host with the text that Jinja makes, by one process with limits for all hosts.
+Made = tuple[dict[str, Any], list[Problem]]
+"""The values of a host with the texts that Jinja makes, without those that are endless or huge, which are problems."""
 
-    A text that it makes nothing of stays, and is refused as Jinja. Raises SettingsError for an endless or huge one.
+
+def evaluated(inventory: Path, asked: Sequence[HostJinja]) -> list[Made]:
+    """Evaluate the texts of each host, by a process with limits for all of them, and another one after each endless.
+
+    A text that it makes nothing of stays, and is refused as Jinja. Raises SettingsError where none can be evaluated.
     """
-    pairs = [(one.texts, one.context) for one in asked]
+    made: list[Made] = []
+    until, in_a_row = time.monotonic() + SECONDS, 0
+    while len(made) < len(asked):
+        waiting = asked[len(made) :]
+        lines = _evaluated(inventory, waiting, max(until - time.monotonic(), 1))
+        made += [_made(inventory, one, texts) for one, texts in zip(waiting, lines, strict=False)]
+        if len(lines) == len(waiting):
+            break
+        in_a_row = 1 if lines else in_a_row + 1
+        given_up = in_a_row == IN_A_ROW or time.monotonic() > until
+        ended = waiting[len(lines) :] if given_up else [waiting[len(lines)]]
+        made += [_made(inventory, one, dict.fromkeys(one.texts)) for one in ended]
+    return made
+
+
+def _evaluated(inventory: Path, asked: Sequence[HostJinja], seconds: float) -> list[dict[str, str | None]]:
+    """Return what one process makes, up to the first host whose texts end it."""
     words = [*module("rackwright.loading.ansible.evaluating"), str(EACH)]
-    answer = bounded.asked(words, SECONDS, pickle.dumps(pairs), memory=MEMORY)
+    given = pickle.dumps([(one.texts, one.context) for one in asked])
+    answer = bounded.asked(words, seconds, given, memory=MEMORY)
     if answer.status > 0 and not answer.past:
         why = first_error(answer.errors)
         raise SettingsError(f"{inventory}: its Jinja could not be evaluated: {why}; {NEXT} {inventory}", code="RW0234")
-    made = [json.loads(line) for line in answer.output.splitlines()]
-    for index, one in enumerate(asked):
-        if index >= len(made):
-            raise _endless(inventory, one.host, one.texts)
-        if wrong := {key: text for key, text in made[index].items() if text is None}:
-            raise _endless(inventory, one.host, wrong)
-    return [{**one.values, **texts} for one, texts in zip(asked, made, strict=True)]
+    whole, _, _cut = answer.output.rpartition(b"\n")
+    return [json.loads(line) for line in whole.splitlines()]
 
 
-def _endless(inventory: Path, host: str, keys: Iterable[str]) -> SettingsError:
+def _made(inventory: Path, one: HostJinja, texts: Mapping[str, str | None]) -> Made:
+    wrong = [key for key, text in texts.items() if text is None]
+    values = {key: value for key, value in {**one.values, **texts}.items() if key not in wrong}
+    return values, [_endless(inventory, one.host, key) for key in wrong]
+
+
+def _endless(inventory: Path, host: str, key: str) -> Problem:
     names = {ours: theirs for theirs, ours in reversed(RENAMED.items())}
-    what = ", ".join(names.get(key, key) for key in keys)
     why = f"its Jinja takes more than {EACH} s or {MEMORY >> 20} MiB, or makes a text longer than any address"
-    return SettingsError(f"{inventory}: {host}: {what}: {why}; {NEXT} {inventory}", code="RW0234")
+    where = Origin(str(inventory))
+    return Problem(where, (names.get(key, key),), f"{why}: write the value itself", host, code="RW0234", of_host=True)
 
 
 def _plain(value: Any) -> Any:

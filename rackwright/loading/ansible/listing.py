@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rackwright.loading.ansible.bounded import ProgramEnd, asked
 from rackwright.loading.ansible.command import command, environment, first_error
 from rackwright.loading.files import refuse_no_file, site_root
-from rackwright.loading.load import Listing
+from rackwright.loading.load import Listing, Owner
 from rackwright.loading.merge import Layer
-from rackwright.loading.vault import decrypt
+from rackwright.loading.validate import leaves
+from rackwright.loading.vault import NEXT, Plaintext, UndecryptableError, decrypt, opened
 from rackwright.loading.yaml_file import Ciphertext
 from rackwright.messages import SettingsError
 from rackwright.settings.inventory_groups import ALL, UNGROUPED, InventoryGroup, InventoryGroups
 from rackwright.settings.origin import Origin
-from rackwright.settings.secret import Secret
+from rackwright.settings.problems import Problem
 
 VAULT, UNSAFE = "__ansible_vault", "__ansible_unsafe"
 STRICT = {
@@ -43,7 +44,9 @@ def listing_of(path: Path, root: Path | None = None) -> Listing:
     refuse_no_file(path)
     site = root or site_root(path)
     answer, told = _ask(path, site)
-    found = _decrypted(answer, path, site)
+    plain = _plain_of(answer, path, site)
+    problems = dict(_undecryptable(answer, plain))
+    found: dict[str, Any] = opened(_without_marks(answer), lambda value: _vault(value, plain))
     hosts_values: Mapping[str, dict[str, Any]] = found.pop("_meta", {}).get("hostvars", {})
     groups = InventoryGroups([_group(name, body) for name, body in found.items()])
     from rackwright.loading.ansible.config import configured  # noqa: PLC0415 - a Python inventory wants none of it
@@ -52,7 +55,7 @@ def listing_of(path: Path, root: Path | None = None) -> Listing:
     config = configured(site)
     everywhere = Layer(config.values, {(key,): origin for key, origin in config.origins.items()})
     warnings = (*(f"{path}: Ansible warns: {text}" for text in told), *config.left_out)
-    return Listing(path, groups, hosts, site, is_ansible=True, everywhere=everywhere, warnings=warnings)
+    return Listing(path, groups, hosts, site, True, everywhere=everywhere, warnings=warnings, problems=problems)
 
 
 def _group(name: str, body: Mapping[str, Any]) -> InventoryGroup:
@@ -96,30 +99,36 @@ def _unreadable(path: Path, reason: str) -> SettingsError:
     return SettingsError(text, code="RW0203")
 
 
-def _decrypted(value: dict[str, Any], path: Path, site: Path) -> dict[str, Any]:
-    found: dict[str, None] = {}
-    _collect(value, found)
-    texts = decrypt([Ciphertext(text.strip(), Origin(str(path))) for text in found], site)
-    opened: dict[str, Any] = _opened(value, dict(zip(found, map(Secret, texts), strict=True)))
-    return opened
+def _plain_of(value: dict[str, Any], path: Path, site: Path) -> dict[str, Plaintext]:
+    """Return what each ciphertext says."""
+    found = dict.fromkeys(text for at, text in leaves(value, ()) if at[-1:] == (VAULT,))
+    return dict(zip(found, decrypt([Ciphertext(text.strip(), Origin(str(path))) for text in found], site), strict=True))
 
 
-def _collect(value: Any, found: dict[str, None]) -> None:
+def _undecryptable(answer: Mapping[str, Any], plain: Mapping[str, Plaintext]) -> Iterator[tuple[Owner, list[Problem]]]:
+    """Return the values that could not be decrypted, by the host or group that they are of."""
+    hosts = answer.get("_meta", {}).get("hostvars", {})
+    groups = {name: body.get("vars", {}) for name, body in answer.items() if name != "_meta"}
+    for kind, owners in (("host_vars", hosts), ("group_vars", groups)):
+        for name, values in owners.items():
+            found = [(at[:-1], plain[text]) for at, text in leaves(values, ()) if at[-1:] == (VAULT,)]
+            yield (
+                (kind, name),
+                [
+                    Problem(one.where, at, f"{one.why}; {NEXT}", code=one.code, of_host=True)
+                    for at, one in found
+                    if isinstance(one, UndecryptableError)
+                ],
+            )
+
+
+def _vault(value: Any, plain: Mapping[str, Plaintext]) -> Plaintext | None:
+    return plain[value[VAULT]] if isinstance(value, dict) and set(value) == {VAULT} else None
+
+
+def _without_marks(value: Any) -> Any:
+    """Return the values without Ansible's marks of texts that it must not evaluate."""
     if isinstance(value, dict):
-        if set(value) == {VAULT}:
-            found[value[VAULT]] = None
-        for below in value.values():
-            _collect(below, found)
-    elif isinstance(value, list):
-        for below in value:
-            _collect(below, found)
-
-
-def _opened(value: Any, secrets: Mapping[str, Secret]) -> Any:
-    if isinstance(value, dict):
-        if set(value) == {VAULT}:
-            return secrets[value[VAULT]]
-        if set(value) == {UNSAFE}:
-            return value[UNSAFE]
-        return {key: _opened(below, secrets) for key, below in value.items()}
-    return [_opened(below, secrets) for below in value] if isinstance(value, list) else value
+        plain = {key: _without_marks(below) for key, below in value.items()}
+        return plain[UNSAFE] if set(plain) == {UNSAFE} else plain
+    return [_without_marks(below) for below in value] if isinstance(value, list) else value
