@@ -23,7 +23,7 @@ from rackwright_engines.fit.paths import check_paths
 from rackwright_engines.fit.sizes import EngineOptions, plan_of
 from rackwright_engines.fit.unified import check_unified
 from rackwright_engines.in_clear import check_hooks, check_secrets, showable
-from rackwright_engines.options.check import check_options
+from rackwright_engines.options.check import check_arguments, check_options
 from rackwright_engines.options.exported import exported
 from rackwright_engines.options.inexact import NEAR, WAY_OUT
 from rackwright_engines.options.schema import VersionLine
@@ -72,9 +72,11 @@ def check_endpoint(
     found = check_options(plan.engine_kind, plan.version, endpoint.engine, image, facts, endpoint.arguments)
     meant = endpoint.accept_known_bad
     options = [(accepted(one) if meant and one.code == NEAR else one).below("engine") for one in found]
+    words = check_arguments(plan.engine_kind, plan.version, endpoint.arguments, image, facts)
     bad = [*other, *check_known_bad(endpoint, hardware), *_moe(endpoint, plan, hardware)]
     return [
         *options,
+        *((accepted(one) if meant and one.code == NEAR else one).below("arguments") for one in words),
         *_parallel(name, endpoint, plan, hardware),
         *_sizes(endpoint, plan),
         *check_group(endpoint, plan),

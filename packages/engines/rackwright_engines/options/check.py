@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rackwright_engines.finding import Finding, Level
 from rackwright_engines.options.inexact import ImageFacts, changed_image, inexact, nearest_version
-from rackwright_engines.options.keys import OptionSet, check_section
+from rackwright_engines.options.keys import OptionSet, check_json_words, check_section
 from rackwright_engines.options.pairs import pairs
 from rackwright_engines.options.rules import rules, switches
 from rackwright_engines.options.schema import VersionLine, line_for, neighbours
@@ -35,13 +35,48 @@ def check_options(
     """
     if engine_kind == "tensorrt-llm" and AUTODEPLOY in (options.get("backend"), facts.backend):
         return [_autodeploy()]
+    return _by_line(lambda line, named: _checked(line, named, options, arguments), engine_kind, version, image, facts)
+
+
+def check_arguments(
+    engine_kind: str,
+    version: str,
+    arguments: Sequence[str],
+    image: VersionLine | None = None,
+    facts: ImageFacts = AS_TAGGED,
+) -> list[Finding]:
+    """What is wrong with JSON in the words of a command line of vLLM or SGLang, as `check_options` judges their files.
+
+    Returns findings whose paths begin with the word's index.
+    """
+    if engine_kind == "tensorrt-llm" or not arguments:
+        return []
+    found = _by_line(
+        lambda line, named: list(check_json_words(line, arguments, OptionSet(named, {}))),
+        engine_kind,
+        version,
+        image,
+        facts,
+    )
+    return [one for one in found if one.path]
+
+
+def _by_line(
+    judge: Callable[[VersionLine, str], list[Finding]],
+    engine_kind: str,
+    version: str,
+    image: VersionLine | None,
+    facts: ImageFacts,
+) -> list[Finding]:
+    """What a judge says by the line of a version; by those around it where it has none.
+
+    judge: takes a line, and the version that messages name.
+    """
     line, known = line_for(engine_kind, bare(version)) if image is None else (image, True)
     if not known:
         around = neighbours(engine_kind, bare(version))
-        return inexact(
-            lambda one: _checked(one, nearest_version(one, version), options, arguments), around, version, facts
-        )
-    found = _checked(line, version, options, arguments)
+        return inexact(lambda one: judge(one, nearest_version(one, version)), around, version, facts)
+    found = judge(line, version)
     return changed_image(found, line, facts) if facts.changed and image is None else found
 
 

@@ -69,7 +69,7 @@ def _beginning(line: VersionLine, word: str) -> tuple[str, bool] | None:
 def by_key(line: VersionLine, options: Mapping[str, Any], arguments: Sequence[str] = ()) -> dict[str, Any]:
     """Options by the keys of `line`, whatever name they have; the words of a command line win, as they come last."""
     found: dict[str, Any] = {}
-    for name, value in [*options.items(), *_words(arguments)]:
+    for name, value in [*options.items(), *((name, value) for _, name, value in words(arguments))]:
         meant = spelled(line, str(name))
         if meant is None:
             found[str(name)] = value
@@ -87,14 +87,19 @@ def _nested(above: Mapping[str, Any], below: tuple[str, ...], value: Any) -> dic
     return {**above, name: _nested(inner if isinstance(inner, Mapping) else {}, tuple(rest), value) if rest else value}
 
 
-def _words(arguments: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """Names and values of `--tp 8`, `-tp 8`, `--tp=8` and `--enforce-eager`."""
+def words(arguments: Sequence[str]) -> Iterator[tuple[int, str, Any]]:
+    """Places, names and values of `--tp 8`, `-tp 8`, `--tp=8` and `--enforce-eager`."""
     for index, word in enumerate(arguments):
-        if not word.startswith("-") or number(word) is not None:
+        if not is_option(word):
             continue
         name, is_, value = word.partition("=")
         follows = arguments[index + 1] if index + 1 < len(arguments) else "-"
-        yield name, value if is_ else True if follows.startswith("-") else follows
+        yield index, name, value if is_ else True if is_option(follows) else follows
+
+
+def is_option(word: str) -> bool:
+    """True for a word that begins an option: a number below zero is a value."""
+    return word.startswith("-") and number(word) is None
 
 
 def parsed(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from rackwright.settings.origin import KeyPath, dotted
 from rackwright.settings.problems import nearest, one_edit
 from rackwright_engines.data import PRODUCTS
 from rackwright_engines.finding import Finding, Level
-from rackwright_engines.options.commandline import Spelling, number, parsed, spelled
+from rackwright_engines.options.commandline import Spelling, number, parsed, spelled, words
 from rackwright_engines.options.inexact import softened
 from rackwright_engines.options.renames import renamed, right_place
 from rackwright_engines.options.schema import Key, Union, VersionLine
@@ -68,6 +68,28 @@ def _words(line: VersionLine, options: Mapping[str, Any], place: OptionSet) -> I
                 path, text, Level.WARN, Move((".".join((meant.key.name, *meant.below)),), value), code="RW0315"
             )
         yield from _word(line, meant, value, path, place)
+
+
+def check_json_words(line: VersionLine, arguments: Sequence[str], place: OptionSet) -> Iterator[Finding]:
+    """What is wrong with JSON in the words of a command line, whole or key by key as `--compilation-config.level 3`.
+
+    Other words are the engine's alone: an option that no data know is written there.
+    """
+    for index, name, value in words(arguments):
+        meant = spelled(line, name.removesuffix("+"))
+        if meant and (meant.below or meant.key.type in line.sections or meant.key.type == "json"):
+            of_word = replace(meant, key=replace(meant.key, unfit=False))
+            yield from _word(line, of_word, _of_word(meant, name, value), (index,), place)
+
+
+def _of_word(meant: Spelling, name: str, value: Any) -> Any:
+    """The value as vLLM's parser reads it: below a dot JSON or else text, with a plus a list."""
+    if not meant.below or not isinstance(value, str):
+        return value
+    if name.endswith("+"):
+        return value.split(",")
+    found = parsed(value)
+    return value if found is None else found
 
 
 def _word(line: VersionLine, meant: Spelling, value: Any, path: KeyPath, place: OptionSet) -> Iterator[Finding]:
