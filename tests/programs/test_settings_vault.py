@@ -195,8 +195,8 @@ def test_a_value_that_cannot_be_decrypted_is_its_hosts_refusal(
     assert main(["check", "inventory/b200.py"]) == 1
     printed = capsys.readouterr()
     assert printed.out.splitlines()[0].startswith("a (b200)")
-    lines = [line.strip() for line in printed.err.splitlines() if "RW0204" in line]
-    assert [line.partition(": ansible-vault")[0] for line in lines] == [
+    refusals = [row.strip() for row in printed.err.splitlines() if "RW0204" in row]
+    assert [row.partition(": ansible-vault")[0] for row in refusals] == [
         "RW0204: host_vars/b.yml:2: models.hub_token",
         "RW0204: host_vars/c.yml",
     ]
@@ -207,7 +207,7 @@ def test_a_value_that_cannot_be_decrypted_is_its_hosts_refusal(
 
 def test_values_of_one_bad_file_leave_the_others_theirs(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "password")
-    bad = [Ciphertext(BAD, Origin("host_vars/a.yml", line)) for line in range(4)]
+    bad = [Ciphertext(BAD, Origin("host_vars/a.yml", number)) for number in range(4)]
     found = decrypt([*bad, encrypt("abc")], site)
     assert found[4] == "abc"
     assert {one.code for one in found[:4] if isinstance(one, UndecryptableError)} == {"RW0204"}
@@ -239,6 +239,6 @@ def test_a_value_of_the_inventory_itself_is_its_hosts_too(site: Path, monkeypatc
     (site / "hosts.yml").write_text(rows)
     listing = listing_of(site / "hosts.yml", site)
     assert list(listing.hosts) == ["a", "b"]
-    assert {owner: [(one.code, one.path) for one in own] for owner, own in listing.problems.items() if own} == {
+    assert {owner: [(one.code, one.path) for one in wrong] for owner, wrong in listing.problems.items() if wrong} == {
         ("host_vars", "b"): [("RW0204", ("api_key",))]
     }

@@ -43,12 +43,12 @@ def test_one_that_fills_memory_or_prints_without_end_is_ended(monkeypatch: pytes
     assert python("while True: print('a' * 99)").past == "1 MiB of output"
 
 
-def host(name: str, text: str, said: Any = None) -> HostJinja:
-    return HostJinja(name, ["g"], {"ssh_hostname": text, "port": 1}, said or {})
+def host(name: str, text: str, **variables: Any) -> HostJinja:
+    return HostJinja(name, ["g"], {"ssh_hostname": text, "port": 1}, variables)
 
 
-def made(text: str, **said: Any) -> Any:
-    ((values, problems),) = evaluated(Path("hosts.ini"), [host("h1", text, said)])
+def made(text: str, **variables: Any) -> Any:
+    ((values, problems),) = evaluated(Path("hosts.ini"), [host("h1", text, **variables)])
     assert values["port"] == 1
     assert problems == []
     return values["ssh_hostname"]

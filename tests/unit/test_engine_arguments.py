@@ -49,7 +49,7 @@ def codes(engine: tuple[str, str], words: list[str]) -> list[tuple[Any, str]]:
 def test_json_that_the_engine_refuses_is_refused_at_its_word(
     engine: tuple[str, str], words: list[str], code: str
 ) -> None:
-    at = next(index for index, word in reversed(list(enumerate(words))) if word.startswith("-"))
+    at = max(index for index, option in enumerate(words) if option.startswith("-"))
     assert codes(engine, words) == [(at, code)]
 
 
