@@ -138,6 +138,8 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
     options = pyinfra_options.current()
     chosen = options.chosen(list(listing.hosts), _members(listing, inventory_file)) if options else set()
     choice = Choice(names=chosen) if options else choice_of_run()
+    if options and options.connects:
+        pyinfra_options.name_in_commands(shortest(str(inventory_file.absolute())))
     loaded = load(listing, pyinfra_options.data_given(), choice)
     tell(loaded.remarks(str(listing.path)))
     hosts, skipped = loaded.hosts, loaded.foreign.skipped
@@ -146,7 +148,6 @@ def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:
     unknown = {name: data for name, data in reached.items() if is_unknown(name, data)}
     if options and options.connects:
         pyinfra_options.keep_flags()
-        pyinfra_options.name_in_commands(shortest(str(inventory_file.absolute())))
         fail_on_interrupt()
         die_with_rollout()
         say_when_nobody_answers()

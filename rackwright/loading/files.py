@@ -114,10 +114,10 @@ class Site:
 
     def files(self, folder: Path, kind: str, name: str) -> list[Path]:
         """Files of one group or host (`kind` is group_vars or host_vars), in the order in which they are read."""
-        there = self._listed(folder, kind)
+        listed = self._listed(folder, kind)
         for extension in EXTENSIONS:
             # By one listing: of a fleet's hosts most have no file, and each would be asked for four times.
-            if f"{name}{extension}" not in there and "/" not in name:
+            if f"{name}{extension}" not in listed and "/" not in name:
                 continue
             path = folder / kind / f"{name}{extension}"
             if path.is_dir() and not extension:

@@ -285,9 +285,8 @@ def _compiled(deploy: Path) -> Any:
     try:
         return compile(deploy.read_bytes(), str(deploy), "exec")
     except SyntaxError as error:
-        raise SettingsError(
-            f"{deploy}:{error.lineno}: {error.msg}: {(error.text or '').strip()}", code="RW1304"
-        ) from None
+        row, text = f":{error.lineno}" if error.lineno else "", (error.text or "").strip()
+        raise SettingsError(f"{deploy}{row}: {error.msg}{f': {text}' if text else ''}", code="RW1304") from None
     except (OSError, ValueError) as error:
         raise SettingsError(f"{deploy}: {error}", code="RW1304") from None
 

@@ -101,6 +101,19 @@ def test_what_deploys_nothing_leaves_none(site: Path, words: tuple[str, ...]) ->
     assert records(site) == []
 
 
+@pytest.mark.parametrize("deploy", [b"x = (\n", b"x = '\0'\n", b"raise OSError('no')\n"])
+def test_a_deploy_file_that_cannot_be_run_is_said_in_one_sentence(site: Path, deploy: bytes) -> None:
+    (site / "deploy.py").write_bytes(deploy)
+    status, output = started(site, "pyinfra", "inventory/fleet.py", "deploy.py", "-y")
+    assert status == 1, output
+    assert "Traceback" not in output
+    assert ": RW130" in output
+    assert "deploy.py:None" not in output
+    record = record_of("r", only_record(site))
+    assert record.end is not None
+    assert record.end["status"] == 1
+
+
 def test_a_folder_that_cannot_be_written_stops_nothing(site: Path) -> None:
     (site / "runs").touch()
     status, output = started(site, "pyinfra", "inventory/fleet.py", "deploy.py", "-y", "--limit", "front")

@@ -79,3 +79,16 @@ def test_an_endpoint_is_refused_at_its_arguments() -> None:
     )
     found = check_endpoint("llm", endpoint, Hardware())
     assert [one.code for one in found if one.path[:2] == ("arguments", 1)] == ["RW0301"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "key"), [(VLLM, "enforce-eager"), (VLLM, "async-scheduling"), (SGLANG, "enable-metrics")], ids=str
+)
+def test_a_switch_takes_no_text(engine: tuple[str, str], key: str) -> None:
+    for value in ("yes", "true", 1):
+        assert [one.code for one in check_options(*engine, {key: value})] == ["RW0303"]
+    assert check_options(*engine, {key: True}) == []
+
+
+def test_a_switch_within_json_is_read_as_the_engine_reads_it() -> None:
+    assert check_options(*VLLM, {"compilation-config": '{"pass_config": {"fuse_norm_quant": "true"}}'}) == []

@@ -189,6 +189,8 @@ SPARK = {"gpu_models": ["DGX Spark"], "gpu_count": 1}
         ("vllm", {"gpu-memory-utilization": 0.4}, "32g", None),
         ("vllm", {"cpu-offload-gb": 40}, None, "cpu-offload-gb"),
         ("vllm", {"cpu-offload-gb": 40, "gpu-memory-utilization": 0.5}, None, None),
+        ("vllm", {"kv-cache-memory-bytes": "150G"}, None, "kv-cache-memory-bytes"),
+        ("vllm", {"kv-cache-memory-bytes": 40 << 30}, None, None),
         ("sglang", {"mem-fraction-static": 0.97}, None, "mem-fraction-static"),
         ("sglang", {"mem-fraction-static": 0.8, "hicache-size": 60}, None, "hicache-size"),
         ("tensorrt-llm", {"kv_cache_config": {"host_cache_size": 50 << 30}}, None, "host_cache_size"),
@@ -203,6 +205,12 @@ def test_unified_memory_must_hold_the_system_too(
     told = found(kind, engine, hardware=SPARK, container=container)
     assert [(one.path[-1], one.level) for one in told] == ([(path, Level.WARN)] if path else [])
     assert found(kind, engine, hardware={"gpu_models": ["H200"], "gpu_count": 1}, container=container) == []
+
+
+def test_words_of_the_command_line_count_for_unified_memory() -> None:
+    words = ["--gpu-memory-utilization", "0.98", "--cpu-offload-gb=40"]
+    paths = [one.path[-1] for one in found("vllm", {}, hardware=SPARK, arguments=words)]
+    assert paths == ["gpu-memory-utilization", "cpu-offload-gb"]
 
 
 @pytest.mark.parametrize("kind", IMAGES)

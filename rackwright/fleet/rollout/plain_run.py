@@ -96,8 +96,9 @@ class _Ending:
             text = sentence(self._record(), status, executed)
             note("end", status=status, text=text, executed=executed or None)
             record = self._record()
-            well = [host for host in state.inventory if record.states.get(host.name) in WELL]
-            reached = urls(well) if status == 0 else []
+            # A run that deploy.py or a template ended has no inventory yet.
+            hosts = state.inventory if status == 0 else ()
+            reached = urls(host for host in hosts if record.states.get(host.name) in WELL)
             for line in closing_lines(record, text, reached):
                 click.echo(line)
             for text in update_quarantine(self.root, self._record()):

@@ -78,36 +78,36 @@ Made = tuple[dict[str, Any], list[Problem]]
 """The values of a host with the texts that Jinja makes, without those that are endless or huge, which are problems."""
 
 
-def evaluated(inventory: Path, asked: Sequence[HostJinja]) -> list[Made]:
+def evaluated(inventory: Path, hosts: Sequence[HostJinja]) -> list[Made]:
     """Evaluate the texts of each host, by a process with limits for all of them, and another one after each endless.
 
     A text that it makes nothing of stays, and is refused as Jinja. Raises SettingsError where none can be evaluated.
     """
     made: list[Made] = []
     until, in_a_row = time.monotonic() + SECONDS, 0
-    while len(made) < len(asked):
-        waiting = asked[len(made) :]
-        lines = _evaluated(inventory, waiting, max(until - time.monotonic(), 1))
-        made += [_made(inventory, one, texts) for one, texts in zip(waiting, lines, strict=False)]
-        if len(lines) == len(waiting):
+    while len(made) < len(hosts):
+        waiting = hosts[len(made) :]
+        rows = _evaluated(inventory, waiting, max(until - time.monotonic(), 1))
+        made += [_made(inventory, one, texts) for one, texts in zip(waiting, rows, strict=False)]
+        if len(rows) == len(waiting):
             break
-        in_a_row = 1 if lines else in_a_row + 1
+        in_a_row = 1 if rows else in_a_row + 1
         given_up = in_a_row == IN_A_ROW or time.monotonic() > until
-        ended = waiting[len(lines) :] if given_up else [waiting[len(lines)]]
+        ended = waiting[len(rows) :] if given_up else [waiting[len(rows)]]
         made += [_made(inventory, one, dict.fromkeys(one.texts)) for one in ended]
     return made
 
 
-def _evaluated(inventory: Path, asked: Sequence[HostJinja], seconds: float) -> list[dict[str, str | None]]:
+def _evaluated(inventory: Path, hosts: Sequence[HostJinja], seconds: float) -> list[dict[str, str | None]]:
     """Return what one process makes, up to the first host whose texts end it."""
     words = [*module("rackwright.loading.ansible.evaluating"), str(EACH)]
-    given = pickle.dumps([(one.texts, one.context) for one in asked])
+    given = pickle.dumps([(one.texts, one.context) for one in hosts])
     answer = bounded.asked(words, seconds, given, memory=MEMORY)
     if answer.status > 0 and not answer.past:
         why = first_error(answer.errors)
         raise SettingsError(f"{inventory}: its Jinja could not be evaluated: {why}; {NEXT} {inventory}", code="RW0234")
     whole, _, _cut = answer.output.rpartition(b"\n")
-    return [json.loads(line) for line in whole.splitlines()]
+    return [json.loads(row) for row in whole.splitlines()]
 
 
 def _made(inventory: Path, one: HostJinja, texts: Mapping[str, str | None]) -> Made:

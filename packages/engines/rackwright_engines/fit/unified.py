@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.origin import KeyPath
@@ -11,6 +12,7 @@ from rackwright_engines.finding import Finding, Level
 from rackwright_engines.fit.gpu import gpu_types
 from rackwright_engines.fit.memory import GIB, weights_of
 from rackwright_engines.fit.sizes import EngineOptions
+from rackwright_engines.options.commandline import number
 
 CODE = "RW0354"
 SYSTEM = 8 * GIB
@@ -39,6 +41,10 @@ def check_unified(endpoint: EndpointSettings, plan: EngineOptions, hardware: Har
             f"the system, page cache and all: write {_most(plan.engine_kind, memory)} at most"
         )
         yield Finding(plan.path("fraction"), text, Level.WARN, code=CODE)
+    cache = _number(plan.options.get("kv-cache-memory-bytes")) if plan.engine_kind == "vllm" else 0
+    if cache + spare > memory:
+        text = f"is {_gib(cache)} of the {_gib(memory)} that GPU and host share: write less, or leave it out"
+        yield Finding(("engine", "kv-cache-memory-bytes"), text, Level.WARN, code=CODE)
     for path, size in _offloaded(plan):
         if engine + size + spare > memory:
             text = (
@@ -60,8 +66,18 @@ def _offloaded(plan: EngineOptions) -> Iterator[tuple[KeyPath, float]]:
         here: object = plan.options
         for part in path:
             here = here.get(part) if isinstance(here, Mapping) else None
-        if isinstance(here, int | float) and not isinstance(here, bool) and here > 0:
-            yield path, here * unit
+        if (amount := _number(here)) > 0:
+            yield path, amount * unit
+
+
+def _number(value: object) -> float:
+    """Return a number, also of a word of the command line; 0 for anything else."""
+    whole = number(value)
+    if whole is not None or isinstance(value, bool) or not isinstance(value, int | float | str):
+        return whole or 0
+    with suppress(ValueError):
+        return float(value)
+    return 0
 
 
 def size_of(text: str) -> int:
@@ -75,8 +91,7 @@ def size_of(text: str) -> int:
 
 def _engine(endpoint: EndpointSettings, plan: EngineOptions, memory: int) -> float:
     """Bytes that the engine takes: TensorRT-LLM's fraction is of what the weights leave, the others' of all."""
-    fraction = plan.effective("fraction")
-    part = float(fraction) if isinstance(fraction, int | float) and not isinstance(fraction, bool) else 0.9
+    part = _number(plan.effective("fraction")) or 0.9
     weights = (weights_of(endpoint) or 0) / (plan.gpus * plan.number("nodes")) if _is_trtllm(plan) else 0
     return weights + part * max(memory - weights, 0)
 

@@ -35,7 +35,9 @@ def check_options(
     """
     if engine_kind == "tensorrt-llm" and AUTODEPLOY in (options.get("backend"), facts.backend):
         return [_autodeploy()]
-    return _by_line(lambda line, named: _checked(line, named, options, arguments), engine_kind, version, image, facts)
+    return _by_line(
+        lambda schema, named: _checked(schema, named, options, arguments), engine_kind, version, image, facts
+    )
 
 
 def check_arguments(
@@ -45,14 +47,14 @@ def check_arguments(
     image: VersionLine | None = None,
     facts: ImageFacts = AS_TAGGED,
 ) -> list[Finding]:
-    """What is wrong with JSON in the words of a command line of vLLM or SGLang, as `check_options` judges their files.
+    """Judge JSON in the words of a command line of vLLM or SGLang, as `check_options` judges their files.
 
     Returns findings whose paths begin with the word's index.
     """
     if engine_kind == "tensorrt-llm" or not arguments:
         return []
     found = _by_line(
-        lambda line, named: list(check_json_words(line, arguments, OptionSet(named, {}))),
+        lambda schema, named: list(check_json_words(schema, arguments, OptionSet(named, {}))),
         engine_kind,
         version,
         image,
@@ -68,16 +70,16 @@ def _by_line(
     image: VersionLine | None,
     facts: ImageFacts,
 ) -> list[Finding]:
-    """What a judge says by the line of a version; by those around it where it has none.
+    """Return what a judge says by the line of a version; by those around it where it has none.
 
     judge: takes a line, and the version that messages name.
     """
-    line, known = line_for(engine_kind, bare(version)) if image is None else (image, True)
-    if not known:
+    schema, exact = line_for(engine_kind, bare(version)) if image is None else (image, True)
+    if not exact:
         around = neighbours(engine_kind, bare(version))
         return inexact(lambda one: judge(one, nearest_version(one, version)), around, version, facts)
-    found = judge(line, version)
-    return changed_image(found, line, facts) if facts.changed and image is None else found
+    found = judge(schema, version)
+    return changed_image(found, schema, facts) if facts.changed and image is None else found
 
 
 def _autodeploy() -> Finding:

@@ -89,17 +89,17 @@ def _nested(above: Mapping[str, Any], below: tuple[str, ...], value: Any) -> dic
 
 def words(arguments: Sequence[str]) -> Iterator[tuple[int, str, Any]]:
     """Places, names and values of `--tp 8`, `-tp 8`, `--tp=8` and `--enforce-eager`."""
-    for index, word in enumerate(arguments):
-        if not is_option(word):
+    for index, option in enumerate(arguments):
+        if not is_option(option):
             continue
-        name, is_, value = word.partition("=")
+        name, is_, value = option.partition("=")
         follows = arguments[index + 1] if index + 1 < len(arguments) else "-"
         yield index, name, value if is_ else True if is_option(follows) else follows
 
 
-def is_option(word: str) -> bool:
-    """True for a word that begins an option: a number below zero is a value."""
-    return word.startswith("-") and number(word) is None
+def is_option(argument: str) -> bool:
+    """Return True if an argument begins an option: a number below zero is a value."""
+    return argument.startswith("-") and number(argument) is None
 
 
 def parsed(value: Any) -> Any:

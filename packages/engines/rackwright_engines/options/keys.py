@@ -70,20 +70,20 @@ def _words(line: VersionLine, options: Mapping[str, Any], place: OptionSet) -> I
         yield from _word(line, meant, value, path, place)
 
 
-def check_json_words(line: VersionLine, arguments: Sequence[str], place: OptionSet) -> Iterator[Finding]:
-    """What is wrong with JSON in the words of a command line, whole or key by key as `--compilation-config.level 3`.
+def check_json_words(schema: VersionLine, arguments: Sequence[str], options: OptionSet) -> Iterator[Finding]:
+    """Judge JSON in the words of a command line, whole or key by key as `--compilation-config.level 3`.
 
     Other words are the engine's alone: an option that no data know is written there.
     """
     for index, name, value in words(arguments):
-        meant = spelled(line, name.removesuffix("+"))
-        if meant and (meant.below or meant.key.type in line.sections or meant.key.type == "json"):
+        meant = spelled(schema, name.removesuffix("+"))
+        if meant and (meant.below or meant.key.type in schema.sections or meant.key.type == "json"):
             of_word = replace(meant, key=replace(meant.key, unfit=False))
-            yield from _word(line, of_word, _of_word(meant, name, value), (index,), place)
+            yield from _word(schema, of_word, _of_word(meant, name, value), (index,), options)
 
 
 def _of_word(meant: Spelling, name: str, value: Any) -> Any:
-    """The value as vLLM's parser reads it: below a dot JSON or else text, with a plus a list."""
+    """Return the value as vLLM's parser reads it: below a dot JSON or else text, with a plus a list."""
     if not meant.below or not isinstance(value, str):
         return value
     if name.endswith("+"):

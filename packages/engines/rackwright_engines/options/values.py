@@ -87,12 +87,19 @@ def _read(line: VersionLine, key: Key, value: Any) -> Any:
         return _json(line, value)
     if key.type == "size":
         return _size(value)
+    if key.type == "bool" and _is_flag(line, key) and not isinstance(value, bool):
+        raise ValueError(value)
     as_word = line.engine != "tensorrt-llm" and key.type == "str"
     if as_word and isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     if as_word and isinstance(value, Mapping) and line.mappings:
         return value
     return _adapter(key.type).validate_python(value)
+
+
+def _is_flag(schema: VersionLine, key: Key) -> bool:
+    """Return True if an option takes no value on the command line: a text behind it would be read as the model."""
+    return schema.engine != "tensorrt-llm" and schema.sections[schema.root].get(key.name) is key
 
 
 def _json(line: VersionLine, value: Any) -> Any:
