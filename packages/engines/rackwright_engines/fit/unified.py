@@ -71,13 +71,12 @@ def _offloaded(plan: EngineOptions) -> Iterator[tuple[KeyPath, float]]:
 
 
 def _number(value: object) -> float:
-    """Return a number, also of a word of the command line; 0 for anything else."""
-    whole = number(value)
-    if whole is not None or isinstance(value, bool) or not isinstance(value, int | float | str):
-        return whole or 0
+    """Return a number, also of a word of the command line as 0.9 or 40G; 0 for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return 0
     with suppress(ValueError):
         return float(value)
-    return 0
+    return number(value) or 0
 
 
 def size_of(text: str) -> int:
