@@ -1,14 +1,17 @@
 # Functions that name what dockerd made in the kernel when it started, must find there to start a container that publishes a
 # port, and does not: a running container needs none of it, so it may be gone for weeks (moby/moby#46147). Nothing is named
 # where dockerd does not make it (`"iptables": false`), or where nobody can tell.
-docker_lacks() { # `docker info` as JSON, dockerd's process; prints a name a line
-  [ "/proc/$2/ns/net" -ef /proc/self/ns/net ] || return 0
-  lacks_words=" $(tr '\000\n' '  ' 2>/dev/null <"/proc/$2/cmdline")" lacks_file=/etc/docker/daemon.json
+docker_words() { # dockerd's process; sets `lacks_words`: its command line, then its file without blanks
+  lacks_words=" $(tr '\000\n' '  ' 2>/dev/null <"/proc/$1/cmdline")" lacks_file=/etc/docker/daemon.json
   case $lacks_words in
     *' --config-file='*) lacks_file=${lacks_words#*' --config-file='} lacks_file=${lacks_file%% *} ;;
     *' --config-file '*) lacks_file=${lacks_words#*' --config-file '} lacks_file=${lacks_file%% *} ;;
   esac
   [ ! -r "$lacks_file" ] || lacks_words=$lacks_words$(tr -d ' \t\r\n' <"$lacks_file")
+}
+docker_lacks() { # `docker info` as JSON, dockerd's process; prints a name a line
+  [ "/proc/$2/ns/net" -ef /proc/self/ns/net ] || return 0
+  docker_words "$2"
   case $lacks_words in
     *' --iptables=false '* | *' --iptables=0 '* | *' --iptables=f '* | *'"iptables":false'*) return 0 ;;
     *' --bridge=none '* | *' --bridge none '* | *' -b none '* | *' -b=none '* | *'"bridge":"none"'*) return 0 ;;

@@ -146,8 +146,9 @@ def parse_answer(lines: Sequence[str]) -> Answer:
 
 def judge_safely(question: Question, answer: Answer) -> Verdict:
     """The verdict on an answer; a body of the wrong shape is a failed row, not a crash."""
-    if answer.status == 0 and (unasked := UNASKED.fullmatch(answer.body)):
-        return Verdict(False, unasked[2], stranger=unasked[1] == "stranger")
+    unasked = UNASKED.fullmatch(answer.body) or BETWEEN.fullmatch(answer.body.rpartition("\n")[2])
+    if answer.status == 0 and unasked:
+        return Verdict(False, unasked["why"], stranger=unasked["how"] != "not asked")
     try:
         return question.judge(answer)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
@@ -156,11 +157,13 @@ def judge_safely(question: Question, answer: Answer) -> Verdict:
         )
 
 
-UNASKED = re.compile(r"(stranger|not asked): (.+)")
+UNASKED = re.compile(r"(?P<how>stranger|not asked): (?P<why>.+)")
 """What a script prints instead of an answer where it is not the endpoint's container that listens (known_curl.sh).
 
 Behind anything that a server has sent stands a line of curl's.
 """
+BETWEEN = re.compile(r"(?P<how>curl): \(7\) not asked: (?P<why>port \d+ is taken by .+)")
+"""The line of one who took the port between two requests, which is the last one only where no server has sent any."""
 LOGIN = '${rackwright_login:+--header "@$rackwright_login"}'
 """What every request of a row carries: curl reads the header from a file, so that `ps` shows no key."""
 

@@ -45,6 +45,7 @@ def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Ask:
         fragment: str = "",
         docker_unit: str = "enabled",
         daemon: int = 7,
+        store: str = "",
     ) -> tuple[int, str, str]:
         known = (
             {"ServerVersion": "28.0.1", "DockerRootDir": str(tmp_path), "Runtimes": RUNTIMES} if info is None else info
@@ -73,7 +74,8 @@ def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Ask:
             "room": 16384,
             "by": by,
         }
-        script = f"docker_lacks() {{ printf '%b' '{lacks}'; }}\n{host_script('can_start', **words)}"
+        stand_ins = f"docker_other_store() {{ printf '%s' '{store}'; }}\ndocker_lacks() {{ printf '%b' '{lacks}'; }}"
+        script = f"{stand_ins}\n{host_script('can_start', **words)}"
         paths = {name: tmp_path / name for name in ("reason", "cause")}
         for path in paths.values():
             path.write_text("")
@@ -226,6 +228,7 @@ def test_what_a_restart_of_the_host_makes_again_is_not_missed_before_it(ask: Ask
         ({"needs": "path /no/such/folder\n"}, "/no/such/folder is not on this host"),
         ({"needs": "path /\n", "findmnt": BY_HAND}, "/mnt, which was mounted by hand (/dev/nvme1n1)"),
         ({"docker_unit": "masked-runtime"}, "docker.service is masked"),
+        ({"store": "userns-remap"}, "another store at its next start (userns-remap,"),
     ],
 )
 def test_what_a_restart_of_the_host_needs_is_asked_before_it(ask: Ask, faults: dict[str, Any], text: str) -> None:

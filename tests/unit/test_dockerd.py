@@ -33,7 +33,7 @@ from rackwright.fleet.inspect.plan_text import summary
 from rackwright.fleet.view.timeline_events import _phase_of
 from rackwright.operations.endpoints import pending
 from rackwright.plan.binding import Binding
-from rackwright.plan.change import Change, DaemonRestart, Job, Owned
+from rackwright.plan.change import Change, DaemonRestart, Job, Owned, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.plan.jobstream import Event, JobStream
 from rackwright.runs.progress import DRAINING
@@ -128,6 +128,15 @@ def test_plan_and_drift_know_of_it() -> None:
     line = summary(plan_host("gpu01", own, seen, EVERYTHING))
     assert f"restarts dockerd and endpoint llm because {DAEMON_JSON}: log-level" in line
     assert "dockerd" in [finding.concern for finding in drift_of("gpu01", own, seen, EVERYTHING).findings]
+
+
+@pytest.mark.parametrize(("docker", "daemon"), [({}, LOG), ({"lacks": ("nat DOCKER",)}, {})], ids=["a key", "chains"])
+def test_a_restart_is_refused_where_an_edit_waits_that_gives_another_store(docker: Any, daemon: Any) -> None:
+    own, seen = settings(docker={"daemon": daemon}), reading(docker={**docker, "other_store": ("userns-remap",)})
+    [refusal] = [step for change in DOCKER.pending(own, seen) for step in change.steps if isinstance(step, Refuse)]
+    assert refusal.code == "RW2104"
+    assert "userns-remap" in refusal.message
+    assert not DOCKERD.pending(own, seen)
 
 
 @pytest.mark.parametrize(

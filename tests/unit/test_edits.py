@@ -239,7 +239,7 @@ def docker(daemon: dict[str, Any], info: dict[str, Any], serving: Sequence[str] 
     ("daemon", "info", "key"),
     [
         ({"live-restore": True}, {"LiveRestoreEnabled": False}, "live-restore"),
-        ({"data-root": "/big/docker"}, {"DockerRootDir": "/var/lib/docker"}, "data-root"),
+        ({"exec-opts": ["native.cgroupdriver=cgroupfs"]}, {"CgroupDriver": "systemd"}, "exec-opts"),
         ({"registry-mirrors": ["https://a"]}, {"RegistryConfig": {"Mirrors": ["https://b/"]}}, "registry-mirrors"),
         ({"runtimes": {"other": {}}}, {"Runtimes": {"runc": {}}}, "runtimes"),
     ],
@@ -253,7 +253,12 @@ def test_a_daemon_json_that_dockerd_has_not_taken_is_drift(daemon: Any, info: An
     ("daemon", "info"),
     [
         ({"live-restore": True}, {"LiveRestoreEnabled": True}),
-        ({"data-root": "/var/lib/docker/"}, {"DockerRootDir": "/var/lib/docker"}),
+        (
+            {"data-root": "/srv/docker"},
+            {"DockerRootDir": "/var/lib/docker"},
+        ),  # a link: the host says whether it leads there
+        ({"exec-opts": ["native.cgroupdriver=systemd"]}, {"CgroupDriver": "systemd"}),
+        ({"exec-opts": "native.cgroupdriver=systemd"}, {"CgroupDriver": "cgroupfs"}),
         ({"registry-mirrors": ["https://a"]}, {"RegistryConfig": {"Mirrors": ["https://a/"]}}),
         ({"runtimes": {"nvidia": {}}}, {"Runtimes": {"runc": {}}}),
         ({"debug": True}, {}),
@@ -265,6 +270,12 @@ def test_what_dockerd_has_taken_or_does_not_tell_is_no_drift(daemon: Any, info: 
 
 
 def test_a_restart_is_not_advised_under_an_endpoint_that_serves() -> None:
-    odd = ({"data-root": "/big"}, {"DockerRootDir": "/var/lib/docker"})
+    odd = ({"exec-opts": ["native.cgroupdriver=cgroupfs"]}, {"CgroupDriver": "systemd"})
     assert "drain its host first" in "".join(not_taken(docker(*odd, serving=["llm"])))
     assert "drain" not in "".join(not_taken(docker(*odd)))
+
+
+def test_another_store_at_the_next_start_is_drift() -> None:
+    [sentence] = not_taken(replace(docker({}, {}, serving=["llm"]), other_store=("userns-remap",)))
+    assert "(userns-remap)" in sentence
+    assert f"systemctl stop {UNIT}, systemctl restart docker" in sentence

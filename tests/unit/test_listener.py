@@ -16,12 +16,13 @@ from typing import Any, cast
 
 import pytest
 
+from rackwright.effects.steps.endpoint import TAKEN
 from rackwright.fleet.bench.endpoint_on_host import Measuree
 from rackwright.fleet.rollout.gate_hosts import still_serving
 from rackwright.hostside import host_script
 from rackwright.messages import RackwrightError
 from rackwright.plan.asking import asked, asking_script
-from rackwright.proof.basic import Verdict, chat, http, is_refused, judge_safely, model_name, parse_answer
+from rackwright.proof.basic import Answer, Verdict, chat, http, is_refused, judge_safely, model_name, parse_answer
 from rackwright.proof.full import gpu_counters
 from rackwright.proof.steps import engine_steps
 from rackwright.settings.model import EndpointSettings
@@ -165,6 +166,19 @@ def test_one_who_listens_beside_the_container_is_a_stranger(server: ThreadingHTT
     assert f"pid {beside.pid}, user root, at 127.0.0.2" in told
     assert str(os.getpid()) not in told
     assert Served.heard == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "taken"),
+    [
+        (Answer(0, "curl: (7) not asked: port 1 is taken by perl, pid 7; next: X", 0.1), True),
+        (Answer(0, "curl: (7) not asked: its container does not run", 0.1), False),
+        (Answer(200, "curl: (7) not asked: port 1 is taken by perl, pid 7; next: X", 0.1), False),
+        (Answer(0, "curl: (7) not asked: port 1 is taken by perl\ncurl: (18) closed", 0.1), False),
+    ],
+)
+def test_who_takes_the_port_between_two_requests_is_seen(answer: Answer, taken: bool) -> None:
+    assert vars(judge_safely(model_name("", "m"), answer))[TAKEN.cause.value] == taken
 
 
 def test_a_free_port_is_no_stranger_and_nothing_is_asked(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ import pytest
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
 from rackwright.concerns.endpoint.switch.job import switch_script, wait_script
 from rackwright.concerns.endpoint.switch.transaction import Tried, prove_script, ready_script, rows_of
+from rackwright.effects.steps.endpoint import TAKEN as TAKEN_CAUSE
 from rackwright.hostside import host_script, job_script
 from rackwright.hostside.packed import packed
 from rackwright.plan.binding import Binding
@@ -721,6 +722,7 @@ def proving(folder: Path, docker: str, *rows: Question) -> tuple[int, str, str]:
     (folder / "docker").chmod(0o755)
     reason = folder / "reason"
     env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "JOB": str(folder), "reason": str(reason)}
+    env["cause"] = str(folder / "cause")
     script = prove_script("llm", Tried("abc", Binding(("GPU-1",)), "engine@sha256:1", rows))
     (folder / "nonce").write_text(f"{NONCE}\n")
     with (folder / "log").open("w") as log:
@@ -752,6 +754,31 @@ def test_a_wrong_answer_refuses_on_the_host(tmp_path: Path) -> None:
     assert status == 1
     assert output.count('"mark": "refused"') == 1
     assert "a chat answer: no answer (curl: (7)" in reason
+
+
+KIND = TAKEN_CAUSE.cause.value
+TAKEN = "port 8000 is taken by perl, pid 7, user root, at 0.0.0.0; next: X"
+
+
+@pytest.mark.parametrize(
+    ("printed", "cause"),
+    [
+        (f"{KIND}: {TAKEN}\n\n0 0", KIND),
+        (f"curl: (7) not asked: {TAKEN}\n0 0.1", KIND),
+        ("curl: (7) not asked: its container does not run\n0 0.1", "check"),
+        (f"curl: (7) not asked: {TAKEN}\n200 0.1", "check"),
+        (f"curl: (7) not asked: {TAKEN}\ncurl: (18) transfer closed\n0 0.1", "check"),
+    ],
+    ids=["at first", "between two requests", "a container that ended", "said by a server", "cut by a server"],
+)
+def test_who_takes_the_port_during_the_proof_is_why_and_no_server_can_say_so(
+    tmp_path: Path, printed: str, cause: str
+) -> None:
+    (tmp_path / "printed").write_text(f"{printed}\n")
+    row = replace(chat("http://[::1]:1", "m"), script=f"cat {tmp_path}/printed")
+    status, output, _ = proving(tmp_path, DOCKER, row)
+    assert status == 1, output
+    assert (tmp_path / "cause").read_text() == f"{cause}\n"
 
 
 LEFT_BEHIND = """#!/bin/sh

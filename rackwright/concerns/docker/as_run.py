@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from os.path import normpath
 from typing import Any
 
 from rackwright.concerns.docker.daemon import DAEMON_JSON, RELOADABLE, BrokenDaemonJsonError, parse_daemon_json
 from rackwright.concerns.docker.seen import SeenDocker
+from rackwright.paths import unit_name
 
 Reader = Callable[[Mapping[str, Any]], Any]
 
@@ -22,16 +22,15 @@ def _mirrors(info: Mapping[str, Any]) -> Any:
 
 
 SAYS: Mapping[str, Reader] = {
-    "data-root": _info("DockerRootDir"),
     "debug": _info("Debug"),
     "default-runtime": _info("DefaultRuntime"),
     "labels": _info("Labels"),
     "live-restore": _info("LiveRestoreEnabled"),
     "log-driver": _info("LoggingDriver"),
     "registry-mirrors": _mirrors,
-    "storage-driver": _info("Driver"),
 }
 """Keys of daemon.json that `docker info` tells, and where. Source: moby, daemon/info.go."""
+_CGROUPS = "native.cgroupdriver="
 
 
 def not_taken(seen: SeenDocker) -> Iterator[str]:
@@ -40,8 +39,11 @@ def not_taken(seen: SeenDocker) -> Iterator[str]:
         wanted = parse_daemon_json(seen.files.get(DAEMON_JSON))
     except BrokenDaemonJsonError:
         return  # the deploy's own refusal names it
-    odd = sorted(key for key, told in SAYS.items() if key in wanted and _differs(key, wanted[key], told(seen.info)))
+    odd = sorted(key for key, told in SAYS.items() if key in wanted and _differs(wanted[key], told(seen.info)))
     odd += ["runtimes"] if _unknown_runtimes(wanted, seen) else []
+    odd += ["exec-opts"] if _other_cgroups(wanted, seen.info) else []
+    if seen.other_store:
+        yield _store_text(seen)
     if odd:
         way = "reload" if set(odd) <= RELOADABLE else "restart"
         careful = "" if way == "reload" or not seen.serving else "rackwright drain its host first, then "
@@ -61,16 +63,32 @@ def lost_programs(docker: SeenDocker) -> Iterator[str]:
         )
 
 
-def _differs(key: str, wanted: Any, there: Any) -> bool:
+def _store_text(seen: SeenDocker) -> str:
+    units = " ".join(map(unit_name, seen.serving))
+    stop = f"systemctl stop {units}, " if units else ""
+    return (
+        f"{DAEMON_JSON} gives dockerd another store at its next start ({', '.join(seen.other_store)}), where the "
+        f"images of now are missing; next: take the edit back; or on the host: {stop}systemctl restart docker, then "
+        "pyinfra INVENTORY deploy.py"
+    )
+
+
+def _other_cgroups(wanted: Mapping[str, Any], info: Mapping[str, Any]) -> bool:
+    options, told = wanted.get("exec-opts"), info.get("CgroupDriver")
+    named = [str(one) for one in options if str(one).startswith(_CGROUPS)] if isinstance(options, list) else []
+    return bool(told and named) and named[-1] != f"{_CGROUPS}{told}"
+
+
+def _differs(wanted: Any, there: Any) -> bool:
     if there is None:
         return False
-    return bool(_plain(key, wanted) != _plain(key, there))
+    return bool(_plain(wanted) != _plain(there))
 
 
-def _plain(key: str, value: Any) -> Any:
+def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return sorted(str(one).rstrip("/") for one in value)
-    return normpath(value) if key == "data-root" and isinstance(value, str) else value
+    return value
 
 
 def _unknown_runtimes(wanted: Mapping[str, Any], seen: SeenDocker) -> bool:

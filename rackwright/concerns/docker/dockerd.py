@@ -147,7 +147,7 @@ def reconfiguration(asked: WantedDocker, seen: SeenDocker) -> Reconfiguration | 
     repairs, differs = to_repair(asked.settings, seen), bool(moved or stale or proxy)
     if not differs and not repairs:
         return None
-    stores = _stores(before, after, moved)
+    stores = tuple(dict.fromkeys([*_stores(before, after, moved), *seen.other_store]))
     restart = proxy or bool(stores or moved - RELOADABLE or repairs)
     owns, disowns = _ownership(asked, before, dropin) if differs else ((), ())
     return Reconfiguration(

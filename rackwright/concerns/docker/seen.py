@@ -63,6 +63,8 @@ class SeenDocker:
     """What dockerd made in the kernel, and must find there to start a container that publishes a port: `nat DOCKER`."""
     lost: tuple[str, ...] = ()
     """Programs by which containers were started, and that are no longer there for their next start."""
+    other_store: tuple[str, ...] = ()
+    """Keys of its file by which dockerd takes another store at its next start: an edit that it has not taken yet."""
 
     @property
     def root_dir(self) -> str:
@@ -141,6 +143,7 @@ def parse(output: str) -> SeenDocker:
         foreign_running=whole_number(values.get("foreign")) or 0,
         lacks=tuple(" ".join(words[1:]) for words in lines if words[0] == "lacks") if answers else (),
         lost=tuple(dict.fromkeys(words[1] for words in lines if words[0] == "lost")),
+        other_store=tuple(words[1] for words in lines if words[0] == "store") if answers else (),
     )
 
 

@@ -36,6 +36,7 @@ done
 [ "$#" = 0 ] || sed -z -s -n 1p "$@" 2>/dev/null | tr '\000' '\n' | while read -r path; do
   case $path in /*) [ -x "$path" ] || printf '%s\n' "lost $path" ;; esac
 done
+[ -z "$reading_engine" ] || docker_other_store "$reading_engine" "$reading_daemon" | sed 's/^/store /'
 for user in $users; do
   groups=$(id -nG "$user" 2>/dev/null) && printf '%s\n' "user $user $groups"
 done

@@ -77,7 +77,7 @@ def start_again_script(by: str) -> str:
     """
     able = f"able() (\n{host_text('can_start.sh')}\n)\n"
     asking = host_script("start_again", home=f"{STATE}/endpoints", room=ROOM, again="no", by=by)
-    return host_text("docker_lacks.sh") + able + asking
+    return host_text("docker_lacks.sh") + host_text("docker_store.sh") + able + asking
 
 
 def tidy_script(endpoint: str) -> str:

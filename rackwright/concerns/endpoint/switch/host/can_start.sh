@@ -33,7 +33,9 @@ case $info in
     lacking docker "Docker does not answer, so nothing could be started again; next: journalctl -u docker --lines 50" ;;
 esac
 case $by:$info in
-  boot:*) ;;
+  boot:*)
+    other=$(docker_other_store "$info" "$daemon" | tr '\n' ' ')
+    [ -z "$other" ] || lacking needs "dockerd takes another store at its next start (${other% }, an edit that it has not taken yet), where the images of now are missing; next, on it: take the edit back; or systemctl stop $unit, systemctl restart docker, then pyinfra INVENTORY deploy.py" ;;
   *'"ContainerdCommit":{"ID":"N/A"'*) lacking docker "containerd does not answer, so Docker could neither stop nor start a container; next, on it: systemctl start containerd" ;;
 esac
 if [ "$publishes" = yes ]; then

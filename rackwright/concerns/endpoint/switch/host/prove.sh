@@ -2,10 +2,10 @@
 # Parameters: questions (lines "ask NUMBER SECONDS SCRIPT STDIN") rows (JSON) program (base64) image seconds;
 # and those of remove_helper.sh, container and label.
 # It stands behind stranger.sh. Says an event `row JSON` for each row. Ends 0 when the endpoint has proved itself.
-taken=$(stranger)
+taken=$(stranger) theirs=stranger
 if [ -n "$taken" ]; then
   # Nothing is asked: whoever listens would get the key, and answer.
-  printf 'stranger\n' >"$cause"
+  printf '%s\n' "$theirs" >"$cause"
   printf '%s\n' "$taken" | tee "$reason"
   exit 1
 fi
@@ -16,6 +16,14 @@ ask() {
   printf %s "$4" | timeout -k 10 "$2" sh -c "$3" >"$answers/$1" 2>"$answers/$1.error" && return
   [ $? = 124 ] && printf '%s\n' "no answer within $2 s" >>"$answers/$1.error"
   rm -f "$answers/$1"
+}
+# Prints who had the port when a question was asked: a line that no server can send, since nothing was sent with a status of 0.
+met() {
+  for answer in "$answers"/*[0-9]; do
+    case $(tail -n 1 "$answer" 2>/dev/null) in '0 '*) ;; *) continue ;; esac
+    sed -n '1s/^[a-z]*: \(port [0-9]* is taken by .*\)/\1/p' "$answer"
+    tail -n 2 "$answer" | sed -n 's/^curl: (7) not asked: \(port [0-9]* is taken by .*\)/\1/p'
+  done
 }
 printf %s "$rows" >"$answers/rows.json"
 printf %s "$program" | base64 -d >"$answers/judge.pyz"
@@ -35,6 +43,7 @@ case $status in
   3)
     head -c 262144 "$JOB/verdict" | sed -n 's/^reason //p' >"$reason"
     printf 'check\n' >"$cause"
+    [ -z "$(met)" ] || printf '%s\n' "$theirs" >"$cause"
     ;;
   *)
     remove_helper
