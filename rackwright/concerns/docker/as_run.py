@@ -74,9 +74,9 @@ def _store_text(seen: SeenDocker) -> str:
 
 
 def _other_cgroups(wanted: Mapping[str, Any], info: Mapping[str, Any]) -> bool:
-    options, told = wanted.get("exec-opts"), info.get("CgroupDriver")
+    options, running = wanted.get("exec-opts"), info.get("CgroupDriver")
     named = [str(one) for one in options if str(one).startswith(_CGROUPS)] if isinstance(options, list) else []
-    return bool(told and named) and named[-1] != f"{_CGROUPS}{told}"
+    return bool(running and named) and named[-1] != f"{_CGROUPS}{running}"
 
 
 def _differs(wanted: Any, there: Any) -> bool:
