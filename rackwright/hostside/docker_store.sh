@@ -1,5 +1,5 @@
 # A function that names the keys of dockerd's file by which its next start takes another store, where the images of now are
-# missing: an edit that dockerd has not taken. It stands behind docker_lacks.sh. Nothing is named where it cannot be known.
+# missing: an edit that dockerd has not taken. It stands behind docker_lacks.sh. Prints nothing where it cannot be known.
 docker_other_store() { # `docker info` as JSON, dockerd's process; prints a key a line
   case $1 in *'"DockerRootDir":"/'*) ;; *) return 0 ;; esac
   [ -r "/proc/$2/cmdline" ] || return 0
