@@ -46,6 +46,7 @@ def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Ask:
         docker_unit: str = "enabled",
         daemon: int = 7,
         store: str = "",
+        written: str = "",
     ) -> tuple[int, str, str]:
         known = (
             {"ServerVersion": "28.0.1", "DockerRootDir": str(tmp_path), "Runtimes": RUNTIMES} if info is None else info
@@ -72,6 +73,7 @@ def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Ask:
             "publishes": publishes,
             "again": again,
             "room": 16384,
+            "written": written,
             "by": by,
         }
         stand_ins = f"docker_other_store() {{ printf '%s' '{store}'; }}\ndocker_lacks() {{ printf '%b' '{lacks}'; }}"
@@ -109,6 +111,7 @@ def test_what_a_start_makes_in_the_endpoints_own_folder_need_not_be_there(ask: A
 FEW = 'case "$*" in -Pi*) echo /d 9 1 5 9 / ;; *) echo /d 9 1 99999 9 / ;; esac'
 GONE: dict[str, tuple[dict[str, Any], str]] = {
     "Docker's chains are gone (nat DOCKER, filter DOCKER)": ({"lacks": "nat DOCKER\\nfilter DOCKER\\n"}, "needs"),
+    "nothing can be written to /proc": ({"written": "/no/such /proc"}, "disk"),
     "Docker does not answer": ({"info": {}}, "docker"),
     "containerd does not answer": ({"info": {"ServerVersion": "1", "ContainerdCommit": {"ID": "N/A"}}}, "docker"),
     "/no/such-runtime, by which Docker starts containers, is not on this host any more": (

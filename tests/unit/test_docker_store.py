@@ -34,9 +34,9 @@ def look(request: pytest.FixtureRequest, tmp_path: Path) -> Look:
         }.items():
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / path).write_text(content)
-        known = {"Driver": "overlay2", "DockerRootDir": "/var/lib/docker", "ServerVersion": "28.0.1", **info}
-        line = [*shell, "-c", f'{text}\ndocker_other_store "$1" 7', "sh", json.dumps(known, separators=(",", ":"))]
-        run = subprocess.run(line, capture_output=True, text=True, check=True, timeout=30)
+        facts = {"Driver": "overlay2", "DockerRootDir": "/var/lib/docker", "ServerVersion": "28.0.1", **info}
+        command = [*shell, "-c", f'{text}\ndocker_other_store "$1" 7', "sh", json.dumps(facts, separators=(",", ":"))]
+        run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
         assert run.stderr == ""
         return run.stdout.splitlines()
 

@@ -132,11 +132,11 @@ def test_plan_and_drift_know_of_it() -> None:
 
 @pytest.mark.parametrize(("docker", "daemon"), [({}, LOG), ({"lacks": ("nat DOCKER",)}, {})], ids=["a key", "chains"])
 def test_a_restart_is_refused_where_an_edit_waits_that_gives_another_store(docker: Any, daemon: Any) -> None:
-    own, seen = settings(docker={"daemon": daemon}), reading(docker={**docker, "other_store": ("userns-remap",)})
-    [refusal] = [step for change in DOCKER.pending(own, seen) for step in change.steps if isinstance(step, Refuse)]
+    wanted, host = settings(docker={"daemon": daemon}), reading(docker={**docker, "other_store": ("userns-remap",)})
+    [refusal] = [step for change in DOCKER.pending(wanted, host) for step in change.steps if isinstance(step, Refuse)]
     assert refusal.code == "RW2104"
     assert "userns-remap" in refusal.message
-    assert not DOCKERD.pending(own, seen)
+    assert not DOCKERD.pending(wanted, host)
 
 
 @pytest.mark.parametrize(

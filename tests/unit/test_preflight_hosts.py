@@ -85,7 +85,7 @@ def test_a_rootless_dockerd_is_named_with_its_user() -> None:
 # -- disks and systems
 
 
-@pytest.mark.parametrize("place", ["/", "/etc", "/etc/systemd/system", "/var/lib/rackwright"])
+@pytest.mark.parametrize("place", ["/", "/etc", "/etc/systemd/system", "/var/lib/rackwright", "/var/lib/docker"])
 def test_a_folder_that_takes_no_writes_stops_the_host_before_a_switch_can_begin(place: str) -> None:
     found = case(machine=replace(machine(), readonly=frozenset({place})))
     assert stops(found) == {"read-only"}

@@ -512,6 +512,19 @@ def test_a_switch_frees_a_port_that_dockerd_kept_where_nothing_else_runs(
     assert done.returncode == (0 if "ready" in ends[-1] else 1)
 
 
+LEFT = "docker: Error response from daemon: endpoint with name rackwright-llm already exists in network bridge."
+
+
+def test_a_network_that_docker_kept_of_a_container_that_is_gone_is_freed_once(tmp_path: Path) -> None:
+    """As after a file system of Docker's that was read-only for a while."""
+    printed, _, _ = died(tmp_path, LEFT, 125, runs="")
+    assert printed[:2] == [
+        "Docker has the network of a container that is gone: restarting dockerd, which runs nothing",
+        "docker restarted",
+    ]
+    assert "docker restarted" not in died(tmp_path, LEFT, 125, runs="0123")[0]
+
+
 def test_whoever_starts_a_unit_frees_its_port_and_whoever_waits_does_not() -> None:
     assert "free_port()" in switch_script("llm", "abc", Binding(("GPU-1",)), 9)
     assert "free_port()" not in wait_script("llm", 9)

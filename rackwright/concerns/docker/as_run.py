@@ -63,11 +63,11 @@ def lost_programs(docker: SeenDocker) -> Iterator[str]:
         )
 
 
-def _store_text(seen: SeenDocker) -> str:
-    units = " ".join(map(unit_name, seen.serving))
+def _store_text(docker: SeenDocker) -> str:
+    units = " ".join(map(unit_name, docker.serving))
     stop = f"systemctl stop {units}, " if units else ""
     return (
-        f"{DAEMON_JSON} gives dockerd another store at its next start ({', '.join(seen.other_store)}), where the "
+        f"{DAEMON_JSON} gives dockerd another store at its next start ({', '.join(docker.other_store)}), where the "
         f"images of now are missing; next: take the edit back; or on the host: {stop}systemctl restart docker, then "
         "pyinfra INVENTORY deploy.py"
     )

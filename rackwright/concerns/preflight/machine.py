@@ -66,6 +66,8 @@ def immutable(case: Case) -> Verdicts:
 def writable(case: Case) -> Verdicts:
     """A file system that became read-only lets a switch begin, and neither end nor roll back."""
     readonly = [place for place in WRITTEN if place in case.machine.readonly]
+    # Docker's and containerd's folders: an engine that runs needs nothing written there, and its next start does.
+    readonly += sorted(case.machine.readonly - {*WRITTEN, "/usr"})
     fix = "journalctl -k --grep 'remount|I/O error'; when the disk is well: mount -o remount,rw PLACE"
     seen = f"read-only: {', '.join(readonly)}" if readonly else "root, /etc and the units' folder take writes"
     yield not readonly, seen, fix.replace("PLACE", readonly[0] if readonly else "/")

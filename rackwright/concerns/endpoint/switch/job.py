@@ -23,6 +23,8 @@ from rackwright.plan.binding import Binding
 
 ROOM = 16 * 1024
 """KiB on a file system of the host's, below which a failure is its fault."""
+CONTAINERD = "/var/lib/containerd /run/containerd"
+"""Folders in which each start of a container writes, beside Docker's own."""
 
 
 def in_turn(scripts: Iterable[str]) -> str:
@@ -64,6 +66,7 @@ def can_start_script(
             releases=" ".join(folders),
             publishes="yes" if publishes else "no",
             room=ROOM,
+            written=CONTAINERD,
             again="yes" if again else "no",
             by="switch",
         )
@@ -76,7 +79,7 @@ def start_again_script(by: str) -> str:
     by: how they are going to be stopped, by a "drain" or by a "boot".
     """
     able = f"able() (\n{host_text('can_start.sh')}\n)\n"
-    asking = host_script("start_again", home=f"{STATE}/endpoints", room=ROOM, again="no", by=by)
+    asking = host_script("start_again", home=f"{STATE}/endpoints", room=ROOM, written=CONTAINERD, again="no", by=by)
     return host_text("docker_lacks.sh") + host_text("docker_store.sh") + able + asking
 
 

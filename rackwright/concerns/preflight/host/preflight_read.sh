@@ -75,7 +75,7 @@ else # one that hangs must not hide the others
   done
 fi
 # Of an ordinary file system the kernel says at once whether it takes writes, of root's too.
-for path in / /etc /etc/systemd/system /usr /var/lib "$state"; do
+for path in / /etc /etc/systemd/system /usr /var/lib "$state" "${root:-/var/lib/docker}" /var/lib/containerd; do
   [ ! -e "$path" ] || [ -w "$path" ] || printf '%s\n' "readonly $path"
 done
 if [ -e /run/ostree-booted ]; then echo immutable=ostree; elif [ -e /etc/NIXOS ]; then echo immutable=NixOS; fi

@@ -1,7 +1,7 @@
 # Stop nothing before what a start needs is there: what runs needs none of it, so it may be gone for weeks.
 # Parameters: unit (what would be stopped; nothing is asked where it does not run), releases (folders of what is to start and of
-# what is to come back), publishes ("yes": one of them publishes its port), room (KiB), again ("yes": this is asked for the
-# second time, after a drain, of what a moment can take), by ("switch", "drain", or "boot": a restart of the host makes again
+# what is to come back), publishes ("yes": one of them publishes its port), room (KiB), written (folders of containerd's), again
+# ("yes": this is asked for the second time, after a drain, of what a moment can take), by ("switch", "drain", or "boot": a restart of the host makes again
 # what dockerd and the driver hold, and needs what it starts by).
 # The file $reason gets what is missing and the next command, $cause that it is the host's.
 systemctl is-active --quiet "$unit" || exit 0
@@ -68,6 +68,12 @@ if [ "$by" != boot ] && command -v nvidia-smi >/dev/null; then
   case $told in *'Failed to initialize NVML'*) lacking gpu "$(printf '%s\n' "$told" | tr '\n' ' ' | cut -c1-200): a container could not start with GPUs; next: rackwright reboot INVENTORY --limit HOST, so that the installed driver's module is loaded" ;; esac
 fi
 root=$(printf '%s\n' "$info" | sed -n 's/.*"DockerRootDir":"\([^"]*\)".*/\1/p')
+for folder in "$root" $written; do
+  [ -d "$folder" ] || continue
+  words=$( (printf 'probe\n' >"$folder/.rackwright-probe" && sync "$folder/.rackwright-probe") 2>&1) ||
+    lacking disk "nothing can be written to $folder, so no container could start ($(printf %s "$words" | tr '\n' ' ' | cut -c1-200)); next: findmnt --target $folder; df -h $folder; journalctl -k --grep 'remount|I/O error'"
+  rm -f "$folder/.rackwright-probe"
+done
 if [ -d "$root" ]; then
   free=$(df -Pk "$root" 2>/dev/null | awk 'NR == 2 { print $4 }')
   [ "${free:-$room}" -ge "$room" ] || lacking disk "only $free KiB are free in $root, so no container could start; next: du -xh -d2 $root | sort -h | tail"

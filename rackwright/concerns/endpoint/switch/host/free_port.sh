@@ -17,5 +17,6 @@ hindered() { # says what is in the way
     echo "dockerd holds port $port and no container has it, as after a power cut"
     return 0
   fi
+  case $(refused) in *'already exists in network'*) echo "Docker has the network of a container that is gone"; return 0 ;; esac
   [ -n "$(refused)" ] && gone=$(chains_gone) && [ -n "$gone" ] && echo "Docker's chains are gone ($gone)"
 }

@@ -1,5 +1,5 @@
 # What keeps endpoints that run from starting again as they were proven, before a host is drained or restarted.
-# Parameters: home (the endpoints' folder) room again by (of the function `able`, which is can_start.sh).
+# Parameters: home (the endpoints' folder) room written again by (of the function `able`, which is can_start.sh).
 for own in "$home"/*/; do
   own=${own%/}
   name=${own##*/} unit=rackwright-${own##*/}.service publishes=no
