@@ -63,7 +63,7 @@ def refuse_no_file(path: Path) -> None:
 
 
 def _folder(inventory: Path) -> Path:
-    resolved = inventory.expanduser().resolve()
+    resolved = Path(os.path.realpath(inventory.expanduser()))  # of a link to itself, too
     return resolved if resolved.is_dir() else resolved.parent
 
 

@@ -5,7 +5,8 @@ What a site may edit comes from its `templates/`, or else from the shipped ones;
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ def render_own(template: str, /, **values: Any) -> str:
 
 def _render(template: str, places: Sequence[Path], values: Mapping[str, Any]) -> str:
     try:
-        return _environment(tuple(places)).get_template(template).render(**values)
+        return _plain(_environment(tuple(places)).get_template(template).render(**values))
     except BROKEN as error:
         line = f":{error.lineno}" if isinstance(error, TemplateSyntaxError) else ""
         name = getattr(error, "name", None) if isinstance(error, TemplateError) else None
@@ -45,11 +46,30 @@ BROKEN = (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, At
 """What a template can raise: UnicodeDecodeError and a missing file are among them."""
 
 
+def _plain(text: str) -> str:
+    """Return a text that a file of a host may be. Raises ValueError for a NUL, at which systemd's reader ends."""
+    if "\0" in text:
+        raise ValueError("the character U+0000 is not allowed")
+    return text
+
+
+class _Files(FileSystemLoader):
+    """Templates of one folder; a pipe, a folder or a broken link by a template's name is not passed over."""
+
+    def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
+        """Return a template's text. Raises OSError for what is not a file."""
+        for folder in self.searchpath:
+            path = Path(folder) / template
+            if os.path.lexists(path) and not path.is_file():
+                raise OSError("is not a file")
+        return super().get_source(environment, template)
+
+
 @cache
 def _environment(places: tuple[Path, ...]) -> Environment:
     """Compiled templates are kept, and compiled anew when their file has changed."""
     return Environment(
-        loader=ChoiceLoader([FileSystemLoader(place) for place in places]),
+        loader=ChoiceLoader([_Files(place) for place in places]),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,

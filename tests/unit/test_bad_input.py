@@ -12,9 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rackwright.commands.cli import main
+from rackwright.inventory import refuse_other_formats
 from rackwright.loading.ansible.command import environment
 from rackwright.loading.load import SIZE
 from rackwright.messages import SettingsError
+from rackwright.plan.render import render
+from rackwright.pyinfra_glue import options as pyinfra_options
 from rackwright.pyinfra_glue.inventories import load_inventory
 
 MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
@@ -176,6 +179,8 @@ def laid_down(place: Path, what: str) -> None:
     match what:
         case "a link to nothing":
             place.symlink_to("nowhere.yml")
+        case "a link to itself":
+            place.symlink_to(place.name)
         case "a pipe":
             os.mkfifo(place)
         case "a folder":
@@ -204,6 +209,42 @@ def test_a_file_that_is_none_is_named(site: Path, what: str, told: str) -> None:
     said = refusal(site)
     assert "group_vars/rack.yml" in said, said
     assert told in said, said
+
+
+BAD_FILES = {
+    "a link to nothing": "RW1306",
+    "a link to itself": "RW1306",
+    "a pipe": "RW0226",
+    "a folder": "RW0226",
+    "Latin-1": "RW1308",
+    "a NUL": "RW1308",
+    "not mine to read": "RW1308",
+}
+"""Kinds of inventories, and how each is refused."""
+
+
+@pytest.mark.parametrize(("kind", "code"), BAD_FILES.items())
+def test_an_inventory_that_is_not_one_is_refused_under_pyinfra_too(
+    site: Path, kind: str, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inventory = site / "inventory/bad.py"
+    laid_down(inventory, kind)
+    monkeypatch.setattr(pyinfra_options, "inventory_named", lambda: str(inventory))
+    monkeypatch.setattr(pyinfra_options, "current", lambda: None)
+    for refuse in (refuse_other_formats, lambda: load_inventory(str(inventory))):
+        with pytest.raises(SettingsError) as raised:
+            refuse()
+        assert raised.value.code == code
+        assert "inventory/bad.py" in str(raised.value)
+
+
+@pytest.mark.parametrize("kind", BAD_FILES)
+def test_a_template_that_is_not_a_file_is_not_passed_over(site: Path, kind: str) -> None:
+    (site / "templates").mkdir()
+    laid_down(site / "templates/server.cfg.j2", kind)
+    with pytest.raises(SettingsError, match=r"RW0507: templates/server\.cfg\.j2: ") as raised:
+        render("server.cfg.j2", site)
+    assert "not found" not in str(raised.value)
 
 
 HEAVY = {
