@@ -7,6 +7,7 @@ the same names lead to other servers (a lab, a network of its own) name another 
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,7 +37,7 @@ HEAD = """\
 
 
 STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
-LARGEST = 32 << 20
+LARGEST = 4 << 20
 """Bytes of a lock file at most: a model of a thousand files has a tenth of a MiB."""
 
 
@@ -99,7 +100,7 @@ class Locks:
 def load_lock(root: Path, name: str = FILE) -> Lock:
     """A lock of a site; an empty one when there is no file. Raises SettingsError saying what is wrong with it."""
     path = root / name
-    if not path.exists():
+    if not os.path.lexists(path):
         return Lock()
     if not path.is_file():
         raise SettingsError(f"{path} is not a lock file: it is no file; next: ls -l {path}", code="RW0916")

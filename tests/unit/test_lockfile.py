@@ -171,3 +171,14 @@ def test_two_hosts_with_other_bytes_at_one_commit_are_an_error() -> None:
     by_blob = LockedFile(size=2, blob="2" * 40)
     agreed = Lock(LOCK.images, {name: LockedModel(commit=COMMIT, files={"config.json": by_blob})})
     joined([("h1", LOCK), ("h2", agreed)])  # a hash of another kind contradicts nothing
+
+
+def test_a_lock_file_that_is_a_broken_link_or_large_pins_nothing_unseen(tmp_path: Path) -> None:
+    path = tmp_path / "rackwright.lock.yml"
+    path.symlink_to(path.name)
+    with pytest.raises(SettingsError, match="RW0916"):
+        load_lock(tmp_path)
+    path.unlink()
+    path.write_text("# long\n" * 1_000_000)
+    with pytest.raises(SettingsError, match="RW0916"):
+        load_lock(tmp_path)

@@ -102,7 +102,7 @@ _rendered: dict[tuple[object, ...], Release] = {}
 
 def _templates(site: Path) -> tuple[tuple[str, int, int], ...]:
     """The site's own templates as they lie there now: name, time and size."""
-    files = [(file.name, file.stat()) for file in (site / "templates").glob("*")]
+    files = [(file.name, file.stat()) for file in (site / "templates").glob("*") if file.exists()]
     return tuple(sorted((name, seen.st_mtime_ns, seen.st_size) for name, seen in files))
 
 
