@@ -14,7 +14,7 @@ from pyinfra import logger
 from rackwright.garbage import collect_seldom
 from rackwright.loading.ansible.listing import listing_of
 from rackwright.loading.choice import Choice
-from rackwright.loading.files import is_python, refuse_no_file, site_root
+from rackwright.loading.files import is_python, site_root
 from rackwright.loading.host import InventoryHost
 from rackwright.loading.load import Listing, load
 from rackwright.messages import SettingsError, coded, shortest
@@ -29,6 +29,7 @@ from rackwright.pyinfra_glue.inventories import (
     pin,
     publish,
     refuse_half_groups,
+    refuse_unreadable,
     settings_of,
     tell,
 )
@@ -124,7 +125,7 @@ def refuse_other_formats() -> None:
     named = pyinfra_options.inventory_named()
     path = Path(named) if named else None
     if path is not None:
-        _refuse_unreadable(path)
+        refuse_unreadable(path)
     if path is None or is_python(path) or not path.exists():
         return
     raise SettingsError(
@@ -133,19 +134,6 @@ def refuse_other_formats() -> None:
         "rackwright's own commands take the file as it is",
         code="RW1407",
     )
-
-
-def _refuse_unreadable(path: Path) -> None:
-    """Refuse what pyinfra would wait for, take for an inventory without hosts, or end in a traceback at."""
-    refuse_no_file(path)
-    if os.path.lexists(path) and not path.exists():
-        raise SettingsError(f"{path}: this link leads to no file; next: ls -l {path}", code="RW1306")
-    if not (path.is_file() and is_python(path)):
-        return
-    try:
-        compile(path.read_bytes(), str(path), "exec")
-    except (OSError, SyntaxError, ValueError) as error:
-        raise SettingsError(f"{path}: {type(error).__name__}: {error}", code="RW1308") from None
 
 
 def _publish(listing: Listing, inventory_file: Path) -> PyinfraGroups:

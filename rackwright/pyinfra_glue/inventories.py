@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -77,6 +78,19 @@ def load_inventory(path: str | Path, arguments: bool = True, choice: Choice = EV
             code="RW1307",
         )
     return with_arguments(site_root(inventory), found) if arguments else list(found)
+
+
+def refuse_unreadable(path: Path) -> None:
+    """Refuse what pyinfra would wait for, take for an inventory without hosts, or end in a traceback at."""
+    refuse_no_file(path)
+    if os.path.lexists(path) and not path.exists():
+        raise SettingsError(f"{path}: this link leads to no file; next: ls -l {path}", code="RW1306")
+    if not (path.is_file() and is_python(path)):
+        return
+    try:
+        compile(path.read_bytes(), str(path), "exec")
+    except (OSError, SyntaxError, ValueError) as error:
+        raise SettingsError(f"{path}: {type(error).__name__}: {error}", code="RW1308") from None
 
 
 @contextmanager
