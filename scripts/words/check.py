@@ -16,16 +16,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from scripts.words.sentences import asserted_in
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 BASELINE = HERE / "baseline.txt"
 BIN = Path(sys.executable).parent
 READ = re.compile(r"\.(py|md|sh|yaml|j2)$|(^|/)Makefile$")
 NOT_READ = re.compile(
-    r"^(scripts/words/|tests/fixtures/|packages/engines/rackwright_engines/data/|CHANGELOG"
+    r"^(scripts/words/|tests/(fixtures/|texts\.py)|packages/engines/rackwright_engines/data/|CHANGELOG"
     r"|docs/reference/(failures|operations|settings))"
 )
-"""The word lists, other programs' output, generated pages, and what former versions said."""
+"""The word lists, other programs' output, the product's own texts, generated pages, and what former versions said."""
 PUBLIC = ("rackwright/", "rackwright_lab/", "packages/", "bench/", "scripts/", "tasks/")
 """Where public functions have docstrings; a test's name is its docstring."""
 MISSING = re.compile(r"D10\d")
@@ -105,10 +107,16 @@ def _bound(tree: ast.AST) -> Iterator[tuple[str, int]]:
                 yield name, node.lineno
 
 
+def quoted(paths: list[str]) -> Iterator[Finding]:
+    """Every sentence that a test asserts."""
+    for path, one in asserted_in(ROOT, paths):
+        yield Finding("quoted", path, one.line, f"{one.text!r}: a code and its fields, or tests/texts.py")
+
+
 def findings() -> list[Finding]:
     """Everything that is found, in the order of rules and paths."""
     paths = read_files()
-    return sorted({*docstrings(), *spelling(paths), *phrases(paths), *names(paths)})
+    return sorted({*docstrings(), *spelling(paths), *phrases(paths), *names(paths), *quoted(paths)})
 
 
 def counted(found: list[Finding]) -> Counter[tuple[str, str]]:

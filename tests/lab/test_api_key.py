@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from rackwright_lab.hosts.host import Host
+from tests import texts
 from tests.lab.conftest import BIN, Run
 from tests.lab.products import in_proof
 from tests.lab.test_bench import cache_with_standin
 from tests.lab.test_leaks import files_with, in_text
 from tests.lab.test_profiles import HOME, INVENTORY, ONE, Bench, bench, fresh
+from tests.refused import refusal, row_of
 
 pytestmark = pytest.mark.lab
 __all__ = ["bench", "fresh"]
@@ -66,6 +68,8 @@ while True:
         time.sleep(0.005)
 """
 """Takes the port as soon as it is free, and answers all that an endpoint is asked."""
+SQUATTED = texts.TAKEN.format(port=8000, by="python3, pid ")
+PORT_FAULT = "another process on its port"
 
 
 @contextmanager
@@ -84,10 +88,10 @@ def squatter(host: Host) -> Iterator[None]:
 def test_an_endpoint_asks_for_its_key_and_takes_a_new_one(bench: Bench, tmp_path: Path) -> None:
     run = bench.deploy(VLLM, "-vvv", **ONE, api_key=KEY)
     assert run.status == 0, run.output
-    assert "proved: its key is asked for: without it /v1/models answers 401" in run.output
-    assert "proved: a chat answer" in run.output
+    row_of(run.output, "proved", "its key is asked for", "/v1/models", "401")
+    row_of(run.output, "proved", "a chat answer")
     # A host of the lab has no pids controller; tests/unit/test_api_key_rows.py has the row's figures.
-    assert "not measured: threads in the container" in run.output
+    row_of(run.output, "not measured", "threads in the container")
     assert KEY not in run.output
     assert [status(bench.host, path) for path in ("/health", "/v1/models")] == ["200", "401"]
     assert [status(bench.host, "/v1/models", key) for key in (KEY, NEXT)] == ["200", "401"]
@@ -106,14 +110,13 @@ def test_an_endpoint_asks_for_its_key_and_takes_a_new_one(bench: Bench, tmp_path
     bench.host.run("systemctl stop rackwright-llm")
     with squatter(bench.host):
         said = asked(bench, NEXT, "chat", str(INVENTORY), "--", "What is 17 + 25?")
-        assert "is not asked: port 8000 is taken by python3, pid " in said.output, said.output
+        assert f"is not asked: {SQUATTED}" in said.output, said.output
         cache = f"XDG_CACHE_HOME={cache_with_standin(tmp_path)}"
         words = ("env", cache, BIN / "rackwright", "bench", str(INVENTORY), "-y")
         assert "RW1543" in bench._run(VLLM, {**ONE, "api_key": NEXT}, *words).output
         refused = bench.deploy(VLLM, **ONE, api_key=NEXT)
         assert refused.status == 1
-        assert "RW3146: port: 8000 is taken by python3, pid" in refused.output
-        assert ", user ops, at 0.0.0.0" in refused.output
+        refusal(refused.output, "RW3146", "8000", "python3, pid ", ", user ops, at 0.0.0.0")
 
     open_again = bench.deploy(VLLM, **ONE)
     assert open_again.status == 0, open_again.output
@@ -127,9 +130,9 @@ def test_whoever_takes_the_port_in_a_switch_gets_no_key_and_is_named_as_the_host
     with squatter(bench.host):
         run = bench.deploy(VLLM, **ONE, api_key=NEXT)
         assert run.status == 1, run.output
-        assert "is taken by python3, pid " in run.output
+        assert SQUATTED in run.output
         assert "user ops, at 0.0.0.0; next: " in run.output
-        assert "quarantined (another process on its port)" in run.output
+        assert texts.QUARANTINED.format(host=bench.host.name, why=PORT_FAULT) in run.output
         assert "GPUs inside the container" not in run.output
         assert "proved:" not in run.output
     run = bench.deploy(VLLM, **ONE, api_key=NEXT)
@@ -145,7 +148,7 @@ def test_on_the_hosts_network_too_nobody_else_gets_the_key(bench: Bench) -> None
         run = bench.deploy(VLLM, **own, api_key=NEXT)
         assert run.status == 1, run.output
         assert "user ops, at 0.0.0.0; next: " in run.output
-        assert "quarantined (another process on its port)" in run.output
+        assert texts.QUARANTINED.format(host=bench.host.name, why=PORT_FAULT) in run.output
     assert bench.deploy(VLLM, **own, api_key=NEXT).status == 0
     said = asked(bench, NEXT, "chat", str(INVENTORY), "--", "What is 17 + 25? Answer with the number only.")
     assert "42" in said.output, said.output

@@ -14,6 +14,7 @@ import pytest
 from rackwright_lab import faults
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
+from tests import texts
 from tests.lab.conftest import Site
 from tests.lab.products import in_proof, with_proof
 from tests.lab.running import deploying
@@ -212,7 +213,7 @@ def test_a_port_that_dockerd_kept_from_a_power_cut_is_freed(site: Site, lived: H
     if who == "the next run":
         run = site.deploy("-y", limit=[lived.name])
         assert run.status == 0, run.output
-        assert "restarting dockerd, which runs nothing" in run.output
+        assert texts.RESTARTS_IDLE_DOCKERD in run.output
     active = f"[ $(systemctl is-active {UNIT}) = active ]"
     lived.run(f"for i in $(seq 180); do {active} && exit 0; sleep 0.5; done; exit 1")
     assert_converged(site, lived)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from rackwright_lab.hosts.host import Host
+from tests import texts
 from tests.lab.conftest import BIN, ROOT, Run, Site
+from tests.refused import refusal
 
 pytestmark = pytest.mark.lab
 OWN = """
@@ -57,7 +60,7 @@ def test_without_firewall_nothing_of_it_is_planned_changed_or_judged(lived: Host
     before = rules_of(lived)
     plan = own_site("rackwright", "plan", "inventory/lab.py", "--limit", lived.name)
     assert plan.status == 0, plan.output
-    assert "left behind: file, rule, unit of firewall(), which is no longer called" in plan.output
+    assert texts.LEFT_BEHIND.format(kinds="file, rule, unit", step="firewall") in plan.output
     assert "not looked at: Tune the kernel" in plan.output
     lived.run("iptables -I INPUT -p tcp --dport 4242 -j ACCEPT")
     lived.run("rm -f /root/.docker/config.json")  # something to put back, so that the host must converge
@@ -82,7 +85,7 @@ def test_a_wrong_order_is_refused_before_any_connection(own_site: Callable[..., 
     deploy.write_text("from tasks import docker, preflight\ndocker()\npreflight()\n")
     run = own_site("pyinfra", "inventory/lab.py", "wrong.py", "-y")
     assert run.status == 1
-    assert "docker() stands before preflight(); next: move preflight() above docker()" in run.output
+    refusal(run.output, "RW2004", "docker()", "move preflight() above docker()")
     assert "Connected" not in run.output
 
 
@@ -90,11 +93,11 @@ def test_what_a_step_left_goes_when_asked_and_the_endpoint_serves_on(lived: Host
     served = lived.run("docker inspect --format '{{.Id}}' rackwright-llm").stdout
     words = ("teardown", "inventory/lab.py", "--limit", lived.name, "--left-behind")
     ahead = own_site("rackwright", *words, "--dry")
-    assert "would remove our firewall rules (its step is no longer called)" in ahead.output
+    assert f"remove our firewall rules ({texts.NO_LONGER_CALLED})" in ahead.output
     assert "rackwright:" in lived.run("iptables-save").stdout
     run = own_site("rackwright", *words, "-y")
     assert run.status == 0, run.output
-    assert "done: what steps that are no longer called had left is gone" in run.output
+    assert texts.LEFT_BEHIND_GONE in run.output
     assert "rackwright:" not in lived.run("iptables-save; ip6tables-save").stdout
     lived.run("! test -e /etc/systemd/system/rackwright-firewall.service && ! test -e /etc/rackwright/firewall")
     assert lived.run("docker inspect --format '{{.Id}}' rackwright-llm").stdout == served
@@ -107,7 +110,7 @@ def test_a_step_runs_alone_from_its_own_file(lived: Host, site: Site) -> None:
     words = ("inventory/lab.py", "tasks/firewall.py", "-y", "--limit", lived.name)
     run = site.command(BIN / "pyinfra", *words)
     assert run.status == 0, run.output
-    assert run.changed == ["Firewall | Containers and the allowed networks reach the endpoints' ports"]
+    assert [name.partition(" | ")[0] for name in run.changed] == ["Firewall"]
     assert site.command(BIN / "pyinfra", *words).changed == []
 
 
@@ -119,12 +122,13 @@ def test_own_operations_run_once_in_a_rollout_and_a_rollback_runs_none(
     changed = ("--gate", "basic", "--data", 'engine={"stream_interval": 31}')
     run = own_site("rackwright", "rollout", *words, "--bake", "0", *changed)
     assert run.status == 0, run.output
-    assert run.output.count("Starting operation: Tune the kernel") == 1
+    assert run.output.count("operation: Tune the kernel") == 1
     lived.run("test -e /run/tuned && rm /run/tuned")
     back = own_site("rackwright", "rollback", *words)
     assert back.status == 0, back.output
-    assert "the site's own operations are not run: Note the time before the turns, " in back.output
-    assert ", Tune the kernel" in back.output
+    (not_run,) = re.findall(f"{texts.OPERATIONS_NOT_RUN}(.+)", back.output)
+    assert "Note the time before the turns, " in not_run
+    assert ", Tune the kernel" in not_run
     lived.run("! test -e /run/tuned")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rackwright_lab.lab import Lab
+from tests import texts
 from tests.lab import tutorial
 from tests.lab.conftest import Site
 from tests.lab.products import in_proof, with_proof
@@ -53,7 +54,7 @@ def test_another_port_is_proven_there_and_the_rules_follow_what_serves(scene: Sc
     assert scene.deploy().status == 0
     with scene.faults({"fault": "repeat_bang", "when": {"port": 8006}}):
         run = scene.deploy(port=8006)
-    assert "serves its last proven release again" in run.output
+    assert texts.ROLLED_BACK.format(endpoint="llm") in run.output
     assert "42" in scene.ask(8000)
     assert ports_in_rules(scene) == {"8000"}
     with (
@@ -94,7 +95,7 @@ def test_firewall_and_time_limits_restart_nothing(scene: Scene) -> None:
     scene.host.run("docker exec rackwright-llm sh -c 'cd /config/release && sha256sum --check --quiet SHA256SUMS'")
     adopted = scene.deploy(**asked, rollout={"adopt": True})
     assert adopted.status == 0, adopted.output
-    assert "its unit or its helper scripts differ, and --adopt asks for them" in adopted.output
+    assert texts.ADOPTS in adopted.output
     assert "proved: a chat answer" in adopted.output
     assert scene.runs() == scene.proven() != release
     assert scene.starts() == before + 1
@@ -124,7 +125,7 @@ def test_an_endpoint_that_found_its_port_taken_at_its_start_serves_once_dockerd_
     scene.wait("active", seconds=120)
     assert "42" in scene.ask()
     told = scene.host.run("journalctl --sync; journalctl --boot --unit rackwright-watch --output cat --no-pager").stdout
-    assert "it ran nothing and was restarted; started: rackwright-llm.service" in told
+    assert texts.WATCH_RESTARTED.format(units=" rackwright-llm.service") in told
     assert scene.deploy().changed == []
 
 
@@ -154,13 +155,13 @@ def test_a_bad_release_rolls_back(scene: Scene, case: str) -> None:
         run = scene.deploy(engine=change, **data)
     assert run.status != 0
     assert re.search(sentence, run.output), run.output
-    assert "serves its last proven release again" in run.output
+    assert texts.ROLLED_BACK.format(endpoint="llm") in run.output
     assert scene.runs() == scene.proven() == good
     assert "42" in scene.ask()
     kept = re.findall(r"the log of the failed try is kept on the host: (\S+)\.log", run.output)
     assert "Starting" in scene.host.run(f"cat {kept[-1]}.log").stdout
     assert good in scene.host.run(f"cat {kept[-1]}.before.log").stdout
-    assert re.search(r"pointing back took [\d.]+ s, serving again after [\d.]+ s", run.output), run.output
+    assert re.search(texts.pattern(texts.CLOCKS, pointed=r"[\d.]+", serving=r"[\d.]+"), run.output), run.output
     (fetched,) = re.findall(r"the failed release's log: (/\S+)", run.output)
     assert "Starting" in Path(fetched).read_text()
     if case == TUTORIAL_CASE:
@@ -172,7 +173,7 @@ def test_a_command_line_that_the_image_refuses_is_never_switched_to(scene: Scene
     before = scene.starts()
     run = scene.deploy(engine=interval(9), arguments=["--nonsense"])
     assert run.status != 0
-    assert "the server's command line refuses it: No such option" in run.output
+    assert f"{texts.REFUSED_WORDS}No such option" in run.output
     assert scene.starts() == before
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -11,9 +12,11 @@ import pytest
 
 from rackwright.concerns.firewall import remove_script
 from rackwright.concerns.firewall.kept import SCRIPT, UNIT, UNIT_FILE
+from tests import texts
 from tests.lab.calm import settle
 from tests.lab.firewall_scene import EVERYBODY, FRIEND_ONLY, Client, Scene, raised
 from tests.lab.products import in_proof
+from tests.refused import refusal
 
 pytestmark = pytest.mark.lab
 
@@ -198,7 +201,7 @@ def test_what_a_site_closes_for_containers_stays_closed(scene: Scene) -> None:
         with scene.unwatched():
             scene.host.run(f"iptables -I DOCKER-USER {last} -d {server} -j DROP")
             run = scene.deploy()
-        assert "a rule that closes stands behind ours" in run.output
+        assert f"in DOCKER-USER {texts.RULE_BEHIND}" in run.output
         assert not scene.container_reaches(server, 443)
         assert scene.deploy().changed == []
     finally:
@@ -227,7 +230,7 @@ def test_a_change_that_locks_us_out_is_taken_back_by_the_host(scene: Scene) -> N
     before = (scene.ours(), scene.foreign(), scene.host.run(f"cat {SCRIPT}").stdout)
     run = scene.deploy(**LOCK_OUT)
     assert run.status != 0
-    assert "no new SSH connection could confirm" in run.output
+    refusal(run.output, "RW0717", scene.host.name)
     scene.wait_for(lambda: scene.host.ssh("true").returncode == 0)
     assert (scene.ours(), scene.foreign(), scene.host.run(f"cat {SCRIPT}").stdout) == before
     assert scene.deploy(allow_from=scene.friends).changed == []
@@ -270,7 +273,7 @@ def test_a_host_moved_to_the_legacy_backend_is_closed_again_and_keeps_none_of_ou
             _backend(scene, "legacy")
             run = scene.deploy(allow_from=scene.friends)
         assert run.status == 0
-        assert "iptables-nft has rules of its own" in run.output
+        assert re.search(texts.pattern(texts.TWO_BACKENDS, command="iptables-nft"), run.output), run.output
         assert "rackwright:" not in scene.host.run("iptables-nft-save; ip6tables-nft-save").stdout
         assert any("DOCKER-USER" in rule for rule in scene.ours())
         assert scene.who_gets_in() == FRIEND_ONLY

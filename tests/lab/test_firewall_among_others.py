@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from rackwright.concerns.firewall.kept import CHECK, SCRIPT
 from rackwright.concerns.lease import LEASE
 from rackwright.concerns.watch import WATCH_SERVICE, WATCH_TIMER
+from tests import texts
 from tests.lab.calm import settle
 from tests.lab.firewall_scene import FRIEND_ONLY, Scene, raised
 from tests.lab.products import in_proof
@@ -132,11 +134,11 @@ def test_what_even_our_table_does_not_outlive_is_put_back_and_a_fight_is_named(s
     scene.host.run(f"systemctl start {WATCH_TIMER}")
     run = scene.deploy(allow_from=scene.friends)
     assert (run.status, run.changed) == (0, [])
-    assert "has put its firewall rules back 3 times" in run.output
-    assert "for the 3. time within an hour; by process" in run.output
+    assert texts.PUT_BACK_OFTEN.format(times="3 times") in run.output
+    assert f"{texts.PUT_BACK_AGAIN.format(times=3)}by process" in run.output
     assert "(nft)" in run.output
     shown = scene.own("firewall", "show", "inventory/lab.py")
-    assert "the rules stand as they were put" in shown.output
+    assert texts.AS_PUT in shown.output
     assert shown.output.count("put back ") == 3
 
 
@@ -151,7 +153,7 @@ def test_nothing_is_put_back_while_somebody_is_at_work(scene: Scene) -> None:
     shown = scene.own("firewall", "show", "inventory/lab.py")
     assert shown.status == 1
     assert "is not as it was put" in shown.output
-    assert "nothing is put back for another" in shown.output
+    assert re.search(texts.pattern(texts.PAUSED, seconds=r"\d+"), shown.output), shown.output
     assert scene.own("firewall", "resume", "inventory/lab.py", "--limit", scene.host.name).status == 1, (
         "its timer does not run"
     )

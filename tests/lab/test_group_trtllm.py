@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from rackwright_lab.hosts.host import Host
+from tests import texts
 from tests.lab.conftest import Site
 from tests.lab.fleets import proven, running
 from tests.lab.group.serving import (
@@ -85,12 +86,12 @@ def test_two_hosts_serve_one_model(site: Site) -> None:
 
 def test_the_heads_key_starts_ranks_and_nothing_else(site: Site) -> None:
     head, member = site.lab.hosts
-    assert come_in(site, "id") == "refused: it is not orted with plain options"
-    assert come_in(site, "orted -mca ess $(id)") == "refused: it is not orted with plain options"
+    for other in ("id", "orted -mca ess $(id)"):
+        assert come_in(site, other) == f"refused: {texts.NOT_ORTED}"
     elsewhere = f"orted -mca orte_hnp_uri 1.0;tcp://{member.address}:29502"
     assert come_in(site, elsewhere) == f"refused: it does not call {head.address} back"
     named = f"orted -mca orte_hnp_uri 1.0;tcp://{head.address}:29502 -mca mca_base_component_path /scratch"
-    assert come_in(site, named) == "refused: it names files of its own"
+    assert come_in(site, named) == f"refused: {texts.NAMES_FILES}"
     assert head.run("stat -c %a:%U /run/rackwright/groups/llm/key").stdout.strip() == "600:root"
     assert head.run(f"docker exec rackwright-llm grep -rl PRIVATE {HERE} /root /scratch", check=False).stdout == ""
 

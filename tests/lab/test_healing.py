@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rackwright_lab.lab import Lab
+from tests import texts
 from tests.lab.conftest import Site
 from tests.lab.products import in_proof
 from tests.lab.scene import HOME, Scene, interval, serving
@@ -83,7 +84,7 @@ def test_a_removed_container_comes_back_by_itself_whatever_it_has_left_in_its_ca
     assert "42" in scene.ask()
     scene.host.run(f"chmod 0755 {HOME}/llm/caches")
     before = scene.starts()
-    assert "close the caches of endpoint llm" in scene.deploy().output
+    assert texts.CLOSES_CACHES.format(endpoint="llm") in scene.deploy().output
     assert scene.host.run(f"stat -c %a {HOME}/llm/caches").stdout.strip() == "700"
     assert scene.deploy().changed == []
     assert scene.starts() == before

@@ -16,6 +16,7 @@ import pytest
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from rackwright_lab.servers.web import MIRROR_HOST
+from tests import texts
 from tests.lab.conftest import BIN, ROOT, Run, Site
 from tests.lab.products import in_proof, with_proof
 from tests.lab.running import deploying
@@ -171,7 +172,7 @@ def test_a_bare_host_waits_for_the_lock_and_gets_docker_behind_its_proxy(site: S
     wait_for(bare, "find /proc/[0-9]*/fd -lname /var/lib/dpkg/lock-frontend 2>/dev/null | grep -q .")
     asked: dict[str, Any] = {"docker": {"users": ["ops"]}, "proxy": {"http": site.lab.proxy.url}}
     with deploying(site, bare.name, *given(**asked), program=DEPLOY) as running:
-        assert running.until("waiting for /var/lib/dpkg/lock-frontend, held by process"), running.output
+        assert running.until(texts.APT_LOCK.format(lock="/var/lib/dpkg/lock-frontend")), running.output
         bare.run("touch /run/let-go")
         run = running.end()
     assert run.status == 0, run.output
@@ -207,7 +208,7 @@ def test_a_power_cut_in_the_middle_of_the_installation_heals(site: Site, bare: H
     assert bare.run("dpkg --audit").stdout != "", "the cut came in time"
     healed = settle(site, bare)
     assert healed.status == 0, healed.output
-    assert "an installation of ours was cut on this host; finishing it" in healed.output
+    assert texts.APT_CUT in healed.output
     assert bare.run("dpkg --audit").stdout == ""
     assert "nvidia" in bare.run("docker info --format '{{json .Runtimes}}'").stdout
     assert settle(site, bare).changed == []
@@ -302,7 +303,7 @@ def test_dockerd_down_is_started(site: Site, lived: Host) -> None:
     lived.run("systemctl stop docker.service docker.socket && systemctl disable docker.service")
     run = settle(site, lived)
     assert run.status == 0, run.output
-    assert "start dockerd (it is installed but does not answer)" in run.output
+    assert f"start dockerd ({texts.DOCKERD_DOWN})" in run.output
     assert lived.run("systemctl is-enabled docker.service").stdout.strip() == "enabled"
 
 
@@ -344,7 +345,7 @@ def test_the_toolkit_follows_its_pin(site: Site, lived: Host) -> None:
     assert re.search(r"warn RW\d+: container toolkit", again.output)
     run = settle(site, lived, docker={"toolkit_version": "9.9-1"})
     assert run.status == 1
-    assert "the repository has no 9.9-1; it has: 1.17.8-1" in run.output
+    assert f"{texts.WRONG_PIN.format(version='9.9-1')} 1.17.8-1" in run.output
     assert settle(site, lived, docker={"toolkit_version": newest}).status == 0
     assert lived.run(installed).stdout == newest
     assert settle(site, lived).status == 0

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rackwright_lab.lab import Lab
+from tests import texts
 from tests.lab.conftest import Run, Site
 from tests.lab.products import with_proof
 from tests.lab.scene import HOME, Scene, interval
@@ -50,7 +51,7 @@ def test_what_an_engine_answers_is_never_obeyed(hostile: Scene, site: Site, case
         run = scene.deploy(engine=interval(number))
     assert run.status != 0
     assert {"answer": "17 + 25 is answered with", "model_id": "/v1/models answers"}[fault] in run.output, run.output
-    assert "serves its last proven release again" in run.output, run.output
+    assert texts.ROLLED_BACK.format(endpoint="llm") in run.output, run.output
     (log,) = re.findall(r"the failed release's log: (/\S+)", run.output)
     assert "Starting" in Path(log).read_text()
     report = site.rackwright("report", "last")

@@ -11,6 +11,7 @@ import pytest
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.inventory import ssh_data
 from tests.lab.conftest import BIN, Run, Site
+from tests.refused import refusal
 
 pytestmark = pytest.mark.lab
 
@@ -72,7 +73,7 @@ def test_a_deploy_of_somebody_elses_serves_what_its_arguments_say(site: Site, ru
     host = site.lab.host("lived2")
     wrong = run(more="\n    gpu=[0],")
     assert wrong.status == 1
-    assert "gpu: unknown key (did you mean gpus?)" in wrong.output
+    refusal(wrong.output, "RW0210", "gpu: ", "gpus?")
     assert not made(host)
     assert "Traceback" not in wrong.output
 

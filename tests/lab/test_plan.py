@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rackwright_lab.hosts.host import Host
+from tests import texts
 from tests.lab import tutorial
 from tests.lab.conftest import ARTEFACTS, Site
 
@@ -80,7 +81,7 @@ def test_what_runs_is_held_against_its_release(site: Site) -> None:
     lived.run(f"{BY_HAND} && systemctl restart rackwright-llm && rm {OVERRIDE} && systemctl daemon-reload")
     for verb in ("drift", "status", "plan"):
         shown = site.rackwright(verb, "inventory/lab.py", *limit).output
-        assert "it was started with DEBUG_BY_BOB, --memory, not as its release says" in shown, shown
+        assert texts.STARTED_OTHERWISE.format(edited="with DEBUG_BY_BOB, --memory") in shown, shown
         assert "hunter2" not in shown
     assert site.deploy("-y", limit=(lived.name,)).status == 0
     assert site.rackwright("drift", "inventory/lab.py", *limit).status == 0
@@ -109,7 +110,8 @@ def test_a_served_host_is_planned_and_its_drift_is_told(site: Site, tmp_path: Pa
     assert "+max_batch_size: 7" in other.output
     behind = site.rackwright("status", inventory(tmp_path, more={"engine": {"max_batch_size": 7}}), *limit)
     assert "behind" in behind.output, behind.output
-    assert re.search("restarts endpoint llm because .*max_batch_size changed", other.output), other.output
+    restarts = texts.pattern(texts.RESTARTS, endpoint="endpoint llm", why=".*max_batch_size changed")
+    assert re.search(restarts, other.output), other.output
     assert site.lab.secrets()["hub-token"] not in other.output
 
     # Otherwise the host may put its rules back before anybody has looked.
@@ -120,18 +122,18 @@ def test_a_served_host_is_planned_and_its_drift_is_told(site: Site, tmp_path: Pa
     lived.run(BY_HAND)
     drift = site.rackwright("drift", "inventory/lab.py", *limit)
     assert drift.status == 2, drift.output
-    assert "does not start at boot any more" in drift.output
+    assert texts.NO_BOOT in drift.output
     assert "firewall" in drift.output
     assert "/var/lib/rackwright/endpoints/llm are 777:root" in drift.output
     assert "/etc/rackwright/watch are 644:ops" in drift.output
-    assert "docker-proxy, by which Docker starts containers" in drift.output
+    assert re.search(texts.pattern(texts.PROGRAM_GONE, path=r"/\S+/docker-proxy"), drift.output), drift.output
     lived.run("for gone in /usr/*bin/docker-proxy.gone; do mv $gone ${gone%.gone}; done")
-    assert "override.conf is not Rackwright's and sets ExecStart" in drift.output
+    assert texts.DROP_IN_SETS.format(path="override.conf", keys="ExecStart") in drift.output
     status = site.rackwright("status", "inventory/lab.py", *limit).output
     assert "serving" in status
-    assert "it does not start at boot any more" in status
+    assert texts.NO_BOOT in status
     assert "rackwright-boot.service is not enabled" in status
-    assert "override.conf is not Rackwright's" in status
+    assert texts.DROP_IN.format(path="override.conf") in status
     refused = site.rackwright("plan", "inventory/lab.py", *limit)
     assert (refused.status, "RW2467" in refused.output) == (1, True), refused.output
     lived.run(f"rm {OVERRIDE}; systemctl daemon-reload")

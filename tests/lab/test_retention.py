@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
+from tests import texts
 from tests.lab.conftest import Run, Site
 
 pytestmark = pytest.mark.lab
@@ -36,7 +38,8 @@ def test_two_releases_stay_and_older_ones_go_with_their_models(site: Site, lived
     deploy(site, lived, "nvidia/gpt-oss-120b-Eagle3-short-context")
     assert len(lived.run(MODELS).stdout.split()) == 2, "rolling back needs no download"
     third = deploy(site, lived, "nvidia/gpt-oss-120b-Eagle3-throughput")
-    assert "remove the model /srv/models/nvidia--gpt-oss-120b-Eagle3--" in third.output
+    removes = texts.pattern(texts.REMOVES_MODEL, path="/srv/models/nvidia--gpt-oss-120b-Eagle3--.*")
+    assert re.search(removes, third.output), third.output
     assert len(lived.run(MODELS).stdout.split()) == 2
     assert len(lived.run("ls /var/lib/rackwright/endpoints/llm/releases").stdout.split()) == 2
     assert lived.run("test -d /srv/models/gpt-oss-120b", check=False).returncode == 0, "a foreign model stays"
@@ -69,4 +72,4 @@ def test_a_key_is_tried_only_when_asked(site: Site, lived: Host) -> None:
     finally:
         site.lab.registry.heal()
     assert refused.status != 0
-    assert "the key for nvcr.io is not taken" in refused.output
+    assert texts.KEY_REFUSED.format(registry="nvcr.io") in refused.output

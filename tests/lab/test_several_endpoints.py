@@ -9,6 +9,7 @@ import pytest
 
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
+from tests import texts
 from tests.lab.conftest import Site
 from tests.lab.products import in_proof
 from tests.lab.scene import HOME, Scene, endpoints, interval, serving
@@ -33,6 +34,11 @@ def named(scene: Scene, name: str, **own: Any) -> dict[str, Any]:
     return {"endpoint_name": name, **own}
 
 
+def replaces(new: str) -> str:
+    """Return how a plan says that an endpoint takes the place of `llm`."""
+    return texts.REPLACES.format(old="llm", new=f"endpoint {new} at release ")
+
+
 @in_proof("two endpoints in the place of one fail so in test_two_endpoints_beside_each_other, with the same way back")
 def test_a_new_name_that_fails_leaves_the_old_one_serving(scene: Scene) -> None:
     assert scene.deploy().status == 0
@@ -40,8 +46,8 @@ def test_a_new_name_that_fails_leaves_the_old_one_serving(scene: Scene) -> None:
     with scene.faults({"fault": "repeat_bang", "when": {"port": 8009}}):
         run = scene.deploy(**named(scene, "chat", port=8009))
     assert run.status != 0
-    assert "replace endpoint llm by endpoint chat at release" in run.output
-    assert "endpoint llm serves again, in whose place chat was to" in run.output
+    assert replaces("chat") in run.output
+    assert texts.GIVEN_BACK.format(old="llm", new="chat") in run.output
     assert scene.runs() == scene.proven() == good
     assert "42" in scene.ask(8000)
     states = scene.host.run("systemctl is-active rackwright-chat; systemctl is-enabled rackwright-llm", check=False)
@@ -69,11 +75,11 @@ def test_two_endpoints_beside_each_other(scene: Scene) -> None:
     with scene.faults({"fault": "repeat_bang", "when": {"port": 8001}}):
         failed = scene.deploy(endpoints=endpoints("a", "b"))
     assert failed.status != 0
-    assert "endpoint llm serves again, in whose place a was to" in failed.output
+    assert texts.GIVEN_BACK.format(old="llm", new="a") in failed.output
     assert "42" in scene.ask(8000)
     run = scene.deploy(endpoints=endpoints("a", "b"))
     assert run.status == 0, run.output
-    assert "replace endpoint llm by endpoint a at release" in run.output
+    assert replaces("a") in run.output
     assert "42" in scene.ask(8000)
     assert "42" in scene.ask(8001)
     status = scene.site.rackwright("status", "inventory/lab.py", "--limit", scene.host.name)
@@ -117,7 +123,7 @@ def test_with_nothing_to_roll_back_to_it_is_stopped(scene: Scene) -> None:
     with scene.faults({"fault": "repeat_bang", "when": {"port": 8001}}):
         run = scene.deploy(endpoints=endpoints("a", "b"))
     assert run.status != 0
-    assert "endpoint b is stopped: there was no other proven release to roll back to" in run.output
+    assert texts.STOPPED.format(endpoint="b") in run.output
     states = scene.host.run("systemctl is-active rackwright-a rackwright-b", check=False).stdout.split()
     assert states == ["active", "inactive"]
     assert scene.starts("a") == before
@@ -145,7 +151,7 @@ def test_swapped_ports_that_fail_leave_both_where_they_were(scene: Scene) -> Non
         run = scene.deploy(endpoints=swapped(interval(26), load_timeout=8))
     assert run.status != 0
     assert "switch endpoint a at release" in run.output
-    assert "not ready within its load_timeout" in run.output
+    assert texts.NOT_READY in run.output
     assert [served_at(scene, port) for port in (8000, 8001)] == ["rackwright-a", "rackwright-b"]
     assert [(scene.runs(name), scene.proven(name)) for name in ("a", "b")] == good
     scene.host.run(f"[ ! -e {HOME}/a/trial ] && [ ! -e {HOME}/b/trial ]")
@@ -157,7 +163,7 @@ def test_swapped_ports_switch_as_one(scene: Scene) -> None:
     before = [scene.starts(name) for name in ("a", "b")]
     run = scene.deploy(endpoints=swapped())
     assert run.status == 0, run.output
-    assert "each takes GPUs or a port of the other" in run.output
+    assert texts.TOGETHER in run.output
     assert [served_at(scene, port) for port in (8000, 8001)] == ["rackwright-b", "rackwright-a"]
     assert [scene.starts(name) for name in ("a", "b")] == [count + 1 for count in before]
     assert scene.deploy(endpoints=swapped()).changed == []

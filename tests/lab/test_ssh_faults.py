@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import time
@@ -15,12 +16,14 @@ from rackwright.effects.lease.holder import this_holder
 from rackwright_lab import faults
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
+from tests import texts
 from tests.lab.calm import needs_preparing
 from tests.lab.conftest import Run, Site
 from tests.lab.products import in_proof
 from tests.lab.running import Running, deploying
 from tests.lab.test_cuts import UNIT, assert_converged, damage
 from tests.lab.test_deploy import ask
+from tests.refused import refusal
 
 pytestmark = pytest.mark.lab
 
@@ -205,7 +208,7 @@ def test_a_job_outlives_its_run_and_the_next_one_joins_it(site: Site, well: Host
     fetching.stop()
     assert "active" in well.run("systemctl is-active 'rackwright-job-model-*'").stdout
     with deploying(site, well.name) as running:
-        assert running.until("already under way on the host, joining it") is not None, running.output
+        assert running.until(texts.JOINED) is not None, running.output
         faults.clear(site.lab.paths.web)
         run = running.end()
     assert run.status == 0, run.output
@@ -215,9 +218,9 @@ def test_of_two_runs_at_once_the_second_is_told_who_writes(site: Site, well: Hos
     before, starts = fence(well), started(well)
     second = site.deploy("-y", limit=[well.name])
     assert second.status == 1, second.output
-    assert f"[{well.name}] RW0705: another run writes to this host: " in second.output
-    assert f"@{socket.gethostname()} (pyinfra lab.py deploy.py, run " in second.output
-    assert f"rackwright lease break inventory/lab.py --limit {well.name}" in second.output
+    holder = f"@{socket.gethostname()} (pyinfra lab.py deploy.py, run "
+    refusal_text = refusal(second.output, "RW0705", f"[{well.name}] ", holder)
+    assert f"rackwright lease break inventory/lab.py --limit {well.name}" in refusal_text, "the next command"
     assert "Traceback" not in second.output
     assert fence(well) == before, "a run that is refused takes no number"
     faults.clear(site.lab.paths.web)
@@ -238,12 +241,12 @@ def test_unlocking_fences_a_living_run_off_and_its_job_goes_on(site: Site, well:
     # It looks every few seconds; whom it would name, had another run begun meanwhile, is a unit test's.
     first = fetching.end()
     assert first.status == 1, first.output
-    assert "the lease of this run was taken away by " in first.output
+    assert re.search(texts.pattern(texts.LEASE_TAKEN_AWAY), first.output), first.output
     assert "Traceback" not in first.output
     other = site.deploy("-y", "--data", "downloads.stall_timeout=77", limit=[well.name])
     assert other.status == 1, other.output
-    assert "another run is doing this differently right now" in other.output
-    assert "or stop it: systemctl stop rackwright-job-model-" in other.output
+    differs = texts.pattern(texts.DOES_ANOTHER, unit="rackwright-job-model-.*")
+    assert re.search(f"{differs}systemctl stop rackwright-job-model-", other.output), other.output
     well.run("systemctl stop 'rackwright-job-model-*'")
     faults.clear(site.lab.paths.web)
     assert "no host is leased" in site.rackwright("lease", "show", "inventory/lab.py", "--limit", well.name).output
@@ -259,12 +262,12 @@ def test_a_dead_runs_lease_ends_by_itself_or_at_once_on_its_own_machine(
     well.run(f"sed -i.kept 's/^place=/place=elsewhere-/' {LEASE}")
     refused = site.deploy("-y", limit=[well.name])
     assert refused.status == 1, refused.output
-    assert "another run writes to this host: " in refused.output
+    refusal(refused.output, "RW0705", f"[{well.name}] ")
     well.run(f"mv {LEASE}.kept {LEASE}")
     faults.clear(site.lab.paths.web)
     run = site.deploy("-y", limit=[well.name])
     assert run.status == 0, run.output
-    assert f"(process {fetching.process.pid} of this machine), which has ended" in run.output
+    assert texts.LEASE_HOLDER.format(pid=fetching.process.pid) in run.output
     well.run(f"systemctl stop {UNIT}")
     well.run(f"printf 'id=1.0\\nuser=ghost\\nplace=elsewhere\\ntaken=0\\nexpires=1\\n' >{LEASE}")
     assert_converged(site, well)

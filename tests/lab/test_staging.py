@@ -22,9 +22,11 @@ from rackwright_lab.hosts import share
 from rackwright_lab.hosts.host import Host
 from rackwright_lab.lab import Lab
 from rackwright_lab.servers.image import ARM64_ONLY
+from tests import texts
 from tests.lab.calm import needs_preparing
 from tests.lab.conftest import BIN, ROOT, Run, Site
 from tests.lab.products import in_proof, with_proof
+from tests.refused import refusal
 
 pytestmark = pytest.mark.lab
 
@@ -194,7 +196,7 @@ def test_a_registry_that_fails_is_named_after_some_tries(staging: Staging) -> No
     finally:
         staging.site.lab.registry.heal()
     assert run.status == 1
-    assert "could not be pulled from nvcr.io after 4 tries" in run.output
+    assert texts.NOT_PULLED.format(registry="nvcr.io", tries=4) in run.output
 
 
 def test_a_tag_that_does_not_exist_is_named(staging: Staging) -> None:
@@ -288,7 +290,8 @@ def test_each_fault_of_the_hub_has_its_own_text_and_heals(staged: Staging, fault
 def test_a_gated_model_wants_a_token_and_gets_it_by_a_file_only(staged: Staging) -> None:
     run = staged.run(model=GATED, models={"hub_token": None})
     assert run.status == 1
-    assert "is gated, and no models.hub_token is set" in run.output
+    refusal(run.output, "RW2903", GATED)
+    assert f"{GATED}{texts.GATED}" in run.output
     token = staged.site.lab.secrets()["hub-token"]
     run = staged.run("-vvv", "--debug", model=GATED)
     assert run.status == 0, run.output
@@ -346,7 +349,7 @@ def test_a_folder_that_somebody_could_write_to_is_verified_anew_and_closed(stage
     faults.forget_requests(staged.web)
     run = staged.run()
     assert run.status == 0, run.output
-    assert "was made by somebody else: what is right in it is kept" in run.output
+    assert texts.SOMEBODY_ELSES.format(folder=folder) in run.output
     assert digest in staged.on_host(f"sha256sum {folder}/config.json")
     assert staged.on_host(f"find {folder} ! -user root -o -perm /022 ! -type l") == ""
     fetched = [
@@ -388,14 +391,14 @@ def test_a_read_only_store_is_verified_once_used_as_it_is_and_refused_in_words(s
         faults.forget_requests(staged.web)
         run = staged.run()
         assert run.status == 0, run.output
-        assert "is read-only, and not verified by this host yet" in run.output
+        assert texts.NOT_VERIFIED.format(folder=mark) in run.output
         got = [row["path"] for row in faults.requests(staged.web) if row["method"] == "GET"]
         assert [path for path in got if "/api/" not in path] == []
         assert staged.run().changed == []
         refused = staged.run(model=SMALLER)
         assert refused.status == 1
-        assert f"{mark} is read-only for this host, and {mark}/" in refused.output
-        assert "fill it from a host that may write there" in refused.output
+        assert f"{texts.READ_ONLY.format(folder=mark)}{mark}/" in refused.output
+        assert texts.FILL_ELSEWHERE in refused.output
         assert "Traceback" not in refused.output
     finally:
         staged.on_host(f"umount {mark}")
@@ -423,7 +426,7 @@ def test_a_share_on_which_root_is_nobody_is_filled_and_used_and_refused_in_words
         assert staged.run().changed == []
         refused = staged.run(model=SMALLER)
         assert refused.status == 1
-        assert "/srv/models is read-only for this host, and" in refused.output
+        assert texts.READ_ONLY.format(folder="/srv/models") in refused.output
         assert "Traceback" not in refused.output
     finally:
         staged.on_host("umount --lazy /srv/models")
@@ -451,7 +454,7 @@ def test_the_download_outlives_a_killed_run_and_the_next_one_joins_it(staged: St
     assert "active" in staged.on_host("systemctl is-active 'rackwright-job-model-*'")
     run = staged.run(model=BASE)
     assert run.status == 0, run.output
-    assert "already under way on the host, joining it" in run.output
+    assert texts.JOINED in run.output
     assert staged.run(model=BASE).changed == []
 
 
@@ -468,7 +471,7 @@ def test_a_reboot_in_the_middle_loses_nothing(staged: Staging) -> None:
     faults.clear(staged.web)
     run = staged.run(model=BASE)
     assert run.status == 0, run.output
-    assert "going on where an earlier run stopped" in run.output
+    assert texts.CONTINUED in run.output
 
 
 def _wait_for(true: Any, seconds: float = 60) -> None:

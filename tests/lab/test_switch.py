@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from rackwright_lab.lab import Lab
+from tests import texts
 from tests.lab.conftest import Site
 from tests.lab.products import in_proof
 from tests.lab.scene import HOME, Scene, interval, serving
+from tests.refused import refusal
 
 pytestmark = pytest.mark.lab
 
@@ -51,7 +53,7 @@ def test_a_gpu_that_fails_during_the_switch_is_seen(scene: Scene) -> None:
         run = running.end()
     assert run.status != 0
     assert f"GPU errors since the switch: {line}" in run.output
-    assert "serves its last proven release again" in run.output
+    assert texts.ROLLED_BACK.format(endpoint="llm") in run.output
 
 
 def test_an_open_stream_is_let_finish(scene: Scene) -> None:
@@ -94,18 +96,18 @@ def test_hooks_take_it_out_and_let_it_in_again(scene: Scene) -> None:
     hooks = {name: ["/root/balancer", name.removesuffix("_hook")] for name in ("drain_hook", "ready_hook")}
     run = scene.deploy(engine=interval(25), **hooks)
     assert run.status != 0
-    assert "it serves what it served: the drain_hook ended with status 1: /root/balancer" in run.output
+    refusal(run.output, "RW0726", "endpoint llm", "drain_hook", "status 1", "/root/balancer")
     assert (scene.runs(), scene.starts()) == (good, before)
     scene.host.run("rm /root/refuse-drain; touch /root/refuse-ready")
     run = scene.deploy(engine=interval(25), **hooks)
     assert run.status != 0
-    assert "clients are not let in again: the ready_hook ended with status 1" in run.output
+    refusal(run.output, "RW0724", "ready_hook", "status 1")
     new = scene.proven()
     assert new != good
     scene.host.run("rm /root/refuse-ready")
     run = scene.deploy(engine=interval(25), **hooks)
     assert run.status == 0, run.output
-    assert "clients were not let in again after its last switch" in run.output
+    assert texts.LET_IN_LATE in run.output
     assert scene.starts() == before + 1
     assert scene.deploy(engine=interval(25), **hooks).changed == []
     assert scene.host.run("cat /root/balancer.log").stdout.splitlines() == [
@@ -137,7 +139,7 @@ def test_a_host_that_is_cut_off_during_its_switch_commits_alone(scene: Scene) ->
         finally:
             scene.host.restore_network()
     assert run.status == 1
-    assert "the host finishes the switch by itself, or rolls back" in run.output
+    assert texts.ALONE in refusal(run.output, "RW0712", scene.host.name)
     assert scene.deploy(engine=interval(26)).changed == []
 
 
@@ -148,13 +150,14 @@ def test_with_the_control_process_killed_before_its_word_the_host_rolls_back_alo
     with scene.deploying(**options) as running:
         assert running.until("basic proof passed") is not None, running.output
         running.stop()
-    assert ended(scene, "rolled-back").startswith("no word came within 6 s (gate.commit_deadline)")
+    assert ended(scene, "rolled-back").startswith(texts.NO_WORD.format(seconds=6))
     assert scene.proven() == scene.runs() == good
     assert "42" in scene.ask()
     again = scene.deploy("--dry", engine=interval(27))
     assert "it was tried here at" in again.output
 
 
+@in_proof("three_hosts/test_blame.py kills a rollout in a switch, and its resume joins it and gives the word")
 def test_a_host_that_waits_for_a_killed_control_process_gets_the_word_of_the_next(scene: Scene) -> None:
     before = scene.starts()
     options: dict[str, Any] = {"engine": interval(28), "gate": {"level": "full", "commit_deadline": 120}}
@@ -163,7 +166,7 @@ def test_a_host_that_waits_for_a_killed_control_process_gets_the_word_of_the_nex
         running.stop()
     run = scene.deploy(**options)
     assert run.status == 0, run.output
-    assert "already under way on the host, joining it" in run.output
+    assert texts.JOINED in run.output
     assert "proved: a tool call" in run.output
     assert scene.starts() == before + 1
     assert scene.proven() == scene.runs()

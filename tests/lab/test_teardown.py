@@ -11,9 +11,11 @@ import pytest
 
 from rackwright.plan.change import Owned
 from rackwright_lab.hosts.host import Host
+from tests import texts
 from tests.lab.conftest import BIN, Site
 from tests.lab.products import in_proof, with_proof
 from tests.lab.running import Running, deploying
+from tests.refused import refusal
 
 pytestmark = pytest.mark.lab
 
@@ -47,7 +49,7 @@ def test_what_was_there_before_is_there_after(site: Site, name: str) -> None:
     run = site.rackwright("teardown", "inventory/lab.py", "-y", "--limit", host.name)
     assert run.status == 0, run.output
     assert "left on the host: image" in run.output
-    assert "gone, but for what is left on purpose" in run.output
+    assert texts.DONE_BUT_KEPT in run.output
     if host.kind == "lived":
         assert state(host) == before
         assert host_has(host, "/srv/models/gpt-oss-120b"), "a foreign half-downloaded model stays"
@@ -173,8 +175,7 @@ def test_a_unit_made_by_hand_is_refused_or_kept_aside_and_put_back(site: Site) -
     before = state(host)
     refused = site.deploy("-y", limit=[host.name])
     assert refused.status == 1
-    assert f"{path} was not written by Rackwright" in refused.output
-    assert "releases: {foreign_units: aside}" in refused.output
+    refusal(refused.output, "RW2405", path, "releases: {foreign_units: aside}")
     assert state(host) == before
     assert not host_has(host, "/var/lib/rackwright")
     assert host.run("systemctl is-active rackwright-llm").stdout.strip() == "active"
@@ -182,7 +183,7 @@ def test_a_unit_made_by_hand_is_refused_or_kept_aside_and_put_back(site: Site) -
     asked = ("-y", "--data", "releases.foreign_units=aside")
     deployed = site.deploy(*asked, limit=[host.name])
     assert deployed.status == 0, deployed.output
-    assert "keep rackwright-llm.service aside in /var/lib/rackwright/aside" in deployed.output
+    assert f"{texts.KEEPS_ASIDE.format(unit='rackwright-llm.service')}/var/lib/rackwright/aside" in deployed.output
     assert "Written by Rackwright" in host.run(f"cat {path}").stdout
     assert Owned("aside", "rackwright-llm.service") in record_on(host)
     assert site.deploy("-y", limit=[host.name]).changed == [], "ours now, so it needs no setting any more"
@@ -208,8 +209,8 @@ def test_without_its_record_a_serving_host_is_cleared_by_marks_and_the_rest_is_s
     run = site.rackwright("teardown", "inventory/lab.py", "--limit", host.name, "-y")
     assert run.status == 1, run.output
     assert "nothing of it is left" not in run.output
-    assert "/var/lib/rackwright/owned.json is gone, and it alone names which packages, holds" in run.output
-    assert "not everything is gone, or known to be gone" in run.output
+    assert texts.NO_RECORD.format(path="/var/lib/rackwright/owned.json") in run.output
+    assert f"{texts.NOT_ALL_GONE}{host.name}" in run.output
     assert traces(host) == [], run.output
     again = site.rackwright("teardown", "inventory/lab.py", "--limit", host.name, "-y")
-    assert (again.status, "nothing of Rackwright was found" in again.output) == (0, True), again.output
+    assert (again.status, texts.NOTHING_FOUND in again.output) == (0, True), again.output

@@ -73,3 +73,21 @@ def test_the_baseline_is_never_written_up(tree: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(check, "findings", lambda: [OLD, NEW] if more else [NEW])
     assert check.main(["--shrink"]) == int(more)
     assert check.BASELINE.read_text() == ("phrase 1 a.md\n" if more else "phrase 1 b.md\n")
+
+
+QUOTING = """
+def test_a(run):
+    assert "the endpoint is back where it was before" in run.output
+    assert run.host.run("cat /a/file and /another/file") == "/a/path/that/is/longer/than/thirty"
+    with pytest.raises(Error, match="a sentence in which something is refused"):
+        pass
+
+def test_its_text(run):
+    assert run.output == "the one place that has this whole sentence"
+"""
+
+
+def test_a_sentence_is_found_where_it_is_asserted_and_its_test_is_not_one_of_a_text(tree: Path) -> None:
+    (tree / "tests").mkdir()
+    (tree / "tests" / "test_a.py").write_text(QUOTING)
+    assert [one.line for one in check.quoted(["tests/test_a.py", "tests/test_a.txt"])] == [3, 5]

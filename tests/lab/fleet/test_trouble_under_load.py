@@ -14,6 +14,7 @@ from tests.lab.fleet.told import failed_outside
 from tests.lab.fleet.watching import Watched, switches_of
 from tests.lab.running import Running
 from tests.lab.test_rebuild import fingerprint
+from tests.refused import refusal
 
 pytestmark = [pytest.mark.lab, LIMIT, pytest.mark.skipif(HOSTS < 10, reason="make proof")]
 
@@ -74,7 +75,7 @@ def test_of_two_rollouts_at_once_one_goes_through(fleet: Fleet, load: Watched) -
             refused = second.end(LONG)
         done = first.end(LONG)
     assert refused.status != 0, refused.output
-    assert "another run writes to this host" in refused.output, refused.output
+    refusal(refused.output, "RW0705")
     assert done.status == 0, done.output
     assert switches_of(refused) == []
     assert failed_outside(load.asked, switches_of(done)) == []

@@ -148,6 +148,7 @@ def test_a_member_that_dies_takes_all_of_them_with_it_and_they_come_back(site: S
     wait_until_all_serve(site, before)
 
 
+@in_proof("a member that dies is above, and a head that reboots below takes all of them with it")
 def test_a_head_that_dies_takes_all_of_them_with_it_and_they_come_back(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     kill(site.lab.hosts[0])
@@ -214,6 +215,7 @@ def test_the_head_comes_back_after_a_reboot_and_all_serve(site: Site) -> None:
     wait_until_all_serve(site, before)
 
 
+@in_proof("the head reboots above, a member dies, and test_group_maintenance.py restarts both")
 def test_a_member_that_reboots_comes_back_and_all_serve(site: Site) -> None:
     before = [started(host) for host in site.lab.hosts]
     site.lab.hosts[-1].reboot()

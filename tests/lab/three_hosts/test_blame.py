@@ -8,10 +8,12 @@ import re
 import pytest
 
 from rackwright_lab.hosts.host import Host
+from tests import texts
 from tests.lab.conftest import BIN, Site
 from tests.lab.fleets import assert_all_serve, begin, engine_of, proven, rollout, switches, words
 from tests.lab.products import in_proof
 from tests.lab.running import Running
+from tests.refused import refusal
 
 pytestmark = pytest.mark.lab
 
@@ -69,14 +71,14 @@ def test_a_killed_rollout_is_resumed_as_one_past_a_deploy_that_the_lease_refused
         assert killed.until(lambda line: f"[{second.name}]" in line and "loading, 5 s" in line) is not None
         refused = fleet.deploy()
         assert refused.status == 1, refused.output
-        assert "another run writes to this host" in refused.output
+        refusal(refused.output, "RW0705")
         early = fleet.rackwright("resume", last_run(fleet, "rollout"), "-y")
         assert early.status == 1
         assert "is still under way" in early.output
     finally:
         killed.stop()
         second.set_engine_faults()
-    assert "was cut; next: rackwright resume" in fleet.rackwright("runs").output
+    assert texts.RUN_CUT in fleet.rackwright("runs").output
     cut, deploy = last_run(fleet, "rollout"), last_run(fleet, "deploy")
     named = fleet.rackwright("resume", deploy, "-y")
     assert named.status == 1
@@ -131,7 +133,7 @@ def test_where_rolling_back_failed_hands_are_needed_and_resume_says_so(fleet: Si
     canary.set_engine_faults()
     again = fleet.rackwright("resume", "-y")
     assert again.status == 3, again.output
-    assert "was rolled back: what served serves its last good release" in again.output
+    refusal(again.output, "RW0612")
     assert_all_serve(fleet, before)
 
 
@@ -183,7 +185,7 @@ def test_a_dark_host_is_skipped_picked_up_and_quarantined_when_it_goes_dark_agai
         resumed.stop()
         dark.restore_network()
     assert lost.status == 5, lost.output
-    assert f"{dark.name} is quarantined (the connection)" in lost.output
+    assert texts.QUARANTINED.format(host=dark.name, why="the connection") in lost.output
     listed = fleet.rackwright("status", "inventory/lab.py", "--only", "failed@last")
     assert "(quarantined)" in listed.output
     assert others[0].name not in listed.output
@@ -193,7 +195,7 @@ def test_a_dark_host_is_skipped_picked_up_and_quarantined_when_it_goes_dark_agai
     assert "done: 0 switched, 2 unchanged" in others_only.output
     again = fleet.rackwright("resume", "-y")
     assert again.status == 0, again.output
-    assert f"{dark.name} is well again, and no longer quarantined" in again.output
+    assert texts.WELL_AGAIN.format(host=dark.name) in again.output
     after = proven(fleet.lab.hosts)
     assert not set(before) & set(after)
     assert_all_serve(fleet, after)

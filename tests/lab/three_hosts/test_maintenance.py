@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from rackwright_lab.hosts.host import Host
+from tests import texts
 from tests.lab.conftest import BIN, Run, Site
 from tests.lab.fleets import assert_all_serve, begin, proven, rollout, switches
 from tests.lab.products import in_proof
@@ -55,7 +56,7 @@ def test_a_drained_host_stays_out_until_it_is_taken_in_again(fleet: Site) -> Non
     assert switches(rolled) == [one.name, three.name]
     plain = fleet.deploy("-y", limit=[two.name])
     assert plain.status == 0, plain.output
-    assert "its endpoints are left as they are" in plain.output
+    assert texts.DRAINED in plain.output
     assert not is_active(two)
     back = fleet.rackwright("undrain", INVENTORY, "--limit", two.name, "-y")
     assert back.status == 0, back.output

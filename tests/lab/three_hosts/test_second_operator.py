@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rackwright.paths import SLICE
+from tests import texts
 from tests.lab.conftest import BIN, Run, Site
 from tests.lab.fleets import assert_all_serve, begin, proven, switches, words
 from tests.lab.products import in_proof
@@ -111,4 +112,4 @@ def test_a_rollout_killed_on_its_way_back_is_unlocked_and_taken_back_from_what_t
     assert_all_serve(fleet, before)
     again = fleet.rackwright(*RESUME, *asked)
     assert again.status == 1
-    assert "rolled it back, so nothing is left to resume" in again.output
+    assert texts.NOTHING_TO_RESUME in again.output

@@ -1,0 +1,106 @@
+"""What Rackwright says without a code, and tests wait for: each text stands here alone.
+
+`{name}` stands for what varies. tests/unit/test_texts.py finds each of them in the product: a text that was changed
+there fails in seconds, and not on lab hosts after minutes.
+"""
+
+from __future__ import annotations
+
+import re
+
+# The switch.
+REPLACES = "replace endpoint {old} by {new}"
+AT_RELEASE = "endpoint {endpoint} at release {release}"
+TOGETHER = "each takes GPUs or a port of the other"
+ADOPTS = "its unit or its helper scripts differ, and --adopt asks for them"
+ROLLED_BACK = "endpoint {endpoint} serves its last proven release again"
+GIVEN_BACK = "endpoint {old} serves again, in whose place {new} was to"
+STOPPED = "endpoint {endpoint} is stopped: there was no other proven release to roll back to"
+NOT_SWITCHED = "not switched: {why}; it serves what it served"
+FAILED_BEFORE = "{host} failed before it"
+NOT_READY = "not ready within its load_timeout"
+TAKEN = "port {port} is taken by {by}"
+NO_WORD = "no word came within {seconds} s (gate.commit_deadline)"
+ALONE = "the host finishes the switch by itself, or rolls back; the next run joins it, or reads how it ended"
+LET_IN_LATE = "clients were not let in again after its last switch"
+CLOCKS = "pointing back took {pointed} s, serving again after {serving} s"
+STARTED_OTHERWISE = "it was started {edited}, not as its release says"
+CLOSES_CACHES = "close the caches of endpoint {endpoint} to other users"
+
+# Endpoints of several hosts.
+NOT_ORTED = "it is not orted with plain options"
+NAMES_FILES = "it names files of its own"
+
+# Jobs, leases and downloads.
+JOINED = "already under way on the host, joining it"
+DOES_ANOTHER = "another run is doing this differently right now: wait until {unit} has ended, or stop it: "
+LEASE_TAKEN_AWAY = "the lease of this run was taken away by {by}, "
+LEASE_HOLDER = "(process {pid} of this machine), which has ended"
+LATE_JOB = "it took more than its time, and was ended after {seconds} s"
+CONTINUED = "going on where an earlier run stopped: "
+NOT_VERIFIED = "{folder} is read-only, and not verified by this host yet"
+SOMEBODY_ELSES = "{folder} was made by somebody else: what is right in it is kept"
+READ_ONLY = "{folder} is read-only for this host, and "
+FILL_ELSEWHERE = "fill it from a host that may write there"
+GATED = " is gated, and no models.hub_token is set"
+NOT_PULLED = "could not be pulled from {registry} after {tries} tries"
+KEY_REFUSED = "the key for {registry} is not taken"
+WAITS_FOR_FETCH = "another process is fetching into {folder}"
+READ_ONLY_WHOLE = "{folder}: read-only, complete and verified, "
+NO_BYTE = "no byte came for {seconds}"
+
+# Docker.
+CONFIGURES_DOCKERD = "configure dockerd and {action} it"
+CHAINS_GONE = "Docker's chains are gone ({chains})"
+RESTARTS_IDLE_DOCKERD = "restarting dockerd, which runs nothing"
+DOCKERD_DOWN = "it is installed but does not answer"
+PROGRAM_GONE = "{path}, by which Docker starts containers, is no longer on this host"
+APT_LOCK = "waiting for {lock}, held by process "
+APT_CUT = "an installation of ours was cut on this host; finishing it"
+WRONG_PIN = "the repository has no {version}; it has:"
+WATCH_RESTARTED = "it ran nothing and was restarted; started:{units}"
+
+# The firewall.
+RULE_BEHIND = "a rule that closes stands behind ours: "
+TWO_BACKENDS = "{command} has rules of its own beside {backend}: "
+PUT_BACK_OFTEN = "this host has put its firewall rules back {times}, "
+PUT_BACK_AGAIN = "for the {times}. time within an hour; "
+AS_PUT = "the rules stand as they were put"
+PAUSED = "nothing is put back for another {seconds} s"
+UNREACHABLE_PORT = "warning: port {port} is not reachable from {by}"
+
+# Plans, drift and teardown.
+RESTARTS = "restarts {endpoint} because {why}"
+NO_BOOT = "it does not start at boot any more"
+DROP_IN = "{path} is not Rackwright's"
+DROP_IN_SETS = "{path} is not Rackwright's and sets {keys}"
+LEFT_BEHIND = "left behind: {kinds} of {step}(), which is no longer called"
+NO_LONGER_CALLED = "its step is no longer called"
+LEFT_BEHIND_GONE = "done: what steps that are no longer called had left is gone"
+OPERATIONS_NOT_RUN = "the site's own operations are not run: "
+REMOVES_MODEL = "remove the model {path} ("
+DONE_BUT_KEPT = "done: gone, but for what is left on purpose, see above"
+NOT_ALL_GONE = "not everything is gone, or known to be gone, from "
+NO_RECORD = "{path} is gone, and it alone names which packages, holds, "
+NOTHING_FOUND = "nothing of Rackwright was found: "
+KEEPS_ASIDE = "keep {unit} aside in "
+
+# Options of engines.
+REFUSED_WORDS = "the server's command line refuses it: "
+NOT_CHECKED = "not checked inside the image: unknown on this host: "
+
+# Rollouts and the hosts that they leave out.
+QUARANTINED = "{host} is quarantined ({why})"
+WELL_AGAIN = "{host} is well again, and no longer quarantined"
+DRAINED = "its endpoints are left as they are"
+RUN_CUT = "was cut; next: rackwright resume "
+NOTHING_TO_RESUME = "found its release at fault and rolled it back, so nothing is left to resume"
+
+# The bench.
+NO_FIGURES = "{failed} of {asked} failed, so it has no figures"
+
+
+def pattern(text: str, **names: str) -> str:
+    """Return a regular expression for a text: one of each name that is given, and anything for the others."""
+    named = re.sub(r"\{(\w+)\}", lambda name: f"\0{name[1]}\0", text)
+    return re.sub("\0(\\w+)\0", lambda name: names.get(name[1], ".+?"), re.escape(named))
