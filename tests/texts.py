@@ -48,6 +48,9 @@ KEY_REFUSED = "the key for {registry} is not taken"
 WAITS_FOR_FETCH = "another process is fetching into {folder}"
 READ_ONLY_WHOLE = "{folder}: read-only, complete and verified, "
 NO_BYTE = "no byte came for {seconds}"
+WRONG_BYTES = "{repository}: {files} arrived with wrong bytes, twice; it was not taken"
+NOT_AS_LOCKED = " at {revision} is not what the lock file has: {files}"
+LACKS = "{folder} is read-only for this host, and {target} lacks, or has with other bytes: "
 
 # Docker.
 CONFIGURES_DOCKERD = "configure dockerd and {action} it"
@@ -95,6 +98,17 @@ WELL_AGAIN = "{host} is well again, and no longer quarantined"
 DRAINED = "its endpoints are left as they are"
 RUN_CUT = "was cut; next: rackwright resume "
 NOTHING_TO_RESUME = "found its release at fault and rolled it back, so nothing is left to resume"
+NOTHING_BEGUN = "nothing was begun on any host"
+INCLUDED = "{host} is {mark}; this run includes it anyway"
+SKIPPED = "{host} is skipped: {why}"
+
+# Inventories and settings.
+VALID = "the settings are valid"
+IGNORED = "ignored as another program's"
+NO_MODEL = "skipped, since nothing gives them a model: "
+KEY_IS_MAPPING = "Rackwright's {key} is a mapping of `key: value` lines"
+UNKNOWN_KEYS = "the host keys of {hosts} are not in known_hosts, so SSH will refuse them"
+SILENT_SERVER = "{who} took the connection and did not answer within {seconds} s"
 
 # The bench.
 NO_FIGURES = "{failed} of {asked} failed, so it has no figures"

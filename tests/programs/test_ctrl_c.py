@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import texts
 from tests.programs.test_hosts_that_hang import Standin
 from tests.programs.typed import CTRL_C, CTRL_D, Typed, pyinfra, rackwright
 
@@ -78,7 +79,7 @@ def test_it_ends_the_question_of_pyinfra(standin: Standin, tmp_path: Path) -> No
         typed.until(PROMPT)
         typed.type(CTRL_C)
         shown = ends_well(typed)
-    assert "Stopped by Ctrl-C: nothing was begun on any host\n" in shown
+    assert f"Stopped by Ctrl-C: {texts.NOTHING_BEGUN}\n" in shown
     assert "keep running" not in shown
 
 
@@ -87,7 +88,7 @@ def test_other_signals_end_the_question_of_pyinfra(standin: Standin, tmp_path: P
     with Typed(pyinfra(FLEET, "deploy.py"), site_of(standin, tmp_path, "healthy")) as typed:
         typed.until(PROMPT)
         typed.process.send_signal(number)
-        assert f"Stopped by {number.name}: nothing was begun on any host" in ends_well(typed)
+        assert f"Stopped by {number.name}: {texts.NOTHING_BEGUN}" in ends_well(typed)
 
 
 def test_ctrl_d_at_the_question_of_pyinfra_says_what_to_type(standin: Standin, tmp_path: Path) -> None:

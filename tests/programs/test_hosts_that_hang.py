@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import texts
 from tests.programs.fake_site import make_site
+from tests.refused import refusal
 from tests.warm import ROOT
 
 GRACE = 2
@@ -86,17 +88,11 @@ def test_hosts_that_flood_or_hang_are_lost_and_the_others_are_shown(standin: Sta
     assert (status, out) == (1, "healthy: hello \ufffd\n"), errors
     said = dict(line.split(": ", 1) for line in errors.splitlines() if ": " in line)
     for name in FLOODS:
-        assert said[name].startswith("RW0761: a command printed more than 2 MiB")
+        refusal(said[name], "RW0761", "2 MiB")
     for name in HANGS:
-        late = (
-            "the host's sshd, or that of a jump host, has not answered after 2 s"
-            if name == "no-start"
-            else f"not ended after {3 + GRACE} s"
-        )
-        assert said[name].startswith("RW0751: "), said[name]
-        assert late in said[name]
-    lost = ("RW0712: the connection was lost", "RW0761: a command printed more than 2 MiB")
-    assert said["flood-window"].startswith(lost)
+        late = ("sshd", "answered after 2 s") if name == "no-start" else (f"not ended after {3 + GRACE} s",)
+        refusal(said[name], "RW0751", *late)
+    assert said["flood-window"].startswith(("RW0712: ", "RW0761: "))
 
 
 def test_status_shows_the_others_while_hosts_flood_or_hang(standin: Standin, tmp_path: Path) -> None:
@@ -117,8 +113,9 @@ def test_a_host_that_freezes_while_it_is_logged_in_to_is_left_out(standin: Stand
     status, out, errors = ask(site, "exec", "inventory/fleet.py", "--timeout", "3", "--", "true", within=30)
     assert (status, out) == (1, "healthy: hello \ufffd\n"), errors
     assert "no-login: cannot be reached" in errors
-    assert "rackwright: waiting for the login at 1 of 3 hosts: no-login\n" in errors
-    assert "rackwright: waiting for 1 of 2 hosts: no-session\n" in errors
+    waits = [row.partition("waiting for ")[2] for row in errors.splitlines() if "waiting for " in row]
+    assert "the login at 1 of 3 hosts: no-login" in waits
+    assert "1 of 2 hosts: no-session" in waits
     assert "no-session: RW0751" in errors
 
 
@@ -132,7 +129,7 @@ def test_an_sshd_that_freezes_is_noticed_long_before_the_limit(tmp_path: Path, w
         frozen.process.kill()
         frozen.process.wait()
     assert status != 0
-    assert "RW0751: the host's sshd, or that of a jump host, has not answered after 2 s" in out + errors
+    refusal(out + errors, "RW0751", "sshd", "answered after 2 s")
 
 
 def test_a_server_that_freezes_before_its_first_word_is_left_out(tmp_path: Path) -> None:
@@ -146,4 +143,4 @@ def test_a_server_that_freezes_before_its_first_word_is_left_out(tmp_path: Path)
         frozen.process.wait()
     assert status == 1
     assert "no host could be reached" in errors
-    assert "127.0.0.1 took the connection and did not answer within 10 s" in errors
+    assert texts.SILENT_SERVER.format(who="127.0.0.1", seconds=10) in errors

@@ -23,6 +23,7 @@ from rackwright.pyinfra_glue.current_run import Inventories, current_state
 from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.settings.connection import login
 from tests.programs.fake_site import started
+from tests.refused import refused
 
 MODEL = {"model": {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}, "own_keys": ["k*"]}
 KEYS = [f"k{number}" for number in range(6)]
@@ -116,7 +117,7 @@ def test_a_folder_of_inventories(ini: Path) -> None:
 
 def test_problems_name_the_inventory(ini: Path) -> None:
     (ini / "hosts.ini").write_text("[b200]\nh1 port=four\n")
-    with pytest.raises(SettingsError, match=r"  RW0212: hosts\.ini: port: must be a whole number, not 'four'"):
+    with refused("RW0212", "hosts.ini: port: ", "'four'", error=SettingsError):
         load_inventory("hosts.ini")
 
 
@@ -157,14 +158,12 @@ def test_group_vars_are_left_to_the_loader(ini: Path) -> None:
 
 def test_an_inventory_that_ansible_cannot_read(ini: Path) -> None:
     (ini / "hosts.ini").write_text("[b200\nh1\n")
-    with pytest.raises(
-        SettingsError, match=r"^RW0203: hosts\.ini: Ansible cannot read this inventory: .*\nnext: ansible-inventory"
-    ):
+    with refused("RW0203", "hosts.ini: ", "next: ansible-inventory", error=SettingsError):
         load_inventory("hosts.ini")
 
 
 def test_an_inventory_that_is_not_there(ini: Path) -> None:
-    with pytest.raises(SettingsError, match=r"^RW1306: nowhere\.ini: there is no such inventory"):
+    with refused("RW1306", "nowhere.ini: ", error=SettingsError):
         load_inventory("nowhere.ini")
 
 
@@ -215,7 +214,7 @@ def test_a_python_inventory_on_a_disk_where_every_file_is_executable(ini: Path) 
 
 def test_a_program_that_is_not_executable_is_told_to_be(ini: Path) -> None:
     (ini / "dyn.py").write_text("import json\nprint(json.dumps({}))\n")
-    with pytest.raises(SettingsError, match=r"^RW1307: dyn\.py names no hosts: .*chmod \+x dyn\.py"):
+    with refused("RW1307", "dyn.py ", "chmod +x dyn.py", error=SettingsError):
         load_inventory("dyn.py")
 
 
@@ -262,8 +261,8 @@ def test_what_ansible_warns_of_is_shown(ini: Path, caplog: pytest.LogCaptureFixt
     part_of(current_state(), Inventories).left_out.clear()
     load_inventory("dyn")
     told = [record.getMessage() for record in caplog.records]
-    assert "dyn: Ansible warns: half of the racks did not answer" in told
-    assert "dyn: Ansible warns: Found both group and host with same name: h9" in told
+    for warning in ("half of the racks did not answer", "Found both group and host with same name: h9"):
+        assert f"dyn: Ansible warns: {warning}" in told
 
 
 CFG = """\
@@ -293,7 +292,8 @@ def test_ansible_cfg_says_how_hosts_are_reached(
     assert [h1.data[key] for key in keys] == ["ops", 2222, "~/.ssh/id", False]
     assert "  ProxyJump ops@bastion\n" in Path(h1.data["ssh_config_file"]).read_text()
     [told] = [record.getMessage() for record in caplog.records if "not taken" in record.getMessage()]
-    assert told.startswith(f"{ini}/ansible.cfg: not taken: timeout")
+    assert told.partition(": not taken: ")[0] == f"{ini}/ansible.cfg"
+    assert "timeout" in told
     assert "host_key_checking" in told
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from rackwright.commands import init
 from rackwright.loading.ansible.command import command
+from tests import texts
 from tests.programs.fake_site import make_site, started
 
 INVENTORY = """\
@@ -124,7 +125,7 @@ def test_a_host_whose_key_is_not_known_is_told_before_ssh_refuses(site: Path) ->
     text = 'globals().update(build(__file__, {"front": [("h1", {"ssh_hostname": "127.0.0.1", "ssh_port": 1})]}))\n'
     (site / "inventory" / "fleet.py").write_text(INVENTORY.splitlines()[0] + "\n" + text)
     status, output = pyinfra(site, "deploy.py", "-y", HOME=str(site))
-    assert "the host keys of h1 are not in known_hosts, so SSH will refuse them" in output
+    assert texts.UNKNOWN_KEYS.format(hosts="h1") in output
     assert status == 1
     (site / "group_vars" / "front.yml").write_text("accept_new_host_keys: true\n")
     assert "known_hosts, so SSH" not in pyinfra(site, "deploy.py", "-y", HOME=str(site))[1]
@@ -135,7 +136,8 @@ def test_an_inventory_that_pyinfra_cannot_read_gets_an_answer(tmp_path: Path) ->
     (tmp_path / "hosts.ini").write_text("[b200]\n@fake/a\n")
     status, output = started(tmp_path, "pyinfra", "hosts.ini", "deploy.py", "-y")
     assert status == 1
-    assert "next: RACKWRIGHT_ANSIBLE_INVENTORY=hosts.ini pyinfra inventory/ansible.py deploy.py" in output
+    command = "RACKWRIGHT_ANSIBLE_INVENTORY=hosts.ini pyinfra inventory/ansible.py deploy.py"
+    assert f"next: {command}" in output
     assert "exception" not in output
     named = {"RACKWRIGHT_ANSIBLE_INVENTORY": "hosts.ini"}
     assert started(tmp_path, "pyinfra", "inventory/ansible.py", "debug-inventory", **named)[0] == 0

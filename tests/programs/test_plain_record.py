@@ -11,7 +11,9 @@ from rackwright.fleet.quarantine import Quarantined, change_quarantine, load_qua
 from rackwright.fleet.rollout.plain_run import exit_status, sentence
 from rackwright.runs.journal import Event, read_record, records
 from rackwright.runs.record import record_of
+from tests import texts
 from tests.programs.fake_site import make_site, started
+from tests.refused import refusal
 
 INVENTORY = """\
 from rackwright.inventory import build
@@ -68,10 +70,9 @@ def test_it_says_what_became_of_each_host(site: Path) -> None:
     assert record.end is not None
     assert record.end["status"] == 1
     again = "the same command again, with --limit @fake/b1"
-    assert f"rackwright: RW0823: failed on @fake/b1; next: {again}" in output
-    assert record.end["text"] == f"RW0823: failed on @fake/b1; next: {again}", (
-        "no record keeps the secret of its --data"
-    )
+    said = refusal(output, "RW0823", "rackwright: ", "@fake/b1; next: ", again)
+    assert said == f"rackwright: {record.end['text']}"
+    assert record.end["text"].endswith(f"next: {again}"), "no record keeps the secret of its --data"
 
 
 def test_it_names_the_hosts_of_the_limit_and_ends_well(site: Path) -> None:
@@ -79,19 +80,19 @@ def test_it_names_the_hosts_of_the_limit_and_ends_well(site: Path) -> None:
     assert status == 0, output
     record = record_of("r", only_record(site))
     assert record.hosts == ["@fake/a1", "@fake/a2"]
-    assert record.outcome == "exit 0: done: 1 switched, 1 done"
-    assert output.splitlines()[-2:] == [
-        "rackwright: done: 1 switched, 1 done; ask it: rackwright chat inventory/fleet.py",
-        "  http://@fake/a2:8000/v1, model gpt-oss-120b",
-    ]
+    done = "done: 1 switched, 1 done"
+    assert record.outcome == f"exit 0: {done}"
+    ending, url = output.splitlines()[-2:]
+    assert ending == f"rackwright: {done}; ask it: rackwright chat inventory/fleet.py"
+    assert url.split(", ") == ["  http://@fake/a2:8000/v1", "model gpt-oss-120b"]
 
 
 def test_a_quarantined_host_is_taken_on_and_leaves_the_list_when_it_is_well(site: Path) -> None:
     names = ["@fake/a1", "@fake/a2"]
     change_quarantine(site, lambda _: {name: Quarantined("today", "GPU errors") for name in names})
     _, told = started(site, "pyinfra", "inventory/fleet.py", "deploy.py", "-y", "--limit", "front")
-    assert "@fake/a1 is quarantined since today (GPU errors); this run includes it anyway" in told
-    assert "@fake/a2 is well again, and no longer quarantined" in told
+    assert texts.INCLUDED.format(host="@fake/a1", mark="quarantined since today (GPU errors)") in told
+    assert texts.WELL_AGAIN.format(host="@fake/a2") in told
     assert list(load_quarantine(site)) == ["@fake/a1"]
 
 
@@ -150,6 +151,6 @@ def test_a_run_that_the_leases_refused_is_to_be_run_again_and_not_resumed() -> N
     busy: Event = {"kind": "host", "host": "h1", "state": "busy"}
     same: Event = {"kind": "host", "host": "h2", "state": "unchanged"}
     told = sentence(record_of("r", [begin, busy, same]), 1, executed=True)
-    assert told == "RW0823: failed on h1; next: the same command again, when the other run has ended"
+    assert refusal(told, "RW0823", "h1; next: the same command again, when the other run") == told
     failed: Event = {"kind": "host", "host": "h2", "state": "failed"}
     assert sentence(record_of("r", [begin, busy, failed]), 1, executed=True).endswith("next: rackwright resume r")

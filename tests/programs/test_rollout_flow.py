@@ -12,6 +12,7 @@ from rackwright.fleet.quarantine import Quarantined, change_quarantine
 from rackwright.processes import this_process
 from rackwright.runs.journal import append, new_record, read_record, records
 from rackwright.runs.record import Record, record_of
+from tests import texts
 from tests.programs.fake_site import make_site, started
 
 HOSTS = ["@fake/h1", "@fake/h2", "@fake/h3"]
@@ -66,20 +67,22 @@ def cut_run(site: Path, purpose: str, **asked: Any) -> str:
 
 def test_a_rollout_leaves_aside_who_is_quarantined_and_a_hook_can_stop_it(site: Path) -> None:
     change_quarantine(site, lambda _: {HOSTS[1]: Quarantined("today", "the connection", None, "connection")})
-    (site / "frozen").write_text("a freeze until Monday\n")
+    why = "a freeze until Monday"
+    (site / "frozen").write_text(f"{why}\n")
     status, output = started(site, "rackwright", "rollout", "inventory/fleet.py", "-y", "--skip-offline", "0")
     assert status == 1, output
-    assert "plan hook ./freeze ended with 1: a freeze until Monday; nothing was done" in output
+    (stopped,) = [row for row in output.splitlines() if "plan hook ./freeze" in row]
+    assert stopped.endswith(f" 1: {why}; nothing was done")
     (site / "frozen").unlink()
     status, output = started(site, "rackwright", "rollout", "inventory/fleet.py", "-y", "--skip-offline", "0")
     assert status == 0, output
-    assert f"{HOSTS[1]} is skipped: quarantined since today (the connection)" in output
+    assert texts.SKIPPED.format(host=HOSTS[1], why="quarantined since today (the connection)") in output
     assert last(site).states == {HOSTS[1]: "quarantined", HOSTS[0]: "switched", HOSTS[2]: "switched"}
     told = json.loads((site / "finished").read_text())
     assert (told["status"], told["text"]) == (0, "done: 2 switched, 0 unchanged")
     status, output = started(site, "rackwright", "resume", "-y")
     assert status == 0, output
-    assert f"{HOSTS[1]} is well again, and no longer quarantined" in output
+    assert texts.WELL_AGAIN.format(host=HOSTS[1]) in output
     status, output = started(site, "rackwright", "resume", "-y")
     assert status == 1, output
     assert "nothing is left of run" in output

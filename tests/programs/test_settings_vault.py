@@ -20,6 +20,7 @@ from rackwright.loading.vault import UndecryptableError, decrypt
 from rackwright.loading.yaml_file import Ciphertext
 from rackwright.messages import SettingsError
 from rackwright.settings.origin import Origin
+from tests.refused import refusal
 
 NEXT = "\nnext: export ANSIBLE_VAULT_PASSWORD_FILE=FILE (a file with the password, or a program that prints it)"
 
@@ -117,10 +118,7 @@ def test_the_wrong_password_names_the_value(site: Path, monkeypatch: pytest.Monk
     (site / "wrong").write_text("wrong\n")
     monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", "wrong")
     (error,) = decrypt(ciphertexts, site)
-    assert str(error) == (
-        "RW0204: group_vars/all.yml:4: ansible-vault could not decrypt this: "
-        "Decryption failed (no vault secrets were found that could decrypt)" + NEXT
-    )
+    refusal(str(error), "RW0204", "group_vars/all.yml:4: ", "no vault secrets were found", NEXT)
 
 
 def test_a_damaged_value_is_the_one_that_is_named(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,15 +127,12 @@ def test_a_damaged_value_is_the_one_that_is_named(site: Path, monkeypatch: pytes
     bad = Ciphertext("$ANSIBLE_VAULT;1.1;AES256\nzz\n", Origin("host_vars/h.yml", 9))
     one, error, other = decrypt([good, bad, good], site)
     assert (one, other) == ("abc", "abc")
-    assert str(error).startswith("RW0204: host_vars/h.yml:9: ansible-vault could not decrypt this: ")
+    refusal(str(error), "RW0204", "host_vars/h.yml:9: ")
 
 
 def test_no_password_and_nobody_to_ask(site: Path) -> None:
     (error,) = decrypt([encrypt("abcd")], site)
-    assert str(error) == (
-        "RW0204: group_vars/all.yml:4: ansible-vault could not decrypt this: "
-        "no vault password is set, and there is no terminal to ask for one" + NEXT
-    )
+    refusal(str(error), "RW0204", "group_vars/all.yml:4: ", "no vault password ", NEXT)
 
 
 def test_a_password_file_that_is_not_there(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,9 +145,7 @@ def test_a_password_file_that_is_not_there(site: Path, monkeypatch: pytest.Monke
 def test_ansible_that_is_not_installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", str(site / "python"))
     monkeypatch.setenv("PATH", str(site))
-    with pytest.raises(
-        SettingsError, match=r"the command ansible-vault is not installed; next: .* -m pip install ansible-core"
-    ):
+    with pytest.raises(SettingsError, match=r"ansible-vault .*; next: .* pip install ansible-core"):
         command("ansible-vault")
 
 
