@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from rackwright.concerns.preflight.row import figures
+from rackwright.quick_yaml import load_yaml
 from rackwright_engines.data import PRODUCTS
 from rackwright_lab.gpu.models import DRIVER
 from rackwright_lab.servers import image as images
@@ -233,13 +234,13 @@ last word ([engine options](../how-to/engine-options.md)).
 def known_versions(engine: str) -> list[str]:
     """Versions of an engine whose options are in our data, oldest line first."""
     files = sorted((ENGINES / engine).glob("[0-9]*.yaml"))
-    return [version for file in files for version in yaml.safe_load(file.read_text())["versions"]]
+    return [version for file in files for version in load_yaml(file.read_text())["versions"]]
 
 
 def known_bad() -> Iterator[tuple[str, ...]]:
     """What the settings' check refuses or warns of, by the engines' data."""
     states = {"refuse": "refused, unless `accept_known_bad: true`", "warn": "`warn`"}
-    for row in yaml.safe_load((ENGINES / "known_bad.yaml").read_text()):
+    for row in load_yaml((ENGINES / "known_bad.yaml").read_text()):
         others = (row[key] for key in ("gpu", "draft", "model") if key in row)
         engine = f"{PRODUCTS[row['engine']]} {', '.join(row['versions'])}"
         yield engine, ", ".join(others), states[row["level"]], f"[{row['text']}]({row['link']})"

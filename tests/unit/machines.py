@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import yaml
-
 from rackwright.concerns.catalog import ALL
 from rackwright.concerns.declared import Declared
 from rackwright.concerns.docker import Package, SeenDocker
 from rackwright.concerns.docker.apt import OperatingSystem
 from rackwright.concerns.gpus import SeenGpus, parse
 from rackwright.concerns.preflight.row import Case, Disk, SeenMachine
+from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import HostSettings
 
 EVERYTHING = Declared(tuple(concern.name for concern in ALL))
@@ -33,7 +32,7 @@ TERABYTE = 10**12
 @cache
 def synthetic() -> Mapping[str, Any]:
     """The machines of synthetic.yaml."""
-    found: Mapping[str, Any] = yaml.safe_load((FIXTURES / "synthetic.yaml").read_text())
+    found: Mapping[str, Any] = load_yaml((FIXTURES / "synthetic.yaml").read_text())
     return found
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from rackwright.commands.cli import main
+from rackwright.quick_yaml import load_yaml
 from rackwright_engines.advice import Load, advise
 from rackwright_engines.data import table
 from rackwright_engines.fit.sizes import plan_of
@@ -261,8 +261,8 @@ def test_explain_says_what_every_known_key_of_the_other_engines_does(
     assert "  source: sglang/srt/server_args.py of 0.5." in said
 
 
-PUBLISHED = [yaml.safe_load(path.read_text()) for path in (ROOT / "tests" / "fixtures" / "engine-yaml").glob("*.yaml")]
-SHIPPED = [yaml.safe_load(path.read_text()).get("engine", {}) for path in (ROOT / "group_vars").glob("*_*.yml")]
+PUBLISHED = [load_yaml(path.read_text()) for path in (ROOT / "tests" / "fixtures" / "engine-yaml").glob("*.yaml")]
+SHIPPED = [load_yaml(path.read_text()).get("engine", {}) for path in (ROOT / "group_vars").glob("*_*.yml")]
 
 
 def dotted_keys(options: dict[str, Any], above: str = "") -> Iterator[str]:

@@ -7,13 +7,13 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from rackwright.commands.render import rendered_files
 from rackwright.loading.validate import validate
 from rackwright.plan.spec import environment, server_command
+from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import HostSettings
 from rackwright.settings.problems import InvalidSettingsError
 from rackwright_engines.fit.host import check_endpoint
@@ -118,7 +118,7 @@ def test_any_settings_are_refused_with_a_message_or_can_be_written_out(values: d
     for name, endpoint in host.all_endpoints.items():
         release = {PurePosixPath(path).name: text for path, text in files.items() if f"/endpoints/{name}/" in path}
         if endpoint.engine:
-            assert yaml.safe_load(release[endpoint.engine_file]) == endpoint.engine
+            assert load_yaml(release[endpoint.engine_file]) == endpoint.engine
         spec = json.loads(release["spec.json"])
         assert spec["argv"] == server_command(endpoint)
         assert set(environment(endpoint).items()) <= set(spec["environment"].items())

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from rackwright.concerns.release.concern import WantedReleases, _added, changes, parse, read
 from rackwright.concerns.release.keys import SeenKeys
@@ -21,6 +20,7 @@ from rackwright.plan.binding import Binding, key_digest, parse_binding
 from rackwright.plan.change import Shell, WriteFile
 from rackwright.plan.release import Release, build_release
 from rackwright.plan.spec import Resolved, endpoint_spec
+from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import NOWHERE, EndpointSettings, HostSettings
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import Hardware
@@ -169,11 +169,11 @@ def test_a_start_puts_the_key_of_the_binding_into_the_engines_file(tmp_path: Pat
     done = start(made, tmp_path, put_key(tmp_path, KEY))
     assert done.returncode == 0, done.stderr
     file = tmp_path / "keyed" / "engine.yaml"
-    assert yaml.safe_load(file.read_text()) == {**engine, "api-key": KEY.unmask()}
+    assert load_yaml(file.read_text()) == {**engine, "api-key": KEY.unmask()}
     assert file.stat().st_mode & 0o777 == 0o600
     assert KEY.unmask() not in done.stderr, "no command of it has the key on its line"
     assert start(made, tmp_path, put_key(tmp_path, OTHER)).returncode == 0
-    assert yaml.safe_load(file.read_text())["api-key"] == OTHER.unmask()
+    assert load_yaml(file.read_text())["api-key"] == OTHER.unmask()
 
 
 @pytest.mark.parametrize("text", [None, "", "something else\n"])

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from bench import converge, many
 from bench.peers import meter, state, tools
 from bench.peers.figures import Figure, Sitting, figure_of, ratios, sitting_of, table
 from bench.peers.meter import Outcome, Spent
 from bench.peers.plot import Scale, picture
+from rackwright.quick_yaml import load_yaml
 
 HERE = Path(tools.__file__).parent
 RECAP = """
@@ -139,7 +139,7 @@ def test_rules_are_told_in_the_modules_words_or_not_at_all(line: str, rule: dict
 
 
 def test_the_playbook_names_what_the_state_has() -> None:
-    (play,) = yaml.safe_load((HERE / "playbook.yml").read_text())
+    (play,) = load_yaml((HERE / "playbook.yml").read_text())
     loops = {task["loop"].strip("{} ") for task in play["tasks"] if "loop" in task}
     assert loops == {f"files.{topic}" for topic in state.TOPICS} | {"docker_users", "rules", "checksums", "services"}
     assert all(task["name"] for task in play["tasks"])

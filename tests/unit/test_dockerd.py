@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.docker.daemon import DAEMON_JSON
@@ -36,12 +35,13 @@ from rackwright.plan.binding import Binding
 from rackwright.plan.change import Change, DaemonRestart, Job, Owned, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.plan.jobstream import Event, JobStream
+from rackwright.quick_yaml import load_yaml
 from rackwright.runs.progress import DRAINING
 from rackwright.settings.model import EndpointSettings, HostSettings
 from tests.unit.machines import EVERYTHING
 
 OPERATIONS = Path(__file__).parents[1] / "operations"
-BASE: dict[str, Any] = yaml.safe_load((OPERATIONS / "settings.yaml").read_text())
+BASE: dict[str, Any] = load_yaml((OPERATIONS / "settings.yaml").read_text())
 LOG = {"log-level": "warn"}
 RUNS = "aaaaaaaaaaaa"
 BOUND = Binding(("GPU-1",))

@@ -20,6 +20,7 @@ from rackwright.commands.engine_data import walked
 from rackwright.concerns.options import WantedOptions, walk_script
 from rackwright.concerns.options.concern import image_program
 from rackwright.messages import SettingsError
+from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import SITE, HostSettings
 from rackwright.settings.origin import dotted
 from rackwright_engines.finding import Level
@@ -261,7 +262,7 @@ def test_another_digest_or_another_lock_is_not_that_image(site: Path) -> None:
 
 def test_an_export_that_is_written_anew_counts_at_once(site: Path) -> None:
     path = file_of(site, ONE)
-    document = yaml.safe_load(path.read_text())
+    document = load_yaml(path.read_text())
     del document["sections"]["TorchLlmArgs"]["policy"]
     path.write_text(yaml.safe_dump(document))
     os.utime(path, (1, 1))
@@ -330,6 +331,6 @@ def test_the_verb_is_one_of_the_command_line(capsys: pytest.CaptureFixture[str])
 def test_it_is_kept_whole_and_under_the_digest(site: Path) -> None:
     path = file_of(site, ONE)
     assert path == site / "engine-data" / f"sha256-{'a' * 64}.yml"
-    document = yaml.safe_load(path.read_text())
+    document = load_yaml(path.read_text())
     assert (document["image"], document["digest"], document["engine"]) == ("r/private:mine", ONE, "tensorrt-llm")
     assert WANTED.spec.image.rpartition("@")[2].startswith("sha256:")

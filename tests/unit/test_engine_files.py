@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from rackwright.commands.cli import main
 from rackwright.loading.edit import comment_of, edited
+from rackwright.quick_yaml import load_yaml
 from rackwright.settings.key_fix import Move
 from rackwright.settings.origin import KeyPath
 
@@ -125,7 +126,7 @@ def test_fix_adds_the_layers_that_a_draft_needs(site: Path) -> None:
     text += "draft: {repository: nvidia/gpt-oss-120b-Eagle3-v2, mount: /d}\n"
     (site / "group_vars" / "gpu.yml").write_text(text)
     assert main(["check", "inventory/fleet.py", "--fix"]) == 0
-    section = yaml.safe_load((site / "group_vars" / "gpu.yml").read_text())["engine"]["speculative_config"]
+    section = load_yaml((site / "group_vars" / "gpu.yml").read_text())["engine"]["speculative_config"]
     assert section["eagle3_layers_to_capture"] == [-1]
 
 
@@ -261,7 +262,7 @@ def test_an_edited_file_reads_as_meant(tree: dict[str, Any], name: str, new: int
     text = edited(yaml.safe_dump(tree, sort_keys=False), (name,), Move(("z",), new))
     if text is not None:
         kept = {key: value for key, value in tree.items() if key != name}
-        assert yaml.safe_load(text) == {**kept, "z": new}
+        assert load_yaml(text) == {**kept, "z": new}
     gone = edited(yaml.safe_dump(tree, sort_keys=False), (name,), Move(None))
     if gone is not None:
-        assert yaml.safe_load(gone) == {key: value for key, value in tree.items() if key != name}
+        assert load_yaml(gone) == {key: value for key, value in tree.items() if key != name}

@@ -9,9 +9,9 @@ from html import escape
 from pathlib import Path
 
 import pytest
-import yaml
 
 from rackwright.messages import SettingsError
+from rackwright.quick_yaml import load_yaml
 from scripts.engine_data.trtllm import as_file, difference, line_of, line_of_schema, read_source
 from tests.unit.test_engine_schema_files import schema
 
@@ -178,7 +178,7 @@ def tree(tmp_path: Path) -> Path:
 
 def test_a_line_is_read_from_the_classes_without_running_them(tree: Path) -> None:
     text = as_file(line_of(read_source(tree), "9.9.0rc1"))
-    assert yaml.safe_load(text) == yaml.safe_load(EXPECTED)
+    assert load_yaml(text) == load_yaml(EXPECTED)
     assert text == EXPECTED
 
 
@@ -250,7 +250,7 @@ def test_a_page_that_shows_no_python_is_refused(tmp_path: Path) -> None:
 def test_a_version_s_own_schema_is_a_source_as_well(tmp_path: Path) -> None:
     file = tmp_path / "trtllm-serve-config.schema.json"
     file.write_text(schema())
-    data = yaml.safe_load(as_file(line_of_schema(file, "1.9.0rc2")))
+    data = load_yaml(as_file(line_of_schema(file, "1.9.0rc2")))
     assert data["versions"] == ["1.9.0rc2"]
     assert data["sections"]["Gemm"] == {"allowed_backends": {"type": "list"}}
     assert data["unions"]["union of sparse_attention_config"]["tag"] == "algorithm"

@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.loading.notes import notes
 from rackwright.loading.validate import validate
 from rackwright.plan.spec import render_engine_yaml, server_command
+from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import HostSettings
 from rackwright.settings.origin import KeyPath, dotted
 from rackwright_engines.data import table
@@ -480,7 +480,7 @@ def test_no_settings_crash_a_check_and_accepted_ones_render(
     settings = host(engine=engine, engine_kind=kind, image=image, hardware=hardware, draft=draft, gpus=gpus)
     endpoint = settings.all_endpoints["llm"]
     if not any(one.level is Level.REFUSE for one in check_endpoint("llm", endpoint, settings.hardware)):
-        assert yaml.safe_load(render_engine_yaml(endpoint.engine)) == endpoint.engine
+        assert load_yaml(render_engine_yaml(endpoint.engine)) == endpoint.engine
         stand_in_takes(kind, server_command(endpoint))
 
 

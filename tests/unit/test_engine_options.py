@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from rackwright.plan.spec import render_engine_yaml
+from rackwright.quick_yaml import load_yaml
 from rackwright_engines.finding import Level, refused
 from rackwright_engines.fit.sizes import EngineOptions
 from rackwright_engines.options.check import check_options
@@ -34,7 +34,7 @@ TRT = "tensorrt-llm"
 
 
 def published(name: str) -> dict[str, Any]:
-    options: dict[str, Any] = yaml.safe_load((FIXTURES / f"{name}.yaml").read_text())
+    options: dict[str, Any] = load_yaml((FIXTURES / f"{name}.yaml").read_text())
     return options
 
 
@@ -603,7 +603,7 @@ def test_two_independent_copies_of_the_data_agree(options: dict[str, Any], versi
 def test_accepted_options_render_yaml_that_parses_back_equal(options: dict[str, Any], version: str) -> None:
     fixed, _ = fix(options, version)
     if not refused(check_options(TRT, version, fixed)):
-        assert yaml.safe_load(render_engine_yaml(fixed)) == fixed
+        assert load_yaml(render_engine_yaml(fixed)) == fixed
 
 
 JSON = st.recursive(

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.sections import Hardware
 from rackwright_engines.finding import Finding, Level
@@ -17,7 +17,7 @@ from rackwright_engines.options.pairs import rules_of
 from rackwright_engines.options.schema import lines
 from rackwright_engines.version import not_before
 
-EXAMPLES = yaml.safe_load((Path(__file__).parents[1] / "fixtures" / "engine_rules.yaml").read_text())
+EXAMPLES = load_yaml((Path(__file__).parents[1] / "fixtures" / "engine_rules.yaml").read_text())
 """Options that break each rule, and options near them that do not: by engine and rule."""
 RULES = [(engine, name) for engine in EXAMPLES for name in EXAMPLES[engine]]
 

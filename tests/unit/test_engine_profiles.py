@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 import pytest
-import yaml
 
 from rackwright.commands.render import rendered_files
 from rackwright.inventory import build
 from rackwright.plan.spec import server_command
+from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import HostSettings
 from rackwright.settings.problems import InvalidSettingsError
 from rackwright_engines.finding import Level
@@ -61,7 +61,7 @@ def merged(*parts: dict[str, Any]) -> dict[str, Any]:
 
 def seed(name: str, **command_line: Any) -> dict[str, Any]:
     """The effective options: the published file with what the same guide gives on the command line."""
-    return merged(yaml.safe_load((FIXTURES / f"{name}.yaml").read_text()), command_line)
+    return merged(load_yaml((FIXTURES / f"{name}.yaml").read_text()), command_line)
 
 
 GUIDE = {"trust_remote_code": True, "max_batch_size": 10, "max_num_tokens": 131072, "max_seq_len": 131072}
@@ -111,7 +111,7 @@ NEWEST = ("b200_newest", "gb200_tray_newest", "dgx_spark_newest")
 def hosts_of(group: str, **own: Any) -> list[tuple[str, dict[str, Any]]]:
     """As many hosts of a profile's group as serve one endpoint together, with keys of their own."""
     file = ROOT / "group_vars" / f"{group}.yml"
-    size = (yaml.safe_load(file.read_text()) or {}).get("hosts", 1) if file.is_file() else 1
+    size = (load_yaml(file.read_text()) or {}).get("hosts", 1) if file.is_file() else 1
     if size == 1:
         return [(f"{group}-host", own)]
     return [(f"{group}-host{at}", {**own, "fabric_address": f"192.0.2.{at}"}) for at in range(1, size + 1)]
@@ -150,7 +150,7 @@ def test_a_spark_answers_itself_alone_until_somebody_says_otherwise(group: str) 
 def test_the_rendered_yaml_reads_as_the_options(group: str) -> None:
     settings = settings_of(group)
     (text,) = [text for path, text in rendered_files(settings).items() if Path(path).name == settings.engine_file]
-    assert yaml.safe_load(text) == EFFECTIVE[group][1]
+    assert load_yaml(text) == EFFECTIVE[group][1]
 
 
 @pytest.mark.parametrize("group", [*EFFECTIVE, *NEWEST])

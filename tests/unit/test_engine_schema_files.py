@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from rackwright.commands import engine_data
 from rackwright.concerns.options import WantedOptions, schema_script
+from rackwright.quick_yaml import load_yaml
 from rackwright_engines.finding import Level, refused
 from rackwright_engines.options.check import check_options
 from rackwright_engines.options.exported import file_of, write
@@ -391,7 +391,7 @@ def test_what_the_engine_drops_before_it_looks_is_only_warned_of(site: Path) -> 
 
 
 def test_it_is_kept_with_its_source(site: Path) -> None:
-    document = yaml.safe_load(file_of(site, ONE).read_text())
+    document = load_yaml(file_of(site, ONE).read_text())
     assert (document["source"], document["version"]) == ("its own schema", "1.9.0rc2")
 
 

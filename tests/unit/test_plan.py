@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,13 +22,14 @@ from rackwright.masks import MASK
 from rackwright.plan.change import Change
 from rackwright.plan.concern import HostReading
 from rackwright.plan.release import Release
+from rackwright.quick_yaml import load_yaml
 from rackwright.runs.masking import change_fields, mask, secrets_of
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
 from tests.unit.machines import EVERYTHING
 
 OPERATIONS = Path(__file__).parents[1] / "operations"
-BASE: dict[str, Any] = yaml.safe_load((OPERATIONS / "settings.yaml").read_text())
+BASE: dict[str, Any] = load_yaml((OPERATIONS / "settings.yaml").read_text())
 
 
 @cache

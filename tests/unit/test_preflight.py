@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from rackwright.concerns.docker import Package
 from rackwright.concerns.gpus import SeenGpus
@@ -17,6 +16,7 @@ from rackwright.concerns.preflight.row import Case, CheckRow, Disk, Fetch, Liste
 from rackwright.concerns.preflight.table import render, summary
 from rackwright.plan.answers import Answers, ListedContainer
 from rackwright.plan.change import Owned, Refuse
+from rackwright.quick_yaml import load_yaml
 from rackwright.settings.sections import Releases
 from tests.unit.machines import BOOKWORM, DGX_B200, case, docker, gpu_output, gpus, machine, settings
 
@@ -74,13 +74,13 @@ def test_a_gb200_tray_is_no_dgx_b200() -> None:
 
 
 def test_a_profile_for_eight_gpus_refuses_a_tray_of_four_with_the_way_out() -> None:
-    profile = yaml.safe_load((GROUP_VARS / "gb200.yml").read_text())
+    profile = load_yaml((GROUP_VARS / "gb200.yml").read_text())
     found = case(settings=settings(**profile), machine=machine("aarch64"), gpus=gpus("gb200"))
     (row,) = judged(found)["GPU count"]
     assert stops(found) == {"GPU count"}
     assert row.seen == "4"
     assert "give it a profile for as many (a GB200 tray with 4: group gb200_tray)" in row.fix
-    tray = settings(**{**profile, "hardware": yaml.safe_load((GROUP_VARS / "gb200_tray.yml").read_text())["hardware"]})
+    tray = settings(**{**profile, "hardware": load_yaml((GROUP_VARS / "gb200_tray.yml").read_text())["hardware"]})
     assert stops(case(settings=tray, machine=machine("aarch64"), gpus=gpus("gb200"))) == set()
 
 

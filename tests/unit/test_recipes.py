@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from rackwright.commands.render import rendered_files
 from rackwright.pyinfra_glue.inventories import load_inventory
+from rackwright.quick_yaml import load_yaml
 from rackwright_engines.data import table
 from rackwright_engines.fit.host import check_host
 from rackwright_engines.options.schema import line_for
@@ -21,7 +21,7 @@ from rackwright_lab.standins.engine.llmapi.models import torch_llm_args
 from tests.unit.test_engine_profiles import EFFECTIVE, NEWEST, PARENTS, merged, profile
 
 ROOT = Path(__file__).parents[2]
-RECIPES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "tests" / "fixtures" / "recipes.yaml").read_text())
+RECIPES: dict[str, dict[str, Any]] = load_yaml((ROOT / "tests" / "fixtures" / "recipes.yaml").read_text())
 ADDRESS = re.compile(r"^# .*https://(?:github\.com|docs\.sglang\.io)/\S+", re.MULTILINE)
 PARTS = {"rtx_pro_6000", "dgx_spark", "h200"}
 """Files of group_vars that are hardware alone."""
@@ -44,7 +44,7 @@ def test_the_options_are_the_published_ones(group: str) -> None:
     own = profile(group)
     assert (bare(own.version), own.engine) == (RECIPES[group]["version"], options(group))
     texts = [text for path, text in rendered_files(own).items() if Path(path).name == own.engine_file]
-    assert [yaml.safe_load(text) for text in texts] == [own.engine]
+    assert [load_yaml(text) for text in texts] == [own.engine]
 
 
 @pytest.mark.parametrize("group", RECIPES)

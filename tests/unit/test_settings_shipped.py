@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from rackwright.commands.render import rendered_files
 from rackwright.inventory import build
 from rackwright.loading.merge import merge
 from rackwright.loading.validate import leaves
 from rackwright.pyinfra_glue.inventories import load_inventory
+from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import HostSettings
 from rackwright.settings.schema import json_schema
 from tests.unit.test_engine_profiles import hosts_of
@@ -80,16 +80,16 @@ def test_the_shipped_inventory_is_valid(name: str) -> None:
 
 @pytest.mark.parametrize(("group", "fixture"), PROFILES.items())
 def test_the_profile_holds_the_published_yaml(group: str, fixture: str) -> None:
-    published = yaml.safe_load((FIXTURES / f"{fixture}.yaml").read_text())
+    published = load_yaml((FIXTURES / f"{fixture}.yaml").read_text())
     assert holds(settings_of(group).engine, published)
 
 
 @pytest.mark.parametrize(("group", "fixture"), PROFILES.items())
 def test_the_rendered_yaml_holds_the_published_one(group: str, fixture: str) -> None:
-    published = yaml.safe_load((FIXTURES / f"{fixture}.yaml").read_text())
+    published = load_yaml((FIXTURES / f"{fixture}.yaml").read_text())
     settings = settings_of(group)
     (text,) = [text for path, text in rendered_files(settings).items() if Path(path).name == settings.engine_file]
-    assert holds(yaml.safe_load(text), published)
+    assert holds(load_yaml(text), published)
 
 
 @pytest.mark.parametrize(("group", "options"), COMMAND_LINES.items())
@@ -112,7 +112,7 @@ def test_every_shipped_file_names_its_schema_and_uses_its_keys(path: Path) -> No
     first = text.splitlines()[0]
     schema = first.removeprefix("# yaml-language-server: $schema=")
     assert (path.parent / schema).resolve() == ROOT / "docs" / "reference" / "settings.schema.json"
-    assert set(yaml.safe_load(text) or {}) <= set(json_schema()["properties"])
+    assert set(load_yaml(text) or {}) <= set(json_schema()["properties"])
 
 
 def test_only_the_old_version_gets_its_sizes_twice() -> None:
@@ -122,7 +122,7 @@ def test_only_the_old_version_gets_its_sizes_twice() -> None:
 
 def test_no_shipped_file_holds_a_secret() -> None:
     for path in (ROOT / "group_vars").glob("*.yml"):
-        keys = {at[0] for at, _ in leaves(yaml.safe_load(path.read_text()) or {}, ())}
+        keys = {at[0] for at, _ in leaves(load_yaml(path.read_text()) or {}, ())}
         assert not keys & {"models", "registry"}
 
 

@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rackwright.plan.release import build_release
 from rackwright.plan.render import systemd_word
 from rackwright.plan.spec import EndpointSpec, Resolved, endpoint_spec, render_engine_yaml
+from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import NOWHERE, EndpointSettings, HostSettings
 
-ENGINE: dict[str, Any] = yaml.safe_load(
-    (Path(__file__).parents[1] / "fixtures/engine-yaml/s000_eagle.yaml").read_text()
-)
+ENGINE: dict[str, Any] = load_yaml((Path(__file__).parents[1] / "fixtures/engine-yaml/s000_eagle.yaml").read_text())
 RESOLVED = Resolved("sha256:" + "a" * 64, "c" * 40, "/srv/models/base", "d" * 40, "/srv/models/draft")
 RELEASE = "0123456789ab"
 
@@ -113,7 +111,7 @@ def test_the_unit_can_be_read_and_gives_up_after_slow_deaths() -> None:
 
 
 def test_the_engine_yaml_contains_the_guides_one() -> None:
-    rendered = yaml.safe_load(build_release(spec(), endpoint(), NOWHERE).files["eagle.yaml"])
+    rendered = load_yaml(build_release(spec(), endpoint(), NOWHERE).files["eagle.yaml"])
     assert {key: rendered[key] for key in ENGINE} == ENGINE
 
 
@@ -127,7 +125,7 @@ _TREES = st.recursive(
 
 @given(st.dictionaries(st.text(min_size=1, max_size=10), _TREES, max_size=5))
 def test_any_engine_options_parse_back_equal(engine: dict[str, Any]) -> None:
-    assert yaml.safe_load(render_engine_yaml(engine)) == engine
+    assert load_yaml(render_engine_yaml(engine)) == engine
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=30))

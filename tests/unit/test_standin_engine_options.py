@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from pydantic import ValidationError
 
+from rackwright.quick_yaml import load_yaml
 from rackwright_lab.standins.engine.llmapi.llm_utils import update_llm_args_with_extra_dict
 from rackwright_lab.standins.engine.llmapi.models import torch_llm_args
 
@@ -44,7 +44,7 @@ def why_refused(options: dict[str, Any], version: str, **cli: Any) -> str:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", ACCEPTS)
 def test_agrees_with_the_matrix_of_accepted_files(name: str, version: str) -> None:
-    options = yaml.safe_load((FIXTURES / f"{name}.yaml").read_text())
+    options = load_yaml((FIXTURES / f"{name}.yaml").read_text())
     told = ACCEPTS[name][version]
     why = why_refused(options, version)
     assert (why == "", why) == (told["ok"], told["why"])

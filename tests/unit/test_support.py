@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from rackwright.concerns.preflight.docker import DOCKER
 from rackwright.concerns.preflight.machine import MACHINE
 from rackwright.concerns.preflight.software import SOFTWARE
+from rackwright.quick_yaml import load_yaml
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "support.md").read_text()
@@ -30,7 +30,7 @@ def test_the_page_is_up_to_date(support: dict[str, Any]) -> None:
 
 
 def test_the_toolkit_is_that_of_preflight() -> None:
-    figures = yaml.safe_load((ROOT / "rackwright" / "data" / "preflight.yaml").read_text())
+    figures = load_yaml((ROOT / "rackwright" / "data" / "preflight.yaml").read_text())
     assert f"| {figures['toolkit']['version_minimum']} or newer | expected" in PAGE
     assert f"| older than {figures['toolkit']['version_minimum']} | `warn`" in PAGE
 
