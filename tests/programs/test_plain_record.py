@@ -70,8 +70,8 @@ def test_it_says_what_became_of_each_host(site: Path) -> None:
     assert record.end is not None
     assert record.end["status"] == 1
     again = "the same command again, with --limit @fake/b1"
-    said = refusal(output, "RW0823", "rackwright: ", "@fake/b1; next: ", again)
-    assert said == f"rackwright: {record.end['text']}"
+    failed = refusal(output, "RW0823", "rackwright: ", "@fake/b1; next: ", again)
+    assert failed == f"rackwright: {record.end['text']}"
     assert record.end["text"].endswith(f"next: {again}"), "no record keeps the secret of its --data"
 
 

@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 
-import rackwright
 from tests import texts
 
-ROOT = Path(rackwright.__file__).parent
+ROOT = Path(__file__).parents[2]
 NAMED = {name: text for name, text in vars(texts).items() if name.isupper()}
 
 
 def templates() -> Iterator[str]:
     """Every text of the product, a blank `{}` for what varies: Python's literals, and the lines of scripts."""
-    for path in ROOT.rglob("*"):
+    for path in [*(ROOT / "rackwright").rglob("*"), *(ROOT / "packages").rglob("*.py")]:
         if path.suffix == ".py":
             yield from _literals(ast.parse(path.read_text()))
         elif path.suffix in (".sh", ".bash", ".j2"):
