@@ -42,6 +42,8 @@ def end_undisturbed() -> None:
     While Python finalizes it gives signals their default action back, but for ignored ones: a second Ctrl-C would kill.
     """
     atexit.register(_ignore_ending)
+    # A channel that was cut in the middle of a wait cannot be closed by then, and would say so with a traceback.
+    sys.unraisablehook = lambda _: None
 
 
 def _ignore_ending() -> None:

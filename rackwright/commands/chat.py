@@ -7,7 +7,7 @@ import json
 from typing import NamedTuple
 
 from rackwright.commands.inventories import add_limit, add_shared, add_timeout
-from rackwright.effects.remote import command_of, remote
+from rackwright.effects.remote import StepFailedError, command_of, remote
 from rackwright.exit_codes import done_if
 from rackwright.messages import ASKED_FOR, paragraph, waiting
 from rackwright.plan.asking import asking_script
@@ -74,7 +74,10 @@ def ask(one: Connected, name: str, endpoint: EndpointSettings, question: ChatQue
     script = asking_script(name) + http(f"{local_url(endpoint)}/v1/chat/completions", question.seconds, post=True)
     with waiting(lambda: f"{name} on {one.host.name} to answer"):
         limit = question.seconds + GRACE
-        ok, output = remote(one.state, one.host, command_of(Shell(script, stdin=json.dumps(body), timeout=limit)))
+        try:
+            ok, output = remote(one.state, one.host, command_of(Shell(script, stdin=json.dumps(body), timeout=limit)))
+        except StepFailedError as error:
+            return str(error), False  # the other hosts are asked all the same
     if not ok or not output.stdout_lines:
         return "could not be asked", False
     try:

@@ -119,6 +119,14 @@ def test_a_host_that_freezes_while_it_is_logged_in_to_is_left_out(standin: Stand
     assert "no-session: RW0751" in errors
 
 
+def test_chat_asks_the_others_when_one_host_is_lost(standin: Standin, tmp_path: Path) -> None:
+    site = standin.site(tmp_path, "no-session", "healthy")
+    status, out, errors = ask(site, "chat", "inventory/fleet.py", "--", "hi", within=60)
+    assert status == 1, errors
+    assert [row.split()[0] for row in out.splitlines()] == ["no-session", "healthy"], errors
+    assert "RW0" in out.splitlines()[0]
+
+
 @pytest.mark.parametrize("words", [("exec", "--timeout", "100", "--", "true"), ("drift",)], ids=["exec", "drift"])
 def test_an_sshd_that_freezes_is_noticed_long_before_the_limit(tmp_path: Path, words: tuple[str, ...]) -> None:
     frozen = Standin(tmp_path)
