@@ -51,7 +51,7 @@ def test_looking_at_a_bare_host_writes_nothing(site: Site) -> None:
     assert len(before) > 1000
     plan = site.rackwright("plan", "inventory/lab.py", "--limit", bare.name, "--json")
     assert plan.status == 2, plan.output
-    [host] = json.loads(plan.output)["hosts"]
+    [host] = json.loads(plan.output[plan.output.index("{") :])["hosts"]
     assert host["state"] == "pending"
     assert {"docker", "image", "models", "endpoint"} <= {change["concern"] for change in host["changes"]}
     assert sum(change["download_bytes"] or 0 for change in host["changes"]) > 2**30
