@@ -77,7 +77,7 @@ def ask(one: Connected, name: str, endpoint: EndpointSettings, question: ChatQue
         try:
             ok, output = remote(one.state, one.host, command_of(Shell(script, stdin=json.dumps(body), timeout=limit)))
         except StepFailedError as error:
-            return str(error), False  # the other hosts are asked all the same
+            return str(error), False  # the other hosts are asked anyway
     if not ok or not output.stdout_lines:
         return "could not be asked", False
     try:
