@@ -19,8 +19,9 @@ def post_several(url: str, times: int, seconds: int, within: int = 0) -> str:
 
     within: seconds after which no other one is sent; 0: all are sent.
     """
-    begins = f"until=$(($(date +%s) + {within})); " if within else ""
-    ends = '[ "$(date +%s)" -lt "$until" ] || break; ' if within else ""
+    # By the clock that no time service steps.
+    begins = f"until=$(($(cut -d. -f1 /proc/uptime) + {within})); " if within else ""
+    ends = '[ "$(cut -d. -f1 /proc/uptime)" -lt "$until" ] || break; ' if within else ""
     return f"{begins}for i in $(seq {times}); do {ends}printf '%s' \"$body\" | {_curl(url, seconds)}; done"
 
 

@@ -74,9 +74,13 @@ def boot(tmp_path: Path) -> Boot:
     return Boot(tmp_path)
 
 
-def test_dockerd_is_restarted_and_the_endpoint_started_once_a_boot(boot: Boot) -> None:
+NETWORK = "docker: Error response from daemon: endpoint with name rackwright-llm already exists in network bridge."
+
+
+@pytest.mark.parametrize("journal", [BIND, NETWORK])
+def test_dockerd_is_restarted_and_the_endpoint_started_once_a_boot(boot: Boot, journal: str) -> None:
     boot.endpoint("llm")
-    status, told, done = boot.look()
+    status, told, done = boot.look(JOURNAL=journal)
     assert status == 1
     assert told.endswith("it ran nothing and was restarted; started: rackwright-llm.service\n")
     assert done == [

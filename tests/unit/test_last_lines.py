@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -141,7 +142,8 @@ def test_the_members_number_of_releases_is_read_without_a_line_break(tmp_path: P
 
 
 def test_a_repair_that_was_noted_last_is_read(tmp_path: Path) -> None:
-    (tmp_path / "repairs").write_text("99999999999 rules gone")
+    # One of a time to come was written before the clock was put back.
+    (tmp_path / "repairs").write_text(f"99999999999 later\n{int(time.time())} rules gone")
     script = (
         HAVE
         + QUOTE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -430,6 +431,34 @@ def test_the_end_of_what_had_begun_before_it_was_asked_for_is_not_the_releases(
     )
     assert done.stdout.splitlines() == ends, done.stderr
     assert done.returncode == (0 if "ready" in ends[-1] else 1)
+
+
+STEPPED = """
+date() {
+  case $1 in +%s) ;; *) command date "$@"; return ;; esac
+  echo $(($(command date +%s) - $(cat "$back" 2>/dev/null || echo 0)))
+}
+systemctl() {
+  [ -s "$back" ] || echo "$by" >"$back"
+  echo "ExecMainStartTimestampMonotonic=$main"; echo ActiveState=failed
+}
+journalctl() { printf '%s\\n' "$*" >>"$calls"; }
+since='2026-11-26 12:00:00.123456'
+"""
+
+
+@pytest.mark.parametrize(("by", "since"), [("0", "12:00:00"), ("-3600", "12:00:00"), ("7200", "(10:00:0|09:59:5)")])
+def test_a_clock_that_is_put_back_during_a_load_hides_no_line_of_it(tmp_path: Path, by: str, since: str) -> None:
+    words = {"unit": "u", "load_timeout": "9", "main": AFTER, "by": by}
+    words |= {name: str(tmp_path / name) for name in ("back", "calls", "reason", "cause")}
+    script = DYING + STEPPED + host_script("wait_ready")
+    done = subprocess.run(
+        ["sh", "-c", script], env={**os.environ, **words}, check=False, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    calls = [call for call in (tmp_path / "calls").read_text().splitlines() if "--since" in call]
+    assert calls
+    assert all(re.search(f"--since 2026-11-26 {since}", call) for call in calls)
 
 
 def test_a_stranger_on_the_port_is_why_a_start_failed_and_the_hosts_fault(tmp_path: Path) -> None:

@@ -49,7 +49,8 @@ done
 if [ -s "$repairs" ]; then
   now=$(date +%s)
   while read -r when text || [ -n "$when" ]; do
-    [ "$((now - when))" -gt 3600 ] || printf '%s\n' "repair $((now - when)) $(printf %s "$text" | base64 -w0)"
+    # One of a time to come is of a clock that was put back since.
+    [ "$((now - when))" -gt 3600 ] || [ "$when" -gt "$now" ] || printf '%s\n' "repair $((now - when)) $(printf %s "$text" | base64 -w0)"
   done <"$repairs"
 fi
 # Where each endpoint listens, and would again if it rolled back.

@@ -28,7 +28,7 @@ for own in "$home"/*/current; do
   [ -f "$units/rackwright-boot.service" ] && [ -L "$units/multi-user.target.wants/rackwright-boot.service" ] || echo 'boot no'
   break
 done
-[ ! -f "$repairs" ] || awk -v since="$(($(date +%s) - 3600))" '$1 >= since { n++; $1 = ""; text = $0 } END { if (n) print "repairs " n text }' "$repairs"
+[ ! -f "$repairs" ] || awk -v now="$(date +%s)" '$1 >= now - 3600 && $1 <= now { n++; $1 = ""; text = $0 } END { if (n) print "repairs " n text }' "$repairs"
 
 # dockerd itself is asked only where something seems to be gone: with its other backend nothing of iptables is needed.
 lacking() { docker_lacks "$1" "$dockerd"; }

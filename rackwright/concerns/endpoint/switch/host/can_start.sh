@@ -70,17 +70,16 @@ fi
 root=$(printf '%s\n' "$info" | sed -n 's/.*"DockerRootDir":"\([^"]*\)".*/\1/p')
 for folder in "$root" $written; do
   [ -d "$folder" ] || continue
-  words=$( (printf 'probe\n' >"$folder/.rackwright-probe" && sync "$folder/.rackwright-probe") 2>&1) ||
-    lacking disk "nothing can be written to $folder, so no container could start ($(printf %s "$words" | tr '\n' ' ' | cut -c1-200)); next: findmnt --target $folder; df -h $folder; journalctl -k --grep 'remount|I/O error'"
+  words=$( (printf 'probe\n' >"$folder/.rackwright-probe" && sync "$folder/.rackwright-probe") 2>&1)
+  taken=$?
   rm -f "$folder/.rackwright-probe"
-done
-if [ -d "$root" ]; then
-  free=$(df -Pk "$root" 2>/dev/null | awk 'NR == 2 { print $4 }')
-  [ "${free:-$room}" -ge "$room" ] || lacking disk "only $free KiB are free in $root, so no container could start; next: du -xh -d2 $root | sort -h | tail"
+  [ $taken = 0 ] || lacking disk "nothing can be written to $folder, so no container could start ($(printf %s "$words" | tr '\n' ' ' | cut -c1-200)); next: findmnt --target $folder; df -h $folder; journalctl -k --grep 'remount|I/O error'"
+  free=$(df -Pk "$folder" 2>/dev/null | awk 'NR == 2 { print $4 }')
+  [ "${free:-$room}" -ge "$room" ] || lacking disk "only $free KiB are free in $folder, so no container could start; next: du -xh -d2 $folder | sort -h | tail"
   # Some file systems do not count them, and say 0 of 0.
-  inodes=$(df -Pi "$root" 2>/dev/null | awk 'NR == 2 && $2 > 0 { print $4 }')
-  [ "${inodes:-100}" -ge 100 ] || lacking disk "only $inodes files can still be made in $root, so no container could start; next: df -i $root"
-fi
+  inodes=$(df -Pi "$folder" 2>/dev/null | awk 'NR == 2 && $2 > 0 { print $4 }')
+  [ "${inodes:-100}" -ge 100 ] || lacking disk "only $inodes files can still be made in $folder, so no container could start; next: df -i $folder"
+done
 for release in $releases; do
   [ -f "$release/needs" ] || continue
   while read -r kind name; do

@@ -1,8 +1,14 @@
 # Wait until an endpoint's unit is active, which means that /health answered 200; tell at once when it died.
 # It stands behind stranger.sh. Parameters: unit load_timeout missing (a file in which the head of a group names whom it waits for); asked (microseconds
 # since boot, or nothing): when start.sh has told it to start.
+# A clock that is put back would hide what was written before: journalctl goes by it, and so does `since`.
+clock_then=$(date +%s) up_then=$(cut -d. -f1 /proc/uptime)
+since_then() { # sets `since` back by as much as the clock was since this began
+  stepped=$(($(cut -d. -f1 /proc/uptime) - up_then + clock_then - $(date +%s)))
+  [ "$stepped" -le 2 ] || { since=$(date -d "@$(($(date -d "$since" +%s) - stepped))" "+%F %T") && clock_then=$((clock_then - stepped)); }
+}
 # Together with --since, journalctl's own --lines would count from the beginning.
-last_lines() { journalctl --unit "$unit" --since "$since" --no-pager --output cat 2>/dev/null | tail -n "$1" | cut -c1-"$2"; }
+last_lines() { since_then; journalctl --unit "$unit" --since "$since" --no-pager --output cat 2>/dev/null | tail -n "$1" | cut -c1-"$2"; }
 # Before it starts a container, the unit removes one of that name; docker says that there is none, which looks like a fault.
 lacks() { # of several hosts that serve together, who has not come
   if [ -s "$missing" ]; then printf '%s' ": it waits for $(cut -c1-200 "$missing")"; fi
@@ -26,6 +32,7 @@ held_by_dockerd() {
   fi
 }
 killed_for_memory() { # the last process of this host that the kernel has killed for want of memory since this start
+  since_then
   journalctl --boot --identifier kernel --since "$since" --no-pager --output cat 2>/dev/null |
     sed -n 's/.*[Oo]ut of memory: Killed process [0-9]* (\([^)]*\)).*/the kernel killed \1 for want of memory/p' | tail -n 1
 }
