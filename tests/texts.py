@@ -22,6 +22,7 @@ NOT_READY = "not ready within its load_timeout"
 TAKEN = "port {port} is taken by {by}"
 NO_WORD = "no word came within {seconds} s (gate.commit_deadline)"
 ALONE = "the host finishes the switch by itself, or rolls back; the next run joins it, or reads how it ended"
+NOT_LET_IN = "clients are not let in again: {why}"
 LET_IN_LATE = "clients were not let in again after its last switch"
 CLOCKS = "pointing back took {pointed} s, serving again after {serving} s"
 STARTED_OTHERWISE = "it was started {edited}, not as its release says"
@@ -90,6 +91,9 @@ KEEPS_ASIDE = "keep {unit} aside in "
 
 # Options of engines.
 REFUSED_WORDS = "the server's command line refuses it: "
+UNKNOWN_OPTION = "{engine} does not know this key"
+NEEDS_GPUS = " needs {needs} GPUs{each}, and endpoint {endpoint} has {gpus}; "
+FEWER_GPUS = "for {gpus} set it to {size}"
 NOT_CHECKED = "not checked inside the image: unknown on this host: "
 
 # Rollouts and the hosts that they leave out.
@@ -103,6 +107,7 @@ INCLUDED = "{host} is {mark}; this run includes it anyway"
 SKIPPED = "{host} is skipped: {why}"
 
 # Inventories and settings.
+FIX_THESE = "fix these, then: "
 VALID = "the settings are valid"
 IGNORED = "ignored as another program's"
 NO_MODEL = "skipped, since nothing gives them a model: "
@@ -112,6 +117,12 @@ SILENT_SERVER = "{who} took the connection and did not answer within {seconds} s
 
 # The bench.
 NO_FIGURES = "{failed} of {asked} failed, so it has no figures"
+
+
+def needs_gpus(needs: int, endpoint: str, gpus: int) -> str:
+    """Return what is said of a size of so many GPUs where the endpoint has fewer."""
+    needed = NEEDS_GPUS.format(needs=needs, each="", endpoint=endpoint, gpus=gpus)
+    return f"{needs}{needed}{FEWER_GPUS.format(gpus=gpus, size=gpus)}"
 
 
 def pattern(text: str, **names: str) -> str:

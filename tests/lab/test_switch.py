@@ -101,7 +101,8 @@ def test_hooks_take_it_out_and_let_it_in_again(scene: Scene) -> None:
     scene.host.run("rm /root/refuse-drain; touch /root/refuse-ready")
     run = scene.deploy(engine=interval(25), **hooks)
     assert run.status != 0
-    refusal(run.output, "RW0724", "ready_hook", "status 1")
+    refusal(run.output, "RW0724", "endpoint llm")
+    assert texts.NOT_LET_IN.format(why="the ready_hook ended with status 1") in run.output
     new = scene.proven()
     assert new != good
     scene.host.run("rm /root/refuse-ready")

@@ -179,7 +179,7 @@ def test_ip6tables_counts_where_the_bridge_has_ipv6_and_dockerd_looks_after_it(
     assert look(HEALTHY["29.1-synthetic"], **{"info": '{"ServerVersion":"29.1.3"}', **known}) == lacks
 
 
-def test_it_is_said_in_words() -> None:
+def test_its_text() -> None:
     assert gone([]) == ""
     assert gone(["nat DOCKER", "filter DOCKER"]) == "Docker's chains are gone (nat DOCKER, filter DOCKER)"
     assert gone(["interface docker0"]) == "Docker's bridge docker0 is gone"

@@ -27,6 +27,7 @@ from rackwright_engines.finding import Level
 from rackwright_engines.fit.host import check_host
 from rackwright_engines.options.exported import file_of, write
 from rackwright_lab.standins.rootfs import SHIMS, put_package
+from tests import texts
 from tests.unit.test_endpoint_changes import WANTED
 
 Asked = Callable[[WantedOptions], str]
@@ -238,11 +239,12 @@ def test_the_digest_s_own_options_are_checked_exactly(site: Path) -> None:
     assert said(site, **MINE, image_digest=ONE, engine=options) == []
     assert said(site, Level.WARN, **MINE, image_digest=ONE, engine=options) == []
     wrong = {"polcy": "FIRST", "fraction": 2, "graphs": {"tokens": 3}, "kv_cache_config": {}}
+    unknown = texts.UNKNOWN_OPTION.format(engine="TensorRT-LLM mine")
     assert [one.split(" (")[0].split(";")[0] for one in said(site, **MINE, image_digest=ONE, engine=wrong)] == [
-        "engine.polcy: TensorRT-LLM mine does not know this key",
+        f"engine.polcy: {unknown}",
         "engine.fraction: must be at least 0 and at most 1, not 2",
-        "engine.graphs.tokens: TensorRT-LLM mine does not know this key with this mode",
-        "engine.kv_cache_config: TensorRT-LLM mine does not know this key: it is gone since 1.4.0rc1",
+        f"engine.graphs.tokens: {unknown} with this mode",
+        f"engine.kv_cache_config: {unknown}: it is gone since 1.4.0rc1",
     ]
 
 

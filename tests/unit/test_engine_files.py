@@ -17,6 +17,7 @@ from rackwright.loading.edit import comment_of, edited
 from rackwright.quick_yaml import load_yaml
 from rackwright.settings.key_fix import Move
 from rackwright.settings.origin import KeyPath
+from tests import texts
 
 SITE = """\
 # The fleet's own profile.
@@ -76,12 +77,11 @@ def test_a_problem_of_some_hosts_names_them(site: Path, capsys: pytest.CaptureFi
         (site / "host_vars" / f"{name}.yml").write_text("hardware: {gpu_models: [RTX PRO 6000], gpu_count: 4}\n")
     (site / "host_vars" / "h0.yml").write_text("engine: {tensor_parallel_size: 16}\n")
     assert main(["check", "inventory/fleet.py"]) == 1
+    key = "engine.tensor_parallel_size"
     assert capsys.readouterr().err.splitlines()[1:] == [
-        "  RW0311: group_vars/gpu.yml:7: engine.tensor_parallel_size: 8 needs 8 GPUs, and endpoint llm has 4;"
-        " for 4 set it to 4; on h1, h2, h3 and 2 more",
-        "  RW0311: host_vars/h0.yml:1: engine.tensor_parallel_size: 16 needs 16 GPUs, and endpoint llm has 8;"
-        " for 8 set it to 8",
-        "fix these, then: rackwright check inventory/fleet.py",
+        f"  RW0311: group_vars/gpu.yml:7: {key}: {texts.needs_gpus(8, 'llm', 4)}; on h1, h2, h3 and 2 more",
+        f"  RW0311: host_vars/h0.yml:1: {key}: {texts.needs_gpus(16, 'llm', 8)}",
+        f"{texts.FIX_THESE}rackwright check inventory/fleet.py",
     ]
 
 

@@ -23,6 +23,7 @@ from rackwright_engines.fit.memory import weights_of
 from rackwright_lab.standins.engine.commands.options import click_options
 from rackwright_lab.standins.sglang.server_args import prepare_server_args
 from rackwright_lab.standins.vllm.arguments import FlexibleArgumentParser, make_arg_parser
+from tests import texts
 
 GPT = {"repository": "openai/gpt-oss-120b", "mount": "/config/models/gpt-oss-120b"}
 LLAMA = {"repository": "nvidia/Llama-3.3-70B-Instruct-FP4", "mount": "/config/models/llama"}
@@ -384,7 +385,7 @@ def test_replicas_are_told_of_together() -> None:
     ]
     endpoints = {"a": {"replicas": 2}, "b": {"port": 9000, "gpus": [4, 5]}}
     assert told(hardware=B200, endpoints=endpoints, engine={"tensor_parallel_size": 2}) == [
-        "engine.tensor_parallel_size: 2 needs 2 GPUs, and endpoint a has 1; for 1 set it to 1"
+        f"engine.tensor_parallel_size: {texts.needs_gpus(2, 'a', 1)}"
     ]
 
 

@@ -37,6 +37,7 @@ from rackwright.runs.ending import Result, end_of_drain, end_of_reboot, end_of_u
 from rackwright.runs.states import RunState
 from rackwright.settings.group import Group, GroupMember
 from rackwright.settings.model import HostSettings
+from tests.refused import refused
 from tests.unit.machines import settings
 from tests.unit.test_candidates import run
 from tests.unit.test_plan import recorded
@@ -185,7 +186,7 @@ def test_a_rollout_leaves_drained_hosts_aside_and_says_whose_they_are(tmp_path: 
         "next: rackwright undrain INVENTORY --limit h2"
     ]
     assert found.events == [{"host": "h2", "state": RunState.DRAINED, "text": str(MARKED)}]
-    with pytest.raises(RackwrightError, match="RW0840: every chosen host is drained") as caught:
+    with refused("RW0840") as caught:
         choose_participants(Path("i.py"), ["h2"], Path(), {}, drained={"h2": MARKED})
     assert " --limit h2" in str(caught.value)
 

@@ -18,6 +18,7 @@ from rackwright.plan.answers import Answers, ListedContainer
 from rackwright.plan.change import Owned, Refuse
 from rackwright.quick_yaml import load_yaml
 from rackwright.settings.sections import Releases
+from tests import texts
 from tests.unit.machines import BOOKWORM, DGX_B200, case, docker, gpu_output, gpus, machine, settings
 
 GROUP_VARS = Path(__file__).parents[2] / "group_vars"
@@ -527,7 +528,7 @@ def test_chains_that_are_gone_stop_a_host_where_the_run_may_not_restart_dockerd(
     for found in (chains_gone(others=2), chains_gone(restarts_dockerd=False)):
         (row,) = judged(found)["Docker's chains"]
         assert (row.stops, row.code) == (True, "RW3182")
-        assert "Docker's chains are gone (nat DOCKER)" in row.seen
+        assert texts.CHAINS_GONE.format(chains="nat DOCKER") in row.seen
         assert row.fix.startswith("rackwright drain "), "a bare restart of dockerd would be the outage itself"
         assert row.fix.index("systemctl restart docker") < row.fix.index("rackwright undrain ")
     assert "2 other containers run" in judged(chains_gone(others=2))["Docker's chains"][0].seen

@@ -163,7 +163,7 @@ def lost(before: dict[str, str] | None) -> Record:
 
 
 def test_where_rolling_back_failed_a_resume_names_the_host_and_what_to_do() -> None:
-    with pytest.raises(RackwrightError, match=r"manual action needed on h1: .*; next: rackwright status /s/i.py"):
+    with pytest.raises(RackwrightError, match=r"action needed on h1: .*; next: rackwright status /s/i.py"):
         rest_of(lost(None))
     served = lost(OLD)
     assert hurt_hosts(served) == ["h1"]

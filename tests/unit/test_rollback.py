@@ -131,7 +131,9 @@ def test_a_release_of_another_format_is_refused_by_name(changed: dict[str, Any],
 def test_with_nothing_earlier_it_is_refused() -> None:
     step = change(LAST, serving("bbb"), kept("bbb"))
     assert isinstance(step, Refuse)
-    assert "an earlier proven release is not on the host (it keeps: bbb)" in step.text
+    assert step.code == "RW2406"
+    assert "an earlier proven release " in step.text
+    assert "keeps: bbb" in step.text
 
 
 def test_a_release_whose_weights_are_gone_is_refused() -> None:

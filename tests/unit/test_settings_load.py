@@ -18,6 +18,7 @@ from rackwright.pyinfra_glue.inventories import load_inventory
 from rackwright.settings.origin import origin_of
 from rackwright.settings.problems import HEADING
 from rackwright.settings.secret import Secret
+from tests import texts
 
 MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
 INVENTORY = """\
@@ -58,7 +59,7 @@ def refusal(path: str = "inventory/fleet.py") -> list[str]:
         load_inventory(path)
     first, *lines, last = str(raised.value).splitlines()
     assert first == f"RW0101: {HEADING}"
-    assert last == f"fix these, then: rackwright check {path}"
+    assert last == f"{texts.FIX_THESE}rackwright check {path}"
     return [line.removeprefix("  ") for line in lines]
 
 

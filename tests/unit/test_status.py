@@ -37,6 +37,7 @@ from rackwright.plan.concern import HostReading
 from rackwright.plan.ownership import RECORD
 from rackwright.runs.journal import append
 from rackwright.settings.model import HostSettings
+from tests import texts
 from tests.unit.machines import EVERYTHING
 from tests.unit.test_plan import recorded, serving, settings
 
@@ -385,7 +386,7 @@ def test_one_that_cannot_start_again_has_moved_though_it_serves(network: str, mo
     text = base64.b64encode(json.dumps({**spec, "network": network}).encode()).decode()
     assert [text for text in row(boot="no").moved or () if "rackwright-boot.service is not enabled" in text]
     found = row(lacks="nat DOCKER", spec=text)
-    told = "it cannot start again: Docker's chains are gone (nat DOCKER); next: pyinfra INVENTORY deploy.py"
+    told = f"it cannot start again: {texts.CHAINS_GONE.format(chains='nat DOCKER')}; next: pyinfra INVENTORY deploy.py"
     assert (found.health, told in (found.moved or ()), told in render([found])) == ("serving", moved, moved)
 
 

@@ -41,6 +41,7 @@ from rackwright.proof.basic import (
     version,
 )
 from rackwright.settings.model import EndpointSettings
+from tests import texts
 
 SHELLS = [shell for shell in ("dash", "busybox", "bash") if shutil.which(shell)]
 
@@ -475,7 +476,8 @@ def test_a_stranger_on_the_port_is_why_a_start_failed_and_the_hosts_fault(tmp_pa
     )
     assert done.returncode == 1
     assert (tmp_path / "cause").read_text() == "stranger\n"
-    assert (tmp_path / "reason").read_text().startswith("port 8000 is taken by python3, pid 7; next: X")
+    taken = texts.TAKEN.format(port=8000, by="python3, pid 7; next: X")
+    assert (tmp_path / "reason").read_text().startswith(taken)
 
 
 HELD = "docker: Error response from daemon: driver failed: Bind for 0.0.0.0:8000 failed: port is already allocated."
@@ -626,9 +628,8 @@ def test_what_docker_refuses_is_the_hosts_fault_unless_it_is_the_request(
 
 def test_chains_that_are_gone_follow_dockers_own_words_with_the_way_out(tmp_path: Path) -> None:
     _, said, cause = died(tmp_path, NO_CHAIN, 125, lacks="nat DOCKER\\nfilter DOCKER\\n")
-    assert said.startswith(
-        f"{NO_CHAIN_SAID}: Docker's chains are gone (nat DOCKER, filter DOCKER); next: systemctl restart"
-    )
+    gone = texts.CHAINS_GONE.format(chains="nat DOCKER, filter DOCKER")
+    assert said.startswith(f"{NO_CHAIN_SAID}: {gone}; next: systemctl restart")
     assert (cause, len(said) < 600) == ("docker", True)
 
 
