@@ -34,13 +34,18 @@ def refusal(output: str, code: str, *fields: object) -> str:
 
 
 def refusals(output: str) -> list[str]:
-    """Each line that has a code, and the lines below it that belong to it."""
+    """Each line that has a code, and the lines below it that belong to it: indented, or of the same host."""
     found: list[str] = []
+    of = ""
     for row in output.splitlines():
+        host = _PREFIX.match(row)
         if CODE.search(row):
             found.append(row)
-        elif found and _PREFIX.sub("", row).startswith(_CONTINUED):
+            of = host[0] if host else ""
+        elif found and (_PREFIX.sub("", row).startswith(_CONTINUED) or (host and host[0] == of)):
             found[-1] += f"\n{row}"
+        else:
+            of = ""
     return found
 
 

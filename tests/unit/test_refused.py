@@ -11,6 +11,9 @@ OUTPUT = """\
     [h1] RW0705: another run: ops@a; next: wait
     [h2] RW0712: lost
     [h2]   next: the same command
+    [h2] it serves again
+    [h1] it is well
+    [h2] much later
 RW0101: two problems:
   RW0210: a.yml:1: prt: unknown key
 done
@@ -20,9 +23,17 @@ done
 def test_each_field_must_be_in_the_same_refusal() -> None:
     assert refusal(OUTPUT, "RW0705", "[h1]", "ops@a").startswith("    [h1] RW0705")
     assert "same command" in refusal(OUTPUT, "RW0712", "h2")
+    refusal(OUTPUT, "RW0712", "serves again")
     refusal(OUTPUT, "RW0210", "a.yml:1", "prt")
     assert codes(OUTPUT) == ["RW0705", "RW0712", "RW0101", "RW0210"]
-    for code, field in (("RW0705", "h2"), ("RW0712", "ops"), ("RW0799", "h1"), ("RW0210", "done")):
+    for code, field in (
+        ("RW0705", "h2"),
+        ("RW0712", "ops"),
+        ("RW0712", "well"),
+        ("RW0712", "later"),
+        ("RW0799", "h1"),
+        ("RW0210", "done"),
+    ):
         with pytest.raises(AssertionError, match=code):
             refusal(OUTPUT, code, field)
 
