@@ -37,9 +37,9 @@ from rackwright.pyinfra_glue.ssh.client import use_patient_client
 from rackwright.pyinfra_glue.ssh.open_files import allow_open_files
 from rackwright.pyinfra_glue.terminal import say_when_nobody_answers, tame_output
 from rackwright.settings.inventory_groups import ALL, InventoryGroup, InventoryGroups
-from rackwright.settings.problems import nearest
 from rackwright.settings.secret import showable_data
 from rackwright.settings.ssh.known_hosts import advice, is_unknown, not_followed
+from rackwright_engines.nearest import nearest
 
 __all__ = [
     "HostEntry",

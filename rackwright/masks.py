@@ -7,15 +7,12 @@ import sys
 from traceback import format_exception
 from types import TracebackType
 
-MASK = "*MASKED*"
+from rackwright_engines import key_path
+
+MASK, BEGINNINGS = key_path.MASK, key_path.BEGINNINGS
 LEAST = 8
 """Characters of a secret that is looked for in every line: a shorter one stands in too many words."""
 LONGEST = 512
-BEGINNINGS = (
-    r"(?:(?:sk-|hf_|nvapi-|gh[oprsu]_|github_pat_|glpat-|dckr_[op]at_|xox[abprs]-)[\w-]{8,}"
-    r"|A[KS]IA[A-Z0-9]{16}|eyJ[\w-]{8,999}\.[\w-]{8,2000}\.[\w-]{8,999})"
-)
-"""Keys that say by their beginning what they are."""
 PASSWORD_IN_URL = re.compile(r"(://[^/\s@\"':]{0,200}:)(?!\d{1,5}[/?#]|\*MASKED\*@)[^\s\"']{1,512}(?=@)")
 """A password that is not encoded may hold a slash or an @; a port that a slash follows is none."""
 TOKEN_IN_URL = re.compile(
@@ -25,7 +22,6 @@ LOGIN_IN_HEADER = re.compile(r"(?i)\b((?:bearer|basic)[ \t]+)[\w.~+/=-]{8,}")
 _KEY_IN_HEADER = re.compile(r"\b((?:[Bb]earer|Basic)[ \t]+)(?=\S*\d)[\w.~+/=-]{8,}")
 """The same in sentences, where `basic questions` are no login."""
 KNOWN = re.compile(rf"(?<![\w/.-]){BEGINNINGS}")
-_KEY = re.compile(BEGINNINGS)
 _secrets: set[str] = set()
 
 
@@ -41,11 +37,6 @@ def hidden(text: str) -> str:
         if secret in text:
             text = text.replace(secret, MASK)
     return text
-
-
-def is_key(text: str) -> bool:
-    """Return True for a text that is a key by its beginning, and no name: it has a digit."""
-    return bool(_KEY.fullmatch(text)) and any(char.isdigit() for char in text)
 
 
 def without_logins(text: str) -> str:

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from rackwright.quick_yaml import load_yaml
+from rackwright_engines.quick_yaml import load_yaml
 
 FOLDER = files("rackwright") / "data" / "refusals"
 

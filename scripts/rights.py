@@ -9,14 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rackwright_engines.data import PRODUCTS, table
+from rackwright.engines.tables import table
+from rackwright_engines.data import PRODUCTS
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reference" / "container-rights.md"
 HEAD = """\
 # Container rights and keys
 
-Made by `python scripts/rights.py` from `rights.yaml` and `api_key.yaml` of the engines' data; do not edit it.
+Made by `python scripts/rights.py` from `rights.yaml` and `api_key.yaml` of `rackwright/data/`; do not edit it.
 
 An endpoint's container has no more rights than its way of serving is known to need. `container` in the
 [settings](settings.md#container) says what differs: `capabilities: none`, `add_capabilities`, `pids_limit`, `shm_size`,

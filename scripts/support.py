@@ -13,8 +13,8 @@ from typing import Any
 import yaml
 
 from rackwright.concerns.preflight.row import figures
-from rackwright.quick_yaml import load_yaml
 from rackwright_engines.data import PRODUCTS
+from rackwright_engines.quick_yaml import load_yaml
 from rackwright_lab.gpu.models import DRIVER
 from rackwright_lab.servers import image as images
 from rackwright_lab.servers.toolkit import VERSIONS

@@ -15,10 +15,10 @@ from rackwright.commands.runs import add_site, root_of
 from rackwright.exit_codes import ExitCode
 from rackwright.fleet.bench.history import own_figures
 from rackwright.messages import SettingsError, paragraph, printable_values
-from rackwright.settings.problems import nearest
 from rackwright_engines.advice import Advice, Load, advise, longest
 from rackwright_engines.data import table
 from rackwright_engines.fit.gpu import gpu_type
+from rackwright_engines.nearest import nearest
 from rackwright_engines.own import OwnAdvice, heading, own_advice, reasons
 
 

@@ -46,9 +46,9 @@ from rackwright.pyinfra_glue.inventories import refused_of
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected, hosts_named
 from rackwright.runs.durations import switch_time
 from rackwright.runs.journal import append, new_record, records
-from rackwright.settings.problems import nearest
 from rackwright.sources.lockfile import Locks
 from rackwright.tables import shown_width
+from rackwright_engines.nearest import nearest
 
 HOST = "\0"
 ROUNDS = 5

@@ -15,6 +15,7 @@ from rackwright.commands.inventories import add_hosts, add_inventory, add_shared
 from rackwright.commands.judging import Judged, judge
 from rackwright.commands.version_change import refuse_no_version, version_changes
 from rackwright.concerns.declared import Declared
+from rackwright.engines.problems import engine_notes
 from rackwright.exit_codes import ExitCode
 from rackwright.loading.choice import Choice
 from rackwright.loading.files import site_root
@@ -23,12 +24,13 @@ from rackwright.loading.notes import notes
 from rackwright.loading.password import open_password_file
 from rackwright.loading.validate import leaves, masked
 from rackwright.messages import RackwrightError, counted, printable, printable_values
-from rackwright.settings.origin import dotted, origin_of
+from rackwright.settings.origin import origin_of
 from rackwright.settings.problems import some
 from rackwright.settings.secret import shown_value
 from rackwright.tables import Column, aligned, shown_width
+from rackwright_engines.datasets import SHIPPED, unused, used
 from rackwright_engines.finding import Level
-from rackwright_engines.fit.problems import engine_notes
+from rackwright_engines.key_path import dotted
 
 COLUMNS = (Column("key", 2, 24), Column("value", 1, 20), Column("origin", 3, 22))
 """Of `--show-origin`."""
@@ -70,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         return _refused(judged)
     for host in hosts:
         print("\n".join(_origins(host) if args.show_origin else [_summary(host)]))
-    for line in [*open_password_file(root), *_warnings(hosts, judged.declared)]:
+    for line in [*open_password_file(root), *_warnings(hosts, judged.declared), *_engines_data()]:
         print(line)
     refused = _refused(judged)
     print(f"{args.inventory}: {_verdict(judged)}")
@@ -163,6 +165,13 @@ def _shown(path: Sequence[str | int], value: Any) -> str:
 
 def _origin(host: InventoryHost, path: tuple[str | int, ...]) -> str:
     return str(origin_of(host.origins, path) or DERIVED)
+
+
+def _engines_data() -> Iterator[str]:
+    """Yield which data of the engines are used, where others than the shipped ones are installed."""
+    if used().folder != SHIPPED:
+        yield f"engines' data: {used()}"
+    yield from (printable(f"engines' data not used: {reason}") for reason in unused())
 
 
 def _warnings(hosts: Sequence[InventoryHost], declared: Mapping[str, Declared]) -> list[str]:

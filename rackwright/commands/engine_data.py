@@ -16,15 +16,16 @@ from rackwright.concerns.options import wanted as wanted_options
 from rackwright.effects.reader import read_host
 from rackwright.effects.remote import StepFailedError, remote
 from rackwright.effects.remote import command_of as command
+from rackwright.engines.exported import write
 from rackwright.exit_codes import done_if
 from rackwright.fleet.inspect.read_hosts import in_parallel
 from rackwright.loading.files import site_root
+from rackwright.masks import without_logins
 from rackwright.messages import ReadingError, coded, paragraph, printable
 from rackwright.plan.change import Shell
 from rackwright.pyinfra_glue.session import Connected, chosen_hosts, connected
 from rackwright.settings.model import HostSettings
 from rackwright.sources.lockfile import Locks
-from rackwright_engines.options.exported import write
 from rackwright_engines.options.json_schema import SpoiltSchemaError, data_of, version_of
 from rackwright_engines.version import parse_version
 
@@ -126,7 +127,8 @@ def _schema_options(text: str, version: str, why: str) -> dict[str, Any]:
 
 def _unused(error: SpoiltSchemaError) -> str:
     text = (
-        f"the schema that it ships cannot be used: {error.text}; what is known of its version counts as before; "
+        f"the schema that it ships cannot be used: {without_logins(paragraph(str(error)))}; "
+        "what is known of its version counts as before; "
         "next: rackwright check INVENTORY --in-image"
     )
     return coded(error.code, text)

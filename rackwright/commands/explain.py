@@ -10,8 +10,8 @@ from typing import Any
 from rackwright.exit_codes import ExitCode
 from rackwright.messages import SettingsError
 from rackwright.refusals import by_code, lines_of
-from rackwright.settings.problems import nearest
 from rackwright_engines.data import PRODUCTS
+from rackwright_engines.nearest import nearest
 from rackwright_engines.options.explain import all_names, explain, matching, speaking_of
 
 CODE = re.compile(r"RW\d+", re.IGNORECASE)

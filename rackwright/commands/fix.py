@@ -10,8 +10,8 @@ from rackwright.commands.inventories import hosts_of
 from rackwright.loading.edit import comment_of, edited
 from rackwright.loading.files import site_root
 from rackwright.messages import writing
-from rackwright.settings.origin import dotted
 from rackwright.settings.problems import InvalidSettingsError, Problem
+from rackwright_engines.key_path import dotted
 
 ROUNDS = 32
 """Every round fixes one key in each file that has any."""

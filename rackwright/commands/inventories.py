@@ -13,8 +13,8 @@ from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, SettingsError
 from rackwright.pyinfra_glue.inventories import limited, load_inventory
 from rackwright.runs.selection import HELP
-from rackwright.settings.problems import nearest
 from rackwright.tables import Column, name_of
+from rackwright_engines.nearest import nearest
 
 DAY = 24 * 3600
 WILDCARD = frozenset("*?[")

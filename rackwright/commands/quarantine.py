@@ -18,8 +18,8 @@ from rackwright.messages import RackwrightError, printable, printable_values
 from rackwright.pyinfra_glue.inventories import refused_of
 from rackwright.pyinfra_glue.session import hosts_named
 from rackwright.runs.selection import named_by
-from rackwright.settings.problems import nearest
 from rackwright.tables import Column, drawn, only, shown_width
+from rackwright_engines.nearest import nearest
 
 COLUMNS = (Column("host"), Column("since", 3), Column("why", 1, 20), Column("run", 2))
 

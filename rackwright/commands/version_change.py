@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from rackwright.engines.exported import VERSION
+from rackwright.engines.host import check_endpoint, placed
 from rackwright.loading.host import InventoryHost
 from rackwright.messages import RackwrightError, coded
 from rackwright.settings.model import EndpointSettings
-from rackwright.settings.origin import dotted, origin_of
+from rackwright.settings.origin import origin_of
 from rackwright.settings.sections import Hardware
 from rackwright_engines.finding import Finding, Level
-from rackwright_engines.fit.host import check_endpoint, placed
+from rackwright_engines.key_path import dotted
 from rackwright_engines.options.compare import changed_defaults
-from rackwright_engines.options.exported import VERSION
 from rackwright_engines.requests import Ignored, ignored_parameters
 
 SIGNS = {Level.REFUSE: "must change", Level.WARN: "warning", Level.NOTE: "note"}

@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from rackwright.settings.key_fix import Move, as_yaml
-from rackwright.settings.origin import KeyPath
+from rackwright_engines.key_path import KeyPath
+from rackwright_engines.move import Move, as_yaml
 
 Entry = tuple[yaml.MappingNode, yaml.ScalarNode, yaml.Node]
 """The mapping that holds a key, the key, and its value."""

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from rackwright.messages import SettingsError
 from rackwright.settings.origin import Origin
-from rackwright.settings.problems import Problem, nearest
+from rackwright.settings.problems import Problem
 from rackwright_engines.data import table
+from rackwright_engines.nearest import nearest
 
 WITHIN, AFTER = re.compile(r"[\w.-]"), re.compile(r"[\w-]")
 """What before or after a name makes it part of another one."""

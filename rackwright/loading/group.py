@@ -13,9 +13,11 @@ from rackwright.loading.host import InventoryHost
 from rackwright.plan.group import launch_ports
 from rackwright.settings.group import Group, GroupMember
 from rackwright.settings.model import EndpointSettings, HostSettings
-from rackwright.settings.origin import KeyPath, origin_of
-from rackwright.settings.problems import InvalidSettingsError, Problem, nearest
+from rackwright.settings.origin import origin_of
+from rackwright.settings.problems import InvalidSettingsError, Problem
 from rackwright.settings.ssh.known_hosts import place_of
+from rackwright_engines.key_path import KeyPath
+from rackwright_engines.nearest import nearest
 
 Hosts = Sequence[InventoryHost]
 MISFIT, LOST = "RW0230", "RW0231"

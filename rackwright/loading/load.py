@@ -25,10 +25,11 @@ from rackwright.messages import SettingsError, coded
 from rackwright.settings.connection import defaults, placed, rename
 from rackwright.settings.inventory_groups import ALL, PRIORITY, UNGROUPED, InventoryGroups
 from rackwright.settings.model import SITE, HostSettings
-from rackwright.settings.origin import KeyPath, Origin
+from rackwright.settings.origin import Origin
 from rackwright.settings.problems import InvalidSettingsError, Problem, some
 from rackwright.settings.secret import Secret
 from rackwright.settings.ssh.known_hosts import not_followed
+from rackwright_engines.key_path import KeyPath
 
 DATA_OPTION = "--data"
 SIZE = 1 << 20

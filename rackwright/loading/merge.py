@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rackwright.settings.origin import KeyPath, Origin, Origins
+from rackwright.settings.origin import Origin, Origins
 from rackwright.settings.sections import SECTIONS
+from rackwright_engines.key_path import KeyPath
 
 ENGINE = "engine"
 ENDPOINTS = "endpoints"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from rackwright.engines.problems import engine_notes
 from rackwright.plan.reach import unreached_text
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright_engines.finding import Level
-from rackwright_engines.fit.problems import engine_notes
 
 BEFORE_AUTO = ("1.0", "1.1", "1.2")
 """TensorRT-LLM versions whose MoE backend is CUTLASS unless it is chosen; later ones choose by the GPU."""

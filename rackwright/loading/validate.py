@@ -12,19 +12,21 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from rackwright.engines.problems import engine_problems
 from rackwright.loading.ansible.templates import templates
 from rackwright.loading.wording import SECRET_PLACES, explain, is_secret, misplaced, path_of
 from rackwright.loading.yaml_file import OddNumber
-from rackwright.masks import MASK, is_key
+from rackwright.masks import MASK
 from rackwright.settings import connection
 from rackwright.settings.connection import Connection
 from rackwright.settings.model import NOWHERE, SITE, EndpointSettings, HostSettings, MisfitError, overlay
 from rackwright.settings.old_keys import RENAMED_KEYS
-from rackwright.settings.origin import KeyPath, Origin, Origins, origin_of
-from rackwright.settings.problems import Problem, nearest
+from rackwright.settings.origin import Origin, Origins, origin_of
+from rackwright.settings.problems import Problem
 from rackwright.settings.secret import Secret, tells_secret
 from rackwright.settings.ssh import args as ssh_args
-from rackwright_engines.fit.problems import engine_problems
+from rackwright_engines.key_path import KeyPath, is_key
+from rackwright_engines.nearest import nearest
 
 OWN_KEYS = "own_keys"
 ENDPOINTS = "endpoints"

@@ -12,8 +12,6 @@ from pydantic_core import ErrorDetails
 
 from rackwright.settings import connection
 from rackwright.settings.model import MisfitError
-from rackwright.settings.origin import KeyPath, dotted
-from rackwright.settings.problems import nearest
 from rackwright.settings.secret import Secret, shown_value
 from rackwright.settings.sections import (
     ABSOLUTE,
@@ -39,6 +37,8 @@ from rackwright.settings.sections import (
     VARIABLE,
     YAML_FILE,
 )
+from rackwright_engines.key_path import KeyPath, dotted
+from rackwright_engines.nearest import nearest
 
 SECRET_PATHS: tuple[KeyPath, ...] = (
     ("registry", "key"),

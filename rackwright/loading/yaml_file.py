@@ -9,8 +9,9 @@ from typing import Any
 
 import yaml
 
-from rackwright.settings.origin import KeyPath, Origin, Origins
+from rackwright.settings.origin import Origin, Origins
 from rackwright.settings.problems import Problem
+from rackwright_engines.key_path import KeyPath
 
 VAULT_HEADER = "$ANSIBLE_VAULT;"
 VAULT_TAGS = ("!vault", "!vault-encrypted")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rackwright.quick_yaml import load_yaml
+from rackwright_engines.quick_yaml import load_yaml
 
 
 def reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from pyinfra.api import State
 from rackwright.effects.run_context import part_of
 from rackwright.messages import SettingsError, name_inventory
 from rackwright.pyinfra_glue.current_run import Inventories, current_state
-from rackwright.settings.problems import nearest
+from rackwright_engines.nearest import nearest
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from rackwright.messages import RackwrightError
 from rackwright.runs.journal import chosen_record, read_record
 from rackwright.runs.record import CATEGORIES, hosts_in, record_of
-from rackwright.settings.problems import nearest
+from rackwright_engines.nearest import nearest
 
 HELP = f"hosts by how they ended in a run, as `failed@last`; STATE: {', '.join(CATEGORIES)}"
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rackwright.masks import MASK, is_key
-
-KeyPath = tuple[str | int, ...]
-"""Keys from the top of the settings down to one value: `("engine", "kv_cache_config", "dtype")`."""
+from rackwright_engines.key_path import KeyPath
 
 
 @dataclass(frozen=True, order=True)
@@ -34,23 +30,3 @@ def origin_of(origins: Mapping[KeyPath, Origin], path: KeyPath) -> Origin | None
         if path[:length] in origins:
             return origins[path[:length]]
     return None
-
-
-LONGEST = 80
-"""Characters of a key that a message shows."""
-_PLAIN = re.compile(r"[^\s.\[\]'\"](?:[^.\[\]'\"\n]*[^\s.\[\]'\"])?")
-
-
-def dotted(path: Iterable[str | int]) -> str:
-    """A key path for people: `endpoints.a.engine`, `allow_from[0]`; a key that is read wrongly so stands in quotes."""
-    text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{_shown(part)}" if text else _shown(part)
-    return text
-
-
-def _shown(key: str) -> str:
-    if is_key(key):
-        return MASK
-    short = key if len(key) <= LONGEST else f"{key[: LONGEST - 3]}..."
-    return short if _PLAIN.fullmatch(short) or (short.endswith("...") and _PLAIN.fullmatch(key)) else ascii(short)

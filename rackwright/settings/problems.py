@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rackwright.messages import SettingsError, coded, printable
-from rackwright.settings.key_fix import Move
-from rackwright.settings.origin import KeyPath, Origin, dotted
+from rackwright.settings.origin import Origin
+from rackwright_engines.key_path import KeyPath, dotted
+from rackwright_engines.move import Move
 
 HEADING = "the settings are not valid, nothing was connected:"
 
@@ -39,35 +39,6 @@ class InvalidSettingsError(SettingsError):
         self.problems = tuple(problems)
         self.hosts = frozenset(hosts)
         super().__init__("\n".join([HEADING, *_lines(problems), f"fix these, then: {next_command}"]))
-
-
-def nearest(word: str, names: Iterable[str]) -> str:
-    """` (did you mean NAME?)` for the closest of `names`, in any case of letters; empty when none is close."""
-    folded = {name.casefold(): name for name in sorted(names)}
-    found = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
-    return f" (did you mean {folded[found[0]]}?)" if found else ""
-
-
-def one_edit(word: str, names: Iterable[str]) -> str:
-    """The name that is one edit from a word; empty where the word is one of them, or none is as near."""
-    known = sorted(names)
-    return "" if word in known else next((name for name in known if is_one_edit(word, name)), "")
-
-
-def is_one_edit(word: str, name: str) -> bool:
-    """True if one letter more, less, or another one, or two letters swapped make `name` of `word`."""
-    if word == name or abs(len(word) - len(name)) > 1:
-        return False
-    start = _common(word, name)
-    one, other = word[start:], name[start:]
-    swapped = len(one) > 1 and one[1::-1] + one[2:] == other
-    return swapped or one[1:] == other[1:] or one[1:] == other or one == other[1:]
-
-
-def _common(word: str, name: str) -> int:
-    """How many letters both begin with."""
-    pairs = zip(word, name, strict=False)
-    return next((index for index, (one, other) in enumerate(pairs) if one != other), min(len(word), len(name)))
 
 
 def _lines(problems: Sequence[Problem]) -> list[str]:

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from rackwright.commands.cli import main
-from rackwright.quick_yaml import load_yaml
 from rackwright_engines.advice import Load, advise
 from rackwright_engines.data import table
 from rackwright_engines.fit.sizes import plan_of
 from rackwright_engines.options.explain import all_names
 from rackwright_engines.options.schema import lines
+from rackwright_engines.quick_yaml import load_yaml
 from tests.unit.test_engine_profiles import settings_of
 
 

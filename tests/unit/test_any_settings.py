@@ -11,12 +11,12 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from rackwright.commands.render import rendered_files
+from rackwright.engines.host import check_endpoint
 from rackwright.loading.validate import validate
 from rackwright.plan.spec import environment, server_command
-from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import HostSettings
 from rackwright.settings.problems import InvalidSettingsError
-from rackwright_engines.fit.host import check_endpoint
+from rackwright_engines.quick_yaml import load_yaml
 from tests.unit.test_engine_host import B200, LONG, RTX, SPARK, V2, stand_in_takes
 
 IMAGES = {

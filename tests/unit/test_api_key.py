@@ -13,6 +13,8 @@ import pytest
 
 from rackwright.concerns.release.concern import WantedReleases, _added, changes, parse, read
 from rackwright.concerns.release.keys import SeenKeys
+from rackwright.engines.api_key import check_api_key, quiet_loggers
+from rackwright.engines.tables import table
 from rackwright.hostside import durable_script
 from rackwright.messages import SettingsError
 from rackwright.plan import release as releases
@@ -20,12 +22,10 @@ from rackwright.plan.binding import Binding, key_digest, parse_binding
 from rackwright.plan.change import Shell, WriteFile
 from rackwright.plan.release import Release, build_release
 from rackwright.plan.spec import Resolved, endpoint_spec
-from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import NOWHERE, EndpointSettings, HostSettings
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import Hardware
-from rackwright_engines.api_key import check_api_key, quiet_loggers
-from rackwright_engines.data import table
+from rackwright_engines.quick_yaml import load_yaml
 
 KEY, OTHER = Secret("sk-unit-7b1e90d4c2a85f36"), Secret("sk-unit-0f9d2c6b8e4a7153")
 HOME = "/var/lib/rackwright/endpoints/llm"

@@ -13,7 +13,7 @@ from bench.peers import meter, state, tools
 from bench.peers.figures import Figure, Sitting, figure_of, ratios, sitting_of, table
 from bench.peers.meter import Outcome, Spent
 from bench.peers.plot import Scale, picture
-from rackwright.quick_yaml import load_yaml
+from rackwright_engines.quick_yaml import load_yaml
 
 HERE = Path(tools.__file__).parent
 RECAP = """

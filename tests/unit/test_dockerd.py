@@ -35,9 +35,9 @@ from rackwright.plan.binding import Binding
 from rackwright.plan.change import Change, DaemonRestart, Job, Owned, Refuse
 from rackwright.plan.concern import HostReading
 from rackwright.plan.jobstream import Event, JobStream
-from rackwright.quick_yaml import load_yaml
 from rackwright.runs.progress import DRAINING
 from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright_engines.quick_yaml import load_yaml
 from tests.unit.machines import EVERYTHING
 
 OPERATIONS = Path(__file__).parents[1] / "operations"

@@ -24,7 +24,11 @@ from rackwright.settings.secret import Secret
 from rackwright.sources.lockfile import FILE, load_lock
 
 ROOT = Path(__file__).parents[2]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "packages").glob("*/README.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FAILED = ROOT / "docs" / "how-to" / "when-a-deploy-failed.md"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from rackwright.engines.host import check_endpoint
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.sections import Hardware
-from rackwright_engines.fit.host import check_endpoint
 from rackwright_engines.options.check import check_arguments, check_options
 
 VLLM, SGLANG = ("vllm", "0.33.0"), ("sglang", "0.5.23")

@@ -19,13 +19,13 @@ from rackwright.commands.cli import main
 from rackwright.commands.engine_data import walked
 from rackwright.concerns.options import WantedOptions, walk_script
 from rackwright.concerns.options.concern import image_program
+from rackwright.engines.exported import file_of, write
+from rackwright.engines.host import check_host
 from rackwright.messages import SettingsError
-from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import SITE, HostSettings
-from rackwright.settings.origin import dotted
 from rackwright_engines.finding import Level
-from rackwright_engines.fit.host import check_host
-from rackwright_engines.options.exported import file_of, write
+from rackwright_engines.key_path import dotted
+from rackwright_engines.quick_yaml import load_yaml
 from rackwright_lab.standins.rootfs import SHIMS, put_package
 from tests import texts
 from tests.unit.test_endpoint_changes import WANTED

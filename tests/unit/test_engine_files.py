@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from rackwright.commands.cli import main
 from rackwright.loading.edit import comment_of, edited
-from rackwright.quick_yaml import load_yaml
-from rackwright.settings.key_fix import Move
-from rackwright.settings.origin import KeyPath
+from rackwright_engines.key_path import KeyPath
+from rackwright_engines.move import Move
+from rackwright_engines.quick_yaml import load_yaml
 from tests import texts
 
 SITE = """\

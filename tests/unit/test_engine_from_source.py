@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rackwright.messages import SettingsError
-from rackwright.quick_yaml import load_yaml
+from rackwright_engines.quick_yaml import load_yaml
 from scripts.engine_data.trtllm import as_file, difference, line_of, line_of_schema, read_source
 from tests.unit.test_engine_schema_files import schema
 

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rackwright.engines.host import check_endpoint, check_host
 from rackwright.loading.notes import notes
 from rackwright.loading.validate import validate
 from rackwright.plan.spec import render_engine_yaml, server_command
-from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import HostSettings
-from rackwright.settings.origin import KeyPath, dotted
 from rackwright_engines.data import table
 from rackwright_engines.finding import Level
 from rackwright_engines.fit.drafts import drafts
-from rackwright_engines.fit.host import check_endpoint, check_host
 from rackwright_engines.fit.memory import weights_of
+from rackwright_engines.key_path import KeyPath, dotted
+from rackwright_engines.quick_yaml import load_yaml
 from rackwright_lab.standins.engine.commands.options import click_options
 from rackwright_lab.standins.sglang.server_args import prepare_server_args
 from rackwright_lab.standins.vllm.arguments import FlexibleArgumentParser, make_arg_parser

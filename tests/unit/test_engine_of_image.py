@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from rackwright.engines.host import check_endpoint
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.sections import Hardware
 from rackwright_engines.finding import Level
-from rackwright_engines.fit.host import check_endpoint
 
 MODEL = {"repository": "openai/gpt-oss-120b", "mount": "/models/gpt-oss"}
 VLLM = {"tensor-parallel-size": 8, "max-model-len": "8k"}

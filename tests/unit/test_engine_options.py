@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from rackwright.plan.spec import render_engine_yaml
-from rackwright.quick_yaml import load_yaml
 from rackwright_engines.finding import Level, refused
 from rackwright_engines.fit.sizes import EngineOptions
 from rackwright_engines.options.check import check_options
@@ -21,6 +20,7 @@ from rackwright_engines.options.commandline import by_key
 from rackwright_engines.options.compare import changed_defaults
 from rackwright_engines.options.fix import fix
 from rackwright_engines.options.schema import all_versions, line_for, lines
+from rackwright_engines.quick_yaml import load_yaml
 from rackwright_engines.version import nearest_line, parse_version
 from rackwright_lab.standins.engine import gpus
 from rackwright_lab.standins.engine.llmapi import models as standin

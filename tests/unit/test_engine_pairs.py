@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from rackwright.quick_yaml import load_yaml
+from rackwright.engines.host import check_endpoint
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.sections import Hardware
 from rackwright_engines.finding import Finding, Level
-from rackwright_engines.fit.host import check_endpoint
 from rackwright_engines.options.check import check_options
 from rackwright_engines.options.pairs import rules_of
 from rackwright_engines.options.schema import lines
+from rackwright_engines.quick_yaml import load_yaml
 from rackwright_engines.version import not_before
 
 EXAMPLES = load_yaml((Path(__file__).parents[1] / "fixtures" / "engine_rules.yaml").read_text())

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from rackwright.engines.host import check_host
 from rackwright.settings.model import HostSettings
 from rackwright_engines.data import table
 from rackwright_engines.finding import Finding, Level
-from rackwright_engines.fit.host import check_host
 from rackwright_engines.options.schema import lines
 
 MOUNT = "/config/models/gpt-oss-120b"

@@ -11,14 +11,14 @@ import click
 import pytest
 
 from rackwright.commands.render import rendered_files
+from rackwright.engines.host import check_host
 from rackwright.inventory import build
 from rackwright.plan.spec import server_command
-from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import HostSettings
 from rackwright.settings.problems import InvalidSettingsError
 from rackwright_engines.finding import Level
 from rackwright_engines.fit.drafts import draft_of
-from rackwright_engines.fit.host import check_host
+from rackwright_engines.quick_yaml import load_yaml
 from rackwright_engines.requests import ignored_parameters
 from rackwright_lab.standins.engine import gpus
 from rackwright_lab.standins.engine.commands.options import click_options

@@ -11,12 +11,12 @@ import pytest
 
 from rackwright.commands import engine_data
 from rackwright.concerns.options import WantedOptions, schema_script
-from rackwright.quick_yaml import load_yaml
+from rackwright.engines.exported import file_of, write
 from rackwright_engines.finding import Level, refused
 from rackwright_engines.options.check import check_options
-from rackwright_engines.options.exported import file_of, write
 from rackwright_engines.options.json_schema import SpoiltSchemaError, data_of, version_of
 from rackwright_engines.options.schema import line_of
+from rackwright_engines.quick_yaml import load_yaml
 from tests.unit.test_endpoint_changes import WANTED
 from tests.unit.test_engine_exports import MINE, ONE, Image, image, said
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rackwright.engines import host as fit
 from rackwright.loading.ansible.foreign import without_a_model
 from rackwright.loading.load import Listing, load
 from rackwright.loading.validate import Known, validate
@@ -19,7 +20,6 @@ from rackwright.pyinfra_glue.host_reads import reads_of
 from rackwright.settings.group import Group
 from rackwright.settings.inventory_groups import InventoryGroup, InventoryGroups
 from rackwright.settings.secret import Secret
-from rackwright_engines.fit import host as fit
 from tests.unit.machines import settings
 
 HOST = "from pyinfra import host\nfrom rackwright.operations import docker, firewall\n"

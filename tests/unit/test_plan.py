@@ -22,10 +22,10 @@ from rackwright.masks import MASK
 from rackwright.plan.change import Change
 from rackwright.plan.concern import HostReading
 from rackwright.plan.release import Release
-from rackwright.quick_yaml import load_yaml
 from rackwright.runs.masking import change_fields, mask, secrets_of
 from rackwright.settings.model import HostSettings
 from rackwright.settings.secret import Secret
+from rackwright_engines.quick_yaml import load_yaml
 from tests.unit.machines import EVERYTHING
 
 OPERATIONS = Path(__file__).parents[1] / "operations"

@@ -16,8 +16,8 @@ from rackwright.concerns.preflight.row import Case, CheckRow, Disk, Fetch, Liste
 from rackwright.concerns.preflight.table import render, summary
 from rackwright.plan.answers import Answers, ListedContainer
 from rackwright.plan.change import Owned, Refuse
-from rackwright.quick_yaml import load_yaml
 from rackwright.settings.sections import Releases
+from rackwright_engines.quick_yaml import load_yaml
 from tests import texts
 from tests.unit.machines import BOOKWORM, DGX_B200, case, docker, gpu_output, gpus, machine, settings
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from rackwright.commands.render import rendered_files
+from rackwright.engines.host import check_host
 from rackwright.pyinfra_glue.inventories import load_inventory
-from rackwright.quick_yaml import load_yaml
 from rackwright_engines.data import table
-from rackwright_engines.fit.host import check_host
 from rackwright_engines.options.schema import line_for
+from rackwright_engines.quick_yaml import load_yaml
 from rackwright_engines.version import bare
 from rackwright_lab.standins.engine import gpus
 from rackwright_lab.standins.engine.llmapi.llm_utils import update_llm_args_with_extra_dict

@@ -11,11 +11,11 @@ import pytest
 from rackwright.concerns.preflight.rights import RIGHTS
 from rackwright.concerns.preflight.row import CheckRow
 from rackwright.concerns.release.concern import _added
+from rackwright.engines.rights import check_rights, needs, rights
+from rackwright.engines.tables import table
 from rackwright.plan.spec import endpoint_spec
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.sections import Hardware
-from rackwright_engines.data import table
-from rackwright_engines.rights import check_rights, needs, rights
 from tests.unit.machines import case, machine
 from tests.unit.machines import settings as host_settings
 from tests.unit.test_api_key import RESOLVED, settings

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from rackwright.engines.in_clear import check_secrets
 from rackwright.masks import MASK
 from rackwright.runs.masking import mask
 from rackwright.settings.secret import looks_secret
-from rackwright_engines.in_clear import check_secrets
 from tests.unit.test_api_key import settings
 
 VALUE = "s3cr3t-0f9d2c6b8e4a7153"

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from rackwright.loading.merge import Layer, merge
 from rackwright.loading.validate import leaves
-from rackwright.settings.origin import KeyPath, Origin, origin_of
+from rackwright.settings.origin import Origin, origin_of
+from rackwright_engines.key_path import KeyPath
 
 KEYS = st.sampled_from(["a", "b", "c"])
 TREES = st.recursive(st.integers(), lambda below: st.dictionaries(KEYS, below, max_size=3), max_leaves=8)

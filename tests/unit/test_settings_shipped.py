@@ -12,9 +12,9 @@ from rackwright.inventory import build
 from rackwright.loading.merge import merge
 from rackwright.loading.validate import leaves
 from rackwright.pyinfra_glue.inventories import load_inventory
-from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import HostSettings
 from rackwright.settings.schema import json_schema
+from rackwright_engines.quick_yaml import load_yaml
 from tests.unit.test_engine_profiles import hosts_of
 
 ROOT = Path(__file__).parents[2]

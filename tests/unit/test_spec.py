@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from rackwright.plan.release import build_release
 from rackwright.plan.render import systemd_word
 from rackwright.plan.spec import EndpointSpec, Resolved, endpoint_spec, render_engine_yaml
-from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import NOWHERE, EndpointSettings, HostSettings
+from rackwright_engines.quick_yaml import load_yaml
 
 ENGINE: dict[str, Any] = load_yaml((Path(__file__).parents[1] / "fixtures/engine-yaml/s000_eagle.yaml").read_text())
 RESOLVED = Resolved("sha256:" + "a" * 64, "c" * 40, "/srv/models/base", "d" * 40, "/srv/models/draft")

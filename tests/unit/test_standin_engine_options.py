@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from rackwright.quick_yaml import load_yaml
+from rackwright_engines.quick_yaml import load_yaml
 from rackwright_lab.standins.engine.llmapi.llm_utils import update_llm_args_with_extra_dict
 from rackwright_lab.standins.engine.llmapi.models import torch_llm_args
 

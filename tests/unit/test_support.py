@@ -12,7 +12,7 @@ import pytest
 from rackwright.concerns.preflight.docker import DOCKER
 from rackwright.concerns.preflight.machine import MACHINE
 from rackwright.concerns.preflight.software import SOFTWARE
-from rackwright.quick_yaml import load_yaml
+from rackwright_engines.quick_yaml import load_yaml
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "support.md").read_text()

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from rackwright.commands.cli import main
+from rackwright.engines.exported import write as write_export
 from rackwright.fleet.view.report import write as write_report
 from rackwright.messages import RackwrightError, writing
-from rackwright.settings.key_fix import Move
 from rackwright.settings.origin import Origin
 from rackwright.settings.problems import Problem
 from rackwright.sources.lockfile import Lock, write_lock
-from rackwright_engines.options.exported import write as write_export
+from rackwright_engines.move import Move
 
 COMMANDS = Path(__file__).parents[2] / "rackwright" / "commands"
 WRITES = {"write_text", "write_bytes", "mkdir", "unlink", "touch", "rename", "symlink_to"}

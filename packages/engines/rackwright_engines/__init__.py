@@ -1,1 +1,3 @@
-"""What the engines accept, as data, and the checks on it. Pure: nothing here touches a host."""
+"""What the engines accept, as data and checks. Pure: it knows nothing of hosts and of Rackwright's settings."""
+
+__version__ = "0.1.0"

@@ -1,25 +1,24 @@
-"""Reads the data files below `data/`."""
+"""Reads the data of the engines: tables by name, and one file a version of an engine."""
 
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from rackwright.quick_yaml import load_yaml
+from rackwright_engines.datasets import used
+from rackwright_engines.quick_yaml import load_yaml
 
 PRODUCTS = {"tensorrt-llm": "TensorRT-LLM", "vllm": "vLLM", "sglang": "SGLang"}
 """The names of the engines, as people write them."""
-FOLDER = Path(__file__).parent / "data"
 
 
 @cache
 def table(name: str) -> Any:
-    """Content of one file, by its name without `.yaml`. Raises FileNotFoundError for an unknown name."""
-    return load_yaml((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    """Return the content of one file, by its name without `.yaml`. Raises FileNotFoundError for an unknown name."""
+    return load_yaml((used().folder / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
 @cache
 def files(engine: str) -> tuple[str, ...]:
-    """Names of all files of one engine, without `.yaml`."""
-    return tuple(path.stem for path in (FOLDER / engine).glob("*.yaml"))
+    """Return the names of all files of one engine, without `.yaml`."""
+    return tuple(path.stem for path in (used().folder / engine).glob("*.yaml"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from rackwright.settings.key_fix import Move
-from rackwright.settings.origin import KeyPath
+from rackwright_engines.key_path import KeyPath
+from rackwright_engines.move import Move
 
 
 class Level(Enum):
@@ -36,6 +36,8 @@ class Finding:
     """The engine's own words for the same, to be found in its log; empty when they are not known."""
     near: str = field(default="", compare=False)
     """The known name that is one edit from the one that is refused; empty where none is."""
+    overridable: bool = field(default=False, compare=False)
+    """True where the engine may start anyway, so that an operator who knows better may deploy it."""
     sibling: bool = field(default=False, compare=False)
     """True where the two differ in digits alone, as `deepseekv4` and `deepseekv41` do."""
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.settings.model import EndpointSettings
 from rackwright_engines.data import table
+from rackwright_engines.serving import Serving
 from rackwright_engines.version import bare, not_before
 
 
@@ -20,7 +20,7 @@ class Ignored:
     source: str
 
 
-def ignored_parameters(endpoint: EndpointSettings) -> list[Ignored]:
+def ignored_parameters(endpoint: Serving) -> list[Ignored]:
     """Parameters of requests that an endpoint ignores, by its engine, version and way of drafting."""
     return [
         Ignored(tuple(row["ignored"]), row["text"], row["source"])
@@ -29,7 +29,7 @@ def ignored_parameters(endpoint: EndpointSettings) -> list[Ignored]:
     ]
 
 
-def _drafts(row: Mapping[str, Any], endpoint: EndpointSettings) -> bool:
+def _drafts(row: Mapping[str, Any], endpoint: Serving) -> bool:
     section = endpoint.engine.get("speculative_config")
     kind = section.get("decoding_type") if isinstance(section, Mapping) else None
     freed = any(_value(endpoint.engine, key) == value for key, value in row.get("unless", {}).items())
@@ -43,6 +43,6 @@ def _value(options: Mapping[str, Any], dotted: str) -> Any:
     return here
 
 
-def _version(row: Mapping[str, Any], endpoint: EndpointSettings) -> bool:
+def _version(row: Mapping[str, Any], endpoint: Serving) -> bool:
     version = bare(endpoint.version)
     return not_before(version, row.get("since", "0.0")) and not not_before(version, row["until"])

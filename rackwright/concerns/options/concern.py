@@ -19,6 +19,7 @@ from rackwright.concerns.endpoint.full_gate import drafting_of
 from rackwright.concerns.models import MODELS, SeenModels
 from rackwright.concerns.release import TAKES as RELEASE_TAKES
 from rackwright.concerns.release import binding_of, wanted_releases
+from rackwright.engines.host import NOT_ASKED
 from rackwright.hostside import helper_script, host_program, host_script
 from rackwright.paths import (
     HELPER_LABEL,
@@ -39,7 +40,6 @@ from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright_engines.fit.draft_config import Misfit, misfits
 from rackwright_engines.fit.sizes import plan_of
 from rackwright_engines.options.commandline import parsed
-from rackwright_engines.options.inexact import NOT_ASKED
 
 LIMIT = 120
 """Seconds that an image may take to answer; heavy imports included."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rackwright.concerns.preflight.row import Case, Check, gib
-from rackwright_engines.rights import missing
+from rackwright.engines.rights import missing
 
 Verdicts = Iterator[tuple[bool, str, str]]
 _UNITS = {"m": 2**20, "g": 2**30}

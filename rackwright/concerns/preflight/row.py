@@ -12,8 +12,8 @@ from rackwright.concerns.docker import SeenDocker
 from rackwright.concerns.gpus import Gpu, SeenGpus
 from rackwright.plan.change import Owned
 from rackwright.plan.reading import whole_number
-from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright_engines.quick_yaml import load_yaml
 
 Severity = Literal["stop", "warn", "info"]
 Kind = Literal["image", "model", "encoding"]

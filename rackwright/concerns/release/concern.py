@@ -11,6 +11,8 @@ from rackwright.concerns.gpus import GPUS
 from rackwright.concerns.image import IMAGE, digest_of
 from rackwright.concerns.models import MODELS, commit_of, host_path
 from rackwright.concerns.release.keys import KEY_LINES, SeenKeys, key_changes, parse_keys, read_keys
+from rackwright.engines.api_key import key_option, quiet
+from rackwright.engines.rights import pids_limit, rights
 from rackwright.hostside import durable_script
 from rackwright.paths import RELEASE_MOUNT, STATE, endpoint_dir
 from rackwright.plan.binding import Binding, binding_path, key_digest
@@ -24,8 +26,6 @@ from rackwright.settings.group import Group
 from rackwright.settings.model import ENDPOINTS, EndpointSettings, HostSettings
 from rackwright.settings.secret import Secret
 from rackwright.settings.sections import Hardware, ModelSource
-from rackwright_engines.api_key import key_option, quiet
-from rackwright_engines.rights import pids_limit, rights
 
 
 @dataclass(frozen=True)

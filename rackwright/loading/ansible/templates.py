@@ -8,8 +8,8 @@ from typing import Any
 
 from rackwright.loading.ansible.jinja import holds_jinja
 from rackwright.loading.wording import is_secret
-from rackwright.settings.origin import KeyPath
 from rackwright.settings.secret import Secret
+from rackwright_engines.key_path import KeyPath
 
 ENDPOINTS = "endpoints"
 ENGINES = ("engine", "arguments")

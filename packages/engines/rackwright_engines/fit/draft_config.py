@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.settings.origin import KeyPath
 from rackwright_engines.fit.sizes import UNNAMED
+from rackwright_engines.key_path import KeyPath
 
 NESTED = (
     ("text_config",),

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from rackwright.settings.key_fix import Move
-from rackwright.settings.model import EndpointSettings
 from rackwright_engines.data import table
 from rackwright_engines.finding import Finding, Level
 from rackwright_engines.fit.sizes import EngineOptions
+from rackwright_engines.move import Move
+from rackwright_engines.serving import Serving
 from rackwright_engines.version import bare, not_before
 
 DRAFT = ("draft", "repository")
@@ -40,13 +40,13 @@ def drafts() -> list[Draft]:
     return [Draft(**row) for row in table("drafts")]
 
 
-def draft_of(endpoint: EndpointSettings) -> Draft | None:
+def draft_of(endpoint: Serving) -> Draft | None:
     """What is known of an endpoint's draft model."""
     name = endpoint.draft.repository if endpoint.draft else None
     return next((draft for draft in drafts() if draft.repository == name), None)
 
 
-def check_draft(endpoint: EndpointSettings, plan: EngineOptions) -> list[Finding]:
+def check_draft(endpoint: Serving, plan: EngineOptions) -> list[Finding]:
     """What does not fit between a known draft model, its target, the engine and the options."""
     draft = draft_of(endpoint)
     if draft is None:
@@ -54,7 +54,7 @@ def check_draft(endpoint: EndpointSettings, plan: EngineOptions) -> list[Finding
     return [*_target(endpoint, draft), *_engine(plan, draft), *_layers(plan, draft), *_length(plan, draft)]
 
 
-def _target(endpoint: EndpointSettings, draft: Draft) -> Iterator[Finding]:
+def _target(endpoint: Serving, draft: Draft) -> Iterator[Finding]:
     known = {row["repository"] for row in table("models")}
     model = endpoint.model.repository if endpoint.model else ""
     if model in known and model != draft.target:
@@ -93,7 +93,7 @@ def _sorted(layers: Any) -> Any:
     return sorted(layers) if isinstance(layers, list | set | tuple) else layers
 
 
-def _foreign_layers(endpoint: EndpointSettings, plan: EngineOptions) -> Iterator[Finding]:
+def _foreign_layers(endpoint: Serving, plan: EngineOptions) -> Iterator[Finding]:
     if endpoint.draft is None and plan.value("length") is not None and plan.value("layers") is not None:
         yield Finding(
             plan.path("layers"), "no `draft:` is set, so the draft model cannot be checked", Level.NOTE, code="RW0314"

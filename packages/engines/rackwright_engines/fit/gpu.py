@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.settings.sections import Hardware
 from rackwright_engines.data import table
+from rackwright_engines.serving import GpuHost
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ def _plain(name: str) -> str:
     return "".join(char for char in name.lower() if char.isalnum())
 
 
-def gpu_types(hardware: Hardware) -> list[GpuType]:
+def gpu_types(hardware: GpuHost) -> list[GpuType]:
     """The products that a host may have, as far as they are known."""
     return [gpu for gpu in map(gpu_type, hardware.gpu_models) if gpu]
 
 
-def capabilities(hardware: Hardware) -> list[str]:
+def capabilities(hardware: GpuHost) -> list[str]:
     """Compute capabilities that a host may have: the stated ones, or else those of its products."""
     return list(hardware.compute_capability or {gpu.compute_capability: None for gpu in gpu_types(hardware)})

@@ -5,27 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rackwright.settings.model import EndpointSettings
-from rackwright.settings.sections import Hardware
 from rackwright_engines.data import table
 from rackwright_engines.finding import Finding, Level
-from rackwright_engines.options.inexact import WAY_OUT
+from rackwright_engines.serving import GpuHost, Serving
 from rackwright_engines.version import bare
 
 
-def check_known_bad(endpoint: EndpointSettings, hardware: Hardware) -> list[Finding]:
+def check_known_bad(endpoint: Serving, hardware: GpuHost) -> list[Finding]:
     """Every known-bad row that an endpoint on such a host is."""
     return [_finding(row) for row in table("known_bad") if _fits(row, endpoint, hardware)]
 
 
-def accepted(finding: Finding) -> Finding:
-    """The finding for an endpoint with `accept_known_bad`."""
-    return Finding(
-        finding.path, finding.text.removesuffix(f"; {WAY_OUT}"), Level.WARN, None, finding.link, code=finding.code
-    )
-
-
-def _fits(row: Mapping[str, Any], endpoint: EndpointSettings, hardware: Hardware) -> bool:
+def _fits(row: Mapping[str, Any], endpoint: Serving, hardware: GpuHost) -> bool:
     model = endpoint.model.repository if endpoint.model else ""
     draft = endpoint.draft.repository if endpoint.draft else ""
     return (
@@ -43,5 +34,5 @@ def _is(gpu: str, product: str) -> bool:
 
 def _finding(row: Mapping[str, Any]) -> Finding:
     path = ("draft", "repository") if "draft" in row else ("image",)
-    text = f"{row['text']}; {WAY_OUT}" if row["level"] == "refuse" else str(row["text"])
-    return Finding(path, text, Level(row["level"]), link=row["link"], code="RW0305")
+    level = Level(row["level"])
+    return Finding(path, str(row["text"]), level, link=row["link"], code="RW0305", overridable=level is Level.REFUSE)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rackwright.settings.model import EndpointSettings
 from rackwright_engines.data import table
 from rackwright_engines.finding import Finding
 from rackwright_engines.fit.sizes import EngineOptions
+from rackwright_engines.serving import Serving
 
 CODE = "RW0363"
 ALLOWED = {"vllm": "VLLM_ALLOW_LONG_MAX_MODEL_LEN", "sglang": "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"}
@@ -17,7 +17,7 @@ OVERRIDES = frozenset({"hf-overrides", "rope-scaling", "rope-theta", "hf-config-
 ON = frozenset({"1", "true", "yes", "y"})
 
 
-def check_length(endpoint: EndpointSettings, plan: EngineOptions) -> Iterator[Finding]:
+def check_length(endpoint: Serving, plan: EngineOptions) -> Iterator[Finding]:
     """Refuse a context above the one in the config.json of a model that is known."""
     model = endpoint.model.repository if endpoint.model else ""
     limit = next((int(row["context"]) for row in table("models") if row["repository"] == model), 0)

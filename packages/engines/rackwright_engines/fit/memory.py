@@ -6,17 +6,16 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from rackwright.settings.model import EndpointSettings
-from rackwright.settings.sections import Hardware
 from rackwright_engines.data import table
 from rackwright_engines.finding import Finding, Level
 from rackwright_engines.fit.gpu import GpuType, gpu_types
 from rackwright_engines.fit.sizes import EngineOptions
+from rackwright_engines.serving import GpuHost, Serving
 
 GIB = 1024**3
 
 
-def check_memory(endpoint: EndpointSettings, plan: EngineOptions, hardware: Hardware) -> list[Finding]:
+def check_memory(endpoint: Serving, plan: EngineOptions, hardware: GpuHost) -> list[Finding]:
     """Warnings when the weights, or one request of full length, would not fit on the smallest GPU that is allowed."""
     model = next(
         (row for row in table("models") if endpoint.model and row["repository"] == endpoint.model.repository), None
@@ -28,7 +27,7 @@ def check_memory(endpoint: EndpointSettings, plan: EngineOptions, hardware: Hard
     return list(_fits(plan, model, weights, min(gpus, key=lambda gpu: gpu.memory_mib)))
 
 
-def weights_of(endpoint: EndpointSettings) -> int | None:
+def weights_of(endpoint: Serving) -> int | None:
     """Bytes of the model and its draft together; None when the model's size is not known."""
     sizes = _sizes()
     if endpoint.model is None or endpoint.model.repository not in sizes:
@@ -44,7 +43,7 @@ def _sizes() -> dict[str, int]:
 def _fits(plan: EngineOptions, model: dict[str, Any] | None, weights: int, gpu: GpuType) -> Iterator[Finding]:
     gpus = plan.gpus * plan.number("nodes")
     share, memory = weights / gpus, gpu.memory_mib * 1024**2
-    sum_ = f"{_gib(weights)} of weights over {gpus} GPU{'s' if gpus > 1 else ''} with {_gib(memory)} each"
+    sum_ = f"{gib(weights)} of weights over {gpus} GPU{'s' if gpus > 1 else ''} with {gib(memory)} each"
     if share > memory:
         yield Finding(plan.path("tp"), f"the weights do not seem to fit: {sum_}", Level.WARN, code="RW0313")
         return
@@ -52,7 +51,7 @@ def _fits(plan: EngineOptions, model: dict[str, Any] | None, weights: int, gpu: 
     sequence = plan.number("sequence", int((model or {}).get("context", 0)) or 1)
     if token and room < sequence * token:
         text = (
-            f"one request of {sequence} tokens does not seem to fit: {sum_} leave about {_gib(room)} for the KV cache,"
+            f"one request of {sequence} tokens does not seem to fit: {sum_} leave about {gib(room)} for the KV cache,"
             f" which holds {int(room / token)} tokens at {int(token)} bytes each"
         )
         yield Finding(plan.path("sequence"), text, Level.WARN, code="RW0313")
@@ -73,5 +72,6 @@ def _token(plan: EngineOptions, model: dict[str, Any] | None) -> float:
     return float(model["kv_bytes"]) * (1 - float(model["windowed"])) * narrow / plan.gpus
 
 
-def _gib(size: float) -> str:
+def gib(size: float) -> str:
+    """Return a size for people."""
     return f"{size / GIB:.0f} GiB"

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.settings.model import EndpointSettings
-from rackwright.settings.origin import KeyPath
 from rackwright_engines.data import table
+from rackwright_engines.key_path import KeyPath
 from rackwright_engines.options.commandline import parsed, spelled
 from rackwright_engines.options.schema import VersionLine, line_for
+from rackwright_engines.serving import Serving
 from rackwright_engines.version import bare
 
 FOLDERS = ("path", "lora_path", "lora_dir")
@@ -32,7 +32,7 @@ class Named:
     """True if the engine takes a template's own text."""
 
 
-def named_paths(endpoint: EndpointSettings) -> Iterator[Named]:
+def named_paths(endpoint: Serving) -> Iterator[Named]:
     """Return all of them, in the order of the settings."""
     known = table("paths")
     own: Mapping[str, Any] = known[endpoint.engine_kind]
@@ -44,13 +44,13 @@ def named_paths(endpoint: EndpointSettings) -> Iterator[Named]:
             yield from _named(("environment", name), endpoint.environment[name], row, inline=False)
 
 
-def _options(endpoint: EndpointSettings) -> Iterator[tuple[KeyPath, str, Any]]:
+def _options(endpoint: Serving) -> Iterator[tuple[KeyPath, str, Any]]:
     """The engine's YAML: path in the settings, the engine's own key, value."""
     for name, value in endpoint.engine.items():
         yield ("engine", name), _key(endpoint, str(name)), value
 
 
-def _arguments(endpoint: EndpointSettings) -> Iterator[tuple[KeyPath, str, Any]]:
+def _arguments(endpoint: Serving) -> Iterator[tuple[KeyPath, str, Any]]:
     """The same of `--key value`, `--key=value`, and of a list behind a key."""
     words = endpoint.arguments
     for at, word in enumerate(words):
@@ -65,7 +65,7 @@ def _arguments(endpoint: EndpointSettings) -> Iterator[tuple[KeyPath, str, Any]]
         yield ("arguments", at), _key(endpoint, name), behind[0] if len(behind) == 1 else behind
 
 
-def _key(endpoint: EndpointSettings, name: str) -> str:
+def _key(endpoint: Serving, name: str) -> str:
     """The engine's own key that a name means, whatever alias or beginning of it was written."""
     if endpoint.engine_kind == "tensorrt-llm":
         return name.lstrip("-").replace("-", "_")
@@ -75,7 +75,7 @@ def _key(endpoint: EndpointSettings, name: str) -> str:
     return ".".join((meant.key.name, *meant.below))
 
 
-def _line(endpoint: EndpointSettings) -> VersionLine:
+def _line(endpoint: Serving) -> VersionLine:
     return line_for(endpoint.engine_kind, bare(endpoint.version))[0]
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rackwright.settings.model import EndpointSettings
-from rackwright.settings.sections import Hardware
 from rackwright_engines.finding import Finding
-from rackwright_engines.options.inexact import WAY_OUT, ImageFacts
+from rackwright_engines.options.inexact import DECIDES, ImageFacts
+from rackwright_engines.serving import Serving
 
 NAMES = {
     "tensorrt-llm": ("TensorRT-LLM", re.compile(r"tensorrt[-_]?llm|trt-?llm")),
@@ -18,13 +17,13 @@ NAMES = {
 """What people call each engine, and the words by which images of it are named."""
 
 
-def check_engine_of_image(endpoint: EndpointSettings) -> Iterator[Finding]:
+def check_engine_of_image(endpoint: Serving) -> Iterator[Finding]:
     """Refused where the image's name has the words of one other engine, and none of this one."""
     named = [kind for kind, (_, words) in NAMES.items() if words.search(_path(endpoint.image))]
     if len(named) == 1 and named[0] != endpoint.engine_kind:
         own, other = NAMES[endpoint.engine_kind][0], NAMES[named[0]][0]
         text = f"by its name {endpoint.image} is an image of {other}, and engine_kind is {own}'s: set it to {named[0]}"
-        yield Finding(("image",), f"{text}; {WAY_OUT}", code="RW0326")
+        yield Finding(("image",), text, code="RW0326", overridable=True)
 
 
 def _path(image: str) -> str:
@@ -41,13 +40,13 @@ OWN = {
 """The images that each engine's project publishes; a mirror has the same path, mostly below one of its own."""
 
 
-def image_facts(endpoint: EndpointSettings, hardware: Hardware) -> ImageFacts:
-    """Return what is known of the image of an endpoint on such hardware."""
-    changed = "" if _is_own(endpoint) else endpoint.image
-    return ImageFacts(changed, _backend(endpoint.arguments), hardware.unified_memory)
+def image_facts(endpoint: Serving, judge: str = DECIDES) -> ImageFacts:
+    """Return what is known of an image. judge: who decides what is not known here, in words."""
+    changed = "" if not endpoint.image or _is_own(endpoint) else endpoint.image
+    return ImageFacts(changed, _backend(tuple(endpoint.arguments)), judge)
 
 
-def _is_own(endpoint: EndpointSettings) -> bool:
+def _is_own(endpoint: Serving) -> bool:
     path = f"/{_path(endpoint.image)}"
     return any(path.endswith(f"/{own}") or path == f"/{own.rpartition('/')[2]}" for own in OWN[endpoint.engine_kind])
 

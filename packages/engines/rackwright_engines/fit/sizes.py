@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.settings.model import EndpointSettings
-from rackwright.settings.origin import KeyPath
+from rackwright_engines.key_path import KeyPath
 from rackwright_engines.options.commandline import by_key, number, parsed
 from rackwright_engines.options.schema import NO_DEFAULT, line_for
+from rackwright_engines.serving import Serving
 from rackwright_engines.version import bare
 
 NAMES: dict[str, dict[str, KeyPath]] = {
@@ -134,7 +134,7 @@ class EngineOptions:
         return here if whole else math.ceil(here / self.number("nodes"))
 
 
-def plan_of(endpoint: EndpointSettings) -> EngineOptions:
+def plan_of(endpoint: Serving) -> EngineOptions:
     """The plan of an endpoint."""
     ours = {"nnodes": endpoint.size} if endpoint.size > 1 else {}
     if endpoint.engine_kind == "tensorrt-llm":

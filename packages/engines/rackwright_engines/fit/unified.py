@@ -1,18 +1,17 @@
-"""Whether shared memory and the engine's part of the memory fit where GPU and host have one memory (GB10)."""
+"""Whether the engine's part of the memory fits where GPU and host have one memory (GB10)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from rackwright.settings.model import EndpointSettings
-from rackwright.settings.origin import KeyPath
-from rackwright.settings.sections import Hardware
 from rackwright_engines.finding import Finding, Level
 from rackwright_engines.fit.gpu import gpu_types
-from rackwright_engines.fit.memory import GIB, weights_of
+from rackwright_engines.fit.memory import GIB, gib, weights_of
 from rackwright_engines.fit.sizes import EngineOptions
+from rackwright_engines.key_path import KeyPath
 from rackwright_engines.options.commandline import number
+from rackwright_engines.serving import GpuHost, Serving
 
 CODE = "RW0354"
 SYSTEM = 8 * GIB
@@ -25,40 +24,36 @@ OFFLOADED: dict[str, dict[KeyPath, int]] = {
     "tensorrt-llm": {("kv_cache_config", "host_cache_size"): 1},
 }
 """Options that take the host's memory as well, with the bytes of their unit."""
-UNITS = {"b": 1, "k": 1024, "m": 1024**2, "g": GIB}
 
 
-def check_unified(endpoint: EndpointSettings, plan: EngineOptions, hardware: Hardware) -> Iterator[Finding]:
-    """Warn of a fraction of the memory, and of a /dev/shm, that leave the system too little of it."""
-    memory = min((gpu.memory_mib * 1024**2 for gpu in gpu_types(hardware) if gpu.unified), default=0)
+def check_unified(endpoint: Serving, plan: EngineOptions, hardware: GpuHost) -> Iterator[Finding]:
+    """Warn of a fraction of the memory that leaves the system too little of it."""
+    memory = shared_memory(hardware)
     if not memory:
         return
-    engine, spare = _engine(endpoint, plan, memory), SPARE if _is_trtllm(plan) else SYSTEM
-    shared = size_of(endpoint.container.shm_size or "")
+    engine, spare = engine_memory(endpoint, plan, memory), SPARE if _is_trtllm(plan) else SYSTEM
     if engine + spare > memory:
         text = (
-            f"{plan.effective('fraction')} of {_gib(memory)} that GPU and host share leaves {_gib(memory - engine)} to "
+            f"{plan.effective('fraction')} of {gib(memory)} that GPU and host share leaves {gib(memory - engine)} to "
             f"the system, page cache and all: write {_most(plan.engine_kind, memory)} at most"
         )
         yield Finding(plan.path("fraction"), text, Level.WARN, code=CODE)
     cache = _number(plan.options.get("kv-cache-memory-bytes")) if plan.engine_kind == "vllm" else 0
     if cache + spare > memory:
-        text = f"is {_gib(cache)} of the {_gib(memory)} that GPU and host share: write less, or leave it out"
+        text = f"is {gib(cache)} of the {gib(memory)} that GPU and host share: write less, or leave it out"
         yield Finding(("engine", "kv-cache-memory-bytes"), text, Level.WARN, code=CODE)
     for path, size in _offloaded(plan):
         if engine + size + spare > memory:
             text = (
-                f"is {_gib(size)} of the {_gib(memory)} that GPU and host share beside {_gib(engine)} of the engine: "
+                f"is {gib(size)} of the {gib(memory)} that GPU and host share beside {gib(engine)} of the engine: "
                 "leave it out, nothing is gained by it here"
             )
             yield Finding(("engine", *path), text, Level.WARN, code=CODE)
-    # A small one is a limit that nobody reaches; half of the memory is what hosts have died of.
-    if shared > memory / 4 and shared + min(engine, memory - SYSTEM) + SYSTEM > memory:
-        text = (
-            f"{_gib(shared)} are taken from the {_gib(memory)} that GPU and host share, beside the engine's "
-            f"{_gib(engine)}: leave it out (--ipc=host then), or write 16g"
-        )
-        yield Finding(("container", "shm_size"), text, Level.WARN, code=CODE)
+
+
+def shared_memory(hardware: GpuHost) -> int:
+    """Return the bytes that GPU and host share; 0 where each has its own."""
+    return min((gpu.memory_mib * 1024**2 for gpu in gpu_types(hardware) if gpu.unified), default=0)
 
 
 def _offloaded(plan: EngineOptions) -> Iterator[tuple[KeyPath, float]]:
@@ -79,17 +74,8 @@ def _number(value: object) -> float:
     return number(value) or 0
 
 
-def size_of(text: str) -> int:
-    """Return the bytes of Docker's `16g`; 0 for what is no size."""
-    number, unit = (text[:-1], text[-1:].lower()) if text[-1:].lower() in UNITS else (text, "b")
-    try:
-        return int(float(number) * UNITS[unit])
-    except ValueError:
-        return 0
-
-
-def _engine(endpoint: EndpointSettings, plan: EngineOptions, memory: int) -> float:
-    """Bytes that the engine takes: TensorRT-LLM's fraction is of what the weights leave, the others' of all."""
+def engine_memory(endpoint: Serving, plan: EngineOptions, memory: int) -> float:
+    """Return the bytes of an engine: TensorRT-LLM's fraction is of what the weights leave, the others' of all."""
     part = _number(plan.effective("fraction")) or 0.9
     weights = (weights_of(endpoint) or 0) / (plan.gpus * plan.number("nodes")) if _is_trtllm(plan) else 0
     return weights + part * max(memory - weights, 0)
@@ -101,7 +87,3 @@ def _is_trtllm(plan: EngineOptions) -> bool:
 
 def _most(engine_kind: str, memory: int) -> str:
     return "0.9" if engine_kind == "tensorrt-llm" else f"{int((memory - SYSTEM) / memory * 100) / 100}"
-
-
-def _gib(size: float) -> str:
-    return f"{size / GIB:.0f} GiB"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rackwright.settings.key_fix import as_yaml
-from rackwright.settings.origin import KeyPath
 from rackwright_engines.data import PRODUCTS
 from rackwright_engines.finding import Finding, Level
+from rackwright_engines.key_path import KeyPath
+from rackwright_engines.move import as_yaml
 from rackwright_engines.options.schema import NO_DEFAULT, Key, VersionLine, line_for
 from rackwright_engines.version import bare
 

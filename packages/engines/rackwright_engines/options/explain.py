@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rackwright.settings.key_fix import as_yaml
-from rackwright.settings.origin import dotted
 from rackwright_engines.data import PRODUCTS, files, table
+from rackwright_engines.key_path import dotted
+from rackwright_engines.move import as_yaml
 from rackwright_engines.options.commandline import exactly
 from rackwright_engines.options.renames import ANY, Form, meanings
 from rackwright_engines.options.schema import NO_DEFAULT, Key, lines

@@ -7,9 +7,9 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.settings.key_fix import Move
-from rackwright.settings.origin import KeyPath, dotted
 from rackwright_engines.finding import Finding, Level
+from rackwright_engines.key_path import KeyPath, dotted
+from rackwright_engines.move import Move
 from rackwright_engines.options.check import check_options
 
 ROUNDS = 8

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from rackwright.settings.origin import KeyPath
 from rackwright_engines.data import PRODUCTS
 from rackwright_engines.finding import Finding, Level
+from rackwright_engines.key_path import KeyPath
 from rackwright_engines.options.schema import VersionLine, lines
 from rackwright_engines.version import bare, not_before, parse_version
 
@@ -16,13 +16,7 @@ CODE = "RW0316"
 NEAR = "RW0338"
 MORE = "RW0353"
 MAY_KNOW = "the engine may know more, as by a plugin"
-WAY_OUT = "to deploy it anyway, set accept_known_bad: true"
-"""Ends what is refused and yet can be deployed."""
 DECIDES = "the image decides before anything is stopped"
-NOT_ASKED = (
-    "the image was not asked: a host that serves has no memory for it beside the GPU's; to drain it first: "
-    "rackwright drain INVENTORY --limit HOST --reason TEXT, then rackwright check INVENTORY --in-image --limit HOST"
-)
 
 
 @dataclass(frozen=True)
@@ -33,13 +27,8 @@ class ImageFacts:
     """Its name, where it is not the engine's own image: it may have options that its version does not have."""
     backend: str = ""
     """TensorRT-LLM's, where its command line names one."""
-    shares_memory: bool = False
-    """True where a host that serves has no memory to ask it."""
-
-    @property
-    def judge(self) -> str:
-        """Who decides what is not known here."""
-        return NOT_ASKED if self.shares_memory else DECIDES
+    judge: str = DECIDES
+    """Who decides what is not known here, in words."""
 
 
 Judge = Callable[[VersionLine], list[Finding]]
@@ -83,7 +72,7 @@ def softened(
     """
     for one in found:
         if one.level is Level.REFUSE and one.code == NEAR and one.sibling:
-            yield replace(one, text=one.text.removesuffix(f"; {WAY_OUT}"), level=Level.WARN, code=CODE)
+            yield replace(one, level=Level.WARN, overridable=False, code=CODE)
         elif one.level is not Level.REFUSE or one.code == NEAR:
             yield one
         elif one.near and not (one.sibling or known(one.path)):
@@ -103,7 +92,7 @@ def _warned(one: Finding, reason: str, code: str) -> Finding:
 
 def _near(one: Finding, reason: str) -> Finding:
     meant = "" if one.right or one.near in one.text else f" (did you mean {one.near}?)"
-    return replace(one, text=f"{one.text}{meant}; {reason}; {WAY_OUT}", code=NEAR)
+    return replace(one, text=f"{one.text}{meant}; {reason}", overridable=True, code=NEAR)
 
 
 def _union(found: list[list[Finding]]) -> list[Finding]:

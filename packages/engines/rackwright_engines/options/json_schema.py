@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from rackwright.messages import SettingsError
 from rackwright_engines.options.schema import Json
 from rackwright_engines.version import parse_version
 
@@ -34,7 +33,7 @@ RESERVED = {*SCALARS.values(), "any", "mapping", "list"}
 """Types, which no section may be called."""
 
 
-class SpoiltSchemaError(SettingsError):
+class SpoiltSchemaError(ValueError):
     """What an image ships as its schema cannot be used; the text says why."""
 
     code = "RW0364"

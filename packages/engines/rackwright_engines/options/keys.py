@@ -6,17 +6,19 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rackwright.settings.key_fix import Move
-from rackwright.settings.origin import KeyPath, dotted
-from rackwright.settings.problems import nearest, one_edit
 from rackwright_engines.data import PRODUCTS
 from rackwright_engines.finding import Finding, Level
+from rackwright_engines.key_path import KeyPath, dotted
+from rackwright_engines.move import Move
+from rackwright_engines.nearest import nearest, one_edit
 from rackwright_engines.options.commandline import Spelling, number, parsed, spelled, words
 from rackwright_engines.options.inexact import softened
 from rackwright_engines.options.renames import renamed, right_place
 from rackwright_engines.options.schema import Key, Union, VersionLine
 from rackwright_engines.options.values import check_value
 
+GIVEN = "is given on the command line already: leave it out"
+"""Of a file whose server Rackwright starts."""
 EXTRA = "Extra inputs are not permitted"
 
 
@@ -184,7 +186,7 @@ def _value(line: VersionLine, key: Key, value: Any, path: KeyPath, place: Option
     found = _fitting(line, key, value, path, place)
     yield from _unsure(list(found), line, place) if key.unsure else found
     if key.given:
-        yield Finding(path, "is given on the command line already: leave it out", Level.WARN, code="RW0306")
+        yield Finding(path, GIVEN, Level.WARN, code="RW0306")
     elif key.unsure:
         yield Finding(
             path, f"not sure that {_product(line, place)} has this key; the image decides", Level.NOTE, code="RW0314"

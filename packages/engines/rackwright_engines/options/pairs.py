@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from rackwright.settings.origin import KeyPath
 from rackwright_engines.data import PRODUCTS, table
 from rackwright_engines.finding import Finding, Level
+from rackwright_engines.key_path import KeyPath
 from rackwright_engines.options.commandline import by_key, number, parsed, spelled
 from rackwright_engines.options.schema import Json, VersionLine
 from rackwright_engines.version import bare, not_before

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.settings.key_fix import Move
-from rackwright.settings.origin import KeyPath, dotted
 from rackwright_engines.data import files, table
+from rackwright_engines.key_path import KeyPath, dotted
+from rackwright_engines.move import Move
 from rackwright_engines.options.schema import VersionLine, lines
 from rackwright_engines.version import not_before
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rackwright.settings.key_fix import Move
 from rackwright_engines.finding import Finding, Level
+from rackwright_engines.move import Move
 from rackwright_engines.options.commandline import spelled
 from rackwright_engines.options.schema import VersionLine
 from rackwright_engines.version import not_before

@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from rackwright.settings.origin import KeyPath
-from rackwright.settings.problems import nearest, one_edit
 from rackwright_engines.finding import Finding
+from rackwright_engines.key_path import KeyPath
+from rackwright_engines.nearest import nearest, one_edit
 from rackwright_engines.options.commandline import number, parsed
 from rackwright_engines.options.inexact import not_listed
 from rackwright_engines.options.schema import Key, VersionLine

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rackwright.fleet.bench.figures.compare import FIGURES, estimate, ratio_of
 from rackwright.fleet.bench.figures.figures import Measured
 from rackwright.messages import SettingsError
-from rackwright.settings.problems import nearest
+from rackwright_engines.nearest import nearest
 
 FORM = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*(\d+(?:\.\d+)?)\s*(?:(x)\s+of\s+(\S+))?\s*\Z")
 COMPARE: Mapping[str, Callable[[float, float], bool]] = {

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from rackwright.messages import counted
-from rackwright.quick_yaml import load_yaml
 from rackwright.settings.model import EndpointSettings
+from rackwright_engines.quick_yaml import load_yaml
 
 FORCED = "TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS"
 """Makes TensorRT-LLM count drafts as accepted that are wrong: every figure behind it is made up."""

@@ -11,8 +11,9 @@ from rackwright.fleet.bench.suites.suite import Suite
 from rackwright.loading.wording import explain, path_of
 from rackwright.loading.yaml_file import Document, parse
 from rackwright.messages import SettingsError
-from rackwright.settings.origin import dotted, origin_of
-from rackwright.settings.problems import nearest
+from rackwright.settings.origin import origin_of
+from rackwright_engines.key_path import dotted
+from rackwright_engines.nearest import nearest
 
 OWN = files("rackwright") / "data" / "bench" / "suites"
 ENDS = (".yml", ".yaml")

@@ -19,7 +19,7 @@ import yaml
 
 from rackwright.fleet.bench.suites.suite import DataSet, Kind, Suite
 from rackwright.messages import RackwrightError, SettingsError, writing
-from rackwright.quick_yaml import load_yaml
+from rackwright_engines.quick_yaml import load_yaml
 
 LOCK = "rackwright.bench.lock.yml"
 HEAD = """\

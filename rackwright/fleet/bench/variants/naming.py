@@ -17,7 +17,7 @@ from rackwright.loading.load import overlaid
 from rackwright.messages import SettingsError
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright.settings.origin import Origin
-from rackwright.settings.problems import nearest
+from rackwright_engines.nearest import nearest
 
 BASELINE, AS_SET = "baseline", "settings"
 DRAFTS = ("speculative", "decoding-type")

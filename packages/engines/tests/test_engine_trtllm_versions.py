@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from rackwright.settings.origin import dotted
 from rackwright_engines.finding import Level, refused
+from rackwright_engines.key_path import dotted
 from rackwright_engines.options.check import check_options
 from rackwright_engines.options.schema import line_for, lines
 

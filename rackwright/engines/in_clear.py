@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rackwright.masks import is_key
 from rackwright.settings.model import EndpointSettings, HostSettings
-from rackwright.settings.origin import KeyPath
 from rackwright.settings.secret import looks_secret, tells_secret
 from rackwright_engines.finding import Finding
+from rackwright_engines.key_path import KeyPath, is_key
 
 SHOWN = {
     "environment": "in `docker inspect` and in the unit",

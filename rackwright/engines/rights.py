@@ -1,4 +1,4 @@
-"""What an endpoint's container may do, as data per engine, version and topology (data/rights.yaml)."""
+"""What an endpoint's container may do, as data per engine, version and topology (rackwright/data/rights.yaml)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from rackwright.engines.tables import table
 from rackwright.settings.model import EndpointSettings
 from rackwright.settings.sections import Hardware
-from rackwright_engines.data import table
 from rackwright_engines.finding import Finding, Level
 from rackwright_engines.version import bare, not_before
 

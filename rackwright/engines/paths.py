@@ -10,9 +10,7 @@ from rackwright.paths import ENCODINGS_MOUNT, KEYED_MOUNT, RELEASE_MOUNT, SCRATC
 from rackwright.settings.model import EndpointSettings
 from rackwright_engines.data import table
 from rackwright_engines.finding import Finding, Level
-from rackwright_engines.fit.known_bad import accepted
 from rackwright_engines.fit.named_paths import Named, named_paths
-from rackwright_engines.options.inexact import WAY_OUT
 
 CODE, NO_ENCODINGS = "RW0334", "RW0344"
 HUB = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
@@ -47,7 +45,7 @@ def check_paths(endpoint: EndpointSettings) -> Iterator[Finding]:
     """What an endpoint names and its container cannot have, or may not have; for gpt-oss, missing encodings too."""
     container = InContainer(endpoint, tuple(_plain(mount) for mount in _mounts(endpoint)))
     found = [one for named in named_paths(endpoint) for one in _judged(named, container)]
-    yield from (accepted(one) if endpoint.accept_known_bad and one.text.endswith(WAY_OUT) else one for one in found)
+    yield from found
     yield from _without_encodings(endpoint, found)
 
 
@@ -85,7 +83,7 @@ def _absolute(named: Named, path: str, container: InContainer) -> Iterator[Findi
         return
     if _is_mounted(path, container) or (named.takes == "model" and not _is_under(path, table("paths")["code"])):
         refused = _refused(named, f"no mount provides {path}", container)
-        yield replace(refused, text=f"{refused.text}; {WAY_OUT}")
+        yield replace(refused, overridable=True)
     else:
         text = f"no mount provides {path}, so the image must have it, and nothing has looked there"
         yield Finding(named.path, text, Level.WARN, code=CODE)

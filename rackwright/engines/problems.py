@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from rackwright.engines.host import check_host
 from rackwright.messages import coded
 from rackwright.settings.model import HostSettings
-from rackwright.settings.origin import Origins, dotted, origin_of
+from rackwright.settings.origin import Origins, origin_of
 from rackwright.settings.problems import Problem
 from rackwright_engines.finding import Finding, Level, refused
-from rackwright_engines.fit.host import check_host
+from rackwright_engines.key_path import dotted
 
 
 def engine_problems(host: str, settings: HostSettings, origins: Origins) -> list[Problem]:

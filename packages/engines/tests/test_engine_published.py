@@ -17,7 +17,7 @@ import pytest
 from rackwright_engines.finding import refused
 from rackwright_engines.options.check import check_options
 
-FOLDER = Path(__file__).parents[1] / "fixtures" / "published"
+FOLDER = Path(__file__).parents[3] / "tests" / "fixtures" / "published"
 SETS: dict[str, list[dict[str, Any]]] = {
     path.stem: json.loads(path.read_text())["sets"] for path in sorted(FOLDER.glob("*.json"))
 }

@@ -11,7 +11,7 @@ LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def load_yaml(text: str) -> Any:
-    """What the text says, in safe types. Raises yaml.YAMLError."""
+    """Return what the text says, in safe types. Raises yaml.YAMLError."""
     return yaml.load(text, Loader=LOADER)
 
 

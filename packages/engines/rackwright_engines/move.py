@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rackwright.settings.origin import KeyPath, dotted
+from rackwright_engines.key_path import KeyPath, dotted
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Move:
 
 
 def as_yaml(value: Any) -> str:
-    """A scalar or a list of numbers as YAML has it."""
+    """Return a scalar or a list of numbers as YAML has it."""
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)

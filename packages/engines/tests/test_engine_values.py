@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from rackwright.quick_yaml import load_yaml
 from rackwright_engines.data import PRODUCTS
 from rackwright_engines.finding import Finding, Level, refused
 from rackwright_engines.options.check import check_options
 from rackwright_engines.options.schema import VersionLine, lines
+from rackwright_engines.quick_yaml import load_yaml
 
 TRT = "tensorrt-llm"
-FREED = load_yaml((Path(__file__).parents[1] / "fixtures" / "freed_values.yaml").read_text())
+FREED = load_yaml((Path(__file__).parents[3] / "tests" / "fixtures" / "freed_values.yaml").read_text())
 """Options that no longer name values, with where the engine's source says so."""
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from rackwright.settings.group import rank_ports
 from rackwright.settings.model import EndpointSettings
-from rackwright.settings.origin import KeyPath
 from rackwright_engines.finding import Finding, Level
 from rackwright_engines.fit.sizes import EngineOptions
+from rackwright_engines.key_path import KeyPath
 from rackwright_engines.options.commandline import spelled
 from rackwright_engines.options.schema import line_for, neighbours
 from rackwright_engines.version import bare

@@ -14,9 +14,9 @@ from typing import Any
 import yaml
 
 from rackwright.messages import SettingsError, writing
-from rackwright.quick_yaml import load_foreign_yaml
 from rackwright.settings.model import EndpointSettings, HostSettings
 from rackwright_engines.options.schema import Json, VersionLine, line_for, line_of
+from rackwright_engines.quick_yaml import load_foreign_yaml
 from rackwright_engines.version import bare
 
 FOLDER = "engine-data"
