@@ -34,7 +34,7 @@ print(json.dumps([used().version, files, verdicts]))
 
 
 def changed(name: str, table: Any) -> Any:
-    """Return a table of another day: other defaults, sizes, texts and lengths, and nothing that refuses a shipped profile."""
+    """Return a table of another day: other sizes, texts and lengths; nothing in it refuses a shipped profile."""
     change = CHANGES.get(name, lambda value: value)
     return change(table)
 
