@@ -74,7 +74,8 @@ def _addresses(hosts: int) -> Iterator[tuple[str, str]]:
 def _check(checkout: Path, site: Path, inventory: str) -> float:
     """Run one check; returns the CPU seconds of it and of what it starts."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    paths = {"PYTHONPATH": str(checkout.resolve()), "PYTHONSAFEPATH": "1"}
+    folders = (checkout.resolve(), checkout.resolve() / "packages" / "engines")
+    paths = {"PYTHONPATH": os.pathsep.join(map(str, folders)), "PYTHONSAFEPATH": "1"}
     command = [sys.executable, "-m", "rackwright", "check", inventory]
     subprocess.run(command, cwd=site, env=os.environ | paths, stdout=subprocess.DEVNULL, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

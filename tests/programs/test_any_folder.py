@@ -94,7 +94,7 @@ def test_a_rollout_runs_where_no_pyinfra_lies_beside_python(site: Path, elsewher
     python = tmp_path / "bin" / "python3"
     python.parent.mkdir()
     python.symlink_to(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
-    paths = os.pathsep.join([str(ROOT), sysconfig.get_path("purelib")])
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "packages" / "engines"), sysconfig.get_path("purelib")])
     words = ["-P", "-m", "rackwright", "rollout", "../site/inventory/fleet.py", "-y", "--skip-offline", "0"]
     done = subprocess.run(
         [python, *words],
