@@ -89,7 +89,8 @@ def end_of_rollout(
     leaving: hosts that were to leave the release again. earlier: hosts that had the change when this run began,
     from the run that it resumes.
     """
-    changed = {*forward.named(*WELL), *earlier}
+    # One that did not converge committed its release before.
+    changed = {*forward.named(*WELL, RunState.NOT_CONVERGED), *earlier}
     spread = f"the change is on {counted(len(changed), 'host')}"
     if not forward.failed and forward.held:
         text = f"stopped: {forward.held}; {spread}; next: rackwright resume to go on"

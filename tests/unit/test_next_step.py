@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rackwright.exit_codes import ExitCode
 from rackwright.fleet.rollout.control import releases_before
 from rackwright.fleet.rollout.plain_run import sentence
 from rackwright.fleet.rollout.resuming import rest_of
@@ -58,6 +59,15 @@ def resumed(record: Record) -> str:
         return " ".join(rest_of(record).hosts)
     except RackwrightError as error:
         return error.code
+
+
+@pytest.mark.parametrize("state", [RunState.SWITCHED, RunState.NOT_CONVERGED])
+def test_a_host_that_committed_and_did_not_converge_has_the_change(state: RunState) -> None:
+    """As one whose firewall rules another tool takes away after its switch."""
+    events = [event("phase", name=FORWARD), host(HOSTS[0], state), host(HOSTS[1], RunState.FAILED)]
+    events.append(event("failure", host=HOSTS[1], cause=Cause.DOCKER, check="what a start needs", wave=1))
+    status, _ = end_of_rollout("/s/i.py", HOSTS[:2], 1, result(events, FORWARD), None)
+    assert status is ExitCode.MIXED
 
 
 @settings(max_examples=400, deadline=None)
