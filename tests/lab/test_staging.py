@@ -290,8 +290,8 @@ def test_each_fault_of_the_hub_has_its_own_text_and_heals(staged: Staging, fault
 def test_a_gated_model_wants_a_token_and_gets_it_by_a_file_only(staged: Staging) -> None:
     run = staged.run(model=GATED, models={"hub_token": None})
     assert run.status == 1
-    refusal(run.output, "RW2903", GATED)
-    assert f"{GATED}{texts.GATED}" in run.output
+    refusal(run.output, "RW2903", GATED["repository"])
+    assert f"{GATED['repository']}{texts.GATED}" in run.output
     token = staged.site.lab.secrets()["hub-token"]
     run = staged.run("-vvv", "--debug", model=GATED)
     assert run.status == 0, run.output
