@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from rackwright_engines.datasets import GROUP, SHIPPED
+from rackwright.commands import check
+from rackwright.commands.cli import main
+from rackwright_engines.datasets import GROUP, SHIPPED, DataSet
 from tests.unit.test_engine_profiles import EFFECTIVE, NEWEST
 from tests.unit.test_recipes import RECIPES
 
@@ -99,8 +101,22 @@ def test_no_byte_of_a_profile_depends_on_the_data(newer: Path) -> None:
     assert (other, other != version) == ("2099.1.1", True)
     assert set(files) == {*EFFECTIVE, *NEWEST, *RECIPES}, "all that are shipped"
     assert all("ExecStart" in "".join(texts.values()) for texts in files.values())
-    assert {group: [name for name in texts if texts[name] != same[group][name]] for group, texts in files.items()} == {
-        group: [] for group in files
-    }
+    assert {
+        group: [name for name in texts if texts[name] != same[group].get(name)] for group, texts in files.items()
+    } == {group: [] for group in files}
     assert files == same
     assert sum(verdicts[group] != differ[group] for group in verdicts) > 5, "the other data were not used"
+
+
+def test_check_lists_the_data_that_are_used_and_those_that_are_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["check", str(ROOT / "inventory" / "b200.py")]
+    assert main(words) == 0
+    assert "engines' data" not in capsys.readouterr().out
+    monkeypatch.setattr(check, "used", lambda: DataSet("newer", "2099.1.1", Path("/elsewhere")))
+    monkeypatch.setattr(check, "unused", lambda: ["old 2020.1.1: its day"])
+    assert main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "engines' data: newer 2099.1.1" in lines
+    assert "engines' data not used: old 2020.1.1: its day" in lines
