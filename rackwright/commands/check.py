@@ -10,7 +10,6 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from rackwright.commands.fix import fix_files
 from rackwright.commands.inventories import add_hosts, add_inventory, add_shared
 from rackwright.commands.judging import Judged, judge
 from rackwright.commands.version_change import refuse_no_version, version_changes
@@ -34,6 +33,9 @@ from rackwright_engines.key_path import dotted
 
 COLUMNS = (Column("key", 2, 24), Column("value", 1, 20), Column("origin", 3, 22))
 """Of `--show-origin`."""
+FIX_IS_GONE = (
+    "check --fix is gone: what is refused says what to write, and where; nothing was changed; next: rackwright check {}"
+)
 DERIVED = "derived"
 """Origin of connection data that follows from the rest."""
 
@@ -44,7 +46,7 @@ def add_parser(subparsers: Any) -> None:
     add_inventory(parser)
     add_hosts(parser)
     parser.add_argument("--show-origin", action="store_true", help="print every value and where it comes from")
-    parser.add_argument("--fix", action="store_true", help="rewrite keys that this version knows by another name")
+    parser.add_argument("--fix", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--to", metavar="VERSION", help="show what would change with another version of the engine")
     parser.add_argument(
         "--in-image", action="store_true", help="then connect, and let the hosts' own images judge the options"
@@ -55,20 +57,19 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge each host and describe those that are right; returns 0, or 1 when a host or an image refuses."""
+    if args.fix:
+        raise RackwrightError(FIX_IS_GONE.format(args.inventory), code="RW1040")
     if args.to is not None:
         refuse_no_version(args.to)
     if args.json:
         return _as_json(args)
-    if args.fix:
-        for line in fix_files(args):
-            print(line)
     judged = judge(args.inventory, Choice(args.limit))
     hosts, root = judged.hosts, site_root(Path(args.inventory).expanduser())
     if not hosts:
         return _refused(judged)
     if args.to:
         print("\n".join(version_changes(hosts, args.to)))
-        print(f"next: write the new tag into `image:`, then: rackwright check {args.inventory} --fix")
+        print(f"next: write the new tag into `image:`, then: rackwright check {args.inventory}")
         return _refused(judged)
     for host in hosts:
         print("\n".join(_origins(host) if args.show_origin else [_summary(host)]))
@@ -87,9 +88,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _as_json(args: argparse.Namespace) -> int:
     """Print the verdict for programs. Raises RackwrightError for what does something else beside it."""
-    if args.fix or args.to or args.in_image:
+    if args.to or args.in_image:
         text = "check --json prints the verdict on the settings as they are; nothing was done; next: the same command "
-        raise RackwrightError(f"{text}without --fix, --to and --in-image", code="RW1048")
+        raise RackwrightError(f"{text}without --to and --in-image", code="RW1048")
     judged = judge(args.inventory, Choice(args.limit))
     values = {
         "valid": not judged.refusals,

@@ -15,7 +15,7 @@ def engine_problems(host: str, settings: HostSettings, origins: Origins) -> list
     """What stops a deployment, each where it is written. Secrets are in none of it: `engine` takes none."""
     found = refused(check_host(settings))
     return [
-        Problem(origin_of(origins, one.path), one.path, one.sentence, host, one.right, code=one.code, of_host=True)
+        Problem(origin_of(origins, one.path), one.path, one.sentence, host, code=one.code, of_host=True)
         for one in found
     ]
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from rackwright.messages import SettingsError, coded, printable
 from rackwright.settings.origin import Origin
 from rackwright_engines.key_path import KeyPath, dotted
-from rackwright_engines.move import Move
 
 HEADING = "the settings are not valid, nothing was connected:"
 
@@ -21,8 +20,6 @@ class Problem:
     path: KeyPath
     text: str
     host: str = ""
-    right: Move | None = None
-    """How `rackwright check --fix` fixes it; None when that needs a person."""
     code: str = field(kw_only=True)
     """What `rackwright explain` takes."""
     of_host: bool = False

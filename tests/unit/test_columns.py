@@ -94,5 +94,5 @@ def test_check_answers_programs(site: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["check", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert (found["valid"], bool(found["errors"][0]["code"])) == (False, True)
-    assert main(["check", "--json", "--fix"]) == 1
+    assert main(["check", "--json", "--in-image"]) == 1
     assert "RW1048" in capsys.readouterr().err

@@ -1,22 +1,14 @@
-"""The way a user meets the checks: `rackwright check`, `--fix`, `--to`, and the inventory that refuses to load."""
+"""The way a user meets the checks: `rackwright check`, `--to`, and the inventory that refuses to load."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rackwright.commands.cli import main
-from rackwright.loading.edit import comment_of, edited
-from rackwright_engines.key_path import KeyPath
-from rackwright_engines.move import Move
-from rackwright_engines.quick_yaml import load_yaml
 from tests import texts
 
 SITE = """\
@@ -95,39 +87,11 @@ def test_the_plain_pyinfra_command_refuses_the_same_before_any_connection(site: 
     assert "Connecting" not in done.stdout + done.stderr
 
 
-def test_fix_rewrites_the_keys_and_takes_only_their_own_comments_away(
-    site: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["check", "inventory/fleet.py", "--fix"]) == 0
-    out = capsys.readouterr().out.splitlines()
-    assert out[:2] == [
-        "group_vars/gpu.yml:7: engine.tp_size: write `engine.tensor_parallel_size: 1`;"
-        " gone with the old line: # one GPU",
-        "group_vars/gpu.yml:9: engine.use_torch_sampler: write `engine.sampler_type: TorchSampler`;"
-        " gone with the old line: # this version only: later ones refuse the key",
-    ]
-    assert out[-1] == "inventory/fleet.py: 2 hosts, the settings are valid"
-    fixed = SITE.replace("tp_size: 1 # one GPU", "tensor_parallel_size: 1")
-    fixed = fixed.replace(f"use_torch_sampler: true  {REMARK}", "sampler_type: TorchSampler")
-    assert (site / "group_vars" / "gpu.yml").read_text() == fixed
-
-
-def test_fix_leaves_to_a_person_what_is_not_sure(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = SITE.replace("  tp_size: 1 # one GPU\n", "  moe_config: {backend: FAST}\n")
-    (site / "group_vars" / "gpu.yml").write_text(text)
+def test_fix_is_gone_and_says_what_to_do_instead(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (site / "group_vars" / "gpu.yml").read_text()
     assert main(["check", "inventory/fleet.py", "--fix"]) == 1
-    assert "moe_config.backend: must be one of CUTLASS" in capsys.readouterr().err
-    assert "backend: FAST" in (site / "group_vars" / "gpu.yml").read_text()
-
-
-def test_fix_adds_the_layers_that_a_draft_needs(site: Path) -> None:
-    text = SITE.replace("  tp_size: 1 # one GPU\n", "").replace(f"  use_torch_sampler: true  {REMARK}\n", "")
-    text += "  speculative_config:\n    decoding_type: Eagle\n    max_draft_len: 3\n    speculative_model_dir: /d\n"
-    text += "draft: {repository: nvidia/gpt-oss-120b-Eagle3-v2, mount: /d}\n"
-    (site / "group_vars" / "gpu.yml").write_text(text)
-    assert main(["check", "inventory/fleet.py", "--fix"]) == 0
-    section = load_yaml((site / "group_vars" / "gpu.yml").read_text())["engine"]["speculative_config"]
-    assert section["eagle3_layers_to_capture"] == [-1]
+    assert "RW1040" in capsys.readouterr().err
+    assert (site / "group_vars" / "gpu.yml").read_text() == before
 
 
 def test_moving_to_another_version_is_shown_before_it_is_done(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -149,7 +113,7 @@ def test_moving_to_another_version_is_shown_before_it_is_done(site: Path, capsys
         "  warning: RW0315: engine.sampler_type: TensorRT-LLM 1.4.0rc1 takes this key and ignores it: leave it out",
         "  note: RW0318: engine.moe_config.backend: is not set; its default was CUTLASS and is AUTO in"
         " TensorRT-LLM 1.4.0rc1",
-        "next: write the new tag into `image:`, then: rackwright check inventory/fleet.py --fix",
+        "next: write the new tag into `image:`, then: rackwright check inventory/fleet.py",
     ]
 
 
@@ -191,7 +155,7 @@ def test_moving_says_all_that_changes_once_for_hosts_and_endpoints_alike(
         " TensorRT-LLM 1.2.0rc1",
         "  warning: temperature, top_p, top_k, seed of a request do nothing there: drafting with Eagle3 samples"
         " greedily in this version",
-        "next: write the new tag into `image:`, then: rackwright check inventory/fleet.py --fix",
+        "next: write the new tag into `image:`, then: rackwright check inventory/fleet.py",
     ]
 
 
@@ -210,59 +174,3 @@ def test_moving_says_what_is_so_no_more(site: Path, capsys: pytest.CaptureFixtur
     ]
     assert main(["check", "inventory/fleet.py", "--to", "1.4.0rc1"]) == 0
     assert "  note: temperature, top_p, top_k, seed of a request count again\n" in capsys.readouterr().out
-
-
-EDITS: list[tuple[str, KeyPath, Move, str | None]] = [
-    ("a: 1\nb: 2\n", ("a",), Move(None), "b: 2\n"),
-    ("e:\n  a: 1 # why\n  # next\n  b: 2\n", ("e", "a"), Move(None), "e:\n  # next\n  b: 2\n"),
-    ("e:\n  s:\n    a: 1\n  b: 2\n", ("e", "s", "a"), Move(None), "e:\n  b: 2\n"),
-    ("e:\n  a: 1\n  s:\n    b: 2\n", ("e", "a"), Move(("e", "s", "c"), 1), "e:\n  s:\n    c: 1\n    b: 2\n"),
-    ("e:\n  a: 1\n  b: 2\n", ("e", "a"), Move(("e", "s", "c"), 0.7), "e:\n  s:\n    c: 0.7\n  b: 2\n"),
-    ("e: {a: 1, b: 2}\n", ("e", "a"), Move(("e", "c"), True), "e: {c: true, b: 2}\n"),
-    ("e: {a: 1, b: 2}\n", ("e", "a"), Move(None), None),
-    ("e:\n  a: |\n    x\n", ("e", "a"), Move(("e", "c"), 1), None),
-    ('e:\n  "a": "x" # q\n', ("e", "a"), Move(("e", "c"), "x"), 'e:\n  c: "x"\n'),
-    ('e:\n  a: "# x" # q\n  # b\n', ("e", "a"), Move(("e", "a"), 2), "e:\n  a: 2\n  # b\n"),
-    ("e: {a: 1, b: 2} # both\n", ("e", "b"), Move(("e", "c"), 2), "e: {a: 1, c: 2} # both\n"),
-    ("a: x#y # q", ("a",), Move(("c",), "x#y"), "c: x#y"),
-    ("e:\n  a: [1,\n    2]\n  b: 1\n", ("e", "a"), Move(None), "e:\n  b: 1\n"),
-    ("t: !vault |\n  x\ne:\n  a: 1\n", ("e", "a"), Move(("e", "c"), 2), "t: !vault |\n  x\ne:\n  c: 2\n"),
-    ("b: 1\n", ("e", "a"), Move(None), None),
-    ("b: 1\n", ("e", "a"), Move(("e", "a"), [-1]), "e:\n  a: [-1]\nb: 1\n"),
-]
-
-
-@pytest.mark.parametrize(("text", "path", "move", "expected"), EDITS, ids=lambda value: repr(value)[:40])
-def test_edits_keep_everything_else(text: str, path: KeyPath, move: Move, expected: str | None) -> None:
-    assert edited(text, path, move) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "path", "comment"),
-    [
-        ("a: 1\n", ("a",), ""),
-        ("a: 1 # why\nb: 2 # not this\n", ("a",), "# why"),
-        ("e:\n  a: [1]  # why\n", ("e", "a"), "# why"),
-        ("e:\n  # of b\n  b: 1\n", ("e",), ""),
-        ("e: {a: 1, b: 2} # both\n", ("e", "b"), ""),
-        ("b: 1\n", ("a",), ""),
-    ],
-)
-def test_the_comment_behind_a_key_is_told_before_it_goes(text: str, path: KeyPath, comment: str) -> None:
-    assert comment_of(text, path) == comment
-
-
-NAMES = st.sampled_from(["a", "b", "c", "d"])
-LEAVES = st.integers() | st.booleans() | st.sampled_from(["x", "y: z", "# no", ""])
-TREES = st.dictionaries(NAMES, LEAVES | st.dictionaries(NAMES, LEAVES, min_size=1, max_size=3), min_size=2, max_size=4)
-
-
-@given(tree=TREES, name=NAMES, new=st.integers())
-def test_an_edited_file_reads_as_meant(tree: dict[str, Any], name: str, new: int) -> None:
-    text = edited(yaml.safe_dump(tree, sort_keys=False), (name,), Move(("z",), new))
-    if text is not None:
-        kept = {key: value for key, value in tree.items() if key != name}
-        assert load_yaml(text) == {**kept, "z": new}
-    gone = edited(yaml.safe_dump(tree, sort_keys=False), (name,), Move(None))
-    if gone is not None:
-        assert load_yaml(gone) == {key: value for key, value in tree.items() if key != name}

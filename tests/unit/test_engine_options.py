@@ -18,13 +18,13 @@ from rackwright_engines.fit.sizes import EngineOptions
 from rackwright_engines.options.check import check_options
 from rackwright_engines.options.commandline import by_key
 from rackwright_engines.options.compare import changed_defaults
-from rackwright_engines.options.fix import fix
 from rackwright_engines.options.schema import all_versions, line_for, lines
 from rackwright_engines.quick_yaml import load_yaml
 from rackwright_engines.version import nearest_line, parse_version
 from rackwright_lab.standins.engine import gpus
 from rackwright_lab.standins.engine.llmapi import models as standin
 from rackwright_lab.standins.engine.llmapi.llm_utils import update_llm_args_with_extra_dict
+from tests.unit.following import fix
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "engine-yaml"
 ACCEPTS: dict[str, dict[str, dict[str, Any]]] = json.loads((FIXTURES / "accepts.json").read_text())

@@ -200,7 +200,7 @@ def test_a_step_runs_alone_from_its_own_file(step: str) -> None:
     assert declare(file, [("h1", {})])["h1"].steps == (step,)
 
 
-@pytest.mark.parametrize("words", [["check"], ["check", "--fix"], ["plan"], ["drift"]])
+@pytest.mark.parametrize("words", [["check"], ["plan"], ["drift"]])
 def test_a_wrong_argument_is_refused_once_where_deploy_py_counts(
     words: list[str], site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,10 +15,7 @@ from rackwright.commands.cli import main
 from rackwright.engines.exported import write as write_export
 from rackwright.fleet.view.report import write as write_report
 from rackwright.messages import RackwrightError, writing
-from rackwright.settings.origin import Origin
-from rackwright.settings.problems import Problem
 from rackwright.sources.lockfile import Lock, write_lock
-from rackwright_engines.move import Move
 
 COMMANDS = Path(__file__).parents[2] / "rackwright" / "commands"
 WRITES = {"write_text", "write_bytes", "mkdir", "unlink", "touch", "rename", "symlink_to"}
@@ -52,17 +49,6 @@ def test_a_path_that_cannot_be_written(words: str, file: Path, site: Path, capsy
     assert main(words.format(file=file, site=site).split()) == 1
     told = capsys.readouterr().err
     assert re.match(rf"rackwright: RW1408: {file}\S* cannot be written: .+; next: another path", told)
-
-
-def test_a_site_s_file_that_cannot_be_fixed(
-    site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    broken = Problem(Origin("group_vars/b200.yml", 1), ("engine",), "wrong", right=Move(("engine",)), code="RW0301")
-    monkeypatch.setattr("rackwright.commands.fix._problems", lambda _: (broken,))
-    monkeypatch.setattr("rackwright.commands.fix.edited", lambda *_: "new")
-    monkeypatch.setattr(Path, "write_text", full)
-    assert main(["check", str(site / "inventory" / "b200.py"), "--fix"]) == 1
-    assert "b200.yml cannot be written: No space left on device; next: " in capsys.readouterr().err
 
 
 def full(*_: Any, **__: Any) -> int:

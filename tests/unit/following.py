@@ -1,4 +1,4 @@
-"""Rewrites options so that a version takes them, where the meaning is sure to stay the same."""
+"""Follows what refusals say to write, as a user would: what they say must be accepted."""
 
 from __future__ import annotations
 
