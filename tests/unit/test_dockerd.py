@@ -15,12 +15,13 @@ import pytest
 
 from rackwright.concerns.docker import DOCKER
 from rackwright.concerns.docker.daemon import DAEMON_JSON
-from rackwright.concerns.docker.daemonjob import HOME, Scripts, ServingEndpoint, joining_job, restart_job
+from rackwright.concerns.docker.daemonjob import HOME, Scripts, joining_job, restart_job
 from rackwright.concerns.dockerd import DOCKERD, parse
 from rackwright.concerns.endpoint import ENDPOINT, Running, SeenEndpoint, takes_capacity
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
 from rackwright.concerns.endpoint.switch.job import in_turn
-from rackwright.concerns.endpoint.switch.transaction import Tried
+from rackwright.concerns.endpoint.switch.proving import Tried
+from rackwright.concerns.endpoint.switch.transaction import Part
 from rackwright.effects.jobs import Ended
 from rackwright.effects.reader import parse_reading
 from rackwright.effects.remote import NotStartedError
@@ -293,12 +294,12 @@ class Machine:
         path.write_text(f"#!/bin/sh\n{text}")
         path.chmod(0o755)
 
-    def stood(self, name: str, **own: Any) -> ServingEndpoint:
+    def stood(self, name: str, **own: Any) -> Part:
         hooks = {f"{word}_hook": ["sh", "-c", f"echo {word} {name} >>$STAGE/steps"] for word in ("drain", "ready")}
         settings = EndpointSettings.model_validate({"drain_timeout": 0, "load_timeout": 5, **hooks, **own})
-        return ServingEndpoint(name, settings, 8000, Tried(RUNS, BOUND, "", ()))
+        return Part(name, settings, Tried(RUNS, BOUND, "", ()), Tried(RUNS, BOUND, "", ()), 8000)
 
-    def run(self, *stood: ServingEndpoint, others: tuple[str, ...] = (), **failing: str) -> tuple[int, list[str], str]:
+    def run(self, *stood: Part, others: tuple[str, ...] = (), **failing: str) -> tuple[int, list[str], str]:
         """Exit status, what was done in order, and what was said."""
         steps = self.folder / "steps"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rackwright.concerns.endpoint.switch.transaction import faults_script
+from rackwright.concerns.endpoint.switch.proving import faults_script
 
 SHELLS = [shell for shell in ("dash", "busybox", "bash") if shutil.which(shell)]
 XID = "NVRM: Xid (PCI:0000:1b:00): {}, pid=1234, it went wrong"

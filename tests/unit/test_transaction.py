@@ -18,8 +18,9 @@ from pathlib import Path
 import pytest
 
 from rackwright.concerns.endpoint.switch.events import SwitchProgress
-from rackwright.concerns.endpoint.switch.job import switch_script, wait_script
-from rackwright.concerns.endpoint.switch.transaction import Tried, prove_script, ready_script, rows_of
+from rackwright.concerns.endpoint.switch.hooks import ready_script
+from rackwright.concerns.endpoint.switch.job import started_script, wait_script
+from rackwright.concerns.endpoint.switch.proving import Tried, prove_script, rows_of
 from rackwright.effects.steps.endpoint import TAKEN as TAKEN_CAUSE
 from rackwright.hostside import host_script, job_script
 from rackwright.hostside.packed import packed
@@ -91,6 +92,7 @@ class Stage:
             "ready_back",
         )
         scripts = {part: f"echo {part} >>{self.job}/steps; {self._end(part, part in failing)}" for part in parts}
+        scripts["prepare"] = f": >{self.home}/not-admitted; {scripts['prepare']}"
         given = {
             "trial": str(self.home / "trial"),
             "trying": "true",
@@ -100,12 +102,13 @@ class Stage:
             "deadline": "1",
             "known": "no",
         }
-        mark = str(self.home / "not-admitted")
-        return job_script("transaction", **{"home": str(self.home), "mark": mark, **given, **scripts, **words})
+        return job_script("transaction", **{"home": str(self.home), **given, **scripts, **words})
 
     def _end(self, part: str, fails: bool) -> str:
         if fails:
             return f"echo the {part} failed | tee $reason; exit 1"
+        if part in ("ready", "ready_back"):
+            return f"rm -f {self.home}/not-admitted"
         return f"cut -d' ' -f1 /proc/uptime >{self.job}/pointed" if part == "back" else "true"
 
     def start(self, *failing: str, **words: str) -> subprocess.Popen[str]:
@@ -557,7 +560,7 @@ def test_a_network_that_docker_kept_of_a_container_that_is_gone_is_freed_once(tm
 
 
 def test_whoever_starts_a_unit_frees_its_port_and_whoever_waits_does_not() -> None:
-    assert "free_port()" in switch_script("llm", "abc", Binding(("GPU-1",)), 9)
+    assert "free_port()" in started_script("llm", 9)
     assert "free_port()" not in wait_script("llm", 9)
 
 
@@ -866,7 +869,7 @@ def test_every_part_of_the_switch_is_posix_sh(shell: str, tmp_path: Path) -> Non
         "pointed_at",
         "point",
         "print_log",
-        "switch",
+        "start",
         "wait_ready",
         "write_release",
         "commit",

@@ -98,7 +98,8 @@ class Disk:
 
     def switch_and_commit(self, cut: int = 0) -> int:
         words = {"unit": UNIT, "home": str(self.home), "units": str(self.units), "held": str(self.held)}
-        forward = job_script("switch", **words, release=str(self.home / "releases/new"), binding=NEW.text)
+        point = durable_script("point", **words, release=str(self.home / "releases/new"), binding=NEW.text)
+        forward = point + job_script("start", unit=UNIT, home=str(self.home), release="new")
         commit = durable_script("commit", home=str(self.home), release_hash="new", binding=NEW.text, keep=5)
         return self.sh(f"{forward}\n{commit}", cut=cut)
 
@@ -121,7 +122,7 @@ def _text(path: Path) -> str:
 ALL_OLD = ("old", "old", OLD.text, OLD.text, "unit of old\n")
 ALL_NEW = ("new", "new", NEW.text, NEW.text, "unit of new\n")
 RENAMES = 7
-"""Of a switch and its commit: switched, binding, unit, current; history, proven-binding, proven."""
+"""Of a switch and its commit: binding, unit, current, switched; history, proven-binding, proven."""
 
 
 @pytest.mark.parametrize("how", [("boot",), ("cut", "it was ended from outside after 3 s")], ids=["boot", "cut"])
@@ -242,7 +243,8 @@ def test_bytes_reach_the_disk_before_their_name_and_the_name_before_the_next(tmp
         "trace=fsync,fdatasync,rename,renameat,renameat2",
     ]
     words = {"unit": UNIT, "home": str(disk.home), "units": str(disk.units), "held": str(disk.held)}
-    forward = job_script("switch", **words, release=str(disk.home / "releases/new"), binding=NEW.text)
+    point = durable_script("point", **words, release=str(disk.home / "releases/new"), binding=NEW.text)
+    forward = point + job_script("start", unit=UNIT, home=str(disk.home), release="new")
     commit = durable_script("commit", home=str(disk.home), release_hash="new", binding=NEW.text, keep=5)
     environment = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "NOTES": str(disk.notes), "JOB": str(disk.notes)}
     (disk.notes / "nonce").write_text("x")

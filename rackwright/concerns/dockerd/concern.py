@@ -12,10 +12,11 @@ from typing import Any
 from rackwright.concerns.docker import DOCKER, SeenDocker, WantedDocker
 from rackwright.concerns.docker.concern import TAKES as DOCKER_TAKES
 from rackwright.concerns.docker.concern import refusals
-from rackwright.concerns.docker.daemonjob import HOME, JOB, Scripts, ServingEndpoint, joining_job, restart_job
+from rackwright.concerns.docker.daemonjob import HOME, JOB, Scripts, joining_job, restart_job
 from rackwright.concerns.docker.dockerd import Reconfiguration, deferred
 from rackwright.concerns.endpoint import ENDPOINT, SeenEndpoint, last_switch, tried_of
 from rackwright.concerns.endpoint.switch.events import LastSwitch
+from rackwright.concerns.endpoint.switch.transaction import Part
 from rackwright.concerns.release import binding_of
 from rackwright.hostside import host_script
 from rackwright.paths import job_unit, unit_name
@@ -103,7 +104,7 @@ def _together(name: str, found: Reconfiguration) -> Change:
     return Change(found.what, found.why, (Refuse(text, code="RW2201"),), by_itself=found.only_repairs)
 
 
-def _serving_endpoints(asked: WantedDockerd) -> list[ServingEndpoint]:
+def _serving_endpoints(asked: WantedDockerd) -> list[Part]:
     """Endpoints that serve and are wanted, each with the release that it serves."""
     found = []
     for name, own in asked.asked.settings.all_endpoints.items():
@@ -111,7 +112,7 @@ def _serving_endpoints(asked: WantedDockerd) -> list[ServingEndpoint]:
         if name in asked.docker.serving and seen.serving and seen.running_hash:
             spec = _spec_of(seen.running_hash, seen)
             tried = tried_of(name, seen.running_hash, spec, seen.binding or asked.bindings[name])
-            found.append(ServingEndpoint(name, own, spec.get("port", own.port), tried))
+            found.append(Part(name, own, tried, tried, spec.get("port")))
     return found
 
 

@@ -23,7 +23,7 @@ from rackwright.concerns.endpoint.seen import (
     parse,
     running_of,
 )
-from rackwright.concerns.endpoint.switch.replacement_change import leaving_one
+from rackwright.concerns.endpoint.switch.replacement_change import leaving_part
 from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
 from rackwright.concerns.endpoint.why_switch import (
     Aim,
@@ -59,7 +59,7 @@ __all__ = [
     "is_keyed",
     "is_named",
     "last_switch",
-    "leaving_one",
+    "leaving_part",
     "of_container",
     "parse",
     "questions",

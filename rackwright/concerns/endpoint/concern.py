@@ -9,31 +9,22 @@ from rackwright.concerns.drained import DRAINED
 from rackwright.concerns.endpoint import formats
 from rackwright.concerns.endpoint.edits import edit_changes
 from rackwright.concerns.endpoint.group import ask_members_script, is_elsewhere, member_changes
-from rackwright.concerns.endpoint.questions import questions, questions_after, questions_before
+from rackwright.concerns.endpoint.questions import questions_after, questions_before
 from rackwright.concerns.endpoint.seen import BOOT_UNITS, SeenEndpoint, SeenEndpoints, as_meant, joined, parse, read
 from rackwright.concerns.endpoint.switch.conflicts import Exchange
 from rackwright.concerns.endpoint.switch.foreign_units import foreigners, kept_aside, refusal
+from rackwright.concerns.endpoint.switch.hooks import drain_hook_script
 from rackwright.concerns.endpoint.switch.job import (
-    can_start_script,
-    commit_script,
     drain_script,
     gpus_kept_script,
     in_turn,
     join_script,
     keep_log_script,
     point_script,
-    pointed_at_script,
     remove_script,
-    switch_script,
 )
-from rackwright.concerns.endpoint.switch.replacement_change import groups_among, previous, replacement
-from rackwright.concerns.endpoint.switch.transaction import (
-    SwitchScripts,
-    Tried,
-    drain_hook_script,
-    start_time,
-    transaction,
-)
+from rackwright.concerns.endpoint.switch.replacement_change import groups_among, previous, replacement, wanted_part
+from rackwright.concerns.endpoint.switch.transaction import endpoints_switch, start_time, switch_job
 from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
 from rackwright.concerns.endpoint.why_switch import (
     Aim,
@@ -296,12 +287,13 @@ def deferred_releases(asked: WantedEndpoints, seen: SeenEndpoints) -> dict[str, 
 
 def _proved(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due) -> Change:
     name, settings = release.spec.name, own.settings
-    new = Tried(release.hash, own.binding, release.spec.image, questions(release, own.binding, settings))
-    way = _way(own, release, seen, due)
+    part = wanted_part(name, own, release, seen, previous(name, own, release, seen))
+    if due.restart:
+        part = replace(part, prepare=_before_drain(own, release, due))
     step = Proved(
         endpoint=name,
         release=release.hash,
-        job=transaction(name, settings, way, new, previous(name, own, release, seen), seen.proven),
+        job=switch_job(endpoints_switch([part], own.keep_releases, "restart" if due.restart else "prove")),
         serving=seen.serving,
         restarts=due.restart,
         questions=questions_after(release, settings),
@@ -314,25 +306,12 @@ def _proved(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due)
     return Change(what, why, (step,), owns=(Owned("unit", unit_name(name)),), endpoint=name)
 
 
-def _way(own: WantedEndpoint, release: Release, seen: SeenEndpoint, due: Due) -> SwitchScripts:
-    """How the release is reached; the connections of what runs now are drained, at its own port."""
-    name, settings = release.spec.name, own.settings
-    commit = commit_script(name, release.hash, own.binding, own.keep_releases)
-    if not due.restart:
-        prepare, forward = pointed_at_script(name, release.hash, settings.load_timeout)
-        return SwitchScripts(prepare, forward, commit, start_time(settings))
+def _before_drain(own: WantedEndpoint, release: Release, due: Due) -> str:
+    """Ask the other hosts of a group, and keep what an unhealthy one has said."""
+    name = release.spec.name
+    asked = ask_members_script(name, release.hash, own.group.hosts) if own.group else ""
     kept = keep_log_script(name, f"unhealthy-{release.hash}", "all") if due.keep_log else ""
-    hook = drain_hook_script(name, settings, release.hash)
-    drain = drain_script(name, seen.spec.get("port", settings.port), settings.drain_timeout, hook)
-    asked = in_turn([ask_members_script(name, release.hash, own.group.hosts)]) if own.group else ""
-    forward = switch_script(name, release.hash, own.binding, settings.load_timeout)
-    publishes = "bridge" in (release.spec.network, seen.spec.get("network"))
-    there = [(name, release.hash), (name, seen.proven)]
-    able, still = (can_start_script(name, there, publishes, again) for again in (False, True))
-    prepare = in_turn([able, asked + kept + drain, still])
-    return SwitchScripts(
-        prepare, forward, commit, settings.hook_timeout + settings.drain_timeout + start_time(settings)
-    )
+    return in_turn([asked, kept])
 
 
 def _wait_job(name: str, settings: EndpointSettings) -> Job:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rackwright.concerns.endpoint.full_gate import compared_questions, full_questions
 from rackwright.concerns.endpoint.seen import SeenEndpoint
-from rackwright.concerns.endpoint.switch.transaction import Tried
+from rackwright.concerns.endpoint.switch.proving import Tried
 from rackwright.paths import container_name, endpoint_dir, unit_name
 from rackwright.plan.asking import asked
 from rackwright.plan.binding import Binding

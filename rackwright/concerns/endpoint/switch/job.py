@@ -40,12 +40,6 @@ def named(endpoint: str, script: str) -> str:
     return f"(\n{script}\n)\n[ $? = 0 ] && exit 0\n{prefix}\nexit 1\n"
 
 
-def switch_script(endpoint: str, release: str, binding: Binding, load_timeout: int) -> str:
-    """Point an endpoint at a release, restart it, and wait until it is ready (time in seconds)."""
-    restart = restart_script(endpoint, release, binding)
-    return restart + gpus_kept_script(endpoint) + started_script(endpoint, load_timeout)
-
-
 def can_start_script(
     endpoint: str, releases: Iterable[tuple[str, str | None]], publishes: bool, again: bool = False
 ) -> str:
@@ -89,19 +83,6 @@ def tidy_script(endpoint: str) -> str:
     return f"(\n{script})\n"
 
 
-def restart_script(endpoint: str, release: str, binding: Binding) -> str:
-    """Point an endpoint at a release and restart it, without waiting."""
-    return tidy_script(endpoint) + job_script(
-        "switch",
-        unit=unit_name(endpoint),
-        release=release_dir(endpoint, release),
-        home=endpoint_dir(endpoint),
-        units=UNITS,
-        binding=binding.text,
-        held=held_file(endpoint),
-    )
-
-
 def drain_script(endpoint: str, port: int, drain_timeout: int, hook: str) -> str:
     """Run the site's hook, a script, and wait until no client is connected to `port` (time in seconds)."""
     return job_script(
@@ -114,9 +95,9 @@ def drain_script(endpoint: str, port: int, drain_timeout: int, hook: str) -> str
     )
 
 
-def gpus_kept_script(endpoint: str = "") -> str:
+def gpus_kept_script(*endpoints: str) -> str:
     """Ask for the GPUs in every other endpoint's container, as must be done after a daemon-reload."""
-    return host_script("gpus_kept", **{"except": endpoint})
+    return host_script("gpus_kept", **{"except": " ".join(endpoints)})
 
 
 def join_script(endpoint: str, load_timeout: int) -> str:
@@ -152,10 +133,9 @@ def halt_script(endpoint: str, forget: bool) -> str:
     return host_script("halt", **words)
 
 
-def pointed_at_script(endpoint: str, spec_hash: str, load_timeout: int) -> tuple[str, str]:
-    """Instead of a switch, for what runs already: check that it is still meant, and wait until it is ready."""
-    check = host_script("pointed_at", home=endpoint_dir(endpoint), release=spec_hash)
-    return check, wait_script(endpoint, load_timeout)
+def pointed_at_script(endpoint: str, release: str) -> str:
+    """Fail where what runs already is not meant any more: another run may have rolled back."""
+    return host_script("pointed_at", home=endpoint_dir(endpoint), release=release)
 
 
 def point_script(endpoint: str, release: str, binding: Binding) -> str:

@@ -14,14 +14,9 @@ from rackwright.concerns.endpoint.full_gate import compared_questions, full_ques
 from rackwright.concerns.endpoint.group.members import follow_change
 from rackwright.concerns.endpoint.questions import tried_of
 from rackwright.concerns.endpoint.seen import SeenEndpoint
-from rackwright.concerns.endpoint.switch.job import commit_script, drain_script, in_turn, start_script, started_script
-from rackwright.concerns.endpoint.switch.transaction import (
-    SwitchScripts,
-    drain_hook_script,
-    ready_script,
-    start_time,
-    transaction,
-)
+from rackwright.concerns.endpoint.switch.hooks import drain_hook_script, ready_script
+from rackwright.concerns.endpoint.switch.job import drain_script, in_turn
+from rackwright.concerns.endpoint.switch.transaction import Part, endpoints_switch, start_time, switch_job
 from rackwright.hostside import durable_script, host_script, job_script
 from rackwright.messages import coded
 from rackwright.paths import endpoint_dir, endpoint_job, job_unit, unit_name
@@ -166,14 +161,13 @@ def _proof(name: str, settings: HostSettings, now: SeenEndpoint) -> Proved:
     own, keep = settings.all_endpoints[name], settings.releases.keep
     assert now.proven is not None
     assert now.proven_binding is not None
-    commit = commit_script(name, now.proven, now.proven_binding, keep)
-    forward = start_script(name, now.proven) + started_script(name, own.load_timeout)
-    way = SwitchScripts("", forward, commit, start_time(own))
     tried = tried_of(name, now.proven, now.proven_spec, now.proven_binding)
+    part = Part(name, own, tried, proven=now.proven)
+    switch = endpoints_switch([part], keep, "start", stays=settings.group is not None)
     return Proved(
         endpoint=name,
         release=now.proven,
-        job=transaction(name, own, way, tried, None, now.proven, stays=settings.group is not None),
+        job=switch_job(switch),
         serving=now.serving,
         questions=_asked(own, now),
         questions_before=_compared(own, now),

@@ -7,8 +7,8 @@ from dataclasses import replace
 from rackwright.concerns.endpoint.questions import questions, questions_after, questions_before, tried_of
 from rackwright.concerns.endpoint.seen import SeenEndpoint, SeenEndpoints
 from rackwright.concerns.endpoint.switch.conflicts import Exchange, Room, groups_of, room_of
-from rackwright.concerns.endpoint.switch.replacement import Coming, Leaving, replacement_job
-from rackwright.concerns.endpoint.switch.transaction import Tried
+from rackwright.concerns.endpoint.switch.proving import Tried
+from rackwright.concerns.endpoint.switch.transaction import Part, endpoints_switch, switch_job
 from rackwright.concerns.endpoint.wanted import WantedEndpoint, WantedEndpoints
 from rackwright.concerns.endpoint.why_switch import why_switch
 from rackwright.concerns.release import Unresolved
@@ -41,13 +41,15 @@ def _is_due(own: WantedEndpoint, seen: SeenEndpoint) -> bool:
 
 def replacement(group: Exchange, asked: WantedEndpoints, seen: SeenEndpoints) -> Change:
     """The change of a group whose releases are all known."""
-    coming = [_coming(name, asked, seen.endpoints.get(name, SeenEndpoint())) for name in group.coming]
     first = asked.endpoints[group.coming[0]]
-    leaving = [leaving_one(name, first.settings, seen.endpoints[name]) for name in group.leaving]
+    there = seen.endpoints
+    coming = [coming_part(name, asked.endpoints[name], there.get(name, SeenEndpoint())) for name in group.coming]
+    leaving = [leaving_part(name, first.settings, there[name]) for name in group.leaving]
+    releases = [(part.name, part.new.release) for part in coming if part.new]
     step = Proved(
-        endpoint=coming[0].name,
-        release=coming[0].new.release,
-        job=replacement_job(coming, leaving, first.keep_releases),
+        endpoint=group.coming[0],
+        release=releases[0][1],
+        job=switch_job(endpoints_switch([*coming, *leaving], first.keep_releases)),
         serving=True,
         questions=_questions(group, asked),
         questions_before=_before(group, first.settings, seen),
@@ -55,31 +57,35 @@ def replacement(group: Exchange, asked: WantedEndpoints, seen: SeenEndpoints) ->
         takes_over=group.leaving,
     )
     return Change(
-        _sentence([(one.name, one.new.release) for one in coming], group.leaving),
+        _sentence(releases, group.leaving),
         _why(group),
         (step,),
         owns=tuple(Owned("unit", unit_name(name)) for name in group.coming),
         disowns=tuple(Owned("unit", unit_name(name)) for name in group.leaving),
-        endpoint=coming[0].name,
+        endpoint=group.coming[0],
     )
 
 
-def _coming(name: str, asked: WantedEndpoints, seen: SeenEndpoint) -> Coming:
-    own = asked.endpoints[name]
+def coming_part(name: str, own: WantedEndpoint, seen: SeenEndpoint) -> Part:
+    """Return the part of one that must switch with others; only what serves now comes back beside them."""
     assert isinstance(own.release, Release)
-    new = Tried(
-        own.release.hash, own.binding, own.release.spec.image, questions(own.release, own.binding, own.settings)
-    )
-    before = previous(name, own, own.release, seen) if seen.serving else None
-    return Coming(name, own.settings, new, before, seen.spec.get("port") if before else None)
+    old = previous(name, own, own.release, seen) if seen.serving else None
+    return wanted_part(name, own, own.release, seen, old)
 
 
-def leaving_one(name: str, own: EndpointSettings, seen: SeenEndpoint) -> Leaving:
-    """An endpoint that serves and is to be replaced. own: the settings of what replaces it, which it is drained by."""
+def wanted_part(name: str, own: WantedEndpoint, release: Release, seen: SeenEndpoint, old: Tried | None) -> Part:
+    """Return the part of a wanted endpoint. old: the release that it serves again when the switch fails."""
+    new = Tried(release.hash, own.binding, release.spec.image, questions(release, own.binding, own.settings))
+    bridge = "bridge" in (release.spec.network, seen.spec.get("network"))
+    return Part(name, own.settings, new, old, seen.spec.get("port"), seen.proven, bridge=bridge)
+
+
+def leaving_part(name: str, own: EndpointSettings, seen: SeenEndpoint) -> Part:
+    """Return the part of one that serves and is replaced. own: the settings of what replaces it, it is drained by."""
     assert seen.running is not None
     assert seen.binding is not None
-    tried = tried_of(name, seen.running.release, seen.spec, seen.binding)
-    return Leaving(name, own, tried, int(seen.spec["port"]))
+    old = tried_of(name, seen.running.release, seen.spec, seen.binding)
+    return Part(name, own, None, old, int(seen.spec["port"]), seen.proven, bridge=seen.spec.get("network") == "bridge")
 
 
 def previous(name: str, own: WantedEndpoint, release: Release, seen: SeenEndpoint) -> Tried | None:

@@ -7,25 +7,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rackwright.concerns.endpoint import SeenEndpoint, foreign, format_of, leaving_one, readable, refusal, tried_of
+from rackwright.concerns.endpoint import SeenEndpoint, foreign, format_of, leaving_part, readable, refusal, tried_of
 from rackwright.concerns.endpoint.group import ask_members_script
-from rackwright.concerns.endpoint.switch.job import (
-    can_start_script,
-    commit_script,
-    drain_script,
-    in_turn,
-    keep_log_script,
-    switch_script,
-)
-from rackwright.concerns.endpoint.switch.replacement import Coming, replacement_job
-from rackwright.concerns.endpoint.switch.transaction import SwitchScripts, drain_hook_script, start_time, transaction
+from rackwright.concerns.endpoint.switch.job import in_turn, keep_log_script
+from rackwright.concerns.endpoint.switch.transaction import Part, endpoints_switch, switch_job
 from rackwright.hostside import durable_script, host_script
 from rackwright.paths import STATE, endpoint_dir, unit_name
 from rackwright.plan.binding import Binding, parse_binding
 from rackwright.plan.change import Change, Owned, Proved, Refuse
 from rackwright.plan.reading import decode
-from rackwright.settings.group import Group
-from rackwright.settings.model import EndpointSettings, HostSettings
+from rackwright.settings.model import HostSettings
 
 LAST = "last"
 """Asks for the proven release before the present one."""
@@ -179,12 +170,13 @@ def _in_place_of(name: str, settings: HostSettings, seen: Mapping[str, SeenEndpo
         return refused
     placed = {"network": spec["network"], "bind": spec["address"], "port": spec["port"]}
     basic = {"gate": own.gate.model_copy(update={"level": "basic"})}
-    coming = Coming(name, own.model_copy(update={**placed, **basic}), tried_of(name, target, spec, kept.binding))
-    leaving = [leaving_one(one, own, seen[one]) for one in others]
+    tried, bridge = tried_of(name, target, spec, kept.binding), spec["network"] == "bridge"
+    coming = Part(name, own.model_copy(update={**placed, **basic}), tried, bridge=bridge)
+    leaving = [leaving_part(one, own, seen[one]) for one in others]
     step = Proved(
         endpoint=name,
         release=target,
-        job=replacement_job([coming], leaving, settings.releases.keep),
+        job=switch_job(endpoints_switch([coming, *leaving], settings.releases.keep)),
         serving=True,
         takes_over=tuple(others),
         listens=_place(spec),
@@ -229,20 +221,11 @@ def _not_done(name: str, where: str, text: str) -> Change:
 
 
 def _back(name: str, target: str, settings: HostSettings, now: SeenEndpoint, kept: WayBack, binding: Binding) -> Change:
-    own, keep = settings.all_endpoints[name], settings.releases.keep
-    present = now.proven if now.proven in kept.specs and now.proven != target else None
-    own = own.model_copy(update={"gate": own.gate.model_copy(update={"level": "basic"})})
+    part = _part_back(name, target, settings, now, kept, binding)
     step = Proved(
         endpoint=name,
         release=target,
-        job=transaction(
-            name,
-            own,
-            _way(name, target, own, keep, now, binding, settings.group, kept.specs[target].get("network")),
-            tried_of(name, target, kept.specs[target], binding),
-            tried_of(name, present, kept.specs[present], binding) if present else None,
-            now.proven,
-        ),
+        job=switch_job(endpoints_switch([part], settings.releases.keep)),
         serving=now.serving,
         listens=_place(kept.specs[target]),
     )
@@ -250,29 +233,25 @@ def _back(name: str, target: str, settings: HostSettings, now: SeenEndpoint, kep
     return Change(what, f"it runs {now.running_hash or 'nothing'}", (step,), endpoint=name)
 
 
+def _part_back(
+    name: str, target: str, settings: HostSettings, now: SeenEndpoint, kept: WayBack, binding: Binding
+) -> Part:
+    """Return the part of an endpoint that rolls back; what came after its release is pruned."""
+    own, specs = settings.all_endpoints[name], kept.specs
+    present = now.proven if now.proven in specs and now.proven != target else None
+    asked = ask_members_script(name, target, settings.group.hosts) if settings.group else ""
+    return Part(
+        name,
+        own.model_copy(update={"gate": own.gate.model_copy(update={"level": "basic"})}),
+        tried_of(name, target, specs[target], binding),
+        tried_of(name, present, specs[present], binding) if present else None,
+        now.spec.get("port"),
+        now.proven,
+        prepare=in_turn([asked, keep_log_script(name, now.current or "unknown")]),
+        first=durable_script("forget_later", home=endpoint_dir(name), release_hash=target),
+        bridge="bridge" in (specs[target].get("network"), now.spec.get("network")),
+    )
+
+
 def _place(spec: Mapping[str, Any]) -> tuple[str, str, int] | None:
     return (spec["network"], spec["address"], spec["port"]) if readable(spec) else None
-
-
-def _way(
-    name: str,
-    target: str,
-    own: EndpointSettings,
-    keep: int,
-    now: SeenEndpoint,
-    binding: Binding,
-    group: Group | None,
-    network: str | None,
-) -> SwitchScripts:
-    asked = in_turn([ask_members_script(name, target, group.hosts)]) if group else ""
-    kept = keep_log_script(name, now.current or "unknown")
-    port = now.spec.get("port", own.port)
-    drain = drain_script(name, port, own.drain_timeout, drain_hook_script(name, own, target))
-    forget = durable_script("forget_later", home=endpoint_dir(name), release_hash=target)
-    forward = switch_script(name, target, binding, own.load_timeout)
-    seconds = own.hook_timeout + own.drain_timeout + start_time(own)
-    publishes = "bridge" in (network, now.spec.get("network"))
-    there = [(name, target), (name, now.proven)]
-    able, still = (can_start_script(name, there, publishes, again) for again in (False, True))
-    prepare = in_turn([able, asked + kept + drain, still])
-    return SwitchScripts(prepare, forward, forget + commit_script(name, target, binding, keep), seconds)

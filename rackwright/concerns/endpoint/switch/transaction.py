@@ -1,208 +1,398 @@
-"""A switch as one job that the host runs by itself: switch, wait, prove, then commit or roll back. Pure."""
+"""A switch as one job that the host runs without its control machine. Pure.
+
+It stops what serves, starts what is to serve, proves it, and commits or rolls back: one endpoint, several that take
+each other's GPUs or port, or all endpoints of a host around a step of the host itself, such as a restart of dockerd.
+"""
 
 from __future__ import annotations
 
-import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from rackwright.concerns.endpoint.switch.job import ROOM, halt_script, keep_log_script, switch_script
-from rackwright.hostside import helper_script, host_script, job_script, trial_script
-from rackwright.hostside.packed import packed
+from rackwright.concerns.endpoint.switch.hooks import drain_hook_script, not_admitted_mark, ready_script
+from rackwright.concerns.endpoint.switch.job import (
+    can_start_script,
+    commit_script,
+    drain_script,
+    gpus_kept_script,
+    halt_script,
+    in_turn,
+    keep_log_script,
+    named,
+    point_script,
+    pointed_at_script,
+    start_script,
+    started_script,
+    wait_script,
+)
+from rackwright.concerns.endpoint.switch.proving import MEASURING, Tried, faults_script, prove_script, proving_time
+from rackwright.hostside import durable_script, host_script, job_script, trial_of_several
 from rackwright.paths import (
+    ENDPOINT_LABEL,
+    TARGET,
     UNITS,
+    container_name,
     endpoint_dir,
     endpoint_job,
     held_file,
-    helper_container,
     job_folder,
     job_unit,
+    release_dir,
     trial_file,
     unit_name,
 )
-from rackwright.plan.asking import stranger_script
-from rackwright.plan.binding import Binding
 from rackwright.plan.change import Job
-from rackwright.proof.basic import HARDWARE, Question
-from rackwright.proof.full import COUNTERS
 from rackwright.settings.model import EndpointSettings
 
 ALONE = "the host finishes the switch by itself, or rolls back; the next run joins it, or reads how it ended"
-JUDGING = 120
-"""Seconds that the judge may take, most of them for its container's start."""
-
-
-MEASURING = 120
-"""Seconds that measuring a host's own faults may take, before and after."""
-
 STAYS = """\
-printf '%s\n' "it runs what was proven last, and is left to wait for the hosts that serve with it" | tee "$reason"
+printf '%s\\n' "it runs what was proven last, and is left to wait for the hosts that serve with it" | tee "$reason"
 exit 1
 """
 """Instead of a stop, where what was proven comes back by itself once its other hosts do."""
+POINTED = """cut -d' ' -f1 /proc/uptime >"$JOB/pointed\""""
+"""From then on the previous release loads: the clock of a rollback."""
+
+Kind = Literal["restart", "start", "prove", "window"]
+"""How a switch reaches its release.
+
+`restart` drains and stops what serves, `start` starts what rests, `prove` asks what runs already, and a `window` drains
+what serves, leaves it running without clients until the word that closes it, and commits nothing.
+"""
 
 
 @dataclass(frozen=True)
-class Tried:
-    """A release, what it is bound to on this host, and what it must answer."""
+class Part:
+    """An endpoint's part in a switch."""
 
-    release: str
-    binding: Binding
-    image: str
-    """Where its judge runs: what serves the release is on the host, and has Python."""
-    questions: tuple[Question, ...]
+    name: str
+    own: EndpointSettings
+    """By which it is drained, started and asked."""
+    new: Tried | None
+    """The release that it is to serve; None for an endpoint that steps down for the others."""
+    old: Tried | None = None
+    """The release that it serves again when the switch fails; without one it is stopped then."""
+    port: int | None = None
+    """Where it serves until then, if it is not its settings' port."""
+    proven: str | None = None
+    """The release that was proven here last."""
+    prepare: str = ""
+    """A script before the drain; it fails without having changed what serves."""
+    first: str = ""
+    """A script before the commit."""
+    bridge: bool = False
+    """True where its old or new release publishes its port."""
+
+    @property
+    def serves_again(self) -> Tried:
+        """What serves when the switch has failed."""
+        found = self.old or self.new
+        assert found is not None
+        return found
 
 
 @dataclass(frozen=True)
-class SwitchScripts:
-    """How a release is reached: scripts, and the seconds that they may take together."""
+class HostStep:
+    """A step of the host itself, between the stop of its endpoints and their start."""
 
-    prepare: str
-    """Fails without having changed what serves."""
+    valid: str
+    """A script that fails without having changed anything."""
     forward: str
-    commit: str
+    back: str
+    trial: str
+    """A script that takes it back when the job is cut."""
     seconds: int
+    """For both ways."""
+    logs: str
+    """A script that keeps the logs of a failed try."""
+    others: tuple[str, ...] = ()
+    """Endpoints that run without serving: stopped with it, started again and not asked."""
 
 
-def transaction(
-    endpoint: str,
-    own: EndpointSettings,
-    way: SwitchScripts,
-    new: Tried,
-    previous: Tried | None,
-    proven: str | None,
-    stays: bool = False,
-) -> Job:
-    """The whole switch as a job.
+@dataclass(frozen=True)
+class Switch:
+    """Endpoints of one host that switch together, with one commit for all of them."""
 
-    stays: whether it keeps waiting for other hosts when there is nothing to roll back to; otherwise it is stopped then.
-    previous: what to roll back to, if there is anything else; the same release where only its binding is another.
-    proven: the release that was proven last here.
-    """
-    home = endpoint_dir(endpoint)
+    name: str
+    """Of its job."""
+    title: str
+    aim: str
+    home: str
+    """Folder in which its end is written down."""
+    label: str
+    """The release or configuration that it leads to."""
+    before: str
+    """What it rolls back to, in words; empty for nothing."""
+    parts: tuple[Part, ...]
+    keep: int = 0
+    """Proven releases that stay on the host."""
+    kind: Kind = "restart"
+    stays: bool = False
+    """True where it keeps waiting for other hosts when there is nothing to roll back to; otherwise it is stopped."""
+    step: HostStep | None = None
+
+    @property
+    def coming(self) -> list[tuple[Part, Tried]]:
+        """Endpoints with the release that they are to serve."""
+        return [(part, part.new) for part in self.parts if part.new]
+
+    @property
+    def returning(self) -> list[tuple[Part, Tried]]:
+        """Endpoints with the release that they serve again when the switch fails."""
+        return [(part, part.old) for part in self.parts if part.old]
+
+    @property
+    def leaving(self) -> list[Part]:
+        """Endpoints that step down."""
+        return [part for part in self.parts if not part.new]
+
+    @property
+    def is_alone(self) -> bool:
+        """True for one endpoint, of which no reason to fail must be named."""
+        return len(self.parts) == 1 and self.step is None
+
+    @property
+    def gate(self) -> tuple[str, int]:
+        """How much is asked before the commit, and the seconds within which the control machine must approve."""
+        own = self.parts[0].own.gate if self.step is None else None
+        return (own.level, own.commit_deadline) if own else ("basic", 0)
+
+
+def endpoints_switch(parts: Sequence[Part], keep: int, kind: Kind = "restart", stays: bool = False) -> Switch:
+    """Return the switch of endpoints to their releases, named after the first. Arguments as in Switch."""
+    coming = [(part.name, part.new.release) for part in parts if part.new]
+    old = [(part.name, part.old.release) for part in parts if part.old]
+    before = (f"release {release}{f' of endpoint {name}' if len(parts) > 1 else ''}" for name, release in old)
+    return Switch(
+        name=endpoint_job("switch", coming[0][0]),
+        title=f"switch endpoint {', '.join(name for name, _ in coming)}",
+        aim=f"switch {', '.join(f'{name} to {release}' for name, release in coming)}",
+        home=endpoint_dir(coming[0][0]),
+        label=coming[0][1],
+        before=" and ".join(before),
+        parts=tuple(parts),
+        keep=keep,
+        kind=kind,
+        stays=stays,
+    )
+
+
+def switch_job(switch: Switch) -> Job:
+    """Return the whole switch as one job of the host."""
+    gate, deadline = switch.gate
+    trial = trial_file(switch.home)
     script = job_script(
         "transaction",
-        release=new.release,
-        home=home,
-        gate=own.gate.level,
-        deadline=own.gate.commit_deadline,
-        previous=f"release {previous.release}" if previous else "",
-        known="yes" if proven == new.release and not (previous and previous.release == new.release) else "no",
-        mark=f"{home}/not-admitted" if own.ready_hook else "",
-        prepare=way.prepare,
-        forward=way.forward,
-        prove=prove_script(endpoint, new),
-        commit=way.commit,
-        keep_log=keep_log_script(endpoint, new.release),
-        back=switch_script(endpoint, previous.release, previous.binding, own.load_timeout) if previous else "",
-        prove_back=prove_script(endpoint, previous) if previous else "",
-        halt=STAYS if stays else halt_script(endpoint, forget=proven is None),
-        faults=faults_script(home),
-        ready=ready_script(endpoint, own, new.release),
-        ready_back=ready_script(endpoint, own, previous.release if previous else new.release),
-        trial=trial_file(home),
-        trying=endpoint_trial(endpoint, new, previous),
-        after="",
+        release=switch.label,
+        home=switch.home,
+        gate=gate,
+        deadline=deadline,
+        previous=switch.before,
+        known="yes" if _is_proven(switch) else "no",
+        prepare=_prepare(switch),
+        forward=_forward(switch),
+        prove=_each(switch, ((part, prove_script(part.name, new)) for part, new in switch.coming)),
+        commit=_commit(switch),
+        keep_log=_keep_logs(switch),
+        back=_back(switch),
+        prove_back=_each(switch, ((part, prove_script(part.name, old)) for part, old in switch.returning)),
+        halt=STAYS if switch.stays else in_turn(_halts(switch)),
+        faults=faults_script(switch.home, asks=switch.step is None),
+        ready=_ready((part, new.release) for part, new in switch.coming),
+        ready_back=_ready((part, part.serves_again.release) for part in switch.parts),
+        trial=trial,
+        trying=switch.step.trial if switch.step else _trial(switch),
+        after=in_turn(_retire(part) for part in switch.leaving),
     )
-    after = MEASURING + start_time(own) + 2 * own.hook_timeout + 2 * proving_time(new.questions)
-    seconds = way.seconds + own.gate.commit_deadline + after
-    aim = f"switch {endpoint} to {new.release}"
-    return Job(
-        endpoint_job("switch", endpoint),
-        f"switch endpoint {endpoint}",
-        script,
-        seconds,
-        aim=aim,
-        alone=ALONE,
-        trial=trial_file(home),
+    return Job(switch.name, switch.title, script, _seconds(switch), aim=switch.aim, alone=ALONE, trial=trial)
+
+
+def _each(switch: Switch, scripts: Iterable[tuple[Part, str]]) -> str:
+    """Scripts one after the other, whose reasons to fail name their endpoint where there are several."""
+    return in_turn(script if switch.is_alone else named(part.name, script) for part, script in scripts)
+
+
+def _is_proven(switch: Switch) -> bool:
+    """True where the release was proven here before, so that it stays without the control machine's approval."""
+    first = switch.parts[0] if switch.is_alone else None
+    if first is None or first.new is None or first.proven != first.new.release:
+        return False
+    return first.old is None or first.old.release != first.new.release
+
+
+def _prepare(switch: Switch) -> str:
+    marks = [f": >{shlex.quote(not_admitted_mark(part.name))}" for part in switch.parts if part.own.ready_hook]
+    prepared = _each(switch, ((part, part.prepare) for part in switch.parts))
+    drains = _each(switch, ((part, _drain(part)) for part in switch.parts))
+    match switch.kind:
+        case "start":
+            return in_turn(marks)
+        case "prove":
+            return in_turn([_pointed_at(switch), *marks])
+        case "window":
+            return in_turn([_pointed_at(switch), *marks, drains])
+        case "restart":
+            valid = [f"mkdir -p {switch.home}", switch.step.valid] if switch.step else []
+            there = [host_script("stood_on", endpoint=part.name, unit=unit_name(part.name),
+                                 file=_unit_file(part, old)) for part, old in switch.returning]  # fmt: skip
+            # Chains are what a restart of dockerd makes; all else must be there before anything is stopped.
+            again = "" if switch.step else _able(switch, again=True)
+            return in_turn([*valid, *there, _able(switch), *marks, prepared, drains, again])
+
+
+def _pointed_at(switch: Switch) -> str:
+    scripts = ((part, pointed_at_script(part.name, new.release)) for part, new in switch.coming)
+    return _each(switch, scripts)
+
+
+def _able(switch: Switch, again: bool = False) -> str:
+    """Fail before anything that serves is stopped, where something of all that is to start could not."""
+    publishes = switch.step is None and any(part.bridge for part in switch.parts)
+    new = [(part.name, tried.release) for part, tried in switch.coming]
+    old = [(part.name, tried.release) for part, tried in switch.returning]
+    return _each(switch, ((part, can_start_script(part.name, [*new, *old], publishes, again)) for part in switch.parts))
+
+
+def _unit_file(part: Part, tried: Tried) -> str:
+    return f"{release_dir(part.name, tried.release)}/{unit_name(part.name)}"
+
+
+def _drain(part: Part) -> str:
+    hook = drain_hook_script(part.name, part.own, (part.new or part.serves_again).release)
+    return drain_script(part.name, part.port or part.own.port, part.own.drain_timeout, hook)
+
+
+def _forward(switch: Switch) -> str:
+    match switch.kind:
+        case "start":
+            return _each(switch, ((part, _start_and_wait(part, new)) for part, new in switch.coming))
+        case "prove" | "window":
+            return _each(switch, ((part, wait_script(part.name, part.own.load_timeout)) for part in switch.parts))
+        case "restart":
+            return _around(switch, switch.coming, switch.step.forward if switch.step else "")
+
+
+def _start_and_wait(part: Part, tried: Tried) -> str:
+    """In one shell: a head that had begun to start before its members is started again."""
+    return start_script(part.name, tried.release) + started_script(part.name, part.own.load_timeout)
+
+
+def _around(switch: Switch, served: Sequence[tuple[Part, Tried]], step: str, halts: Iterable[str] = ()) -> str:
+    """Stop all, take the step, then start what is to serve; loads run side by side."""
+    names, others = [part.name for part in switch.parts], switch.step.others if switch.step else ()
+    points = (point_script(part.name, tried.release, tried.binding) for part, tried in served)
+    starts = (start_script(part.name, tried.release) for part, tried in served)
+    again = (f"systemctl start --no-block {unit_name(name)}" for name in others)
+    waits = ((part, _wait(part, mends=switch.step is None)) for part, _ in served)
+    kept = gpus_kept_script(*names)
+    return in_turn(
+        [_stop([*names, *others]), *halts, step, *points, kept, *starts, *again, POINTED, _each(switch, waits)]
     )
 
 
-def endpoint_trial(endpoint: str, new: Tried, previous: Tried | None) -> str:
-    """What takes a release back when the switch that tries it is cut; without a previous one, nothing starts."""
-    owner = job_unit(endpoint_job("switch", endpoint))
-    return trial_script("endpoint", owner=owner, held=held_file(endpoint), **trial_values(endpoint, new, previous))
+def _stop(names: Iterable[str]) -> str:
+    units = " ".join(map(unit_name, names))
+    # One that was never here has no unit yet.
+    return f"""systemctl stop {units} 2>/dev/null || for unit in {units}; do
+  ! systemctl is-active --quiet "$unit" || exit 1
+done"""
 
 
-def trial_values(endpoint: str, new: Tried, previous: Tried | None, decided: str = "pointers") -> dict[str, str]:
-    """What the trial of one endpoint goes by. decided: "pointers", or "trial" for one of several."""
+def _wait(part: Part, mends: bool) -> str:
+    """The last lines of one that dies are those since its start. mends: whether dockerd may be restarted for it."""
+    since = f"since=$(cat {endpoint_dir(part.name)}/switched)\n"
+    return since + (started_script if mends else wait_script)(part.name, part.own.load_timeout)
+
+
+def _commit(switch: Switch) -> str:
+    """Nothing is committed where nothing is proven that was not before."""
+    if switch.kind == "window" or switch.step:
+        return ""
+    commits = (
+        part.first + commit_script(part.name, new.release, new.binding, switch.keep) for part, new in switch.coming
+    )
+    by, wants = "\n".join(part.name for part, _ in switch.coming), f"{UNITS}/{TARGET}.wants"
+    downs = (
+        durable_script("step_down", unit=unit_name(part.name), home=endpoint_dir(part.name), by=by, wants=wants)
+        for part in switch.leaving
+    )
+    return in_turn([*commits, *downs])
+
+
+def _keep_logs(switch: Switch) -> str:
+    if switch.step:
+        return switch.step.logs
+    return in_turn(keep_log_script(part.name, new.release) for part, new in switch.coming)
+
+
+def _back(switch: Switch) -> str:
+    if not switch.returning:
+        return ""
+    halts = _halts(switch)
+    return _around(switch, switch.returning, switch.step.back if switch.step else "", halts)
+
+
+def _halts(switch: Switch) -> list[str]:
+    """Stop what has nothing to roll back to; beside others it would be in their way at the next boot, too."""
+    several = len(switch.parts) > 1
+    return [halt_script(part.name, forget=several or part.proven is None) for part in switch.parts if part.old is None]
+
+
+def _retire(part: Part) -> str:
+    helper = job_script("remove_helper", container=container_name(part.name), label=ENDPOINT_LABEL)
+    return helper + host_script("retire", unit=unit_name(part.name), units=UNITS)
+
+
+def _trial(switch: Switch) -> str:
+    """Return what takes the releases back when the switch is cut; without previous ones, nothing starts."""
+    decided = "pointers" if switch.is_alone else "trial"
+    tried = [host_script("trial_endpoint", **_trial_values(part, new), decided=decided) for part, new in switch.coming]
+    left = [
+        host_script("trial_leaving", unit=unit_name(part.name), home=endpoint_dir(part.name)) for part in switch.leaving
+    ]
+    held = [held_file(part.name) for part, _ in switch.coming]
+    return trial_of_several(job_unit(switch.name), held, [*tried, *left])
+
+
+def _trial_values(part: Part, new: Tried) -> dict[str, str]:
     return {
-        "decided": decided,
-        "unit": unit_name(endpoint),
+        "unit": unit_name(part.name),
         "units": UNITS,
-        "home": endpoint_dir(endpoint),
+        "home": endpoint_dir(part.name),
         "tried": new.release,
         "tried_binding": new.binding.text,
-        "previous": previous.release if previous else "",
-        "previous_binding": previous.binding.text if previous else "",
+        "previous": part.old.release if part.old else "",
+        "previous_binding": part.old.binding.text if part.old else "",
     }
 
 
-def faults_script(home: str, asks: bool = True) -> str:
-    """Measure whether the host itself is at fault.
-
-    home: the folder of what is switched. asks: whether dockerd must answer; False where it is what changes.
-    """
-    words = {"hardware": HARDWARE, "counters": COUNTERS, "asks": "yes" if asks else "no"}
-    return host_script("host_faults", home=home, room=ROOM, **words)
+def _ready(served: Iterable[tuple[Part, str]]) -> str:
+    """Let clients in again. A hook that fails keeps no other endpoint's clients out; the next run tries it again."""
+    hooks = [_admit(part, release) for part, release in served if part.own.ready_hook]
+    return "".join(["failed=0\n", *hooks, "exit $failed\n"]) if hooks else ""
 
 
-def prove_script(endpoint: str, tried: Tried) -> str:
-    """Ask the basic questions on the host, and judge the answers there."""
-    if not tried.questions:
-        return ""
-    asked = [
-        shlex.join(["ask", str(number), str(row.timeout), _asking(row), row.stdin or ""])
-        for number, row in enumerate(tried.questions)
-    ]
-    return stranger_script(endpoint) + helper_script(
-        "prove",
-        helper_container(endpoint, "judge"),
-        questions="\n".join(asked),
-        rows=json.dumps([{**row, "endpoint": endpoint} for row in rows_of(tried.questions)]),
-        program=packed("proof/judge", "proof/basic", "proof/final_answer", "proof/sense"),
-        image=tried.image,
-        seconds=JUDGING,
-    )
+def _admit(part: Part, release: str) -> str:
+    mark = shlex.quote(not_admitted_mark(part.name))
+    return f"(\n{ready_script(part.name, part.own, release)}\n) && rm -f {mark} || failed=1\n"
 
 
-def _asking(row: Question) -> str:
-    """Return a row's script as the host runs it: what stands before all of them lies in a file there."""
-    return f'. "$JOB/known"\n{row.script}' if row.before else row.script
+def start_time(own: EndpointSettings) -> int:
+    """Seconds that a stop and a start may take together."""
+    return own.stop_timeout + own.load_timeout + 300
 
 
-def rows_of(questions: Sequence[Question]) -> list[dict[str, object]]:
-    """The questions as the host's judge builds them again. Raises ValueError for one that hosts do not know."""
-    for row in questions:
-        if row.rule is None:
-            raise ValueError(f"hosts cannot judge the row {row.name!r}")
-    return [{"rule": row.rule.name, "arguments": row.rule.arguments} for row in questions if row.rule]
+def _seconds(switch: Switch) -> int:
+    """The longest time of the job: what each part takes, forward and back, and the wait for an approval."""
+    step = switch.step.seconds if switch.step else 0
+    return MEASURING + step + switch.gate[1] + sum(map(_part_seconds, switch.parts))
 
 
-def drain_hook_script(endpoint: str, own: EndpointSettings, release: str) -> str:
-    """The site's hook before a stop, as a script; empty without one."""
-    return _hook("drain_hook", own.drain_hook, endpoint, own, release)
-
-
-def ready_script(endpoint: str, own: EndpointSettings, release: str) -> str:
-    """The site's hook that lets clients in again, as a script; empty without one."""
-    return _hook("ready_hook", own.ready_hook, endpoint, own, release)
-
-
-def _hook(name: str, words: Sequence[str], endpoint: str, own: EndpointSettings, release: str) -> str:
-    if not words:
-        return ""
-    return host_script(
-        "hook",
-        hook=name,
-        words=shlex.join(words),
-        program=words[0],
-        seconds=own.hook_timeout,
-        endpoint=endpoint,
-        port=own.port,
-        release=release,
-    )
+def _part_seconds(part: Part) -> int:
+    proof = max(proving_time(tried.questions) for tried in (part.new, part.old) if tried)
+    return 3 * part.own.hook_timeout + part.own.drain_timeout + 2 * (start_time(part.own) + proof)
 
 
 def word_script(endpoint: str, word: str) -> str:
@@ -213,13 +403,3 @@ def word_script(endpoint: str, word: str) -> str:
     """
     name = endpoint_job("switch", endpoint)
     return host_script("say_word", unit=job_unit(name), folder=job_folder(name), word=" ".join(word.split()))
-
-
-def start_time(own: EndpointSettings) -> int:
-    """Seconds that a stop and a start may take together."""
-    return own.stop_timeout + own.load_timeout + 300
-
-
-def proving_time(questions: Sequence[Question]) -> int:
-    """Seconds that a proof on the host may take."""
-    return sum(row.timeout for row in questions) + JUDGING + 30

@@ -1,7 +1,7 @@
 # Switch an endpoint, prove it, and commit or roll back: all on the host, so that it ends well with nobody watching.
 # Parameters: release home gate deadline; previous (what to roll back to, in words, or nothing); known ("yes": this release
-# was proven before); mark (a file that lies there until clients are let in again, or nothing); and scripts: prepare
-# forward prove commit keep_log back prove_back halt ready ready_back, and faults, which measures the host itself.
+# was proven before); and scripts: prepare forward prove commit keep_log back prove_back halt ready ready_back, and faults,
+# which measures the host itself. What `prepare` marks as not admitted, `ready` and `ready_back` let in again.
 # It tells the control machine how it goes by events; what it prints is for people.
 # trial: a file that lies there from before anything moves until this is decided, with `trying`, a script that rolls back:
 # the host runs it when this is cut. after: a script that follows the commit; what it does not get done, the next run does.
@@ -31,7 +31,7 @@ finish() { # outcome, exit status
 }
 admit() {
   : >"$reason"
-  if run "$1"; then rm -f "$mark"; else event not-admitted "$(why)"; fi
+  run "$1" || event not-admitted "$(why)"
 }
 approved() { # whether the control machine, which asks the rest of the gate, says in time that the release is good
   [ "$gate" = full ] || return 0
@@ -80,7 +80,6 @@ failure=
 : >"$reason"
 : >"$cause"
 moment=before run "$faults"
-[ -z "$mark" ] || : >"$mark"
 if ! run "$prepare"; then
   failure=$(why)
   blame

@@ -1,0 +1,40 @@
+"""The site's own commands before an endpoint's stop and after its proof. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from rackwright.hostside import host_script
+from rackwright.paths import endpoint_dir
+from rackwright.settings.model import EndpointSettings
+
+
+def drain_hook_script(endpoint: str, own: EndpointSettings, release: str) -> str:
+    """The site's hook before a stop, as a script; empty without one."""
+    return _hook("drain_hook", own.drain_hook, endpoint, own, release)
+
+
+def ready_script(endpoint: str, own: EndpointSettings, release: str) -> str:
+    """The site's hook that lets clients in again, as a script; empty without one."""
+    return _hook("ready_hook", own.ready_hook, endpoint, own, release)
+
+
+def _hook(name: str, words: Sequence[str], endpoint: str, own: EndpointSettings, release: str) -> str:
+    if not words:
+        return ""
+    return host_script(
+        "hook",
+        hook=name,
+        words=shlex.join(words),
+        program=words[0],
+        seconds=own.hook_timeout,
+        endpoint=endpoint,
+        port=own.port,
+        release=release,
+    )
+
+
+def not_admitted_mark(endpoint: str) -> str:
+    """Return the file that lies on the host until the ready hook has let clients in again."""
+    return f"{endpoint_dir(endpoint)}/not-admitted"

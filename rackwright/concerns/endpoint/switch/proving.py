@@ -1,0 +1,79 @@
+"""A release's proof on its host: what it is asked there, and whether the host itself is at fault. Pure."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rackwright.concerns.endpoint.switch.job import ROOM
+from rackwright.hostside import helper_script, host_script
+from rackwright.hostside.packed import packed
+from rackwright.paths import helper_container
+from rackwright.plan.asking import stranger_script
+from rackwright.plan.binding import Binding
+from rackwright.proof.basic import HARDWARE, Question
+from rackwright.proof.full import COUNTERS
+
+JUDGING = 120
+"""Seconds that the judge may take, most of them for its container's start."""
+MEASURING = 120
+"""Seconds that measuring a host's own faults may take, before and after."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A release, what it is bound to on this host, and what it must answer."""
+
+    release: str
+    binding: Binding
+    image: str
+    """Where its judge runs: what serves the release is on the host, and has Python."""
+    questions: tuple[Question, ...]
+
+
+def faults_script(home: str, asks: bool = True) -> str:
+    """Measure whether the host itself is at fault.
+
+    home: the folder of what is switched. asks: whether dockerd must answer; False where it is what changes.
+    """
+    words = {"hardware": HARDWARE, "counters": COUNTERS, "asks": "yes" if asks else "no"}
+    return host_script("host_faults", home=home, room=ROOM, **words)
+
+
+def prove_script(endpoint: str, tried: Tried) -> str:
+    """Ask the basic questions on the host, and judge the answers there."""
+    if not tried.questions:
+        return ""
+    asked = [
+        shlex.join(["ask", str(number), str(row.timeout), _asking(row), row.stdin or ""])
+        for number, row in enumerate(tried.questions)
+    ]
+    return stranger_script(endpoint) + helper_script(
+        "prove",
+        helper_container(endpoint, "judge"),
+        questions="\n".join(asked),
+        rows=json.dumps([{**row, "endpoint": endpoint} for row in rows_of(tried.questions)]),
+        program=packed("proof/judge", "proof/basic", "proof/final_answer", "proof/sense"),
+        image=tried.image,
+        seconds=JUDGING,
+    )
+
+
+def _asking(row: Question) -> str:
+    """Return a row's script as the host runs it: what stands before all of them lies in a file there."""
+    return f'. "$JOB/known"\n{row.script}' if row.before else row.script
+
+
+def rows_of(questions: Sequence[Question]) -> list[dict[str, object]]:
+    """The questions as the host's judge builds them again. Raises ValueError for one that hosts do not know."""
+    for row in questions:
+        if row.rule is None:
+            raise ValueError(f"hosts cannot judge the row {row.name!r}")
+    return [{"rule": row.rule.name, "arguments": row.rule.arguments} for row in questions if row.rule]
+
+
+def proving_time(questions: Sequence[Question]) -> int:
+    """Seconds that a proof on the host may take."""
+    return sum(row.timeout for row in questions) + JUDGING + 30
