@@ -11,12 +11,12 @@ from rackwright.settings.model import EndpointSettings
 
 
 def drain_hook_script(endpoint: str, own: EndpointSettings, release: str) -> str:
-    """The site's hook before a stop, as a script; empty without one."""
+    """Return the site's hook before a stop, as a script; empty without one."""
     return _hook("drain_hook", own.drain_hook, endpoint, own, release)
 
 
 def ready_script(endpoint: str, own: EndpointSettings, release: str) -> str:
-    """The site's hook that lets clients in again, as a script; empty without one."""
+    """Return the site's hook that lets clients in again, as a script; empty without one."""
     return _hook("ready_hook", own.ready_hook, endpoint, own, release)
 
 

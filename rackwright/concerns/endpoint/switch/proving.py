@@ -67,7 +67,7 @@ def _asking(row: Question) -> str:
 
 
 def rows_of(questions: Sequence[Question]) -> list[dict[str, object]]:
-    """The questions as the host's judge builds them again. Raises ValueError for one that hosts do not know."""
+    """Return the questions as the host's judge builds them again. Raises ValueError for one that hosts do not know."""
     for row in questions:
         if row.rule is None:
             raise ValueError(f"hosts cannot judge the row {row.name!r}")
