@@ -335,14 +335,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 STOPS = "systemctl stop rackwright-llm.service rackwright-second.service"
-STARTS = [
-    line
-    for name in ("llm", "second")
-    for line in (
-        f"systemctl stop rackwright-{name}.service",
-        f"systemctl start --no-block rackwright-{name}.service",
-    )
-]
+STARTS = [f"systemctl start --no-block rackwright-{name}.service" for name in ("llm", "second")]
 DRAINS, READY = ["drain llm", "drain second"], ["ready llm", "ready second"]
 
 

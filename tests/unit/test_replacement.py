@@ -17,7 +17,7 @@ from rackwright.hostside import durable_script, host_script, trial_of_several
 from rackwright.plan.binding import Binding
 from rackwright.plan.change import Change, Owned, Proved
 from rackwright.plan.release import Release
-from tests.unit.test_endpoint_changes import AT_REST, BOOT, OURS, wanting
+from tests.unit.test_endpoint_changes import AT_REST, BOOT, OURS, assigned, wanting
 from tests.unit.test_trial import NEW, OLD, STAND_INS
 
 ROOMS = st.builds(Room, st.frozensets(st.sampled_from("ABCD"), max_size=3), st.integers(8000, 8003))
@@ -74,6 +74,34 @@ def test_a_new_name_is_a_switch_whose_way_back_has_the_old_one() -> None:
     assert f"previous='release {AT_REST.current} of endpoint llm'" in script
     assert "rm -rf" not in script.split("after=", 1)[1].split("\nback=", 1)[0].replace("rm -f", "")
     assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
+
+
+def test_other_endpoints_are_asked_for_their_gpus_after_the_reload() -> None:
+    (change,) = pending({"llm": AT_REST})
+    (step,) = change.steps
+    assert isinstance(step, Proved)
+    for part in ("forward", "back"):
+        script = assigned(step, part)
+        assert script.index("systemctl daemon-reload") < script.index("except='chat llm'") < script.index("--no-block")
+
+
+@pytest.mark.parametrize(("except_", "status"), [("", 1), ("other", 1), ("llm other", 0), ("llmx", 1)])
+def test_only_named_endpoints_are_left_out_of_that_question(tmp_path: Path, except_: str, status: int) -> None:
+    docker = tmp_path / "docker"
+    docker.write_text('#!/bin/sh\ncase $1 in ps) echo "1 llm";; exec) exit 1;; inspect) echo true;; esac\n')
+    docker.chmod(0o755)
+    script = host_script("gpus_kept", **{"except": except_})
+    done = subprocess.run(["sh", "-c", script], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=False)
+    assert done.returncode == status
+
+
+@pytest.mark.parametrize(("runs", "status"), [("true", 1), ("false", 0)])
+def test_a_release_that_is_gone_keeps_what_serves_and_lets_the_rest_start(
+    tmp_path: Path, runs: str, status: int
+) -> None:
+    script = host_script("stood_on", endpoint="llm", unit="rackwright-llm.service", file=str(tmp_path / "gone"))
+    stand_in = f"reason={tmp_path}/reason\nsystemctl() {{ {runs}; }}\n{script}"
+    assert subprocess.run(["sh", "-c", stand_in], check=False).returncode == status
 
 
 def test_one_that_does_not_serve_is_nobodys_way_back() -> None:
