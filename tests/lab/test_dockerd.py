@@ -129,7 +129,7 @@ def test_chains_that_go_between_stop_and_start_are_made_again_by_the_host(scene:
     scene.host.run(f"rm -f /run/flushed; mkdir -p {folder}; cat >{folder}/flush.conf", stdin=AT_STOP)
     scene.host.run("systemctl daemon-reload")
     try:
-        run = scene.deploy(engine=interval(71))
+        run = scene.deploy(engine=interval(71), releases={"drop_ins": ["flush.conf"]})
         assert run.status == 0, run.output
         assert f"{GONE}: {texts.RESTARTS_IDLE_DOCKERD}" in run.output
     finally:
