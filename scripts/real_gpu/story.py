@@ -115,7 +115,7 @@ def steps(lab: str, offline: bool) -> Iterator[Step]:
     yield Step("bench", rackwright(*bench), seconds=400, says="3 of 3 cells have figures")
     own = (sys.executable, "-P", "-m", "bench.engines_own", INVENTORY, "--limit", name)
     yield Step("bench beside vLLM's own", own, seconds=500, says="tokens a second")
-    both = ("--compare", "baseline,ngram", "--suite", SUITE, "--rounds", "5", "--time-limit", "12")
+    both = ("--compare", "baseline,ngram", "--suite", SUITE, "--rounds", "5", "--timeout", "720")
     yield Step("drafting on and off", rackwright(*bench, *both), seconds=900, says="against baseline")
     yield Step("chat after the comparison", rackwright("chat", INVENTORY, "--", QUESTION), says="Paris")
     good = data(model=revision("v2"), engine={"max-num-seqs": 8})
