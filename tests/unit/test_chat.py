@@ -14,7 +14,7 @@ from rackwright.commands import chat
 from rackwright.settings.group import Group, GroupMember
 
 MEMBERS = (GroupMember("h1", "10.1.0.1"), GroupMember("h2", "10.1.0.2"))
-ARGUMENTS = argparse.Namespace(inventory="i", limit=[], only=[], question="?", max_tokens=9, timeout=7)
+ARGUMENTS = argparse.Namespace(inventory="i", limit=[], only=[], question="?", max_tokens=9, timeout=7, json=False)
 
 
 def host(rank: int) -> Any:
