@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -61,3 +61,9 @@ def row_of(output: str, mark: str, name: str, *fields: object) -> str:
     named = [row for row in rows if all(str(field) in row for field in fields)]
     assert named, f"no {mark} row {name} with {fields}; {rows} in:\n{output}"
     return named[0]
+
+
+def each_refused(lines: Iterable[str], *expected: tuple[object, ...]) -> None:
+    """Fail unless the lines are these refusals in this order, each a code and the fields that it names."""
+    for line, (code, *fields) in zip(lines, expected, strict=True):
+        refusal(line, str(code), *fields)

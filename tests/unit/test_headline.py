@@ -16,11 +16,11 @@ from rackwright.concerns.models import MODELS
 from rackwright.fleet.inspect.headline import headline, with_restart_notes
 from rackwright.fleet.inspect.plan import HostPlan, PlannedChange, plan_host
 from rackwright.fleet.inspect.plan_text import plan_text, plan_values
-from rackwright.messages import RackwrightError
 from rackwright.plan.concern import HostReading
 from rackwright.runs.durations import typical_switch
 from rackwright.sources.errors import NotThereError, SourceError
 from rackwright.sources.names import Names
+from tests.refused import refused
 from tests.unit.machines import EVERYTHING
 from tests.unit.test_plan import change, recorded, serving, settings
 
@@ -29,7 +29,7 @@ def planned(host: str, **changed: Any) -> HostPlan:
     return plan_host(host, settings(**changed), serving(recorded("converged"), settings()), EVERYTHING)
 
 
-def test_an_option_restarts_every_endpoint_that_serves() -> None:
+def test_the_text_of_an_option_that_restarts_every_endpoint() -> None:
     plans = [planned(host, engine={"max_batch_size": 12}) for host in ("a", "b", "c", "d")]
     assert headline(plans) == "restarts 4 endpoints on 4 hosts"
     assert headline(plans, typical=300, at_once=1) == "restarts 4 endpoints on 4 hosts, about 20 min"
@@ -60,13 +60,13 @@ def pair(*own: str) -> list[HostPlan]:
 
 
 @pytest.mark.parametrize("own", [("a", "b"), ("a",), ("b",)])
-def test_hosts_that_serve_together_restart_one_endpoint(own: tuple[str, ...]) -> None:
+def test_the_text_of_hosts_that_serve_together_has_one_endpoint(own: tuple[str, ...]) -> None:
     assert headline(pair(*own)) == "restarts 1 endpoint on 2 hosts"
     assert headline(pair(*own), typical=300, at_once=1) == "restarts 1 endpoint on 2 hosts, about 5 min"
     assert headline(pair(*own, "c"), typical=300, at_once=1) == "restarts 2 endpoints on 3 hosts, about 10 min"
 
 
-def test_a_host_says_that_it_restarts_with_those_that_serve_with_it() -> None:
+def test_a_host_says_that_it_restarts_with_those_that_serve_with_it_text() -> None:
     notes = {plan.host: plan.notes for plan in with_restart_notes(pair("b", "c"))}
     assert notes == {
         "a": ("endpoint llm restarts here too, together with b, where something is changed",),
@@ -76,7 +76,7 @@ def test_a_host_says_that_it_restarts_with_those_that_serve_with_it() -> None:
     assert with_restart_notes(pair("a", "b")) == pair("a", "b")
 
 
-def test_what_is_no_longer_in_the_settings_stops() -> None:
+def test_the_text_of_what_stops() -> None:
     plan = planned("a", endpoint_name="other", port=9000)
     assert headline([plan, replace(plan, host="b")]) == "replaces llm by other on 2 hosts (a, b)"
 
@@ -113,7 +113,7 @@ def test_a_repository_that_there_is_not_is_found_by_the_plan() -> None:
 # -- before rollout asks for yes
 
 
-def test_the_question_of_a_rollout_has_the_headline_and_what_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_text_of_a_rollout_s_question_has_the_headline_and_what_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     words: list[str] = []
 
     def run(said: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
@@ -146,7 +146,7 @@ def test_where_nobody_can_answer_the_option_is_named(monkeypatch: pytest.MonkeyP
         raise EOFError
 
     monkeypatch.setattr("builtins.input", closed)
-    with pytest.raises(RackwrightError, match=r"^RW1025: nobody answers.*; next: the same command with -y"):
+    with refused("RW1025", "; next: the same command with -y"):
         agreed("This rolls out.")
 
 
@@ -170,7 +170,7 @@ def test_only_what_a_server_does_not_have_is_absent(error: type[SourceError], is
     assert set(found[MODELS].unasked.values()) == {"RW0910: so it is"}
 
 
-def test_a_rename_is_a_replacement() -> None:
+def test_the_text_of_a_rename_is_a_replacement() -> None:
     swap = PlannedChange("endpoint", "replace endpoint llm by endpoint chat", "", stops=("llm",), comes=("chat",))
     gone = PlannedChange("endpoint", "remove endpoint old", "", stops=("old",))
     assert headline([HostPlan("a", "pending", (swap,)), HostPlan("b", "pending", (swap,))]) == (

@@ -19,6 +19,7 @@ from rackwright.settings.origin import origin_of
 from rackwright.settings.problems import HEADING
 from rackwright.settings.secret import Secret
 from tests import texts
+from tests.refused import each_refused, refused
 
 MODEL = "model: {repository: openai/gpt-oss-120b, mount: /config/models/gpt-oss-120b}\n"
 INVENTORY = """\
@@ -160,7 +161,7 @@ def warned(caplog: pytest.LogCaptureFixture, path: str = "inventory/fleet.py") -
     return [record.getMessage() for record in caplog.records]
 
 
-def test_files_that_nobody_uses_are_one_line(site: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_text_of_files_that_nobody_uses(site: Path, caplog: pytest.LogCaptureFixture) -> None:
     """As in a fresh site whose other inventories were deleted."""
     for name in ("b200.yml", "gb200.yml", "h200_eagle.yml", "prod-eu.yml"):
         (site / "group_vars" / name).write_text("port: 8001\n")
@@ -183,7 +184,7 @@ def test_a_shipped_profile_is_no_misspelling_of_another(site: Path, caplog: pyte
     (line,) = warned(caplog)
     assert line.endswith(": b201x.yml, gb200.yml, xb200.yml")
     (site / "group_vars" / "b2000.yml").write_text("port: 8001\n")
-    assert refusal() == ["RW0219: group_vars/b2000.yml: there is no group b2000 (did you mean b200?)"]
+    each_refused(refusal(), ("RW0219", "group_vars/b2000.yml: ", "(did you mean b200?)"))
 
 
 @pytest.mark.parametrize(
@@ -214,17 +215,18 @@ def test_every_problem_of_all_files_comes_at_once(site: Path) -> None:
     (site / "host_vars" / "h11.yml").write_text("endpoint_name: x\n")
     (site / "host_vars" / "h1").mkdir()
     (site / "host_vars" / "h1.yml").write_text("endpoint_name: x\n")
-    assert refusal() == [
-        "RW0219: group_vars/lefft.yml: there is no group lefft (did you mean left?)",
-        "RW0210: group_vars/left.yml:1: prt: unknown key (did you mean port?)",
-        "RW0218: group_vars/left.yml:4: engine.a: comes twice; the first is on line 3",
-        "RW0212: group_vars/right.yml:2: hardware.gpu_count: must be greater than or equal to 1, not 0; on h1",
-        "RW0220: host_vars/h1.yml: is never read, because host_vars/h1 is there too: move its lines there",
-        "RW0219: host_vars/h11.yml: there is no host h11 (did you mean h1?)",
-    ]
+    each_refused(
+        refusal(),
+        ("RW0219", "group_vars/lefft.yml: ", "(did you mean left?)"),
+        ("RW0210", "group_vars/left.yml:1: prt: ", "(did you mean port?)"),
+        ("RW0218", "group_vars/left.yml:4: engine.a: ", "line 3"),
+        ("RW0212", "group_vars/right.yml:2: hardware.gpu_count: ", "equal to 1, not 0; on h1"),
+        ("RW0220", "host_vars/h1.yml: ", "host_vars/h1 is there too"),
+        ("RW0219", "host_vars/h11.yml: ", "(did you mean h1?)"),
+    )
 
 
-def test_a_broken_file_is_told_without_its_consequences(site: Path) -> None:
+def test_a_broken_file_is_told_without_its_consequences_text(site: Path) -> None:
     (site / "group_vars" / "all.yml").write_text("model: [\n")
     (line,) = refusal()
     assert line == "RW0217: group_vars/all.yml:2: not valid YAML: expected the node content, but found '<stream end>'"
@@ -232,7 +234,7 @@ def test_a_broken_file_is_told_without_its_consequences(site: Path) -> None:
 
 def test_hosts_with_the_same_problem_are_named_together(site: Path) -> None:
     (site / "group_vars" / "all.yml").write_text("endpoints: {b: {}}\n")
-    assert refusal() == ["RW0110: h1, h2: endpoint b has no model: set `model:` in group_vars or host_vars"]
+    each_refused(refusal(), ("RW0110", "h1, h2: endpoint b ", "`model:`", "group_vars or host_vars"))
 
 
 def test_group_vars_may_belong_to_another_inventory_of_the_site(site: Path) -> None:
@@ -243,37 +245,29 @@ def test_group_vars_may_belong_to_another_inventory_of_the_site(site: Path) -> N
 
 def test_a_priority_in_group_vars_is_refused(site: Path) -> None:
     (site / "group_vars" / "left.yml").write_text("ansible_group_priority: 5\n")
-    assert refusal() == [
-        "RW0211: group_vars/left.yml:1: ansible_group_priority: counts only in the inventory itself, as in Ansible"
-    ]
+    each_refused(refusal(), ("RW0211", "group_vars/left.yml:1: ansible_group_priority: "))
 
 
 def test_an_inventory_that_does_not_exist(site: Path) -> None:
-    with pytest.raises(
-        SettingsError, match=r"^RW1306: inventory/flet.py: there is no such inventory; next: ls inventory$"
-    ):
+    with refused("RW1306", "inventory/flet.py: ", "; next: ls inventory", error=SettingsError):
         load_inventory("inventory/flet.py")
 
 
 def test_an_inventory_without_build(site: Path) -> None:
     (site / "inventory" / "bare.py").write_text("hosts = ['h1']\n")
-    with pytest.raises(
-        SettingsError, match=r"names no hosts: it must say globals\(\).update\(build\(__file__, \{...\}\)\)"
-    ):
+    with refused("RW1307", "inventory/bare.py", "build(__file__, {...})", error=SettingsError):
         load_inventory("inventory/bare.py")
 
 
 def test_an_inventory_that_fails(site: Path) -> None:
     (site / "inventory" / "bad.py").write_text("1 / 0\n")
-    with pytest.raises(SettingsError, match=r"^RW1308: inventory/bad.py: ZeroDivisionError: division by zero$"):
+    with refused("RW1308", "inventory/bad.py: ZeroDivisionError: division", error=SettingsError):
         load_inventory("inventory/bad.py")
 
 
 def test_a_host_entry_of_the_wrong_form(site: Path) -> None:
     (site / "inventory" / "bad.py").write_text(INVENTORY.replace('"h1", (', '("h1", 5), ('))
-    with pytest.raises(
-        SettingsError, match=r'^RW1401: a host must be "name" or \("name", \{"key": value\}\), not \(\'h1\', 5\)$'
-    ):
+    with refused("RW1401", '("name", {"key": value})', "not ('h1', 5)", error=SettingsError):
         load_inventory("inventory/bad.py")
 
 
@@ -288,7 +282,5 @@ def test_strict_host_keys_and_sudo_follow_from_the_rest(site: Path) -> None:
 
 def test_a_child_group_that_does_not_exist(site: Path) -> None:
     (site / "inventory" / "bad.py").write_text(INVENTORY.replace('["left"]', '["lefft"]'))
-    with pytest.raises(
-        SettingsError, match=r"^RW1403: children of top: there is no group lefft \(did you mean left\?\)$"
-    ):
+    with refused("RW1403", "top: ", "no group lefft (did you mean left?)", error=SettingsError):
         load_inventory("inventory/bad.py")

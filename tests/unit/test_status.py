@@ -123,7 +123,7 @@ def test_no_gpu_is_gone_where_nvidia_smi_does_not_answer() -> None:
     assert any("nvidia-smi did not answer" in one.text and one.verdict == "moved" for one in found)
 
 
-def test_other_gpus_that_the_settings_ask_for_are_not_drift() -> None:
+def test_other_gpus_that_the_settings_ask_for_are_not_drift_text() -> None:
     reading = at_rest()
     first = reading[GPUS].gpus[0].uuid
     [found] = said(with_endpoint(reading, binding=Binding((first,))))
@@ -187,7 +187,7 @@ def test_the_exit_code_says_whether_something_moved(hosts: list[list[Any]]) -> N
     assert len(list(lines(drifts))) == sum(map(len, hosts)) + 1
 
 
-def test_a_host_that_could_not_be_read_is_none_that_stayed() -> None:
+def test_a_host_that_could_not_be_read_is_none_that_stayed_text() -> None:
     assert summed_up([HostDrift("a", "read"), HostDrift("far", "unreachable", error="no connection")]) == (
         "nothing moved on 1 host; 1 could not be read"
     )
@@ -227,13 +227,13 @@ def test_a_commit_that_the_host_no_longer_knows_has_moved() -> None:
     assert [one.verdict for one in found if "no longer known on the host" in one.text] == ["moved"]
 
 
-def test_what_may_be_the_settings_doing_is_not_counted_as_moved() -> None:
+def test_what_may_be_the_settings_doing_is_not_counted_as_moved_text() -> None:
     unclear = HostDrift("a", "read", (Drift("docker", "unclear", "text"),))
     moved = HostDrift("b", "read", (Drift("docker", "moved", "text"),))
     assert summed_up([unclear, moved]) == ("1 of 2 hosts moved; on 1 host what differs moved, or the settings changed")
 
 
-def test_boot_units_that_were_disabled_are_drift() -> None:
+def test_boot_units_that_were_disabled_are_drift_text() -> None:
     reading = at_rest()
     boot = {Owned("unit", "rackwright-boot.service")}
     owned: frozenset[Owned] = reading[RECORD] | boot
@@ -319,7 +319,7 @@ def test_a_serving_endpoint_as_a_row() -> None:
     assert "lease" not in text.split()
 
 
-def test_a_switch_that_was_cut_is_said_with_what_became_of_it() -> None:
+def test_a_switch_that_was_cut_is_said_with_what_became_of_it_text() -> None:
     cut = {"last_release": "0123456789ab", "last_outcome": "cut", "last_time": "2026-11-21 11:00:00"}
     told = {**cut, "last_reason": "the host went down before it was proven"}
     back = row(**told)
@@ -390,7 +390,7 @@ def test_one_that_cannot_start_again_has_moved_though_it_serves(network: str, mo
     assert (found.health, told in (found.moved or ()), told in render([found])) == ("serving", moved, moved)
 
 
-def test_what_the_host_had_to_put_back_is_told() -> None:
+def test_the_text_of_what_the_host_had_to_put_back() -> None:
     assert row(repairs="2 the drops were gone").note == (
         "the host has put its firewall rules back 2 times within the last hour, "
         "the last time because the drops were gone"
@@ -407,7 +407,7 @@ def test_a_gpu_that_is_gone_has_moved_unless_the_driver_does_not_know_it_yet() -
     assert (found.moved, found.wanted) == ((), True)
 
 
-def test_a_failed_endpoint_says_what_its_engine_died_of() -> None:
+def test_the_text_of_a_failed_endpoint_says_what_its_engine_died_of() -> None:
     failed = {"ActiveState": "failed", "SubState": "failed", "running": "", "health": ""}
     found = row(**failed, died="(EngineCore pid=48) ValueError: no\x1b[31m memory")
     assert found.health == "failed"
@@ -510,7 +510,7 @@ def test_hosts_that_serve_one_endpoint_together_count_once(second: str, sums: st
     assert render([*pair, replace(row(), host="h3")]).splitlines()[-1] == sums
 
 
-def test_a_quarantined_host_is_marked_with_its_reason() -> None:
+def test_a_quarantined_host_is_marked_with_its_reason_text() -> None:
     text = render([replace(row(), quarantine="Xid 79 on GPU 3")])
     assert "serving (quarantined)" in text
     assert "h: in quarantine: Xid 79 on GPU 3" in text
@@ -548,10 +548,11 @@ def test_a_teardown_that_failed_or_was_only_of_steps_leaves_a_host_that_may_serv
     append(record, "begin", what="run", purpose="teardown", inventory=str(tmp_path / "i.py"), **asked)
     append(record, "host", host="b", state=state)
     (told,) = left_hosts(tmp_path, tmp_path / "i.py", {"a": "a:22"}, NOW)
-    assert told.startswith(f"b is no longer in {tmp_path / 'i.py'} and was not torn down: teardown 30 min")
+    assert told.startswith(f"b is no longer in {tmp_path / 'i.py'} ")
+    assert "teardown 30 min" in told
 
 
-def test_a_host_that_left_its_inventory_is_named_until_it_is_torn_down(tmp_path: Path) -> None:
+def test_a_host_that_left_its_inventory_is_named_until_it_is_torn_down_text(tmp_path: Path) -> None:
     own, other = tmp_path / "i.py", tmp_path / "other.py"
     (tmp_path / "runs").mkdir()
 
