@@ -63,7 +63,7 @@ def row_of(output: str, mark: str, name: str, *fields: object) -> str:
     return named[0]
 
 
-def each_refused(lines: Iterable[str], *expected: tuple[object, ...]) -> None:
-    """Fail unless the lines are these refusals in this order, each a code and the fields that it names."""
-    for line, (code, *fields) in zip(lines, expected, strict=True):
-        refusal(line, str(code), *fields)
+def each_refused(texts: Iterable[str], *expected: tuple[object, ...]) -> None:
+    """Fail unless the texts are these refusals in this order, each a code and the fields that it names."""
+    for text, (code, *fields) in zip(texts, expected, strict=True):
+        refusal(text, str(code), *fields)

@@ -548,8 +548,8 @@ def test_a_teardown_that_failed_or_was_only_of_steps_leaves_a_host_that_may_serv
     append(record, "begin", what="run", purpose="teardown", inventory=str(tmp_path / "i.py"), **asked)
     append(record, "host", host="b", state=state)
     (told,) = left_hosts(tmp_path, tmp_path / "i.py", {"a": "a:22"}, NOW)
-    assert told.startswith(f"b is no longer in {tmp_path / 'i.py'} ")
-    assert "teardown 30 min" in told
+    fields = ("b is no longer ", str(tmp_path / "i.py"), "not torn down", "teardown 30 min")
+    assert [one for one in fields if one not in told] == []
 
 
 def test_a_host_that_left_its_inventory_is_named_until_it_is_torn_down_text(tmp_path: Path) -> None:
